@@ -4,9 +4,76 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
 
 _SPACE = re.compile(r"\s+")
 _EDGE = " \t\n\"'“”‘’«»„`´()[]{}<>.,;:!?…·*_~|-–—"
+
+MAX_TERM_CHARS = 64
+"""Longer terms are cut: they are hashes, addresses and noise, and would only grow the index."""
+
+_STOP_WORDS = """
+    a about an and any are aren't as at be because been before being between both but by
+    could couldn't did didn't do does doesn't doing don't down during each eg for from had hadn't
+    has hasn't have haven't having he her here hers herself him himself his how i ie if in into is
+    isn't it its itself me my myself no nor not of off on or our ours out over own she should
+    shouldn't so some such than that the their theirs them themselves then there these they
+    this those through to too under until up very was wasn't we were weren't what when where
+    which while who whom whose why with won't would wouldn't you your yours yourself
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+"""English words without content. Not in it: us, may, will, can, which are also names."""
+
+# Names and words that end like an inflection and are none.
+_NAMES = """
+    achilles adams ahmed andrews athens barnes beijing boeing brooks browning brussels canvas
+    ceiling charles chongqing collins daniels darling dickens edwards evans evening everything
+    fleming forbes gates giles golding harding hastings hayes hercules herring hopkins hughes
+    irving james jones knowles lens lightning lyons manning matthews mercedes mohammed morning
+    moses muhammed myles nanjing naples news nothing owens parsons perkins peters phillips pudding
+    rhodes richards roberts rogers sanders saunders series shilling siemens sibling simmons
+    socrates something species stevens sterling ulysses united viking wales walters watkins
+    wedding williams
+"""
+_NOT_INFLECTED = frozenset(_NAMES.split())
+_ENDS_IN_IE = frozenset(["calorie", "cookie", "movie", "prairie", "rookie", "zombie"])
+_PLURAL = re.compile(r"(?:[^aiosu]|ea|[^aeiou]o)s$")
+_VOWEL = re.compile(r"[aeiouy]")
+_DOUBLE = re.compile(r"([bdgmnprt])\1$")
+# A stem ending so lost an e: releas(ed), locat(ing), divid(ed), assembl(ing), manag(ed).
+_LOST_E = re.compile(
+    r"(?:[vzcu]|[aeiou]s|[nr]s|[^aeo]at|creat|[^aeiou](?:id|ib|ir|ur|ar|ud|um|ut|in|ul)"
+    r"|[bcdfgkptz]l|[aeirdu]g|ang)$"
+)
+# One syllable, one vowel, one consonant: nam(ed), mak(ing). Doubled it would be hop(ped).
+_SHORT = re.compile(r"[^aeiou]*[aeiouy][^aeiouwxy]$")
+_NOT_A_STEM = re.compile(r"(?:[^aeiour]r|[aiou][aeiou]|e[aiou]|hm|q)$")
+
+# Scripts written without spaces, and Hangul, whose words carry their particles.
+_CJK = (
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u1000-\u103f\u1780-\u17d3"
+    "\u3005-\u3007\u3041-\u3096\u3099-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+)
+# Vowel signs of Indic scripts belong to a word, though \w does not hold them.
+_SIGNS = "\u0483-\u0487\u0900-\u0903\u093a-\u094f\u0951-\u0957\u0962-\u0963\u0981-\u0dff"
+_NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+(?:\.\d+)+"
+_ACRONYM = r"(?<![a-z0-9])(?:[a-z]\.){2,}"
+_ASCII_TOKEN = re.compile(rf"{_NUMBER}|{_ACRONYM}|[a-z0-9]+(?:'[a-z]+)*", re.ASCII)
+_TOKEN = re.compile(
+    rf"[{_CJK}]+|{_NUMBER}|{_ACRONYM}|[^\W_{_CJK}](?:'?[^\W_{_CJK}]|[{_SIGNS}])*",
+)
+_IS_CJK = re.compile(f"[{_CJK}]")
+# Combining accents of Latin, Greek and Cyrillic; Hebrew points; Arabic vowel marks and tatweel.
+_ACCENT = re.compile(
+    "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
+    "\u0610-\u061a\u0640\u064b-\u065f\u0670]"
+)
+_LETTERS = str.maketrans(
+    {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"}
+    | {"’": "'", "ʼ": "'", "‘": "'", "\u00ad": None, "\u200b": None, "\u200d": None}
+)
 
 
 def normalize_title(title: str) -> str:
@@ -19,3 +86,84 @@ def normalize_title(title: str) -> str:
     """
     folded = unicodedata.normalize("NFKC", title).casefold()
     return _SPACE.sub(" ", folded).strip(_EDGE) or _SPACE.sub(" ", folded).strip()
+
+
+def terms(text: str) -> list[str]:
+    """Return the search terms of a text, in order: what lexical embedding and full text count.
+
+    NFKC, case and accents folded; words by Unicode; runs of Chinese, Japanese, Korean and other
+    unspaced scripts as character bigrams; English stop words dropped; plurals, -ing and -ed of
+    English cut back, names left alone; numbers kept. Texts and queries must both pass through
+    here, so a term need only be the same for both, not be a word.
+
+    >>> terms("The wizard's 1,890 Cafés were opening in 東京都")
+    ['wizard', '1890', 'cafe', 'open', '東京', '京都']
+    """
+    return _joined_terms(text).split()
+
+
+def terms_batch(texts: Sequence[str]) -> list[str]:
+    """Return :func:`terms` of each text joined by spaces, as the full-text column stores them."""
+    return [_joined_terms(text) for text in texts]
+
+
+def _joined_terms(text: str) -> str:
+    ascii_only = text.isascii()
+    tokens = _ASCII_TOKEN.findall(text.lower()) if ascii_only else _TOKEN.findall(_fold(text))
+    return " ".join(filter(None, map(_analyse, tokens)))
+
+
+def _fold(text: str) -> str:
+    folded = unicodedata.normalize("NFKC", text).casefold().translate(_LETTERS)
+    bare = _ACCENT.sub("", unicodedata.normalize("NFD", folded))
+    return unicodedata.normalize("NFKC", bare)
+
+
+@lru_cache(maxsize=1 << 17)
+def _analyse(token: str) -> str:
+    """Return the terms of one token, joined by spaces; none for a stop word."""
+    if _IS_CJK.match(token):
+        return " ".join(token[i : i + 2] for i in range(max(1, len(token) - 1)))
+    if token in STOP_WORDS:
+        return ""
+    if token[0].isdigit():
+        return token.replace(",", "")[:MAX_TERM_CHARS]
+    word = token.removesuffix("'s").replace("'", "").replace(".", "")
+    if word in STOP_WORDS:
+        return ""
+    return (_stem(word) if word.isascii() else word)[:MAX_TERM_CHARS]
+
+
+def _stem(word: str) -> str:
+    if len(word) < 4 or word in _NOT_INFLECTED or not word.isalpha():
+        return word
+    if word.endswith("s"):
+        singular = _singular(word)
+        return singular if singular == word else _stem(singular)
+    if word.endswith("ing"):
+        return _base(word, word[:-3])
+    if word.endswith("ied"):
+        return word[:-3] + "y" if len(word) > 4 else word
+    if word.endswith("ed") and not word.endswith("eed"):
+        return _base(word, word[:-2])
+    return word
+
+
+def _singular(word: str) -> str:
+    if word.endswith("ies"):
+        keeps_e = len(word) == 4 or word[:-1] in _ENDS_IN_IE
+        return word[:-1] if keeps_e else word[:-3] + "y"
+    if word.endswith(("sses", "shes", "ches", "xes", "zzes")):
+        return word[:-2]
+    return word[:-1] if _PLURAL.search(word) else word
+
+
+def _base(word: str, stem: str) -> str:
+    """Return the verb a participle was made from, or the word where it is likely none."""
+    if len(stem) < 3 or not _VOWEL.search(stem) or _NOT_A_STEM.search(stem):
+        return word
+    if len(stem) > 3 and _DOUBLE.search(stem):
+        return stem[:-1]
+    if _LOST_E.search(stem) or _SHORT.fullmatch(stem):
+        return stem + "e"
+    return stem

@@ -1,0 +1,268 @@
+"""Batches: what changed in a folder since the last look, written down once and never altered.
+
+A batch is the partition of ingestion. Its manifest is a JSON file in ``<home>/batches``; the
+manifests, read in order, say what the corpus is (a fold), and nothing else does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from graphrag_pipeline.config import BatchSettings
+from graphrag_pipeline.errors import InputError, StorageError
+
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class SourceChange:
+    """One source file of a manifest.
+
+    ``action`` is ``add``, ``change`` or ``remove``. ``sha256`` is None where the file was removed,
+    could not be read, or is over-large.
+    """
+
+    uri: str
+    action: str
+    sha256: str | None
+    n_bytes: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A manifest: the changes of one folder ``root`` that are indexed together."""
+
+    key: str
+    created_at: datetime
+    root: str
+    changes: tuple[SourceChange, ...]
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Number of changes by action."""
+        names = ("add", "change", "remove")
+        return {name: sum(c.action == name for c in self.changes) for name in names}
+
+
+@dataclass(frozen=True)
+class Source:
+    """What the fold of all manifests says of a present source file."""
+
+    batch: str
+    root: str
+    sha256: str | None
+    n_bytes: int
+    mtime_ns: int
+
+
+class BatchLog:
+    """The manifests of one home folder."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.folder = home / "batches"
+
+    def batches(self) -> list[Batch]:
+        """Return every batch, oldest first."""
+        return [_read_manifest(path) for path in sorted(self.folder.glob("*.json"))]
+
+    def get(self, key: str) -> Batch:
+        """Return one batch. Raises InputError if there is no such batch."""
+        path = self.folder / f"{key}.json"
+        if "/" in key or not path.is_file():
+            raise InputError(f"there is no batch {key!r} in {self.folder}")
+        return _read_manifest(path)
+
+    def sources(self) -> dict[str, Source]:
+        """Return the present sources by uri: the fold of all manifests."""
+        present: dict[str, Source] = {}
+        for batch in self.batches():
+            for change in batch.changes:
+                if change.action == "remove":
+                    present.pop(change.uri, None)
+                else:
+                    present[change.uri] = Source(
+                        batch.key, batch.root, change.sha256, change.n_bytes, change.mtime_ns
+                    )
+        return present
+
+    def root_name(self, folder: Path) -> str:
+        """Return how a folder is named in uris: relative to the home's parent, or absolute."""
+        resolved = folder.expanduser().resolve()
+        project = self.home.parent
+        return str(resolved.relative_to(project)) if resolved.is_relative_to(project) else str(
+            resolved
+        )
+
+    def path_of(self, uri: str) -> Path:
+        """Return where a source's file is."""
+        return self.home.parent / uri
+
+    def cut(
+        self, folder: Path, limits: BatchSettings, *, max_bytes: int, settle_seconds: float = 0
+    ) -> list[Batch]:
+        """Compare a folder with the corpus and write a manifest for what differs.
+
+        Files changed in the last ``settle_seconds`` are left for the next look; files over
+        ``max_bytes`` are listed but not read. Two processes at once never list a change twice.
+        Raises InputError if the folder cannot be read, StorageError if a manifest cannot be
+        written.
+        """
+        root = self.root_name(folder)
+        if not folder.is_dir():
+            raise InputError(f"{folder} is not a folder: name one that holds your documents")
+        with self._lock():
+            known = {u: s for u, s in self.sources().items() if s.root == root}
+            changes = list(self._changes(folder, root, known, max_bytes, settle_seconds))
+            return [self._write(root, part) for part in _parts(changes, limits)]
+
+    def _changes(
+        self,
+        folder: Path,
+        root: str,
+        known: Mapping[str, Source],
+        max_bytes: int,
+        settle_seconds: float,
+    ) -> Iterator[SourceChange]:
+        now = time.time()
+        seen = set()
+        unreadable: list[Path] = []
+        for path, stat in sorted(_files(folder, self.home, unreadable)):
+            uri = f"{root}/{_printable(path.relative_to(folder))}"
+            seen.add(uri)
+            before = known.get(uri)
+            if 0 <= now - stat.st_mtime < settle_seconds or _untouched(before, stat):
+                continue
+            sha256 = _sha256(path) if stat.st_size <= max_bytes else None
+            if before is None or sha256 is None or before.sha256 != sha256:
+                action = "add" if before is None else "change"
+                yield SourceChange(uri, action, sha256, stat.st_size, stat.st_mtime_ns)
+        unknown = tuple(f"{root}/{_printable(p.relative_to(folder))}/" for p in unreadable)
+        for uri in sorted(known.keys() - seen):
+            if not uri.startswith(unknown):
+                yield SourceChange(uri, "remove", None, 0, 0)
+
+    def _write(self, root: str, changes: Sequence[SourceChange]) -> Batch:
+        created = datetime.now(UTC)
+        digest = hashlib.sha256(repr((root, changes)).encode("utf-8", "replace")).hexdigest()[:8]
+        key = f"{created:%Y%m%dT%H%M%S%f}-{digest}"
+        batch = Batch(key, created, root, tuple(changes))
+        text = json.dumps({**asdict(batch), "created_at": created.isoformat()}, indent=1)
+        write_beside(self.folder / f"{key}.json", text.encode())
+        return batch
+
+    @contextlib.contextmanager
+    def _lock(self) -> Iterator[None]:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            handle = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise StorageError(f"cannot write in {self.folder}: {error.strerror}") from error
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+
+
+def write_beside(path: Path, data: bytes) -> None:
+    """Write a file so that it is there whole or not at all.
+
+    Raises StorageError when the disk is full or read-only.
+    """
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with beside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
+
+
+def _parts(
+    changes: Sequence[SourceChange], limits: BatchSettings
+) -> Iterator[Sequence[SourceChange]]:
+    most_bytes = limits.max_mb * 1e6
+    part: list[SourceChange] = []
+    size = 0
+    for change in changes:
+        if part and (len(part) >= limits.max_files or size + change.n_bytes > most_bytes):
+            yield part
+            part, size = [], 0
+        part.append(change)
+        size += change.n_bytes
+    if part:
+        yield part
+
+
+def _files(
+    folder: Path, skip: Path, unreadable: list[Path]
+) -> Iterator[tuple[Path, os.stat_result]]:
+    """Yield the files under a folder; sub-folders that cannot be listed go to ``unreadable``."""
+
+    def fail(error: OSError) -> None:
+        if Path(error.filename) == folder:
+            raise InputError(f"cannot read folder {folder}: {error.strerror}")
+        unreadable.append(Path(error.filename))
+
+    for place, names, files in os.walk(folder, onerror=fail):
+        here = Path(place)
+        names[:] = [n for n in names if not n.startswith(".") and (here / n).resolve() != skip]
+        for name in files:
+            path = here / name
+            with contextlib.suppress(OSError):
+                stat = path.stat()
+                if not name.startswith(".") and path.is_file():
+                    yield path, stat
+
+
+def _untouched(before: Source | None, stat: os.stat_result) -> bool:
+    return (
+        before is not None
+        and before.n_bytes == stat.st_size
+        and before.mtime_ns == stat.st_mtime_ns
+    )
+
+
+def _printable(path: Path) -> str:
+    return path.as_posix().encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _sha256(path: Path) -> str | None:
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK):
+                digest.update(block)
+    except OSError:
+        return None
+    return digest.hexdigest()
+
+
+def _read_manifest(path: Path) -> Batch:
+    try:
+        raw = json.loads(path.read_bytes())
+        return Batch(
+            raw["key"],
+            datetime.fromisoformat(raw["created_at"]),
+            raw["root"],
+            tuple(SourceChange(**change) for change in raw["changes"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StorageError(f"batch manifest {path} cannot be read: {error}") from error

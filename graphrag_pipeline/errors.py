@@ -1,0 +1,39 @@
+"""The project's own errors. Each message is one line that says what is wrong and what to do."""
+
+from __future__ import annotations
+
+
+class GraphRAGError(Exception):
+    """Base of every error raised on purpose; the command line prints it as one line."""
+
+    exit_code = 1
+
+
+class ConfigError(GraphRAGError):
+    """A setting is wrong or the configuration file cannot be read."""
+
+    exit_code = 2
+
+
+class InputError(GraphRAGError):
+    """What the user pointed at (a folder, a file, a query) cannot be used."""
+
+    exit_code = 2
+
+
+class NothingPublishedError(GraphRAGError):
+    """There is no published index yet to read from."""
+
+    exit_code = 3
+
+
+class BusyError(GraphRAGError):
+    """Another process holds the index for longer than the wait that was allowed."""
+
+    exit_code = 4
+
+
+class StorageError(GraphRAGError):
+    """The index cannot be written or read: full or read-only disk, or damaged file."""
+
+    exit_code = 5

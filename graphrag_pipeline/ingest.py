@@ -1,0 +1,265 @@
+"""Ingestion: the stages that run once per batch (documents, chunks, extractions) and their ledger.
+
+Each stage reads, computes with no connection open, and writes its rows and its line in the ledger
+in one transaction. A stage already done for a batch under the same configuration does nothing, so
+a run that was killed is simply run again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import duckdb
+import polars as pl
+
+from graphrag_pipeline import documents
+from graphrag_pipeline.batches import BatchLog
+from graphrag_pipeline.chunking import CHUNKER_VERSION, chunk_documents
+from graphrag_pipeline.config import Settings, fingerprint
+from graphrag_pipeline.extraction import Extraction, empty_extraction
+from graphrag_pipeline.extraction.nlp import NLP_VERSION, NlpOptions, extract_nlp
+from graphrag_pipeline.identity import make_id
+from graphrag_pipeline.store import IndexStore, assign_identifiers, insert
+from graphrag_pipeline.text import normalize_title
+
+STAGES = ("documents", "chunks", "extractions")
+
+
+@dataclass(frozen=True)
+class StageResult:
+    """What a stage did for one batch; ``counts`` is empty when there was nothing to do."""
+
+    counts: Mapping[str, int]
+    seconds: float
+    done_before: bool = False
+
+
+def stage_versions(settings: Settings) -> dict[str, str]:
+    """Return each stage's version: a hash of the code version and settings that shape its rows."""
+    given = settings.input.model_dump(
+        include={"max_file_mb", "encoding", "text_columns", "title_columns", "id_columns"}
+    )
+    read = fingerprint("documents", documents.READER_VERSION, given)
+    chunked = fingerprint("chunks", CHUNKER_VERSION, settings.chunks, read)
+    extracted = fingerprint("extractions", chunked, extraction_version(settings))
+    return {"documents": read, "chunks": chunked, "extractions": extracted}
+
+
+def extraction_version(settings: Settings) -> str:
+    """Return the version of the extractor as configured."""
+    return fingerprint("extraction", NLP_VERSION, settings.extraction)
+
+
+def pending_batches(store: IndexStore, log: BatchLog, settings: Settings) -> list[str]:
+    """Return the keys of batches that some stage has not done under these settings."""
+    expected = stage_versions(settings)["extractions"]
+    with store.read() as con:
+        done = con.execute(
+            "SELECT batch FROM batch_stages WHERE stage = 'extractions' AND version = ?",
+            [expected],
+        ).fetchall()
+        failed = con.execute("SELECT DISTINCT batch FROM extractions WHERE status = 'failed'")
+        again = {key for (key,) in failed.fetchall()}
+    finished = {key for (key,) in done} - again
+    return [batch.key for batch in log.batches() if batch.key not in finished]
+
+
+def ingest_documents(
+    store: IndexStore, log: BatchLog, settings: Settings, key: str
+) -> StageResult:
+    """Read a batch's files into ``documents``; what cannot be read goes to ``quarantine``."""
+
+    def work(started: float) -> Mapping[str, int]:
+        batch = log.get(key)
+        read = documents.read_batch(batch, log, documents.reading_options(settings))
+        with _ledger(store, key, "documents", settings, started) as con:
+            counts = documents.store_batch(con, batch, read)
+        return {**counts, "quarantined": len(read.quarantine)}
+
+    return _once(store, key, "documents", settings, work)
+
+
+def ingest_chunks(store: IndexStore, settings: Settings, key: str) -> StageResult:
+    """Cut a batch's documents into ``chunks``."""
+
+    def work(started: float) -> Mapping[str, int]:
+        with store.read() as con:
+            texts = con.sql(
+                "SELECT id, text FROM documents WHERE batch = $key ORDER BY human_readable_id",
+                params={"key": key},
+            ).pl()
+        chunks = chunk_documents(texts, settings.chunks).with_columns(batch=pl.lit(key))
+        with _ledger(store, key, "chunks", settings, started) as con:
+            return _store_chunks(con, key, chunks)
+
+    return _once(store, key, "chunks", settings, work)
+
+
+def ingest_extractions(store: IndexStore, settings: Settings, key: str) -> StageResult:
+    """Find entities and relationships in a batch's chunks that have no extraction yet."""
+
+    def work(started: float) -> Mapping[str, int]:
+        version = extraction_version(settings)
+        todo = _chunks_to_extract(store, key, version)
+        found = _extract(todo, settings)
+        with _ledger(store, key, "extractions", settings, started) as con:
+            store_extraction(con, todo["id"], found, settings.extraction.extractor, version, key)
+        return {
+            "chunks": len(todo),
+            "entity_mentions": len(found.entities),
+            "relationship_mentions": len(found.relationships),
+        }
+
+    return _once(store, key, "extractions", settings, work)
+
+
+def store_extraction(
+    con: duckdb.DuckDBPyConnection,
+    chunk_ids: pl.Series,
+    found: Extraction,
+    extractor: str,
+    version: str,
+    batch: str,
+) -> None:
+    """Replace what is known of some chunks by an extraction. To be called in a transaction."""
+    con.register("extracted_chunks", pl.DataFrame({"chunk_id": chunk_ids}))
+    for table in ("extractions", "entity_mentions", "relationship_mentions"):
+        con.execute(
+            f"DELETE FROM {table} WHERE chunk_id IN (SELECT chunk_id FROM extracted_chunks)"
+        )
+    con.unregister("extracted_chunks")
+    entities, relationships = identify(found)
+    counts = (
+        pl.DataFrame({"chunk_id": chunk_ids})
+        .join(entities.group_by("chunk_id").agg(n_entities=pl.len()), "chunk_id", "left")
+        .join(relationships.group_by("chunk_id").agg(n_relationships=pl.len()), "chunk_id", "left")
+        .with_columns(
+            pl.col("n_entities", "n_relationships").fill_null(0).cast(pl.Int64),
+            extractor=pl.lit(extractor),
+            version=pl.lit(version),
+            status=pl.lit("ok"),
+            error=pl.lit(None, pl.String),
+            prompt_tokens=pl.lit(0),
+            completion_tokens=pl.lit(0),
+            batch=pl.lit(batch),
+        )
+    )
+    insert(con, "extractions", counts)
+    insert(con, "entity_mentions", entities.with_columns(batch=pl.lit(batch)))
+    insert(con, "relationship_mentions", relationships.with_columns(batch=pl.lit(batch)))
+
+
+def identify(found: Extraction) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Replace titles by entity ids: the hash of the normalised title.
+
+    Mentions whose title has nothing left after normalising, and relationships of an entity with
+    itself, are left out. A relationship is undirected: its ends are ordered by id.
+    """
+    titles = pl.concat(
+        [found.entities["title"], found.relationships["source"], found.relationships["target"]]
+    ).unique()
+    keys = [normalize_title(title) for title in titles]
+    ids = pl.DataFrame(
+        {"title": titles, "entity_id": [make_id("entity", key) if key else None for key in keys]},
+        schema={"title": pl.String, "entity_id": pl.String},
+    )
+    entities = found.entities.join(ids, "title").drop_nulls("entity_id")
+    relationships = (
+        found.relationships.join(ids, left_on="source", right_on="title")
+        .rename({"entity_id": "left_id"})
+        .join(ids, left_on="target", right_on="title")
+        .rename({"entity_id": "right_id"})
+        .filter(pl.col("left_id") != pl.col("right_id"))
+        .with_columns(
+            source_id=pl.min_horizontal("left_id", "right_id"),
+            target_id=pl.max_horizontal("left_id", "right_id"),
+        )
+        .drop("source", "target", "left_id", "right_id")
+    )
+    return entities, relationships
+
+
+def _chunks_to_extract(store: IndexStore, key: str, version: str) -> pl.DataFrame:
+    with store.read() as con:
+        return con.sql(
+            """SELECT c.id, c.text FROM chunks c ANTI JOIN (
+                   SELECT chunk_id FROM extractions
+                   WHERE (version = $version OR extractor = 'import') AND status = 'ok') done
+               ON c.id = done.chunk_id
+               WHERE c.batch = $key ORDER BY c.human_readable_id""",
+            params={"version": version, "key": key},
+        ).pl()
+
+
+def _extract(chunks: pl.DataFrame, settings: Settings) -> Extraction:
+    if settings.extraction.extractor == "import":
+        return empty_extraction()
+    return extract_nlp(chunks, NlpOptions(noun_phrases=settings.extraction.noun_phrases))
+
+
+def _store_chunks(
+    con: duckdb.DuckDBPyConnection, key: str, chunks: pl.DataFrame
+) -> Mapping[str, int]:
+    con.register("new_chunks", chunks)
+    documents.delete_chunks(
+        con,
+        """SELECT c.id FROM chunks c JOIN documents d ON d.id = c.document_id
+           ANTI JOIN new_chunks n ON n.id = c.id WHERE d.batch = getvariable('batch')""",
+    )
+    con.execute("DELETE FROM chunks WHERE id IN (SELECT id FROM new_chunks)")
+    assign_identifiers(
+        con,
+        "chunk",
+        """SELECT n.id FROM new_chunks n JOIN documents d ON d.id = n.document_id
+           ORDER BY d.human_readable_id, n.ordinal""",
+    )
+    con.execute(
+        """INSERT INTO chunks BY NAME SELECT n.*, i.human_readable_id FROM new_chunks n
+           JOIN identifiers i ON i.kind = 'chunk' AND i.id = n.id"""
+    )
+    for table in ("extractions", "entity_mentions", "relationship_mentions", "claims"):
+        con.execute(
+            f"UPDATE {table} SET batch = getvariable('batch') "
+            f"WHERE batch <> getvariable('batch') AND chunk_id IN (SELECT id FROM new_chunks)"
+        )
+    con.unregister("new_chunks")
+    return {"chunks": len(chunks)}
+
+
+def _once(
+    store: IndexStore,
+    key: str,
+    stage: str,
+    settings: Settings,
+    work: Callable[[float], Mapping[str, int]],
+) -> StageResult:
+    started = time.perf_counter()
+    with store.read() as con:
+        done = con.execute(
+            """SELECT 1 FROM batch_stages WHERE batch = ? AND stage = ? AND version = ?
+               AND NOT EXISTS (SELECT 1 FROM extractions WHERE batch = ? AND status = 'failed')""",
+            [key, stage, stage_versions(settings)[stage], key],
+        ).fetchone()
+    if done:
+        return StageResult({}, 0.0, done_before=True)
+    return StageResult(work(started), time.perf_counter() - started)
+
+
+@contextlib.contextmanager
+def _ledger(
+    store: IndexStore, key: str, stage: str, settings: Settings, started: float
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a transaction that also writes the stage's line in ``batch_stages``."""
+    version = stage_versions(settings)[stage]
+    with store.transaction() as con:
+        con.execute("SET VARIABLE batch = ?", [key])
+        yield con
+        con.execute("DELETE FROM batch_stages WHERE batch = ? AND stage = ?", [key, stage])
+        con.execute(
+            "INSERT INTO batch_stages VALUES (?, ?, ?, ?, ?)",
+            [key, stage, version, datetime.now(UTC), time.perf_counter() - started],
+        )

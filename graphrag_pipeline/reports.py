@@ -1,0 +1,381 @@
+"""Community reports: one level at a time, deepest first, and only those whose context changed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import duckdb
+import polars as pl
+
+from graphrag_pipeline.config import ReportSettings, fingerprint
+from graphrag_pipeline.extractive import (
+    EXTRACTIVE_VERSION,
+    ReportText,
+    Sentence,
+    write_extractive,
+)
+from graphrag_pipeline.identity import content_hash, make_id
+from graphrag_pipeline.report_contexts import Context, SubReport, build_context, intra_edges
+from graphrag_pipeline.store import IndexStore, get_meta, insert, set_meta
+from graphrag_pipeline.tokens import DEFAULT_ENCODING, count_tokens
+
+REPORTS_VERSION = "1"
+_MIN_SIZE = 2
+_CANDIDATES = 40
+_SUB_FINDINGS = 3
+
+_FINDING = pl.Struct(
+    {
+        "summary": pl.String,
+        "explanation": pl.String,
+        "chunk_id": pl.String,
+        "start_char": pl.Int64,
+        "end_char": pl.Int64,
+    }
+)
+REPORTS = pl.Schema(
+    {
+        "id": pl.String,
+        "community_id": pl.String,
+        "level": pl.Int32,
+        "title": pl.String,
+        "summary": pl.String,
+        "rating": pl.Float64,
+        "rating_explanation": pl.String,
+        "findings": pl.List(_FINDING),
+        "full_content": pl.String,
+        "n_tokens": pl.Int64,
+        "context_hash": pl.String,
+        "context_tokens": pl.Int64,
+        "coverage": pl.Float64,
+        "writer": pl.String,
+    }
+)
+
+_COMMUNITIES = """
+SELECT id, level, title, size, n_relationships FROM communities
+WHERE level BETWEEN $first AND $last AND size >= $min_size
+"""
+_MEMBERS = """
+SELECT m.community_id, m.entity_id, c.level, c.parent_id FROM community_members m
+JOIN communities c ON c.id = m.community_id AND c.level = m.level
+WHERE c.level BETWEEN $first AND $last + 1
+"""
+_ENTITIES = """
+SELECT id, title, n_tokens, left(sha256(title || chr(10) || type || chr(10) || description), 16)
+    AS text_hash FROM entities
+"""
+_RELATIONSHIPS = """
+SELECT id, source_id, target_id, weight, combined_degree, n_tokens,
+       left(sha256(source || chr(10) || target || chr(10) || description), 16) AS text_hash
+FROM relationships
+"""
+_OLD_REPORTS = """
+SELECT community_id, level, n_tokens, full_content, context_hash, coverage, findings
+FROM community_reports WHERE level BETWEEN $first AND $last + 1
+"""
+# The instances behind relationships, as sentences with their place in the document.
+_EVIDENCE = """
+SELECT r.id AS relationship_id, m.description AS text, m.chunk_id,
+       c.start_char + m.start_char AS start_char, c.start_char + m.end_char AS end_char
+FROM relationship_mentions m
+JOIN relationships r ON r.source_id = m.source_id AND r.target_id = m.target_id
+JOIN chunks c ON c.id = m.chunk_id
+SEMI JOIN wanted_evidence w ON w.relationship_id = r.id
+WHERE m.description <> ''
+"""
+
+
+@dataclass(frozen=True)
+class LevelReports:
+    """What was done for one level asset (numbers of reports)."""
+
+    written: int
+    reused: int
+    removed: int
+    mean_coverage: float | None
+
+
+@dataclass(frozen=True)
+class _Graph:
+    communities: pl.DataFrame
+    members: pl.DataFrame
+    entities: pl.DataFrame
+    relationships: pl.DataFrame
+    old: pl.DataFrame
+
+
+def update_reports(
+    store: IndexStore, settings: ReportSettings, level: int, *, and_deeper: bool
+) -> LevelReports:
+    """Bring the reports of a level (and, on request, of all deeper ones) up to date.
+
+    Deeper levels must have been done before: a report may stand on those of its sub-communities.
+    """
+    with store.read() as con:
+        deepest = _deepest(con)
+        last = max(deepest, level) if and_deeper else level
+        state = _state(con, settings, level, last)
+        if get_meta(con, f"reports_state:{level}") == state:
+            return LevelReports(0, _count(con, level, last), 0, None)
+    done = [_update_level(store, settings, each) for each in range(last, level - 1, -1)]
+    with store.transaction() as con:
+        removed = _remove_orphans(con, level, None if and_deeper else level)
+        set_meta(con, f"reports_state:{level}", _state(con, settings, level, last))
+    coverages = [c for d in done for c in d.coverages]
+    return LevelReports(
+        sum(d.written for d in done),
+        sum(d.reused for d in done),
+        removed,
+        sum(coverages) / len(coverages) if coverages else None,
+    )
+
+
+@dataclass(frozen=True)
+class _Done:
+    written: int
+    reused: int
+    coverages: Sequence[float]
+
+
+def _update_level(store: IndexStore, settings: ReportSettings, level: int) -> _Done:
+    graph = _read_graph(store, level)
+    contexts = _contexts(graph, settings, level)
+    before = dict(graph.old.filter(pl.col("level") == level).select("community_id", "context_hash").iter_rows())
+    changed = [c for c in contexts if before.get(c.community_id) != c.hash]
+    reports = _write(store, graph, changed, settings, level)
+    if reports.height:
+        with store.transaction() as con:
+            con.register("rewritten", reports.select("community_id"))
+            con.execute(
+                """DELETE FROM community_reports
+                   WHERE community_id IN (SELECT community_id FROM rewritten)"""
+            )
+            con.unregister("rewritten")
+            insert(con, "community_reports", reports)
+    return _Done(len(changed), len(contexts) - len(changed), [c.coverage for c in contexts])
+
+
+def _read_graph(store: IndexStore, level: int) -> _Graph:
+    span = {"first": level, "last": level}
+    with store.read() as con:
+        return _Graph(
+            con.sql(_COMMUNITIES, params={**span, "min_size": _MIN_SIZE}).pl(),
+            con.sql(_MEMBERS, params=span).pl(),
+            con.sql(_ENTITIES).pl(),
+            con.sql(_RELATIONSHIPS).pl(),
+            con.sql(_OLD_REPORTS, params=span).pl(),
+        )
+
+
+def _contexts(graph: _Graph, settings: ReportSettings, level: int) -> list[Context]:
+    version = fingerprint(REPORTS_VERSION, EXTRACTIVE_VERSION, settings)
+    own = graph.members.filter(pl.col("level") == level).select("community_id", "entity_id")
+    edges = intra_edges(own, graph.relationships, graph.entities.drop("title"))
+    children = _children(graph, level)
+    sub_reports = {
+        community: SubReport(community, n_tokens, content_hash(text)[:16], coverage)
+        for community, n_tokens, text, coverage in graph.old.filter(pl.col("level") == level + 1)
+        .select("community_id", "n_tokens", "full_content", "coverage")
+        .iter_rows()
+    }
+    return [
+        build_context(
+            community,
+            edges.get(community, []),
+            children.get(community, {}),
+            sub_reports,
+            settings.max_context_tokens,
+            version,
+        )
+        for community in graph.communities["id"].sort()
+    ]
+
+
+def _children(graph: _Graph, level: int) -> Mapping[str, dict[str, frozenset[str]]]:
+    children: dict[str, dict[str, frozenset[str]]] = defaultdict(dict)
+    below = graph.members.filter(pl.col("level") == level + 1).group_by("parent_id", "community_id")
+    for parent, community, nodes in below.agg("entity_id").iter_rows():
+        children[parent][community] = frozenset(nodes)
+    return children
+
+
+def _write(
+    store: IndexStore,
+    graph: _Graph,
+    contexts: Sequence[Context],
+    settings: ReportSettings,
+    level: int,
+) -> pl.DataFrame:
+    if not contexts:
+        return REPORTS.to_frame()
+    sentences = _sentences(store, graph, contexts)
+    _add_findings(sentences, graph, contexts)
+    titles = dict(graph.entities.select("id", "title").iter_rows())
+    weights = _weights(graph, level)
+    facts = {row[0]: row[1:] for row in graph.communities.drop("level").iter_rows()}
+    rows = []
+    for context in contexts:
+        title, size, n_relationships = facts[context.community_id]
+        report = write_extractive(
+            title,
+            size,
+            n_relationships,
+            weights.get(context.community_id, 0.0),
+            sentences[context.community_id],
+            titles,
+            settings.max_findings,
+        )
+        rows.append(_row(context, report, level))
+    counts = count_tokens([row["full_content"] for row in rows], DEFAULT_ENCODING)
+    return pl.DataFrame(
+        [{**row, "n_tokens": n} for row, n in zip(rows, counts, strict=True)], schema=REPORTS
+    )
+
+
+def _row(context: Context, report: ReportText, level: int) -> dict[str, object]:
+    return {
+        "id": make_id("report", context.community_id),
+        "community_id": context.community_id,
+        "level": level,
+        "title": report.title,
+        "summary": report.summary,
+        "rating": report.rating,
+        "rating_explanation": report.rating_explanation,
+        "findings": [asdict(finding) for finding in report.findings],
+        "full_content": report.full_content,
+        "context_hash": context.hash,
+        "context_tokens": context.n_tokens,
+        "coverage": context.coverage,
+        "writer": "extractive",
+    }
+
+
+def _weights(graph: _Graph, level: int) -> Mapping[str, float]:
+    own = graph.members.filter(pl.col("level") == level).select("community_id", "entity_id")
+    inside = graph.relationships.join(own, left_on="source_id", right_on="entity_id").join(
+        own, left_on=["target_id", "community_id"], right_on=["entity_id", "community_id"]
+    )
+    return dict(inside.group_by("community_id").agg(pl.col("weight").sum()).iter_rows())
+
+
+def _sentences(
+    store: IndexStore, graph: _Graph, contexts: Sequence[Context]
+) -> dict[str, list[Sentence]]:
+    """Return each context's best sentences, scored by the relationships they support.
+
+    A relationship counts by the logarithm of its weight and by how many of the community's
+    relationships meet at its ends; a long sentence counts for less.
+    """
+    scored = _scored_relationships(graph, contexts)
+    with store.read() as con:
+        con.register("wanted_evidence", scored.select("relationship_id").unique())
+        evidence = con.sql(_EVIDENCE).pl()
+    ranked = (
+        scored.join(evidence, "relationship_id")
+        .group_by("community_id", "chunk_id", "start_char", "end_char", "text")
+        .agg(pl.col("score").sum(), pl.col("source_id"), pl.col("target_id"))
+        .with_columns(
+            score=pl.col("score") / pl.max_horizontal(pl.col("text").str.len_chars(), 60).sqrt(),
+            entities=pl.concat_list("source_id", "target_id").list.unique(),
+        )
+        .sort(["community_id", "score", "text", "chunk_id"], descending=[False, True, False, False])
+        .group_by("community_id", maintain_order=True)
+        .head(_CANDIDATES)
+    )
+    found: dict[str, list[Sentence]] = {context.community_id: [] for context in contexts}
+    columns = ("community_id", "text", "chunk_id", "start_char", "end_char", "entities", "score")
+    for community, *place, entities, score in ranked.select(columns).iter_rows():
+        found[community].append(Sentence(*place, frozenset(entities), score))
+    return found
+
+
+def _scored_relationships(graph: _Graph, contexts: Sequence[Context]) -> pl.DataFrame:
+    wanted = pl.DataFrame(
+        [(c.community_id, relationship) for c in contexts for relationship in c.relationships],
+        schema={"community_id": pl.String, "relationship_id": pl.String},
+        orient="row",
+    ).join(graph.relationships, left_on="relationship_id", right_on="id")
+    ends = pl.concat(
+        [
+            wanted.select("community_id", entity_id="source_id"),
+            wanted.select("community_id", entity_id="target_id"),
+        ]
+    )
+    degrees = ends.group_by("community_id", "entity_id").agg(degree=pl.len())
+    return (
+        wanted.join(
+            degrees, left_on=["community_id", "source_id"], right_on=["community_id", "entity_id"]
+        )
+        .join(
+            degrees,
+            left_on=["community_id", "target_id"],
+            right_on=["community_id", "entity_id"],
+            suffix="_target",
+        )
+        .select(
+            "community_id",
+            "relationship_id",
+            "source_id",
+            "target_id",
+            score=pl.col("weight").log1p() * (pl.col("degree") + pl.col("degree_target")),
+        )
+    )
+
+
+def _add_findings(
+    sentences: dict[str, list[Sentence]], graph: _Graph, contexts: Sequence[Context]
+) -> None:
+    """Add the findings of sub-reports, first ones first, each sub-community told apart."""
+    findings = dict(graph.old.select("community_id", "findings").iter_rows())
+    for context in contexts:
+        own = sentences[context.community_id]
+        best = max((sentence.score for sentence in own), default=1.0)
+        for child in context.sub_reports:
+            for place, finding in enumerate(findings.get(child, [])[:_SUB_FINDINGS]):
+                own.append(
+                    Sentence(
+                        finding["explanation"],
+                        finding["chunk_id"],
+                        finding["start_char"],
+                        finding["end_char"],
+                        frozenset({child}),
+                        best / (1 + place),
+                    )
+                )
+
+
+def _remove_orphans(con: duckdb.DuckDBPyConnection, first: int, last: int | None) -> int:
+    """Delete the reports, at these levels, of communities that are no more."""
+    where = """level >= $first AND ($last IS NULL OR level <= $last) AND community_id NOT IN (
+               SELECT id FROM communities WHERE size >= $min_size)"""
+    values = {"first": first, "last": last, "min_size": _MIN_SIZE}
+    row = con.execute(f"SELECT count(*) FROM community_reports WHERE {where}", values).fetchone()
+    con.execute(f"DELETE FROM community_reports WHERE {where}", values)
+    return row[0] if row else 0
+
+
+def _state(
+    con: duckdb.DuckDBPyConnection, settings: ReportSettings, first: int, last: int
+) -> str:
+    below = con.execute(
+        """SELECT coalesce(bit_xor(hash(community_id, full_content)), 0), count(*)
+           FROM community_reports WHERE level = ?""",
+        [last + 1],
+    ).fetchone()
+    version = fingerprint(REPORTS_VERSION, EXTRACTIVE_VERSION, settings)
+    return f"{version}:{first}:{last}:{get_meta(con, 'communities_state')}:{below}"
+
+
+def _deepest(con: duckdb.DuckDBPyConnection) -> int:
+    row = con.execute("SELECT coalesce(max(level), 0) FROM communities").fetchone()
+    return row[0] if row else 0
+
+
+def _count(con: duckdb.DuckDBPyConnection, first: int, last: int) -> int:
+    row = con.execute(
+        "SELECT count(*) FROM community_reports WHERE level BETWEEN ? AND ?", [first, last]
+    ).fetchone()
+    return row[0] if row else 0
