@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -93,52 +93,19 @@ def read_batch(batch: Batch, log: BatchLog, options: ReadingOptions) -> BatchDoc
     return result
 
 
-def store_batch(
-    con: duckdb.DuckDBPyConnection, batch: Batch, read: BatchDocuments
-) -> Mapping[str, int]:
-    """Replace the batch's documents, and all that was derived from their old versions.
-
-    To be called in a transaction. Returns the numbers of documents ``added`` and ``removed``.
-    """
-    taken_over = [s["uri"] for s in read.sources if s["status"] == "superseded"]
-    uris = [c.uri for c in batch.changes if c.uri not in set(taken_over)]
+def stage_documents(con: duckdb.DuckDBPyConnection, batch: Batch, read: BatchDocuments) -> None:
+    """Stage what was read of a batch, and write down its manifest. Call it in a transaction."""
     documents = pl.DataFrame(read.documents, schema=DOCUMENTS)
-    con.register("batch_uris", pl.DataFrame({"uri": uris}, schema={"uri": pl.String}))
+    con.execute("DELETE FROM staging.documents WHERE batch = ?", [batch.key])
     con.register("read_documents", documents)
-    con.execute(
-        """CREATE OR REPLACE TEMP TABLE outdated AS
-           SELECT id FROM documents SEMI JOIN batch_uris ON documents.source = batch_uris.uri
-           WHERE (id, content_hash) NOT IN (SELECT (id, content_hash) FROM read_documents)"""
-    )
-    removed = delete_documents(con, "SELECT id FROM outdated")
-    con.execute("DELETE FROM documents WHERE id IN (SELECT id FROM read_documents)")
     assign_identifiers(con, "document", "SELECT id FROM read_documents ORDER BY uri")
     con.execute(
-        """INSERT INTO documents BY NAME
+        """INSERT INTO staging.documents BY NAME
            SELECT d.*, i.human_readable_id FROM read_documents d
            JOIN identifiers i ON i.kind = 'document' AND i.id = d.id"""
     )
-    con.unregister("batch_uris")
     con.unregister("read_documents")
     _store_manifest(con, batch, read)
-    return {"added": len(documents), "removed": removed}
-
-
-def delete_documents(con: duckdb.DuckDBPyConnection, ids: str) -> int:
-    """Delete the documents selected by the query ``ids`` with everything made from them."""
-    con.execute(f"CREATE OR REPLACE TEMP TABLE leaving AS {ids}")
-    delete_chunks(con, "SELECT c.id FROM chunks c SEMI JOIN leaving ON c.document_id = leaving.id")
-    con.execute("DELETE FROM documents WHERE id IN (SELECT id FROM leaving)")
-    row = con.execute("SELECT count(*) FROM leaving").fetchone()
-    return row[0] if row else 0
-
-
-def delete_chunks(con: duckdb.DuckDBPyConnection, ids: str) -> None:
-    """Delete the chunks selected by the query ``ids`` with everything extracted from them."""
-    con.execute(f"CREATE OR REPLACE TEMP TABLE leaving_chunks AS {ids}")
-    for table in ("extractions", "entity_mentions", "relationship_mentions", "claims"):
-        con.execute(f"DELETE FROM {table} WHERE chunk_id IN (SELECT id FROM leaving_chunks)")
-    con.execute("DELETE FROM chunks WHERE id IN (SELECT id FROM leaving_chunks)")
 
 
 def _read(path: Path, options: ReadingOptions) -> tuple[ReadResult, str | None]:

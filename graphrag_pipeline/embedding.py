@@ -18,10 +18,11 @@ from graphrag_pipeline.text import terms_batch
 Vectors = npt.NDArray[np.float32]
 """One row per text, each of length one."""
 
-DEFAULT_DIMENSIONS = 512
+DEFAULT_DIMENSIONS = 640
 
 _HASHING_VERSION = 1
 _BLOCK_ROWS = 1024
+_PLACES = 4
 _LOWEST_WEIGHT = 0.1
 
 
@@ -50,7 +51,7 @@ class Embedder(Protocol):
 class HashingEmbedder:
     """Words as vectors by signed feature hashing: no model, no download, no meaning.
 
-    Each search term (:func:`graphrag_pipeline.text.terms`) adds to two dimensions, chosen with
+    Each search term (:func:`graphrag_pipeline.text.terms`) adds to four dimensions, chosen with
     their signs by a hash of the term, 1 + log of its count in the text, times a fixed weight that
     is low for common English words. Two texts are near when they share rare words; synonyms are
     not known. A vector depends on its text alone: not on other texts, the process or the machine.
@@ -74,13 +75,11 @@ class HashingEmbedder:
 
     def _embed_block(self, texts: Sequence[str]) -> npt.NDArray[np.float64]:
         rows, hashes, values = _weighted_terms(texts)
-        halves = np.concatenate([hashes & np.uint64(0xFFFF_FFFF), hashes >> np.uint64(32)])
-        halves = halves.astype(np.int64)
         # The last dimension is kept for texts without terms.
-        cells = np.tile(rows * self.dimensions, 2) + (halves >> 1) % (self.dimensions - 1)
-        signed = np.where(halves & 1, 1.0, -1.0) * np.tile(values, 2)
-        matrix = np.bincount(cells, signed, minlength=len(texts) * self.dimensions)
-        matrix = matrix.astype(np.float64).reshape(len(texts), self.dimensions)
+        cells = rows[:, None] * self.dimensions + (hashes >> 1) % (self.dimensions - 1)
+        signed = np.where(hashes & 1, 1.0, -1.0) * values[:, None]
+        flat = np.bincount(cells.ravel(), signed.ravel(), len(texts) * self.dimensions)
+        matrix = flat.astype(np.float64).reshape(len(texts), self.dimensions)
         norms = np.linalg.norm(matrix, axis=1, keepdims=True)
         empty = norms[:, 0] < 1e-9
         matrix[empty, -1] = norms[empty] = 1.0
@@ -180,29 +179,26 @@ def make_embedder(
 
 def _weighted_terms(
     texts: Sequence[str],
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64], npt.NDArray[np.float64]]:
-    """Return row, hash and weight of each distinct term of each text."""
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Return row, hashes (four of 32 bits) and weight of each distinct term of each text."""
     words = [joined.split() for joined in terms_batch(texts)]
-    vocabulary = {term: _hash(term) for term in set(chain.from_iterable(words))}
-    # In the order of their hashes, so that sums do not depend on the texts around.
-    ordered = sorted(vocabulary, key=vocabulary.__getitem__)
-    codes = {term: code for code, term in enumerate(ordered)}
     lengths = np.fromiter(map(len, words), np.int64, len(words))
+    # Sorted, so that the order of summing, and its rounding, does not depend on other texts.
+    vocabulary = sorted(set(chain.from_iterable(words)))
+    codes = {term: code for code, term in enumerate(vocabulary)}
     flat = np.fromiter(map(codes.__getitem__, chain.from_iterable(words)), np.int64, lengths.sum())
-    size = max(1, len(ordered))
-    keys, counts = np.unique(
-        np.repeat(np.arange(len(words)), lengths) * size + flat, return_counts=True
-    )
-    rows, term = np.divmod(keys, size)
-    hashes = np.fromiter(map(vocabulary.__getitem__, ordered), np.uint64, len(ordered))
+    occurrences = np.repeat(np.arange(len(words)), lengths) * len(vocabulary) + flat
+    distinct, counts = np.unique(occurrences, return_counts=True)
+    rows, term = np.divmod(distinct, max(1, len(vocabulary)))
+    hashes = np.frombuffer(b"".join(map(_hash, vocabulary)), "<u4").reshape(-1, _PLACES)
     common = _common_weights()
-    weights = np.array([common.get(term, 1.0) for term in ordered])
-    return rows, hashes[term], (1.0 + np.log(counts)) * weights[term]
+    weights = np.array([common.get(word, 1.0) for word in vocabulary])
+    return rows, hashes[term].astype(np.int64), (1.0 + np.log(counts)) * weights[term]
 
 
 @lru_cache(maxsize=1 << 17)
-def _hash(term: str) -> int:
-    return int.from_bytes(blake2b(term.encode(), digest_size=8).digest(), "little")
+def _hash(term: str) -> bytes:
+    return blake2b(term.encode(), digest_size=4 * _PLACES).digest()
 
 
 @lru_cache(maxsize=1)

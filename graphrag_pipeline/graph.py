@@ -15,6 +15,7 @@ import polars as pl
 
 from graphrag_pipeline.config import GraphSettings, fingerprint
 from graphrag_pipeline.identity import ID_DIGITS
+from graphrag_pipeline.staging import take_in_staged
 from graphrag_pipeline.store import (
     IndexStore,
     assign_identifiers,
@@ -135,49 +136,39 @@ JOIN identified_edges e USING (source_id, target_id)
 GROUP BY e.id, m.chunk_id;
 """
 
-_LEDGER_DIFFERS = """
-SELECT count(*) FROM (
-    (SELECT chunk_id, version FROM extractions WHERE status = 'ok' EXCEPT
-     SELECT chunk_id, version FROM graph_chunks)
-    UNION ALL
-    (SELECT chunk_id, version FROM graph_chunks EXCEPT
-     SELECT chunk_id, version FROM extractions WHERE status = 'ok'))
-"""
-
-
 @dataclass(frozen=True)
 class GraphChanges:
-    """Rows added, changed, removed and reused, of entities and of relationships."""
+    """Rows added, changed, removed and reused, and the batches that were taken in."""
 
     entities: Mapping[str, int]
     relationships: Mapping[str, int]
-    chunks_changed: int
-
-    @property
-    def any(self) -> bool:
-        """Whether anything was written."""
-        return bool(self.chunks_changed)
+    batches: tuple[str, ...]
 
 
 def merge_graph(
     store: IndexStore, settings: GraphSettings, encoding: str = DEFAULT_ENCODING
 ) -> GraphChanges:
-    """Bring ``entities`` and ``relationships`` up to date with the extractions.
+    """Take in the staged batches and bring ``entities`` and ``relationships`` up to date.
 
-    Does nothing when no chunk was extracted, re-extracted or removed since the last time.
+    Does nothing when no batch is staged.
     """
     version = fingerprint(GRAPH_VERSION, settings, encoding)
     with store.transaction() as con:
-        differing = _chunks_changed(con, version)
-        if not differing:
-            return GraphChanges({}, {}, 0)
+        batches = take_in_staged(con)
+        if not batches and get_meta(con, "graph_version") == version:
+            return GraphChanges({}, {}, ())
         _fold(con, settings, encoding)
         entities = replace_changed(con, "entities", "wanted_entities")
         relationships = replace_changed(con, "relationships", "wanted_relationships")
-        for table, key in (("entity_chunks", "entity_id"), ("relationship_chunks", "relationship_id")):
-            replace_links(con, table, f"wanted_{table}", (key, "chunk_id"))
-        _write_ledger(con, version)
-    return GraphChanges(entities, relationships, differing)
+        replace_links(con, "entity_chunks", "wanted_entity_chunks", ("entity_id", "chunk_id"))
+        replace_links(
+            con,
+            "relationship_chunks",
+            "wanted_relationship_chunks",
+            ("relationship_id", "chunk_id"),
+        )
+        set_meta(con, "graph_version", version)
+    return GraphChanges(entities, relationships, batches)
 
 
 def _fold(con: duckdb.DuckDBPyConnection, settings: GraphSettings, encoding: str) -> None:
@@ -221,20 +212,3 @@ def _add_tokens(con: duckdb.DuckDBPyConnection, table: str, text: str, encoding:
             JOIN counted_{table} c USING (id) LEFT JOIN new_counts n USING (id)"""
     )
     con.unregister("new_counts")
-
-
-def _chunks_changed(con: duckdb.DuckDBPyConnection, version: str) -> int:
-    if get_meta(con, "graph_version") != version:
-        con.execute("DELETE FROM graph_chunks")
-        set_meta(con, "graph_version", version)
-    row = con.execute(_LEDGER_DIFFERS).fetchone()
-    return row[0] if row else 0
-
-
-def _write_ledger(con: duckdb.DuckDBPyConnection, version: str) -> None:
-    con.execute(
-        """DELETE FROM graph_chunks WHERE (chunk_id, version) NOT IN (
-               SELECT (chunk_id, version) FROM extractions WHERE status = 'ok');
-           INSERT INTO graph_chunks SELECT chunk_id, version FROM extractions WHERE status = 'ok'
-           EXCEPT SELECT chunk_id, version FROM graph_chunks;"""
-    )

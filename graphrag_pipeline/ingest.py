@@ -23,6 +23,7 @@ from graphrag_pipeline.config import Settings, fingerprint
 from graphrag_pipeline.extraction import Extraction, empty_extraction
 from graphrag_pipeline.extraction.nlp import NLP_VERSION, NlpOptions, extract_nlp
 from graphrag_pipeline.identity import make_id
+from graphrag_pipeline.staging import of_batch
 from graphrag_pipeline.store import IndexStore, assign_identifiers, insert
 from graphrag_pipeline.text import normalize_title
 
@@ -77,8 +78,8 @@ def ingest_documents(
         batch = log.get(key)
         read = documents.read_batch(batch, log, documents.reading_options(settings))
         with _ledger(store, key, "documents", settings, started) as con:
-            counts = documents.store_batch(con, batch, read)
-        return {**counts, "quarantined": len(read.quarantine)}
+            documents.stage_documents(con, batch, read)
+        return {"documents": len(read.documents), "quarantined": len(read.quarantine)}
 
     return _once(store, key, "documents", settings, work)
 
@@ -89,12 +90,13 @@ def ingest_chunks(store: IndexStore, settings: Settings, key: str) -> StageResul
     def work(started: float) -> Mapping[str, int]:
         with store.read() as con:
             texts = con.sql(
-                "SELECT id, text FROM documents WHERE batch = $key ORDER BY human_readable_id",
+                f"SELECT id, text FROM ({of_batch('documents')}) ORDER BY human_readable_id",
                 params={"key": key},
             ).pl()
         chunks = chunk_documents(texts, settings.chunks).with_columns(batch=pl.lit(key))
         with _ledger(store, key, "chunks", settings, started) as con:
-            return _store_chunks(con, key, chunks)
+            _stage_chunks(con, chunks, key)
+        return {"chunks": len(chunks)}
 
     return _once(store, key, "chunks", settings, work)
 
@@ -107,7 +109,7 @@ def ingest_extractions(store: IndexStore, settings: Settings, key: str) -> Stage
         todo = _chunks_to_extract(store, key, version)
         found = _extract(todo, settings)
         with _ledger(store, key, "extractions", settings, started) as con:
-            store_extraction(con, todo["id"], found, settings.extraction.extractor, version, key)
+            stage_extraction(con, todo["id"], found, settings.extraction.extractor, version, key)
         return {
             "chunks": len(todo),
             "entity_mentions": len(found.entities),
@@ -117,7 +119,7 @@ def ingest_extractions(store: IndexStore, settings: Settings, key: str) -> Stage
     return _once(store, key, "extractions", settings, work)
 
 
-def store_extraction(
+def stage_extraction(
     con: duckdb.DuckDBPyConnection,
     chunk_ids: pl.Series,
     found: Extraction,
@@ -125,13 +127,9 @@ def store_extraction(
     version: str,
     batch: str,
 ) -> None:
-    """Replace what is known of some chunks by an extraction. To be called in a transaction."""
-    con.register("extracted_chunks", pl.DataFrame({"chunk_id": chunk_ids}))
+    """Stage the extraction of some of a batch's chunks. Call it in a transaction."""
     for table in ("extractions", "entity_mentions", "relationship_mentions"):
-        con.execute(
-            f"DELETE FROM {table} WHERE chunk_id IN (SELECT chunk_id FROM extracted_chunks)"
-        )
-    con.unregister("extracted_chunks")
+        con.execute(f"DELETE FROM staging.{table} WHERE batch = ?", [batch])
     entities, relationships = identify(found)
     counts = (
         pl.DataFrame({"chunk_id": chunk_ids})
@@ -148,9 +146,9 @@ def store_extraction(
             batch=pl.lit(batch),
         )
     )
-    insert(con, "extractions", counts)
-    insert(con, "entity_mentions", entities.with_columns(batch=pl.lit(batch)))
-    insert(con, "relationship_mentions", relationships.with_columns(batch=pl.lit(batch)))
+    insert(con, "staging.extractions", counts)
+    insert(con, "staging.entity_mentions", entities.with_columns(batch=pl.lit(batch)))
+    insert(con, "staging.relationship_mentions", relationships.with_columns(batch=pl.lit(batch)))
 
 
 def identify(found: Extraction) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -186,11 +184,10 @@ def identify(found: Extraction) -> tuple[pl.DataFrame, pl.DataFrame]:
 def _chunks_to_extract(store: IndexStore, key: str, version: str) -> pl.DataFrame:
     with store.read() as con:
         return con.sql(
-            """SELECT c.id, c.text FROM chunks c ANTI JOIN (
-                   SELECT chunk_id FROM extractions
-                   WHERE (version = $version OR extractor = 'import') AND status = 'ok') done
-               ON c.id = done.chunk_id
-               WHERE c.batch = $key ORDER BY c.human_readable_id""",
+            f"""SELECT c.id, c.text FROM ({of_batch("chunks")}) c ANTI JOIN (
+                    SELECT chunk_id FROM extractions
+                    WHERE (version = $version OR extractor = 'import') AND status = 'ok') done
+                ON c.id = done.chunk_id ORDER BY c.human_readable_id""",
             params={"version": version, "key": key},
         ).pl()
 
@@ -201,33 +198,21 @@ def _extract(chunks: pl.DataFrame, settings: Settings) -> Extraction:
     return extract_nlp(chunks, NlpOptions(noun_phrases=settings.extraction.noun_phrases))
 
 
-def _store_chunks(
-    con: duckdb.DuckDBPyConnection, key: str, chunks: pl.DataFrame
-) -> Mapping[str, int]:
+def _stage_chunks(con: duckdb.DuckDBPyConnection, chunks: pl.DataFrame, key: str) -> None:
+    con.execute("DELETE FROM staging.chunks WHERE batch = ?", [key])
     con.register("new_chunks", chunks)
-    documents.delete_chunks(
-        con,
-        """SELECT c.id FROM chunks c JOIN documents d ON d.id = c.document_id
-           ANTI JOIN new_chunks n ON n.id = c.id WHERE d.batch = getvariable('batch')""",
-    )
-    con.execute("DELETE FROM chunks WHERE id IN (SELECT id FROM new_chunks)")
     assign_identifiers(
         con,
         "chunk",
-        """SELECT n.id FROM new_chunks n JOIN documents d ON d.id = n.document_id
+        """SELECT n.id FROM new_chunks n
+           JOIN identifiers d ON d.kind = 'document' AND d.id = n.document_id
            ORDER BY d.human_readable_id, n.ordinal""",
     )
     con.execute(
-        """INSERT INTO chunks BY NAME SELECT n.*, i.human_readable_id FROM new_chunks n
+        """INSERT INTO staging.chunks BY NAME SELECT n.*, i.human_readable_id FROM new_chunks n
            JOIN identifiers i ON i.kind = 'chunk' AND i.id = n.id"""
     )
-    for table in ("extractions", "entity_mentions", "relationship_mentions", "claims"):
-        con.execute(
-            f"UPDATE {table} SET batch = getvariable('batch') "
-            f"WHERE batch <> getvariable('batch') AND chunk_id IN (SELECT id FROM new_chunks)"
-        )
     con.unregister("new_chunks")
-    return {"chunks": len(chunks)}
 
 
 def _once(
@@ -241,7 +226,8 @@ def _once(
     with store.read() as con:
         done = con.execute(
             """SELECT 1 FROM batch_stages WHERE batch = ? AND stage = ? AND version = ?
-               AND NOT EXISTS (SELECT 1 FROM extractions WHERE batch = ? AND status = 'failed')""",
+               AND (stage <> 'extractions' OR NOT EXISTS (
+                   SELECT 1 FROM extractions WHERE batch = ? AND status = 'failed'))""",
             [key, stage, stage_versions(settings)[stage], key],
         ).fetchone()
     if done:
@@ -256,10 +242,9 @@ def _ledger(
     """Open a transaction that also writes the stage's line in ``batch_stages``."""
     version = stage_versions(settings)[stage]
     with store.transaction() as con:
-        con.execute("SET VARIABLE batch = ?", [key])
         yield con
         con.execute("DELETE FROM batch_stages WHERE batch = ? AND stage = ?", [key, stage])
         con.execute(
-            "INSERT INTO batch_stages VALUES (?, ?, ?, ?, ?)",
+            "INSERT INTO batch_stages VALUES (?, ?, ?, ?, ?, true)",
             [key, stage, version, datetime.now(UTC), time.perf_counter() - started],
         )

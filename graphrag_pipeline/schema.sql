@@ -43,8 +43,10 @@ CREATE TABLE IF NOT EXISTS batch_stages (
     stage VARCHAR NOT NULL,
     version VARCHAR NOT NULL,
     finished_at TIMESTAMPTZ NOT NULL,
-    seconds DOUBLE NOT NULL
+    seconds DOUBLE NOT NULL,
+    staged BOOLEAN NOT NULL
 );
+COMMENT ON COLUMN batch_stages.staged IS 'Whether its rows still wait in the schema staging for the graph to take them in.';
 COMMENT ON TABLE batch_stages IS 'Ledger: which stage has been done for which batch, under which configuration; written with the stage''s own rows.';
 
 CREATE TABLE IF NOT EXISTS identifiers (kind VARCHAR NOT NULL, id VARCHAR NOT NULL, human_readable_id BIGINT NOT NULL);
@@ -138,8 +140,8 @@ CREATE TABLE IF NOT EXISTS claims (
 );
 COMMENT ON TABLE claims IS 'Claims (covariates) about entities, as found in chunks.';
 
-CREATE TABLE IF NOT EXISTS graph_chunks (chunk_id VARCHAR NOT NULL, version VARCHAR NOT NULL);
-COMMENT ON TABLE graph_chunks IS 'Ledger: the chunks folded into the graph, and the extraction each was folded from.';
+CREATE TABLE IF NOT EXISTS graph_batches (batch VARCHAR NOT NULL, version VARCHAR NOT NULL);
+COMMENT ON TABLE graph_batches IS 'Ledger: the batches merged into the graph, and the extraction version of each.';
 
 CREATE TABLE IF NOT EXISTS entities (
     id VARCHAR NOT NULL,
@@ -265,3 +267,13 @@ CREATE TABLE IF NOT EXISTS releases (
     vector_versions JSON NOT NULL
 );
 COMMENT ON TABLE releases IS 'Published releases, the newest last; vector_versions are the LanceDB versions that belong to it.';
+
+-- What ingestion has made of a batch waits here until the graph takes it in, all in one
+-- transaction: the tables above always belong together.
+CREATE SCHEMA IF NOT EXISTS staging;
+CREATE TABLE IF NOT EXISTS staging.documents AS FROM main.documents LIMIT 0;
+CREATE TABLE IF NOT EXISTS staging.chunks AS FROM main.chunks LIMIT 0;
+CREATE TABLE IF NOT EXISTS staging.extractions AS FROM main.extractions LIMIT 0;
+CREATE TABLE IF NOT EXISTS staging.entity_mentions AS FROM main.entity_mentions LIMIT 0;
+CREATE TABLE IF NOT EXISTS staging.relationship_mentions AS FROM main.relationship_mentions LIMIT 0;
+CREATE TABLE IF NOT EXISTS staging.claims AS FROM main.claims LIMIT 0;

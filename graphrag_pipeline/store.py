@@ -143,7 +143,7 @@ def insert(
     """Append rows to a table by column name. ``table`` is a name of the project's own schema."""
     con.register("incoming_rows", rows)
     try:
-        con.execute(f'INSERT INTO "{table}" BY NAME SELECT * FROM incoming_rows')
+        con.execute(f"INSERT INTO {table} BY NAME SELECT * FROM incoming_rows")
     finally:
         con.unregister("incoming_rows")
 

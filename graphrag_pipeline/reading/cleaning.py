@@ -1,0 +1,28 @@
+"""The one definition of clean text: offsets kept by later stages refer to what comes out here."""
+
+from __future__ import annotations
+
+import re
+
+_NEWLINES = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+_REMOVED = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f"  # control characters
+    "\u00ad\ufeff\ufffe\uffff"  # soft hyphen, byte-order mark, non-characters
+    "\ud800-\udfff]"  # surrogates, which UTF-8 cannot encode
+)
+
+
+def clean_text(text: str) -> str:
+    """Return text with "\\n" newlines, no control characters and no white space at its ends.
+
+    Nothing else changes: no Unicode normalisation, no white space collapsed. Cleaning clean text
+    changes nothing.
+    """
+    if text.isprintable():
+        return text.strip()
+    return _REMOVED.sub("", _NEWLINES.sub("\n", text)).strip()
+
+
+def one_line(text: str) -> str:
+    """Return clean text on one line, white space collapsed."""
+    return " ".join(clean_text(text).split())

@@ -1,0 +1,776 @@
+"""Files become clean text, and whatever is wrong with them becomes a reason."""
+
+import csv
+import io
+import json
+import os
+import stat
+import subprocess
+import sys
+import time
+import zipfile
+from datetime import datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphrag_pipeline.reading import (
+    SUPPORTED_SUFFIXES,
+    ReadDocument,
+    ReadingOptions,
+    ReadResult,
+    read_file,
+)
+from graphrag_pipeline.reading.cleaning import clean_text
+from graphrag_pipeline.reading.markdown import split_front_matter
+from graphrag_pipeline.reading.pdf import join_lines
+from graphrag_pipeline.reading.records import unique_keys
+
+TRANSCRIPTS = Path(__file__).parents[2] / "shared" / "data" / "podcast" / "transcripts.zip"
+
+
+def read(name: str, content: str | bytes, **options) -> ReadResult:
+    data = content.encode() if isinstance(content, str) else content
+    return read_file(Path(name), ReadingOptions(**options), data=data)
+
+
+def only(result: ReadResult) -> ReadDocument:
+    assert result.quarantined == []
+    assert len(result.documents) == 1
+    return result.documents[0]
+
+
+def reason(result: ReadResult) -> str:
+    assert result.documents == []
+    assert [refused.key for refused in result.quarantined] == [""]
+    return result.quarantined[0].reason
+
+
+def texts(result: ReadResult) -> dict[str, str]:
+    return {document.key: document.text for document in result.documents}
+
+
+def reasons(result: ReadResult) -> dict[str, str]:
+    return {refused.key: refused.reason for refused in result.quarantined}
+
+
+def make_pdf(pages: list[list[str]], info: str = "", trailer: str = "") -> bytes:
+    objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Pages /Count {len(pages)} /Kids [%s] >>"
+        % " ".join(f"{4 + 2 * n} 0 R" for n in range(len(pages))),
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ]
+    for number, lines in enumerate(pages):
+        shown = "\n".join(f"({line}) Tj T*" for line in lines)
+        stream = f"BT /F1 12 Tf 14 TL 72 720 Td\n{shown}\nET"
+        objects.append(
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] "
+            f"/Resources << /Font << /F1 3 0 R >> >> /Contents {5 + 2 * number} 0 R >>"
+        )
+        objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
+    objects.append(f"<< {info} >>")
+    out, offsets = b"%PDF-1.4\n", []
+    for number, body in enumerate(objects, 1):
+        offsets.append(len(out))
+        out += f"{number} 0 obj\n{body}\nendobj\n".encode("latin-1")
+    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
+    size = len(objects) + 1
+    return out + (
+        f"xref\n0 {size}\n0000000000 65535 f \n{table}trailer\n"
+        f"<< /Size {size} /Root 1 0 R /Info {len(objects)} 0 R {trailer} >>\n"
+        f"startxref\n{len(out)}\n%%EOF"
+    ).encode("latin-1")
+
+
+WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+
+
+def make_docx(body: str, core: str = "", extra: dict[str, bytes] | None = None) -> bytes:
+    relations = "http://schemas.openxmlformats.org/package/2006/relationships"
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
+    styles = "".join(
+        f'<w:style w:type="paragraph" w:styleId="Heading{n}"><w:name w:val="heading {n}"/>'
+        "</w:style>"
+        for n in (1, 2)
+    )
+    parts = {
+        "[Content_Types].xml": '<Types xmlns="http://schemas.openxmlformats.org/package/2006/'
+        'content-types"><Default Extension="xml" ContentType="application/xml"/></Types>',
+        "_rels/.rels": f'<Relationships xmlns="{relations}"><Relationship Id="r1" '
+        f'Type="{office}" Target="word/document.xml"/></Relationships>',
+        "word/document.xml": f"<w:document {WORD}><w:body>{body}</w:body></w:document>",
+        "word/styles.xml": f"<w:styles {WORD}>{styles}</w:styles>",
+    }
+    if core:
+        parts["docProps/core.xml"] = (
+            '<c:coreProperties xmlns:c="x" xmlns:dc="http://purl.org/dc/elements/1.1/">'
+            f"{core}</c:coreProperties>"
+        )
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in (parts | (extra or {})).items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def paragraph(text: str, style: str = "") -> str:
+    properties = f'<w:pPr><w:pStyle w:val="{style}"/></w:pPr>' if style else ""
+    return f"<w:p>{properties}<w:r><w:t>{text}</w:t></w:r></w:p>"
+
+
+def make_parquet(**columns) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink)
+    return sink.getvalue()
+
+
+# Files
+
+
+def test_a_file_on_disk_is_read_and_titled_by_its_name(tmp_path):
+    path = tmp_path / "annual_report_2023.TXT"
+    path.write_bytes(b"Sales rose.\r\nCosts fell.\r\n")
+    expected = ReadDocument("", "Annual report 2023", "Sales rose.\nCosts fell.", {})
+    assert only(read_file(path, ReadingOptions())) == expected
+
+
+def test_bytes_already_read_are_used_instead_of_the_disk(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("on disk")
+    assert only(read_file(path, ReadingOptions(), data=b"given")).text == "given"
+
+
+def test_a_vanished_file_is_quarantined(tmp_path):
+    assert "no longer there" in reason(read_file(tmp_path / "gone.txt", ReadingOptions()))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_without_permission_is_quarantined(tmp_path):
+    path = tmp_path / "secret.txt"
+    path.write_text("secret")
+    path.chmod(stat.S_IWUSR)
+    assert "permission" in reason(read_file(path, ReadingOptions()))
+
+
+def test_an_error_of_the_operating_system_is_quarantined(tmp_path, monkeypatch):
+    path = tmp_path / "a.txt"
+    path.write_text("text")
+
+    def refuse(self):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    assert "permission" in reason(read_file(path, ReadingOptions()))
+
+
+def test_what_is_not_a_regular_file_is_quarantined_without_opening_it(tmp_path):
+    (tmp_path / "folder.txt").mkdir()
+    os.mkfifo(tmp_path / "pipe.txt")
+    for name in ("folder.txt", "pipe.txt"):
+        assert "regular file" in reason(read_file(tmp_path / name, ReadingOptions()))
+
+
+def test_a_path_that_cannot_exist_is_quarantined():
+    assert "read from disk" in reason(read_file(Path("a\0b.txt"), ReadingOptions()))
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [(b"", "empty"), (b" \r\n\t", "white space"), (b"\xef\xbb\xbf \n", "no text")],
+)
+def test_a_file_without_text_is_quarantined(content, why):
+    assert why in reason(read("a.txt", content))
+
+
+def test_an_over_large_file_is_quarantined_before_it_is_read(tmp_path, monkeypatch):
+    path = tmp_path / "large.txt"
+    path.write_bytes(b"x" * 101)
+    monkeypatch.delattr(Path, "read_bytes")
+    assert "max_file_bytes (100)" in reason(read_file(path, ReadingOptions(max_file_bytes=100)))
+    assert "101 bytes" in reason(read("a.txt", b"x" * 101, max_file_bytes=100))
+    assert only(read("a.txt", b"x" * 100, max_file_bytes=100)).text == "x" * 100
+
+
+def test_an_unsupported_suffix_is_quarantined_with_those_supported():
+    why = reason(read("slides.pptx", b"PK"))
+    assert ".pptx" in why
+    assert all(suffix in why for suffix in SUPPORTED_SUFFIXES)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "PNG"),
+        (make_pdf([["x"]]), "a PDF"),
+        (bytes(range(256)) * 40, "binary"),
+        (b"\0\1\2\3" * 100, "binary"),
+    ],
+)
+def test_binary_content_behind_a_text_suffix_is_quarantined(content, why):
+    assert why in reason(read("a.txt", content))
+
+
+# Characters
+
+FRENCH = "Le café de Noël était près de l’église – où l’été…"
+CHINESE = "人工智能是计算机科学的一个分支,它企图了解智能的实质。" * 3
+TAIWANESE = "人工智慧是電腦科學的一個分支,它企圖了解智慧的實質。" * 3
+JAPANESE = "人工知能はコンピュータ科学の一分野であり、知能の本質を理解しようとする。" * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "mark"),
+    [
+        (FRENCH, "utf-8", b""),
+        (FRENCH, "utf-8", b"\xef\xbb\xbf"),
+        (FRENCH, "utf-16-le", b"\xff\xfe"),
+        (FRENCH, "utf-16-be", b"\xfe\xff"),
+        (FRENCH, "utf-16-le", b""),
+        (CHINESE, "utf-16-le", b"\xff\xfe"),
+        (FRENCH, "utf-32-le", b"\xff\xfe\0\0"),
+        (FRENCH, "cp1252", b""),
+        ("Grüße aus München", "latin-1", b""),
+        ("café", "latin-1", b""),
+        (CHINESE, "gb18030", b""),
+        (TAIWANESE, "big5", b""),
+        (JAPANESE, "shift_jis", b""),
+    ],
+)
+def test_an_encoding_is_detected(text, encoding, mark):
+    assert only(read("a.txt", mark + text.encode(encoding))).text == text
+
+
+def test_a_configured_encoding_is_used_unless_a_mark_says_otherwise():
+    assert only(read("a.txt", "Łódź".encode("cp1250"), encoding="cp1250")).text == "Łódź"
+    assert only(read("a.txt", b"\xef\xbb\xbf" + "Łódź".encode(), encoding="cp1250")).text == "Łódź"
+
+
+@pytest.mark.parametrize("encoding", ["nonsense", "base64"])
+def test_an_unknown_encoding_is_refused_when_configured(encoding):
+    with pytest.raises(ValueError, match=encoding):
+        ReadingOptions(encoding=encoding)
+
+
+def test_a_broken_byte_in_utf8_costs_one_character_not_the_file():
+    assert only(read("a.txt", CHINESE.encode() + b"\xff!")).text == CHINESE + "\ufffd!"
+
+
+def test_control_characters_and_surrogates_are_removed_and_newlines_are_one():
+    assert clean_text(" a\0\x07b\x7f\x9fc\ud800\ufeff\u00add\r\ne\rf\u2028g\x0ch\t ") == (
+        "abcd\ne\nf\ng\nh"
+    )
+
+
+def test_nuls_in_a_text_file_are_removed():
+    assert only(read("a.txt", b"hello\0 world\x07")).text == "hello world"
+
+
+def test_unpaired_surrogates_in_utf16_do_not_survive():
+    data = b"\xff\xfe" + "some words ".encode("utf-16-le") + b"\x00\xd8" + b"a\0"
+    only(read("a.txt", data)).text.encode()
+
+
+@given(st.text(st.characters()))
+def test_cleaning_is_encodable_and_changes_clean_text_no_more(text):
+    cleaned = clean_text(text)
+    cleaned.encode()
+    assert clean_text(cleaned) == cleaned
+
+
+# Markdown
+
+
+def test_markdown_is_kept_without_front_matter_and_comments():
+    document = only(
+        read(
+            "a.md",
+            "---\ntitle: 'The plan'\nauthor: Ada: the first\nyear: 2024\ndraft: false\n"
+            "tags:\n  - x\n  - y\nkinds: [a, 'b']\n---\n# Heading\n\n<!-- a\nb -->\n"
+            "Some *text* <!-- c -->here.\n\n```\n<!-- code -->\n# no heading\n```\n",
+        )
+    )
+    assert document.title == "The plan"
+    assert document.metadata == {
+        "author": "Ada: the first",
+        "year": 2024,
+        "draft": False,
+        "tags": "x, y",
+        "kinds": "a, b",
+    }
+    expected = "# Heading\n\nSome *text* here.\n\n```\n<!-- code -->\n# no heading\n```"
+    assert document.text == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["```\n# code\n```\n## The **plan** ##\nText", "The plan\n===\nText", "#tag\n# The plan"],
+)
+def test_the_first_heading_is_the_title_of_markdown(text):
+    assert only(read("a.markdown", text)).title.replace("*", "") == "The plan"
+
+
+def test_ruled_lines_are_not_front_matter():
+    text = "---\nJust a sentence.\n---\nMore."
+    assert split_front_matter(text) == ({}, text)
+    assert only(read("a.md", text)).text == text
+
+
+def test_a_comment_never_closed_is_text():
+    assert only(read("a.md", "One <!-- two\nthree")).text == "One <!-- two\nthree"
+
+
+def test_markdown_of_front_matter_only_is_quarantined():
+    assert "no text" in reason(read("a.md", "---\ntitle: x\n---\n"))
+
+
+# Web pages
+
+
+def test_the_main_text_of_a_page_is_read():
+    document = only(
+        read(
+            "a.html",
+            """<!DOCTYPE html><html><head><title>News &amp; more</title>
+            <meta name="author" content="Ada"><style>p {}</style><script>"<p>no</p>"</script>
+            </head><body><nav><a>Home</a></nav><header>Top</header>
+            <h1>Big   news</h1><p>First <b>bold</b>&nbsp;text &lt;3 &eacute;<br>line two
+            <p>Second<!-- no --><noscript>no</noscript></p>
+            <ul><li>one<li>two</ul><table><tr><th>a<th>b<tr><td><p>1</p></td><td></td><td>3</td>
+            </table><div hidden>no</div><p style="display: none">no</p>
+            <span aria-hidden="true">no</span><aside>no</aside>
+            <pre>x = 1
+  y = 2</pre><template>no</template><footer>no</footer></body></html>""",
+        )
+    )
+    assert document.title == "News & more"
+    assert document.metadata == {"author": "Ada"}
+    assert document.text == (
+        "Top\n\nBig news\n\nFirst bold text <3 é\nline two\n\nSecond\n\n- one\n- two\n\n"
+        "a | b\n1 |  | 3\n\nx = 1\n  y = 2"
+    )
+
+
+def test_a_page_without_title_is_titled_by_its_first_heading():
+    assert only(read("a.htm", "<p>x<h2>The plan</h2>y")).title == "The plan"
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<nav>menu</nav>kept",
+        "<div><nav>menu</div>kept",
+        "<p hidden>no<p>kept",
+        "<svg><path d='M'/><g><title>no</title></g></svg>kept",
+        '<img alt="a > b">kept',
+        "kept<!-- never closed",
+        "kept<script>never closed",
+        '<div hidden="">no</div>kept',
+        "</div>kept</p>",
+        '<a title="never closed>kept',
+    ],
+)
+def test_text_beside_what_is_dropped_is_kept(markup):
+    assert only(read("a.html", markup)).text == "kept"
+
+
+def test_a_page_declares_its_encoding():
+    page = '<meta charset="windows-1251"><p>Москва</p>'
+    assert only(read("a.html", page.encode("cp1251"))).text == "Москва"
+
+
+def test_a_page_without_readable_text_is_quarantined():
+    assert "no readable text" in reason(read("a.html", "<script>x</script>"))
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "<div>" * 300_000,
+        "<b><p>" * 200_000,
+        "<table><tr><td>" * 100_000,
+        "<" * 500_000,
+        "<!--" * 300_000,
+        "<a '\"" * 300_000,
+        "<a " + "b=c " * 300_000,
+        "</div>" * 300_000,
+        "<script>" * 200_000,
+        "&" * 500_000,
+    ],
+    ids=lambda hostile: hostile[:8],
+)
+def test_hostile_pages_take_linear_time(hostile):
+    start = time.process_time()
+    result = read("a.html", "<p>kept</p>" + hostile)
+    assert time.process_time() - start < 8
+    assert result.documents[0].text.startswith("kept")
+
+
+# Tables
+
+
+def test_csv_rows_are_documents_with_the_other_columns_as_metadata():
+    result = read(
+        "a.csv",
+        '\ufeffID,Title,Text,Year\nx,One,"first, with\r\nnewline ""q""",2024\n,Two,second,\n',
+    )
+    assert result.quarantined == []
+    assert result.documents == [
+        ReadDocument("x", "One", 'first, with\nnewline "q"', {"Year": "2024"}),
+        ReadDocument("row-2", "Two", "second", {}),
+    ]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_the_separator_of_a_csv_is_found(delimiter, suffix):
+    out = io.StringIO()
+    rows = [["id", "text"], ["1", "a, b; c\td | e"], ["2", "f, g"]]
+    csv.writer(out, delimiter=delimiter).writerows(rows)
+    expected = {"1": "a, b; c\td | e", "2": "f, g"}
+    assert texts(read(f"a{suffix}", out.getvalue())) == expected
+
+
+def test_a_csv_without_a_text_column_loses_nothing():
+    document = only(read("a.csv", "name,city,note\nAda,London,\n"))
+    assert document == ReadDocument("row-1", "Ada", "name: Ada\ncity: London", {})
+
+
+def test_bad_rows_of_a_csv_are_quarantined_and_the_rest_is_kept():
+    result = read(
+        "a.csv", 'id,text\n1,one\n2,\n3,too,many\n4,"bad" quote\n5,"never closed\n6,six\n7,seven\n'
+    )
+    assert texts(result) == {"1": "one", "6": "six", "7": "seven"}
+    why = reasons(result)
+    assert set(why) == {"2", "row-3", "row-4", "row-5"}
+    assert "no text in any of the columns" in why["2"]
+    assert "3 fields where the header has 2" in why["row-3"]
+    assert "quotes in line 6" in why["row-5"]
+
+
+def test_a_csv_field_may_be_very_large():
+    assert only(read("a.csv", f"text\n{'x' * 200_000}\n")).text == "x" * 200_000
+
+
+def test_a_csv_of_a_header_only_is_quarantined():
+    assert "no records" in reason(read("a.csv", "id,text\n"))
+
+
+@pytest.mark.parametrize("line", ['"a', '"""', ',"', '"",""x', 'x"",""","'])
+def test_hostile_csv_quotes_take_bounded_time(line):
+    start = time.process_time()
+    read("a.csv", "id,text\n" + f"{line}\n" * 50_000)
+    assert time.process_time() - start < 8
+
+
+def test_repeated_ids_are_made_unique_and_nothing_is_lost():
+    result = read("a.csv", "id,text\nx,1\nx,2\nx~2,3\nx,4\n")
+    assert texts(result) == {"x": "1", "x~3": "2", "x~2": "3", "x~4": "4"}
+
+
+@given(st.lists(st.sampled_from(["x", "x~2", "x~3", "row-1", "y"])))
+def test_unique_keys_are_unique_and_keep_what_was_first(keys):
+    unique = unique_keys(keys)
+    assert len(set(unique)) == len(keys)
+    assert all(unique[keys.index(key)] == key for key in keys)
+
+
+def test_a_json_object_is_a_document():
+    document = only(read("a.json", '{"id": 7, "title": "T", "content": "C", "n": 1.5, "b": true}'))
+    assert document == ReadDocument("", "T", "C", {"id": "7", "n": 1.5, "b": True})
+
+
+def test_a_json_object_without_text_column_is_its_leaves():
+    document = only(read("a.json", '{"a": {"b": ["x", {"c": 1}]}, "d": null, "e": "y"}'))
+    assert document.text == "a.b.1: x\na.b.2.c: 1\ne: y"
+
+
+def test_a_json_array_of_objects_is_its_records():
+    result = read(
+        "my_news.json",
+        '[{"id": "a", "text": ["p", "q"], "tags": ["t"]}, {"x": 1}, 5, {"body": "z", "n": null}]',
+    )
+    assert result.documents == [
+        ReadDocument("a", "My news: a", "p\n\nq", {"tags": '["t"]'}),
+        ReadDocument("row-4", "My news: row-4", "z", {}),
+    ]
+    assert set(reasons(result)) == {"row-2", "row-3"}
+
+
+def test_a_json_array_of_strings_is_its_documents():
+    result = read("a.json", '["one", " ", "three"]')
+    assert texts(result) == {"row-1": "one", "row-3": "three"}
+    assert set(reasons(result)) == {"row-2"}
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ('{"a": ', "not valid JSON"),
+        ('{"a": 1}\n{"a": 2}', "rename it to .jsonl"),
+        ("[]", "no records"),
+        ("{}", "no text"),
+        ("12", "bare value"),
+        ("[" * 200_000, "nested too deeply"),
+    ],
+)
+def test_json_without_documents_is_quarantined(content, why):
+    assert why in reason(read("a.json", content))
+
+
+def test_surrogates_escaped_in_json_do_not_survive():
+    document = only(read("a.json", r'{"text": "a\ud800 \ud83d\ude00", "k\udc00": "v\udfff"}'))
+    assert document.text == "a 😀"
+    assert document.metadata == {"k": "v"}
+
+
+def test_metadata_can_be_written_as_json():
+    content = '{"text": "a", "x": NaN, "y": Infinity, "z": 99999999999999999999, "o": {"p": [NaN]}}'
+    json.dumps(only(read("a.json", content)).metadata, allow_nan=False)
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".ndjson"])
+def test_a_bad_line_of_jsonl_is_quarantined_and_the_rest_is_kept(suffix):
+    result = read(f"a{suffix}", '{"id": "a", "text": "x\u2028y"}\r\n\n{"text": \n"plain"\n[]\n')
+    assert texts(result) == {"a": "x\ny", "row-4": "plain"}
+    why = reasons(result)
+    assert "not valid JSON" in why["row-3"]
+    assert set(why) == {"row-3", "row-5"}
+
+
+def test_parquet_rows_are_documents():
+    when = pa.array([1_700_000_000_123_456_789, None], pa.timestamp("ns"))
+    data = make_parquet(
+        id=[1, 2], text=["one", None], when=when, score=[0.5, 1.0], raw=[b"a", b"b"]
+    )
+    result = read("a.parquet", data)
+    expected = {"when": "2023-11-14 22:13:20.123456789", "score": 0.5}
+    assert result.documents == [ReadDocument("1", "A: 1", "one", expected)]
+    assert set(reasons(result)) == {"2"}
+
+
+def test_parquet_times_with_a_zone_are_read():
+    when = pa.array([datetime(2024, 5, 6)], pa.timestamp("us", tz="Europe/Berlin"))
+    assert "2024-05-06" in str(
+        only(read("a.parquet", make_parquet(text=["x"], when=when))).metadata
+    )
+
+
+def test_parquet_is_bounded_by_what_it_unpacks_to():
+    data = make_parquet(text=["x" * 10_000] * 1_000)
+    assert len(data) < 100_000
+    assert "max_file_bytes" in reason(read("a.parquet", data, max_file_bytes=100_000))
+
+
+def test_damaged_parquet_is_quarantined():
+    data = make_parquet(text=["x" * 10_000])
+    assert "damaged" in reason(read("a.parquet", data[:-20]))
+    assert "damaged" in reason(read("a.parquet", b"not parquet"))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".json", ".parquet"])
+def test_ten_thousand_records_take_under_a_second(suffix):
+    rows = [
+        {"id": n, "title": f"T{n}", "text": f"Text of {n}. " * 10, "y": n} for n in range(10_000)
+    ]
+    out = io.StringIO()
+    writer = csv.DictWriter(out, rows[0])
+    writer.writeheader()
+    writer.writerows(rows)
+    content = {
+        ".csv": out.getvalue().encode(),
+        ".jsonl": "\n".join(map(json.dumps, rows)).encode(),
+        ".json": json.dumps(rows).encode(),
+        ".parquet": make_parquet(**{name: [row[name] for row in rows] for name in rows[0]}),
+    }[suffix]
+    start = time.process_time()
+    result = read(f"a{suffix}", content)
+    assert time.process_time() - start < 1
+    assert len(result.documents) == 10_000
+
+
+# PDF
+
+
+def test_a_pdf_is_read_with_its_properties():
+    info = "/Title (The plan) /Author (Ada) /CreationDate (D:20240102030405Z)"
+    document = only(read("a.pdf", make_pdf([["First page."], ["Second page."]], info)))
+    expected = {"author": "Ada", "date": "2024-01-02", "pages": 2}
+    assert document == ReadDocument("", "The plan", "First page.\n\nSecond page.", expected)
+
+
+def test_words_and_paragraphs_broken_over_lines_of_a_pdf_are_whole():
+    lines = [
+        "The committee met again to discuss the inter-",
+        "national agreement on trade which had",
+    ]
+    lines += ["been signed in Geneva.", "A second paragraph follows here and it is"]
+    text = only(read("a.pdf", make_pdf([[*lines, "long enough."]]))).text
+    assert text == (
+        "The committee met again to discuss the international agreement on trade which had "
+        "been signed in Geneva.\nA second paragraph follows here and it is long enough."
+    )
+
+
+def test_list_items_and_short_lines_of_a_pdf_stay_apart():
+    page = "Contents\r\nA line that is clearly as long as any here\r\n- item\r\n2) item"
+    assert join_lines(page) == page.replace("\r\n", "\n")
+
+
+def test_a_scanned_pdf_is_quarantined_and_its_scanned_pages_are_counted():
+    assert "run OCR first" in reason(read("a.pdf", make_pdf([[], []])))
+    assert only(read("a.pdf", make_pdf([["x"], []]))).metadata["pages_without_text"] == 1
+
+
+def test_an_encrypted_pdf_is_quarantined():
+    key = "<" + "00" * 32 + ">"
+    encrypt = f"/Encrypt << /Filter /Standard /V 1 /R 2 /O {key} /U {key} /P -4 >> /ID [<00> <00>]"
+    assert "encrypted" in reason(read("a.pdf", make_pdf([["x"]], trailer=encrypt)))
+
+
+def test_a_damaged_pdf_is_quarantined():
+    assert "damaged" in reason(read("a.pdf", b"%PDF-1.7 nothing"))
+
+
+# Word
+
+
+def test_a_word_document_is_read_in_order():
+    cell = "<w:tc>{}</w:tc>".format
+    row = f"<w:tr>{cell(paragraph('a'))}{cell(paragraph('b'))}</w:tr>"
+    body = (
+        paragraph("The plan", "Heading1")
+        + paragraph("Before &amp; first.")
+        + f"<w:tbl>{row}</w:tbl>"
+        + paragraph("After.")
+    )
+    document = only(read("a.docx", make_docx(body, "<dc:creator>Ada</dc:creator>")))
+    expected = "The plan\n\nBefore & first.\n\na | b\n\nAfter."
+    assert document == ReadDocument("", "The plan", expected, {"author": "Ada"})
+
+
+def test_the_title_property_of_a_word_document_comes_first():
+    data = make_docx(paragraph("Heading", "Heading1"), "<dc:title>Property</dc:title>")
+    assert only(read("a.docx", data)).title == "Property"
+
+
+def test_a_word_document_is_bounded_by_what_it_unpacks_to():
+    data = make_docx(paragraph("x" * 1_000_000))
+    assert len(data) < 10_000
+    assert "unpacks to" in reason(read("a.docx", data, max_file_bytes=100_000))
+
+
+def test_a_zip_bomb_is_refused_before_it_unpacks():
+    start = time.process_time()
+    assert "zip bomb" in reason(read("a.docx", make_docx("<w:p/>" * 1_000_000)))
+    assert time.process_time() - start < 2
+
+
+def test_a_word_document_of_too_many_elements_is_refused(monkeypatch):
+    monkeypatch.setattr("graphrag_pipeline.reading.docx._MOST_ELEMENTS", 100)
+    assert "elements" in reason(read("a.docx", make_docx(paragraph("x") * 100)))
+
+
+def test_a_word_document_with_entities_of_its_own_is_refused(tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    doctype = f'<!DOCTYPE d [<!ENTITY e SYSTEM "file://{secret}">]>'
+    xml = f"{doctype}<w:document {WORD}><w:body>{paragraph('&e;')}</w:body></w:document>"
+    data = make_docx("", extra={"word/document.xml": xml.encode()})
+    assert "DOCTYPE" in reason(read("a.docx", data))
+
+
+def test_a_deeply_nested_word_document_does_not_crash():
+    depth = 5_000
+    nested = "<w:tbl><w:tr><w:tc>" * depth + paragraph("x") + "</w:tc></w:tr></w:tbl>" * depth
+    assert "could not be read as docx" in reason(read("a.docx", make_docx(nested)))
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (make_docx(""), "no text"),
+        (b"no zip", "damaged"),
+        (make_docx("<w:p>"), "could not be read as docx"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "without a password"),
+    ],
+)
+def test_a_word_document_without_readable_text_is_quarantined(content, why):
+    assert why in reason(read("a.docx", content))
+
+
+# Everything
+
+SOUND = {
+    ".pdf": make_pdf([["Some text"]]),
+    ".docx": make_docx(paragraph("Some text")),
+    ".parquet": make_parquet(id=["a", "b"], text=["one", "two"]),
+    ".json": b'[{"id": "a", "text": "one"}, "two"]',
+    ".jsonl": b'{"id": "a", "text": "one"}\n"two"\n',
+    ".csv": b'id,text\na,"one"\nb,two\n',
+    ".html": b"<title>t</title><p>one<table><tr><td>two",
+    ".md": b"---\ntitle: t\n---\n# one\n<!-- two -->",
+}
+
+
+def damaged(sound: bytes):
+    cut = st.integers(0, len(sound))
+    spliced = st.tuples(cut, st.binary(max_size=8), cut)
+    return spliced.map(lambda parts: sound[: parts[0]] + parts[1] + sound[parts[2] :])
+
+
+def contents(suffix: str):
+    return st.binary(max_size=300) | damaged(SOUND.get(suffix, b"Plain words, and more."))
+
+
+@pytest.mark.parametrize("suffix", sorted(SUPPORTED_SUFFIXES))
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_reading_never_raises_and_gives_only_clean_text(suffix, data):
+    result = read(f"a{suffix}", data.draw(contents(suffix)))
+    assert result.documents or result.quarantined
+    for document in result.documents:
+        assert document.text
+        assert document.title
+        assert clean_text(document.text) == document.text
+        json.dumps(document.metadata, allow_nan=False, ensure_ascii=False).encode()
+        f"{document.key}{document.title}{document.text}".encode()
+    for refused in result.quarantined:
+        assert refused.reason
+        f"{refused.key}{refused.reason}".encode()
+
+
+def test_heavy_libraries_are_not_imported_until_needed():
+    code = (
+        "import sys; import graphrag_pipeline.reading; "
+        "print(set(sys.modules) & {'pyarrow', 'polars', 'pypdfium2', 'mammoth', "
+        "'charset_normalizer', 'numpy'})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_ten_thousand_small_files_take_two_seconds_of_processor(tmp_path):
+    paths = [tmp_path / f"{n}.txt" for n in range(10_000)]
+    for path in paths:
+        path.write_bytes(b"A small file.\r\nWith two lines.")
+    start = time.process_time()
+    read_count = sum(len(read_file(path, ReadingOptions()).documents) for path in paths)
+    assert time.process_time() - start < 2
+    assert read_count == 10_000
+
+
+@pytest.mark.shared_data
+@pytest.mark.skipif(not TRANSCRIPTS.exists(), reason="../shared/data is not beside the checkout")
+def test_every_podcast_transcript_is_read():
+    with zipfile.ZipFile(TRANSCRIPTS) as archive:
+        names = [name for name in archive.namelist() if name.endswith(".txt")]
+        results = [read(name, archive.read(name)) for name in names]
+    documents = [only(result) for result in results]
+    assert len(documents) == 1_669
+    assert not any("\r" in each.text or "\ufeff" in each.text for each in documents)
+    assert not any("\ufffd" in each.text for each in documents)
