@@ -126,11 +126,15 @@ def build_hierarchy(
     ]
 
 
+def communities_current(con: duckdb.DuckDBPyConnection, settings: CommunitySettings) -> bool:
+    """Whether the communities were made from the graph as it is now, under these settings."""
+    return get_meta(con, "communities_state") == _state(con, settings)
+
+
 def update_communities(store: IndexStore, settings: CommunitySettings) -> CommunityChanges:
     """Bring ``communities`` and ``community_members`` up to date with the graph."""
-    version = fingerprint(COMMUNITIES_VERSION, settings.model_dump(exclude={"levels"}))
     with store.read() as con:
-        state = f"{version}:{_graph_hash(con)}"
+        state = _state(con, settings)
         if get_meta(con, "communities_state") == state:
             return CommunityChanges({}, _stored_modularity(con), _n_levels(con))
         entities = con.sql(_ENTITIES).pl()
@@ -243,6 +247,11 @@ def _store(
     con.unregister("new_communities")
     con.unregister("new_members")
     return counts
+
+
+def _state(con: duckdb.DuckDBPyConnection, settings: CommunitySettings) -> str:
+    version = fingerprint(COMMUNITIES_VERSION, settings.model_dump(exclude={"levels"}))
+    return f"{version}:{_graph_hash(con)}"
 
 
 def _graph_hash(con: duckdb.DuckDBPyConnection) -> str:

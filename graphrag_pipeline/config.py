@@ -130,7 +130,7 @@ class EmbeddingSettings(_Section):
     """hashing: lexical, no model. local: a sentence-transformers model (extra [local])."""
     model: str = "sentence-transformers/all-MiniLM-L6-v2"
     """local: model name or folder."""
-    dimensions: Annotated[int, Field(ge=32, le=8192)] = 512
+    dimensions: Annotated[int, Field(ge=32, le=8192)] = 640
     """hashing: length of the vectors."""
 
 

@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from graphrag_pipeline.errors import ConfigError
 from graphrag_pipeline.text import terms_batch
 
 Vectors = npt.NDArray[np.float32]
@@ -26,7 +27,7 @@ _PLACES = 4
 _LOWEST_WEIGHT = 0.1
 
 
-class EmbeddingError(Exception):
+class EmbeddingError(ConfigError):
     """An embedder that cannot be made as configured; the message says what to change."""
 
 

@@ -23,11 +23,16 @@ from graphrag_pipeline.config import Settings, fingerprint
 from graphrag_pipeline.extraction import Extraction, empty_extraction
 from graphrag_pipeline.extraction.nlp import NLP_VERSION, NlpOptions, extract_nlp
 from graphrag_pipeline.identity import make_id
-from graphrag_pipeline.staging import of_batch
+from graphrag_pipeline.staging import DERIVED, of_batch
 from graphrag_pipeline.store import IndexStore, assign_identifiers, insert
 from graphrag_pipeline.text import normalize_title
 
 STAGES = ("documents", "chunks", "extractions")
+_STAGED_LATER = {
+    "documents": ("chunks", *DERIVED),
+    "chunks": DERIVED,
+    "extractions": (),
+}
 
 
 @dataclass(frozen=True)
@@ -117,6 +122,17 @@ def ingest_extractions(store: IndexStore, settings: Settings, key: str) -> Stage
         }
 
     return _once(store, key, "extractions", settings, work)
+
+
+def chunks_without_extraction(con: duckdb.DuckDBPyConnection, key: str) -> int:
+    """Return how many of a batch's chunks have no successful extraction."""
+    row = con.execute(
+        f"""SELECT count(*) FROM ({of_batch("chunks")}) c ANTI JOIN (
+                SELECT chunk_id FROM staging.extractions WHERE status = 'ok' UNION ALL
+                SELECT chunk_id FROM extractions WHERE status = 'ok') e ON e.chunk_id = c.id""",
+        {"key": key},
+    ).fetchone()
+    return row[0] if row else 0
 
 
 def stage_extraction(
@@ -243,7 +259,10 @@ def _ledger(
     version = stage_versions(settings)[stage]
     with store.transaction() as con:
         yield con
-        con.execute("DELETE FROM batch_stages WHERE batch = ? AND stage = ?", [key, stage])
+        for outdated in STAGES[STAGES.index(stage) :]:
+            con.execute("DELETE FROM batch_stages WHERE batch = ? AND stage = ?", [key, outdated])
+        for table in _STAGED_LATER[stage]:
+            con.execute(f"DELETE FROM staging.{table} WHERE batch = ?", [key])
         con.execute(
             "INSERT INTO batch_stages VALUES (?, ?, ?, ?, ?, true)",
             [key, stage, version, datetime.now(UTC), time.perf_counter() - started],

@@ -133,6 +133,17 @@ def update_reports(
     )
 
 
+def reports_current(con: duckdb.DuckDBPyConnection, settings: ReportSettings) -> bool:
+    """Whether the reports of every level were written for the communities as they are now."""
+    states = con.execute("SELECT key, value FROM meta WHERE key LIKE 'reports_state:%'").fetchall()
+    done: set[int] = set()
+    for key, value in states:
+        first, last = int(key.split(":")[1]), int(value.split(":")[2])
+        if value == _state(con, settings, first, last):
+            done |= set(range(first, last + 1))
+    return done >= set(range(_deepest(con) + 1))
+
+
 @dataclass(frozen=True)
 class _Done:
     written: int

@@ -14,10 +14,11 @@ DERIVED = ("extractions", "entity_mentions", "relationship_mentions", "claims")
 
 def of_batch(table: str) -> str:
     """Return a query for a batch's rows (parameter ``key``): staged, or taken in before."""
+    stage = table if table in ("documents", "chunks") else "extractions"
     return f"""
         SELECT * FROM staging.{table} WHERE batch = $key UNION ALL
         SELECT * FROM main.{table} WHERE batch = $key AND NOT EXISTS (
-            SELECT 1 FROM batch_stages s WHERE s.batch = $key AND s.stage = '{table}'
+            SELECT 1 FROM batch_stages s WHERE s.batch = $key AND s.stage = '{stage}'
             AND s.staged)"""
 
 

@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,23 +54,28 @@ class IndexStore:
                     con.execute("ROLLBACK")
                 raise
 
-    def copy_to(self, target: Path) -> None:
+    def copy_to(self, target: Path, prepare: Callable[[Path], None] | None = None) -> None:
         """Write a consistent copy of the file at ``target``, replacing it in one step.
 
-        Raises StorageError when there is no room or no right to write; ``target`` then stays as
-        it was.
+        ``prepare`` may change the copy before it is put in place. Raises StorageError when there
+        is no room or no right to write; ``target`` then stays as it was.
         """
         beside = target.with_name(f"{target.name}.{os.getpid()}.tmp")
         try:
             with self._connection() as con:
                 con.execute("CHECKPOINT")
                 con.close()
-                _copy_durably(self.path, beside)
+                _copy(self.path, beside)
+            if prepare is not None:
+                prepare(beside)
+            _sync(beside)
             beside.replace(target)
-        except OSError as error:
-            raise StorageError(f"cannot write {target}: {error.strerror or error}") from error
+        except (OSError, duckdb.Error) as error:
+            raise StorageError(f"cannot write {target}: {_first_line(error)}") from error
         finally:
-            beside.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                beside.unlink(missing_ok=True)
+                Path(f"{beside}.wal").unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -248,12 +253,18 @@ def _ensure_schema(con: duckdb.DuckDBPyConnection, path: Path) -> None:
         )
 
 
-def _copy_durably(source: Path, target: Path) -> None:
+def _copy(source: Path, target: Path) -> None:
     with source.open("rb") as incoming, target.open("wb") as outgoing:
         while block := incoming.read(1 << 22):
             outgoing.write(block)
-        outgoing.flush()
-        os.fsync(outgoing.fileno())
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _first_line(error: Exception) -> str:

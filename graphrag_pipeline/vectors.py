@@ -9,9 +9,10 @@ never see a table half written.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -21,6 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from graphrag_pipeline.embedding import Embedder
+from graphrag_pipeline.errors import StorageError
 from graphrag_pipeline.text import terms, terms_batch
 
 if TYPE_CHECKING:
@@ -41,11 +43,16 @@ SLICE_ROWS = 4_096
 """Rows embedded and committed at a time: what a crash can lose, and what memory must hold."""
 
 _ID_FILTER_ROWS = 10_000
+# An approximate index finds this many times k rows, whose exact similarity then decides.
+_REFINE = 10
 _VECTOR = "vector"
 _TERMS = "terms"
+_TAG = re.compile(r"[A-Za-z0-9._-]+")
 _EMBEDDER = b"embedder"
 # optimize() without an age cleans up after seven days and fails on the first older tag.
 _NEVER = timedelta(days=36_500)
+# What may pass between asking for a clean-up and its looking at the clock.
+_CLOCK_MARGIN = timedelta(minutes=1)
 
 ROW_SCHEMA = pa.schema(
     [
@@ -59,7 +66,7 @@ ROW_SCHEMA = pa.schema(
 """What :meth:`VectorStore.sync` takes."""
 
 
-class VectorStoreError(Exception):
+class VectorStoreError(StorageError):
     """A request the vector store cannot serve; the message says what to do next."""
 
 
@@ -155,7 +162,16 @@ class VectorStore:
 
         A tagged version survives :meth:`optimize`. Tagging a release again moves its tags to
         the versions current then. Tables never written are left out.
+
+        Raises
+        ------
+        VectorStoreError
+            A release id with other characters than ASCII letters, digits, and ``. _ -``.
         """
+        if not _TAG.fullmatch(release):
+            raise VectorStoreError(
+                f"release id {release!r} cannot name a version: use letters, digits, '.', '_', '-'"
+            )
         versions: dict[str, int] = {}
         for table, opened in self._tables():
             versions[table] = opened.version
@@ -188,6 +204,7 @@ class VectorStore:
         LanceDB refuses to clean past a tag, and cleaning around one would strand its files.
         """
         for _, opened in self._tables():
+            opened.optimize(cleanup_older_than=_NEVER)
             opened.optimize(cleanup_older_than=_cleanup_age(opened, keep_days))
 
     def at(self, versions: Mapping[str, int]) -> VectorSnapshot:
@@ -239,7 +256,7 @@ class VectorSnapshot:
     ) -> pa.Table:
         """Return the ``k`` rows nearest to a vector.
 
-        Exact below :data:`VECTOR_INDEX_ROWS` rows.
+        Exact below :data:`VECTOR_INDEX_ROWS` rows; above, scores are exact and a row may be missed.
 
         Parameters
         ----------
@@ -264,7 +281,8 @@ class VectorSnapshot:
                 f"{_dimensions(opened)} dimensions: embed the query with {_embedder_name(opened)}"
             )
         search: Any = opened.search(query, vector_column_name=_VECTOR, query_type="vector")
-        search = search.distance_type("cosine").limit(k).select(["id", *columns, "_distance"])
+        search = search.distance_type("cosine").refine_factor(_REFINE).limit(k)
+        search = search.select(["id", *columns, "_distance"])
         if where is not None:
             search = search.where(where, prefilter=True)
         found = search.to_arrow()
@@ -366,10 +384,10 @@ def _wanted(rows: pa.Table, embedder: Embedder) -> pa.Table:
     missing = set(ROW_SCHEMA.names) - set(rows.column_names)
     if missing:
         raise VectorStoreError(f"rows to store lack the columns {sorted(missing)}")
-    wanted = rows.select(ROW_SCHEMA.names).cast(ROW_SCHEMA)
     for name in ("id", "text", "content_hash"):
-        if wanted[name].null_count:
+        if rows[name].null_count:
             raise VectorStoreError(f"rows to store have null in column {name}: fill it")
+    wanted = rows.select(ROW_SCHEMA.names).cast(ROW_SCHEMA)
     if len(set(wanted["id"].to_pylist())) != len(wanted):
         raise VectorStoreError("rows to store have repeated ids: ids must be unique in a table")
     digests = [_digest(value, embedder.name) for value in wanted["content_hash"].to_pylist()]
@@ -464,11 +482,14 @@ def _cleanup_age(table: LanceTable, keep_days: float) -> timedelta:
     written = [v["timestamp"] for v in table.list_versions() if v["version"] in tagged]
     if not written:
         return age
-    oldest = min(written)
-    return max(age, datetime.now(oldest.tzinfo) - oldest + timedelta(seconds=1))
+    # LanceDB gives local time without a zone.
+    since = datetime.now(UTC) - min(written).astimezone(UTC)
+    return max(age, since + _CLOCK_MARGIN)
 
 
 def _connect(uri: str) -> DBConnection:
+    # Lance warns on standard error whenever a table is made for the first time.
+    os.environ.setdefault("LANCE_LOG", "error")
     import lancedb
 
     return lancedb.connect(uri)

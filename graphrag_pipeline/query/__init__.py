@@ -1,1 +1,45 @@
-"""."""
+"""Questions on the published index: retrieval and answers with citations.
+
+>>> from graphrag_pipeline.query import answer
+>>> print(answer("Who visits Scrooge?", method="local").text)  # doctest: +SKIP
+
+:func:`retrieve` finds evidence, :func:`answer` makes an answer of it, :func:`stream_answer` gives
+it piece by piece; ``aretrieve`` and ``aanswer`` are their async forms, and a stream works with
+``async for``. :class:`QueryEngine` asks many questions of one open release. ``METHODS`` are the
+retrieval methods by name.
+"""
+
+from graphrag_pipeline.query.context import render_context
+from graphrag_pipeline.query.engine import (
+    AnswerStream,
+    QueryEngine,
+    aanswer,
+    answer,
+    aretrieve,
+    retrieve,
+    stream_answer,
+)
+from graphrag_pipeline.query.methods import METHODS, Method, parameter_rows
+from graphrag_pipeline.query.release import Release, ReleaseFacts, open_release
+from graphrag_pipeline.query.results import Answer, Citation, Record, Retrieval
+
+__all__ = [
+    "METHODS",
+    "Answer",
+    "AnswerStream",
+    "Citation",
+    "Method",
+    "QueryEngine",
+    "Record",
+    "Release",
+    "ReleaseFacts",
+    "Retrieval",
+    "aanswer",
+    "answer",
+    "aretrieve",
+    "open_release",
+    "parameter_rows",
+    "render_context",
+    "retrieve",
+    "stream_answer",
+]

@@ -1,0 +1,52 @@
+"""What must hold of an index: each invariant counts the rows that break it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+
+ENTITY_IDS_UNIQUE = "SELECT count(*) - count(DISTINCT id) FROM entities"
+RELATIONSHIP_IDS_UNIQUE = "SELECT count(*) - count(DISTINCT id) FROM relationships"
+ENDPOINTS_EXIST = """
+SELECT count(*) FROM relationships r
+WHERE r.source_id NOT IN (SELECT id FROM entities) OR r.target_id NOT IN (SELECT id FROM entities)
+"""
+ENTITIES_HAVE_SOURCES = """
+SELECT count(*) FROM entities ANTI JOIN (
+    SELECT entity_id AS id FROM entity_chunks SEMI JOIN chunks ON chunk_id = chunks.id) USING (id)
+"""
+EVERY_ENTITY_COVERED_ONCE = """
+SELECT count(*) FROM (
+    SELECT e.id, count(m.entity_id) AS n FROM entities e
+    LEFT JOIN community_members m ON m.entity_id = e.id AND m.level = $level
+    WHERE $level <= (SELECT coalesce(max(last_level), 0) FROM communities) GROUP BY e.id)
+WHERE n <> 1
+"""
+EVERY_COMMUNITY_REPORTED = """
+SELECT count(*) FROM communities c ANTI JOIN community_reports r ON r.community_id = c.id
+WHERE c.size >= 2 AND c.level BETWEEN $first AND $last
+"""
+
+
+def violations(
+    con: duckdb.DuckDBPyConnection, query: str, parameters: dict[str, object] | None = None
+) -> int:
+    """Return the number of rows that break an invariant of this module."""
+    row = con.execute(query, parameters or {}).fetchone()
+    return int(row[0]) if row else 0
+
+
+def vector_violations(con: duckdb.DuckDBPyConnection, vectors: Path, table: str) -> dict[str, int]:
+    """Return how many rows of the index lack a vector, and how many vectors are not numbers."""
+    import numpy as np
+
+    from graphrag_pipeline.vectors import VectorStore
+
+    ids = [row[0] for row in con.execute(f"SELECT id FROM {table}").fetchall()]
+    if not ids:
+        return {"missing": 0, "not_finite": 0}
+    store = VectorStore(vectors)
+    found = store.at({table: store.version(table)}).vectors(table, ids)
+    bad = sum(not np.isfinite(vector).all() for vector in found.values())
+    return {"missing": len(ids) - len(found), "not_finite": int(bad)}

@@ -1,0 +1,196 @@
+"""Publishing: a consistent copy of the index and its vectors, put in place in one step.
+
+Readers open ``published.duckdb`` and the LanceDB versions it names; they never wait for a writer
+and never see a half-made index. A run that dies half-way leaves the last release as it was.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import duckdb
+
+from graphrag_pipeline.communities import communities_current
+from graphrag_pipeline.config import Settings, fingerprint
+from graphrag_pipeline.errors import StorageError
+from graphrag_pipeline.reports import reports_current
+from graphrag_pipeline.store import IndexStore, connect_published, get_meta
+from graphrag_pipeline.vector_index import VECTORS_FOLDER, configured_embedder, stale_tables
+
+PUBLISHED = "published.duckdb"
+_KEEP_DAYS = 7.0
+_CONTENT = (
+    "documents",
+    "chunks",
+    "entities",
+    "relationships",
+    "communities",
+    "community_members",
+    "community_reports",
+    "claims",
+    "quarantine",
+)
+_COUNTS = """
+SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM chunks),
+       (SELECT count(*) FROM entities), (SELECT count(*) FROM relationships),
+       (SELECT count(*) FROM communities), (SELECT count(*) FROM community_reports)
+"""
+_NEWEST = "SELECT id, content_hash, config_hash FROM releases ORDER BY created_at DESC LIMIT 1"
+
+
+@dataclass(frozen=True)
+class Release:
+    """A published release: its id, whether it was made now, and its counts."""
+
+    id: str
+    created: bool
+    counts: dict[str, int]
+
+
+def publish(store: IndexStore, home: Path, settings: Settings) -> Release:
+    """Publish the index as it stands, unless the newest release is the same already.
+
+    Raises StorageError when graph, communities, reports and vectors do not belong together
+    (another run changed the index meanwhile), or when the disk is full or read-only. The last
+    release then stays.
+    """
+    embedder = configured_embedder(settings.embeddings)
+    with store.read() as con:
+        _check_consistent(con, settings, embedder.name)
+        content = content_hash(con)
+        config = config_hash(settings)
+        newest = con.execute(_NEWEST).fetchone()
+        counts = _counts(con)
+    made = not newest or newest[1:] != (content, config)
+    release = _new_release(store, home, settings, content, config) if made else newest[0]
+    if published_release(home) == release:
+        return Release(release, False, counts)
+    _publish_copy(store, home)
+    _let_go_of_old(store, home, settings.releases.keep)
+    return Release(release, True, counts)
+
+
+def published_release(home: Path) -> str | None:
+    """Return the id of the release that readers see, or None."""
+    path = home / PUBLISHED
+    if not path.is_file():
+        return None
+    try:
+        con = connect_published(path)
+    except duckdb.Error:
+        return None
+    try:
+        newest = con.execute(_NEWEST).fetchone()
+    finally:
+        con.close()
+    return newest[0] if newest else None
+
+
+def config_hash(settings: Settings) -> str:
+    """Return a hash of the settings that shape an index."""
+    shaping = settings.model_dump(exclude={"home", "query", "schedule", "releases", "batches"})
+    return fingerprint(shaping)
+
+
+def content_hash(con: duckdb.DuckDBPyConnection) -> str:
+    """Return a hash of everything a release holds."""
+    parts = []
+    for table in _CONTENT:
+        row = con.execute(
+            f"SELECT count(*), coalesce(bit_xor(hash(t)), 0) FROM {table} t"
+        ).fetchone()
+        parts.append(str(row))
+    return fingerprint(parts)
+
+
+def refresh_needed(store: IndexStore, home: Path, settings: Settings) -> bool:
+    """Whether the published release lacks something that ingestion has finished."""
+    with store.read() as con:
+        staged = con.execute(
+            "SELECT count(*) FROM batch_stages WHERE stage = 'extractions' AND staged"
+        ).fetchone()
+        known = con.execute("SELECT count(*) FROM graph_batches").fetchone()
+        newest = con.execute(_NEWEST).fetchone()
+        if staged != (0,):
+            return True
+        if known == (0,) and newest is None:
+            return False
+        current = (content_hash(con), config_hash(settings))
+    return newest is None or newest[1:] != current or published_release(home) != newest[0]
+
+
+def _check_consistent(
+    con: duckdb.DuckDBPyConnection, settings: Settings, embedder_name: str
+) -> None:
+    late = []
+    if not communities_current(con, settings.communities):
+        late.append("communities")
+    if not reports_current(con, settings.reports):
+        late.append("reports")
+    late += [f"vectors of {table}" for table in stale_tables(con, embedder_name)]
+    if late:
+        raise StorageError(
+            f"not published: {', '.join(late)} are behind the graph (another run changed the "
+            "index meanwhile, or a stage was left out): run graphrag-pipeline index again"
+        )
+
+
+def _new_release(
+    store: IndexStore, home: Path, settings: Settings, content: str, config: str
+) -> str:
+    from graphrag_pipeline.vectors import VectorStore
+
+    now = datetime.now(UTC)
+    release = f"{now:%Y%m%dT%H%M%S%f}-{content[:8]}"
+    versions = VectorStore(home / VECTORS_FOLDER).tag(release)
+    with store.transaction() as con:
+        modularity = get_meta(con, "modularity")
+        con.execute(
+            f"""INSERT INTO releases SELECT ?, ?, ?, ?, counts.*, ?, ?, ?
+                FROM ({_COUNTS}) counts""",
+            [
+                release,
+                now,
+                content,
+                config,
+                float(modularity) if modularity else None,
+                configured_embedder(settings.embeddings).name,
+                json.dumps(versions),
+            ],
+        )
+    return release
+
+
+def _publish_copy(store: IndexStore, home: Path) -> None:
+    def without_staging(copy: Path) -> None:
+        con = duckdb.connect(str(copy))
+        try:
+            con.execute("DROP SCHEMA IF EXISTS staging CASCADE")
+            con.execute("CHECKPOINT")
+        finally:
+            con.close()
+
+    store.copy_to(home / PUBLISHED, prepare=without_staging)
+
+
+def _let_go_of_old(store: IndexStore, home: Path, keep: int) -> None:
+    from graphrag_pipeline.vectors import VectorStore
+
+    with store.read() as con:
+        kept = con.execute(
+            "SELECT id FROM releases ORDER BY created_at DESC LIMIT ?", [keep]
+        ).fetchall()
+    vectors = VectorStore(home / VECTORS_FOLDER)
+    old = sorted(set(vectors.tags()) - {release for (release,) in kept})
+    if old:
+        vectors.drop_tags(old)
+        vectors.optimize(_KEEP_DAYS)
+
+
+def _counts(con: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    names = ("documents", "chunks", "entities", "relationships", "communities", "reports")
+    row = con.execute(_COUNTS).fetchone()
+    return dict(zip(names, row or (), strict=True))

@@ -1,0 +1,54 @@
+"""From a retrieval to an answer: without a model, the evidence itself with citations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.query.citations import Passage, cite, distinct
+from graphrag_pipeline.query.evidence import find_evidence
+from graphrag_pipeline.query.results import Answer, Citation, Retrieval
+from graphrag_pipeline.query.timing import recorded
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.release import Release
+
+NOT_WRITTEN = "No model is configured: this is the evidence found, not a written answer."
+NOTHING_FOUND = "Nothing in the index matches the question.\n"
+POINTS = 5
+
+
+def extractive_answer(index: Release, retrieval: Retrieval) -> Answer:
+    """Answer with the passages of a retrieval that say most to its question.
+
+    Each point carries a marker such as ``[1]``, the number of its citation.
+    """
+    with recorded() as timings:
+        passages = find_evidence(index, retrieval.query, retrieval.records, POINTS)
+        citations = cite(index, passages)
+    return Answer(
+        query=retrieval.query,
+        method=retrieval.method,
+        text=_text(passages, citations),
+        citations=distinct(citations),
+        retrieval=retrieval,
+        generated=False,
+        model_calls=0,
+        prompt_tokens=0,
+        completion_tokens=0,
+        cost=0.0,
+        timings={
+            "retrieve": retrieval.timings["total"],
+            "answer": timings["total"],
+            "total": retrieval.timings["total"] + timings["total"],
+        },
+        release=retrieval.release,
+    )
+
+
+def _text(passages: Sequence[Passage], citations: Sequence[Citation]) -> str:
+    points = [
+        f"- {' '.join(passage.text.split())} [{citation.number}]\n"
+        for passage, citation in zip(passages, citations, strict=True)
+    ]
+    return f"{NOT_WRITTEN}\n\n{''.join(points) or NOTHING_FOUND}"

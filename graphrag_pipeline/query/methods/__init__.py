@@ -1,0 +1,18 @@
+"""The retrieval methods. A new one is a module with a :class:`Method`, and a line here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphrag_pipeline.query.methods.basic_search import BASIC
+from graphrag_pipeline.query.methods.fulltext_search import FULLTEXT
+from graphrag_pipeline.query.methods.global_search import GLOBAL
+from graphrag_pipeline.query.methods.hybrid_search import HYBRID
+from graphrag_pipeline.query.methods.local_search import LOCAL
+from graphrag_pipeline.query.methods.method import Method, parameter_rows
+
+METHODS: dict[str, Method[Any]] = {
+    method.name: method for method in (BASIC, FULLTEXT, HYBRID, LOCAL, GLOBAL)
+}
+
+__all__ = ["METHODS", "Method", "parameter_rows"]

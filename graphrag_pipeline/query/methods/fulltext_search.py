@@ -1,0 +1,30 @@
+"""Full-text search: the chunks that best match the question's words (BM25)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.query import operators as op
+from graphrag_pipeline.query.methods.method import Method, number
+from graphrag_pipeline.query.results import Record
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.release import Release
+
+
+@dataclass(frozen=True)
+class FulltextParameters:
+    """BM25 over chunks: Robertson and Zaragoza, 2009."""
+
+    top_k: int = number(10)
+    max_context_tokens: int = number(12_000)
+
+
+def fulltext_search(index: Release, question: str, p: FulltextParameters) -> list[Record]:
+    """Return the ``top_k`` chunks with the highest BM25 score."""
+    found = op.fulltext_search(index, "chunks", question, p.top_k)
+    return op.fill(index, op.chunk_records(index, found), p.max_context_tokens)
+
+
+FULLTEXT = Method("fulltext", "chunks by BM25", FulltextParameters, fulltext_search)

@@ -1,0 +1,92 @@
+"""Local search: from entities of the question out to the graph, its reports and its text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.query import operators as op
+from graphrag_pipeline.query.methods.method import Method, number, share
+from graphrag_pipeline.query.results import Record
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.operators import Ranking
+    from graphrag_pipeline.query.release import Release
+
+_CHUNK_CANDIDATES = 200
+
+
+@dataclass(frozen=True)
+class LocalParameters:
+    """GraphRAG's local search (Edge et al., 2024, as in its reference implementation).
+
+    ``report_share`` and what ``report_share`` and ``text_share`` leave, for the graph, are upper
+    limits; the text takes everything they do not use.
+    """
+
+    top_k: int = number(10)
+    relationships_per_entity: int = number(10)
+    level: int = number(2, least=0)
+    max_context_tokens: int = number(12_000)
+    text_share: float = share(0.5)
+    report_share: float = share(0.15)
+
+    def __post_init__(self) -> None:
+        if self.text_share + self.report_share > 1:
+            raise InputError(
+                f"text_share ({self.text_share}) plus report_share ({self.report_share}) "
+                "must not exceed 1"
+            )
+
+
+def local_search(index: Release, question: str, p: LocalParameters) -> list[Record]:
+    """Return reports, entities, relationships and chunks around the question's entities."""
+    entities = op.entities_for(index, question, p.top_k)
+    edges = op.relationships_of(index, entities, p.relationships_per_entity * p.top_k)
+    left = p.max_context_tokens
+    reports = _reports(index, question, entities, p)
+    left -= op.tokens_of(index, reports)
+    graph = _graph(index, entities, edges, p)
+    left -= sum(op.tokens_of(index, part) for part in graph)
+    chunks = op.chunk_records(index, _chunks(index, question, entities, edges))
+    return [*reports, *graph[0], *graph[1], *op.fill(index, chunks, left)]
+
+
+def _reports(index: Release, question: str, entities: Ranking, p: LocalParameters) -> list[Record]:
+    """Return reports of the entities' communities, or else of those most like the question."""
+    found = op.reports_of(index, op.communities_of(index, entities, p.level))
+    if not found:
+        found = op.vector_search(index, "community_reports", question, 1)
+    budget = int(p.max_context_tokens * p.report_share)
+    return op.fill(index, op.report_records(index, found), budget, shorter=op.summarised)
+
+
+def _graph(
+    index: Release, entities: Ranking, edges: Ranking, p: LocalParameters
+) -> tuple[list[Record], list[Record]]:
+    """Return entities in at most half of the graph's tokens, and relationships in the rest."""
+    budget = int(p.max_context_tokens * (1 - p.text_share - p.report_share))
+    nodes = op.fill(index, op.entity_records(index, entities), budget // 2)
+    rest = budget - op.tokens_of(index, nodes)
+    return nodes, op.fill(index, op.relationship_records(index, edges), rest)
+
+
+def _chunks(index: Release, question: str, entities: Ranking, edges: Ranking) -> Ranking:
+    """Rank the chunks of entities and relationships by occurrence and by similarity, fused.
+
+    Occurrence alone cannot tell apart the many chunks that mention one frequent entity.
+    """
+    supporting = op.chunks_of(
+        index, op.by_place(entities), op.by_place(edges), limit=_CHUNK_CANDIDATES
+    )
+    similar = op.vector_search(index, "chunks", question, _CHUNK_CANDIDATES)
+    return op.fuse([supporting, [key for key in similar if key in supporting]])
+
+
+LOCAL = Method(
+    "local",
+    "entities of the question, their graph, reports and text",
+    LocalParameters,
+    local_search,
+)

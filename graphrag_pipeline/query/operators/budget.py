@@ -1,0 +1,82 @@
+"""Fitting records into a number of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.query.context import render_header, render_row
+from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.timing import operator
+from graphrag_pipeline.tokens import count_tokens
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.release import Release
+
+_FEWEST_CHARS = 20
+
+
+@operator
+def fill(
+    index: Release,
+    records: Sequence[Record],
+    budget: int,
+    *,
+    shorter: Callable[[Record], Record] | None = None,
+) -> list[Record]:
+    """Return the first records of one kind whose rows, with their header, fit in ``budget`` tokens.
+
+    A record that does not fit is tried in its ``shorter`` form; where neither fits, filling ends.
+    The first record is cut rather than left out, so that a budget too small for it still shows
+    what was found. ``n_tokens`` of the records returned are set; their sum and the header's
+    tokens never exceed the budget.
+    """
+    encoding = index.settings.chunks.encoding
+    kept: list[Record] = []
+    left = budget - _header_tokens(records, encoding)
+    for record in records:
+        forms = [record, shorter(record)] if shorter else [record]
+        fitted = _first_fitting(forms, left, encoding)
+        if fitted is None and not kept:
+            fitted = _cut(forms[-1], left, encoding)
+        if fitted is None:
+            break
+        kept.append(fitted)
+        left -= fitted.n_tokens
+    return kept
+
+
+def tokens_of(index: Release, records: Sequence[Record]) -> int:
+    """Return the tokens that filled records of one kind take in the context."""
+    header = _header_tokens(records, index.settings.chunks.encoding)
+    return header + sum(record.n_tokens for record in records)
+
+
+def summarised(report: Record) -> Record:
+    """Return a report reduced to its summary."""
+    return replace(report, text=report.attributes["summary"])
+
+
+def _header_tokens(records: Sequence[Record], encoding: str) -> int:
+    return count_tokens([render_header(records[0].kind)], encoding)[0] if records else 0
+
+
+def _measured(record: Record, encoding: str) -> Record:
+    return replace(record, n_tokens=count_tokens([render_row(record)], encoding)[0])
+
+
+def _first_fitting(forms: Iterable[Record], left: int, encoding: str) -> Record | None:
+    measured = (_measured(form, encoding) for form in forms)
+    return next((form for form in measured if form.n_tokens <= left), None)
+
+
+def _cut(record: Record, left: int, encoding: str) -> Record | None:
+    text, measured = record.text, _measured(record, encoding)
+    while measured.n_tokens > left:
+        shorter = text[: int(len(text) * min(0.9, max(0, left) / measured.n_tokens))]
+        if len(shorter) < _FEWEST_CHARS:
+            return None
+        text = shorter
+        measured = _measured(replace(record, text=text.rstrip() + "…"), encoding)
+    return measured

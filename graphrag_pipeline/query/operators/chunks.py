@@ -1,0 +1,68 @@
+"""Chunks: the text that entities and relationships were found in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.query.operators.ranking import Ranking
+from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.timing import operator
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.release import Release
+
+_OF_GRAPH = """
+WITH support AS (
+    SELECT chunk_id, weight FROM entity_chunks
+    JOIN (SELECT unnest($entities::VARCHAR[]) AS entity_id,
+                 unnest($entity_weights::DOUBLE[]) AS weight) USING (entity_id)
+    UNION ALL
+    SELECT chunk_id, weight FROM relationship_chunks
+    JOIN (SELECT unnest($relationships::VARCHAR[]) AS relationship_id,
+                 unnest($relationship_weights::DOUBLE[]) AS weight) USING (relationship_id))
+SELECT chunk_id AS id, sum(weight) AS score FROM support
+GROUP BY chunk_id ORDER BY score DESC, id LIMIT $limit
+"""
+_RECORDS = """
+SELECT c.id, c.human_readable_id, c.document_id, d.title, d.uri, c.start_char, c.end_char, c.text
+FROM (SELECT unnest($ids::VARCHAR[]) AS id) wanted
+JOIN chunks c USING (id) JOIN documents d ON d.id = c.document_id
+"""
+
+
+@operator
+def chunks_of(
+    index: Release, entities: Ranking, relationships: Ranking | None = None, *, limit: int
+) -> Ranking:
+    """Rank chunks by occurrence: the summed scores of the entities and relationships in each."""
+    edges = relationships or {}
+    found = index.rows(
+        _OF_GRAPH,
+        entities=list(entities),
+        entity_weights=list(entities.values()),
+        relationships=list(edges),
+        relationship_weights=list(edges.values()),
+        limit=limit,
+    )
+    return {row["id"]: row["score"] for row in found}
+
+
+@operator
+def chunk_records(index: Release, chunks: Ranking) -> list[Record]:
+    """Return the records of ranked chunks, in their order; the title is the document's."""
+    rows = {row["id"]: row for row in index.rows(_RECORDS, ids=list(chunks))}
+    return [
+        Record(
+            kind="chunk",
+            id=key,
+            number=row["human_readable_id"],
+            title=row["title"],
+            text=row["text"],
+            score=score,
+            attributes={
+                name: row[name] for name in ("document_id", "uri", "start_char", "end_char")
+            },
+        )
+        for key, score in chunks.items()
+        if (row := rows.get(key))
+    ]

@@ -1,0 +1,138 @@
+"""Communities at a level of the hierarchy, their reports, and the findings of those.
+
+A community stands at the levels ``level`` to ``last_level``, so the communities at one level hold
+every entity exactly once. A level deeper than the hierarchy means its deepest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from graphrag_pipeline.query.operators.ranking import Ranking
+from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.timing import operator
+from graphrag_pipeline.text import terms
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.release import Release
+
+_STANDING = """
+standing AS (
+    SELECT * FROM communities c, (SELECT max(last_level) AS deepest FROM communities)
+    WHERE c.level <= least($level, deepest) AND c.last_level >= least($level, deepest))
+"""
+_OF_ENTITIES = f"""
+WITH {_STANDING}
+SELECT s.id, count(DISTINCT entity_id) AS n FROM standing s
+JOIN community_members m ON m.community_id = s.id AND m.level = s.level
+SEMI JOIN (SELECT unnest($ids::VARCHAR[]) AS entity_id) given USING (entity_id)
+LEFT JOIN community_reports r ON r.community_id = s.id
+GROUP BY s.id ORDER BY n DESC, max(rating) DESC NULLS LAST, s.id
+"""
+_AT_LEVEL = f"""
+WITH {_STANDING}
+SELECT r.id, rating FROM standing s JOIN community_reports r ON r.community_id = s.id
+ORDER BY rating DESC, r.id
+"""
+_OF_COMMUNITIES = """
+SELECT r.id, score FROM community_reports r
+JOIN (SELECT unnest($ids::VARCHAR[]) AS community_id, unnest($scores::DOUBLE[]) AS score,
+             generate_subscripts($ids::VARCHAR[], 1) AS place) USING (community_id)
+ORDER BY place
+"""
+_RECORDS = """
+SELECT r.id, c.human_readable_id, r.title, r.summary, r.full_content, r.rating, r.community_id,
+       c.level, c.size
+FROM (SELECT unnest($ids::VARCHAR[]) AS id) wanted
+JOIN community_reports r USING (id) JOIN communities c ON c.id = r.community_id
+"""
+# Every finding at the level is looked at, as the map step of the paper does, and the likeliest are
+# handed on for exact scoring: by how many of the question's words they hold, then by rating.
+_FINDINGS = f"""
+WITH {_STANDING},
+findings AS (
+    SELECT r.id, s.human_readable_id, r.title, r.rating, r.community_id,
+           generate_subscripts(r.findings, 1) AS place, unnest(r.findings, recursive := true)
+    FROM standing s JOIN community_reports r ON r.community_id = s.id)
+SELECT *, len(list_filter($words::VARCHAR[],
+    word -> contains(strip_accents(lower(summary || ' ' || explanation)), word))) AS hits
+FROM findings ORDER BY hits DESC, rating DESC, place, id LIMIT $limit
+"""
+
+
+@operator
+def communities_of(index: Release, entities: Ranking, level: int) -> Ranking:
+    """Rank the communities the entities are in at a level, by how many of them, then by rating."""
+    found = index.rows(_OF_ENTITIES, ids=list(entities), level=level)
+    return {row["id"]: float(row["n"]) for row in found}
+
+
+@operator
+def reports_of(index: Release, communities: Ranking) -> Ranking:
+    """Return the reports of communities, in their order; a community may have none."""
+    found = index.rows(_OF_COMMUNITIES, ids=list(communities), scores=list(communities.values()))
+    return {row["id"]: row["score"] for row in found}
+
+
+@operator
+def reports_at(index: Release, level: int) -> Ranking:
+    """Rank all reports at a level by rating: together they cover each entity at most once."""
+    return {row["id"]: row["rating"] for row in index.rows(_AT_LEVEL, level=level)}
+
+
+@operator
+def report_records(index: Release, reports: Ranking) -> list[Record]:
+    """Return the records of ranked reports, in their order; ``attributes`` hold the summary."""
+    rows = {row["id"]: row for row in index.rows(_RECORDS, ids=list(reports))}
+    return [
+        Record(
+            kind="report",
+            id=key,
+            number=row["human_readable_id"],
+            title=row["title"],
+            text=row["full_content"],
+            score=score,
+            attributes={
+                name: row[name] for name in ("summary", "rating", "community_id", "level", "size")
+            },
+        )
+        for key, score in reports.items()
+        if (row := rows.get(key))
+    ]
+
+
+@operator
+def findings_at(index: Release, level: int, question: str, limit: int) -> list[Record]:
+    """Return the ``limit`` findings of the reports at a level likeliest to bear on a question.
+
+    Scores are the reports' ratings, 0 to 10. The place of a finding, where it has one, is in
+    ``attributes``: chunk_id, start_char, end_char; also report_id and community_id.
+    """
+    words = sorted({_coarse(term) for term in terms(question)})
+    found = index.rows(_FINDINGS, level=level, words=words, limit=limit)
+    return [_finding(row) for row in found]
+
+
+def _finding(row: dict[str, Any]) -> Record:
+    named = ("community_id", "rating", "chunk_id", "start_char", "end_char")
+    return Record(
+        kind="finding",
+        id=f"{row['id']}#{row['place']}",
+        number=row["human_readable_id"],
+        title=row["title"],
+        text=_statement(row),
+        score=row["rating"],
+        attributes={"report_id": row["id"], **{name: row[name] for name in named}},
+    )
+
+
+def _statement(row: dict[str, Any]) -> str:
+    """Return what a finding says; a sentence taken from the text stands for itself."""
+    if row["start_char"] is not None or not row["summary"]:
+        return row["explanation"] or row["summary"]
+    return f"{row['summary']}: {row['explanation']}" if row["explanation"] else row["summary"]
+
+
+def _coarse(term: str) -> str:
+    """Return the beginning of a word that its inflections share."""
+    return term[: max(4, len(term) - 2)]

@@ -1,0 +1,59 @@
+"""Rankings: ids with scores, best first. What searches return and operators hand on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from graphrag_pipeline.query.timing import operator
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from graphrag_pipeline.query.release import Release
+
+Ranking: TypeAlias = dict[str, float]
+"""Ids to scores, in order, best first."""
+
+VectorTable = Literal["chunks", "entities", "relationships", "community_reports"]
+
+
+@operator
+def vector_search(index: Release, table: VectorTable, question: str, k: int) -> Ranking:
+    """Rank the ``k`` rows most similar to a question, by cosine."""
+    return _ranking(index.search_vectors(table, question, k))
+
+
+@operator
+def fulltext_search(index: Release, table: VectorTable, question: str, k: int) -> Ranking:
+    """Rank the ``k`` rows that best match the words of a question, by BM25."""
+    return _ranking(index.search_text(table, question, k))
+
+
+def fuse(
+    rankings: Sequence[Iterable[str]], *, k: int = 60, weights: Sequence[float] | None = None
+) -> Ranking:
+    """Merge rankings by reciprocal rank: the sum of weight / (k + place), places from 1.
+
+    Source: Cormack, Clarke and Buettcher, 2009.
+    """
+    scores: Ranking = {}
+    for ranking, weight in zip(rankings, weights or [1.0] * len(rankings), strict=True):
+        for place, key in enumerate(ranking, start=1):
+            scores[key] = scores.get(key, 0.0) + weight / (k + place)
+    return dict(sorted(scores.items(), key=lambda item: (-item[1], item[0])))
+
+
+def best(ranking: Ranking, n: int) -> Ranking:
+    """Return the first ``n`` of a ranking."""
+    return dict(islice(ranking.items(), n))
+
+
+def by_place(ranking: Iterable[str]) -> Ranking:
+    """Score by place alone: 1, 1/2, 1/3 ..., for rankings whose scores are not comparable."""
+    return {key: 1.0 / place for place, key in enumerate(ranking, start=1)}
+
+
+def _ranking(hits: pa.Table) -> Ranking:
+    return dict(zip(hits["id"].to_pylist(), hits["score"].to_pylist(), strict=True))

@@ -1,0 +1,50 @@
+"""How well short texts answer a question, judged by shared words and by embedding."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.query.timing import operator
+from graphrag_pipeline.text import terms
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.release import Release
+
+LEXICAL_WEIGHT = 0.65
+MOST_EMBEDDED = 128
+"""Texts compared by embedding: those with most of the question's words."""
+
+
+@operator
+def relevance(index: Release, question: str, texts: Sequence[str]) -> list[float]:
+    """Return a score from 0 to 1 for each text: word overlap and embedding similarity, weighted.
+
+    Word overlap is the share of the question's words that a text holds, rare words counting more
+    (inverse frequency over the texts given).
+    """
+    overlap = _overlap(question, texts)
+    likeliest = sorted(range(len(texts)), key=lambda i: -overlap[i])[:MOST_EMBEDDED]
+    similarity = _similarity(index, question, [texts[i] for i in likeliest])
+    scores = [LEXICAL_WEIGHT * value for value in overlap]
+    for position, value in zip(likeliest, similarity, strict=True):
+        scores[position] += (1 - LEXICAL_WEIGHT) * value
+    return scores
+
+
+def _overlap(question: str, texts: Sequence[str]) -> list[float]:
+    asked = set(terms(question))
+    held = [asked & set(terms(text)) for text in texts]
+    frequency = Counter(term for found in held for term in found)
+    weight = {term: math.log(1 + len(texts) / n) for term, n in frequency.items()}
+    total = sum(weight.values()) or 1.0
+    return [sum(sorted(weight[term] for term in found)) / total for found in held]
+
+
+def _similarity(index: Release, question: str, texts: Sequence[str]) -> list[float]:
+    if not texts:
+        return []
+    cosine = index.embed(texts) @ index.embed_question(question)
+    return [min(1.0, max(0.0, float(value))) for value in cosine]

@@ -1,0 +1,220 @@
+"""A published release, opened for reading: one DuckDB file and the vectors that belong to it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphrag_pipeline.errors import (
+    ConfigError,
+    InputError,
+    NothingPublishedError,
+    StorageError,
+)
+
+if TYPE_CHECKING:
+    import duckdb
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from graphrag_pipeline.config import Settings
+    from graphrag_pipeline.embedding import Embedder
+    from graphrag_pipeline.vectors import VectorSnapshot
+
+PUBLISHED = "published.duckdb"
+VECTORS = "vectors"
+_QUESTIONS_REMEMBERED = 64
+
+_FACTS = """
+SELECT id, created_at::VARCHAR AS created_at, embedder, vector_versions::VARCHAR AS versions,
+       n_documents, n_chunks, n_entities, n_relationships, n_communities, n_reports
+FROM releases ORDER BY releases.created_at DESC, id DESC LIMIT 1
+"""
+
+
+@dataclass(frozen=True)
+class ReleaseFacts:
+    """The row of ``releases`` that describes the open release."""
+
+    id: str
+    created_at: str
+    embedder: str
+    vector_versions: Mapping[str, int]
+    counts: Mapping[str, int]
+
+
+class Release:
+    """One complete, unchanging release: rows by SQL, vectors by search.
+
+    A release published meanwhile does not show: the open file stays as it is on disk, and the
+    vector tables are read at the versions recorded in it. Safe to use from several threads.
+    Vectors and the embedder are loaded when first needed.
+    """
+
+    def __init__(self, home: Path, settings: Settings, con: duckdb.DuckDBPyConnection) -> None:
+        self.home = home
+        self.settings = settings
+        self._con = con
+        self._lock = threading.RLock()
+        self.facts = self._read_facts()
+        self.embed_question = functools.lru_cache(_QUESTIONS_REMEMBERED)(self._embed_question)
+
+    def rows(self, sql: str, **parameters: object) -> list[dict[str, Any]]:
+        """Return the rows of one of the project's own queries; values go in as ``$name``.
+
+        Raises StorageError when the file is damaged or lacks a table.
+        """
+        import duckdb
+
+        try:
+            with self._cursor() as cursor:
+                cursor.execute(sql, parameters)
+                names = [column[0] for column in cursor.description or ()]
+                return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        except (duckdb.IOException, duckdb.CatalogException) as error:
+            raise StorageError(
+                f"cannot read {self.home / PUBLISHED}: {_first_line(error)}"
+            ) from error
+
+    def search_vectors(self, table: str, question: str, k: int) -> pa.Table:
+        """Return (id, score) of the ``k`` rows of a vector table most similar to a question.
+
+        Raises ConfigError when the release was embedded by another embedder than is configured,
+        StorageError when its vectors are gone.
+        """
+        with _storage_errors():
+            return self._vectors.search(table, self.embed_question(question), k)
+
+    def search_text(self, table: str, question: str, k: int) -> pa.Table:
+        """Return (id, score) of the ``k`` rows that best match a question by BM25."""
+        with _storage_errors():
+            return self._vectors.fulltext(table, question, k)
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Return the vectors of texts, shape (n, dimensions), by the release's embedder."""
+        with _storage_errors():
+            return self._embedder.embed(texts)
+
+    def _embed_question(self, question: str) -> npt.NDArray[np.float32]:
+        return self.embed([question])[0]
+
+    @functools.cached_property
+    def _vectors(self) -> VectorSnapshot:
+        from graphrag_pipeline.vectors import VectorSnapshot
+
+        return VectorSnapshot(self.home / VECTORS, self.facts.vector_versions)
+
+    @functools.cached_property
+    def _embedder(self) -> Embedder:
+        from graphrag_pipeline.vector_index import configured_embedder
+
+        embedder = configured_embedder(self.settings.embeddings)
+        if embedder.name != self.facts.embedder:
+            raise ConfigError(
+                f"release {self.facts.id} was embedded with {self.facts.embedder}, but the "
+                f"[embeddings] settings give {embedder.name}: set them back, or index again"
+            )
+        return embedder
+
+    @contextlib.contextmanager
+    def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        with self._lock:
+            cursor = self._con.cursor()
+        try:
+            cursor.execute("USE published")
+            yield cursor
+        finally:
+            cursor.close()
+
+    def _read_facts(self) -> ReleaseFacts:
+        found = self.rows(_FACTS)
+        if not found:
+            raise NothingPublishedError(_nothing_published(self.home))
+        row = found[0]
+        return ReleaseFacts(
+            id=row["id"],
+            created_at=row["created_at"],
+            embedder=row["embedder"],
+            vector_versions=json.loads(row["versions"]),
+            counts={name: row[name] for name in row if name.startswith("n_")},
+        )
+
+
+@contextlib.contextmanager
+def open_release(
+    home: Path, *, settings: Settings | None = None, release: str | None = None
+) -> Iterator[Release]:
+    """Open what is published in a home folder, for reading.
+
+    ``release`` insists on a release id. ``settings`` (default: those in force) say how questions
+    are embedded and how much a query retrieves.
+
+    Raises NothingPublishedError when there is no release yet, InputError when ``release`` is not
+    the published one, StorageError when the file cannot be read.
+    """
+    con = _connect(home)
+    try:
+        opened = Release(home, settings or _settings(), con)
+        if release not in (None, opened.facts.id):
+            raise InputError(f"release {release} is not published in {home}: {opened.facts.id} is")
+        yield opened
+    finally:
+        con.close()
+
+
+def _settings() -> Settings:
+    from graphrag_pipeline.config import load_settings
+
+    return load_settings()
+
+
+def _connect(home: Path) -> duckdb.DuckDBPyConnection:
+    """Attach the file to a DuckDB instance of its own.
+
+    DuckDB keeps one instance per path and process, so ``duckdb.connect(path)`` would go on
+    returning a release that was replaced for as long as anyone in the process has it open.
+    """
+    import duckdb
+
+    path = home / PUBLISHED
+    if not path.is_file():
+        raise NothingPublishedError(_nothing_published(home))
+    con = duckdb.connect(":memory:", config={"python_enable_replacements": False})
+    try:
+        quoted = str(path).replace("'", "''")
+        con.execute(f"ATTACH '{quoted}' AS published (READ_ONLY)")
+        con.execute("SET TimeZone = 'UTC'")
+        con.execute("SET enable_progress_bar = false")
+        con.execute("SET enable_external_access = false")
+    except duckdb.Error as error:
+        con.close()
+        raise StorageError(f"cannot open {path}: {_first_line(error)}") from error
+    return con
+
+
+@contextlib.contextmanager
+def _storage_errors() -> Iterator[None]:
+    from graphrag_pipeline.embedding import EmbeddingError
+    from graphrag_pipeline.vectors import VectorStoreError
+
+    try:
+        yield
+    except VectorStoreError as error:
+        raise StorageError(str(error)) from error
+    except EmbeddingError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _nothing_published(home: Path) -> str:
+    return f"nothing published in {home} yet: run graphrag-pipeline index FOLDER"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]

@@ -1,0 +1,101 @@
+"""What a query gives back: records, citations, a retrieval, an answer. Plain frozen data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+Kind = Literal["report", "finding", "entity", "relationship", "claim", "chunk"]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One row of evidence.
+
+    ``number`` is the small integer a model cites it by, ``n_tokens`` what its row costs in the
+    rendered context (0 until measured), ``score`` is comparable within one list only.
+    A ``finding`` is one finding of a community report and carries the report's number.
+    """
+
+    kind: Kind
+    id: str
+    number: int
+    title: str
+    text: str
+    score: float
+    n_tokens: int = 0
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Citation:
+    """A place in a document: ``documents.text[start_char:end_char] == text``, exactly.
+
+    A finding of a report that no chunk supports cites the report instead: ``report_id`` and
+    ``text`` are set, the document's fields are empty.
+    """
+
+    number: int
+    document_id: str
+    document_title: str
+    uri: str
+    chunk_id: str
+    start_char: int
+    end_char: int
+    text: str
+    report_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Retrieval:
+    """What a method found, best first within each kind, fitted to its token budget.
+
+    ``citations`` are the places of the records that stand in documents; ``timings`` are seconds
+    by operator and ``total``.
+    """
+
+    method: str
+    query: str
+    records: tuple[Record, ...]
+    citations: tuple[Citation, ...]
+    timings: Mapping[str, float]
+    parameters: Mapping[str, Any]
+    release: str
+
+    @property
+    def context(self) -> str:
+        """The records as the text a model reads."""
+        from graphrag_pipeline.query.context import render_context
+
+        return render_context(self.records)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer with its citations, what it rests on, and what it cost.
+
+    ``generated`` tells a model's text from listed evidence; ``cost`` is in US dollars, None where
+    a model's price is not known.
+    """
+
+    query: str
+    method: str
+    text: str
+    citations: tuple[Citation, ...]
+    retrieval: Retrieval
+    generated: bool
+    model_calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+    timings: Mapping[str, float]
+    release: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return asdict(self)

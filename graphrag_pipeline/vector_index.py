@@ -1,0 +1,96 @@
+"""The vector tables brought up to date with the index: what is embedded, and from which text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from graphrag_pipeline.config import EmbeddingSettings
+from graphrag_pipeline.store import IndexStore, get_meta, set_meta
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.embedding import Embedder
+
+VECTORS_FOLDER = "vectors"
+
+_TEXTS = {
+    "chunks": """SELECT c.id, d.title || chr(10) || c.text AS text, NULL::INTEGER AS level, c.batch
+                 FROM chunks c JOIN documents d ON d.id = c.document_id""",
+    "entities": """SELECT id, title || chr(10) || description AS text, NULL::INTEGER AS level,
+                   NULL::VARCHAR AS batch FROM entities""",
+    "relationships": """SELECT id, source || ' ' || target || chr(10) || description AS text,
+                        NULL::INTEGER AS level, NULL::VARCHAR AS batch FROM relationships""",
+    "community_reports": """SELECT id, full_content AS text, level, NULL::VARCHAR AS batch
+                            FROM community_reports""",
+}
+TABLES = tuple(_TEXTS)
+
+
+@dataclass(frozen=True)
+class VectorChanges:
+    """Rows of a vector table kept, embedded and removed; ``version`` is LanceDB's."""
+
+    reused: int
+    embedded: int
+    removed: int
+    version: int
+
+
+def configured_embedder(settings: EmbeddingSettings) -> Embedder:
+    """Return the embedder as configured."""
+    from graphrag_pipeline.embedding import make_embedder
+
+    dimensions = settings.dimensions if settings.embedder == "hashing" else 0
+    return make_embedder(settings.embedder, model=settings.model, dimensions=dimensions)
+
+
+def update_vectors(
+    store: IndexStore, home: Path, settings: EmbeddingSettings, table: str
+) -> VectorChanges:
+    """Make a vector table hold one row per row of the index; embed only what changed.
+
+    ``table`` is one of ``TABLES``. Does nothing when neither rows nor embedder changed.
+    """
+    embedder = configured_embedder(settings)
+    with store.read() as con:
+        state = f"{embedder.name}:{rows_hash(con, table)}"
+        rows = _count(con, table)
+        stored = get_meta(con, f"vectors:{table}")
+        folder = home / VECTORS_FOLDER / f"{table}.lance"
+        if stored and stored.rsplit("@", 1)[0] == state and (folder.is_dir() or not rows):
+            return VectorChanges(rows, 0, 0, int(stored.rsplit("@", 1)[1]))
+        wanted = con.sql(
+            f"SELECT id, text, level, batch, sha256(text) AS content_hash FROM ({_TEXTS[table]})"
+        ).to_arrow_table()
+    from graphrag_pipeline.vectors import VectorStore
+
+    done = VectorStore(home / VECTORS_FOLDER).sync(table, wanted, embedder)
+    with store.transaction() as con:
+        set_meta(con, f"vectors:{table}", f"{state}@{done.version}")
+    return VectorChanges(done.reused, done.embedded, done.removed, done.version)
+
+
+def rows_hash(con: duckdb.DuckDBPyConnection, table: str) -> str:
+    """Return a hash of the rows that a vector table should hold."""
+    row = con.execute(
+        f"SELECT count(*), coalesce(bit_xor(hash(id, text, level, batch)), 0) FROM ({_TEXTS[table]})"
+    ).fetchone()
+    return "{}:{}".format(*(row or (0, 0)))
+
+
+def stale_tables(con: duckdb.DuckDBPyConnection, embedder_name: str) -> list[str]:
+    """Return the vector tables that do not hold what the index holds now."""
+    return [
+        table
+        for table in TABLES
+        if (get_meta(con, f"vectors:{table}") or "").rsplit("@", 1)[0]
+        != f"{embedder_name}:{rows_hash(con, table)}"
+    ]
+
+
+def _count(con: duckdb.DuckDBPyConnection, table: str) -> int:
+    row = con.execute(f"SELECT count(*) FROM {table}").fetchone()
+    return row[0] if row else 0

@@ -1,0 +1,142 @@
+"""What the tests share: real stores in temporary folders, and the public data where it is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, settings
+
+from graphrag_pipeline.batches import Batch, BatchLog
+from graphrag_pipeline.communities import CommunityChanges, update_communities
+from graphrag_pipeline.config import Settings
+from graphrag_pipeline.graph import GraphChanges, merge_graph
+from graphrag_pipeline.ingest import (
+    StageResult,
+    ingest_chunks,
+    ingest_documents,
+    ingest_extractions,
+)
+from graphrag_pipeline.reports import LevelReports, update_reports
+from graphrag_pipeline.store import IndexStore
+
+SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
+NOBODY = 65534
+
+_SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+settings.register_profile(
+    "repeatable", deadline=None, derandomize=True, max_examples=60, suppress_health_check=_SLOW
+)
+settings.register_profile(
+    "search", deadline=None, max_examples=1000, suppress_health_check=_SLOW
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+
+class Engine:
+    """One index in a folder of its own, driven stage by stage as the assets drive it."""
+
+    def __init__(self, folder: Path, settings: Settings | None = None) -> None:
+        self.inbox = folder / "documents"
+        self.inbox.mkdir(parents=True, exist_ok=True)
+        self.settings = settings or Settings()
+        self.log = BatchLog(folder / ".graphrag")
+        self.store = IndexStore(folder / ".graphrag" / "index.duckdb", wait_seconds=60)
+
+    def write(self, files: Mapping[str, str | bytes | None]) -> None:
+        """Put files into the inbox; None takes one away."""
+        for name, content in files.items():
+            path = self.inbox / name
+            if content is None:
+                path.unlink(missing_ok=True)
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+    def cut(self, settle_seconds: float = 0) -> list[Batch]:
+        given = self.settings
+        return self.log.cut(
+            self.inbox,
+            given.batches,
+            max_bytes=int(given.input.max_file_mb * 1e6),
+            settle_seconds=settle_seconds,
+        )
+
+    def ingest(self, key: str) -> tuple[StageResult, StageResult, StageResult]:
+        return (
+            ingest_documents(self.store, self.log, self.settings, key),
+            ingest_chunks(self.store, self.settings, key),
+            ingest_extractions(self.store, self.settings, key),
+        )
+
+    def merge(self) -> GraphChanges:
+        given = self.settings
+        return merge_graph(self.store, given.graph, given.chunks.encoding)
+
+    def cluster(self) -> CommunityChanges:
+        return update_communities(self.store, self.settings.communities)
+
+    def report(self) -> list[LevelReports]:
+        last = self.settings.communities.levels - 1
+        return [
+            update_reports(self.store, self.settings.reports, level, and_deeper=level == last)
+            for level in range(last, -1, -1)
+        ]
+
+    def update(self) -> None:
+        """Bring the whole index up to date with the inbox."""
+        self.cut()
+        for batch in self.log.batches():
+            self.ingest(batch.key)
+        self.merge()
+        self.cluster()
+        self.report()
+
+    def rows(self, sql: str) -> list[tuple]:
+        with self.store.read() as con:
+            return con.execute(sql).fetchall()
+
+    def table(self, sql: str) -> pl.DataFrame:
+        with self.store.read() as con:
+            return con.sql(sql).pl()
+
+
+def build(folder: Path, files: Mapping[str, str | bytes], **given: object) -> Engine:
+    """Build an index of some files, through every stage."""
+    engine = Engine(folder, Settings(**given))
+    engine.write(files)
+    engine.update()
+    return engine
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Engine:
+    """An index that holds nothing yet."""
+    return Engine(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of public data beside the checkout; the test is skipped where there is none."""
+    if not SHARED_DATA.is_dir():
+        pytest.skip(f"public data is not at {SHARED_DATA}")
+    return SHARED_DATA
+
+
+@contextmanager
+def without_privileges(*given_away: Path) -> Iterator[None]:
+    """Run as a user whom the operating system can refuse something; root hands over the paths."""
+    if os.geteuid() != 0:
+        yield
+        return
+    for path in given_away:
+        os.chown(path, NOBODY, NOBODY)
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)

@@ -1,0 +1,359 @@
+# ruff: noqa: E501
+"""The key-less extractor: what it must find, and what it must never do."""
+
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphrag_pipeline.extraction.mentions import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS
+from graphrag_pipeline.extraction.nlp import NlpOptions, extract_nlp
+from graphrag_pipeline.extraction.sentences import sentence_spans
+from graphrag_pipeline.text import normalize_title
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+SHARED = CHECKOUT.parent / "shared" / "data"
+needs_shared_data = pytest.mark.skipif(
+    not SHARED.is_dir(), reason="the public data sets are not beside the checkout (../shared/data)"
+)
+
+
+def extract(*texts, **options):
+    ids = [str(number) for number in range(len(texts))]
+    frame = pl.DataFrame(
+        {"id": ids, "text": list(texts)}, schema={"id": pl.String, "text": pl.String}
+    )
+    return extract_nlp(frame, NlpOptions(**options))
+
+
+def titles(text, **options):
+    return set(extract(text, **options).entities["title"])
+
+
+def kinds(text):
+    return dict(extract(text).entities.select("title", "type").iter_rows())
+
+
+def pairs(text):
+    return {frozenset(row) for row in extract(text).relationships.select("source", "target").rows()}
+
+
+def sentences(text):
+    return [text[start:end] for start, end in sentence_spans(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Dr. J. B. Lippincott paid $3.50. He left.", ["Dr. J. B. Lippincott paid $3.50.", "He left."]),
+        ("“Humbug!” said Scrooge. He sat.", ["“Humbug!” said Scrooge.", "He sat."]),
+        ("Well… maybe. Wait... Yes.", ["Well… maybe.", "Wait...", "Yes."]),
+        ("The U.S. Senate met. It voted.", ["The U.S. Senate met.", "It voted."]),
+        ("他来了。她走了！真的？", ["他来了。", "她走了！", "真的？"]),
+        ("KEVIN SCOTT: Hello.\nBILL GATES: Hi.", ["KEVIN SCOTT: Hello.", "BILL GATES: Hi."]),
+        ("- first item\n- second item", ["- first item", "- second item"]),
+        ("A Heading\nThis is the text of the first paragraph.", ["A Heading", "This is the text of the first paragraph."]),
+        ("", []),
+    ],
+)  # fmt: skip
+def test_text_is_cut_into_sentences(text, expected):
+    assert sentences(text) == expected
+
+
+def test_a_hard_wrapped_paragraph_is_not_cut_at_its_line_ends():
+    text = (
+        "Once upon a time, of all the good days in the year, on Christmas\n"
+        "Eve, old Scrooge sat busy in his counting-house. It was cold and\nbleak."
+    )
+    assert len(sentences(text)) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("He studied at the University of California in 1990.", "University of California"),
+        ("We met Ludwig van Beethoven there.", "Ludwig van Beethoven"),
+        ("It was run by Johnson & Johnson for years.", "Johnson & Johnson"),
+        ("The crew of Apollo 11 came home.", "Apollo 11"),
+        ("I still use Windows 95 at home.", "Windows 95"),
+        ("They visited St. Paul's Churchyard at noon.", "St. Paul's Churchyard"),
+        ("It was printed by J. B. Lippincott Company then.", "J. B. Lippincott Company"),
+        ("The bill went to the Food and Drug Administration at last.", "Food and Drug Administration"),
+        ("She works for the Department of Health and Human Services now.", "Department of Health and Human Services"),
+        ("He competed in the 1968 Summer Olympics there.", "1968 Summer Olympics"),
+        ("They fought in World War II and came back.", "World War II"),
+        ("He saw Khaled Al-Eid ride.", "Khaled Al-Eid"),
+        ("The space agency NASA agreed.", "NASA"),
+        ("She read “The Fall of the House of Usher” twice.", "The Fall of the House of Usher"),
+        ("It was signed in January 1960 by both.", "January 1960"),
+    ],
+)  # fmt: skip
+def test_a_name_is_found_whole(text, name):
+    assert name in titles(text)
+
+
+def test_a_common_word_that_opens_a_sentence_is_not_a_name():
+    assert titles("Summer is long. Humidity rose. Perhaps not.", noun_phrases=False) == set()
+
+
+def test_a_common_word_that_opens_a_sentence_is_a_name_where_the_text_capitalises_it_elsewhere():
+    assert "Apple" in titles("Apple grew. Investors liked Apple then.")
+
+
+def test_an_unknown_word_that_opens_a_sentence_is_a_name():
+    assert "Scrooge" in titles("Scrooge went home.")
+
+
+def test_determiners_and_possessives_are_not_part_of_a_name():
+    found = titles("The Thames rose. He liked Scrooge's nephew.")
+    assert {"Thames", "Scrooge"} <= found
+    assert not any(title.startswith("The ") for title in found)
+
+
+def test_two_names_joined_by_and_are_two_names():
+    assert {"Alice Walker", "Bob Dylan"} <= titles("We saw Alice Walker and Bob Dylan.")
+
+
+def test_an_office_before_a_full_name_is_not_part_of_it():
+    assert "Nelson Mandela" in titles("It was signed by President Nelson Mandela.")
+
+
+def test_a_speaker_label_is_a_person_related_to_what_is_said():
+    text = "KEVIN SCOTT: I work at Microsoft.\n\nBILL GATES: Yeah, so AI is here."
+    assert kinds(text)["KEVIN SCOTT"] == "PERSON"
+    assert frozenset(("KEVIN SCOTT", "Microsoft")) in pairs(text)
+    assert "Yeah" not in titles(text)
+
+
+def test_headings_in_capitals_give_names_and_not_function_words():
+    found = titles("STAVE ONE\n\nMARLEY'S GHOST\n\nMarley was dead: to begin with.")
+    assert "MARLEY'S GHOST" in found
+    assert "Marley" in found
+
+
+def test_shouted_prose_gives_no_name_for_its_function_words():
+    assert not titles("I CANNOT BELIEVE THAT THIS WAS NOT ME.") & {"I", "THAT", "THIS", "NOT", "ME"}
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "kind"),
+    [
+        ("We met Mr. Fezziwig.", "Mr. Fezziwig", "PERSON"),
+        ("We met Ebenezer Scrooge.", "Ebenezer Scrooge", "PERSON"),
+        ("We saw Stanford University.", "Stanford University", "ORGANIZATION"),
+        ("We saw the Humaya River.", "Humaya River", "GEO"),
+        ("We moved to Vienna.", "Vienna", "GEO"),
+        ("It was lost at the Battle of Hastings.", "Battle of Hastings", "EVENT"),
+        ("It began on 8 March 1874 there.", "8 March 1874", "DATE"),
+    ],
+)
+def test_a_name_has_the_type_its_words_say(text, name, kind):
+    assert kinds(text)[name] == kind
+
+
+def test_noun_phrases_are_concepts_and_can_be_left_out():
+    text = "The marine research institute studies climate change in the northern sea."
+    assert kinds(text)["climate change"] == "CONCEPT"
+    assert "marine research institute" in kinds(text)
+    assert titles(text, noun_phrases=False) == set()
+
+
+def test_a_single_noun_is_a_concept_only_if_the_text_comes_back_to_it():
+    assert "clerk" in titles("The clerk smiled. He saw the clerk again.")
+    assert "clerk" not in titles("The clerk smiled.")
+
+
+def test_one_title_has_one_row_in_a_sentence_and_one_in_each_sentence_it_occurs_in():
+    text = "Paris loves Paris. We saw Paris."
+    assert extract(text).entities["title"].to_list().count("Paris") == 2
+
+
+def test_names_that_share_a_sentence_are_related_by_that_sentence():
+    rows = extract("Ada Lovelace met Charles Babbage in London. Nothing else.").relationships
+    sentence = "Ada Lovelace met Charles Babbage in London."
+    assert set(rows["description"]) == {sentence}
+    assert set(rows["weight"]) == {1.0}
+    assert rows.select("start_char", "end_char").unique().rows() == [(0, len(sentence))]
+    assert rows.height == 3
+
+
+def test_a_pronoun_that_opens_a_sentence_relates_the_last_subject():
+    text = "Ludwig Wittgenstein was born in Austria. He moved to Cambridge."
+    assert frozenset(("Ludwig Wittgenstein", "Cambridge")) in pairs(text)
+
+
+def test_a_crowded_sentence_has_a_bounded_number_of_pairs():
+    text = "We saw " + ", ".join(f"Xan{chr(97 + i)}{chr(97 + j)}" for i in range(8) for j in range(8)) + "."  # fmt: skip
+    result = extract(text)
+    assert result.entities.height == 64
+    assert result.relationships.height <= 64 * NlpOptions().window
+
+
+def test_a_long_sentence_is_quoted_in_part():
+    result = extract("we went on and on " * 200 + "to Paris with Ann Lee")
+    assert all(len(text) <= 400 for text in result.entities["description"])
+    assert all("Paris" in text for text in result.relationships["description"])
+
+
+SIMPLIFIED = (
+    "李明教授在北京大学研究机器学习。王芳则在清华大学工作。李明和同事发表了关于机器学习的论文，收入《智能时代》一书。"
+    "阿里巴巴集团投资了OpenAI。湖北省武汉市位于长江边。钱学森1911年出生于上海。"
+)
+TRADITIONAL = (
+    "華為技術有限公司由任正非於1987年在深圳市創立。任正非表示，半導體產業很重要。半導體產業在臺灣。"
+)
+
+
+def test_chinese_text_gives_people_organisations_places_works_and_terms():
+    found = kinds(SIMPLIFIED)
+    expected = {
+        "李明": "PERSON",
+        "钱学森": "PERSON",
+        "北京大学": "ORGANIZATION",
+        "阿里巴巴集团": "ORGANIZATION",
+        "湖北省": "GEO",
+        "长江": "GEO",
+        "上海": "GEO",
+        "智能时代": "WORK",
+        "机器学习": "CONCEPT",
+    }
+    assert expected.items() <= found.items()
+    assert "OpenAI" in found
+    assert {frozenset(("李明", "北京大学")), frozenset(("钱学森", "上海"))} <= pairs(SIMPLIFIED)
+
+
+def test_traditional_chinese_is_read_as_well():
+    found = kinds(TRADITIONAL)
+    assert {"任正非": "PERSON", "臺灣": "GEO", "半導體產業": "CONCEPT"}.items() <= found.items()
+
+
+def test_japanese_text_gives_katakana_words_and_organisations():
+    assert {"トヨタ", "東京大学"} <= titles("東京大学の山中教授は、トヨタと共同で研究を行った。")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Victor Hugo est né à Besançon en 1802. Il a étudié à l'Université de Paris.", {"Victor Hugo", "Besançon", "Université de Paris"}),
+        ("Karel Čapek se narodil v Malých Svatoňovicích. Jeho bratr byl Josef Čapek.", {"Karel Čapek", "Josef Čapek"}),
+        ("Александр Пушкин родился в Москве. Он был в Париже.", {"Александр Пушкин", "Москве"}),
+        ("Johann Wolfgang von Goethe wurde in Frankfurt geboren. Die Stadt ist alt.", {"Johann Wolfgang von Goethe", "Frankfurt"}),
+    ],
+)  # fmt: skip
+def test_names_of_other_languages_are_found(text, expected):
+    found = titles(text)
+    assert expected <= found
+    assert not found & {"Il", "Jeho", "Он", "Die"}
+
+
+@pytest.mark.parametrize(
+    ("text", "term"),
+    [
+        ("درس نجيب محفوظ في جامعة القاهرة. نجيب محفوظ كاتب. جامعة القاهرة قديمة.", "نجيب محفوظ"),
+        ("महात्मा गांधी का जन्म पोरबंदर में हुआ था। महात्मा गांधी भारत के नेता थे।", "महात्मा गांधी"),
+    ],
+)
+def test_a_script_without_capitals_gives_the_terms_a_text_repeats(text, term):
+    assert term in titles(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " \r\n\t ", "\ufeff", "...!?—“”", "😀😀 👩‍🔬!", "A", "\x00\x00", "B" * 300 + " Smith"],
+)
+def test_text_without_content_gives_no_error(text):
+    result = extract(text)
+    assert result.entities.schema == ENTITY_MENTIONS
+    assert result.relationships.schema == RELATIONSHIP_MENTIONS
+
+
+def test_a_missing_text_is_an_empty_one():
+    assert extract(None).entities.is_empty()
+
+
+WORDS = st.sampled_from(
+    ["Scrooge", "the", "University", "of", "Paris", "said", "He", ".", ",", "\n", "\n\n", "“", "”",
+     "'s", "climate", "change", "1990", "May", "I", "北京大学", "。", "李明说", "KEVIN:", "and", "é", "(", "😀"]
+)  # fmt: skip
+TEXTS = st.one_of(st.lists(WORDS, max_size=40).map(" ".join), st.text(max_size=80))
+
+
+@given(st.lists(TEXTS, max_size=4))
+@settings(max_examples=150, deadline=None)
+def test_a_chunk_is_read_alone(texts):
+    together = extract(*texts)
+    for number, text in enumerate(texts):
+        alone = extract(text)
+        for table in ("entities", "relationships"):
+            ours = getattr(together, table).filter(pl.col("chunk_id") == str(number))
+            assert ours.drop("chunk_id").equals(getattr(alone, table).drop("chunk_id"))
+
+
+@given(TEXTS)
+@settings(max_examples=200, deadline=None)
+def test_spans_point_at_the_text(text):
+    for row in extract(text).entities.iter_rows(named=True):
+        written = text[row["start_char"] : row["end_char"]]
+        assert normalize_title(written) == normalize_title(row["title"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the Great Ann met old bob and " * 60_000,
+        "A " * 100_000,
+        "A" * 100_000,
+        "Ann of " * 100_000,
+        "'" * 200_000,
+        "“A" * 100_000,
+        "\n" * 200_000 + "Ab\n" * 100_000,
+        ". " * 200_000,
+        "甲·" * 100_000,
+        "钱学森出生于上海，" * 20_000,
+        "red " * 300_000,
+    ],
+    ids=lambda text: text[:8].encode("unicode_escape").decode(),
+)
+def test_time_stays_linear_on_pathological_text(text):
+    began = time.process_time()
+    extract(text)
+    assert time.process_time() - began < 8
+
+
+@pytest.fixture
+def quality():
+    sys.path.insert(0, str(CHECKOUT / "benchmarks"))
+    try:
+        import extraction_quality  # pyright: ignore[reportMissingImports]
+    finally:
+        sys.path.pop(0)
+    return extraction_quality
+
+
+@pytest.mark.shared_data
+@needs_shared_data
+def test_names_agree_with_a_models_on_wikipedia_passages(quality):
+    measured = quality.musique_quality(SHARED)
+    assert measured["recall"] >= 0.85
+    assert measured["precision"] >= 0.73
+    assert measured["pair_recall"] >= 0.27
+
+
+@pytest.mark.shared_data
+@needs_shared_data
+def test_titles_agree_with_a_models_on_a_novel(quality):
+    measured = quality.carol_quality(SHARED)
+    assert measured["recall"] >= 0.58
+    assert measured["precision_frequent"] >= 0.3
+
+
+@pytest.mark.shared_data
+@needs_shared_data
+def test_a_corpus_of_transcripts_is_read_in_seconds(quality):
+    measured = quality.podcast_speed(SHARED)
+    assert measured["cpu_seconds"] < 12
+    assert measured["mentions"] > 30_000

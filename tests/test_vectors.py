@@ -1,0 +1,380 @@
+import subprocess
+import sys
+import time
+from datetime import timedelta
+
+import lancedb
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from graphrag_pipeline import vectors
+from graphrag_pipeline.embedding import HashingEmbedder
+from graphrag_pipeline.vectors import ROW_SCHEMA, TABLES, VectorStore, VectorStoreError
+
+
+class CountingEmbedder(HashingEmbedder):
+    def __init__(self, dimensions=16, name=None, fails_after=None):
+        super().__init__(dimensions)
+        self.name = name or self.name
+        self.texts = []
+        self.fails_after = fails_after
+
+    def embed(self, texts):
+        if self.fails_after is not None and len(self.texts) >= self.fails_after:
+            raise KeyboardInterrupt
+        self.texts += texts
+        return super().embed(texts)
+
+
+def rows(texts, *, level=None, batch=None):
+    """One row per id, its hash standing for its text."""
+    n = len(texts)
+    columns = [list(texts), list(texts.values()), [level] * n, [batch] * n]
+    columns.append([f"hash of {text}" for text in texts.values()])
+    return pa.table(
+        [pa.array(column, field.type) for column, field in zip(columns, ROW_SCHEMA, strict=True)],
+        schema=ROW_SCHEMA,
+    )
+
+
+def numbered(n):
+    return {f"id{i}": f"passage word{i} common" for i in range(n)}
+
+
+def current(store):
+    return store.at({table: store.version(table) for table in TABLES})
+
+
+def ids(found):
+    return found["id"].to_pylist()
+
+
+@pytest.fixture
+def store(tmp_path):
+    return VectorStore(tmp_path / "vectors")
+
+
+@pytest.fixture
+def embedder():
+    return CountingEmbedder()
+
+
+def test_a_sync_embeds_everything_once_and_then_only_what_changed(store, embedder):
+    first = store.sync("chunks", rows({"a": "river", "b": "town", "c": "king"}), embedder)
+    assert (first.reused, first.embedded, first.removed) == (0, 3, 0)
+    second = store.sync("chunks", rows({"a": "river", "b": "queen", "d": "sea"}), embedder)
+    assert (second.reused, second.embedded, second.removed) == (1, 2, 1)
+    assert embedder.texts == ["river", "town", "king", "queen", "sea"]
+    assert second.version == store.version("chunks") > first.version
+
+
+def test_a_sync_without_a_difference_writes_no_version(store, embedder):
+    wanted = rows(numbered(20), level=1, batch="b")
+    first = store.sync("chunks", wanted, embedder)
+    again = store.sync("chunks", wanted, embedder)
+    assert (again.version, again.reused, again.embedded) == (first.version, 20, 0)
+    empty = store.sync("entities", rows({}), embedder)
+    assert store.sync("entities", rows({}), embedder).version == empty.version
+
+
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    st.lists(
+        st.dictionaries(
+            st.sampled_from(["a", "b'", 'c"', "d\\", "e;--", "é", "f%_", "", "g\n", "東"])
+            | st.text(),
+            st.sampled_from(["river", "town of kings", "", "the", "東京"]),
+            max_size=8,
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_any_sequence_of_wanted_sets_ends_exact_and_embeds_only_changed_rows(
+    tmp_path_factory, monkeypatch, states
+):
+    monkeypatch.setattr(vectors, "SLICE_ROWS", 3)
+    monkeypatch.setattr(vectors, "_ID_FILTER_ROWS", 2)
+    store, before = VectorStore(tmp_path_factory.mktemp("vectors")), {}
+    for state in states:
+        embedder = CountingEmbedder()
+        result = store.sync("entities", rows(state), embedder)
+        changed = {key: text for key, text in state.items() if before.get(key) != text}
+        assert sorted(embedder.texts) == sorted(changed.values())
+        assert result.embedded == len(changed)
+        assert result.reused == len(state) - len(changed)
+        assert result.removed == len(before.keys() - state.keys())
+        found = current(store).vectors("entities", list(state))
+        assert found.keys() == state.keys()
+        assert current(store).count("entities") == len(state)
+        for key, text in state.items():
+            np.testing.assert_array_equal(found[key], HashingEmbedder(16).embed([text])[0])
+        before = state
+
+
+def test_a_changed_level_or_batch_is_written_without_embedding(store, embedder):
+    store.sync("chunks", rows(numbered(5), level=1, batch="old"), embedder)
+    result = store.sync("chunks", rows(numbered(5), level=2, batch="new"), embedder)
+    assert (result.reused, result.embedded, len(embedder.texts)) == (5, 0, 5)
+    found = current(store).fulltext("chunks", "word3", 5, columns=["level", "batch", "text"])
+    assert found.drop_columns("score").to_pylist() == [
+        {"id": "id3", "level": 2, "batch": "new", "text": "passage word3 common"}
+    ]
+    vector = HashingEmbedder(16).embed(["passage word3 common"])[0]
+    np.testing.assert_array_equal(current(store).vectors("chunks", ["id3"])["id3"], vector)
+
+
+def test_an_interrupted_sync_is_completed_without_embedding_a_committed_row_again(
+    store, monkeypatch
+):
+    monkeypatch.setattr(vectors, "SLICE_ROWS", 4)
+    with pytest.raises(KeyboardInterrupt):
+        store.sync("chunks", rows(numbered(20)), CountingEmbedder(fails_after=8))
+    rest = CountingEmbedder()
+    result = store.sync("chunks", rows(numbered(20)), rest)
+    assert (result.reused, result.embedded) == (8, 12)
+    assert len(set(rest.texts)) == 12
+    assert len(ids(current(store).fulltext("chunks", "common", 50))) == 20
+
+
+KILLED = """
+import os, sys
+sys.path[:0] = {path!r}
+from test_vectors import CountingEmbedder, VectorStore, numbered, rows, vectors
+vectors.SLICE_ROWS = 4
+class Killed(CountingEmbedder):
+    def embed(self, texts):
+        if len(self.texts) >= 8:
+            os.kill(os.getpid(), 9)
+        return super().embed(texts)
+VectorStore({uri!r}).sync("chunks", rows(numbered(20)), Killed())
+"""
+
+
+def test_a_killed_process_leaves_a_table_that_another_completes(tmp_path):
+    store = VectorStore(tmp_path)
+    store.sync("chunks", rows({"id0": "passage word0 common", "old": "gone"}), CountingEmbedder())
+    snapshot = current(store)
+    code = KILLED.format(path=[*sys.path, str(__file__).rsplit("/", 1)[0]], uri=str(tmp_path))
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
+    assert set(ids(snapshot.fulltext("chunks", "gone common", 9))) == {"id0", "old"}
+    rest = CountingEmbedder()
+    result = store.sync("chunks", rows(numbered(20)), rest)
+    assert (result.reused, result.embedded, result.removed) == (9, 11, 1)
+    assert current(store).count("chunks") == 20
+
+
+def test_large_syncs_make_few_versions(store, embedder, monkeypatch):
+    monkeypatch.setattr(vectors, "SLICE_ROWS", 1000)
+    assert store.sync("entities", rows(numbered(5000)), embedder).version <= 5 + 4
+    assert store.sync("entities", rows({}), embedder).removed == 5000
+
+
+@pytest.mark.filterwarnings("ignore:optimize")
+def test_another_embedder_starts_anew_and_the_published_release_stays_readable(store):
+    small, large = CountingEmbedder(16), CountingEmbedder(32)
+    store.sync("chunks", rows({"a": "river", "b": "town"}), small)
+    versions = store.tag("release-1")
+    assert store.sync("chunks", rows({"a": "river"}), large).embedded == 1
+    assert store.embedder_name("chunks") == large.name
+    renamed = CountingEmbedder(32, name="other model")
+    assert store.sync("chunks", rows({"a": "river"}), renamed).embedded == 1
+    store.optimize(keep_days=0)
+    old = VectorStore(store.uri).at(versions)
+    assert old.embedder_name("chunks") == small.name
+    assert ids(old.fulltext("chunks", "town", 5)) == ["b"]
+    assert ids(old.search("chunks", small.embed(["town"])[0], 1)) == ["b"]
+    assert ids(current(store).search("chunks", large.embed(["river"])[0], 5)) == ["a"]
+
+
+@pytest.mark.filterwarnings("ignore:optimize")
+def test_tagged_versions_survive_cleaning_and_the_others_go(store, embedder, monkeypatch):
+    monkeypatch.setattr(vectors, "_CLOCK_MARGIN", timedelta(milliseconds=300))
+    kept = {}
+    for n in range(1, 5):
+        store.sync("chunks", rows(numbered(n)), embedder)
+        kept[n] = store.version("chunks")
+        if n == 3:
+            store.tag("three")
+        time.sleep(0.4)
+    store.optimize(keep_days=0)
+    assert store.at({"chunks": kept[3]}).count("chunks") == 3
+    assert ids(store.at({"chunks": kept[3]}).fulltext("chunks", "word2 word3", 5)) == ["id2"]
+    assert current(store).count("chunks") == 4
+    with pytest.raises(VectorStoreError, match="publish again"):
+        store.at({"chunks": kept[1]}).count("chunks")
+    store.drop_tags(["three", "never made"])
+    assert store.tags() == {}
+    store.optimize(keep_days=0)
+    with pytest.raises(VectorStoreError):
+        store.at({"chunks": kept[3]}).count("chunks")
+
+
+@pytest.mark.filterwarnings("ignore:optimize")
+def test_lancedb_itself_refuses_to_clean_past_a_tag(store, embedder):
+    store.sync("chunks", rows(numbered(1)), embedder)
+    store.tag("one")
+    store.sync("chunks", rows(numbered(2)), embedder)
+    table = lancedb.connect(store.uri).open_table("chunks")
+    with pytest.raises(RuntimeError, match="tagged version"):
+        table.optimize(cleanup_older_than=timedelta(microseconds=1))
+
+
+def test_tagging_twice_is_tagging_once(store, embedder):
+    store.sync("chunks", rows(numbered(2)), embedder)
+    store.sync("entities", rows({}), embedder)
+    versions = store.tag("r")
+    assert store.tag("r") == versions == store.tags()["r"]
+    assert versions.keys() == {"chunks", "entities"}
+    assert store.version("chunks") == versions["chunks"]
+    store.sync("chunks", rows(numbered(3)), embedder)
+    assert store.tag("r")["chunks"] == store.version("chunks")
+
+
+@pytest.mark.parametrize("release", ["", "a/b", "10:30", "rel 1", "é"])
+def test_a_release_id_that_cannot_be_a_tag_is_refused(store, embedder, release):
+    store.sync("chunks", rows({"a": "x"}), embedder)
+    with pytest.raises(VectorStoreError, match="letters, digits"):
+        store.tag(release)
+
+
+def test_full_text_sees_new_changed_and_removed_rows_at_every_version(store, embedder):
+    store.sync("chunks", rows({"a": "old river", "b": "town"}), embedder)
+    old = current(store)
+    store.sync("chunks", rows({"a": "new sea", "c": "river Thames"}), embedder)
+    new = current(store)
+    assert ids(old.fulltext("chunks", "river", 5)) == ["a"]
+    assert ids(new.fulltext("chunks", "river", 5)) == ["c"]
+    assert ids(new.fulltext("chunks", "town", 5)) == []
+    assert ids(new.fulltext("chunks", "SEAS", 5)) == ["a"]
+    store.optimize()
+    assert ids(current(store).fulltext("chunks", "river", 5)) == ["c"]
+    assert ids(old.fulltext("chunks", "river", 5)) == ["a"]
+
+
+def test_many_new_rows_are_folded_into_the_full_text_index(store, embedder, monkeypatch):
+    monkeypatch.setattr(vectors, "UNINDEXED_ROWS", 10)
+    store.sync("chunks", rows(numbered(5)), embedder)
+    store.sync("chunks", rows(numbered(40)), embedder)
+    table = lancedb.connect(store.uri).open_table("chunks")
+    assert [index.num_unindexed_rows for index in table.list_indices()] == [0]
+    assert ids(current(store).fulltext("chunks", "word39", 5)) == ["id39"]
+
+
+@pytest.fixture(scope="module")
+def snapshot(tmp_path_factory):
+    store = VectorStore(tmp_path_factory.mktemp("vectors"))
+    texts = {"quote": 'it\'s "AND" (x) OR y*', "cjk": "東京都 tower", "plain": "the river Thames"}
+    store.sync("chunks", rows(texts, level=1, batch="b"), HashingEmbedder(16))
+    store.sync("entities", rows({}), HashingEmbedder(16))
+    return current(store)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text() | st.text(st.sampled_from("'\"()*:^~+-&|\\/?[]{} ANDOR")))
+def test_any_string_is_a_safe_full_text_query(snapshot, query):
+    found = snapshot.fulltext("chunks", query, 5)
+    assert set(ids(found)) <= {"quote", "cjk", "plain"}
+    assert all(score > 0 for score in found["score"].to_pylist())
+
+
+@pytest.mark.parametrize("query", ["", "  ", "the of", "!!!", '"', "()"])
+def test_a_query_without_terms_finds_nothing(snapshot, query):
+    assert snapshot.fulltext("chunks", query, 5).num_rows == 0
+
+
+def test_full_text_finds_folded_words_and_bigrams(snapshot):
+    assert ids(snapshot.fulltext("chunks", "RIVERS", 5)) == ["plain"]
+    assert ids(snapshot.fulltext("chunks", "京都", 5)) == ["cjk"]
+    assert ids(snapshot.fulltext("chunks", "tower river", 5, where="level = 2")) == []
+    assert len(ids(snapshot.fulltext("chunks", "tower river", 5, where="level = 1"))) == 2
+
+
+@pytest.mark.parametrize("table", ["entities", "relationships"])
+def test_empty_and_missing_tables_find_nothing(snapshot, table):
+    for found in (
+        snapshot.search(table, np.ones(16), 3, columns=["level"]),
+        snapshot.fulltext(table, "river", 3, columns=["level"]),
+    ):
+        assert found.num_rows == 0
+        assert found.column_names == ["id", "score", "level"]
+    assert snapshot.vectors(table, ["a"]) == {}
+    assert snapshot.count(table) == 0
+
+
+def test_search_is_exact_cosine_best_first(tmp_path, embedder):
+    store = VectorStore(tmp_path)
+    texts = {f"id{i}": f"word{i % 9} word{i % 7} word{i}" for i in range(300)}
+    store.sync("chunks", rows(texts), embedder)
+    query = embedder.embed(["word3 word30"])[0]
+    expected = embedder.embed(list(texts.values())) @ query
+    found = current(store).search("chunks", 5 * query, 10)
+    np.testing.assert_allclose(found["score"], np.sort(expected)[::-1][:10], atol=1e-5)
+    for key, score in zip(ids(found), found["score"].to_pylist(), strict=True):
+        assert score == pytest.approx(expected[int(key[2:])], abs=1e-5)
+
+
+def test_search_filters_before_it_counts(tmp_path, embedder):
+    store = VectorStore(tmp_path)
+    table = rows(numbered(50), batch="b")
+    levels = pa.array([i % 5 for i in range(50)], pa.int32())
+    store.sync("chunks", table.set_column(2, ROW_SCHEMA.field("level"), levels), embedder)
+    query = embedder.embed(["word7"])[0]
+    found = current(store).search("chunks", query, 10, where="level = 3", columns=["level"])
+    assert found["level"].to_pylist() == [3] * 10
+
+
+def test_a_query_vector_of_other_dimensions_is_refused_by_name(snapshot):
+    with pytest.raises(VectorStoreError, match="embed the query with hashing-v1-16"):
+        snapshot.search("chunks", np.ones(8), 3)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        (rows({"a": "x"}).drop_columns("text"), "lack the columns"),
+        (pa.concat_tables([rows({"a": "x"}), rows({"a": "y"})]), "repeated ids"),
+        (pa.table({**{n: ["a"] for n in ("id", "content_hash")}, "text": pa.array([None], "string"),
+                   "level": pa.array([None], "int32"), "batch": ["b"]}), "null in column text"),
+    ],
+)  # fmt: skip
+def test_rows_that_cannot_be_stored_are_refused_before_anything_is_written(
+    store, embedder, wanted, message
+):
+    with pytest.raises(VectorStoreError, match=message):
+        store.sync("chunks", wanted, embedder)
+    assert store.version("chunks") == 0
+
+
+def test_wrong_dimensions_and_unknown_tables_are_refused(tmp_path, embedder):
+    with pytest.raises(VectorStoreError, match="16"):
+        VectorStore(tmp_path, dimensions=8).sync("chunks", rows({}), embedder)
+    with pytest.raises(VectorStoreError, match="use one of chunks"):
+        VectorStore(tmp_path).version("../chunks")
+
+
+def test_vectors_that_are_no_numbers_are_refused(store, embedder, monkeypatch):
+    monkeypatch.setattr(embedder, "embed", lambda texts: np.full((len(texts), 16), np.nan))
+    with pytest.raises(VectorStoreError, match="no numbers"):
+        store.sync("chunks", rows({"a": "x"}), embedder)
+
+
+def test_a_large_table_gets_a_vector_index_that_finds_the_same(store, monkeypatch):
+    monkeypatch.setattr(vectors, "VECTOR_INDEX_ROWS", 1000)
+    embedder = CountingEmbedder(128)
+    store.sync("chunks", rows(numbered(1500)), embedder)
+    table = lancedb.connect(store.uri).open_table("chunks")
+    assert {tuple(index.columns) for index in table.list_indices()} == {("terms",), ("vector",)}
+    found = current(store).search("chunks", embedder.embed(["passage word77 common"])[0], 20)
+    assert ids(found)[0] == "id77"
+    assert found["score"][0].as_py() == pytest.approx(1.0, abs=1e-5)
+
+
+def test_importing_the_module_does_not_import_lancedb():
+    code = "import sys, graphrag_pipeline.vectors; sys.exit('lancedb' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
