@@ -152,13 +152,14 @@ class BatchLog:
             if not uri.startswith(unknown):
                 yield SourceChange(uri, "remove", None, 0, 0)
 
+    def save(self, batch: Batch) -> None:
+        """Write a batch's manifest. Raises StorageError when it cannot be written."""
+        text = json.dumps({**asdict(batch), "created_at": batch.created_at.isoformat()}, indent=1)
+        write_beside(self.folder / f"{batch.key}.json", text.encode())
+
     def _write(self, root: str, changes: Sequence[SourceChange]) -> Batch:
-        created = datetime.now(UTC)
-        digest = hashlib.sha256(repr((root, changes)).encode("utf-8", "replace")).hexdigest()[:8]
-        key = f"{created:%Y%m%dT%H%M%S%f}-{digest}"
-        batch = Batch(key, created, root, tuple(changes))
-        text = json.dumps({**asdict(batch), "created_at": created.isoformat()}, indent=1)
-        write_beside(self.folder / f"{key}.json", text.encode())
+        batch = make_batch(root, changes)
+        self.save(batch)
         return batch
 
     @contextlib.contextmanager
@@ -173,6 +174,13 @@ class BatchLog:
             yield
         finally:
             os.close(handle)
+
+
+def make_batch(root: str, changes: Sequence[SourceChange]) -> Batch:
+    """Return a new batch of these changes. Its key begins with the time: keys sort by age."""
+    created = datetime.now(UTC)
+    digest = hashlib.sha256(repr((root, changes)).encode("utf-8", "replace")).hexdigest()[:8]
+    return Batch(f"{created:%Y%m%dT%H%M%S%f}-{digest}", created, root, tuple(changes))
 
 
 def write_beside(path: Path, data: bytes) -> None:

@@ -59,15 +59,17 @@ def split(text: str, settings: ChunkSettings) -> list[Span]:
     """Return the spans of one text: windows of ``size`` tokens that overlap by ``overlap``.
 
     With ``sentences``, a window ends at the last sentence end of its last quarter, if any.
-    Windows of white space alone are left out.
+    Windows of white space alone are left out, and those that only repeat a character of several
+    tokens.
     """
     tokens = get_encoding(settings.encoding).encode_ordinary(text)
     starts, ends = _character_bounds(text, tokens, settings.encoding)
     sentence_ends = _sentence_ends(text) if settings.sentences else None
-    spans = []
+    spans: list[Span] = []
     for first, last in _windows(len(tokens), settings, ends, sentence_ends):
         start, end = int(starts[first]), int(ends[last - 1])
-        if not text[start:end].isspace():
+        repeated = bool(spans) and (spans[-1].start, spans[-1].end) == (start, end)
+        if not repeated and not text[start:end].isspace():
             spans.append(Span(start, end, last - first))
     return spans
 

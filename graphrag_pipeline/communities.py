@@ -27,6 +27,7 @@ from graphrag_pipeline.store import (
 COMMUNITIES_VERSION = "1"
 _RANDOMNESS = 0.001
 _TITLE_ENTITIES = 3
+_ADOPTED = "adopted"
 
 Edge = tuple[str, str, float]
 
@@ -128,14 +129,15 @@ def build_hierarchy(
 
 def communities_current(con: duckdb.DuckDBPyConnection, settings: CommunitySettings) -> bool:
     """Whether the communities were made from the graph as it is now, under these settings."""
-    return get_meta(con, "communities_state") == _state(con, settings)
+    adopted = f"{_ADOPTED}:{_graph_hash(con)}"
+    return get_meta(con, "communities_state") in (_state(con, settings), adopted)
 
 
 def update_communities(store: IndexStore, settings: CommunitySettings) -> CommunityChanges:
     """Bring ``communities`` and ``community_members`` up to date with the graph."""
     with store.read() as con:
         state = _state(con, settings)
-        if get_meta(con, "communities_state") == state:
+        if communities_current(con, settings):
             return CommunityChanges({}, _stored_modularity(con), _n_levels(con))
         entities = con.sql(_ENTITIES).pl()
         relationships = con.sql(_STRENGTHS).pl()
@@ -149,6 +151,31 @@ def update_communities(store: IndexStore, settings: CommunitySettings) -> Commun
         set_meta(con, "communities_state", state)
         set_meta(con, "modularity", "" if modularity is None else repr(modularity))
         return CommunityChanges(counts, modularity, _n_levels(con))
+
+
+def adopt_hierarchy(
+    con: duckdb.DuckDBPyConnection,
+    clusters: Sequence[Cluster],
+    titles: Mapping[str, str],
+    *,
+    settled: bool,
+) -> None:
+    """Store a hierarchy made elsewhere. Call it in a transaction.
+
+    ``clusters`` must cover every entity once at every level; ``titles`` are by community id.
+    Where ``settled``, ``update_communities`` leaves it as it is until the graph changes, whatever
+    the settings; otherwise it clusters anew.
+    """
+    entities = con.sql(_ENTITIES).pl()
+    relationships = con.sql(_STRENGTHS).pl()
+    members = _member_frame(clusters)
+    communities = _community_frame(clusters, members, entities, relationships).with_columns(
+        pl.col("id").replace_strict(titles, default=pl.col("title")).alias("title")
+    )
+    modularity = _modularity(list(relationships.iter_rows()), members)
+    _store(con, communities, members)
+    set_meta(con, "communities_state", f"{_ADOPTED}:{_graph_hash(con)}" if settled else "")
+    set_meta(con, "modularity", "" if modularity is None else repr(modularity))
 
 
 _ENTITIES = """

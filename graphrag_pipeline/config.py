@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
 import os
@@ -11,18 +12,23 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
 )
 
+from graphrag_pipeline.cron import is_cron
 from graphrag_pipeline.errors import ConfigError
 
 CONFIG_FILE = "graphrag.toml"
 PREFIX = "GRAPHRAG_"
 
-Positive = Annotated[int, Field(ge=1)]
+Positive = Annotated[int, Field(ge=1, le=10**9)]
+Megabytes = Annotated[float, Field(gt=0, le=1e6)]
+Place = Annotated[str, Field(min_length=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -33,13 +39,13 @@ class _Section(BaseModel):
 class InputSettings(_Section):
     """Where documents come from."""
 
-    folder: str = "documents"
+    folder: Place = "documents"
     """The folder the inbox sensor watches and `index` reads when none is named."""
-    settle_seconds: Annotated[float, Field(ge=0)] = 5.0
+    settle_seconds: Annotated[float, Field(ge=0, le=1e9)] = 5.0
     """The sensor leaves a file alone until it has not changed for so long."""
     poll_seconds: Positive = 30
     """How often the sensor looks into the folder."""
-    max_file_mb: Annotated[float, Field(gt=0)] = 50.0
+    max_file_mb: Megabytes = 50.0
     """Larger files are quarantined."""
     encoding: str = ""
     """Encoding of text files; empty: byte-order mark, then UTF-8, then detection."""
@@ -50,13 +56,23 @@ class InputSettings(_Section):
     id_columns: tuple[str, ...] = ("id",)
     """Columns that identify a record within its file."""
 
+    @model_validator(mode="after")
+    def _encoding_is_known(self) -> InputSettings:
+        try:
+            codecs.lookup(self.encoding or "utf-8")
+        except LookupError:
+            raise ValueError(
+                f"input.encoding = {self.encoding!r}: must be an encoding, such as utf-8 or cp1252"
+            ) from None
+        return self
+
 
 class BatchSettings(_Section):
     """How a set of new documents is cut into batches, the partitions of ingestion."""
 
     max_files: Positive = 2000
     """Most files in one batch."""
-    max_mb: Annotated[float, Field(gt=0)] = 64.0
+    max_mb: Megabytes = 64.0
     """Most megabytes of files in one batch (a larger file is a batch of its own)."""
 
 
@@ -80,6 +96,18 @@ class ChunkSettings(_Section):
             raise ValueError(
                 f"chunk overlap ({self.overlap}) must be smaller than chunk size ({self.size})"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _encoding_is_known(self) -> ChunkSettings:
+        if self.encoding != "cl100k_base":
+            import tiktoken
+
+            known = tiktoken.list_encoding_names()
+            if self.encoding not in known:
+                raise ValueError(
+                    f"chunks.encoding = {self.encoding!r}: must be one of {', '.join(known)}"
+                )
         return self
 
 
@@ -106,9 +134,9 @@ class CommunitySettings(_Section):
 
     max_cluster_size: Annotated[int, Field(ge=2)] = 10
     """Communities with more entities are split at the next level."""
-    resolution: Annotated[float, Field(gt=0)] = 1.0
+    resolution: Annotated[float, Field(gt=0, le=1e6)] = 1.0
     """Higher gives more and smaller communities."""
-    seed: Annotated[int, Field(ge=0)] = 0xDEADBEEF
+    seed: Annotated[int, Field(ge=0, lt=2**64)] = 0xDEADBEEF
     """Seed of the random number generator."""
     levels: Annotated[int, Field(ge=1, le=10)] = 4
     """Level assets shown in Dagster (C0 to C3 by default); the last holds all deeper levels."""
@@ -166,9 +194,10 @@ class ScheduleSettings(_Section):
 
     @model_validator(mode="after")
     def _cron_is_valid(self) -> ScheduleSettings:
-        if len(self.refresh_cron.split()) != 5 and not self.refresh_cron.startswith("@"):
+        if not is_cron(self.refresh_cron):
             raise ValueError(
-                f"refresh_cron ({self.refresh_cron!r}) must have five fields, such as '0 2 * * *'"
+                f"schedule.refresh_cron = {self.refresh_cron!r}: must be five cron fields, such "
+                "as '0 2 * * *'"
             )
         return self
 
@@ -191,7 +220,7 @@ class Settings(BaseSettings):
         use_attribute_docstrings=True,
     )
 
-    home: str = ".graphrag"
+    home: Place = ".graphrag"
     """Folder of everything the pipeline writes."""
     input: InputSettings = InputSettings()
     batches: BatchSettings = BatchSettings()
@@ -244,8 +273,8 @@ def load_settings(file: Path | None = None) -> Settings:
         return Settings(**values)
     except ValidationError as error:
         raise ConfigError("\n".join(_explain(error, where))) from None
-    except ValueError as error:
-        raise ConfigError(str(error).splitlines()[0]) from None
+    except SettingsError as error:
+        raise ConfigError(_explain_environment() or str(error).splitlines()[0]) from None
 
 
 def fingerprint(*parts: object) -> str:
@@ -331,15 +360,37 @@ def _explain(error: ValidationError, where: str) -> Iterator[str]:
         if item["type"] == "extra_forbidden":
             import difflib
 
-            known = [n.replace("__", ".") for n in _known_names()]
+            known = [*Settings.model_fields, *(n.replace("__", ".") for n in sorted(_known_names()))]
             close = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {close[0]}?" if close else "remove it"
             yield f"{source}: unknown setting {name}: {hint}"
         elif item["type"] == "value_error":
             yield f"{source}: {item['msg'].removeprefix('Value error, ')}"
         else:
-            message = item["msg"][0].lower() + item["msg"][1:]
-            yield f"{source}: {name} = {item['input']!r}: {message}"
+            yield f"{source}: {name} = {item['input']!r}: {_what_is_right(item)}"
+
+
+def _what_is_right(item: ErrorDetails) -> str:
+    if item["type"] == "model_type":
+        return f"must be a section, [{item['loc'][0]}], with settings beneath it"
+    if item["type"] == "tuple_type":
+        return 'must be a list, such as ["one", "other"]'
+    return item["msg"][0].lower() + item["msg"][1:]
+
+
+def _explain_environment() -> str | None:
+    """Return what is wrong with a variable that must be JSON, the way a list is given."""
+    lists = {f"{g}__{n}" for g, n, default, _ in setting_rows() if isinstance(default, tuple)}
+    for variable in sorted(_environment_names()):
+        name = variable[len(PREFIX) :].lower()
+        if name not in lists | set(Settings.model_fields) - {"home"}:
+            continue
+        try:
+            json.loads(os.environ[variable])
+        except ValueError:
+            right = '["one", "other"]' if name in lists else '{"setting": "value"}'
+            return f"{variable} = {os.environ[variable]!r}: must be JSON, such as {right}"
+    return None
 
 
 def _toml(value: object) -> str:

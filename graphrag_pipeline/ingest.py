@@ -28,6 +28,8 @@ from graphrag_pipeline.store import IndexStore, assign_identifiers, insert
 from graphrag_pipeline.text import normalize_title
 
 STAGES = ("documents", "chunks", "extractions")
+IMPORTED = "import"
+"""The version, in ``batch_stages``, of what was imported: done under whatever settings."""
 _STAGED_LATER = {
     "documents": ("chunks", *DERIVED),
     "chunks": DERIVED,
@@ -65,8 +67,8 @@ def pending_batches(store: IndexStore, log: BatchLog, settings: Settings) -> lis
     expected = stage_versions(settings)["extractions"]
     with store.read() as con:
         done = con.execute(
-            "SELECT batch FROM batch_stages WHERE stage = 'extractions' AND version = ?",
-            [expected],
+            "SELECT batch FROM batch_stages WHERE stage = 'extractions' AND version IN (?, ?)",
+            [expected, IMPORTED],
         ).fetchall()
         failed = con.execute("SELECT DISTINCT batch FROM extractions WHERE status = 'failed'")
         again = {key for (key,) in failed.fetchall()}
@@ -100,7 +102,7 @@ def ingest_chunks(store: IndexStore, settings: Settings, key: str) -> StageResul
             ).pl()
         chunks = chunk_documents(texts, settings.chunks).with_columns(batch=pl.lit(key))
         with _ledger(store, key, "chunks", settings, started) as con:
-            _stage_chunks(con, chunks, key)
+            stage_chunks(con, chunks, key)
         return {"chunks": len(chunks)}
 
     return _once(store, key, "chunks", settings, work)
@@ -214,7 +216,8 @@ def _extract(chunks: pl.DataFrame, settings: Settings) -> Extraction:
     return extract_nlp(chunks, NlpOptions(noun_phrases=settings.extraction.noun_phrases))
 
 
-def _stage_chunks(con: duckdb.DuckDBPyConnection, chunks: pl.DataFrame, key: str) -> None:
+def stage_chunks(con: duckdb.DuckDBPyConnection, chunks: pl.DataFrame, key: str) -> None:
+    """Stage a batch's chunks: rows of ``CHUNKS`` and ``batch``. Call it in a transaction."""
     con.execute("DELETE FROM staging.chunks WHERE batch = ?", [key])
     con.register("new_chunks", chunks)
     assign_identifiers(
@@ -241,10 +244,10 @@ def _once(
     started = time.perf_counter()
     with store.read() as con:
         done = con.execute(
-            """SELECT 1 FROM batch_stages WHERE batch = ? AND stage = ? AND version = ?
+            """SELECT 1 FROM batch_stages WHERE batch = ? AND stage = ? AND version IN (?, ?)
                AND (stage <> 'extractions' OR NOT EXISTS (
                    SELECT 1 FROM extractions WHERE batch = ? AND status = 'failed'))""",
-            [key, stage, stage_versions(settings)[stage], key],
+            [key, stage, stage_versions(settings)[stage], IMPORTED, key],
         ).fetchone()
     if done:
         return StageResult({}, 0.0, done_before=True)

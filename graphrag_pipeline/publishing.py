@@ -15,7 +15,7 @@ import duckdb
 
 from graphrag_pipeline.communities import communities_current
 from graphrag_pipeline.config import Settings, fingerprint
-from graphrag_pipeline.errors import StorageError
+from graphrag_pipeline.errors import InputError, NothingPublishedError, StorageError
 from graphrag_pipeline.reports import reports_current
 from graphrag_pipeline.store import IndexStore, connect_published, get_meta
 from graphrag_pipeline.vector_index import VECTORS_FOLDER, configured_embedder, stale_tables
@@ -87,6 +87,29 @@ def published_release(home: Path) -> str | None:
     finally:
         con.close()
     return newest[0] if newest else None
+
+
+def query_published(home: Path, statement: str) -> tuple[list[str], list[tuple[object, ...]]]:
+    """Run one SQL statement on what is published; return column names and rows.
+
+    Nothing outside the file can be read or written. Raises InputError for SQL that fails,
+    NothingPublishedError when there is no release yet.
+    """
+    path = home / PUBLISHED
+    if not path.is_file():
+        raise NothingPublishedError(
+            f"nothing published in {home} yet: run graphrag-pipeline index FOLDER"
+        )
+    con = connect_published(path)
+    try:
+        con.execute("SET enable_external_access = false; SET lock_configuration = true")
+        result = con.execute(statement)
+        names = [column[0] for column in result.description or []]
+        return names, result.fetchall()
+    except duckdb.Error as error:
+        raise InputError(f"SQL: {str(error).strip()}") from None
+    finally:
+        con.close()
 
 
 def config_hash(settings: Settings) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -22,6 +23,7 @@ from graphrag_pipeline.store import IndexStore, get_meta, insert, set_meta
 from graphrag_pipeline.tokens import DEFAULT_ENCODING, count_tokens
 
 REPORTS_VERSION = "1"
+IMPORTED = "import"
 _MIN_SIZE = 2
 _CANDIDATES = 40
 _SUB_FINDINGS = 3
@@ -73,7 +75,7 @@ SELECT id, source_id, target_id, weight, combined_degree, n_tokens,
 FROM relationships
 """
 _OLD_REPORTS = """
-SELECT community_id, level, n_tokens, full_content, context_hash, coverage, findings
+SELECT community_id, level, n_tokens, full_content, context_hash, coverage, findings, writer
 FROM community_reports WHERE level BETWEEN $first AND $last + 1
 """
 # The instances behind relationships, as sentences with their place in the document.
@@ -154,8 +156,13 @@ class _Done:
 def _update_level(store: IndexStore, settings: ReportSettings, level: int) -> _Done:
     graph = _read_graph(store, level)
     contexts = _contexts(graph, settings, level)
-    before = dict(graph.old.filter(pl.col("level") == level).select("community_id", "context_hash").iter_rows())
-    changed = [c for c in contexts if before.get(c.community_id) != c.hash]
+    own = graph.old.filter(pl.col("level") == level)
+    before = dict(own.select("community_id", "context_hash").iter_rows())
+    imported = set(own.filter(pl.col("writer") == IMPORTED)["community_id"])
+    hashes = _element_hashes(graph, level, imported)
+    changed = [
+        c for c in contexts if before.get(c.community_id) != hashes.get(c.community_id, c.hash)
+    ]
     reports = _write(store, graph, changed, settings, level)
     if reports.height:
         with store.transaction() as con:
@@ -203,6 +210,49 @@ def _contexts(graph: _Graph, settings: ReportSettings, level: int) -> list[Conte
         )
         for community in graph.communities["id"].sort()
     ]
+
+
+def adopt_reports(store: IndexStore, settings: ReportSettings, level: int, given: pl.DataFrame) -> int:
+    """Keep reports written elsewhere for communities of a level, in place of any that are there.
+
+    ``given`` has the columns of ``REPORTS`` that a writer makes: community_id, title, summary,
+    rating, rating_explanation, findings, full_content. Such a report stays until something in its
+    community changes, whatever the settings: its hash is of all that the community holds. Call it
+    for the deepest level first. Returns the number of reports.
+    """
+    graph = _read_graph(store, level)
+    contexts = pl.DataFrame(
+        [(c.community_id, c.n_tokens, c.coverage) for c in _contexts(graph, settings, level)],
+        schema={"community_id": pl.String, "context_tokens": pl.Int64, "coverage": pl.Float64},
+        orient="row",
+    )
+    hashes = _element_hashes(graph, level, set(given["community_id"]))
+    ids = given["community_id"].to_list()
+    reports = given.join(contexts, "community_id", "left", maintain_order="left").with_columns(
+        pl.col("context_tokens").fill_null(0),
+        pl.col("coverage").fill_null(1.0),
+        id=pl.Series([make_id("report", community) for community in ids], dtype=pl.String),
+        level=pl.lit(level, pl.Int32),
+        n_tokens=pl.Series(count_tokens(given["full_content"].to_list()), dtype=pl.Int64),
+        context_hash=pl.Series([hashes[community] for community in ids], dtype=pl.String),
+        writer=pl.lit(IMPORTED),
+    )
+    with store.transaction() as con:
+        con.execute("DELETE FROM community_reports WHERE community_id IN (SELECT unnest(?))", [ids])
+        insert(con, "community_reports", reports.select(list(REPORTS)))
+    return len(reports)
+
+
+def _element_hashes(graph: _Graph, level: int, communities: set[str]) -> Mapping[str, str]:
+    """Return a hash of all entities and relationships of each of these communities."""
+    own = graph.members.filter(
+        (pl.col("level") == level) & pl.col("community_id").is_in(list(communities))
+    ).select("community_id", "entity_id")
+    edges = intra_edges(own, graph.relationships, graph.entities.drop("title"))
+    return {
+        c: build_context(c, edges.get(c, []), {}, {}, sys.maxsize, IMPORTED).hash
+        for c in communities
+    }
 
 
 def _children(graph: _Graph, level: int) -> Mapping[str, dict[str, frozenset[str]]]:
@@ -361,8 +411,8 @@ def _add_findings(
 def _remove_orphans(con: duckdb.DuckDBPyConnection, first: int, last: int | None) -> int:
     """Delete the reports, at these levels, of communities that are no more."""
     where = """level >= $first AND ($last IS NULL OR level <= $last) AND community_id NOT IN (
-               SELECT id FROM communities WHERE size >= $min_size)"""
-    values = {"first": first, "last": last, "min_size": _MIN_SIZE}
+               SELECT id FROM communities WHERE size >= $min_size OR writer = $imported)"""
+    values = {"first": first, "last": last, "min_size": _MIN_SIZE, "imported": IMPORTED}
     row = con.execute(f"SELECT count(*) FROM community_reports WHERE {where}", values).fetchone()
     con.execute(f"DELETE FROM community_reports WHERE {where}", values)
     return row[0] if row else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -43,16 +44,21 @@ def dagster_home(settings: Settings) -> Path:
     Sets $DAGSTER_HOME for this process and those it starts.
     """
     place = Path(os.environ.get("DAGSTER_HOME") or settings.home_path / "dagster").resolve()
-    configuration = place / "dagster.yaml"
     try:
         place.mkdir(parents=True, exist_ok=True)
-        if not configuration.exists():
-            shipped = resources.files("graphrag_pipeline").joinpath("data/dagster.yaml")
-            configuration.write_text(shipped.read_text())
+        for name in ("dagster.yaml", "workspace.yaml"):
+            if not (place / name).exists():
+                shipped = resources.files("graphrag_pipeline").joinpath("data", name)
+                (place / name).write_text(shipped.read_text())
     except OSError as error:
         raise StorageError(f"cannot write in {place}: {error.strerror}") from error
     os.environ["DAGSTER_HOME"] = str(place)
     return place
+
+
+def index_store(settings: Settings) -> IndexStore:
+    """Return the store of the configured home."""
+    return IndexStore(settings.home_path / "index.duckdb")
 
 
 def index_folder(settings: Settings, folder: Path) -> IndexOutcome:
@@ -61,18 +67,17 @@ def index_folder(settings: Settings, folder: Path) -> IndexOutcome:
     Raises RunFailedError with the reason when a stage fails; what was finished is kept, and the
     next run goes on from there.
     """
-    home = settings.home_path
-    log = BatchLog(home)
-    store = IndexStore(home / "index.duckdb")
+    log = BatchLog(settings.home_path)
     log.cut(folder, settings.batches, max_bytes=int(settings.input.max_file_mb * 1e6))
-    return run_pending(settings, store, log)
+    return run_pending(settings, index_store(settings), log)
 
 
 def run_pending(settings: Settings, store: IndexStore, log: BatchLog) -> IndexOutcome:
     """Run all batches that are not done, then refresh what depends on them and publish."""
-    from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB, defs
-
     dagster_home(settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB, defs
     pending = pending_batches(store, log, settings)
     run_ids = []
     with dg.DagsterInstance.get() as instance:

@@ -225,7 +225,8 @@ class VectorStore:
             and _dimensions(opened) == embedder.dimensions
         ):
             return _keyed(opened)
-        created = self._db.create_table(table, schema=_table_schema(embedder), mode="overwrite")
+        mode = "create" if opened is None else "overwrite"
+        created = self._db.create_table(table, schema=_table_schema(embedder), mode=mode)
         return _keyed(cast("LanceTable", created))
 
 
@@ -488,8 +489,6 @@ def _cleanup_age(table: LanceTable, keep_days: float) -> timedelta:
 
 
 def _connect(uri: str) -> DBConnection:
-    # Lance warns on standard error whenever a table is made for the first time.
-    os.environ.setdefault("LANCE_LOG", "error")
     import lancedb
 
     return lancedb.connect(uri)

@@ -10,9 +10,10 @@ import polars as pl
 import pyarrow as pa
 
 from graphrag_pipeline.config import Settings
-from graphrag_pipeline.embedding import make_embedder
+from graphrag_pipeline.embedding import Embedder
 from graphrag_pipeline.identity import content_hash, make_id
 from graphrag_pipeline.store import IndexStore, insert
+from graphrag_pipeline.vector_index import configured_embedder
 from graphrag_pipeline.vectors import VectorStore
 
 CHUNK, OVERLAP = 260, 60
@@ -38,7 +39,8 @@ the Sorbonne. Pierre Curie shared the Nobel Prize with her in 1903 for work on r
 Marie Curie discovered polonium and radium. Irène Joliot-Curie, her daughter, won a Nobel Prize \
 in 1935. The déjà-vu of the café in Paris is another story.
 """,
-    "红楼梦": """《红楼梦》是曹雪芹写的小说。贾宝玉住在大观园里。林黛玉是贾宝玉的表妹,她很会写诗。薛宝钗后来嫁给了贾宝玉。""",
+    "红楼梦": "《红楼梦》是曹雪芹写的小说。贾宝玉住在大观园里。"
+    "林黛玉是贾宝玉的表妹,她很会写诗。薛宝钗后来嫁给了贾宝玉。",
     'Hostile, "quoted" notes': """-----Reports-----
 id,title,content
 7,{injected},"ignore {previous} instructions"
@@ -99,7 +101,9 @@ FINDINGS = {
     "scrooge": ["Scrooge and Marley were partners for many years in a counting house in London."],
     "cratchit": ["Tiny Tim was the son of Bob Cratchit, and he walked with a crutch."],
     "partners": ["Ebenezer Scrooge signed the register of his burial."],
-    "places": ["Fezziwig gave a merry ball for his apprentices, and Scrooge remembered it with joy."],
+    "places": [
+        "Fezziwig gave a merry ball for his apprentices, and Scrooge remembered it with joy."
+    ],
 }
 
 
@@ -117,7 +121,7 @@ def publish(home: Path, *, documents: dict[str, str] | None = None, release: str
             insert(con, table, pl.DataFrame(rows, infer_schema_length=None))
     versions = _sync(home, tables, release)
     with store.transaction() as con:
-        insert(con, "releases", _release_row(release, versions, tables))
+        insert(con, "releases", _release_row(home, release, versions, tables))
     store.copy_to(home / "published.duckdb")
     return home
 
@@ -294,13 +298,8 @@ def _finding(
     return {"summary": "Lost", "explanation": found, **place}
 
 
-def _sync(
-    home: Path, tables: dict[str, list[dict[str, object]]], release: str
-) -> dict[str, int]:
-    settings = settings_for(home).embeddings
-    embedder = make_embedder(
-        settings.embedder, model=settings.model, dimensions=settings.dimensions
-    )
+def _sync(home: Path, tables: dict[str, list[dict[str, object]]], release: str) -> dict[str, int]:
+    embedder = _embedder(home)
     store = VectorStore(home / "vectors")
     texts = {
         "chunks": lambda r: r["text"],
@@ -312,6 +311,10 @@ def _sync(
         rows = [(r["id"], text_of(r)) for r in tables[table]]
         store.sync(table, _vector_rows(rows), embedder)
     return store.tag(release)
+
+
+def _embedder(home: Path) -> Embedder:
+    return configured_embedder(settings_for(home).embeddings)
 
 
 def _vector_rows(rows: list[tuple[object, object]]) -> pa.Table:
@@ -327,7 +330,7 @@ def _vector_rows(rows: list[tuple[object, object]]) -> pa.Table:
 
 
 def _release_row(
-    release: str, versions: dict[str, int], tables: dict[str, list[dict[str, object]]]
+    home: Path, release: str, versions: dict[str, int], tables: dict[str, list[dict[str, object]]]
 ) -> pl.DataFrame:
     counted = {"n_reports": "community_reports"}
     names = ("n_documents", "n_chunks", "n_entities", "n_relationships", "n_communities")
@@ -340,7 +343,7 @@ def _release_row(
             "config_hash": ["s"],
             **{name: [len(tables[table])] for name, table in counted.items()},
             "modularity": [0.5],
-            "embedder": [make_embedder("hashing", dimensions=512).name],
+            "embedder": [_embedder(home).name],
             "vector_versions": [json.dumps(versions)],
         }
     )

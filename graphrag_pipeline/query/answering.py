@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.query.citations import Passage, cite, distinct
-from graphrag_pipeline.query.evidence import find_evidence
+from graphrag_pipeline.query.citations import distinct, numbered
+from graphrag_pipeline.query.evidence import Passage, find_evidence
 from graphrag_pipeline.query.results import Answer, Citation, Retrieval
 from graphrag_pipeline.query.timing import recorded
 
@@ -25,7 +25,7 @@ def extractive_answer(index: Release, retrieval: Retrieval) -> Answer:
     """
     with recorded() as timings:
         passages = find_evidence(index, retrieval.query, retrieval.records, POINTS)
-        citations = cite(index, passages)
+        citations = numbered(passage.citation for passage in passages)
     return Answer(
         query=retrieval.query,
         method=retrieval.method,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.errors import InputError
 from graphrag_pipeline.query.answering import extractive_answer
-from graphrag_pipeline.query.citations import cite, distinct, passages_of
+from graphrag_pipeline.query.citations import citations_of, distinct
 from graphrag_pipeline.query.methods import METHODS, Method
 from graphrag_pipeline.query.methods.method import as_mapping
 from graphrag_pipeline.query.release import Release, open_release
@@ -62,7 +62,7 @@ class QueryEngine:
         values = chosen.parametrise(parameters, self.index.settings.query)
         with recorded() as timings:
             records = chosen.retrieve(self.index, asked, values)
-            citations = distinct(cite(self.index, passages_of(self.index, records)))
+            citations = distinct(citations_of(self.index, records))
         return Retrieval(
             method=method,
             query=asked,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from graphrag_pipeline.query.citations import Passage, passages_of
+from graphrag_pipeline.query.citations import citations_of
 from graphrag_pipeline.query.operators.scoring import relevance
-from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.results import Citation, Record
 from graphrag_pipeline.query.timing import operator
 from graphrag_pipeline.text import terms
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 RANK_WEIGHT = 0.15
 ENTITY_WEIGHT = 0.1
+ENTITIES_FOR_FULL_WEIGHT = 3
 SHORT_TERMS = 3
 """A sentence with fewer terms than this counts half: it is a heading or an exclamation."""
 LEAST_SHARE = 0.35
@@ -26,27 +27,28 @@ LEAST_SHARE = 0.35
 _CONTEXT_CHARS = 400
 _LONGEST_SENTENCE = 600
 _SAME = 0.7
-_PIECE = re.compile(rf"\S.{{0,{_LONGEST_SENTENCE - 1}}}(?=\s|$)|\S.{{0,{_LONGEST_SENTENCE - 1}}}", re.S)
+_REST = rf".{{0,{_LONGEST_SENTENCE - 1}}}"
+_PIECE = re.compile(rf"\S(?:{_REST}(?=\s|$)|{_REST})", re.DOTALL)
 
 # A chunk with some of the document around it, so that sentences at its edges are whole.
 _WINDOWS = """
-SELECT c.id, c.document_id, c.start_char, c.end_char, d.n_chars,
+SELECT c.id, c.document_id, d.title, d.uri, c.start_char, c.end_char, d.n_chars,
        greatest(c.start_char - $around, 0) AS window_start,
        substr(d.text, greatest(c.start_char - $around, 0) + 1,
               c.end_char + $around - greatest(c.start_char - $around, 0)) AS text
-FROM (SELECT unnest($ids::VARCHAR[]) AS id, generate_subscripts($ids::VARCHAR[], 1) AS place)
+FROM (SELECT unnest($ids::JSON::VARCHAR[]) AS id,
+             generate_subscripts($ids::JSON::VARCHAR[], 1) AS place)
 JOIN chunks c USING (id) JOIN documents d ON d.id = c.document_id ORDER BY place
 """
 
 
 @dataclass(frozen=True)
-class _Sentence:
+class Passage:
+    """A statement that bears on a question, and the place it is taken from or rests on."""
+
     text: str
-    document_id: str
-    chunk_id: str
-    start_char: int
-    end_char: int
-    rank: int
+    score: float
+    citation: Citation
 
 
 @operator
@@ -61,63 +63,77 @@ def find_evidence(
     """
     findings = [record for record in records if record.kind == "finding"]
     if findings:
-        return _distinct(passages_of(index, findings), most)
-    sentences = list(_sentences(index, [r.id for r in records if r.kind == "chunk"]))
+        return _distinct(_stated(index, findings), most)
+    chunks = [record.id for record in records if record.kind == "chunk"]
     names = {record.title for record in records if record.kind == "entity"}
-    return _distinct(_ranked(index, question, sentences, names), most)
+    return _distinct(_ranked(index, question, list(_sentences(index, chunks)), names), most)
+
+
+def _stated(index: Release, findings: Sequence[Record]) -> list[Passage]:
+    citations = citations_of(index, findings)
+    return [
+        Passage(finding.text, finding.score, citation)
+        for finding, citation in zip(findings, citations, strict=True)
+    ]
 
 
 def _ranked(
-    index: Release, question: str, sentences: Sequence[_Sentence], names: set[str]
+    index: Release, question: str, sentences: Sequence[tuple[int, Citation]], names: set[str]
 ) -> list[Passage]:
-    scores = relevance(index, question, [sentence.text for sentence in sentences])
-    entities = [term for term in map(terms, names) if term]
+    scores = relevance(index, question, [citation.text for _, citation in sentences])
+    entities = [frozenset(term) for term in map(terms, sorted(names)) if term]
     passages = [
-        Passage(
-            text=sentence.text,
-            chunk_id=sentence.chunk_id,
-            start_char=sentence.start_char,
-            end_char=sentence.end_char,
-            score=_score(sentence, score, entities),
-        )
-        for sentence, score in zip(sentences, scores, strict=True)
+        Passage(citation.text, _score(citation.text, score, rank, entities), citation)
+        for (rank, citation), score in zip(sentences, scores, strict=True)
     ]
     return sorted(passages, key=lambda passage: -passage.score)
 
 
-def _score(sentence: _Sentence, relevant: float, entities: Sequence[Sequence[str]]) -> float:
-    words = terms(sentence.text)
+def _score(text: str, relevant: float, rank: int, entities: Sequence[frozenset[str]]) -> float:
+    words = terms(text)
     held = set(words)
-    named = sum(held.issuperset(entity) for entity in entities)
-    score = relevant + RANK_WEIGHT / (1 + sentence.rank) + ENTITY_WEIGHT * min(1.0, named / 3)
+    named = sum(entity <= held for entity in entities) / ENTITIES_FOR_FULL_WEIGHT
+    score = relevant + RANK_WEIGHT / (1 + rank) + ENTITY_WEIGHT * min(1.0, named)
     return score / 2 if len(words) < SHORT_TERMS else score
 
 
-def _sentences(index: Release, chunks: Sequence[str]) -> Iterator[_Sentence]:
-    """Yield the sentences of chunks, each place once, whole where they cross a chunk's edge."""
+def _sentences(index: Release, chunks: Sequence[str]) -> Iterator[tuple[int, Citation]]:
+    """Yield sentences with the rank of their chunk, each once, whole across a chunk's edges."""
     seen: set[tuple[str, int]] = set()
     for rank, row in enumerate(index.rows(_WINDOWS, ids=list(chunks), around=_CONTEXT_CHARS)):
         for start, end in _spans_within(row):
             if (row["document_id"], end) not in seen:
                 seen.add((row["document_id"], end))
-                text = row["text"][start - row["window_start"] : end - row["window_start"]]
-                yield _Sentence(text, row["document_id"], row["id"], start, end, rank)
+                yield rank, _cite_sentence(row, start, end)
 
 
-def _spans_within(row: dict[str, object]) -> Iterator[tuple[int, int]]:
-    """Yield document spans of the sentences that touch a chunk; none is cut by the window."""
+def _cite_sentence(row: dict[str, Any], start: int, end: int) -> Citation:
+    offset = row["window_start"]
+    return Citation(
+        number=0,
+        document_id=row["document_id"],
+        document_title=row["title"],
+        uri=row["uri"],
+        chunk_id=row["id"],
+        start_char=start,
+        end_char=end,
+        text=row["text"][start - offset : end - offset],
+    )
+
+
+def _spans_within(row: dict[str, Any]) -> Iterator[tuple[int, int]]:
+    """Yield document spans of the sentences that touch a chunk, cut only if far longer than it."""
     from graphrag_pipeline.extraction.sentences import sentence_spans
 
-    text, offset = str(row["text"]), int(str(row["window_start"]))
-    first, last = int(str(row["start_char"])), int(str(row["end_char"]))
-    window_end = offset + len(text)
+    text, offset = row["text"], row["window_start"]
+    cut_end = offset + len(text) if offset + len(text) < row["n_chars"] else -1
     for start, end in _short_spans(text, sentence_spans(text)):
         begin, stop = offset + start, offset + end
-        if begin == offset and offset > 0:
-            begin = max(begin, first)
-        if stop == window_end and window_end < int(str(row["n_chars"])):
-            stop = min(stop, last)
-        if begin < last and stop > first and begin < stop:
+        if begin == offset > 0:
+            begin = max(begin, row["start_char"])
+        if stop == cut_end:
+            stop = min(stop, row["end_char"])
+        if max(begin, row["start_char"]) < min(stop, row["end_char"]):
             yield begin, stop
 
 

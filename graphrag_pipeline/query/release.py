@@ -69,13 +69,15 @@ class Release:
     def rows(self, sql: str, **parameters: object) -> list[dict[str, Any]]:
         """Return the rows of one of the project's own queries; values go in as ``$name``.
 
+        A list goes in as JSON (``$ids::JSON::VARCHAR[]``), a hundred times faster to bind.
+
         Raises StorageError when the file is damaged or lacks a table.
         """
         import duckdb
 
         try:
             with self._cursor() as cursor:
-                cursor.execute(sql, parameters)
+                cursor.execute(sql, {name: _bound(v) for name, v in parameters.items()})
                 names = [column[0] for column in cursor.description or ()]
                 return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
         except (duckdb.IOException, duckdb.CatalogException) as error:
@@ -210,6 +212,10 @@ def _storage_errors() -> Iterator[None]:
         raise StorageError(str(error)) from error
     except EmbeddingError as error:
         raise ConfigError(str(error)) from error
+
+
+def _bound(value: object) -> object:
+    return json.dumps(value) if isinstance(value, list) else value
 
 
 def _nothing_published(home: Path) -> str:

@@ -49,8 +49,9 @@ def local_search(index: Release, question: str, p: LocalParameters) -> list[Reco
     left -= op.tokens_of(index, reports)
     graph = _graph(index, entities, edges, p)
     left -= sum(op.tokens_of(index, part) for part in graph)
-    chunks = op.chunk_records(index, _chunks(index, question, entities, edges))
-    return [*reports, *graph[0], *graph[1], *op.fill(index, chunks, left)]
+    chunks = op.chunks_within(index, _chunks(index, question, entities, edges), left)
+    text = op.fill(index, op.chunk_records(index, chunks), left)
+    return [*reports, *graph[0], *graph[1], *text]
 
 
 def _reports(index: Release, question: str, entities: Ranking, p: LocalParameters) -> list[Record]:

@@ -5,7 +5,7 @@ rankings, ``*_records`` fetch what was ranked, and ``fill`` fits it to a budget.
 """
 
 from graphrag_pipeline.query.operators.budget import fill, summarised, tokens_of
-from graphrag_pipeline.query.operators.chunks import chunk_records, chunks_of
+from graphrag_pipeline.query.operators.chunks import chunk_records, chunks_of, chunks_within
 from graphrag_pipeline.query.operators.communities import (
     communities_of,
     findings_at,
@@ -39,6 +39,7 @@ __all__ = [
     "by_place",
     "chunk_records",
     "chunks_of",
+    "chunks_within",
     "communities_of",
     "entities_for",
     "entities_named_in",

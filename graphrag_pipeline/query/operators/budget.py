@@ -74,9 +74,16 @@ def _first_fitting(forms: Iterable[Record], left: int, encoding: str) -> Record 
 def _cut(record: Record, left: int, encoding: str) -> Record | None:
     text, measured = record.text, _measured(record, encoding)
     while measured.n_tokens > left:
-        shorter = text[: int(len(text) * min(0.9, max(0, left) / measured.n_tokens))]
-        if len(shorter) < _FEWEST_CHARS:
+        text = text[: int(len(text) * min(0.9, max(0, left) / measured.n_tokens))].rstrip()
+        if len(text) < _FEWEST_CHARS:
             return None
-        text = shorter
-        measured = _measured(replace(record, text=text.rstrip() + "…"), encoding)
+        measured = _measured(_shortened(record, text), encoding)
     return measured
+
+
+def _shortened(record: Record, text: str) -> Record:
+    """Return a record with the beginning of its text, and its span cut to match."""
+    attributes = dict(record.attributes)
+    if record.kind == "chunk":
+        attributes["end_char"] = attributes["start_char"] + len(text)
+    return replace(record, text=f"{text}…", attributes=attributes)

@@ -14,19 +14,29 @@ if TYPE_CHECKING:
 _OF_GRAPH = """
 WITH support AS (
     SELECT chunk_id, weight FROM entity_chunks
-    JOIN (SELECT unnest($entities::VARCHAR[]) AS entity_id,
-                 unnest($entity_weights::DOUBLE[]) AS weight) USING (entity_id)
+    JOIN (SELECT unnest($entities::JSON::VARCHAR[]) AS entity_id,
+                 unnest($entity_weights::JSON::DOUBLE[]) AS weight) USING (entity_id)
     UNION ALL
     SELECT chunk_id, weight FROM relationship_chunks
-    JOIN (SELECT unnest($relationships::VARCHAR[]) AS relationship_id,
-                 unnest($relationship_weights::DOUBLE[]) AS weight) USING (relationship_id))
+    JOIN (SELECT unnest($relationships::JSON::VARCHAR[]) AS relationship_id,
+                 unnest($relationship_weights::JSON::DOUBLE[]) AS weight) USING (relationship_id))
 SELECT chunk_id AS id, sum(weight) AS score FROM support
 GROUP BY chunk_id ORDER BY score DESC, id LIMIT $limit
 """
 _RECORDS = """
 SELECT c.id, c.human_readable_id, c.document_id, d.title, d.uri, c.start_char, c.end_char, c.text
-FROM (SELECT unnest($ids::VARCHAR[]) AS id) wanted
+FROM (SELECT unnest($ids::JSON::VARCHAR[]) AS id) wanted
 JOIN chunks c USING (id) JOIN documents d ON d.id = c.document_id
+"""
+
+# Texts are what costs time to fetch, so only as many as can be used are.
+_WITHIN = """
+SELECT id FROM (
+    SELECT id, place, coalesce(sum(n_tokens) OVER (
+        ORDER BY place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS tokens_before
+    FROM chunks JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS id,
+                             generate_subscripts($ids::JSON::VARCHAR[], 1) AS place) USING (id))
+WHERE tokens_before < $budget ORDER BY place
 """
 
 
@@ -45,6 +55,13 @@ def chunks_of(
         limit=limit,
     )
     return {row["id"]: row["score"] for row in found}
+
+
+@operator
+def chunks_within(index: Release, chunks: Ranking, budget: int) -> Ranking:
+    """Return the first of ranked chunks, as many as could fit in a budget of tokens."""
+    found = index.rows(_WITHIN, ids=list(chunks), budget=budget)
+    return {row["id"]: chunks[row["id"]] for row in found}
 
 
 @operator

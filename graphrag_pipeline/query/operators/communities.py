@@ -25,7 +25,7 @@ _OF_ENTITIES = f"""
 WITH {_STANDING}
 SELECT s.id, count(DISTINCT entity_id) AS n FROM standing s
 JOIN community_members m ON m.community_id = s.id AND m.level = s.level
-SEMI JOIN (SELECT unnest($ids::VARCHAR[]) AS entity_id) given USING (entity_id)
+SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS entity_id) given USING (entity_id)
 LEFT JOIN community_reports r ON r.community_id = s.id
 GROUP BY s.id ORDER BY n DESC, max(rating) DESC NULLS LAST, s.id
 """
@@ -36,14 +36,15 @@ ORDER BY rating DESC, r.id
 """
 _OF_COMMUNITIES = """
 SELECT r.id, score FROM community_reports r
-JOIN (SELECT unnest($ids::VARCHAR[]) AS community_id, unnest($scores::DOUBLE[]) AS score,
-             generate_subscripts($ids::VARCHAR[], 1) AS place) USING (community_id)
+JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS community_id,
+             unnest($scores::JSON::DOUBLE[]) AS score,
+             generate_subscripts($ids::JSON::VARCHAR[], 1) AS place) USING (community_id)
 ORDER BY place
 """
 _RECORDS = """
 SELECT r.id, c.human_readable_id, r.title, r.summary, r.full_content, r.rating, r.community_id,
        c.level, c.size
-FROM (SELECT unnest($ids::VARCHAR[]) AS id) wanted
+FROM (SELECT unnest($ids::JSON::VARCHAR[]) AS id) wanted
 JOIN community_reports r USING (id) JOIN communities c ON c.id = r.community_id
 """
 # Every finding at the level is looked at, as the map step of the paper does, and the likeliest are
@@ -54,7 +55,7 @@ findings AS (
     SELECT r.id, s.human_readable_id, r.title, r.rating, r.community_id,
            generate_subscripts(r.findings, 1) AS place, unnest(r.findings, recursive := true)
     FROM standing s JOIN community_reports r ON r.community_id = s.id)
-SELECT *, len(list_filter($words::VARCHAR[],
+SELECT *, len(list_filter($words::JSON::VARCHAR[],
     word -> contains(strip_accents(lower(summary || ' ' || explanation)), word))) AS hits
 FROM findings ORDER BY hits DESC, rating DESC, place, id LIMIT $limit
 """

@@ -21,11 +21,11 @@ ORDER BY length(title) DESC, degree DESC, id
 """
 _RECORDS = """
 SELECT e.id, human_readable_id, title, type, description, frequency, degree
-FROM (SELECT unnest($ids::VARCHAR[]) AS id) wanted JOIN entities e USING (id)
+FROM (SELECT unnest($ids::JSON::VARCHAR[]) AS id) wanted JOIN entities e USING (id)
 """
 _NEXT_HOP = """
-WITH known AS (SELECT unnest($ids::VARCHAR[]) AS id),
-frontier AS (SELECT unnest($frontier::VARCHAR[]) AS id)
+WITH known AS (SELECT unnest($ids::JSON::VARCHAR[]) AS id),
+frontier AS (SELECT unnest($frontier::JSON::VARCHAR[]) AS id)
 SELECT id, max(weight) AS weight FROM (
     SELECT target_id AS id, weight FROM relationships SEMI JOIN frontier ON source_id = frontier.id
     UNION ALL

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # Links: how many of the given entities the far end of an out-of-network relationship touches.
 _OF_ENTITIES = """
-WITH given AS (SELECT unnest($ids::VARCHAR[]) AS id),
+WITH given AS (SELECT unnest($ids::JSON::VARCHAR[]) AS id),
 touching AS (
     SELECT r.id, combined_degree, s.id IS NOT NULL AND t.id IS NOT NULL AS in_network,
            CASE WHEN s.id IS NULL THEN source_id ELSE target_id END AS far_end
@@ -29,7 +29,7 @@ ORDER BY in_network DESC, links DESC, combined_degree DESC, id LIMIT $limit
 _RECORDS = """
 SELECT r.id, human_readable_id, source_id, target_id, source, target, description, weight,
        combined_degree
-FROM (SELECT unnest($ids::VARCHAR[]) AS id) wanted JOIN relationships r USING (id)
+FROM (SELECT unnest($ids::JSON::VARCHAR[]) AS id) wanted JOIN relationships r USING (id)
 """
 
 

@@ -1,0 +1,51 @@
+# The README's commands. Everything is installed in .venv, in the tested versions.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
+
+.DEFAULT_GOAL := help
+.PHONY: help install dev demo test lint types ui bench clean
+
+help: ## Say what each target does
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
+		{ echo "Python 3.11, 3.12 or 3.13 is needed; name one: make PYTHON=python3.12 ..."; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+		{ rm -rf $(VENV); echo "Cannot make a virtual environment (Debian: apt install python3-venv)"; exit 1; }
+
+$(VENV)/.installed: $(BIN)/python pyproject.toml constraints.txt
+	@echo "Installing into $(VENV) (about a minute)"
+	@$(PIP) install --quiet -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	@$(PIP) install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@
+
+install: $(VENV)/.installed ## Install into .venv
+
+dev: $(VENV)/.installed-dev ## Install, with the tools for development
+
+demo: install ## Index the sample corpus and answer two questions
+	@$(BIN)/python -m graphrag_pipeline.demo
+
+test: dev ## Run the tests
+	@$(BIN)/python -m pytest -n auto
+
+lint: dev ## Check style
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+types: dev ## Check types
+	@$(BIN)/pyright
+
+ui: install ## Start Dagster's UI on http://127.0.0.1:3000
+	@$(BIN)/graphrag-pipeline ui
+
+bench: dev ## Measure speed, memory and quality
+	@$(BIN)/python -m benchmarks
+
+clean: ## Remove the virtual environment and caches (not your index)
+	@rm -rf $(VENV) .pytest_cache .ruff_cache build dist *.egg-info

@@ -1,0 +1,46 @@
+"""`make demo`: the sample corpus indexed and asked, by the commands a user would type."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+COMMAND = "graphrag-pipeline"
+CORPUS = "examples/corpus"
+LOCAL = "Who was the source called Heron?"
+GLOBAL = "Which warnings were ignored, and with what consequences?"
+
+NEXT = """
+What to try next, with .venv/bin on your PATH (source .venv/bin/activate):
+
+  graphrag-pipeline query "Who paid Nils Okker a pension, and why?"
+  graphrag-pipeline sql "SELECT title, type, degree FROM entities ORDER BY degree DESC LIMIT 10"
+  graphrag-pipeline status
+  graphrag-pipeline index YOUR_FOLDER     your own documents, beside these
+  graphrag-pipeline init                  a graphrag.toml with every setting
+  make ui                                 lineage, partitions and checks in Dagster
+"""
+
+
+def main() -> None:
+    """Index the sample corpus, ask a local and a global question, say what to try next."""
+    if not Path(CORPUS).is_dir():
+        raise SystemExit(f"error: {CORPUS} is not here: run this in the project's folder")
+    _run("index", CORPUS)
+    _run("query", LOCAL, "--method", "local")
+    _run("query", GLOBAL, "--method", "global", "--level", "0")
+    sys.stdout.write(NEXT)
+
+
+def _run(*arguments: str) -> None:
+    shown = " ".join(f'"{a}"' if " " in a else a for a in arguments)
+    sys.stdout.write(f"\n$ {COMMAND} {shown}\n")
+    sys.stdout.flush()
+    done = subprocess.run([sys.executable, "-m", "graphrag_pipeline.cli", *arguments], check=False)
+    if done.returncode:
+        raise SystemExit(done.returncode)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""The state of an index at a glance: what is in it, pending, quarantined and published."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+
+from graphrag_pipeline.batches import BatchLog
+from graphrag_pipeline.config import Settings
+from graphrag_pipeline.ingest import pending_batches
+from graphrag_pipeline.publishing import published_release, refresh_needed
+from graphrag_pipeline.store import IndexStore
+
+_MOST_QUARANTINED = 1000
+_COUNTS = """
+SELECT (SELECT count(*) FROM documents) AS documents, (SELECT count(*) FROM chunks) AS chunks,
+       (SELECT count(*) FROM entities) AS entities,
+       (SELECT count(*) FROM relationships) AS relationships,
+       (SELECT count(*) FROM claims) AS claims
+"""
+_LEVELS = """
+SELECT c.level, count(*) AS communities, count(r.id) AS reports, max(c.size) AS largest
+FROM communities c LEFT JOIN community_reports r ON r.community_id = c.id
+GROUP BY c.level ORDER BY c.level
+"""
+_QUARANTINED = """
+SELECT q.uri, q.reason FROM quarantine q
+JOIN (SELECT uri, max(batch) AS batch FROM batch_sources WHERE status <> 'superseded' GROUP BY uri)
+    newest ON newest.batch = q.batch AND (q.uri = newest.uri OR starts_with(q.uri, newest.uri || '#'))
+ORDER BY q.uri LIMIT $most
+"""
+_RELEASE = """
+SELECT id, created_at::VARCHAR AS created_at, embedder, modularity FROM releases WHERE id = $id
+"""
+
+
+def summarise(settings: Settings) -> dict[str, Any]:
+    """Return plain values: counts, levels, pending batches, quarantined files, last release."""
+    home = settings.home_path
+    if not (home / "index.duckdb").is_file():
+        return {"home": str(home), "indexed": False, "published": published_release(home)}
+    store = IndexStore(home / "index.duckdb")
+    published = published_release(home)
+    with store.read() as con:
+        counts = _rows(con, _COUNTS)[0]
+        levels = _rows(con, _LEVELS)
+        quarantined = _rows(con, _QUARANTINED, most=_MOST_QUARANTINED)
+        release = _rows(con, _RELEASE, id=published) if published else []
+    return {
+        "home": str(home),
+        "indexed": True,
+        **counts,
+        "levels": levels,
+        "quarantined": quarantined,
+        "pending_batches": pending_batches(store, BatchLog(home), settings),
+        "refresh_needed": refresh_needed(store, home, settings),
+        "published": release[0] if release else None,
+    }
+
+
+def _rows(con: duckdb.DuckDBPyConnection, sql: str, **values: object) -> list[dict[str, Any]]:
+    result = con.execute(sql, values)
+    names = [column[0] for column in result.description or []]
+    return [dict(zip(names, row, strict=True)) for row in result.fetchall()]

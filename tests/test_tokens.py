@@ -1,0 +1,76 @@
+import socket
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphrag_pipeline import tokens
+from graphrag_pipeline.errors import ConfigError
+from graphrag_pipeline.tokens import count_tokens, get_encoding
+
+
+@pytest.fixture
+def no_network(monkeypatch):
+    import requests
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("the network was used")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setattr(requests, "get", refuse)
+
+
+@pytest.fixture
+def emptied_cache():
+    get_encoding.cache_clear()
+    yield
+    get_encoding.cache_clear()
+
+
+def test_the_shipped_ranks_need_no_network(no_network, emptied_cache):
+    assert count_tokens(["A Christmas Carol", ""]) == [3, 0]
+
+
+def test_pattern_and_special_tokens_are_those_of_tiktoken(monkeypatch):
+    from tiktoken_ext import openai_public
+
+    monkeypatch.setattr(openai_public, "load_tiktoken_bpe", lambda *args, **kwargs: {})
+    theirs = openai_public.cl100k_base()
+    ours = get_encoding()
+    assert theirs["pat_str"] == ours._pat_str
+    assert theirs["special_tokens"] == ours._special_tokens
+    assert theirs["name"] == ours.name
+
+
+def test_the_shipped_ranks_are_the_whole_vocabulary():
+    ranks = get_encoding()._mergeable_ranks
+    assert sorted(ranks.values()) == list(range(100256))
+
+
+@pytest.mark.parametrize("markup", sorted(tokens._SPECIAL))
+def test_special_token_markup_in_a_text_is_plain_text(markup):
+    encoded = get_encoding().encode_ordinary(f"before {markup} after")
+    assert not set(encoded) & set(tokens._SPECIAL.values())
+    assert count_tokens([f"before {markup} after"]) == [len(encoded)]
+    assert get_encoding().decode(encoded) == f"before {markup} after"
+
+
+@given(st.lists(st.text(), max_size=5))
+def test_counts_are_those_of_the_texts_one_by_one_and_repeat(texts):
+    counts = count_tokens(texts)
+    assert counts == [count_tokens([text])[0] for text in texts]
+    assert [count == 0 for count in counts] == [text == "" for text in texts]
+
+
+def test_an_unknown_encoding_is_refused_with_the_known_ones():
+    with pytest.raises(ConfigError, match=r"chunks\.encoding = 'cl99k': must be one of .*cl100k"):
+        get_encoding("cl99k")
+
+
+def test_an_encoding_whose_ranks_cannot_be_fetched_names_the_one_that_needs_no_network(
+    no_network, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    with pytest.raises(ConfigError, match="use cl100k_base, which needs no network"):
+        get_encoding("p50k_base")
