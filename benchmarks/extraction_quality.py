@@ -14,7 +14,7 @@ import time
 import unicodedata
 import zipfile
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -151,9 +151,10 @@ def podcast_speed(data_dir: Path) -> dict[str, float]:
     }
 
 
-def main() -> None:
-    """Print each measure as a small table."""
-    data_dir = Path(sys.argv[1]) if len(sys.argv) > 1 else DATA
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print each measure as a small table; the only argument is the data folder."""
+    given = sys.argv[1:] if arguments is None else arguments
+    data_dir = Path(given[0]) if given else DATA
     for measure in (musique_quality, carol_quality, podcast_speed):
         print(measure.__name__)
         for name, value in measure(data_dir).items():

@@ -138,12 +138,12 @@ def _recall(found: list[list[str]], gold: list[set[str]], k: int) -> float:
     return sum(shares) / len(shares)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("data_dir", nargs="?", type=Path, default=DATA)
     parser.add_argument("--model", action="append", default=[], help="a local model to compare")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     embedders = [SentenceTransformerEmbedder(model) for model in options.model]
     print(f"{'method':62}{'recall@2':>10}{'@5':>7}{'@10':>7}{'ms':>7}")
     for row in retrieval_quality(options.data_dir, embedders):

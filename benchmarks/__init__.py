@@ -1,0 +1,1 @@
+"""What the pipeline costs and how good it is, measured."""

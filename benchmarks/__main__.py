@@ -1,0 +1,65 @@
+"""`make bench`: indexing speed, extraction quality and retrieval quality on the shared data."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shutil
+import tempfile
+from pathlib import Path
+
+from benchmarks import extraction_quality, retrieval_quality
+from benchmarks.index_speed import index_speed, podcast_files
+
+DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def main() -> None:
+    """Print every measurement, or only the parts named."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", help="speed, extraction, retrieval")
+    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
+    options = parser.parse_args()
+    if not options.data.is_dir():
+        raise SystemExit(f"the data sets are not in {options.data}: name their folder with --data")
+    parts = options.parts or ["speed", "extraction", "retrieval"]
+    print(f"{platform.python_implementation()} {platform.python_version()}, {os.cpu_count()} cores")
+    if "speed" in parts:
+        _speed(options.data)
+    if "extraction" in parts:
+        print("\nThe rule extractor against recorded model extractions")
+        extraction_quality.main([str(options.data)])
+    if "retrieval" in parts:
+        print("\nRecall of gold passages, 100 MuSiQue questions over 1,890 passages (percent)")
+        retrieval_quality.main([str(options.data)])
+
+
+def _speed(data: Path) -> None:
+    print("\nIndexing the podcast corpus (embedded default, through Dagster)")
+    with tempfile.TemporaryDirectory() as place:
+        files = podcast_files(data, Path(place) / "all")
+        for share in (4, 2, 1):
+            part = Path(place) / f"part{share}"
+            part.mkdir()
+            for file in files[: len(files) // share]:
+                shutil.copy(file, part)
+            _print_speed(index_speed(part), detailed=share == 1)
+
+
+def _print_speed(found: dict, *, detailed: bool) -> None:
+    counts = ", ".join(f"{n:,} {name}" for name, n in found["counts"].items())
+    print(
+        f"{counts}: {found['wall']:.1f} s, {found['cpu']:.1f} s CPU, "
+        f"{found['peak_mb']:,.0f} MB memory, {found['disk_mb']:,.0f} MB disk"
+    )
+    for name, spent in found["stages"].items():
+        print(f"    {name:<13}{spent['wall']:7.2f} s {spent['cpu']:7.2f} s CPU")
+    if detailed:
+        for row in found["levels"]:
+            print(f"    level {row['level']}: {row['communities']:,} communities, "
+                  f"{row['reports']:,} reports, largest {row['largest']:,}")
+
+
+if __name__ == "__main__":
+    main()
