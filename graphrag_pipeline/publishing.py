@@ -80,10 +80,12 @@ def published_release(home: Path) -> str | None:
         return None
     try:
         con = connect_published(path)
-    except duckdb.Error:
+    except StorageError:
         return None
     try:
         newest = con.execute(_NEWEST).fetchone()
+    except duckdb.Error:
+        return None
     finally:
         con.close()
     return newest[0] if newest else None
@@ -102,7 +104,7 @@ def query_published(home: Path, statement: str) -> tuple[list[str], list[tuple[o
         )
     con = connect_published(path)
     try:
-        con.execute("SET enable_external_access = false; SET lock_configuration = true")
+        con.execute("SET lock_configuration = true")
         result = con.execute(statement)
         names = [column[0] for column in result.description or []]
         return names, result.fetchall()

@@ -27,6 +27,8 @@ IMPORTED = "import"
 _MIN_SIZE = 2
 _CANDIDATES = 40
 _SUB_FINDINGS = 3
+# A sentence that begins or ends at the edge of its chunk is likely only half a sentence.
+_CUT_OFF = 0.3
 
 _FINDING = pl.Struct(
     {
@@ -81,10 +83,14 @@ FROM community_reports WHERE level BETWEEN $first AND $last + 1
 # The instances behind relationships, as sentences with their place in the document.
 _EVIDENCE = """
 SELECT r.id AS relationship_id, m.description AS text, m.chunk_id,
-       c.start_char + m.start_char AS start_char, c.start_char + m.end_char AS end_char
+       c.start_char + m.start_char AS start_char, c.start_char + m.end_char AS end_char,
+       coalesce((m.start_char < 2 AND c.start_char > 0)
+                OR (m.end_char > c.end_char - c.start_char - 2 AND c.end_char < d.n_chars), false)
+           AS cut_off
 FROM relationship_mentions m
 JOIN relationships r ON r.source_id = m.source_id AND r.target_id = m.target_id
 JOIN chunks c ON c.id = m.chunk_id
+JOIN documents d ON d.id = c.document_id
 SEMI JOIN wanted_evidence w ON w.relationship_id = r.id
 WHERE m.description <> ''
 """
@@ -328,7 +334,7 @@ def _sentences(
     """Return each context's best sentences, scored by the relationships they support.
 
     A relationship counts by the logarithm of its weight and by how many of the community's
-    relationships meet at its ends; a long sentence counts for less.
+    relationships meet at its ends; a long sentence counts for less, one cut off by its chunk too.
     """
     scored = _scored_relationships(graph, contexts)
     with store.read() as con:
@@ -336,10 +342,12 @@ def _sentences(
         evidence = con.sql(_EVIDENCE).pl()
     ranked = (
         scored.join(evidence, "relationship_id")
-        .group_by("community_id", "chunk_id", "start_char", "end_char", "text")
+        .group_by("community_id", "chunk_id", "start_char", "end_char", "text", "cut_off")
         .agg(pl.col("score").sum(), pl.col("source_id"), pl.col("target_id"))
         .with_columns(
-            score=pl.col("score") / pl.max_horizontal(pl.col("text").str.len_chars(), 60).sqrt(),
+            score=pl.col("score")
+            * pl.when("cut_off").then(_CUT_OFF).otherwise(1.0)
+            / pl.max_horizontal(pl.col("text").str.len_chars(), 60).sqrt(),
             entities=pl.concat_list("source_id", "target_id").list.unique(),
         )
         .sort(["community_id", "score", "text", "chunk_id"], descending=[False, True, False, False])

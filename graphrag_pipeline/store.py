@@ -135,10 +135,23 @@ class IndexStore:
 
 
 def connect_published(path: Path) -> duckdb.DuckDBPyConnection:
-    """Open a published release for reading; writers never wait for it, nor it for them."""
-    con = duckdb.connect(str(path), read_only=True)
-    con.execute("SET TimeZone = 'UTC'")
-    con.execute("SET enable_progress_bar = false")
+    """Open a published release for reading; writers never wait for it, nor it for them.
+
+    The file is attached to a DuckDB instance of its own: DuckDB keeps one instance per path and
+    process, so opening the path itself would go on showing a release that was replaced for as
+    long as anyone in the process has it open. Raises StorageError if it cannot be opened.
+    """
+    con = duckdb.connect(":memory:", config={"python_enable_replacements": False})
+    try:
+        quoted = str(path).replace("'", "''")
+        con.execute(f"ATTACH '{quoted}' AS published (READ_ONLY)")
+        con.execute("USE published")
+        con.execute("SET TimeZone = 'UTC'")
+        con.execute("SET enable_progress_bar = false")
+        con.execute("SET enable_external_access = false")
+    except duckdb.Error as error:
+        con.close()
+        raise StorageError(f"cannot open {path}: {_first_line(error)}") from error
     return con
 
 
@@ -191,8 +204,10 @@ def replace_links(
     """Make ``table`` equal to ``wanted``, rows being told apart by the columns ``key``."""
     columns = ", ".join(key)
     con.execute(
-        f"""CREATE OR REPLACE TEMP TABLE _gone AS SELECT * FROM {table} EXCEPT SELECT * FROM {wanted};
-            CREATE OR REPLACE TEMP TABLE _new AS SELECT * FROM {wanted} EXCEPT SELECT * FROM {table};
+        f"""CREATE OR REPLACE TEMP TABLE _gone AS
+            SELECT * FROM {table} EXCEPT SELECT * FROM {wanted};
+            CREATE OR REPLACE TEMP TABLE _new AS
+            SELECT * FROM {wanted} EXCEPT SELECT * FROM {table};
             DELETE FROM {table} WHERE ({columns}) IN (SELECT ({columns}) FROM _gone);
             INSERT INTO {table} BY NAME SELECT * FROM _new;
             DROP TABLE _gone; DROP TABLE _new;"""

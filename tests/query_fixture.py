@@ -118,7 +118,8 @@ def publish(home: Path, *, documents: dict[str, str] | None = None, release: str
     store = IndexStore(home / f"index-{release}.duckdb")
     with store.transaction() as con:
         for table, rows in tables.items():
-            insert(con, table, pl.DataFrame(rows, infer_schema_length=None))
+            if rows:
+                insert(con, table, pl.DataFrame(rows, infer_schema_length=None))
     versions = _sync(home, tables, release)
     with store.transaction() as con:
         insert(con, "releases", _release_row(home, release, versions, tables))

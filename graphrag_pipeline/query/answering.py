@@ -48,7 +48,12 @@ def extractive_answer(index: Release, retrieval: Retrieval) -> Answer:
 
 def _text(passages: Sequence[Passage], citations: Sequence[Citation]) -> str:
     points = [
-        f"- {' '.join(passage.text.split())} [{citation.number}]\n"
+        f"- {_statement(passage)} [{citation.number}]\n"
         for passage, citation in zip(passages, citations, strict=True)
     ]
     return f"{NOT_WRITTEN}\n\n{''.join(points) or NOTHING_FOUND}"
+
+
+def _statement(passage: Passage) -> str:
+    text = " ".join(passage.text.split())
+    return f"{passage.heading}: {text}" if passage.heading else text

@@ -217,7 +217,7 @@ def _method(name: str) -> Method[Any]:
 
 
 def _question(question: str) -> str:
-    asked = question.encode("utf-8", "replace").decode().strip()
+    asked = question.encode("utf-8", "replace").decode().replace("\0", " ").strip()
     if not asked:
         raise InputError("the question is empty: ask something")
     return asked

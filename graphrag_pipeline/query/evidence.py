@@ -26,7 +26,7 @@ LEAST_SHARE = 0.35
 
 _CONTEXT_CHARS = 400
 _LONGEST_SENTENCE = 600
-_SAME = 0.7
+_SAID = 0.75
 _REST = rf".{{0,{_LONGEST_SENTENCE - 1}}}"
 _PIECE = re.compile(rf"\S(?:{_REST}(?=\s|$)|{_REST})", re.DOTALL)
 
@@ -44,11 +44,15 @@ JOIN chunks c USING (id) JOIN documents d ON d.id = c.document_id ORDER BY place
 
 @dataclass(frozen=True)
 class Passage:
-    """A statement that bears on a question, and the place it is taken from or rests on."""
+    """A statement that bears on a question, and the place it is taken from or rests on.
+
+    ``heading`` is the title of the report that a finding comes from.
+    """
 
     text: str
     score: float
     citation: Citation
+    heading: str = ""
 
 
 @operator
@@ -72,7 +76,7 @@ def find_evidence(
 def _stated(index: Release, findings: Sequence[Record]) -> list[Passage]:
     citations = citations_of(index, findings)
     return [
-        Passage(finding.text, finding.score, citation)
+        Passage(finding.text, finding.score, citation, finding.title)
         for finding, citation in zip(findings, citations, strict=True)
     ]
 
@@ -151,12 +155,12 @@ def _distinct(passages: Sequence[Passage], most: int) -> list[Passage]:
     kept: dict[frozenset[str], Passage] = {}
     for passage in passages:
         words = frozenset(terms(passage.text) or [passage.text])
-        if passage.score >= floor and all(_overlap(words, other) < _SAME for other in kept):
+        if passage.score >= floor and all(_share_said(words, other) < _SAID for other in kept):
             kept[words] = passage
         if len(kept) == most:
             break
     return list(kept.values())
 
 
-def _overlap(words: frozenset[str], other: frozenset[str]) -> float:
-    return len(words & other) / len(words | other)
+def _share_said(words: frozenset[str], earlier: frozenset[str]) -> float:
+    return len(words & earlier) / len(words)

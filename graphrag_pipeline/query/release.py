@@ -178,27 +178,12 @@ def _settings() -> Settings:
 
 
 def _connect(home: Path) -> duckdb.DuckDBPyConnection:
-    """Attach the file to a DuckDB instance of its own.
-
-    DuckDB keeps one instance per path and process, so ``duckdb.connect(path)`` would go on
-    returning a release that was replaced for as long as anyone in the process has it open.
-    """
-    import duckdb
+    from graphrag_pipeline.store import connect_published
 
     path = home / PUBLISHED
     if not path.is_file():
         raise NothingPublishedError(_nothing_published(home))
-    con = duckdb.connect(":memory:", config={"python_enable_replacements": False})
-    try:
-        quoted = str(path).replace("'", "''")
-        con.execute(f"ATTACH '{quoted}' AS published (READ_ONLY)")
-        con.execute("SET TimeZone = 'UTC'")
-        con.execute("SET enable_progress_bar = false")
-        con.execute("SET enable_external_access = false")
-    except duckdb.Error as error:
-        con.close()
-        raise StorageError(f"cannot open {path}: {_first_line(error)}") from error
-    return con
+    return connect_published(path)
 
 
 @contextlib.contextmanager

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.method import Method, number
 from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.text import terms
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
 _RATING_WEIGHT = 0.2
 _HIGHEST_RATING = 10.0
+_REPETITION = 0.9
+"""Each further finding of one report counts so much less, to let others speak."""
+
+_ABOUT_ANY_CORPUS = frozenset(
+    terms(
+        "main top key major central important overall general theme topic subject idea trend "
+        "insight overview summary summarize describe document text corpus collection dataset data "
+        "report article story book discuss cover mention tell say find give list"
+    )
+)
+"""Words that ask for what documents say as a whole: finding them in a text means nothing."""
 
 
 @dataclass(frozen=True)
@@ -33,29 +45,45 @@ class GlobalParameters:
 
 
 def global_search(index: Release, question: str, p: GlobalParameters) -> list[Record]:
-    """Return the findings that bear most on the question, at most a few of each report."""
-    candidates = op.findings_at(index, p.level, question, p.candidates)
-    ranked = _scored(index, question, candidates)
-    kept = list(_at_most_each(ranked, p.findings_per_report))
-    return op.fill(index, kept, p.max_context_tokens)
+    """Return the findings that bear most on the question, at most a few of each report.
+
+    Of a question that names nothing in particular, such as one for the main themes, the findings
+    of the highest rated reports are the answer.
+    """
+    asked = _particulars(question)
+    candidates = op.findings_at(index, p.level, asked, p.candidates)
+    ranked = _spread(_scored(index, asked, candidates), p.findings_per_report)
+    return op.fill(index, ranked, p.max_context_tokens)
 
 
-def _scored(index: Release, question: str, findings: list[Record]) -> list[Record]:
-    relevant = op.relevance(index, question, [finding.text for finding in findings])
-    scored = [
+def _particulars(question: str) -> str:
+    words = question.split()
+    return " ".join(word for word in words if not _ABOUT_ANY_CORPUS.issuperset(terms(word)))
+
+
+def _scored(index: Release, asked: str, findings: Sequence[Record]) -> list[Record]:
+    texts = [f"{finding.title}: {finding.text}" for finding in findings]
+    relevant = op.relevance(index, asked, texts) if asked else [0.0] * len(texts)
+    return [
         replace(finding, score=value + _RATING_WEIGHT * finding.score / _HIGHEST_RATING)
         for finding, value in zip(findings, relevant, strict=True)
     ]
-    return sorted(scored, key=lambda finding: -finding.score)
 
 
-def _at_most_each(findings: Iterable[Record], most: int) -> Iterator[Record]:
+def _spread(findings: Sequence[Record], most: int) -> list[Record]:
+    """Return findings best first, at most ``most`` of a report, its later ones held back."""
     taken: Counter[str] = Counter()
-    for finding in findings:
+    kept: list[Record] = []
+    for finding in sorted(findings, key=_by_score):
         report = finding.attributes["report_id"]
-        taken[report] += 1
-        if taken[report] <= most:
-            yield finding
+        if taken[report] < most:
+            kept.append(replace(finding, score=finding.score * _REPETITION ** taken[report]))
+            taken[report] += 1
+    return sorted(kept, key=_by_score)
+
+
+def _by_score(finding: Record) -> float:
+    return -finding.score
 
 
 GLOBAL = Method(

@@ -56,7 +56,8 @@ findings AS (
            generate_subscripts(r.findings, 1) AS place, unnest(r.findings, recursive := true)
     FROM standing s JOIN community_reports r ON r.community_id = s.id)
 SELECT *, len(list_filter($words::JSON::VARCHAR[],
-    word -> contains(strip_accents(lower(summary || ' ' || explanation)), word))) AS hits
+    word -> contains(strip_accents(lower(concat_ws(' ', title, summary, explanation))), word)))
+    AS hits
 FROM findings ORDER BY hits DESC, rating DESC, place, id LIMIT $limit
 """
 
