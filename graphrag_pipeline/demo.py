@@ -9,7 +9,7 @@ from pathlib import Path
 COMMAND = "graphrag-pipeline"
 CORPUS = "examples/corpus"
 LOCAL = "Who was the source called Heron?"
-GLOBAL = "Which warnings were ignored, and with what consequences?"
+GLOBAL = "What are the main themes of these documents?"
 
 NEXT = """
 What to try next, with .venv/bin on your PATH (source .venv/bin/activate):
