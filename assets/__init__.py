@@ -1,20 +1,34 @@
 """Dagster assets: each reads, calls the engine once, and says what came of it."""
 
+from __future__ import annotations
+
+import dagster as dg
+
 from assets.communities import build_communities
 from assets.embeddings import build_embeddings
 from assets.graph import graph
-from assets.ingestion import BATCHES, chunks, documents, extractions
+from assets.ingestion import BATCHES, chunks, documents, extractions, inbox
 from assets.publishing import published_index
 from assets.reports import build_reports
+from assets.versions import with_code_versions
+from graphrag_pipeline.config import Settings
 
-__all__ = [
-    "BATCHES",
-    "build_communities",
-    "build_embeddings",
-    "build_reports",
-    "chunks",
-    "documents",
-    "extractions",
-    "graph",
-    "published_index",
-]
+__all__ = ["BATCHES", "build_ingestion", "build_tail", "inbox"]
+
+
+def build_ingestion(settings: Settings) -> list[dg.AssetsDefinition]:
+    """Return the stages that run once per batch."""
+    return with_code_versions([documents, chunks, extractions], settings)
+
+
+def build_tail(settings: Settings) -> list[dg.AssetsDefinition]:
+    """Return the stages that follow from all batches together, to the published index."""
+    levels = settings.communities.levels
+    tail = [
+        graph,
+        build_communities(levels),
+        *build_reports(levels),
+        *build_embeddings(levels),
+        published_index,
+    ]
+    return with_code_versions(tail, settings)

@@ -1,13 +1,19 @@
-"""What every asset tells Dagster about the table it wrote."""
+"""What the assets share: how a stage is run, and what is told to Dagster about its table."""
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 import dagster as dg
 import duckdb
+
+from graphrag_pipeline import progress
+from resources import readable_failures
 
 OWNERS = ["team:graphrag"]
 INDEX_POOL = "index_db"
@@ -15,49 +21,63 @@ VECTORS_POOL = "vectors"
 _CELL = 120
 
 
+@dataclass
+class Clock:
+    """Seconds spent in a stage, known when it has ended."""
+
+    seconds: float = 0.0
+
+
+@contextlib.contextmanager
+def stage(name: str, done: int = 0, total: int = 1) -> Iterator[Clock]:
+    """Run part ``done`` of the ``total`` parts of a stage: timed, its progress and errors told."""
+    clock = Clock()
+    started = time.perf_counter()
+    progress.report(name, done, total)
+    with readable_failures():
+        yield clock
+    clock.seconds = round(time.perf_counter() - started, 3)
+    progress.report(name, done + 1, total)
+
+
 def storage(table: str) -> dict[str, object]:
     """Return the definition metadata of an asset kept in a table of the index."""
     return {"dagster/table_name": f"index.main.{table}", "dagster/storage_kind": "duckdb"}
 
 
-def table_metadata(
-    con: duckdb.DuckDBPyConnection, table: str, preview: str | None = None
+def facts(
+    con: duckdb.DuckDBPyConnection, query: str, parameters: Mapping[str, object] | None = None
 ) -> dict[str, object]:
-    """Return row count, column schema and, where a query is given, a preview as a table."""
-    row = con.execute(f"SELECT count(*) FROM {table}").fetchone()
-    found: dict[str, object] = {
-        "dagster/row_count": row[0] if row else 0,
-        "dagster/column_schema": column_schema(con, table),
-    }
-    if preview:
-        found["preview"] = markdown_table(con, preview)
-    return found
+    """Return the one row of a query as metadata, by column name; what is not known is left out."""
+    result = con.execute(query, parameters or {})
+    names = [column[0] for column in result.description or []]
+    row = result.fetchone() or ()
+    return {name: value for name, value in zip(names, row, strict=True) if value is not None}
 
 
-def column_schema(con: duckdb.DuckDBPyConnection, table: str) -> dg.TableSchema:
-    """Return a table's columns with types and comments."""
+def column_schema(con: duckdb.DuckDBPyConnection, table: str) -> dict[str, object]:
+    """Return a table's columns with types and comments, as metadata."""
     rows = con.execute(
-        """SELECT column_name, data_type, coalesce(comment, '') FROM duckdb_columns()
+        """SELECT column_name, data_type, comment FROM duckdb_columns()
            WHERE table_name = ? AND schema_name = 'main' ORDER BY column_index""",
         [table],
     ).fetchall()
-    return dg.TableSchema(
-        columns=[dg.TableColumn(name, kind, description=about or None) for name, kind, about in rows]
-    )
+    columns = [dg.TableColumn(name, kind, description=about) for name, kind, about in rows]
+    return {"dagster/column_schema": dg.TableSchema(columns=columns)}
 
 
-def markdown_table(con: duckdb.DuckDBPyConnection, query: str) -> dg.MetadataValue:
+def markdown_table(
+    con: duckdb.DuckDBPyConnection, query: str, parameters: Mapping[str, object] | None = None
+) -> dg.MetadataValue:
     """Return the rows of one of the project's own queries as a Markdown table."""
-    result = con.execute(query)
+    result = con.execute(query, parameters or {})
     names = [column[0] for column in result.description or []]
+    rows = result.fetchall()
+    if not rows:
+        return dg.MetadataValue.md("*no rows*")
     lines = ["| " + " | ".join(names) + " |", "|" + " --- |" * len(names)]
-    lines += ["| " + " | ".join(_cell(value) for value in row) + " |" for row in result.fetchall()]
+    lines += ["| " + " | ".join(_cell(value) for value in row) + " |" for row in rows]
     return dg.MetadataValue.md("\n".join(lines))
-
-
-def counts_metadata(counts: Mapping[str, int]) -> dict[str, int]:
-    """Return what a stage did, or that it had nothing to do."""
-    return {name: int(number) for name, number in counts.items()}
 
 
 def check(asset: dg.AssetKey, name: str, broken: int, what: str) -> dg.AssetCheckResult:
@@ -72,8 +92,22 @@ def check(asset: dg.AssetKey, name: str, broken: int, what: str) -> dg.AssetChec
     )
 
 
+def warning(asset: str, name: str, concerned: int, what: str) -> dg.AssetCheckResult:
+    """Return the result of a check that warns a person and stops nothing."""
+    return dg.AssetCheckResult(
+        asset_key=asset,
+        check_name=name,
+        passed=concerned == 0,
+        severity=dg.AssetCheckSeverity.WARN,
+        description="none" if concerned == 0 else f"{concerned} {what}",
+        metadata={"number": concerned},
+    )
+
+
 def _cell(value: object) -> str:
-    if isinstance(value, float):
+    if value is None:
+        text = ""
+    elif isinstance(value, float):
         text = f"{value:.3g}"
     elif isinstance(value, datetime):
         text = value.isoformat(sep=" ", timespec="seconds")

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import dagster as dg
+import duckdb
 
-from assets.common import INDEX_POOL, OWNERS, check, column_schema, markdown_table, storage
+from assets.common import (
+    INDEX_POOL,
+    OWNERS,
+    check,
+    column_schema,
+    facts,
+    markdown_table,
+    stage,
+    storage,
+)
 from assets.graph import ENTITIES, RELATIONSHIPS
-from graphrag_pipeline import invariants, progress
-from graphrag_pipeline.communities import COMMUNITIES_VERSION, update_communities
-from graphrag_pipeline.config import CommunitySettings, fingerprint
+from graphrag_pipeline import invariants
+from graphrag_pipeline.communities import update_communities
 from resources import IndexResource
 
 GROUP = "communities"
+COVERED = "every_entity_covered_once"
+_FACTS = """
+SELECT count(*) AS "dagster/row_count", max(size) AS largest, median(size) AS median_size,
+       count(*) FILTER (size = 1) AS of_one_entity
+FROM communities WHERE level BETWEEN $first AND $last
+"""
 _PREVIEW = """
 SELECT title, level, size, n_relationships FROM communities
-WHERE level BETWEEN getvariable('first') AND getvariable('last')
-ORDER BY size DESC, title LIMIT 12
+WHERE level BETWEEN $first AND $last ORDER BY size DESC, title LIMIT 12
 """
-_COUNTS = """
-SELECT count(*), coalesce(max(size), 0), coalesce(median(size), 0)
-FROM communities WHERE level BETWEEN ? AND ?
-"""
-_DEEPEST = 1_000_000
+_DEEPEST = "SELECT coalesce(max(last_level), 0) FROM communities"
 
 
 def level_key(level: int) -> dg.AssetKey:
@@ -32,40 +41,43 @@ def level_key(level: int) -> dg.AssetKey:
     return dg.AssetKey(["communities", f"level_{level}"])
 
 
-def build_communities(settings: CommunitySettings) -> dg.AssetsDefinition:
-    """Return the multi-asset of all levels; its last asset holds all deeper levels too."""
-    keys = [level_key(level) for level in range(settings.levels)]
-    version = fingerprint(COMMUNITIES_VERSION, settings)
+def level_range(level: int, levels: int) -> dict[str, int]:
+    """Return the levels an asset holds: the last asset holds all deeper levels too."""
+    return {"first": level, "last": level if level < levels - 1 else 1_000_000}
+
+
+def build_communities(levels: int) -> dg.AssetsDefinition:
+    """Return the multi-asset of all levels."""
 
     @dg.multi_asset(
         name="communities",
-        specs=[_spec(level, settings.levels, version) for level in range(settings.levels)],
+        specs=[_spec(level, levels) for level in range(levels)],
         check_specs=[
-            dg.AssetCheckSpec("every_entity_covered_once", asset=key, blocking=True)
-            for key in keys
+            dg.AssetCheckSpec(
+                COVERED,
+                asset=level_key(level),
+                blocking=True,
+                description="Each entity is in one community at each level of this asset.",
+            )
+            for level in range(levels)
         ],
         pool=INDEX_POOL,
     )
     def communities(index: IndexResource) -> Iterator[dg.MaterializeResult]:
-        started = time.perf_counter()
-        progress.report("communities", 0, 1)
-        done = update_communities(index.store, index.settings.communities)
-        progress.report("communities", 1, 1)
-        facts = {
-            "n_levels": done.n_levels,
-            "modularity": done.modularity if done.modularity is not None else 0.0,
-            "seconds": round(time.perf_counter() - started, 3),
-            "unchanged": not done.counts,
-            **dict(done.counts),
-        }
-        for level, key in enumerate(keys):
-            last = level if level < settings.levels - 1 else _DEEPEST
-            yield _result(index, key, level, last, facts)
+        with stage("communities") as clock:
+            done = update_communities(index.store, index.settings.communities)
+        told = {"levels": done.n_levels, "seconds": clock.seconds, "unchanged": not done.counts}
+        if done.modularity is not None:
+            told["modularity"] = done.modularity
+        with index.get_connection() as con:
+            told |= done.counts
+            results = [_result(con, level, levels, told) for level in range(levels)]
+        yield from results
 
     return communities
 
 
-def _spec(level: int, levels: int, version: str) -> dg.AssetSpec:
+def _spec(level: int, levels: int) -> dg.AssetSpec:
     deeper = " and all deeper levels" if level == levels - 1 else ""
     above = [level_key(level - 1)] if level else []
     return dg.AssetSpec(
@@ -75,36 +87,33 @@ def _spec(level: int, levels: int, version: str) -> dg.AssetSpec:
         kinds={"python", "duckdb"},
         owners=OWNERS,
         group_name=GROUP,
-        code_version=version,
         metadata=storage("communities"),
     )
 
 
 def _result(
-    index: IndexResource, key: dg.AssetKey, level: int, last: int, facts: dict[str, object]
+    con: duckdb.DuckDBPyConnection, level: int, levels: int, told: Mapping[str, object]
 ) -> dg.MaterializeResult:
-    with index.get_connection() as con:
-        con.execute("SET VARIABLE first = ?", [level])
-        con.execute("SET VARIABLE last = ?", [last])
-        count, largest, middle = con.execute(_COUNTS, [level, last]).fetchone() or (0, 0, 0)
-        deepest = con.execute("SELECT coalesce(max(last_level), 0) FROM communities").fetchone()
-        covered = range(level, min(last, deepest[0] if deepest else 0) + 1)
-        uncovered = sum(
-            invariants.violations(con, invariants.EVERY_ENTITY_COVERED_ONCE, {"level": each})
-            for each in covered
-        )
-        metadata = {
-            **facts,
-            "dagster/row_count": count,
-            "dagster/column_schema": column_schema(con, "communities"),
-            "largest": largest,
-            "median_size": float(middle),
-            "preview": markdown_table(con, _PREVIEW),
-        }
+    held = level_range(level, levels)
+    metadata = {
+        **told,
+        **facts(con, _FACTS, held),
+        **column_schema(con, "communities"),
+        "preview": markdown_table(con, _PREVIEW, held),
+    }
+    what = "entities are not covered exactly once"
     return dg.MaterializeResult(
-        asset_key=key,
+        asset_key=level_key(level),
         metadata=metadata,
-        check_results=[
-            check(key, "every_entity_covered_once", uncovered, "entities not covered exactly once")
-        ],
+        check_results=[check(level_key(level), COVERED, _uncovered(con, held), what)],
+    )
+
+
+def _uncovered(con: duckdb.DuckDBPyConnection, held: Mapping[str, int]) -> int:
+    row = con.execute(_DEEPEST).fetchone()
+    last = min(held["last"], row[0] if row else 0)
+    query = invariants.EVERY_ENTITY_COVERED_ONCE
+    return sum(
+        invariants.violations(con, query, {"level": level})
+        for level in range(held["first"], last + 1)
     )

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 import dagster as dg
 
-from assets.common import OWNERS, VECTORS_POOL, check
+from assets.common import OWNERS, VECTORS_POOL, check, stage
 from assets.graph import ENTITIES, RELATIONSHIPS
 from assets.reports import report_key
-from graphrag_pipeline import invariants, progress
-from graphrag_pipeline.config import EmbeddingSettings, fingerprint
-from graphrag_pipeline.vector_index import TABLES, VECTORS_FOLDER, update_vectors
+from graphrag_pipeline import invariants
+from graphrag_pipeline.vector_index import (
+    TABLES,
+    VECTORS_FOLDER,
+    configured_embedder,
+    update_vectors,
+)
 from resources import IndexResource
 
 GROUP = "embeddings"
+PRESENT = "every_row_has_a_vector"
+FINITE = "vectors_are_numbers"
 
 
 def embedding_key(table: str) -> dg.AssetKey:
@@ -23,7 +28,7 @@ def embedding_key(table: str) -> dg.AssetKey:
     return dg.AssetKey(["embeddings", table])
 
 
-def build_embeddings(settings: EmbeddingSettings, levels: int) -> list[dg.AssetsDefinition]:
+def build_embeddings(levels: int) -> list[dg.AssetsDefinition]:
     """Return one asset per vector table."""
     # A chunk's vector waits for the graph: taking in a batch is what makes its chunks current.
     deps: dict[str, Sequence[dg.AssetKey]] = {
@@ -32,13 +37,10 @@ def build_embeddings(settings: EmbeddingSettings, levels: int) -> list[dg.Assets
         "relationships": [RELATIONSHIPS],
         "community_reports": [report_key(level) for level in range(levels)],
     }
-    version = fingerprint("embeddings", settings)
-    return [_embedding_asset(table, deps[table], version) for table in TABLES]
+    return [_embedding_asset(table, deps[table]) for table in TABLES]
 
 
-def _embedding_asset(
-    table: str, deps: Sequence[dg.AssetKey], version: str
-) -> dg.AssetsDefinition:
+def _embedding_asset(table: str, deps: Sequence[dg.AssetKey]) -> dg.AssetsDefinition:
     key = embedding_key(table)
 
     @dg.asset(
@@ -49,32 +51,37 @@ def _embedding_asset(
         kinds={"python", "lancedb"},
         owners=OWNERS,
         pool=VECTORS_POOL,
-        code_version=version,
         metadata={"dagster/table_name": f"vectors.{table}", "dagster/storage_kind": "lancedb"},
-        check_specs=[dg.AssetCheckSpec("every_row_has_a_vector", asset=key, blocking=True)],
+        check_specs=[
+            dg.AssetCheckSpec(PRESENT, asset=key, blocking=True, description="None is missing."),
+            dg.AssetCheckSpec(FINITE, asset=key, blocking=True, description="No NaN, no infinity."),
+        ],
     )
     def embeddings(index: IndexResource) -> dg.MaterializeResult:
-        started = time.perf_counter()
-        progress.report("embeddings", TABLES.index(table), len(TABLES))
-        done = update_vectors(index.store, index.home, index.settings.embeddings, table)
-        progress.report("embeddings", TABLES.index(table) + 1, len(TABLES))
-        broken = 0
-        if done.embedded or done.removed:
-            with index.get_connection() as con:
-                found = invariants.vector_violations(con, index.home / VECTORS_FOLDER, table)
-            broken = sum(found.values())
+        with stage("embeddings", TABLES.index(table), len(TABLES)) as clock:
+            done = update_vectors(index.store, index.home, index.settings.embeddings, table)
+        with index.get_connection() as con:
+            broken = invariants.vector_violations(con, index.home / VECTORS_FOLDER, table)
         return dg.MaterializeResult(
             metadata={
                 "dagster/row_count": done.reused + done.embedded,
                 "embedded": done.embedded,
                 "reused": done.reused,
                 "removed": done.removed,
+                "embedder": configured_embedder(index.settings.embeddings).name,
                 "lancedb_version": done.version,
-                "seconds": round(time.perf_counter() - started, 3),
+                "size_mb": _size_mb(index, table),
+                "seconds": clock.seconds,
             },
             check_results=[
-                check(key, "every_row_has_a_vector", broken, "rows without a vector of numbers")
+                check(key, PRESENT, broken["missing"], "rows have no vector"),
+                check(key, FINITE, broken["not_finite"], "vectors hold what is no number"),
             ],
         )
 
     return embeddings
+
+
+def _size_mb(index: IndexResource, table: str) -> float:
+    folder = index.home / VECTORS_FOLDER / f"{table}.lance"
+    return round(sum(p.stat().st_size for p in folder.rglob("*") if p.is_file()) / 1e6, 3)

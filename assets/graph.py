@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import dagster as dg
+import duckdb
 
 from assets.common import (
     INDEX_POOL,
     OWNERS,
     check,
-    counts_metadata,
+    column_schema,
+    facts,
+    markdown_table,
+    stage,
     storage,
-    table_metadata,
 )
 from assets.ingestion import extractions
-from graphrag_pipeline import invariants, progress
-from graphrag_pipeline.config import fingerprint, load_settings
-from graphrag_pipeline.graph import GRAPH_VERSION, merge_graph
+from graphrag_pipeline import invariants
+from graphrag_pipeline.graph import merge_graph
 from resources import IndexResource
 
 GROUP = "graph"
 ENTITIES = dg.AssetKey(["graph", "entities"])
 RELATIONSHIPS = dg.AssetKey(["graph", "relationships"])
-_VERSION = fingerprint(GRAPH_VERSION, load_settings().graph)
 
+_ENTITY_FACTS = """
+SELECT count(*) AS "dagster/row_count", count(DISTINCT type) AS types,
+       count(*) FILTER (degree = 0) AS isolated, avg(degree) AS mean_degree FROM entities
+"""
+_RELATIONSHIP_FACTS = """
+SELECT count(*) AS "dagster/row_count", avg(weight) AS mean_weight, max(weight) AS largest_weight
+FROM relationships
+"""
 _ENTITY_PREVIEW = """
 SELECT title, type, frequency, degree, description FROM entities
 ORDER BY degree DESC, title LIMIT 15
@@ -34,72 +42,81 @@ _RELATIONSHIP_PREVIEW = """
 SELECT source, target, weight, pmi, description FROM relationships
 ORDER BY weight DESC, source, target LIMIT 15
 """
+_SHOWN = {
+    ENTITIES: (_ENTITY_FACTS, _ENTITY_PREVIEW),
+    RELATIONSHIPS: (_RELATIONSHIP_FACTS, _RELATIONSHIP_PREVIEW),
+}
+_CHECKS = {
+    "ids_unique": (ENTITIES, invariants.ENTITY_IDS_UNIQUE, "repeated ids"),
+    "entities_have_sources": (
+        ENTITIES,
+        invariants.ENTITIES_HAVE_SOURCES,
+        "entities without a chunk",
+    ),
+    "relationship_ids_unique": (
+        RELATIONSHIPS,
+        invariants.RELATIONSHIP_IDS_UNIQUE,
+        "repeated ids",
+    ),
+    "endpoints_exist": (
+        RELATIONSHIPS,
+        invariants.ENDPOINTS_EXIST,
+        "relationships without both ends",
+    ),
+}
+
+
+def _spec(key: dg.AssetKey, description: str) -> dg.AssetSpec:
+    return dg.AssetSpec(
+        key,
+        deps=[extractions],
+        description=description,
+        kinds={"python", "duckdb"},
+        owners=OWNERS,
+        group_name=GROUP,
+        metadata=storage(key.path[-1]),
+    )
 
 
 @dg.multi_asset(
+    name="graph",
     specs=[
-        dg.AssetSpec(
-            ENTITIES,
-            deps=[extractions],
-            description="Nodes: one per distinct entity, merged by normalised title.",
-            kinds={"duckdb"},
-            owners=OWNERS,
-            group_name=GROUP,
-            code_version=_VERSION,
-            metadata=storage("entities"),
-        ),
-        dg.AssetSpec(
-            RELATIONSHIPS,
-            deps=[extractions],
-            description="Undirected edges, weighted by the instances that support them.",
-            kinds={"duckdb"},
-            owners=OWNERS,
-            group_name=GROUP,
-            code_version=_VERSION,
-            metadata=storage("relationships"),
-        ),
+        _spec(ENTITIES, "Nodes: one per distinct entity, merged by normalised title."),
+        _spec(RELATIONSHIPS, "Undirected edges, weighted by the instances that support them."),
     ],
     check_specs=[
-        dg.AssetCheckSpec("ids_unique", asset=ENTITIES, blocking=True),
-        dg.AssetCheckSpec("entities_have_sources", asset=ENTITIES, blocking=True),
-        dg.AssetCheckSpec("relationship_ids_unique", asset=RELATIONSHIPS, blocking=True),
-        dg.AssetCheckSpec("endpoints_exist", asset=RELATIONSHIPS, blocking=True),
+        dg.AssetCheckSpec(name, asset=key, blocking=True, description=f"No {what}.")
+        for name, (key, _, what) in _CHECKS.items()
     ],
     pool=INDEX_POOL,
 )
 def graph(index: IndexResource) -> Iterator[dg.MaterializeResult]:
     """Take in finished batches and merge all mentions into the graph."""
-    started = time.perf_counter()
-    progress.report("graph", 0, 1)
-    settings = index.settings
-    done = merge_graph(index.store, settings.graph, settings.chunks.encoding)
-    seconds = {"seconds": round(time.perf_counter() - started, 3), "batches": len(done.batches)}
-    progress.report("graph", 1, 1)
+    with stage("graph") as clock:
+        settings = index.settings
+        done = merge_graph(index.store, settings.graph, settings.chunks.encoding)
+    told = {"batches_taken_in": len(done.batches), "seconds": clock.seconds}
     with index.get_connection() as con:
-        rows = {
-            ENTITIES: (table_metadata(con, "entities", _ENTITY_PREVIEW), done.entities),
-            RELATIONSHIPS: (
-                table_metadata(con, "relationships", _RELATIONSHIP_PREVIEW),
-                done.relationships,
-            ),
-        }
-        unique = invariants.violations(con, invariants.ENTITY_IDS_UNIQUE)
-        sources = invariants.violations(con, invariants.ENTITIES_HAVE_SOURCES)
-        edges_unique = invariants.violations(con, invariants.RELATIONSHIP_IDS_UNIQUE)
-        ends = invariants.violations(con, invariants.ENDPOINTS_EXIST)
-    checks = {
-        ENTITIES: [
-            check(ENTITIES, "ids_unique", unique, "repeated ids"),
-            check(ENTITIES, "entities_have_sources", sources, "entities without a chunk"),
-        ],
-        RELATIONSHIPS: [
-            check(RELATIONSHIPS, "relationship_ids_unique", edges_unique, "repeated ids"),
-            check(RELATIONSHIPS, "endpoints_exist", ends, "relationships without both ends"),
-        ],
+        results = [
+            _result(con, ENTITIES, {**told, **done.entities}),
+            _result(con, RELATIONSHIPS, {**told, **done.relationships}),
+        ]
+    yield from results
+
+
+def _result(
+    con: duckdb.DuckDBPyConnection, key: dg.AssetKey, told: Mapping[str, object]
+) -> dg.MaterializeResult:
+    query, preview = _SHOWN[key]
+    metadata = {
+        **told,
+        **facts(con, query),
+        **column_schema(con, key.path[-1]),
+        "preview": markdown_table(con, preview),
     }
-    for key, (metadata, counts) in rows.items():
-        yield dg.MaterializeResult(
-            asset_key=key,
-            metadata={**metadata, **counts_metadata(counts), **seconds},
-            check_results=checks[key],
-        )
+    checks = [
+        check(key, name, invariants.violations(con, query), what)
+        for name, (asset, query, what) in _CHECKS.items()
+        if asset == key
+    ]
+    return dg.MaterializeResult(asset_key=key, metadata=metadata, check_results=checks)

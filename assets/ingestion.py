@@ -3,32 +3,61 @@
 from collections.abc import Callable
 
 import dagster as dg
+import duckdb
 
-from assets.common import INDEX_POOL, OWNERS, column_schema, markdown_table, storage
-from graphrag_pipeline import ingest, progress
-from graphrag_pipeline.config import load_settings
+from assets.common import (
+    INDEX_POOL,
+    OWNERS,
+    column_schema,
+    facts,
+    markdown_table,
+    stage,
+    storage,
+    warning,
+)
+from graphrag_pipeline import ingest
 from graphrag_pipeline.ingest import StageResult
 from graphrag_pipeline.staging import of_batch
 from resources import IndexResource
 
 BATCHES = dg.DynamicPartitionsDefinition(name="document_batch")
 GROUP = "ingestion"
-_VERSIONS = ingest.stage_versions(load_settings())
 
-_DOCUMENT_PREVIEW = "SELECT title, uri, n_chars FROM ({rows}) ORDER BY uri LIMIT 10"
-_CHUNK_PREVIEW = "SELECT ordinal, n_tokens, text FROM ({rows}) ORDER BY human_readable_id LIMIT 5"
-_MENTION_PREVIEW = """
-SELECT title, type, count(*) AS mentions FROM ({rows}) GROUP BY ALL
+_DOCUMENT_FACTS = f"""
+SELECT count(*) AS "dagster/partition_row_count", coalesce(sum(n_chars), 0)::BIGINT AS characters,
+       (SELECT count(*) FROM quarantine WHERE batch = $key) AS quarantined
+FROM ({of_batch("documents")})
+"""
+_CHUNK_FACTS = f"""
+SELECT count(*) AS "dagster/partition_row_count", coalesce(sum(n_tokens), 0)::BIGINT AS tokens,
+       avg(n_tokens) AS tokens_per_chunk
+FROM ({of_batch("chunks")})
+"""
+_EXTRACTION_FACTS = f"""
+SELECT count(*) AS "dagster/partition_row_count", count(*) FILTER (status = 'failed') AS failed,
+       (SELECT count(*) FROM ({of_batch("entity_mentions")})) AS entity_mentions,
+       (SELECT count(*) FROM ({of_batch("relationship_mentions")})) AS relationship_mentions
+FROM ({of_batch("extractions")})
+"""
+_DOCUMENT_PREVIEW = f"""
+SELECT title, uri, n_chars FROM ({of_batch("documents")}) ORDER BY uri LIMIT 10
+"""
+_CHUNK_PREVIEW = f"""
+SELECT ordinal, n_tokens, text FROM ({of_batch("chunks")}) ORDER BY human_readable_id LIMIT 5
+"""
+_EXTRACTION_PREVIEW = f"""
+SELECT title, type, count(*) AS mentions FROM ({of_batch("entity_mentions")}) GROUP BY ALL
 ORDER BY mentions DESC, title LIMIT 15
 """
-_QUARANTINE_PREVIEW = "SELECT uri, reason FROM quarantine WHERE batch = $key LIMIT 20"
+_QUARANTINED = "SELECT uri, reason FROM quarantine WHERE batch = $key ORDER BY uri LIMIT 20"
+_N_QUARANTINED = "SELECT count(*) FROM quarantine WHERE list_contains($keys, batch)"
 
 inbox = dg.AssetSpec(
     "inbox",
     group_name=GROUP,
     kinds={"file"},
     owners=OWNERS,
-    description="The folder of source documents, looked at by the inbox sensor and by `index`.",
+    description="The folder of source documents, watched by the inbox sensor.",
 )
 
 
@@ -40,36 +69,35 @@ inbox = dg.AssetSpec(
     kinds={"python", "duckdb"},
     owners=OWNERS,
     pool=INDEX_POOL,
-    code_version=_VERSIONS["documents"],
     metadata=storage("documents"),
-    check_specs=[dg.AssetCheckSpec("nothing_quarantined", asset="documents")],
+    check_specs=[
+        dg.AssetCheckSpec(
+            "nothing_quarantined",
+            asset="documents",
+            description="Warns of files that could not be read; the rest is indexed.",
+        )
+    ],
 )
 def documents(context: dg.AssetExecutionContext, index: IndexResource) -> dg.MaterializeResult:
     """Source documents, read and cleaned; files that cannot be read are quarantined."""
-    done = _per_batch(
-        context,
-        "documents",
-        lambda key: ingest.ingest_documents(index.store, index.log, index.settings, key),
-    )
-    metadata = _metadata(index, context.partition_keys, "documents", _DOCUMENT_PREVIEW, done)
+
+    def work(key: str) -> StageResult:
+        return ingest.ingest_documents(index.store, index.log, index.settings, key)
+
+    def metadata(con: duckdb.DuckDBPyConnection, key: dict[str, str]) -> dict[str, object]:
+        found = facts(con, _DOCUMENT_FACTS, key)
+        if found["quarantined"]:
+            found["quarantined_files"] = markdown_table(con, _QUARANTINED, key)
+        return {**found, "preview": markdown_table(con, _DOCUMENT_PREVIEW, key)}
+
+    _each_batch(context, index, work, metadata)
     with index.get_connection() as con:
-        bad = con.execute(
-            "SELECT count(*) FROM quarantine WHERE list_contains($keys, batch)",
-            {"keys": list(context.partition_keys)},
-        ).fetchone()
-        if bad and bad[0]:
-            con.execute("SET VARIABLE batch = ?", [context.partition_keys[-1]])
-            metadata["quarantined"] = markdown_table(
-                con, _QUARANTINE_PREVIEW.replace("$key", "getvariable('batch')")
-            )
-    warning = dg.AssetCheckResult(
-        check_name="nothing_quarantined",
-        passed=not (bad and bad[0]),
-        severity=dg.AssetCheckSeverity.WARN,
-        description="see the table quarantine for each file's reason",
-        metadata={"quarantined": bad[0] if bad else 0},
+        row = con.execute(_N_QUARANTINED, {"keys": list(context.partition_keys)}).fetchone()
+    what = "could not be read; the metadata and the table quarantine say why"
+    number = row[0] if row else 0
+    return dg.MaterializeResult(
+        check_results=[warning("documents", "nothing_quarantined", number, what)]
     )
-    return dg.MaterializeResult(metadata=metadata, check_results=[warning])
 
 
 @dg.asset(
@@ -80,17 +108,21 @@ def documents(context: dg.AssetExecutionContext, index: IndexResource) -> dg.Mat
     kinds={"python", "duckdb"},
     owners=OWNERS,
     pool=INDEX_POOL,
-    code_version=_VERSIONS["chunks"],
     metadata=storage("chunks"),
 )
-def chunks(context: dg.AssetExecutionContext, index: IndexResource) -> dg.MaterializeResult:
+def chunks(context: dg.AssetExecutionContext, index: IndexResource) -> None:
     """Text units: spans of documents of about equal token length."""
-    done = _per_batch(
-        context, "chunks", lambda key: ingest.ingest_chunks(index.store, index.settings, key)
-    )
-    return dg.MaterializeResult(
-        metadata=_metadata(index, context.partition_keys, "chunks", _CHUNK_PREVIEW, done)
-    )
+
+    def work(key: str) -> StageResult:
+        return ingest.ingest_chunks(index.store, index.settings, key)
+
+    def metadata(con: duckdb.DuckDBPyConnection, key: dict[str, str]) -> dict[str, object]:
+        return {
+            **facts(con, _CHUNK_FACTS, key),
+            "preview": markdown_table(con, _CHUNK_PREVIEW, key),
+        }
+
+    _each_batch(context, index, work, metadata)
 
 
 @dg.asset(
@@ -101,72 +133,49 @@ def chunks(context: dg.AssetExecutionContext, index: IndexResource) -> dg.Materi
     kinds={"python", "duckdb"},
     owners=OWNERS,
     pool=INDEX_POOL,
-    code_version=_VERSIONS["extractions"],
     metadata=storage("extractions"),
-    check_specs=[dg.AssetCheckSpec("every_chunk_extracted", asset="extractions")],
+    check_specs=[
+        dg.AssetCheckSpec(
+            "every_chunk_extracted",
+            asset="extractions",
+            description="Warns of chunks whose extraction failed; the next run tries them again.",
+        )
+    ],
 )
 def extractions(context: dg.AssetExecutionContext, index: IndexResource) -> dg.MaterializeResult:
     """Entities and relationships found in each chunk, before merging."""
-    done = _per_batch(
-        context,
-        "extractions",
-        lambda key: ingest.ingest_extractions(index.store, index.settings, key),
-    )
-    metadata = _metadata(index, context.partition_keys, "entity_mentions", _MENTION_PREVIEW, done)
+
+    def work(key: str) -> StageResult:
+        return ingest.ingest_extractions(index.store, index.settings, key)
+
+    def metadata(con: duckdb.DuckDBPyConnection, key: dict[str, str]) -> dict[str, object]:
+        return {
+            **facts(con, _EXTRACTION_FACTS, key),
+            "preview": markdown_table(con, _EXTRACTION_PREVIEW, key),
+        }
+
+    _each_batch(context, index, work, metadata)
     with index.get_connection() as con:
         missing = sum(ingest.chunks_without_extraction(con, key) for key in context.partition_keys)
-    covered = dg.AssetCheckResult(
-        check_name="every_chunk_extracted",
-        passed=missing == 0,
-        severity=dg.AssetCheckSeverity.WARN,
-        metadata={"missing": missing},
-        description="chunks that failed are tried again by the next run",
+    what = "chunks have no extraction yet; the next run tries them again"
+    return dg.MaterializeResult(
+        check_results=[warning("extractions", "every_chunk_extracted", missing, what)]
     )
-    return dg.MaterializeResult(metadata=metadata, check_results=[covered])
 
 
-def _per_batch(
-    context: dg.AssetExecutionContext, stage: str, work: Callable[[str], StageResult]
-) -> list[StageResult]:
-    keys = sorted(context.partition_keys)
-    done = []
-    for number, key in enumerate(keys):
-        progress.report(stage, number, len(keys))
-        done.append(work(key))
-    progress.report(stage, len(keys), len(keys))
-    return done
-
-
-def _metadata(
+def _each_batch(
+    context: dg.AssetExecutionContext,
     index: IndexResource,
-    keys: list[str],
-    table: str,
-    preview: str,
-    done: list[StageResult],
-) -> dict[str, object]:
-    with index.get_connection() as con:
-        con.execute("SET VARIABLE batch = ?", [sorted(keys)[-1]])
-        rows = of_batch(table).replace("$key", "getvariable('batch')")
-        count = sum(
-            row[0]
-            for key in keys
-            if (
-                row := con.execute(
-                    f"SELECT count(*) FROM ({of_batch(table)})", {"key": key}
-                ).fetchone()
-            )
-        )
-        shown = markdown_table(con, preview.format(rows=rows))
-        schema = column_schema(con, table)
-    totals: dict[str, object] = {}
-    for result in done:
-        for name, number in result.counts.items():
-            totals[name] = int(str(totals.get(name, 0))) + number
-    return {
-        **totals,
-        "dagster/partition_row_count": count,
-        "dagster/column_schema": schema,
-        "seconds": round(sum(result.seconds for result in done), 3),
-        "batches_done_before": sum(result.done_before for result in done),
-        "preview": shown,
-    }
+    work: Callable[[str], StageResult],
+    metadata: Callable[[duckdb.DuckDBPyConnection, dict[str, str]], dict[str, object]],
+) -> None:
+    """Do the work of a stage batch by batch; each partition is told what is its own."""
+    table = context.asset_key.path[-1]
+    keys = sorted(context.partition_keys)
+    for number, key in enumerate(keys):
+        with stage(table, number, len(keys)):
+            done = work(key)
+        with index.get_connection() as con:
+            found = {**metadata(con, {"key": key}), **column_schema(con, table)}
+        found |= {"seconds": round(done.seconds, 3), "done_before": done.done_before}
+        context.add_asset_metadata(found, partition_key=key)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import time
-
 import dagster as dg
 
-from assets.common import INDEX_POOL, OWNERS, markdown_table
+from assets.common import INDEX_POOL, OWNERS, markdown_table, stage
 from assets.embeddings import embedding_key
-from graphrag_pipeline import progress
 from graphrag_pipeline.publishing import PUBLISHED, publish, published_release
 from graphrag_pipeline.vector_index import TABLES
 from resources import IndexResource
 
-_PREVIEW = """
+_RELEASES = """
 SELECT id, created_at, n_documents, n_chunks, n_entities, n_relationships, n_communities, n_reports
 FROM releases ORDER BY created_at DESC LIMIT 10
+"""
+_CHANGES = """
+WITH newest AS (
+    SELECT COLUMNS('n_.*'), row_number() OVER (ORDER BY created_at DESC) AS place FROM releases
+), counts AS (UNPIVOT newest ON COLUMNS('n_.*') INTO NAME counted VALUE number)
+SELECT counted[3:] AS counted, coalesce(sum(number) FILTER (place = 2), 0)::BIGINT AS before,
+       sum(number) FILTER (place = 1)::BIGINT AS now, printf('%+d', now - before) AS change
+FROM counts GROUP BY ALL ORDER BY counted
 """
 
 
@@ -27,30 +32,32 @@ FROM releases ORDER BY created_at DESC LIMIT 10
     pool=INDEX_POOL,
     metadata={"dagster/table_name": "published.main", "dagster/storage_kind": "duckdb"},
     check_specs=[
-        dg.AssetCheckSpec("release_readable", asset="published_index", blocking=True),
+        dg.AssetCheckSpec(
+            "release_readable",
+            asset="published_index",
+            blocking=True,
+            description="A reader who opens the published file finds this release.",
+        ),
     ],
 )
 def published_index(index: IndexResource) -> dg.MaterializeResult:
     """A consistent copy of graph, reports and vectors, put in place in one step."""
-    started = time.perf_counter()
-    progress.report("publish", 0, 1)
-    release = publish(index.store, index.home, index.settings)
-    progress.report("publish", 1, 1)
+    with stage("publish") as clock:
+        release = publish(index.store, index.home, index.settings)
     path = index.home / PUBLISHED
     with index.get_connection() as con:
-        preview = markdown_table(con, _PREVIEW)
+        changes, releases = markdown_table(con, _CHANGES), markdown_table(con, _RELEASES)
     readable = published_release(index.home) == release.id
     return dg.MaterializeResult(
         metadata={
             **release.counts,
             "release": release.id,
             "new_release": release.created,
-            "size_mb": round(path.stat().st_size / 1e6, 3),
+            "since_the_release_before": changes,
+            "releases": releases,
             "path": dg.MetadataValue.path(str(path)),
-            "seconds": round(time.perf_counter() - started, 3),
-            "releases": preview,
+            "size_mb": round(path.stat().st_size / 1e6, 3),
+            "seconds": clock.seconds,
         },
-        check_results=[
-            dg.AssetCheckResult(check_name="release_readable", passed=readable)
-        ],
+        check_results=[dg.AssetCheckResult(check_name="release_readable", passed=readable)],
     )

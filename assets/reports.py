@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-import time
-
 import dagster as dg
 
-from assets.common import INDEX_POOL, OWNERS, check, column_schema, markdown_table, storage
-from assets.communities import level_key
-from graphrag_pipeline import invariants, progress
-from graphrag_pipeline.config import ReportSettings, fingerprint
-from graphrag_pipeline.extractive import EXTRACTIVE_VERSION
-from graphrag_pipeline.reports import REPORTS_VERSION, update_reports
+from assets.common import (
+    INDEX_POOL,
+    OWNERS,
+    check,
+    column_schema,
+    facts,
+    markdown_table,
+    stage,
+    storage,
+)
+from assets.communities import level_key, level_range
+from graphrag_pipeline import invariants
+from graphrag_pipeline.reports import update_reports
 from resources import IndexResource
 
 GROUP = "reports"
-_DEEPEST = 1_000_000
+REPORTED = "every_community_reported"
+_FACTS = """
+SELECT count(*) AS "dagster/row_count", avg(rating) AS mean_rating, avg(coverage) AS mean_coverage,
+       sum(n_tokens)::BIGINT AS tokens
+FROM community_reports WHERE level BETWEEN $first AND $last
+"""
 _PREVIEW = """
 SELECT title, level, rating, coverage, summary FROM community_reports
-WHERE level BETWEEN getvariable('first') AND getvariable('last')
-ORDER BY rating DESC, title LIMIT 8
+WHERE level BETWEEN $first AND $last ORDER BY rating DESC, title LIMIT 8
 """
 
 
@@ -28,19 +37,18 @@ def report_key(level: int) -> dg.AssetKey:
     return dg.AssetKey(["community_reports", f"level_{level}"])
 
 
-def build_reports(settings: ReportSettings, levels: int) -> list[dg.AssetsDefinition]:
+def build_reports(levels: int) -> list[dg.AssetsDefinition]:
     """Return one asset per level; the last writes all deeper levels too."""
-    version = fingerprint(REPORTS_VERSION, EXTRACTIVE_VERSION, settings)
-    return [_report_asset(level, levels, version) for level in range(levels)]
+    return [_report_asset(level, levels) for level in range(levels)]
 
 
-def _report_asset(level: int, levels: int, version: str) -> dg.AssetsDefinition:
+def _report_asset(level: int, levels: int) -> dg.AssetsDefinition:
+    key = report_key(level)
     is_last = level == levels - 1
-    last = _DEEPEST if is_last else level
     below = [] if is_last else [report_key(level + 1)]
 
     @dg.asset(
-        key=report_key(level),
+        key=key,
         deps=[level_key(level), *below],
         description=f"Reports on the communities of level {level}"
         + (" and all deeper levels." if is_last else "; they may stand on the level below."),
@@ -48,41 +56,31 @@ def _report_asset(level: int, levels: int, version: str) -> dg.AssetsDefinition:
         kinds={"python", "duckdb"},
         owners=OWNERS,
         pool=INDEX_POOL,
-        code_version=version,
         metadata=storage("community_reports"),
         check_specs=[
-            dg.AssetCheckSpec("every_community_reported", asset=report_key(level), blocking=True)
+            dg.AssetCheckSpec(
+                REPORTED,
+                asset=key,
+                blocking=True,
+                description="Each community of two or more entities has a report.",
+            )
         ],
     )
     def community_reports(index: IndexResource) -> dg.MaterializeResult:
-        started = time.perf_counter()
-        progress.report("reports", levels - 1 - level, levels)
-        done = update_reports(index.store, index.settings.reports, level, and_deeper=is_last)
-        progress.report("reports", levels - level, levels)
+        with stage("reports", levels - 1 - level, levels) as clock:
+            done = update_reports(index.store, index.settings.reports, level, and_deeper=is_last)
+        held = level_range(level, levels)
         with index.get_connection() as con:
-            con.execute("SET VARIABLE first = ?", [level])
-            con.execute("SET VARIABLE last = ?", [last])
-            missing = invariants.violations(
-                con, invariants.EVERY_COMMUNITY_REPORTED, {"first": level, "last": last}
-            )
-            metadata: dict[str, object] = {
-                "dagster/row_count": done.written + done.reused,
-                "dagster/column_schema": column_schema(con, "community_reports"),
-                "written": done.written,
-                "reused": done.reused,
-                "removed": done.removed,
-                "seconds": round(time.perf_counter() - started, 3),
-                "preview": markdown_table(con, _PREVIEW),
+            metadata = {
+                **facts(con, _FACTS, held),
+                **column_schema(con, "community_reports"),
+                "preview": markdown_table(con, _PREVIEW, held),
             }
-        if done.mean_coverage is not None:
-            metadata["mean_coverage"] = done.mean_coverage
+            missing = invariants.violations(con, invariants.EVERY_COMMUNITY_REPORTED, {**held})
+        counts = {"written": done.written, "reused": done.reused, "removed": done.removed}
         return dg.MaterializeResult(
-            metadata=metadata,
-            check_results=[
-                check(
-                    report_key(level), "every_community_reported", missing, "communities lack a report"
-                )
-            ],
+            metadata={**metadata, **counts, "seconds": clock.seconds},
+            check_results=[check(key, REPORTED, missing, "communities have no report")],
         )
 
     return community_reports

@@ -57,8 +57,10 @@ def _print_speed(found: dict, *, detailed: bool) -> None:
         print(f"    {name:<13}{spent['wall']:7.2f} s {spent['cpu']:7.2f} s CPU")
     if detailed:
         for row in found["levels"]:
-            print(f"    level {row['level']}: {row['communities']:,} communities, "
-                  f"{row['reports']:,} reports, largest {row['largest']:,}")
+            print(
+                f"    level {row['level']}: {row['communities']:,} communities, "
+                f"{row['reports']:,} reports, largest {row['largest']:,}"
+            )
 
 
 if __name__ == "__main__":

@@ -7,20 +7,25 @@ manifests, read in order, say what the corpus is (a fold), and nothing else does
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from stat import S_ISREG
 
 from graphrag_pipeline.config import BatchSettings
 from graphrag_pipeline.errors import InputError, StorageError
 
 _BLOCK = 1 << 20
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+_KEY_TIME = "%Y%m%dT%H%M%S%f"
 
 
 @dataclass(frozen=True)
@@ -99,14 +104,14 @@ class BatchLog:
     def root_name(self, folder: Path) -> str:
         """Return how a folder is named in uris: relative to the home's parent, or absolute."""
         resolved = folder.expanduser().resolve()
-        project = self.home.parent
-        return str(resolved.relative_to(project)) if resolved.is_relative_to(project) else str(
-            resolved
-        )
+        project = self.home.resolve().parent
+        inside = resolved.is_relative_to(project)
+        return _printable(resolved.relative_to(project) if inside else resolved)
 
     def path_of(self, uri: str) -> Path:
         """Return where a source's file is."""
-        return self.home.parent / uri
+        path = self.home.parent / uri
+        return path if path.exists() else self.home.parent / _unprintable(uri)
 
     def cut(
         self, folder: Path, limits: BatchSettings, *, max_bytes: int, settle_seconds: float = 0
@@ -122,9 +127,18 @@ class BatchLog:
         if not folder.is_dir():
             raise InputError(f"{folder} is not a folder: name one that holds your documents")
         with self._lock():
-            known = {u: s for u, s in self.sources().items() if s.root == root}
+            known = self._known(root)
             changes = list(self._changes(folder, root, known, max_bytes, settle_seconds))
             return [self._write(root, part) for part in _parts(changes, limits)]
+
+    def _known(self, root: str) -> dict[str, Source]:
+        """Return the sources a scan of a folder would find, whichever scan found them first."""
+        return {
+            uri: source
+            for uri, source in self.sources().items()
+            if uri.startswith(f"{root}/") and "/." not in uri[len(root) :]
+            if not source.root.startswith("import:")
+        }
 
     def _changes(
         self,
@@ -141,15 +155,19 @@ class BatchLog:
             uri = f"{root}/{_printable(path.relative_to(folder))}"
             seen.add(uri)
             before = known.get(uri)
-            if 0 <= now - stat.st_mtime < settle_seconds or _untouched(before, stat):
+            untouched = _untouched(before, stat)
+            readable = stat.st_size <= max_bytes
+            if 0 <= now - stat.st_mtime < settle_seconds:
                 continue
-            sha256 = _sha256(path) if stat.st_size <= max_bytes else None
-            if before is None or sha256 is None or before.sha256 != sha256:
+            if untouched and before is not None and (before.sha256 or not readable):
+                continue
+            sha256 = _sha256(path) if readable else None
+            if before is None or before.sha256 != sha256 or not (sha256 or untouched):
                 action = "add" if before is None else "change"
                 yield SourceChange(uri, action, sha256, stat.st_size, stat.st_mtime_ns)
-        unknown = tuple(f"{root}/{_printable(p.relative_to(folder))}/" for p in unreadable)
+        unknown = [f"{root}/{_printable(p.relative_to(folder))}" for p in unreadable]
         for uri in sorted(known.keys() - seen):
-            if not uri.startswith(unknown):
+            if not any(uri == place or uri.startswith(f"{place}/") for place in unknown):
                 yield SourceChange(uri, "remove", None, 0, 0)
 
     def save(self, batch: Batch) -> None:
@@ -158,9 +176,17 @@ class BatchLog:
         write_beside(self.folder / f"{batch.key}.json", text.encode())
 
     def _write(self, root: str, changes: Sequence[SourceChange]) -> Batch:
-        batch = make_batch(root, changes)
+        batch = make_batch(root, changes, self._earliest_time())
         self.save(batch)
         return batch
+
+    def _earliest_time(self) -> datetime | None:
+        """Return when the next batch may be at the earliest: after all others, by any clock."""
+        last = max((path.name for path in self.folder.glob("*.json")), default="")
+        if not last:
+            return None
+        written = datetime.strptime(last.split("-")[0], _KEY_TIME).replace(tzinfo=UTC)
+        return written + timedelta(microseconds=1)
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
@@ -176,11 +202,17 @@ class BatchLog:
             os.close(handle)
 
 
-def make_batch(root: str, changes: Sequence[SourceChange]) -> Batch:
-    """Return a new batch of these changes. Its key begins with the time: keys sort by age."""
-    created = datetime.now(UTC)
+def make_batch(
+    root: str, changes: Sequence[SourceChange], earliest: datetime | None = None
+) -> Batch:
+    """Return a new batch of these changes. Its key begins with the time: keys sort by age.
+
+    ``earliest`` keeps that true where a clock has been put back.
+    """
+    now = datetime.now(UTC)
+    created = max(now, earliest or now)
     digest = hashlib.sha256(repr((root, changes)).encode("utf-8", "replace")).hexdigest()[:8]
-    return Batch(f"{created:%Y%m%dT%H%M%S%f}-{digest}", created, root, tuple(changes))
+    return Batch(f"{created:{_KEY_TIME}}-{digest}", created, root, tuple(changes))
 
 
 def write_beside(path: Path, data: bytes) -> None:
@@ -222,7 +254,8 @@ def _parts(
 def _files(
     folder: Path, skip: Path, unreadable: list[Path]
 ) -> Iterator[tuple[Path, os.stat_result]]:
-    """Yield the files under a folder; sub-folders that cannot be listed go to ``unreadable``."""
+    """Yield the files under a folder; what the system refuses to show goes to ``unreadable``."""
+    home = skip.resolve()
 
     def fail(error: OSError) -> None:
         if Path(error.filename) == folder:
@@ -231,13 +264,19 @@ def _files(
 
     for place, names, files in os.walk(folder, onerror=fail):
         here = Path(place)
-        names[:] = [n for n in names if not n.startswith(".") and (here / n).resolve() != skip]
+        names[:] = [n for n in names if not n.startswith(".") and (here / n).resolve() != home]
         for name in files:
             path = here / name
-            with contextlib.suppress(OSError):
+            if name.startswith("."):
+                continue
+            try:
                 stat = path.stat()
-                if not name.startswith(".") and path.is_file():
-                    yield path, stat
+            except OSError as error:
+                if error.errno not in _NOT_THERE:
+                    unreadable.append(path)
+                continue
+            if S_ISREG(stat.st_mode):
+                yield path, stat
 
 
 def _untouched(before: Source | None, stat: os.stat_result) -> bool:
@@ -250,6 +289,12 @@ def _untouched(before: Source | None, stat: os.stat_result) -> bool:
 
 def _printable(path: Path) -> str:
     return path.as_posix().encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _unprintable(uri: str) -> str:
+    """Return the path behind a uri in which bytes that are no UTF-8 are written out."""
+    data = re.sub(rb"\\x([0-9a-f]{2})", lambda m: bytes([int(m[1], 16)]), uri.encode())
+    return os.fsdecode(data)
 
 
 def _sha256(path: Path) -> str | None:

@@ -1,23 +1,62 @@
-"""The command line. Heavy modules are imported by the commands that need them."""
+"""The command line. Heavy modules are imported by the commands that need them.
+
+Results go to standard output, everything else to standard error. Exit codes are in ``EXIT_CODES``.
+"""
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from graphrag_pipeline.errors import GraphRAGError, InputError
 
 if TYPE_CHECKING:
     from graphrag_pipeline.config import Settings
+    from graphrag_pipeline.importing import ImportResult
+
+EXIT_CODES = (
+    "Exit codes: 0 done; 1 a run failed; 2 wrong usage, input or setting; 3 nothing published "
+    "yet; 4 another process holds the index; 5 the index cannot be written or read; "
+    "130 interrupted."
+)
+_RESUMABLE = ("index", "import-graphrag", "import-extractions")
+_INTERRUPTED = 130
+_DUCKDB_INTERRUPTED = "Query interrupted"
+
+
+class _Commands(TyperGroup):
+    """Turns the project's own errors into one line each and an exit code."""
+
+    def invoke(self, ctx: typer.Context) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except GraphRAGError as error:
+            _fail(str(error), error.exit_code)
+        except (KeyboardInterrupt, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and str(error) != _DUCKDB_INTERRUPTED:
+                raise
+            kept = "; what was finished is kept, run the command again to go on"
+            resumable = ctx.invoked_subcommand in _RESUMABLE
+            _fail(f"stopped{kept if resumable else ''}", _INTERRUPTED)
+        except BrokenPipeError:
+            _stop_writing()
+
 
 app = typer.Typer(
     name="graphrag-pipeline",
+    cls=_Commands,
     help="Documents in, a knowledge-graph index in DuckDB and LanceDB out, and questions answered.",
+    epilog=EXIT_CODES,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -35,26 +74,43 @@ class Format(StrEnum):
     json = "json"
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(version("graphrag-pipeline"))
+        raise typer.Exit
+
+
 @app.callback()
 def _options(
     config: Annotated[
-        Path | None, typer.Option(help="Settings file (default: graphrag.toml here).")
+        Path | None,
+        typer.Option(help="Settings file (default: graphrag.toml here, then in the home)."),
     ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, help="Print the version.")
+    ] = False,
 ) -> None:
-    if config is not None:
-        os.environ["GRAPHRAG_CONFIG"] = str(config)
+    if config is None:
+        return
+    if not config.is_file():
+        raise InputError(f"--config {config} is not a file")
+    os.environ["GRAPHRAG_CONFIG"] = str(config.resolve())
 
 
 @app.command()
 def init(
     folder: Annotated[Path, typer.Argument(help="Where to write graphrag.toml.")] = Path("."),
-    force: Annotated[bool, typer.Option(help="Overwrite a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is there.")] = False,
 ) -> None:
     """Write a graphrag.toml with every setting, its meaning and its default."""
     from graphrag_pipeline.batches import write_beside
     from graphrag_pipeline.config import CONFIG_FILE, template
 
     target = folder / CONFIG_FILE
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is not a folder")
     if target.exists() and not force:
         raise InputError(f"{target} is there already: edit it, or use --force to start afresh")
     write_beside(target, template().encode())
@@ -70,27 +126,25 @@ def index(
 ) -> None:
     """Index what was added, changed or removed in a folder, and publish a new release."""
     from graphrag_pipeline import console
-    from graphrag_pipeline.runs import index_folder
 
     settings = _settings()
     place = folder or settings.input_path
     if not place.is_dir():
         raise InputError(f"{place} is not a folder: name one that holds your documents")
-    with console.progress(quiet=as_json) as seconds:
+    with console.progress(f"Looking for changes in {place}") as seconds:
+        from graphrag_pipeline.runs import index_folder
+
         outcome = index_folder(settings, place)
-    summary = _summary(settings)
-    summary["seconds"] = seconds.by_stage()
-    summary["batches_run"] = len(outcome.batches)
-    summary["runs"] = list(outcome.run_ids)
-    console.show_json(summary) if as_json else console.show_index(summary)
+    _show_outcome(settings, as_json, seconds.by_stage(), outcome.batches, outcome.run_ids)
 
 
 @app.command()
 def status(as_json: AsJson = False) -> None:
     """Say what is indexed, pending and quarantined, and what is published."""
     from graphrag_pipeline import console
+    from graphrag_pipeline.summary import summarise
 
-    summary = _summary(_settings())
+    summary = summarise(_settings())
     console.show_json(summary) if as_json else console.show_status(summary)
 
 
@@ -132,7 +186,7 @@ def sql(
 
     names, rows = query_published(_settings().home_path, statement)
     if as_json or output is Format.json:
-        console.show_json([dict(zip(names, row, strict=True)) for row in rows])
+        console.show_records(names, rows)
     elif output is Format.csv:
         console.show_csv(names, rows)
     else:
@@ -164,7 +218,7 @@ def import_graphrag(
     from graphrag_pipeline.importing import import_graphrag as bring_in
 
     settings = _settings()
-    _import(settings, as_json, bring_in(directory, settings.home_path, settings))
+    _import(settings, as_json, directory, bring_in)
 
 
 @app.command("import-extractions")
@@ -176,21 +230,57 @@ def import_extractions(
     from graphrag_pipeline.importing import import_extractions as bring_in
 
     settings = _settings()
-    _import(settings, as_json, bring_in(file, settings.home_path, settings))
+    _import(settings, as_json, file, bring_in)
 
 
-def _import(settings: Settings, as_json: bool, result: Any) -> None:
+def _import(
+    settings: Settings,
+    as_json: bool,
+    source: Path,
+    bring_in: Callable[[Path, Path, Settings], ImportResult],
+) -> None:
     from dataclasses import asdict
 
     from graphrag_pipeline import console
     from graphrag_pipeline.batches import BatchLog
-    from graphrag_pipeline.runs import index_store, run_pending
 
-    with console.progress(quiet=as_json) as seconds:
-        run_pending(settings, index_store(settings), BatchLog(settings.home_path))
-    summary = _summary(settings)
-    summary["seconds"] = seconds.by_stage()
-    summary["imported"] = asdict(result)
+    if not source.exists():
+        raise InputError(f"{source} does not exist")
+    with console.progress(f"Reading {source}") as seconds:
+        from graphrag_pipeline.runs import index_store, run_pending
+
+        result = bring_in(source, settings.home_path, settings)
+        outcome = run_pending(settings, index_store(settings), BatchLog(settings.home_path))
+    _show_outcome(
+        settings,
+        as_json,
+        seconds.by_stage(),
+        outcome.batches,
+        outcome.run_ids,
+        imported=asdict(result),
+    )
+
+
+def _show_outcome(
+    settings: Settings,
+    as_json: bool,
+    seconds: dict[str, float],
+    batches: Sequence[str],
+    run_ids: Sequence[str],
+    **more: object,
+) -> None:
+    from graphrag_pipeline import console
+    from graphrag_pipeline.batches import BatchLog
+    from graphrag_pipeline.summary import changes_in, summarise
+
+    summary = {
+        **summarise(settings),
+        "changes": changes_in(BatchLog(settings.home_path), batches),
+        "seconds": seconds,
+        "batches_run": len(batches),
+        "runs": list(run_ids),
+        **more,
+    }
     console.show_json(summary) if as_json else console.show_index(summary)
 
 
@@ -200,27 +290,33 @@ def _settings() -> Settings:
     return load_settings()
 
 
-def _summary(settings: Settings) -> dict[str, Any]:
-    from graphrag_pipeline.summary import summarise
+def _fail(message: str, code: int) -> None:
+    lines = [line for line in message.splitlines() if line.strip()] or ["it failed"]
+    prefix = "" if code == _INTERRUPTED else "error: "
+    sys.stderr.write("".join(f"{prefix}{line}\n" for line in lines))
+    raise SystemExit(code)
 
-    return summarise(settings)
+
+def _stop_writing() -> None:
+    """End quietly: whoever read our output has gone."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise SystemExit(0)
 
 
 def main() -> None:
-    """Run the command line; errors made on purpose are one line each, with an exit code."""
+    """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
-        app()
-    except GraphRAGError as error:
-        for line in str(error).splitlines():
-            sys.stderr.write(f"error: {line}\n")
-        raise SystemExit(error.exit_code) from None
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except KeyboardInterrupt:
-        sys.stderr.write("stopped; what was finished is kept, run the command again to go on\n")
-        raise SystemExit(130) from None
+        _fail("stopped", _INTERRUPTED)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(0) from None
-
+        _stop_writing()
 
 
 if __name__ == "__main__":

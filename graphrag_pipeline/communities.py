@@ -268,9 +268,7 @@ def _store(
            FROM new_communities c JOIN identifiers i ON i.kind = 'community' AND i.id = c.id"""
     )
     counts = replace_changed(con, "communities", "wanted_communities")
-    replace_links(
-        con, "community_members", "new_members", ("community_id", "entity_id", "level")
-    )
+    replace_links(con, "community_members", "new_members", ("community_id", "entity_id", "level"))
     con.unregister("new_communities")
     con.unregister("new_members")
     return counts
@@ -283,9 +281,13 @@ def _state(con: duckdb.DuckDBPyConnection, settings: CommunitySettings) -> str:
 
 def _graph_hash(con: duckdb.DuckDBPyConnection) -> str:
     row = con.execute(
-        """SELECT (SELECT coalesce(bit_xor(hash(id, title, description, degree, frequency)), 0) FROM entities),
-                  (SELECT coalesce(bit_xor(hash(id, description, weight, pmi)), 0) FROM relationships),
-                  (SELECT count(*) FROM entities)"""
+        """SELECT (SELECT coalesce(
+                       bit_xor(hash(id, title, type, description, degree, frequency)), 0)
+                   FROM entities),
+                  (SELECT coalesce(bit_xor(hash(id, description, weight, pmi)), 0)
+                   FROM relationships),
+                  (SELECT count(*) FROM entities),
+                  (SELECT bool_and(extractor = 'nlp') FROM extractions)"""
     ).fetchone()
     return ":".join(str(part) for part in row or ())
 

@@ -360,8 +360,8 @@ def _explain(error: ValidationError, where: str) -> Iterator[str]:
         if item["type"] == "extra_forbidden":
             import difflib
 
-            known = [*Settings.model_fields, *(n.replace("__", ".") for n in sorted(_known_names()))]
-            close = difflib.get_close_matches(name, known, n=1)
+            known = [n.replace("__", ".") for n in sorted(_known_names())]
+            close = difflib.get_close_matches(name, [*Settings.model_fields, *known], n=1)
             hint = f"did you mean {close[0]}?" if close else "remove it"
             yield f"{source}: unknown setting {name}: {hint}"
         elif item["type"] == "value_error":

@@ -1,50 +1,65 @@
-"""What the command line prints: tables a person can use, or JSON for a script."""
+"""What the command line prints: tables a person can use, or JSON for a script.
+
+Results go to standard output, progress and notes to standard error. Lines are wrapped on a
+terminal only; a file or pipe gets them whole.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import csv
-import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.text import Text
 
-from graphrag_pipeline.progress import listening
+from graphrag_pipeline import rows as rows_as_text
+from graphrag_pipeline.progress import Listener, listening
+from graphrag_pipeline.rows import one_line
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query import Answer
 
 _MOST_ROWS = 200
-_MOST_QUARANTINED = 10
+_MOST_LEFT_OUT = 10
+_COUNTED = {
+    "add": "file added",
+    "change": "file changed",
+    "remove": "file removed",
+}
 
-out = Console(highlight=False, soft_wrap=False)
-err = Console(stderr=True, highlight=False)
+
+class _Output(Console):
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+out = _Output(highlight=False, markup=False, emoji=False)
+err = _Output(stderr=True, highlight=False, markup=False, emoji=False)
 
 
 class StageTimes:
-    """Seconds from the first to the last word of each stage."""
+    """Seconds spent in each stage, however the stages take turns."""
 
     def __init__(self) -> None:
-        self._first: dict[str, float] = {}
-        self._spent: dict[str, float] = {}
         self._started = time.perf_counter()
+        self._spent: dict[str, float] = {}
+        self._last = ("", 0, self._started)
 
     def hear(self, stage: str, done: int, total: int) -> None:
         """Take note of a stage's progress."""
         now = time.perf_counter()
-        if stage in self._first:
-            self._spent[stage] = self._spent.get(stage, 0.0) + now - self._first[stage]
-        self._first[stage] = now
-        if done >= total:
-            del self._first[stage]
-        else:
-            self._spent.setdefault(stage, 0.0)
+        last_stage, last_done, since = self._last
+        worked = stage == last_stage and done > last_done
+        self._spent[stage] = self._spent.get(stage, 0.0) + (now - since if worked else 0.0)
+        self._last = (stage, done, now)
+
+    def of(self, stage: str) -> float:
+        """Return the seconds of one stage so far."""
+        return self._spent.get(stage, 0.0)
 
     def by_stage(self) -> dict[str, float]:
         """Return the seconds of each stage, and of everything as ``total``."""
@@ -53,141 +68,205 @@ class StageTimes:
 
 
 @contextlib.contextmanager
-def progress(*, quiet: bool) -> Iterator[StageTimes]:
-    """Show a bar per stage while the body runs; yields the seconds each stage takes."""
+def progress(start: str) -> Iterator[StageTimes]:
+    """Show on standard error how far each stage is while the body runs.
+
+    On a terminal each stage has a bar, below the line ``start`` that stands until the first stage
+    begins; elsewhere each stage is one line when it is done. Yields the seconds of the stages.
+    """
     times = StageTimes()
-    if quiet:
-        with listening(times.hear):
-            yield times
-        return
+    with _bars(times, start) if err.is_terminal else _lines(times) as hear, listening(hear):
+        yield times
+
+
+@contextlib.contextmanager
+def _lines(times: StageTimes) -> Iterator[Listener]:
+    finished = set()
+
+    def hear(stage: str, done: int, total: int) -> None:
+        times.hear(stage, done, total)
+        if done >= total and stage not in finished:
+            finished.add(stage)
+            note(f"{stage:<14} {done}/{total} {times.of(stage):7.1f} s")
+
+    yield hear
+
+
+@contextlib.contextmanager
+def _bars(times: StageTimes, start: str) -> Iterator[Listener]:
     bars = Progress(
-        TextColumn("{task.description:<14}"),
+        TextColumn("{task.description:<14}", markup=False),
         BarColumn(bar_width=30),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         console=err,
     )
     tasks: dict[str, Any] = {}
+    first = bars.add_task(start, total=None)
 
     def hear(stage: str, done: int, total: int) -> None:
         times.hear(stage, done, total)
+        bars.update(first, visible=False)
         if stage not in tasks:
             tasks[stage] = bars.add_task(stage, total=total)
         bars.update(tasks[stage], completed=done, total=total)
 
-    with bars, listening(hear):
-        yield times
+    with bars:
+        yield hear
+        bars.update(first, visible=False)
+
+
+def say(text: str = "", style: str | None = None) -> None:
+    """Print a text on standard output: wrapped at words on a terminal, else whole."""
+    out.print(Text(text), style=style, soft_wrap=not out.is_terminal)
+
+
+def note(text: str) -> None:
+    """Print a remark on standard error, where it does not mix with results."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
 
 
 def show_json(value: object) -> None:
     """Print a value as JSON."""
-    text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
-    sys.stdout.write(text.encode("utf-8", "replace").decode() + "\n")
+    sys.stdout.write(rows_as_text.to_json(value) + "\n")
+
+
+def show_records(names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print rows as a JSON list of objects."""
+    show_json(rows_as_text.records(names, rows))
 
 
 def show_csv(names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print rows as CSV with a header."""
-    writer = csv.writer(sys.stdout)
-    writer.writerow(names)
-    writer.writerows(rows)
+    rows_as_text.write_csv(sys.stdout, names, rows)
 
 
 def show_rows(names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print rows as a table; of very many only the first."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in names:
-        table.add_column(escape(name), overflow="fold")
-    for row in rows[:_MOST_ROWS]:
-        table.add_row(*(escape("" if value is None else str(value)) for value in row))
-    out.print(table)
+    """Print rows as a table that fits the terminal; of very many only the first."""
+    is_cut = rows_as_text.print_rows(names, rows[:_MOST_ROWS])
+    sys.stdout.flush()
+    if not rows:
+        note("no rows")
     if len(rows) > _MOST_ROWS:
-        out.print(f"first {_MOST_ROWS} of {len(rows)} rows; use --format csv or json for all")
+        note(f"first {_MOST_ROWS} of {len(rows):,} rows; --format csv or json gives all")
+    elif is_cut:
+        note("long values are cut; --format csv or json gives them whole")
 
 
 def show_index(summary: dict[str, Any]) -> None:
     """Print what an index run built."""
-    seconds = summary.get("seconds", {})
-    stages = {name: s for name, s in seconds.items() if name != "total"}
     if summary.get("imported"):
         facts = {k: v for k, v in summary["imported"].items() if isinstance(v, int | float | str)}
-        out.print("imported: " + escape(", ".join(f"{v} {k}" for k, v in facts.items())))
-    if summary.get("batches_run") == 0:
-        out.print("No document was added, changed or removed since the last run.")
+        say("imported: " + ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in facts.items()))
+    elif "changes" in summary:
+        _show_changes(summary)
     _show_counts(summary)
-    _show_levels(summary)
-    _show_quarantined(summary)
-    if seconds:
-        parts = ", ".join(f"{name} {value:.1f}" for name, value in stages.items())
-        out.print(f"{seconds['total']:.1f} seconds ({parts})")
+    _show_left_out(summary)
+    _show_seconds(summary["seconds"])
     _show_published(summary)
 
 
 def show_status(summary: dict[str, Any]) -> None:
     """Print the state of the index."""
-    out.print(f"home       {escape(summary['home'])}")
+    _show_fact("home", summary["home"])
     if not summary["indexed"]:
-        out.print("nothing indexed yet: run graphrag-pipeline index FOLDER")
+        _show_published(summary)
+        say("Nothing is indexed yet: run graphrag-pipeline index FOLDER")
         return
     _show_counts(summary)
-    _show_levels(summary)
     pending = len(summary["pending_batches"])
-    out.print(f"pending    {pending} {'batch' if pending == 1 else 'batches'}")
-    _show_quarantined(summary)
+    _show_fact("pending", _number(pending, "batch", "batches"))
+    _show_left_out(summary)
     _show_published(summary)
     if pending or summary["refresh_needed"]:
-        out.print("The published index is behind: run graphrag-pipeline index")
+        say("The published index is behind: run graphrag-pipeline index FOLDER")
 
 
 def show_answer(answer: Answer) -> None:
     """Print an answer, the places it cites, and what it cost."""
-    out.print(escape(answer.text.rstrip()))
+    say(answer.text.rstrip())
     if answer.citations:
-        out.print()
-        for citation in answer.citations:
-            place = citation.uri or f"community report {citation.report_id}"
-            span = f" {citation.start_char}–{citation.end_char}" if citation.uri else ""
-            title = f"{citation.document_title}, " if citation.document_title else ""
-            out.print(escape(f"[{citation.number}] {title}{place}{span}"), style="dim")
+        say()
+    for citation in answer.citations:
+        place = citation.uri or f"community report {citation.report_id}"
+        span = f" {citation.start_char}–{citation.end_char}" if citation.uri else ""
+        title = one_line(citation.document_title or "")
+        number = f"[{citation.number}]"
+        indent = "\n" + " " * (len(number) + 1) if title else ""
+        _show_whole(f"{number} {title}{indent}{one_line(place)}{span}", style="dim")
     seconds = answer.timings.get("total", 0.0)
     cost = "unknown cost" if answer.cost is None else f"${answer.cost:.4f}"
-    out.print(
-        f"\n{answer.method} search of release {answer.release}: "
-        f"{answer.model_calls} model calls, {cost}, {seconds:.2f} s",
-        style="dim",
-    )
+    calls = _number(answer.model_calls, "model call")
+    say()
+    say(f"{answer.method} search, release {answer.release}", style="dim")
+    say(f"{calls}, {cost}, {seconds:.2f} s", style="dim")
+
+
+def _show_whole(text: str, style: str | None = None) -> None:
+    """Print lines that must be copied in one piece: the terminal may break them, we never do."""
+    out.print(Text(text), style=style, soft_wrap=True)
+
+
+def _show_fact(name: str, value: str) -> None:
+    _show_whole(f"{name:<11}{value}")
+
+
+def _show_changes(summary: dict[str, Any]) -> None:
+    changes = {name: number for name, number in summary["changes"].items() if number}
+    if changes:
+        parts = [_number(number, _COUNTED[name]) for name, number in changes.items()]
+        say(", ".join(parts))
+    elif summary["batches_run"]:
+        say(f"{_number(summary['batches_run'], 'batch', 'batches')} indexed again")
+    else:
+        say("No file was added, changed or removed since the last run.")
 
 
 def _show_counts(summary: dict[str, Any]) -> None:
     for name in ("documents", "chunks", "entities", "relationships", "claims"):
         if summary[name] or name != "claims":
-            out.print(f"{name:<14}{summary[name]:>10,}")
-
-
-def _show_levels(summary: dict[str, Any]) -> None:
+            say(f"{name:<14}{summary[name]:>10,}")
     if not summary["levels"]:
-        out.print("communities            0")
+        say(f"{'communities':<14}{0:>10}")
         return
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("level", "communities", "reports", "largest"):
-        table.add_column(name, justify="right")
-    for row in summary["levels"]:
-        table.add_row(*(f"{row[n]:,}" for n in ("level", "communities", "reports", "largest")))
-    out.print(table)
+    names = ("level", "communities", "reports", "largest")
+    rows_as_text.print_rows(names, [[row[name] for name in names] for row in summary["levels"]])
 
 
-def _show_quarantined(summary: dict[str, Any]) -> None:
+def _show_left_out(summary: dict[str, Any]) -> None:
     bad = summary["quarantined"]
-    if bad:
-        out.print(f"quarantined {len(bad)} (not indexed; see the table quarantine):")
-        for row in bad[:_MOST_QUARANTINED]:
-            out.print(escape(f"  {row['uri']}: {row['reason']}"))
-        if len(bad) > _MOST_QUARANTINED:
-            out.print(f"  and {len(bad) - _MOST_QUARANTINED} more")
+    if not bad:
+        return
+    files = sum(not row["is_record"] for row in bad)
+    kinds = [(files, "file"), (len(bad) - files, "record")]
+    what = " and ".join(_number(number, kind) for number, kind in kinds if number)
+    say(f"{what} could not be read (see the table quarantine):")
+    for row in bad[:_MOST_LEFT_OUT]:
+        _show_whole(f"  {one_line(row['uri'])}: {one_line(row['reason'])}")
+    if len(bad) > _MOST_LEFT_OUT:
+        say(f"  and {len(bad) - _MOST_LEFT_OUT:,} more")
+
+
+def _show_seconds(seconds: dict[str, float]) -> None:
+    parts = ", ".join(f"{name} {spent:.1f}" for name, spent in seconds.items() if name != "total")
+    _show_fact("seconds", f"{seconds['total']:.1f}")
+    if parts:
+        say(f"  {parts}")
 
 
 def _show_published(summary: dict[str, Any]) -> None:
     release = summary["published"]
-    if release:
-        out.print(f"published  release {release['id']} of {release['created_at']}")
-    else:
-        out.print("published  nothing yet")
+    if not release:
+        _show_fact("published", "nothing yet")
+        return
+    moment = release["created_at"].replace("T", " ").replace("Z", " UTC")
+    _show_fact("published", f"release {release['id']}")
+    _show_fact("", moment)
+
+
+def _number(count: int, noun: str, plural: str = "") -> str:
+    """Return a count with its noun: 1 batch, 2 files added."""
+    first, _, rest = noun.partition(" ")
+    many = plural or (f"{first}s {rest}" if first == "file" and rest else f"{noun}s")
+    return f"{count:,} {noun if count == 1 else many.strip()}"

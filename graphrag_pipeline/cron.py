@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 
 _LIMITS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
-_NAMES = (
-    *((), (), ("l",)),
-    tuple("jan feb mar apr may jun jul aug sep oct nov dec".split()),
-    tuple("sun mon tue wed thu fri sat".split()),
-)
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_NAMES = ((), (), ("l",), _MONTHS, _DAYS)
 _PART = re.compile(r"(?:\*|(\w+)(?:-(\w+))?)(?:/[1-9]\d*)?")
 _WORDS = ("@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually")
 

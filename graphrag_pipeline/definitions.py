@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dagster as dg
 
-import assets
-import sensors
-from assets.ingestion import inbox
+from assets import build_ingestion, build_tail, inbox
 from graphrag_pipeline.config import Settings, load_settings
 from resources import IndexResource
+from sensors import build_inbox_sensor, build_refresh_schedule, run_failure_sensor
 
 INGEST_JOB = "ingest_batch"
 REFRESH_JOB = "refresh_index"
@@ -16,15 +15,7 @@ REFRESH_JOB = "refresh_index"
 
 def build_definitions(settings: Settings) -> dg.Definitions:
     """Return the definitions under these settings."""
-    levels = settings.communities.levels
-    ingestion = [assets.documents, assets.chunks, assets.extractions]
-    tail = [
-        assets.graph,
-        assets.build_communities(settings.communities),
-        *assets.build_reports(settings.reports, levels),
-        *assets.build_embeddings(settings.embeddings, levels),
-        assets.published_index,
-    ]
+    ingestion, tail = build_ingestion(settings), build_tail(settings)
     ingest_job = dg.define_asset_job(
         INGEST_JOB,
         selection=dg.AssetSelection.assets(*ingestion),
@@ -38,11 +29,8 @@ def build_definitions(settings: Settings) -> dg.Definitions:
     return dg.Definitions(
         assets=[inbox, *ingestion, *tail],
         jobs=[ingest_job, refresh_job],
-        sensors=[
-            sensors.build_inbox_sensor(ingest_job, settings.input),
-            sensors.run_failure_sensor,
-        ],
-        schedules=[sensors.build_refresh_schedule(refresh_job, settings.schedule)],
+        sensors=[build_inbox_sensor(ingest_job, settings.input), run_failure_sensor],
+        schedules=[build_refresh_schedule(refresh_job, settings.schedule)],
         resources={"index": IndexResource()},
         # One process per run: a second one would only wait for DuckDB's single writer.
         executor=dg.in_process_executor,

@@ -111,8 +111,6 @@ def _finding(sentence: Sentence, titles: dict[str, str]) -> Finding:
     )
 
 
-def _summary(
-    title: str, n_entities: int, n_relationships: int, findings: Sequence[Finding]
-) -> str:
+def _summary(title: str, n_entities: int, n_relationships: int, findings: Sequence[Finding]) -> str:
     size = f"{n_entities} entities and {n_relationships} relationships around {title}."
     return " ".join([size, *(finding.explanation for finding in findings[:2])])

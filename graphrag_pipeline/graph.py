@@ -101,14 +101,15 @@ LEFT JOIN described d ON d.id = k.id LEFT JOIN degrees g ON g.id = k.id;
 # together in every chunk.
 _WANTED_RELATIONSHIPS = """
 CREATE OR REPLACE TEMP TABLE wanted_relationships AS
-WITH total AS (SELECT count(*)::DOUBLE AS n FROM extractions WHERE status = 'ok')
+WITH total AS MATERIALIZED (SELECT count(*)::DOUBLE AS n FROM extractions WHERE status = 'ok')
 SELECT e.id, i.human_readable_id, e.source_id, e.target_id, s.title AS source, t.title AS target,
        coalesce(d.description, '') AS description, e.weight,
-       CASE WHEN e.n_chunks >= n THEN 1.0 ELSE round(
-           ln(e.n_chunks * n / (s.frequency::DOUBLE * t.frequency)) / -ln(e.n_chunks / n), 6)
+       CASE WHEN e.n_chunks >= (FROM total) THEN 1.0 ELSE round(
+           ln(e.n_chunks * (FROM total) / (s.frequency::DOUBLE * t.frequency))
+           / -ln(e.n_chunks / (FROM total)), 6)
        END AS pmi,
        s.degree + t.degree AS combined_degree
-FROM identified_edges e JOIN total ON true
+FROM identified_edges e
 JOIN identifiers i ON i.kind = 'relationship' AND i.id = e.id
 JOIN wanted_entities s ON s.id = e.source_id JOIN wanted_entities t ON t.id = e.target_id
 LEFT JOIN edge_descriptions d ON d.source_id = e.source_id AND d.target_id = e.target_id;
@@ -135,6 +136,7 @@ FROM relationship_mentions m JOIN chunks c ON c.id = m.chunk_id
 JOIN identified_edges e USING (source_id, target_id)
 GROUP BY e.id, m.chunk_id;
 """
+
 
 @dataclass(frozen=True)
 class GraphChanges:

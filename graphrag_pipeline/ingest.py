@@ -52,7 +52,8 @@ def stage_versions(settings: Settings) -> dict[str, str]:
         include={"max_file_mb", "encoding", "text_columns", "title_columns", "id_columns"}
     )
     read = fingerprint("documents", documents.READER_VERSION, given)
-    chunked = fingerprint("chunks", CHUNKER_VERSION, settings.chunks, read)
+    cut = settings.chunks.model_dump(exclude={"prepend_metadata"})
+    chunked = fingerprint("chunks", CHUNKER_VERSION, cut, read)
     extracted = fingerprint("extractions", chunked, extraction_version(settings))
     return {"documents": read, "chunks": chunked, "extractions": extracted}
 
@@ -76,9 +77,7 @@ def pending_batches(store: IndexStore, log: BatchLog, settings: Settings) -> lis
     return [batch.key for batch in log.batches() if batch.key not in finished]
 
 
-def ingest_documents(
-    store: IndexStore, log: BatchLog, settings: Settings, key: str
-) -> StageResult:
+def ingest_documents(store: IndexStore, log: BatchLog, settings: Settings, key: str) -> StageResult:
     """Read a batch's files into ``documents``; what cannot be read goes to ``quarantine``."""
 
     def work(started: float) -> Mapping[str, int]:

@@ -7,6 +7,7 @@ and never see a half-made index. A run that dies half-way leaves the last releas
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -64,8 +65,8 @@ def publish(store: IndexStore, home: Path, settings: Settings) -> Release:
         config = config_hash(settings)
         newest = con.execute(_NEWEST).fetchone()
         counts = _counts(con)
-    made = not newest or newest[1:] != (content, config)
-    release = _new_release(store, home, settings, content, config) if made else newest[0]
+    same = newest is not None and newest[1:] == (content, config)
+    release = newest[0] if newest and same else _new_release(store, home, settings, content, config)
     if published_release(home) == release:
         return Release(release, False, counts)
     _publish_copy(store, home)
@@ -92,10 +93,11 @@ def published_release(home: Path) -> str | None:
 
 
 def query_published(home: Path, statement: str) -> tuple[list[str], list[tuple[object, ...]]]:
-    """Run one SQL statement on what is published; return column names and rows.
+    """Run one SQL query on what is published; return column names and rows.
 
-    Nothing outside the file can be read or written. Raises InputError for SQL that fails,
-    NothingPublishedError when there is no release yet.
+    JSON columns come as Python values. Nothing outside the file can be read or written. Raises
+    InputError for SQL that fails or is no query, NothingPublishedError when there is no release
+    yet.
     """
     path = home / PUBLISHED
     if not path.is_file():
@@ -105,13 +107,43 @@ def query_published(home: Path, statement: str) -> tuple[list[str], list[tuple[o
     con = connect_published(path)
     try:
         con.execute("SET lock_configuration = true")
+        _check_is_query(con, statement)
         result = con.execute(statement)
-        names = [column[0] for column in result.description or []]
-        return names, result.fetchall()
-    except duckdb.Error as error:
+        columns = result.description or []
+        rows = result.fetchall()
+    except (duckdb.Error, ValueError, OverflowError) as error:
         raise InputError(f"SQL: {str(error).strip()}") from None
     finally:
         con.close()
+    nested = [place for place, column in enumerate(columns) if str(column[1]) == "JSON"]
+    return [column[0] for column in columns], _read_json(rows, nested)
+
+
+def _check_is_query(con: duckdb.DuckDBPyConnection, statement: str) -> None:
+    kinds = [found.type for found in con.extract_statements(statement)]
+    if not kinds:
+        raise InputError("SQL: there is no statement")
+    # PIVOT is parsed into the creation of a temporary type and a query.
+    helpers = all(kind == duckdb.StatementType.CREATE for kind in kinds[:-1])
+    if len(kinds) > 1 and not helpers:
+        raise InputError("SQL: one statement at a time, please")
+    if kinds[-1] not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
+        raise InputError(
+            "SQL: only queries run on the published index: SELECT, FROM, WITH, PIVOT, SHOW, "
+            "DESCRIBE, SUMMARIZE, EXPLAIN"
+        )
+
+
+def _read_json(rows: list[tuple[object, ...]], columns: Sequence[int]) -> list[tuple[object, ...]]:
+    if not columns:
+        return rows
+    return [
+        tuple(
+            json.loads(value) if place in columns and isinstance(value, str) else value
+            for place, value in enumerate(row)
+        )
+        for row in rows
+    ]
 
 
 def config_hash(settings: Settings) -> str:

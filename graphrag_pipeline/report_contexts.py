@@ -102,7 +102,7 @@ def build_context(
     """
     replaced = _substitute(edges, sub_communities, sub_reports, budget)
     reports = list(_fit_reports(replaced, sub_reports, budget))
-    inside = {node: c for c in replaced for node in sub_communities[c]}
+    inside = {node: c for c in reports for node in sub_communities[c]}
     direct = [edge for edge in edges if not _is_inside(edge, inside)]
     left = budget - sum(sub_reports[c].n_tokens for c in reports)
     entities, kept = _fill(direct, left, frozenset(inside))
@@ -197,9 +197,7 @@ def _context(
     version: str,
 ) -> Context:
     through = sum(
-        sub_reports[inside[e.source.id]].coverage
-        for e in edges
-        if _is_inside(e, inside) and inside[e.source.id] in reports
+        sub_reports[inside[edge.source.id]].coverage for edge in edges if _is_inside(edge, inside)
     )
     elements = [*entities.values(), *(edge.relationship for edge in kept)]
     parts = [f"{e.id}:{e.text_hash}" for e in elements]

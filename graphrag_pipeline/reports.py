@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import duckdb
 import polars as pl
@@ -73,8 +73,13 @@ SELECT id, title, n_tokens, left(sha256(title || chr(10) || type || chr(10) || d
 """
 _RELATIONSHIPS = """
 SELECT id, source_id, target_id, weight, combined_degree, n_tokens,
-       left(sha256(source || chr(10) || target || chr(10) || description), 16) AS text_hash
-FROM relationships
+       left(sha256(source || chr(10) || target || chr(10) || description), 16) AS text_hash,
+       coalesce(evidence, '') AS evidence
+FROM relationships LEFT JOIN (
+    SELECT source_id, target_id, left(sha256(string_agg(place, ',' ORDER BY place)), 16) AS evidence
+    FROM (SELECT *, concat_ws(':', chunk_id, start_char, end_char) AS place
+          FROM relationship_mentions)
+    GROUP BY source_id, target_id) USING (source_id, target_id)
 """
 _OLD_REPORTS = """
 SELECT community_id, level, n_tokens, full_content, context_hash, coverage, findings, writer
@@ -200,12 +205,15 @@ def _contexts(graph: _Graph, settings: ReportSettings, level: int) -> list[Conte
     edges = intra_edges(own, graph.relationships, graph.entities.drop("title"))
     children = _children(graph, level)
     sub_reports = {
-        community: SubReport(community, n_tokens, content_hash(text)[:16], coverage)
-        for community, n_tokens, text, coverage in graph.old.filter(pl.col("level") == level + 1)
-        .select("community_id", "n_tokens", "full_content", "coverage")
+        community: SubReport(community, n_tokens, _report_hash(text, findings), coverage)
+        for community, n_tokens, text, coverage, findings in graph.old.filter(
+            pl.col("level") == level + 1
+        )
+        .select("community_id", "n_tokens", "full_content", "coverage", "findings")
         .iter_rows()
     }
-    return [
+    evidence = dict(graph.relationships.select("id", "evidence").iter_rows())
+    contexts = (
         build_context(
             community,
             edges.get(community, []),
@@ -215,10 +223,24 @@ def _contexts(graph: _Graph, settings: ReportSettings, level: int) -> list[Conte
             version,
         )
         for community in graph.communities["id"].sort()
-    ]
+    )
+    return [_with_places(context, evidence) for context in contexts]
 
 
-def adopt_reports(store: IndexStore, settings: ReportSettings, level: int, given: pl.DataFrame) -> int:
+def _with_places(context: Context, evidence: Mapping[str, str]) -> Context:
+    """Let the hash tell where the evidence stands too: an extractive report cites it."""
+    places = [evidence[relationship] for relationship in context.relationships]
+    return replace(context, hash=make_id("context", context.hash, *places))
+
+
+def _report_hash(text: str, findings: Sequence[Mapping[str, object]]) -> str:
+    places = [(f["chunk_id"], f["start_char"], f["end_char"]) for f in findings]
+    return content_hash(f"{text}\n{places}")[:16]
+
+
+def adopt_reports(
+    store: IndexStore, settings: ReportSettings, level: int, given: pl.DataFrame
+) -> int:
     """Keep reports written elsewhere for communities of a level, in place of any that are there.
 
     ``given`` has the columns of ``REPORTS`` that a writer makes: community_id, title, summary,
@@ -426,11 +448,11 @@ def _remove_orphans(con: duckdb.DuckDBPyConnection, first: int, last: int | None
     return row[0] if row else 0
 
 
-def _state(
-    con: duckdb.DuckDBPyConnection, settings: ReportSettings, first: int, last: int
-) -> str:
+def _state(con: duckdb.DuckDBPyConnection, settings: ReportSettings, first: int, last: int) -> str:
     below = con.execute(
-        """SELECT coalesce(bit_xor(hash(community_id, full_content)), 0), count(*)
+        """SELECT coalesce(bit_xor(hash(community_id, full_content, findings)), 0), count(*),
+                  (SELECT sum(hash(chunk_id, source_id, target_id, start_char)::HUGEINT)
+                   FROM relationship_mentions)
            FROM community_reports WHERE level = ?""",
         [last + 1],
     ).fetchone()

@@ -1,10 +1,11 @@
-"""Runs of the pipeline from the command line: the UI's own jobs, so that they are in its history."""
+"""Runs from the command line: the same jobs as the UI's, so that they are in its history."""
 
 from __future__ import annotations
 
 import os
-import shutil
-import socket
+import sys
+import tempfile
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,18 +13,20 @@ from importlib import resources
 from pathlib import Path
 
 import dagster as dg
+from dagster._core.instance import InstanceRef
 
 from graphrag_pipeline.batches import BatchLog
 from graphrag_pipeline.config import Settings
 from graphrag_pipeline.errors import GraphRAGError, StorageError
 from graphrag_pipeline.ingest import pending_batches, stage_versions
+from graphrag_pipeline.liveness import end_dead_runs
 from graphrag_pipeline.store import IndexStore
 
-_PID = "graphrag/pid"
-_HOST = "graphrag/host"
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 _RANGE_START = "dagster/asset_partition_range_start"
 _RANGE_END = "dagster/asset_partition_range_end"
+_POLL_SECONDS = 1.0
+_HISTORY = "history"
 
 
 class RunFailedError(GraphRAGError):
@@ -50,10 +53,29 @@ def dagster_home(settings: Settings) -> Path:
             if not (place / name).exists():
                 shipped = resources.files("graphrag_pipeline").joinpath("data", name)
                 (place / name).write_text(shipped.read_text())
+        if not (place / _HISTORY).exists():
+            _make_storage(place)
     except OSError as error:
         raise StorageError(f"cannot write in {place}: {error.strerror}") from error
     os.environ["DAGSTER_HOME"] = str(place)
     return place
+
+
+def _make_storage(place: Path) -> None:
+    """Make Dagster's own files beside their place and move them there, the last one last.
+
+    Dagster takes a file that is there for a finished one: a first run killed while it made them
+    would leave a home that no run could ever use.
+    """
+    with tempfile.TemporaryDirectory(dir=place, prefix=".new-") as new:
+        with dg.DagsterInstance.from_ref(InstanceRef.from_dir(new, config_dir=str(place))):
+            pass
+        for made in sorted(Path(new).iterdir(), key=lambda path: path.name == _HISTORY):
+            try:
+                made.rename(place / made.name)
+            except OSError:
+                if not (place / made.name).exists():
+                    raise
 
 
 def index_store(settings: Settings) -> IndexStore:
@@ -78,75 +100,98 @@ def run_pending(settings: Settings, store: IndexStore, log: BatchLog) -> IndexOu
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)
         from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB, defs
-    pending = pending_batches(store, log, settings)
+    version = {"graphrag/version": stage_versions(settings)["extractions"]}
     run_ids = []
-    with dg.DagsterInstance.get() as instance:
-        free_dead_runs(instance)
+    with _instance() as instance:
+        _wait_for_others(instance)
+        pending = pending_batches(store, log, settings)
         for keys in _add_partitions(instance, pending):
-            tags = {
-                _RANGE_START: keys[0],
-                _RANGE_END: keys[-1],
-                "graphrag/version": stage_versions(settings)["extractions"],
-            }
+            tags = {_RANGE_START: keys[0], _RANGE_END: keys[-1], **version}
             run_ids.append(_run(instance, defs, INGEST_JOB, tags))
         run_ids.append(_run(instance, defs, REFRESH_JOB, {}))
     return IndexOutcome(pending, run_ids)
 
 
-def free_dead_runs(instance: dg.DagsterInstance) -> None:
-    """Mark as failed the runs of this machine whose process is gone, and free what they held.
+def _instance() -> dg.DagsterInstance:
+    """Return Dagster's instance, without its capture of what each step prints.
 
-    A killed run would otherwise keep its place in the pools, and the next one wait for ever.
+    Two helper processes for every step do that: they hold back progress bars, cost as much time
+    as the steps of a small index, and print tracebacks of their own on Ctrl-C.
     """
-    started = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]))
-    for run in started:
-        pid = run.tags.get(_PID, "")
-        if run.tags.get(_HOST) == socket.gethostname() and not _is_alive(pid):
-            instance.report_run_failed(run, "its process is gone")
-    storage = instance.event_log_storage
-    if not storage.supports_global_concurrency_limits:
-        return
-    finished = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
-    for key in storage.get_concurrency_keys():
-        for run_id in storage.get_concurrency_run_ids() if key else ():
-            run = instance.get_run_by_id(run_id)
-            if run is None or run.status in finished:
-                storage.free_concurrency_slots_for_run(run_id)
+    nowhere = {
+        "module": "dagster._core.storage.noop_compute_log_manager",
+        "class": "NoOpComputeLogManager",
+        "config": {},
+    }
+    home = os.environ["DAGSTER_HOME"]
+    ref = InstanceRef.from_dir(home, overrides={"compute_logs": nowhere})
+    return dg.DagsterInstance.from_ref(ref)
+
+
+def _wait_for_others(instance: dg.DagsterInstance) -> None:
+    """Wait until no other run is under way.
+
+    Dagster's pools would make a run wait too, but in the middle, in silence, and on a processor
+    core of its own: its in-process executor asks again without a pause.
+    """
+    told = ""
+    while others := end_dead_runs(instance):
+        run = others[0]
+        if run.run_id != told:
+            told = run.run_id
+            sys.stderr.write(f"waiting for run {told[:8]} ({run.job_name}) to end\n")
+        time.sleep(_POLL_SECONDS)
 
 
 def _run(
     instance: dg.DagsterInstance, defs: dg.Definitions, job_name: str, tags: dict[str, str]
 ) -> str:
-    job = defs.resolve_job_def(job_name)
-    own = {_PID: _pid(), _HOST: socket.gethostname()}
-    result = job.execute_in_process(
-        instance=instance, tags={**tags, **own}, run_config=_QUIET, raise_on_error=False
+    _wait_for_others(instance)
+    result = defs.resolve_job_def(job_name).execute_in_process(
+        instance=instance, tags=tags, run_config=_QUIET, raise_on_error=False
     )
     if not result.success:
+        if _was_interrupted(result):
+            raise KeyboardInterrupt
         raise RunFailedError(_why(result))
     return result.run_id
 
 
-def _why(result: dg.ExecuteInProcessResult) -> str:
+def _was_interrupted(result: dg.ExecuteInProcessResult) -> bool:
     for event in result.all_events:
-        if event.is_step_failure and event.step_failure_data.error:
-            error = event.step_failure_data.error
-            while error.cause:
-                error = error.cause
-            text = error.message.strip().splitlines()[-1 if "\n" in error.message else 0]
-            return f"{event.step_key}: {text.split('Error: ', 1)[-1]} (run {result.run_id})"
+        error = event.step_failure_data.error if event.is_step_failure else None
+        while error:
+            if error.cls_name == dg.DagsterExecutionInterruptedError.__name__:
+                return True
+            error = error.cause
+    return False
+
+
+def _why(result: dg.ExecuteInProcessResult) -> str:
+    """Return in one line why a run failed: the error of its first failed step, or its checks."""
+    for event in result.all_events:
+        if event.is_step_failure:
+            return f"{event.step_key}: {_step_error(event)} (run {result.run_id})"
     failed = [
-        evaluation
+        f"{evaluation.asset_key.to_user_string()} {evaluation.check_name}"
         for evaluation in result.get_asset_check_evaluations()
         if not evaluation.passed and evaluation.blocking
     ]
-    names = ", ".join(f"{c.asset_key.to_user_string()} {c.check_name}" for c in failed)
-    return f"the check failed: {names}" if failed else f"run {result.run_id} failed"
+    what = f"the check failed: {', '.join(failed)}" if failed else "it failed"
+    return f"{what} (run {result.run_id})"
 
 
-def _add_partitions(
-    instance: dg.DagsterInstance, keys: Sequence[str]
-) -> Iterator[Sequence[str]]:
+def _step_error(event: dg.DagsterEvent) -> str:
+    failure = event.step_failure_data
+    if failure.user_failure_data and failure.user_failure_data.description:
+        return failure.user_failure_data.description
+    error = failure.error
+    while error and error.cause:
+        error = error.cause
+    return error.message.strip().splitlines()[0] if error else "unknown error"
+
+
+def _add_partitions(instance: dg.DagsterInstance, keys: Sequence[str]) -> Iterator[Sequence[str]]:
     """Add the keys and yield them in runs that are unbroken in Dagster's order of partitions."""
     from assets import BATCHES
 
@@ -162,29 +207,3 @@ def _add_partitions(
         run.append(key)
     if run:
         yield run
-
-
-def _pid() -> str:
-    return f"{os.getpid()}:{_started_at(os.getpid())}"
-
-
-def _is_alive(tag: str) -> bool:
-    pid, _, started = tag.partition(":")
-    return pid.isdigit() and bool(started) and _started_at(int(pid)) == started
-
-
-def _started_at(pid: int) -> str:
-    """Return when a process started, in the kernel's ticks: tells a reused number apart."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
-    except OSError:
-        return "" if not shutil.which("ps") else _ps_started_at(pid)
-
-
-def _ps_started_at(pid: int) -> str:
-    import subprocess
-
-    found = subprocess.run(
-        ["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
-    )
-    return found.stdout.strip()

@@ -23,12 +23,18 @@ def of_batch(table: str) -> str:
 
 
 def take_in_staged(con: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
-    """Move finished batches into the index's tables, oldest first; return their keys."""
+    """Move finished batches into the index's tables, oldest first; return their keys.
+
+    What was extracted from chunks that are no more goes last: a chunk that leaves with one batch
+    and returns with a later one keeps it.
+    """
     finished = con.execute(
         """SELECT batch FROM batch_stages WHERE stage = 'extractions' AND staged ORDER BY batch"""
     ).fetchall()
     for (batch,) in finished:
         _take_in(con, batch)
+    for table in DERIVED if finished else ():
+        con.execute(f"DELETE FROM {table} WHERE chunk_id NOT IN (SELECT id FROM chunks)")
     return tuple(batch for (batch,) in finished)
 
 
@@ -88,7 +94,7 @@ def _replace_documents(con: duckdb.DuckDBPyConnection, key: dict[str, str]) -> N
         key,
     )
     con.execute("DELETE FROM documents WHERE id IN (SELECT id FROM outdated)")
-    _delete_chunks(con, "SELECT id FROM chunks WHERE document_id IN (SELECT id FROM removed)", {})
+    con.execute("DELETE FROM chunks WHERE document_id IN (SELECT id FROM removed)")
     con.execute("INSERT INTO documents BY NAME FROM staging.documents WHERE batch = $key", key)
 
 
@@ -97,11 +103,11 @@ def _replace_chunks(con: duckdb.DuckDBPyConnection, key: dict[str, str]) -> None
 
     A chunk that is as it was keeps what was extracted from it.
     """
-    _delete_chunks(
-        con,
-        """SELECT c.id FROM chunks c JOIN documents d ON d.id = c.document_id
-           WHERE d.batch = $key AND c.id NOT IN (
-               SELECT id FROM staging.chunks WHERE batch = $key)""",
+    con.execute(
+        """DELETE FROM chunks WHERE id IN (
+               SELECT c.id FROM chunks c JOIN documents d ON d.id = c.document_id
+               WHERE d.batch = $key AND c.id NOT IN (
+                   SELECT id FROM staging.chunks WHERE batch = $key))""",
         key,
     )
     con.execute(
@@ -128,11 +134,3 @@ def _replace_extractions(con: duckdb.DuckDBPyConnection, key: dict[str, str]) ->
                 SEMI JOIN chunks c ON c.id = s.chunk_id WHERE s.batch = $key""",
             key,
         )
-
-
-def _delete_chunks(con: duckdb.DuckDBPyConnection, ids: str, key: dict[str, str]) -> None:
-    """Delete the chunks selected by the query ``ids`` with everything extracted from them."""
-    con.execute(f"CREATE OR REPLACE TEMP TABLE leaving AS {ids}", key)
-    for table in DERIVED:
-        con.execute(f"DELETE FROM {table} WHERE chunk_id IN (SELECT id FROM leaving)")
-    con.execute("DELETE FROM chunks WHERE id IN (SELECT id FROM leaving)")

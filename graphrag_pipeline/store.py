@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
@@ -141,7 +143,9 @@ def connect_published(path: Path) -> duckdb.DuckDBPyConnection:
     process, so opening the path itself would go on showing a release that was replaced for as
     long as anyone in the process has it open. Raises StorageError if it cannot be opened.
     """
-    con = duckdb.connect(":memory:", config={"python_enable_replacements": False})
+    spill = Path(tempfile.gettempdir(), f"graphrag-{uuid.uuid4().hex}")
+    config = {"python_enable_replacements": False, "temp_directory": str(spill)}
+    con = duckdb.connect(":memory:", config=config)
     try:
         quoted = str(path).replace("'", "''")
         con.execute(f"ATTACH '{quoted}' AS published (READ_ONLY)")
@@ -155,9 +159,7 @@ def connect_published(path: Path) -> duckdb.DuckDBPyConnection:
     return con
 
 
-def insert(
-    con: duckdb.DuckDBPyConnection, table: str, rows: pl.DataFrame | pa.Table
-) -> None:
+def insert(con: duckdb.DuckDBPyConnection, table: str, rows: pl.DataFrame | pa.Table) -> None:
     """Append rows to a table by column name. ``table`` is a name of the project's own schema."""
     con.register("incoming_rows", rows)
     try:
@@ -172,11 +174,11 @@ def replace_changed(con: duckdb.DuckDBPyConnection, table: str, wanted: str) -> 
     Returns the numbers of rows ``added``, ``changed``, ``removed`` and ``reused``.
     """
     con.execute(
-        f'CREATE OR REPLACE TEMP TABLE _stale AS SELECT id FROM '
+        f"CREATE OR REPLACE TEMP TABLE _stale AS SELECT id FROM "
         f'(SELECT * FROM "{table}" EXCEPT ALL SELECT * FROM "{wanted}")'
     )
     con.execute(
-        f'CREATE OR REPLACE TEMP TABLE _fresh AS '
+        f"CREATE OR REPLACE TEMP TABLE _fresh AS "
         f'SELECT * FROM "{wanted}" EXCEPT ALL SELECT * FROM "{table}"'
     )
     added, changed, removed, total = _row(
@@ -250,9 +252,7 @@ def _row(con: duckdb.DuckDBPyConnection, sql: str) -> tuple[int, ...]:
 
 
 def _ensure_schema(con: duckdb.DuckDBPyConnection, path: Path) -> None:
-    found = con.execute(
-        "SELECT count(*) FROM duckdb_tables() WHERE table_name = 'meta'"
-    ).fetchone()
+    found = con.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'meta'").fetchone()
     if found == (0,):
         sql = resources.files("graphrag_pipeline").joinpath("schema.sql").read_text()
         con.execute("BEGIN")

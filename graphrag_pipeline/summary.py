@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import duckdb
@@ -12,7 +13,6 @@ from graphrag_pipeline.ingest import pending_batches
 from graphrag_pipeline.publishing import published_release, refresh_needed
 from graphrag_pipeline.store import IndexStore
 
-_MOST_QUARANTINED = 1000
 _COUNTS = """
 SELECT (SELECT count(*) FROM documents) AS documents, (SELECT count(*) FROM chunks) AS chunks,
        (SELECT count(*) FROM entities) AS entities,
@@ -25,13 +25,15 @@ FROM communities c LEFT JOIN community_reports r ON r.community_id = c.id
 GROUP BY c.level ORDER BY c.level
 """
 _QUARANTINED = """
-SELECT q.uri, q.reason FROM quarantine q
+SELECT q.uri, q.reason, q.uri <> newest.uri AS is_record FROM quarantine q
 JOIN (SELECT uri, max(batch) AS batch FROM batch_sources WHERE status <> 'superseded' GROUP BY uri)
-    newest ON newest.batch = q.batch AND (q.uri = newest.uri OR starts_with(q.uri, newest.uri || '#'))
-ORDER BY q.uri LIMIT $most
+    newest ON newest.batch = q.batch
+    AND (q.uri = newest.uri OR starts_with(q.uri, newest.uri || '#'))
+ORDER BY q.uri
 """
 _RELEASE = """
-SELECT id, created_at::VARCHAR AS created_at, embedder, modularity FROM releases WHERE id = $id
+SELECT id, strftime(created_at, '%Y-%m-%dT%H:%M:%SZ') AS created_at, embedder, modularity
+FROM releases WHERE id = $id
 """
 
 
@@ -39,13 +41,13 @@ def summarise(settings: Settings) -> dict[str, Any]:
     """Return plain values: counts, levels, pending batches, quarantined files, last release."""
     home = settings.home_path
     if not (home / "index.duckdb").is_file():
-        return {"home": str(home), "indexed": False, "published": published_release(home)}
+        return {"home": str(home), "indexed": False, "published": None}
     store = IndexStore(home / "index.duckdb")
     published = published_release(home)
     with store.read() as con:
         counts = _rows(con, _COUNTS)[0]
         levels = _rows(con, _LEVELS)
-        quarantined = _rows(con, _QUARANTINED, most=_MOST_QUARANTINED)
+        quarantined = _rows(con, _QUARANTINED)
         release = _rows(con, _RELEASE, id=published) if published else []
     return {
         "home": str(home),
@@ -57,6 +59,12 @@ def summarise(settings: Settings) -> dict[str, Any]:
         "refresh_needed": refresh_needed(store, home, settings),
         "published": release[0] if release else None,
     }
+
+
+def changes_in(log: BatchLog, batches: Sequence[str]) -> dict[str, int]:
+    """Return how many files some batches added, changed and removed."""
+    counts = [log.get(key).counts for key in batches]
+    return {name: sum(c[name] for c in counts) for name in ("add", "change", "remove")}
 
 
 def _rows(con: duckdb.DuckDBPyConnection, sql: str, **values: object) -> list[dict[str, Any]]:

@@ -7,15 +7,27 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
+import dagster as dg
 import duckdb
 from dagster_duckdb import DuckDBResource
 from pydantic import Field
 
 from graphrag_pipeline.batches import BatchLog
 from graphrag_pipeline.config import Settings, load_settings
+from graphrag_pipeline.errors import GraphRAGError
+from graphrag_pipeline.liveness import show_life
 from graphrag_pipeline.store import IndexStore
 
 INDEX_FILE = "index.duckdb"
+
+
+@contextlib.contextmanager
+def readable_failures() -> Iterator[None]:
+    """Let an error raised on purpose arrive in Dagster's UI as its one clear line."""
+    try:
+        yield
+    except GraphRAGError as error:
+        raise dg.Failure(str(error)) from error
 
 
 class IndexResource(DuckDBResource):
@@ -28,6 +40,11 @@ class IndexResource(DuckDBResource):
     database: str = Field(
         default="", description="Path of the index file; empty: index.duckdb in the home folder."
     )
+
+    def setup_for_execution(self, context: dg.InitResourceContext) -> None:
+        """Show that the run is alive, so that a killed one can be told from a long one."""
+        if context.run and context.instance:
+            show_life(context.instance, context.run.run_id)
 
     @cached_property
     def settings(self) -> Settings:
@@ -52,5 +69,5 @@ class IndexResource(DuckDBResource):
     @contextlib.contextmanager
     def get_connection(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Yield a connection to the index for reading."""
-        with self.store.read() as con:
+        with readable_failures(), self.store.read() as con:
             yield con

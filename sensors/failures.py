@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dagster as dg
 
+from sensors.runs import BATCH
+
 
 @dg.run_failure_sensor(
     name="run_failure_sensor",
@@ -13,9 +15,22 @@ import dagster as dg
 def run_failure_sensor(context: dg.RunFailureSensorContext) -> None:
     """Log what failed and what to do; the last release stays published meanwhile."""
     run = context.dagster_run
-    batch = run.tags.get("dagster/partition")
+    batch = run.tags.get(BATCH)
     what = f"batch {batch}" if batch else f"job {run.job_name}"
-    context.log.error(f"{what} failed: {context.failure_event.message}. {_advice(batch)}")
+    why = "; ".join(_reasons(context)) or context.failure_event.message
+    context.log.error(f"{what} failed: {why}. {_advice(batch)}")
+
+
+def _reasons(context: dg.RunFailureSensorContext) -> list[str]:
+    """Return the failing steps with their messages."""
+    reasons = []
+    for event in context.get_step_failure_events():
+        failure = event.step_failure_data
+        if failure.user_failure_data and failure.user_failure_data.description:
+            reasons.append(f"{event.step_key}: {failure.user_failure_data.description}")
+        elif failure.error:
+            reasons.append(f"{event.step_key}: {failure.error.message.strip().splitlines()[0]}")
+    return reasons
 
 
 def _advice(batch: str | None) -> str:

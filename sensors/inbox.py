@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
 from assets import BATCHES
-from graphrag_pipeline.config import InputSettings
+from graphrag_pipeline.batches import BatchLog
+from graphrag_pipeline.config import InputSettings, Settings
 from graphrag_pipeline.errors import BusyError, GraphRAGError
 from graphrag_pipeline.ingest import pending_batches, stage_versions
+from graphrag_pipeline.liveness import end_dead_runs
 from resources import IndexResource
+from sensors.runs import BATCH, VERSION, is_about, unfinished_runs
 
 MOST_ATTEMPTS = 3
 _MOST_REQUESTS = 50
-UNFINISHED = [
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
-]
 
 
 def build_inbox_sensor(job: Any, settings: InputSettings) -> dg.SensorDefinition:
@@ -41,19 +39,13 @@ def build_inbox_sensor(job: Any, settings: InputSettings) -> dg.SensorDefinition
     def inbox_sensor(
         context: dg.SensorEvaluationContext, index: IndexResource
     ) -> dg.SensorResult | dg.SkipReason:
+        end_dead_runs(context.instance)
         given = index.settings
-        if not given.input_path.is_dir():
-            return dg.SkipReason(
-                f"input.folder {given.input.folder!r} does not exist yet: create it and put "
-                "documents in, or name another in graphrag.toml"
-            )
+        reason = _why_not_to_look(index.log, given)
+        if reason:
+            return dg.SkipReason(reason)
         try:
-            index.log.cut(
-                given.input_path,
-                given.batches,
-                max_bytes=int(given.input.max_file_mb * 1e6),
-                settle_seconds=given.input.settle_seconds,
-            )
+            _cut(index.log, given)
             pending = pending_batches(index.store, index.log, given)
         except BusyError as error:
             return dg.SkipReason(str(error))
@@ -61,13 +53,47 @@ def build_inbox_sensor(job: Any, settings: InputSettings) -> dg.SensorDefinition
             raise dg.Failure(str(error)) from error
         if not pending:
             return dg.SkipReason("no document was added, changed or removed")
-        version = stage_versions(given)["extractions"]
         return dg.SensorResult(
-            run_requests=_requests(context, pending, version),
+            run_requests=_requests(context, pending, stage_versions(given)["extractions"]),
             dynamic_partitions_requests=_new_partitions(context, pending),
         )
 
     return inbox_sensor
+
+
+def _why_not_to_look(log: BatchLog, settings: Settings) -> str | None:
+    """Return why the folder tells nothing now, or None.
+
+    A folder with nothing in it is more often a disk that is not mounted than a wish to remove
+    every document: the sensor leaves that to a person.
+    """
+    folder = settings.input_path
+    if not folder.is_dir():
+        return (
+            f"input.folder {settings.input.folder!r} does not exist yet: create it and put "
+            "documents in, or name another in graphrag.toml"
+        )
+    root = f"{log.root_name(folder)}/"
+    known = sum(uri.startswith(root) for uri in log.sources())
+    if known and not _holds_a_file(folder):
+        return (
+            f"{folder} is empty, and {known} documents are indexed from it: is its disk mounted? "
+            f"To remove them all, run: graphrag-pipeline index {folder}"
+        )
+    return None
+
+
+def _holds_a_file(folder: Path) -> bool:
+    return any(not name.startswith(".") for _, _, names in os.walk(folder) for name in names)
+
+
+def _cut(log: BatchLog, settings: Settings) -> None:
+    log.cut(
+        settings.input_path,
+        settings.batches,
+        max_bytes=int(settings.input.max_file_mb * 1e6),
+        settle_seconds=settings.input.settle_seconds,
+    )
 
 
 def _new_partitions(
@@ -81,18 +107,18 @@ def _new_partitions(
 def _requests(
     context: dg.SensorEvaluationContext, keys: Sequence[str], version: str
 ) -> list[dg.RunRequest]:
+    unfinished = unfinished_runs(context.instance)
     requests = []
     for key in keys:
+        if any(is_about(run, key) for run in unfinished):
+            continue
         attempts = _attempts(context.instance, key, version)
-        if attempts is not None and attempts < MOST_ATTEMPTS:
+        if attempts < MOST_ATTEMPTS:
+            run_key = f"{key}:{version}:{attempts}"
             requests.append(
-                dg.RunRequest(
-                    run_key=f"{key}:{version}:{attempts}",
-                    partition_key=key,
-                    tags={"graphrag/version": version},
-                )
+                dg.RunRequest(run_key=run_key, partition_key=key, tags={VERSION: version})
             )
-        elif attempts is not None:
+        else:
             context.log.warning(
                 f"batch {key} failed {attempts} times: see its runs, mend the cause, and "
                 "materialise its partition by hand"
@@ -100,12 +126,6 @@ def _requests(
     return requests[:_MOST_REQUESTS]
 
 
-def _attempts(instance: dg.DagsterInstance, key: str, version: str) -> int | None:
-    """Return how many runs a batch has had under this version; None while one is under way."""
-    runs = instance.get_runs(
-        dg.RunsFilter(tags={"dagster/partition": key, "graphrag/version": version}),
-        limit=MOST_ATTEMPTS + 1,
-    )
-    if any(run.status in UNFINISHED for run in runs):
-        return None
-    return len(runs)
+def _attempts(instance: dg.DagsterInstance, key: str, version: str) -> int:
+    """Return how many runs a batch has had under this version."""
+    return instance.get_runs_count(dg.RunsFilter(tags={BATCH: key, VERSION: version}))

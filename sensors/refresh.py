@@ -7,10 +7,11 @@ from typing import Any
 import dagster as dg
 
 from graphrag_pipeline.config import ScheduleSettings
-from graphrag_pipeline.errors import BusyError
+from graphrag_pipeline.errors import BusyError, GraphRAGError
+from graphrag_pipeline.liveness import end_dead_runs
 from graphrag_pipeline.publishing import refresh_needed
 from resources import IndexResource
-from sensors.inbox import UNFINISHED
+from sensors.runs import unfinished_runs
 
 
 def build_refresh_schedule(job: Any, settings: ScheduleSettings) -> dg.ScheduleDefinition:
@@ -26,17 +27,16 @@ def build_refresh_schedule(job: Any, settings: ScheduleSettings) -> dg.ScheduleD
     def refresh_schedule(
         context: dg.ScheduleEvaluationContext, index: IndexResource
     ) -> dg.RunRequest | dg.SkipReason:
-        under_way = context.instance.get_runs(
-            dg.RunsFilter(job_name=job.name, statuses=UNFINISHED), limit=1
-        )
+        end_dead_runs(context.instance)
+        under_way = unfinished_runs(context.instance, job.name)
         if under_way:
             return dg.SkipReason(f"run {under_way[0].run_id} is still under way")
         try:
             needed = refresh_needed(index.store, index.home, index.settings)
         except BusyError as error:
             return dg.SkipReason(str(error))
-        if not needed:
-            return dg.SkipReason("the published index is up to date")
-        return dg.RunRequest()
+        except GraphRAGError as error:
+            raise dg.Failure(str(error)) from error
+        return dg.RunRequest() if needed else dg.SkipReason("the published index is up to date")
 
     return refresh_schedule

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ from graphrag_pipeline.ingest import (
     ingest_chunks,
     ingest_documents,
     ingest_extractions,
+    pending_batches,
 )
 from graphrag_pipeline.reports import LevelReports, update_reports
 from graphrag_pipeline.store import IndexStore
@@ -31,9 +33,7 @@ _SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 settings.register_profile(
     "repeatable", deadline=None, derandomize=True, max_examples=60, suppress_health_check=_SLOW
 )
-settings.register_profile(
-    "search", deadline=None, max_examples=1000, suppress_health_check=_SLOW
-)
+settings.register_profile("search", deadline=None, max_examples=1000, suppress_health_check=_SLOW)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
@@ -80,19 +80,23 @@ class Engine:
     def cluster(self) -> CommunityChanges:
         return update_communities(self.store, self.settings.communities)
 
-    def report(self) -> list[LevelReports]:
-        last = self.settings.communities.levels - 1
+    def report(self, levels: int = 1) -> list[LevelReports]:
+        """Write the reports by so many level assets, deepest first; the last does all deeper."""
         return [
-            update_reports(self.store, self.settings.reports, level, and_deeper=level == last)
-            for level in range(last, -1, -1)
+            update_reports(self.store, self.settings.reports, level, and_deeper=level == levels - 1)
+            for level in range(levels - 1, -1, -1)
         ]
+
+    def index(self) -> None:
+        """Take in what changed in the inbox, as far as the graph."""
+        self.cut()
+        for key in pending_batches(self.store, self.log, self.settings):
+            self.ingest(key)
+        self.merge()
 
     def update(self) -> None:
         """Bring the whole index up to date with the inbox."""
-        self.cut()
-        for batch in self.log.batches():
-            self.ingest(batch.key)
-        self.merge()
+        self.index()
         self.cluster()
         self.report()
 
@@ -105,11 +109,19 @@ class Engine:
             return con.sql(sql).pl()
 
 
-def build(folder: Path, files: Mapping[str, str | bytes], **given: object) -> Engine:
-    """Build an index of some files, through every stage."""
+def build_graph(folder: Path, files: Mapping[str, str | bytes], **given: object) -> Engine:
+    """Build an index of some files as far as the graph."""
     engine = Engine(folder, Settings(**given))
     engine.write(files)
-    engine.update()
+    engine.index()
+    return engine
+
+
+def build(folder: Path, files: Mapping[str, str | bytes], **given: object) -> Engine:
+    """Build an index of some files, through every stage."""
+    engine = build_graph(folder, files, **given)
+    engine.cluster()
+    engine.report()
     return engine
 
 
@@ -140,3 +152,11 @@ def without_privileges(*given_away: Path) -> Iterator[None]:
         yield
     finally:
         os.seteuid(0)
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that any user may enter: those that pytest makes are the owner's alone."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name).resolve()

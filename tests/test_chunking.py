@@ -1,4 +1,5 @@
 import time
+from itertools import pairwise
 
 import polars as pl
 import pytest
@@ -64,7 +65,7 @@ def test_words_of_one_token_are_cut_and_repeated_exactly(n_words, size, overlap)
     words = ["cat", *[" dog"] * (n_words - 1)]
     spans = split("".join(words), ChunkSettings(size=size, overlap=overlap))
     assert all(span.n_tokens == size for span in spans[:-1])
-    repeated = [a.end - b.start for a, b in zip(spans, spans[1:], strict=False)]
+    repeated = [a.end - b.start for a, b in pairwise(spans)]
     assert repeated == [overlap * len(" dog")] * (len(spans) - 1)
 
 
@@ -84,7 +85,13 @@ def test_chunks_are_what_the_document_says_at_their_offsets_and_the_same_each_ti
 
 @pytest.mark.parametrize(
     "sentence",
-    ["The cat sat on the mat.", 'He said: "No!"', "Was it (perhaps?)", "猫坐在垫子上。", "「行こう。」"],
+    [
+        "The cat sat on the mat.",
+        'He said: "No!"',
+        "Was it (perhaps?)",
+        "猫坐在垫子上。",
+        "「行こう。」",
+    ],
 )
 def test_in_sentence_mode_chunks_end_at_sentence_ends(sentence):
     text = " ".join([sentence] * 200)
@@ -118,7 +125,9 @@ def test_a_text_of_nothing_but_white_space_has_no_chunks(text):
 
 
 def test_no_documents_give_a_table_without_rows():
-    empty = chunk_documents(pl.DataFrame(schema={"id": pl.String, "text": pl.String}), ChunkSettings())
+    empty = chunk_documents(
+        pl.DataFrame(schema={"id": pl.String, "text": pl.String}), ChunkSettings()
+    )
     assert empty.schema == CHUNKS
     assert empty.is_empty()
 
@@ -131,4 +140,4 @@ def test_megabytes_without_a_space_are_chunked_in_bounded_time(unit, megabytes):
     assert time.perf_counter() - started < 10
     assert spans[0].start == 0
     assert spans[-1].end == len(text)
-    assert all(later.start <= span.end for span, later in zip(spans, spans[1:], strict=False))
+    assert all(later.start <= span.end for span, later in pairwise(spans))

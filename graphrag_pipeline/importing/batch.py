@@ -165,7 +165,9 @@ def save_manifest(store: IndexStore, log: BatchLog, key: str) -> None:
             "SELECT uri, action, sha256, n_bytes FROM batch_sources WHERE batch = ? ORDER BY uri",
             [key],
         ).fetchall()
-    changes = tuple(SourceChange(*source, 0) for source in sources)
+    changes = tuple(
+        SourceChange(uri, action, sha256, n_bytes, 0) for uri, action, sha256, n_bytes in sources
+    )
     log.save(Batch(key, created_at, root, changes))
 
 

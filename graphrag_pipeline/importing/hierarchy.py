@@ -62,8 +62,8 @@ def _nodes(communities: pl.DataFrame, entity_ids: Mapping[str, str]) -> dict[int
     parents = _parents(communities)
     nodes: dict[int, _Node] = {}
     taken: dict[int, set[str]] = defaultdict(set)
-    rows = communities.sort("level", "community").select("community", "level", "entity_ids")
-    for number, level, given in rows.iter_rows():
+    rows = communities.select("community", "level", "entity_ids").drop_nulls(("community", "level"))
+    for number, level, given in rows.sort("level", "community").iter_rows():
         parent = nodes.get(parents.get(number, -1)) if level > 0 else None
         if number in nodes or (level > 0 and (parent is None or parent.level != level - 1)):
             continue

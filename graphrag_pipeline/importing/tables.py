@@ -117,7 +117,9 @@ def read_tables(directory: Path) -> Tables:
     def read(name: str, columns: dict[str, _Column], *, required: bool = False) -> pl.DataFrame:
         path = _file(folder, name)
         if path is None and required:
-            raise InputError(f"{folder} has no {name}.parquet: name the folder of GraphRAG's output")
+            raise InputError(
+                f"{folder} has no {name}.parquet: name the folder of GraphRAG's output"
+            )
         if path is None:
             missing.append(name)
             return pl.DataFrame(schema={n: c.dtype for n, c in columns.items()})
@@ -188,11 +190,15 @@ def _in_order(frame: pl.DataFrame) -> pl.DataFrame:
 def _with_findings(reports: pl.DataFrame) -> pl.DataFrame:
     """Bring ``findings`` into one shape; a finding that is mere text is an explanation."""
     given = reports["findings"].to_list() if "findings" in reports.columns else []
-    findings = [[_finding(item) for item in row or []] for row in given] or [[]] * len(reports)
+    findings = [_findings(row) for row in given] or [[]] * len(reports)
     return reports.with_columns(findings=pl.Series(findings, dtype=_FINDINGS))
+
+
+def _findings(row: object) -> list[dict[str, str]]:
+    return [_finding(item) for item in (row if isinstance(row, list) else [row]) if item]
 
 
 def _finding(item: object) -> dict[str, str]:
     if not isinstance(item, dict):
-        return {"summary": "", "explanation": "" if item is None else str(item)}
+        return {"summary": "", "explanation": str(item)}
     return {name: str(item.get(name) or "") for name in ("summary", "explanation")}

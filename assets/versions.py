@@ -1,0 +1,40 @@
+"""Code versions: Dagster's UI shows an asset as outdated when its code or settings changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import dagster as dg
+
+from graphrag_pipeline.communities import COMMUNITIES_VERSION
+from graphrag_pipeline.config import Settings, fingerprint
+from graphrag_pipeline.extractive import EXTRACTIVE_VERSION
+from graphrag_pipeline.graph import GRAPH_VERSION
+from graphrag_pipeline.ingest import stage_versions
+from graphrag_pipeline.publishing import config_hash
+from graphrag_pipeline.reports import REPORTS_VERSION
+
+
+def with_code_versions(
+    assets: Sequence[dg.AssetsDefinition], settings: Settings
+) -> list[dg.AssetsDefinition]:
+    """Return the assets with the version of the code and settings that shape each one's rows."""
+    versions = code_versions(settings)
+
+    def versioned(spec: dg.AssetSpec) -> dg.AssetSpec:
+        return spec.replace_attributes(code_version=versions[spec.key.path[0]])
+
+    return [asset.map_asset_specs(versioned) for asset in assets]
+
+
+def code_versions(settings: Settings) -> dict[str, str]:
+    """Return the version of each stage by the first part of its assets' keys."""
+    given = settings
+    return {
+        **stage_versions(given),
+        "graph": fingerprint(GRAPH_VERSION, given.graph, given.chunks.encoding),
+        "communities": fingerprint(COMMUNITIES_VERSION, given.communities),
+        "community_reports": fingerprint(REPORTS_VERSION, EXTRACTIVE_VERSION, given.reports),
+        "embeddings": fingerprint("embeddings", given.embeddings),
+        "published_index": config_hash(given),
+    }

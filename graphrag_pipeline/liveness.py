@@ -1,0 +1,91 @@
+"""Which of Dagster's runs are really under way, and which died without a word.
+
+A process that executes a run holds a lock on a file named after it, in ``DAGSTER_HOME/alive``. The
+operating system lets go of the lock when the process ends, however it ends; Dagster itself would
+show a killed run as started for ever, and keep its place in the pools.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from pathlib import Path
+
+import dagster as dg
+
+_UNDER_WAY = [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
+
+
+def show_life(instance: dg.DagsterInstance, run_id: str) -> None:
+    """Let others see that this process executes the run, for as long as the process lives.
+
+    The file stays open on purpose: the last word of a run, its success, is written after
+    everything it used is closed. Where the disk is full or read-only the run goes on unseen.
+    """
+    path = _sign(instance, run_id)
+    beside = path.with_suffix(".new")
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fcntl.flock(os.open(beside, os.O_RDWR | os.O_CREAT, 0o644), fcntl.LOCK_EX)
+        beside.rename(path)
+
+
+def end_dead_runs(instance: dg.DagsterInstance) -> list[dg.DagsterRun]:
+    """Report the runs whose process is gone as failed, and free what they held.
+
+    Returns the runs that are under way. Runs of other machines and of other projects show no sign
+    here and are left alone.
+    """
+    living = []
+    for run in instance.get_runs(dg.RunsFilter(statuses=_UNDER_WAY)):
+        alive = _is_alive(_sign(instance, run.run_id))
+        if alive:
+            living.append(run)
+        elif alive is not None:
+            instance.report_run_failed(run, "its process is gone: killed, or the machine stopped")
+    _free_slots(instance)
+    _forget_finished(instance)
+    return living
+
+
+def _free_slots(instance: dg.DagsterInstance) -> None:
+    storage = instance.event_log_storage
+    if not storage.supports_global_concurrency_limits:
+        return
+    for run_id in storage.get_concurrency_run_ids():
+        if _is_finished(instance, run_id):
+            storage.free_concurrency_slots_for_run(run_id)
+
+
+def _forget_finished(instance: dg.DagsterInstance) -> None:
+    for path in _sign(instance, "").parent.glob("*.lock"):
+        if _is_finished(instance, path.stem):
+            path.unlink(missing_ok=True)
+
+
+def _is_finished(instance: dg.DagsterInstance, run_id: str) -> bool:
+    run = instance.get_run_by_id(run_id)
+    return run is None or run.is_finished
+
+
+def _is_alive(sign: Path) -> bool | None:
+    """Return whether a process holds the file; None where there is no file."""
+    try:
+        handle = os.open(sign, os.O_RDWR)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(handle)
+
+
+def _sign(instance: dg.DagsterInstance, run_id: str) -> Path:
+    return Path(instance.root_directory) / "alive" / f"{run_id}.lock"

@@ -1,0 +1,102 @@
+"""A whole pipeline in a folder of its own, driven as Dagster drives it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from graphrag_pipeline.batches import BatchLog
+from graphrag_pipeline.config import Settings, load_settings
+from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB, build_definitions
+from graphrag_pipeline.ingest import stage_versions
+from graphrag_pipeline.publishing import published_release
+from graphrag_pipeline.runs import dagster_home
+from graphrag_pipeline.store import IndexStore
+
+PEOPLE = "Anna Berg works with Boris Claude at Orion Labs in Lyon. Boris Claude leads Orion Labs."
+PLACES = "Mira Dorn met Emil Fuchs in Ghent. Emil Fuchs founded Gamma Works. Mira Dorn lives there."
+RIVERS = "Hanna Iversen sails the Jordan River. Kora Lund paints the Jordan River near Montreux."
+
+
+class Pipeline:
+    """Settings, definitions and a Dagster instance of one home folder."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.home = folder / "home"
+        self.inbox = folder / "documents"
+        self.inbox.mkdir(exist_ok=True)
+        monkeypatch.setenv("GRAPHRAG_HOME", str(self.home))
+        monkeypatch.setenv("GRAPHRAG_INPUT__FOLDER", str(self.inbox))
+        monkeypatch.setenv("DAGSTER_HOME", str(self.home / "dagster"))
+        self.settings: Settings = load_settings()
+        dagster_home(self.settings)
+        self.defs = build_definitions(self.settings)
+        self.log = BatchLog(self.home)
+        self.store = IndexStore(self.home / "index.duckdb", wait_seconds=60)
+
+    def write(self, files: Mapping[str, str | bytes]) -> None:
+        for name, content in files.items():
+            data = content.encode() if isinstance(content, str) else content
+            (self.inbox / name).write_bytes(data)
+
+    def cut(self) -> list[str]:
+        limits = self.settings.batches
+        return [batch.key for batch in self.log.cut(self.inbox, limits, max_bytes=10**8)]
+
+    def ingest(
+        self, instance: dg.DagsterInstance, keys: Sequence[str]
+    ) -> dg.ExecuteInProcessResult:
+        instance.add_dynamic_partitions("document_batch", list(keys))
+        tags = {
+            "dagster/asset_partition_range_start": keys[0],
+            "dagster/asset_partition_range_end": keys[-1],
+            "graphrag/version": stage_versions(self.settings)["extractions"],
+        }
+        return self.run(INGEST_JOB, instance, tags)
+
+    def refresh(self, instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:
+        return self.run(REFRESH_JOB, instance, {})
+
+    def run(
+        self, job: str, instance: dg.DagsterInstance, tags: Mapping[str, str]
+    ) -> dg.ExecuteInProcessResult:
+        return self.defs.resolve_job_def(job).execute_in_process(
+            instance=instance,
+            tags=dict(tags),
+            run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+            raise_on_error=False,
+        )
+
+    def execute(self, sql: str) -> None:
+        with self.store.transaction() as con:
+            con.execute(sql)
+
+    def rows(self, sql: str) -> list[tuple]:
+        with self.store.read() as con:
+            return con.execute(sql).fetchall()
+
+    @property
+    def release(self) -> str | None:
+        return published_release(self.home)
+
+
+def metadata_of(result: dg.ExecuteInProcessResult) -> dict[tuple[str, str | None], dict]:
+    """Return plain metadata by asset and partition."""
+    found = {}
+    for event in result.get_asset_materialization_events():
+        one = event.step_materialization_data.materialization
+        values = {name: value.value for name, value in one.metadata.items()}
+        found[one.asset_key.to_user_string(), one.partition] = values
+    return found
+
+
+def failed_checks(result: dg.ExecuteInProcessResult) -> set[str]:
+    """Return the checks that did not pass, as asset:check."""
+    return {
+        f"{check.asset_key.to_user_string()}:{check.check_name}"
+        for check in result.get_asset_check_evaluations()
+        if not check.passed
+    }

@@ -1,0 +1,126 @@
+"""A process of its own that brings an index up to date, or reads what is published again and again.
+
+Run as ``python index_process.py update|read FOLDER``; each line on standard output is JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from conftest import Engine
+
+from graphrag_pipeline.config import Settings
+from graphrag_pipeline.ingest import ingest_chunks, ingest_documents, ingest_extractions
+from graphrag_pipeline.publishing import publish
+from graphrag_pipeline.query import open_release, retrieve
+from graphrag_pipeline.query.release import Release
+from graphrag_pipeline.vector_index import TABLES, update_vectors
+from graphrag_pipeline.vectors import VectorSnapshot
+
+STOP = "stop"
+SMALL = Settings(**{"embeddings": {"dimensions": 64}})
+STAGES = (
+    "documents",
+    "chunks",
+    "extractions",
+    "graph",
+    "communities",
+    "reports",
+    "vectors",
+    "publish",
+)
+_TRUE_COUNTS = {
+    "n_documents": "SELECT count(*) AS n FROM documents",
+    "n_chunks": "SELECT count(*) AS n FROM chunks",
+    "n_entities": "SELECT count(*) AS n FROM entities",
+    "n_relationships": "SELECT count(*) AS n FROM relationships",
+    "n_communities": "SELECT count(*) AS n FROM communities",
+    "n_reports": "SELECT count(*) AS n FROM community_reports",
+}
+_DANGLING = """
+SELECT (SELECT count(*) FROM entity_chunks ANTI JOIN chunks ON chunk_id = chunks.id)
+     + (SELECT count(*) FROM relationship_chunks ANTI JOIN chunks ON chunk_id = chunks.id)
+     + (SELECT count(*) FROM chunks ANTI JOIN documents ON document_id = documents.id)
+     + (SELECT count(*) FROM community_members ANTI JOIN entities ON entity_id = entities.id)
+     + (SELECT count(*) FROM community_reports r
+        ANTI JOIN communities c ON r.community_id = c.id) AS n
+"""
+
+
+def update(engine: Engine, say: Callable[[str], None] = lambda stage: None) -> str:
+    """Bring an index up to date with its inbox and publish it, as a run does; return the release."""
+    settings, store, home = engine.settings, engine.store, engine.log.home
+    engine.cut()
+    keys = [batch.key for batch in engine.log.batches()]
+    say("documents")
+    for key in keys:
+        ingest_documents(store, engine.log, settings, key)
+    say("chunks")
+    for key in keys:
+        ingest_chunks(store, settings, key)
+    say("extractions")
+    for key in keys:
+        ingest_extractions(store, settings, key)
+    say("graph")
+    engine.merge()
+    say("communities")
+    engine.cluster()
+    say("reports")
+    engine.report()
+    say("vectors")
+    for table in TABLES:
+        update_vectors(store, home, settings.embeddings, table)
+    say("publish")
+    return publish(store, home, settings).id
+
+
+def faults(release: Release) -> list[str]:
+    """Return what does not belong together in a release."""
+    found = []
+    for name, query in _TRUE_COUNTS.items():
+        if release.rows(query)[0]["n"] != release.facts.counts[name]:
+            found.append(f"{name} is not the number of rows")
+    if release.rows(_DANGLING)[0]["n"]:
+        found.append("rows that refer to none")
+    vectors = VectorSnapshot(release.home / "vectors", release.facts.vector_versions)
+    for table in TABLES:
+        ids = [row["id"] for row in release.rows(f"SELECT id FROM {table}")]
+        if len(ids) != vectors.count(table) or set(vectors.vectors(table, ids)) != set(ids):
+            found.append(f"vectors of {table} are not those of its rows")
+    return found
+
+
+def read_once(home: Path, settings: Settings) -> dict[str, Any]:
+    """Read the published release by SQL, by vector and by full text."""
+    with open_release(home, settings=settings) as release:
+        seen = {"release": release.facts.id, "faults": faults(release)}
+    for method in ("basic", "fulltext"):
+        found = retrieve("Who built the Orlen Dam?", method, home=home, settings=settings)
+        if not found.records:
+            seen["faults"].append(f"{method} found nothing in {found.release}")
+    return seen
+
+
+def _read_until_stopped(folder: Path, engine: Engine) -> None:
+    is_last = False
+    while not is_last:
+        is_last = (folder / STOP).exists()
+        _print(read_once(engine.log.home, engine.settings))
+
+
+def _print(value: object) -> None:
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    what, place = sys.argv[1], Path(sys.argv[2])
+    index = Engine(place, SMALL)
+    if what == "read":
+        _read_until_stopped(place, index)
+    else:
+        _print({"release": update(index, lambda stage: _print({"stage": stage}))})

@@ -1,0 +1,250 @@
+"""The assets, run by Dagster on real files."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import lancedb
+import pyarrow as pa
+import pytest
+from dagster_helpers import (
+    PEOPLE,
+    PLACES,
+    RIVERS,
+    Pipeline,
+    failed_checks,
+    metadata_of,
+)
+
+from graphrag_pipeline.publishing import query_published
+
+FILES = {"people.txt": PEOPLE, "places.md": PLACES, "broken.pdf": b"%PDF-1.4 not really"}
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as ephemeral:
+        yield ephemeral
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
+    return Pipeline(tmp_path, monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a published index, to be copied."""
+    folder = tmp_path_factory.mktemp("built")
+    with pytest.MonkeyPatch.context() as patch, dg.DagsterInstance.ephemeral() as ephemeral:
+        pipeline = Pipeline(folder, patch)
+        pipeline.write(FILES)
+        assert pipeline.ingest(ephemeral, pipeline.cut()).success
+        assert pipeline.refresh(ephemeral).success
+    return folder
+
+
+@pytest.fixture
+def indexed(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
+    """A pipeline whose index is built and published."""
+    shutil.copytree(built, tmp_path, dirs_exist_ok=True)
+    return Pipeline(tmp_path, monkeypatch)
+
+
+def test_both_jobs_build_and_publish_an_index(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.write(FILES)
+    (key,) = pipeline.cut()
+    ingested = pipeline.ingest(instance, [key])
+    assert ingested.success
+    assert pipeline.release is None
+    assert failed_checks(ingested) == {"documents:nothing_quarantined"}
+    refreshed = pipeline.refresh(instance)
+    assert refreshed.success
+    assert failed_checks(refreshed) == set()
+    assert len(refreshed.get_asset_check_evaluations()) == 4 + 4 + 4 + 8 + 1
+    _, rows = query_published(pipeline.home, "SELECT title FROM entities")
+    assert {"Orion Labs", "Emil Fuchs"} <= {title for (title,) in rows}
+
+
+def test_every_materialisation_says_rows_columns_time_and_shows_some(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.write(FILES)
+    (key,) = pipeline.cut()
+    ingested = metadata_of(pipeline.ingest(instance, [key]))
+    refreshed = metadata_of(pipeline.refresh(instance))
+    found = ingested | refreshed
+    assert {partition for _, partition in ingested} == {key}
+    for (asset, _), metadata in found.items():
+        assert metadata["seconds"] >= 0, asset
+        if asset.startswith("embeddings/"):
+            assert metadata["dagster/row_count"] == metadata["embedded"]
+            assert metadata["size_mb"] > 0
+            assert "hashing" in metadata["embedder"]
+        elif asset != "published_index":
+            assert metadata["dagster/column_schema"].columns, asset
+            assert metadata["preview"], asset
+    assert ingested["documents", key]["dagster/partition_row_count"] == 2
+    assert ingested["documents", key]["quarantined"] == 1
+    assert "broken.pdf" in ingested["documents", key]["quarantined_files"]
+    assert ingested["chunks", key]["tokens"] > 20
+    for table in ("entities", "relationships"):
+        count = pipeline.rows(f"SELECT count(*) FROM {table}")[0][0]
+        assert refreshed[f"graph/{table}", None]["dagster/row_count"] == count > 0
+    assert "| Orion Labs |" in refreshed["graph/entities", None]["preview"]
+    described = refreshed["graph/entities", None]["dagster/column_schema"].columns
+    assert {c.name: c.description for c in described}["degree"] == "Number of distinct neighbours."
+
+
+def test_each_batch_of_one_run_is_told_of_its_own_rows(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.write({"people.txt": PEOPLE})
+    keys = pipeline.cut()
+    pipeline.write({"places.md": PLACES, "rivers.txt": RIVERS})
+    keys += pipeline.cut()
+    told = metadata_of(pipeline.ingest(instance, keys))
+    rows = [told["documents", key]["dagster/partition_row_count"] for key in keys]
+    assert rows == [1, 2]
+    assert "people" in told["documents", keys[0]]["preview"]
+    assert "people" not in told["documents", keys[1]]["preview"]
+
+
+def test_a_second_batch_reads_and_extracts_only_itself(
+    indexed: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    first = indexed.rows("SELECT DISTINCT batch FROM batch_stages")[0][0]
+    ledger = indexed.rows("SELECT * FROM batch_stages ORDER BY ALL")
+    release = indexed.release
+    indexed.write({"rivers.txt": RIVERS})
+    (second,) = indexed.cut()
+    told = metadata_of(indexed.ingest(instance, [first, second]))
+    for stage in ("documents", "chunks", "extractions"):
+        assert told[stage, first]["done_before"] is True
+        assert told[stage, second]["done_before"] is False
+    assert told["extractions", second]["dagster/partition_row_count"] == 1
+    after = indexed.rows(f"SELECT * FROM batch_stages WHERE batch <> '{second}' ORDER BY ALL")
+    assert after == ledger
+    refreshed = metadata_of(indexed.refresh(instance))
+    assert refreshed["graph/entities", None]["batches_taken_in"] == 1
+    assert refreshed["embeddings/chunks", None]["embedded"] == 1
+    assert refreshed["embeddings/chunks", None]["reused"] == 2
+    assert indexed.release != release
+    published = refreshed["published_index", None]
+    assert published["new_release"] is True
+    assert "| documents | 2 | 3 | +1 |" in published["since_the_release_before"]
+
+
+def test_a_run_with_nothing_new_writes_nothing_and_keeps_the_release(
+    indexed: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    indexed.refresh(instance)
+    before = _fingerprints(indexed.home)
+    release = indexed.release
+    result = indexed.refresh(instance)
+    assert result.success
+    told = metadata_of(result)
+    assert told["published_index", None]["new_release"] is False
+    assert told["graph/entities", None]["batches_taken_in"] == 0
+    assert told["communities/level_0", None]["unchanged"] is True
+    assert {m.get("embedded", 0) for m in told.values()} == {0}
+    assert {m.get("written", 0) for m in told.values()} == {0}
+    assert indexed.release == release
+    assert _fingerprints(indexed.home) == before
+
+
+def _fingerprints(home: Path) -> dict[str, str]:
+    """Return the content of all files of the index (Dagster's own history is apart)."""
+    return {
+        str(path.relative_to(home)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for place, _, names in os.walk(home)
+        for path in (Path(place) / name for name in names)
+        if path.relative_to(home).parts[0] != "dagster"
+    }
+
+
+TAMPERED = {
+    "graph/entities:ids_unique": (
+        "INSERT INTO entities SELECT * FROM entities ORDER BY id LIMIT 1",
+        "communities",
+    ),
+    "graph/entities:entities_have_sources": (
+        "DELETE FROM entity_chunks WHERE entity_id = (SELECT min(id) FROM entities)",
+        "communities",
+    ),
+    "graph/relationships:relationship_ids_unique": (
+        "INSERT INTO relationships SELECT * FROM relationships ORDER BY id LIMIT 1",
+        "communities",
+    ),
+    "graph/relationships:endpoints_exist": (
+        "UPDATE relationships SET source_id = 'nobody' "
+        "WHERE id = (SELECT min(id) FROM relationships)",
+        "communities",
+    ),
+    "communities/level_0:every_entity_covered_once": (
+        "DELETE FROM community_members WHERE level = 0 AND entity_id = "
+        "(SELECT min(entity_id) FROM community_members)",
+        "community_reports",
+    ),
+}
+
+
+@pytest.mark.parametrize("check", TAMPERED)
+def test_a_broken_invariant_stops_the_run_before_anything_is_published(
+    indexed: Pipeline, instance: dg.DagsterInstance, check: str
+) -> None:
+    sql, downstream = TAMPERED[check]
+    indexed.execute(sql)
+    published = (indexed.home / "published.duckdb").read_bytes()
+    result = indexed.refresh(instance)
+    assert not result.success
+    assert check in failed_checks(result)
+    reached = {asset.split("/")[0] for asset, _ in metadata_of(result)}
+    assert downstream not in reached
+    assert "published_index" not in reached
+    assert (indexed.home / "published.duckdb").read_bytes() == published
+
+
+@pytest.mark.parametrize(
+    ("check", "broken"),
+    [("every_row_has_a_vector", "missing"), ("vectors_are_numbers", "infinite")],
+)
+def test_a_report_without_a_vector_of_numbers_stops_the_run(
+    indexed: Pipeline, instance: dg.DagsterInstance, check: str, broken: str
+) -> None:
+    _break_a_vector(indexed.home, broken)
+    result = indexed.refresh(instance)
+    assert not result.success
+    assert f"embeddings/community_reports:{check}" in failed_checks(result)
+    assert "published_index" not in {asset for asset, _ in metadata_of(result)}
+
+
+def _break_a_vector(home: Path, broken: str) -> None:
+    table = lancedb.connect(home / "vectors").open_table("community_reports")
+    row = table.search().limit(1).to_arrow().to_pylist()[0]
+    where = f"id = '{row['id']}'"
+    table.delete(where)
+    if broken == "infinite":
+        row = {name: row[name] for name in table.schema.names}
+        row["vector"] = [float("inf")] * len(row["vector"])
+        table.add(pa.Table.from_pylist([row], schema=table.schema))
+
+
+def test_an_error_raised_on_purpose_is_a_readable_failure(
+    indexed: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    (indexed.home / "published.duckdb").unlink()
+    (indexed.home / "published.duckdb").mkdir()
+    result = indexed.refresh(instance)
+    assert not result.success
+    failure = result.failure_data_for_node("published_index")
+    assert failure is not None
+    assert failure.user_failure_data is not None
+    assert str(failure.user_failure_data.description).startswith("cannot write ")

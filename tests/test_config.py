@@ -1,0 +1,240 @@
+import json
+import os
+import tomllib
+
+import pytest
+
+from graphrag_pipeline.config import (
+    ChunkSettings,
+    Settings,
+    fingerprint,
+    load_settings,
+    setting_rows,
+    template,
+)
+from graphrag_pipeline.cron import is_cron
+from graphrag_pipeline.errors import ConfigError
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_around(monkeypatch, tmp_path):
+    for name in os.environ:
+        if name.upper().startswith("GRAPHRAG_"):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+
+
+def load(tmp_path, toml):
+    file = tmp_path / "graphrag.toml"
+    file.write_text(toml)
+    return load_settings(file)
+
+
+@pytest.mark.parametrize(
+    ("toml", "setting", "value", "right"),
+    [
+        ("[chunks]\nsize = 0", "chunks.size", "0", "greater than or equal to 1"),
+        ("[chunks]\nsize = 'x'", "chunks.size", "'x'", "integer"),
+        ("[chunks]\nsize = 1.5", "chunks.size", "1.5", "integer"),
+        ("[chunks]\nsize = 99999999999999999999", "chunks.size", "9999", "less than or equal to"),
+        ("[chunks]\noverlap = -1", "chunks.overlap", "-1", "greater than or equal to 0"),
+        ("[chunks]\noverlap = 700", "chunk overlap", "700", "smaller than chunk size (600)"),
+        ("[chunks]\nencoding = 'cl99k'", "chunks.encoding", "'cl99k'", "cl100k_base"),
+        ("chunks = 5", "chunks", "5", "must be a section, [chunks]"),
+        ("home = 5", "home", "5", "string"),
+        ("home = ''", "home", "''", "at least 1 character"),
+        ("[input]\nfolder = ''", "input.folder", "''", "at least 1 character"),
+        ("[input]\nmax_file_mb = 0", "input.max_file_mb", "0", "greater than 0"),
+        ("[input]\nmax_file_mb = inf", "input.max_file_mb", "inf", "less than or equal to"),
+        ("[input]\nmax_file_mb = nan", "input.max_file_mb", "nan", "less than or equal to"),
+        ("[input]\nencoding = 'utf-9'", "input.encoding", "'utf-9'", "utf-8"),
+        ("[input]\ntext_columns = 'text'", "input.text_columns", "'text'", "list"),
+        ("[input]\ntext_columns = [1]", "input.text_columns.0", "1", "string"),
+        ("[input]\nsettle_seconds = -1", "input.settle_seconds", "-1", "equal to 0"),
+        ("[batches]\nmax_mb = -3", "batches.max_mb", "-3", "greater than 0"),
+        ("[extraction]\nextractor = 'llm'", "extraction.extractor", "'llm'", "'nlp' or 'import'"),
+        ("[extraction]\nnoun_phrases = 3", "extraction.noun_phrases", "3", "boolean"),
+        ("[communities]\nmax_cluster_size = 1", "communities.max_cluster_size", "1", "to 2"),
+        ("[communities]\nseed = 18446744073709551616", "communities.seed", "1844", "less than"),
+        ("[communities]\nresolution = 0", "communities.resolution", "0", "greater than 0"),
+        ("[communities]\nlevels = 11", "communities.levels", "11", "less than or equal to 10"),
+        ("[embeddings]\nembedder = 'big'", "embeddings.embedder", "'big'", "'hashing' or 'local'"),
+        ("[embeddings]\ndimensions = 16", "embeddings.dimensions", "16", "equal to 32"),
+        ("[query]\ntext_share = 1.5", "query.text_share", "1.5", "less than or equal to 1"),
+        ("[query]\ntext_share = 0.9", "text_share", "0.9", "must not exceed 1"),
+        ("[schedule]\nrefresh_cron = 'often'", "schedule.refresh_cron", "'often'", "five cron"),
+        ("[releases]\nkeep = 0", "releases.keep", "0", "greater than or equal to 1"),
+    ],
+)
+def test_a_wrong_value_gives_one_line_that_names_setting_value_and_what_is_right(
+    tmp_path, toml, setting, value, right
+):
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, toml)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.startswith(str(tmp_path / "graphrag.toml"))
+    for part in (setting, value, right):
+        assert part in message
+
+
+def test_each_of_several_wrong_values_has_its_line(tmp_path):
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, "[chunks]\nsize = 0\noverlap = -1\n[releases]\nkeep = 'all'")
+    assert [line.split(": ")[1].split(" = ")[0] for line in str(caught.value).splitlines()] == [
+        "chunks.size",
+        "chunks.overlap",
+        "releases.keep",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "right"),
+    [
+        ("GRAPHRAG_CHUNKS__SIZE", "many", "integer"),
+        ("GRAPHRAG_CHUNKS__SIZE", "", "integer"),
+        ("GRAPHRAG_HOME", "", "at least 1 character"),
+        ("GRAPHRAG_INPUT__TEXT_COLUMNS", "text,body", 'JSON, such as ["one", "other"]'),
+        ("GRAPHRAG_CHUNKS", "small", 'JSON, such as {"setting": "value"}'),
+        ("GRAPHRAG_EXTRACTION__EXTRACTOR", "llm", "'nlp' or 'import'"),
+    ],
+)
+def test_a_wrong_value_of_the_environment_names_the_variable(monkeypatch, variable, value, right):
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ConfigError) as caught:
+        load_settings()
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.startswith(variable)
+    assert repr(value) in message
+    assert right in message
+
+
+def test_the_environment_beats_the_file_setting_by_setting(tmp_path, monkeypatch):
+    monkeypatch.setenv("GRAPHRAG_CHUNKS__SIZE", "300")
+    monkeypatch.setenv("graphrag_query__top_k", "7")
+    settings = load(tmp_path, "[chunks]\nsize = 400\noverlap = 50\n[query]\ntop_k = 5")
+    assert (settings.chunks.size, settings.chunks.overlap) == (300, 50)
+    assert settings.query.top_k == 7
+
+
+def test_values_of_file_and_environment_are_checked_together(tmp_path, monkeypatch):
+    monkeypatch.setenv("GRAPHRAG_CHUNKS__OVERLAP", "700")
+    assert load(tmp_path, "[chunks]\nsize = 1000").chunks.overlap == 700
+    with pytest.raises(ConfigError, match=r"overlap \(700\) must be smaller"):
+        load(tmp_path, "")
+
+
+@pytest.mark.parametrize(
+    ("toml", "unknown", "close"),
+    [
+        ("[chunks]\nsise = 5", "chunks.sise", "did you mean chunks.size?"),
+        ("[chunk]\nsize = 5", "chunk", "did you mean chunks?"),
+        ("hme = 'x'", "hme", "did you mean home?"),
+        ("[zzz]\nqqq = 5", "zzz", "remove it"),
+    ],
+)
+def test_an_unknown_setting_suggests_the_close_one(tmp_path, toml, unknown, close):
+    with pytest.raises(ConfigError, match=f"unknown setting {unknown}: {close[:-1]}"):
+        load(tmp_path, toml)
+
+
+def test_an_unknown_variable_suggests_the_close_one(monkeypatch):
+    monkeypatch.setenv("GRAPHRAG_CHUNK__SIZE", "5")
+    with pytest.raises(ConfigError, match=r"GRAPHRAG_CHUNK__SIZE: did you mean GRAPHRAG_CHUNKS__"):
+        load_settings()
+
+
+def test_the_template_is_toml_that_changes_nothing(tmp_path):
+    assert load(tmp_path, template()) == Settings()
+
+
+def test_the_template_uncommented_equals_the_defaults(tmp_path):
+    known = {name for _, name, _, _ in setting_rows()}
+    lines = [
+        line[1:] if line[1:].split(" = ")[0] in known else line for line in template().splitlines()
+    ]
+    toml = "\n".join(lines)
+    values = tomllib.loads(toml)
+    flat = {(group, name) for group, name, _, _ in setting_rows()}
+    for group, name in flat:
+        assert name in (values[group] if group else values)
+    assert load(tmp_path, toml) == Settings()
+
+
+def test_every_setting_has_a_description_and_its_default_can_be_given():
+    for group, name, default, description in setting_rows():
+        assert description.endswith("."), f"{group}.{name}"
+        assert "\n" not in description
+        assert json.dumps(default) is not None
+
+
+def test_the_file_is_found_by_variable_then_here_then_in_the_home(tmp_path, monkeypatch):
+    (tmp_path / ".graphrag").mkdir()
+    (tmp_path / ".graphrag" / "graphrag.toml").write_text("[query]\ntop_k = 1")
+    assert load_settings().query.top_k == 1
+    (tmp_path / "graphrag.toml").write_text("[query]\ntop_k = 2")
+    assert load_settings().query.top_k == 2
+    (tmp_path / "other.toml").write_text("[query]\ntop_k = 3")
+    monkeypatch.setenv("GRAPHRAG_CONFIG", "other.toml")
+    assert load_settings().query.top_k == 3
+    monkeypatch.setenv("GRAPHRAG_CONFIG", "missing.toml")
+    with pytest.raises(ConfigError, match=r"missing\.toml, which is not a file"):
+        load_settings()
+
+
+@pytest.mark.parametrize("content", [b"[chunks", b"a = ", b"\xff\xfe\xfa", b"size == 3"])
+def test_a_file_that_is_not_toml_gives_one_line(tmp_path, content):
+    (tmp_path / "graphrag.toml").write_bytes(content)
+    with pytest.raises(ConfigError, match="is not valid TOML") as caught:
+        load_settings()
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_saved_by_a_windows_editor_is_read(tmp_path):
+    (tmp_path / "graphrag.toml").write_bytes("\ufeff[query]\r\ntop_k = 4\r\n".encode())
+    assert load_settings().query.top_k == 4
+
+
+def test_settings_cannot_be_altered():
+    with pytest.raises(ValueError, match="frozen"):
+        Settings().chunks.size = 5
+
+
+def test_a_fingerprint_depends_on_values_alone():
+    assert fingerprint("a", ChunkSettings()) == fingerprint("a", ChunkSettings(size=600))
+    assert fingerprint("a", ChunkSettings()) != fingerprint("a", ChunkSettings(size=601))
+    assert fingerprint("a", "b") != fingerprint("ab")
+    assert fingerprint({"x": 1, "y": 2}) == fingerprint({"y": 2, "x": 1})
+
+
+@pytest.mark.parametrize(
+    "cron",
+    [
+        "*/5 * * * *",
+        "0 2 * * MON-FRI",
+        "0 0 1,15 * *",
+        "0-30/5 1-3 L jan sun",
+        "5 4 * * 7",
+        "@daily",
+    ],
+)
+def test_cron_schedules_are_told_valid(cron):
+    assert is_cron(cron)
+
+
+@pytest.mark.parametrize(
+    "cron",
+    [
+        "",
+        "a b c d e",
+        "60 * * * *",
+        "* * * *",
+        "* * * * * *",
+        "@often",
+        "*/0 * * * *",
+        "1- * * * *",
+    ],
+)
+def test_what_is_no_cron_schedule_is_told_so(cron):
+    assert not is_cron(cron)

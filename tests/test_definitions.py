@@ -1,0 +1,119 @@
+"""The asset graph that Dagster is told of."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from graphrag_pipeline.config import (
+    ChunkSettings,
+    CommunitySettings,
+    EmbeddingSettings,
+    ReportSettings,
+    Settings,
+)
+from graphrag_pipeline.definitions import build_definitions
+
+SNAPSHOT = Path(__file__).parent / "snapshots" / "asset_graph.json"
+UPDATE = "UPDATE_SNAPSHOTS=1 python -m pytest tests/test_definitions.py"
+
+
+def _described(defs: dg.Definitions) -> dict[str, Any]:
+    graph = defs.resolve_asset_graph()
+    assets = {}
+    for key in sorted(graph.get_all_asset_keys()):
+        node = graph.get(key)
+        assets[key.to_user_string()] = {
+            "deps": sorted(parent.to_user_string() for parent in node.parent_keys),
+            "group": node.group_name,
+            "kinds": sorted(node.kinds),
+            "owners": sorted(node.owners),
+            "described": bool(node.description),
+            "code_version": node.code_version is not None,
+            "partitions": getattr(node.partitions_def, "name", None),
+            "pools": sorted(node.pools or ()),
+            "blocking_checks": _checks(graph, key, blocking=True),
+            "warning_checks": _checks(graph, key, blocking=False),
+        }
+    return {
+        "assets": assets,
+        "jobs": {
+            job.name: sorted(key.to_user_string() for key in job.asset_layer.selected_asset_keys)
+            for job in (defs.resolve_job_def("ingest_batch"), defs.resolve_job_def("refresh_index"))
+        },
+        "sensors": sorted(sensor.name for sensor in defs.sensors or ()),
+        "schedules": sorted(schedule.name for schedule in defs.schedules or ()),
+    }
+
+
+def _checks(graph: Any, key: dg.AssetKey, *, blocking: bool) -> list[str]:
+    specs = [graph.get_check_spec(check) for check in graph.get(key).check_keys]
+    return sorted(spec.name for spec in specs if spec.blocking == blocking)
+
+
+def test_the_asset_graph_is_as_written_down() -> None:
+    described = _described(build_definitions(Settings()))
+    if os.environ.get("UPDATE_SNAPSHOTS"):
+        SNAPSHOT.write_text(json.dumps(described, indent=2) + "\n")
+    written = json.loads(SNAPSHOT.read_text())
+    assert described == written, f"the asset graph changed; if that is meant, run: {UPDATE}"
+
+
+@pytest.mark.parametrize("levels", [1, 2, 6])
+def test_there_are_as_many_level_assets_as_configured(levels: int) -> None:
+    given = Settings(communities=CommunitySettings(levels=levels))
+    graph = build_definitions(given).resolve_asset_graph()
+    keys = {key.to_user_string() for key in graph.get_all_asset_keys()}
+    for kind in ("communities", "community_reports"):
+        found = {key for key in keys if key.startswith(f"{kind}/level_")}
+        assert found == {f"{kind}/level_{level}" for level in range(levels)}
+    reports = graph.get(dg.AssetKey(["embeddings", "community_reports"])).parent_keys
+    assert len(reports) == levels
+    last = graph.get(dg.AssetKey(["communities", f"level_{levels - 1}"])).description
+    assert last is not None
+    assert "all deeper levels" in last
+
+
+@pytest.mark.parametrize(
+    ("changed", "outdated"),
+    [
+        ({"chunks": ChunkSettings(size=300)}, {"chunks", "extractions"}),
+        ({"communities": CommunitySettings(seed=1)}, {"communities"}),
+        ({"reports": ReportSettings(max_findings=3)}, {"community_reports"}),
+        ({"embeddings": EmbeddingSettings(dimensions=64)}, {"embeddings"}),
+    ],
+)
+def test_a_setting_changes_the_code_version_of_what_it_shapes(
+    changed: dict[str, Any], outdated: set[str]
+) -> None:
+    before, after = _versions(Settings()), _versions(Settings(**changed))
+    differ = {key.path[0] for key, version in after.items() if version != before[key]}
+    assert differ == outdated | {"published_index"}
+
+
+def _versions(settings: Settings) -> dict[dg.AssetKey, str | None]:
+    graph = build_definitions(settings).resolve_asset_graph()
+    return {key: graph.get(key).code_version for key in graph.get_all_asset_keys()}
+
+
+def test_every_job_sensor_schedule_and_check_says_what_it_is() -> None:
+    defs = build_definitions(Settings())
+    named = [*(defs.sensors or ()), *(defs.schedules or ()), *(defs.jobs or ())]
+    assert [thing.name for thing in named if not getattr(thing, "description", None)] == []
+    graph = defs.resolve_asset_graph()
+    silent = [
+        key.name for key in graph.asset_check_keys if not graph.get_check_spec(key).description
+    ]
+    assert silent == []
+
+
+def test_the_shipped_dagster_settings_are_those_of_the_repository() -> None:
+    root = Path(__file__).parents[1]
+    for name in ("dagster.yaml", "workspace.yaml"):
+        shipped = (root / "graphrag_pipeline" / "data" / name).read_text()
+        assert shipped == (root / name).read_text()

@@ -1,0 +1,277 @@
+import math
+
+import polars as pl
+import pytest
+from conftest import Engine, build, build_graph
+
+from graphrag_pipeline.config import GraphSettings
+from graphrag_pipeline.extraction import Extraction
+from graphrag_pipeline.extraction.mentions import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS
+from graphrag_pipeline.graph import merge_graph
+from graphrag_pipeline.ingest import identify
+from graphrag_pipeline.store import IndexStore, insert
+
+STORY = (
+    "Alice Smith met Bob Jones in Paris. The old lighthouse stood near the harbour.\n\n"
+    "Bob Jones works for Acme Corporation. Carol Brown visited the old lighthouse 😀 with Alice "
+    "Smith. Café Zürich is in Zürich, and Alice Smith liked it."
+)
+
+
+def graph(folder, chunks, extractor="nlp", **settings):
+    """Merge hand-made mentions: per chunk its (title, type)s and its (source, target, weight)s."""
+    store = IndexStore(folder / "index.duckdb")
+    entities, relationships, rows = [], [], []
+    for number, (titles, pairs) in enumerate(chunks):
+        chunk = f"c{number}"
+        rows.append((chunk, number))
+        entities += [(chunk, title, kind, f"About {title}.", 0, 1) for title, kind in titles]
+        relationships += [(chunk, s, t, f"{s} and {t}.", w, 0, 1) for s, t, w in pairs]
+    found = Extraction(
+        pl.DataFrame(entities, schema=ENTITY_MENTIONS, orient="row"),
+        pl.DataFrame(relationships, schema=RELATIONSHIP_MENTIONS, orient="row"),
+    )
+    entity_rows, relationship_rows = identify(found)
+    with store.transaction() as con:
+        for chunk, number in rows:
+            con.execute(
+                "INSERT INTO chunks VALUES (?, ?, 'd', ?, 0, 1, 1, 'x', 'b')",
+                [chunk, number, number],
+            )
+            con.execute(
+                "INSERT INTO extractions VALUES (?, ?, 'v', 'ok', NULL, 0, 0, 0, 0, 'b')",
+                [chunk, extractor],
+            )
+        insert(con, "entity_mentions", entity_rows.with_columns(batch=pl.lit("b")))
+        insert(con, "relationship_mentions", relationship_rows.with_columns(batch=pl.lit("b")))
+    merge_graph(store, GraphSettings(**settings))
+    with store.read() as con:
+        nodes = {row["title"]: row for row in con.sql("FROM entities").pl().iter_rows(named=True)}
+        edges = {
+            frozenset((row["source"], row["target"])): row
+            for row in con.sql("FROM relationships").pl().iter_rows(named=True)
+        }
+        assert len(edges) == con.execute("SELECT count(*) FROM relationships").fetchone()[0]
+    return nodes, edges
+
+
+P, C = "PERSON", "CONCEPT"
+
+
+@pytest.mark.parametrize(
+    ("types", "expected"),
+    [
+        (["PERSON", "ORGANIZATION", "PERSON"], "PERSON"),
+        (["CONCEPT", "CONCEPT", "CONCEPT", "PERSON"], "PERSON"),
+        (["DATE", "DATE", "GEO"], "GEO"),
+        (["OTHER", "OTHER", "EVENT"], "EVENT"),
+        (["CONCEPT", "CONCEPT"], "CONCEPT"),
+    ],
+)
+def test_a_node_takes_the_majority_type_a_named_one_before_a_general_one(tmp_path, types, expected):
+    nodes, _ = graph(tmp_path, [([("X", kind)], []) for kind in types])
+    assert nodes["X"]["type"] == expected
+
+
+def test_a_tie_between_types_does_not_depend_on_order(tmp_path):
+    one, _ = graph(tmp_path / "one", [([("X", "GEO")], []), ([("X", P)], [])])
+    two, _ = graph(tmp_path / "two", [([("X", P)], []), ([("X", "GEO")], [])])
+    assert one["X"]["type"] == two["X"]["type"]
+
+
+def test_titles_that_differ_in_case_space_and_quotes_are_one_node(tmp_path):
+    nodes, _ = graph(
+        tmp_path,
+        [
+            ([("Marie Curie", P)], []),
+            ([("MARIE  CURIE", P), ("“Marie Curie”", P)], []),
+            ([("Marie Curie", P)], []),
+        ],
+    )
+    assert set(nodes) == {"Marie Curie"}
+    assert nodes["Marie Curie"]["frequency"] == 3
+
+
+def test_both_directions_of_a_pair_are_one_edge_with_their_weights_summed(tmp_path):
+    both = [("A", P), ("B", P)]
+    _, edges = graph(
+        tmp_path, [(both, [("A", "B", 1.0)]), (both, [("B", "A", 2.5), ("a", "b", 1)])]
+    )
+    assert edges[frozenset("AB")]["weight"] == 4.5
+    assert len(edges) == 1
+
+
+def test_a_relationship_with_itself_is_dropped(tmp_path):
+    nodes, edges = graph(tmp_path, [([("A", P)], [("A", "A", 1.0), ("A", "“a”", 1.0)])])
+    assert edges == {}
+    assert nodes["A"]["degree"] == 0
+
+
+def test_an_entity_without_relationships_is_kept(tmp_path):
+    nodes, _ = graph(tmp_path, [([("A", P), ("B", P), ("C", P)], [("A", "B", 1.0)])])
+    assert nodes["C"]["degree"] == 0
+
+
+def test_rare_concepts_and_dates_are_pruned_with_their_edges_and_names_are_kept(tmp_path):
+    titles = [("Alice", P), ("fog", C), ("1890", "DATE"), ("tea", C)]
+    nodes, edges = graph(
+        tmp_path,
+        [
+            (titles, [("Alice", "fog", 1), ("Alice", "tea", 1), ("fog", "1890", 1)]),
+            ([("tea", C)], []),
+        ],
+    )
+    assert set(nodes) == {"Alice", "tea"}
+    assert set(edges) == {frozenset(("Alice", "tea"))}
+    assert nodes["Alice"]["degree"] == 1
+
+
+def test_the_least_frequency_of_a_concept_is_a_setting(tmp_path):
+    chunks = [([("fog", C)], []), ([("fog", C), ("tea", C)], [])]
+    assert set(graph(tmp_path / "1", chunks, min_concept_frequency=1)[0]) == {"fog", "tea"}
+    assert set(graph(tmp_path / "3", chunks, min_concept_frequency=3)[0]) == set()
+
+
+def test_what_another_extractor_found_once_is_kept(tmp_path):
+    nodes, _ = graph(tmp_path, [([("fog", C)], [])], extractor="import")
+    assert set(nodes) == {"fog"}
+
+
+def test_the_mutual_information_is_that_computed_by_hand(tmp_path):
+    a, b, c = ("A", P), ("B", P), ("C", P)
+    _, edges = graph(
+        tmp_path,
+        [
+            ([a, b, c], [("A", "B", 1), ("A", "C", 1)]),
+            ([a, b], [("A", "B", 1), ("B", "A", 1)]),
+            ([a], []),
+            ([c], []),
+        ],
+    )
+    # p(A) = 3/4, p(B) = 2/4, p(C) = 2/4, p(A, B) = 2/4, p(A, C) = 1/4.
+    assert edges[frozenset("AB")]["pmi"] == pytest.approx(
+        math.log((2 / 4) / (3 / 4 * 2 / 4)) / -math.log(2 / 4), abs=1e-6
+    )
+    assert edges[frozenset("AC")]["pmi"] == pytest.approx(
+        math.log((1 / 4) / (3 / 4 * 2 / 4)) / -math.log(1 / 4), abs=1e-6
+    )
+
+
+def test_a_pair_that_is_together_in_every_chunk_has_mutual_information_one(tmp_path):
+    both = ([("A", P), ("B", P)], [("A", "B", 1)])
+    _, edges = graph(tmp_path, [both, both])
+    assert edges[frozenset("AB")]["pmi"] == 1.0
+
+
+def test_degrees_count_neighbours_and_the_combined_degree_is_their_sum(tmp_path):
+    four = [("A", P), ("B", P), ("C", P), ("D", P)]
+    nodes, edges = graph(
+        tmp_path,
+        [
+            (four, [("A", "B", 1), ("A", "C", 1), ("A", "D", 1)]),
+            (four, [("B", "A", 1), ("B", "C", 1)]),
+        ],
+    )
+    assert {title: row["degree"] for title, row in nodes.items()} == {
+        "A": 3,
+        "B": 2,
+        "C": 2,
+        "D": 1,
+    }
+    for pair, row in edges.items():
+        assert row["combined_degree"] == sum(nodes[title]["degree"] for title in pair)
+
+
+def test_descriptions_are_the_sentences_that_say_most_and_no_more_than_set(tmp_path):
+    engine = build_graph(tmp_path, {"a.txt": STORY}, graph={"max_description_sentences": 1})
+    (description,) = engine.rows("SELECT description FROM entities WHERE title = 'Bob Jones'")[0]
+    assert description.count(".") == 1
+    assert "Bob Jones" in description
+
+
+def test_the_ends_of_every_relationship_exist_and_no_pair_comes_twice(tmp_path):
+    engine = build_graph(tmp_path, {f"{i}.txt": STORY for i in range(3)})
+    assert engine.rows("SELECT count(*) > 3 FROM relationships") == [(True,)]
+    missing = """SELECT count(*) FROM relationships r
+                 WHERE source_id NOT IN (SELECT id FROM entities)
+                 OR target_id NOT IN (SELECT id FROM entities) OR source_id >= target_id"""
+    assert engine.rows(missing) == [(0,)]
+    twice = "SELECT count(*) - count(DISTINCT (source_id, target_id)) FROM relationships"
+    assert engine.rows(twice) == [(0,)]
+    titles = """SELECT count(*) FROM relationships r JOIN entities s ON s.id = r.source_id
+                JOIN entities t ON t.id = r.target_id
+                WHERE s.title <> r.source OR t.title <> r.target"""
+    assert engine.rows(titles) == [(0,)]
+
+
+def test_provenance_points_to_text_that_holds_the_title(tmp_path):
+    padding = "Ärger über 漢字 und 😀 am Morgen. " * 30
+    engine = build_graph(
+        tmp_path,
+        {"a.txt": padding + STORY, "b.txt": STORY + padding + STORY},
+        chunks={"size": 50, "overlap": 10},
+    )
+    links = engine.rows(
+        """SELECT e.title, p.start_char, p.end_char, c.start_char, c.end_char, d.text
+           FROM entity_chunks p JOIN entities e ON e.id = p.entity_id
+           JOIN chunks c ON c.id = p.chunk_id JOIN documents d ON d.id = c.document_id"""
+    )
+    assert len(links) > 20
+    assert {"Alice Smith", "Zürich"} <= {link[0] for link in links}
+    for title, start, end, chunk_start, chunk_end, text in links:
+        assert text[start:end].casefold() == title.casefold()
+        assert chunk_start <= start < end <= chunk_end
+
+
+def test_evidence_points_to_text_that_holds_both_ends(tmp_path):
+    engine = build_graph(
+        tmp_path, {"a.txt": "Ünder 😀. " * 40 + STORY}, chunks={"size": 60, "overlap": 9}
+    )
+    links = engine.rows(
+        """SELECT r.source, r.target, p.start_char, p.end_char, d.text
+           FROM relationship_chunks p JOIN relationships r ON r.id = p.relationship_id
+           JOIN chunks c ON c.id = p.chunk_id JOIN documents d ON d.id = c.document_id"""
+    )
+    assert len(links) > 5
+    for source, target, start, end, text in links:
+        assert source.casefold() in text[start:end].casefold()
+        assert target.casefold() in text[start:end].casefold()
+
+
+def test_every_entity_and_relationship_leads_back_to_a_chunk(tmp_path):
+    engine = build_graph(tmp_path, {"a.txt": STORY, "b.txt": STORY})
+    assert engine.rows(
+        "SELECT count(*) FROM entities ANTI JOIN entity_chunks ON id = entity_id"
+    ) == [(0,)]
+    lost = (
+        "SELECT count(*) FROM relationships ANTI JOIN relationship_chunks ON id = relationship_id"
+    )
+    assert engine.rows(lost) == [(0,)]
+
+
+def test_only_rows_that_differ_are_written(tmp_path):
+    engine = build_graph(tmp_path, {"a.txt": STORY, "b.txt": STORY})
+    engine.write({"c.txt": "Dora Green met Emil Black in Rome."})
+    (batch,) = engine.cut()
+    engine.ingest(batch.key)
+    changes = engine.merge()
+    assert changes.batches == (batch.key,)
+    assert changes.entities["changed"] == 0
+    assert changes.entities["added"] == 3
+    assert changes.entities["reused"] > 4
+
+
+def test_a_corpus_without_documents_has_an_empty_graph(tmp_path):
+    engine = Engine(tmp_path)
+    engine.update()
+    for table in ("entities", "relationships", "communities", "community_reports"):
+        assert engine.rows(f"SELECT count(*) FROM {table}") == [(0,)]
+
+
+def test_the_graph_empties_when_the_last_document_leaves(tmp_path):
+    engine = build(tmp_path, {"a.txt": STORY})
+    engine.write({"a.txt": None})
+    engine.update()
+    tables = "documents chunks extractions entity_mentions entities relationships entity_chunks"
+    for table in (*tables.split(), "communities", "community_members", "community_reports"):
+        assert engine.rows(f"SELECT count(*) FROM {table}") == [(0,)]

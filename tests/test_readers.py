@@ -1,0 +1,183 @@
+"""Readers of the published index never wait and never see half of a release, whatever dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import Engine
+from index_process import SMALL, STAGES, STOP, faults, read_once, update
+
+from graphrag_pipeline.config import Settings
+from graphrag_pipeline.query import open_release
+
+HERE = Path(__file__).parent
+CORPUS = HERE.parent / "examples" / "corpus"
+SEED = int(os.environ.get("KILL_SEED", "20261121"))
+KILLS = 9
+COMPARED = {
+    "documents": "EXCLUDE (human_readable_id, batch)",
+    "chunks": "EXCLUDE (human_readable_id, batch)",
+    "extractions": "EXCLUDE (batch)",
+    "entity_mentions": "EXCLUDE (batch)",
+    "relationship_mentions": "EXCLUDE (batch)",
+    "entities": "EXCLUDE (human_readable_id)",
+    "relationships": "EXCLUDE (human_readable_id)",
+    "entity_chunks": "",
+    "relationship_chunks": "",
+    "communities": "EXCLUDE (human_readable_id)",
+    "community_members": "",
+    "community_reports": "",
+}
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[Path]:
+    """Documents of the sample corpus that are short and tell of the same people and places."""
+    return sorted(CORPUS.rglob("*.md"))[:10]
+
+
+def put(engine: Engine, files: list[Path]) -> None:
+    for file in files:
+        shutil.copy(file, engine.inbox / file.name)
+
+
+def start(what: str, folder: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, str(HERE / "index_process.py"), what, str(folder)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def content(engine: Engine) -> dict[str, list[tuple]]:
+    return {
+        table: engine.rows(f"SELECT * {columns} FROM {table} ORDER BY ALL")
+        for table, columns in COMPARED.items()
+    }
+
+
+def test_readers_see_whole_releases_while_runs_publish(tmp_path: Path, texts: list[Path]) -> None:
+    engine = Engine(tmp_path, SMALL)
+    put(engine, texts[:4])
+    published = [update(engine)]
+    readers = [start("read", tmp_path) for _ in range(3)]
+    for reader in readers:
+        assert reader.stdout is not None
+        reader.stdout.readline()
+    for file in texts[4:8]:
+        put(engine, [file])
+        published.append(update(engine))
+    (tmp_path / STOP).touch()
+    seen = []
+    for reader in readers:
+        printed, errors = reader.communicate(timeout=60)
+        assert reader.returncode == 0, errors
+        assert errors == ""
+        seen += [json.loads(line) for line in printed.splitlines()]
+    assert [look["faults"] for look in seen] == [[]] * len(seen)
+    assert {look["release"] for look in seen} <= set(published)
+    assert len({look["release"] for look in seen}) >= 3
+    assert published[-1] in {look["release"] for look in seen}
+
+
+def test_an_open_release_outlives_the_ones_that_follow(tmp_path: Path, texts: list[Path]) -> None:
+    engine = Engine(tmp_path, SMALL)
+    put(engine, texts[:3])
+    first = update(engine)
+    with open_release(engine.log.home, settings=SMALL) as release:
+        for file in texts[3:6]:
+            put(engine, [file])
+            assert update(engine) != first
+        assert release.facts.id == first
+        assert faults(release) == []
+
+
+@pytest.mark.slow
+def test_a_run_killed_anywhere_leaves_the_release_and_is_taken_up_by_the_next(
+    tmp_path: Path, texts: list[Path]
+) -> None:
+    print(f"KILL_SEED={SEED}")
+    dice = random.Random(SEED)
+    engine = Engine(tmp_path / "killed", SMALL)
+    put(engine, texts[:3])
+    update(engine)
+    stages = [*STAGES, *dice.choices(STAGES, k=KILLS - len(STAGES))]
+    dice.shuffle(stages)
+    for number, stage in enumerate(stages):
+        (engine.inbox / "notes.txt").write_text(f"Nadia Fenwright saw Lin Ruolan on day {number}.")
+        if number < 7:
+            put(engine, [texts[3 + number]])
+        allowed = {release_of(engine)}
+        allowed |= kill_in(stage, tmp_path / "killed", dice.uniform(0, 0.15))
+        look = read_once(engine.log.home, SMALL)
+        assert look["faults"] == [], f"after a kill in {stage}"
+        assert look["release"] in allowed or stage == "publish", f"after a kill in {stage}"
+    update(engine)
+    undisturbed = Engine(tmp_path / "undisturbed", SMALL)
+    shutil.copytree(engine.inbox, undisturbed.inbox, dirs_exist_ok=True)
+    update(undisturbed)
+    left, right = content(engine), content(undisturbed)
+    assert {name for name in COMPARED if left[name] != right[name]} == set()
+    assert read_once(engine.log.home, SMALL)["faults"] == []
+    staged = engine.rows("SELECT (SELECT count(*) FROM staging.documents) FROM meta LIMIT 1")
+    assert staged == [(0,)]
+
+
+def release_of(engine: Engine) -> str:
+    with open_release(engine.log.home, settings=SMALL) as release:
+        return release.facts.id
+
+
+def kill_in(stage: str, folder: Path, seconds: float) -> set[str]:
+    """Kill a run some time after it has begun a stage; return the release it made, if any."""
+    run = start("update", folder)
+    assert run.stdout is not None
+    for line in run.stdout:
+        if json.loads(line).get("stage") == stage:
+            break
+    time.sleep(seconds)
+    run.kill()
+    printed, errors = run.communicate(timeout=60)
+    assert run.returncode in (-signal.SIGKILL, 0), errors
+    made = [json.loads(line) for line in printed.splitlines() if '"release"' in line]
+    print(f"killed {seconds:.3f} s into {stage}" + (" (it had ended)" if made else ""))
+    return {found["release"] for found in made}
+
+
+@pytest.mark.slow
+def test_a_killed_command_is_taken_up_by_the_next(tmp_path: Path, texts: list[Path]) -> None:
+    inbox = tmp_path / "documents"
+    inbox.mkdir()
+    for file in texts[:3]:
+        shutil.copy(file, inbox / file.name)
+    command = [sys.executable, "-m", "graphrag_pipeline.cli", "index", str(inbox), "--json"]
+    environment = {**os.environ, "GRAPHRAG_HOME": str(tmp_path / ".graphrag")}
+    environment.pop("DAGSTER_HOME", None)
+    run = subprocess.Popen(
+        command, env=environment, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    assert run.stderr is not None
+    for line in run.stderr:
+        if line.startswith("graph"):
+            break
+    run.kill()
+    run.communicate(timeout=60)
+    assert run.returncode == -signal.SIGKILL
+    again = subprocess.run(
+        command, env=environment, text=True, capture_output=True, timeout=120, check=False
+    )
+    assert again.returncode == 0, again.stderr
+    told = json.loads(again.stdout)
+    assert told["documents"] == 3
+    assert told["published"]["id"]
+    assert read_once(tmp_path / ".graphrag", Settings())["faults"] == []

@@ -1,0 +1,180 @@
+import pytest
+from conftest import build
+
+from graphrag_pipeline.extractive import Finding, ReportText, Sentence, select_sentences
+from graphrag_pipeline.extractive import write_extractive as write
+from graphrag_pipeline.reports import reports_current, update_reports
+
+PEOPLE = ("Alice Smith", "Bob Jones", "Carol Brown", "Dora Green", "Emil Black", "Frank Miller")
+PLACES = ("Paris", "London", "Berlin", "Madrid", "Vienna", "Lisbon")
+
+
+def story(shift=0):
+    """Text with two crowds of people, dense within and thinly joined: communities on two levels."""
+    sentences = []
+    for group in ("Smith", "Jones", "Brown"):
+        names = [f"{first} {group}" for first in ("Alice", "Bob", "Carol", "Dora", "Emil", "Frank")]
+        for i, name in enumerate(names):
+            other, third = names[(i + 1) % 6], names[(i + 2) % 6]
+            sentences.append(f"{name} met {other} and {third} in {PLACES[(i + shift) % 6]}.")
+    return " ".join(sentences)
+
+
+SMALL = {"communities": {"max_cluster_size": 4}, "chunks": {"size": 80, "overlap": 20}}
+
+
+@pytest.fixture(scope="module")
+def reported(tmp_path_factory):
+    """An index with reports on several levels; tests only read it."""
+    files = {"a.txt": f"Ünder 😀. {story()}", "b.txt": story(2)}
+    return build(tmp_path_factory.mktemp("reported"), files, **SMALL)
+
+
+DANGLING = """
+SELECT f.explanation, d.text, f.start_char, f.end_char
+FROM (SELECT unnest(findings) AS f FROM community_reports)
+LEFT JOIN chunks c ON c.id = f.chunk_id LEFT JOIN documents d ON d.id = c.document_id
+"""
+
+
+def misplaced(engine):
+    """Return the findings that are not in the document where they are said to be."""
+    return [
+        row
+        for row in engine.rows(DANGLING)
+        if row[1] is None or " ".join(row[1][row[2] : row[3]].split()) != row[0]
+    ]
+
+
+def test_there_is_one_report_for_each_community_of_two_or_more(reported):
+    assert reported.rows("SELECT count(DISTINCT level) > 1 FROM community_reports") == [(True,)]
+    expected = reported.rows("SELECT id, level FROM communities WHERE size >= 2 ORDER BY ALL")
+    found = reported.rows("SELECT community_id, level FROM community_reports ORDER BY ALL")
+    assert found == expected
+
+
+def test_every_finding_stands_in_its_document_at_its_place(reported):
+    assert len(reported.rows(DANGLING)) > 10
+    assert misplaced(reported) == []
+
+
+def test_a_report_says_what_its_columns_say(reported):
+    rows = reported.rows(
+        """SELECT title, summary, rating, full_content, n_tokens, coverage, context_tokens, writer,
+                  len(findings) FROM community_reports"""
+    )
+    for title, summary, rating, content, n_tokens, coverage, context, writer, findings in rows:
+        assert content.startswith(f"# {title}\n\n{summary}")
+        assert 0 <= rating <= 10
+        assert 0 <= coverage <= 1
+        assert n_tokens > 0
+        assert 0 < context <= reported.settings.reports.max_context_tokens
+        assert writer == "extractive"
+        assert 1 <= findings <= reported.settings.reports.max_findings
+
+
+def test_a_run_without_changes_writes_nothing(reported):
+    before = reported.store.path.read_bytes()
+    for level in reported.report():
+        assert (level.written, level.removed) == (0, 0)
+    assert reported.store.path.read_bytes() == before
+    with reported.store.read() as con:
+        assert reports_current(con, reported.settings.reports)
+
+
+def test_deeper_levels_are_done_by_the_last_asset_and_only_by_it(reported, tmp_path):
+    counts = dict(reported.rows("SELECT level, count(*) FROM community_reports GROUP BY level"))
+    with reported.store.transaction() as con:
+        con.execute("DELETE FROM community_reports")
+        con.execute("DELETE FROM meta WHERE key LIKE 'reports_state:%'")
+    given = reported.settings.reports
+    assert update_reports(reported.store, given, 0, and_deeper=False).written == counts[0]
+    assert reported.rows("SELECT DISTINCT level FROM community_reports") == [(0,)]
+    below = sum(counts.values()) - counts[0]
+    assert update_reports(reported.store, given, 1, and_deeper=True).written == below
+    reported.report()
+    found = dict(reported.rows("SELECT level, count(*) FROM community_reports GROUP BY level"))
+    assert found == counts
+
+
+def test_a_community_whose_context_is_as_it_was_keeps_its_report(tmp_path):
+    engine = build(tmp_path, {"a.txt": "Alice Smith met Bob Jones in Paris."})
+    before = engine.rows("FROM community_reports")
+    engine.write({"b.txt": "Frank Miller saw George Wilson in Berlin."})
+    (batch,) = engine.cut()
+    engine.ingest(batch.key)
+    engine.merge()
+    engine.cluster()
+    done = engine.report()
+    assert (sum(d.written for d in done), sum(d.reused for d in done)) == (1, 1)
+    assert before[0] in engine.rows("FROM community_reports")
+
+
+def test_the_report_of_a_community_that_is_no_more_is_removed(tmp_path):
+    one, other = "Alice Smith met Bob Jones in Paris.", "Frank Miller saw George Wilson in Berlin."
+    engine = build(tmp_path, {"a.txt": one, "b.txt": other})
+    assert engine.rows("SELECT count(*) FROM community_reports") == [(2,)]
+    engine.write({"b.txt": None})
+    engine.update()
+    assert engine.rows("SELECT title FROM community_reports") == [
+        ("Alice Smith, Bob Jones, Paris",)
+    ]
+
+
+def test_findings_move_with_the_text_they_stand_in(tmp_path):
+    text = "Alice Smith met Bob Jones in Paris. Bob Jones met Carol Brown in London."
+    engine = build(tmp_path, {"a.txt": text})
+    engine.write({"a.txt": f"And so it was that nothing happened.\n\n{text}"})
+    engine.update()
+    assert misplaced(engine) == []
+
+
+def test_findings_of_higher_reports_move_too(tmp_path):
+    small = {**SMALL, "reports": {"max_context_tokens": 300}}
+    engine = build(tmp_path, {"a.txt": story()}, **small)
+    engine.write({"a.txt": f"And so it was that nothing happened.\n\n{story()}"})
+    engine.update()
+    assert misplaced(engine) == []
+    assert engine.rows("SELECT count(*) > 3 FROM community_reports") == [(True,)]
+
+
+def test_a_change_of_the_report_settings_writes_the_reports_again(tmp_path):
+    engine = build(tmp_path, {"a.txt": story()}, **SMALL)
+    engine.settings = type(engine.settings)(**SMALL, reports={"max_findings": 2})
+    assert all(level.reused == 0 for level in engine.report())
+    assert engine.rows("SELECT max(len(findings)) FROM community_reports") == [(2,)]
+
+
+def sentence(text, score, *entities):
+    return Sentence(text, "c", 0, len(text), frozenset(entities), score)
+
+
+def test_sentences_are_chosen_by_score_and_by_what_no_other_told():
+    best = sentence("best", 10.0, "a", "b")
+    same = sentence("same", 9.0, "a", "b")
+    new = sentence("new", 5.0, "c", "d")
+    assert select_sentences([same, new, best], 2) == [best, new]
+    assert select_sentences([best, best, new], 9) == [best, new]
+    assert select_sentences([], 3) == []
+
+
+def test_the_choice_does_not_depend_on_the_order_of_the_sentences():
+    many = [sentence(f"s{i}", 5.0, f"e{i % 3}") for i in range(9)]
+    assert select_sentences(many, 4) == select_sentences(many[::-1], 4)
+
+
+@pytest.mark.parametrize(("evidence", "rating"), [(0.0, 0.0), (1000.0, 10.0), (1e9, 10.0)])
+def test_the_rating_grows_with_the_evidence_up_to_ten(evidence, rating):
+    assert write("T", 2, 1, evidence, [], {}, 5).rating == rating
+
+
+def test_a_report_without_evidence_is_still_a_report():
+    report = write("A, B", 2, 1, 1.0, [], {}, 5)
+    assert report.findings == ()
+    assert report.full_content == "# A, B\n\n2 entities and 1 relationships around A, B.\n"
+
+
+def test_the_full_content_is_markdown_of_title_summary_and_findings():
+    finding = Finding("A – B", "A met B.", "c", 0, 8)
+    report = ReportText("T", "S.", 1.0, "why", (finding,))
+    assert report.full_content == "# T\n\nS.\n\n## A – B\n\nA met B.\n"

@@ -1,0 +1,177 @@
+"""Runs from the command line: several processes, killed ones, and errors in one line."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster_helpers import PEOPLE, PLACES, Pipeline
+
+from graphrag_pipeline.liveness import end_dead_runs, show_life
+from graphrag_pipeline.runs import RunFailedError, index_folder
+
+PATIENCE = 90
+# A stage of this process stands still until a file appears: long enough to be killed in it.
+SLOW_INDEX = """
+import pathlib, sys, time
+from graphrag_pipeline import graph, cli
+held, go_on = map(pathlib.Path, sys.argv[1:3])
+fold = graph._fold
+def slowly(*given):
+    held.touch()
+    while not go_on.exists():
+        time.sleep(0.05)
+    return fold(*given)
+graph._fold = slowly
+sys.argv = ["graphrag-pipeline", "index"]
+cli.main()
+"""
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
+    pipeline = Pipeline(tmp_path, monkeypatch)
+    pipeline.write({"people.txt": PEOPLE})
+    return pipeline
+
+
+@contextlib.contextmanager
+def started(code: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+    """Start Python on some code in a process group of its own; nothing of it outlives the test."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def index(environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "graphrag_pipeline.cli", "index"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        env={**os.environ, **(environment or {})},
+        check=False,
+    )
+
+
+def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not path.exists():
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < deadline, f"{path.name} did not appear"
+        time.sleep(0.05)
+
+
+def statuses(job: str) -> list[str]:
+    """Return the states of a job's runs, the newest first."""
+    with dg.DagsterInstance.get() as instance:
+        return [run.status.value for run in instance.get_runs(dg.RunsFilter(job_name=job))]
+
+
+def test_a_run_killed_in_a_stage_does_not_hold_up_the_next(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    held = tmp_path / "held"
+    with started(SLOW_INDEX, held, tmp_path / "never") as process:
+        wait_for(held, process)
+        with dg.DagsterInstance.get() as instance:
+            taken = instance.event_log_storage.get_concurrency_info("index_db").active_run_ids
+            assert len(taken) == 1
+        process.kill()
+        process.wait()
+    assert statuses("refresh_index") == ["STARTED"]
+    begun = time.monotonic()
+    again = index()
+    assert again.returncode == 0, again.stderr
+    assert "waiting" not in again.stderr
+    assert time.monotonic() - begun < PATIENCE
+    assert statuses("refresh_index") == ["SUCCESS", "FAILURE"]
+    assert pipeline.release is not None
+    with dg.DagsterInstance.get() as instance:
+        storage = instance.event_log_storage
+        assert storage.get_concurrency_info("index_db").active_run_ids == set()
+        assert storage.get_concurrency_run_ids() == set()
+
+
+def test_a_second_index_waits_for_the_first_says_so_and_succeeds(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    held, go_on = tmp_path / "held", tmp_path / "go_on"
+    with started(SLOW_INDEX, held, go_on) as first:
+        wait_for(held, first)
+        pipeline.write({"places.md": PLACES})
+        with started("from graphrag_pipeline.cli import main; main()", "index") as second:
+            assert second.stderr is not None
+            line = second.stderr.readline()
+            assert line.startswith("waiting for run ")
+            assert "(refresh_index)" in line
+            assert second.poll() is None
+            go_on.touch()
+            _, told = first.communicate(timeout=PATIENCE)
+            assert first.returncode == 0, told
+            _, told = second.communicate(timeout=PATIENCE)
+            assert second.returncode == 0, told
+            assert "waiting" not in told
+    assert statuses("refresh_index") == ["SUCCESS", "SUCCESS"]
+    assert pipeline.rows("SELECT count(*) FROM documents") == [(2,)]
+
+
+def test_an_error_raised_on_purpose_arrives_as_one_line(pipeline: Pipeline) -> None:
+    (pipeline.home / "published.duckdb").mkdir()
+    failed = index()
+    assert failed.returncode == 1
+    errors = [line for line in failed.stderr.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 1
+    assert errors[0].startswith("error: published_index: cannot write ")
+    assert "Traceback" not in failed.stderr
+    assert pipeline.release is None
+
+
+def test_an_error_nobody_meant_is_one_line_too(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise KeyError("no such thing\nsecond line")
+
+    monkeypatch.setattr("assets.graph.merge_graph", fails)
+    with pytest.raises(RunFailedError, match=r"^graph: KeyError: .*no such thing.*\(run .*\)$"):
+        index_folder(pipeline.settings, pipeline.inbox)
+
+
+def test_a_failed_check_is_named(pipeline: Pipeline) -> None:
+    index_folder(pipeline.settings, pipeline.inbox)
+    pipeline.execute("INSERT INTO entities SELECT * FROM entities LIMIT 1")
+    with pytest.raises(RunFailedError, match="the check failed: graph/entities ids_unique"):
+        index_folder(pipeline.settings, pipeline.inbox)
+
+
+def test_only_this_projects_dead_runs_are_ended(tmp_path: Path, pipeline: Pipeline) -> None:
+    with dg.DagsterInstance.ephemeral() as instance:
+        job = pipeline.defs.resolve_job_def("refresh_index")
+        begun = dg.DagsterRunStatus.STARTED
+        living, dead, foreign = (
+            instance.create_run_for_job(job, status=begun).run_id for _ in range(3)
+        )
+        show_life(instance, living)
+        (Path(instance.root_directory) / "alive" / f"{dead}.lock").touch()
+        assert [run.run_id for run in end_dead_runs(instance)] == [living]
+        after = {run.run_id: run.status.value for run in instance.get_runs()}
+        assert after == {living: "STARTED", dead: "FAILURE", foreign: "STARTED"}

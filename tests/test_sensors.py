@@ -1,0 +1,297 @@
+"""The inbox sensor, the refresh schedule and the word of failed runs."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster_helpers import PEOPLE, PLACES, RIVERS, Pipeline
+
+from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB
+from graphrag_pipeline.ingest import stage_versions
+from graphrag_pipeline.liveness import show_life
+from resources import IndexResource
+from sensors import run_failure_sensor
+
+UNDER_WAY = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED]
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as ephemeral:
+        yield ephemeral
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
+    return Pipeline(tmp_path, monkeypatch)
+
+
+def look(pipeline: Pipeline, instance: dg.DagsterInstance) -> dg.SensorResult | dg.SkipReason:
+    """Return what the inbox sensor says at a tick; partitions it asks for are added."""
+    sensor = pipeline.defs.get_sensor_def("inbox_sensor")
+    with dg.build_sensor_context(
+        instance=instance, resources={"index": IndexResource()}
+    ) as context:
+        result = sensor(context)
+    assert isinstance(result, dg.SensorResult | dg.SkipReason)
+    if isinstance(result, dg.SensorResult):
+        for request in result.dynamic_partitions_requests or ():
+            instance.add_dynamic_partitions("document_batch", list(request.partition_keys))
+    return result
+
+
+def requested(result: dg.SensorResult | dg.SkipReason) -> list[str]:
+    assert isinstance(result, dg.SensorResult)
+    return [str(request.partition_key) for request in result.run_requests or ()]
+
+
+def skipped(result: object) -> str:
+    assert isinstance(result, dg.SkipReason)
+    return str(result.skip_message)
+
+
+def settle(pipeline: Pipeline) -> None:
+    """Let the files in the inbox be a minute old."""
+    for path in pipeline.inbox.rglob("*"):
+        os.utime(path, (time.time() - 60, time.time() - 60))
+
+
+def add_run(
+    pipeline: Pipeline,
+    instance: dg.DagsterInstance,
+    status: dg.DagsterRunStatus,
+    tags: dict[str, str],
+    job: str = INGEST_JOB,
+) -> dg.DagsterRun:
+    """Write down a run as Dagster would."""
+    version = {"graphrag/version": stage_versions(pipeline.settings)["extractions"]}
+    definition = pipeline.defs.resolve_job_def(job)
+    run = instance.create_run_for_job(definition, tags={**version, **tags}, status=status)
+    return run
+
+
+def test_a_folder_that_is_not_there_is_said_to_be_missing(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.inbox.rmdir()
+    assert "does not exist yet" in skipped(look(pipeline, instance))
+
+
+def test_an_empty_folder_asks_for_nothing(pipeline: Pipeline, instance: dg.DagsterInstance) -> None:
+    assert "no document was added" in skipped(look(pipeline, instance))
+
+
+def test_a_file_is_left_alone_until_it_has_settled(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.write({"people.txt": PEOPLE})
+    skipped(look(pipeline, instance))
+    settle(pipeline)
+    (key,) = requested(look(pipeline, instance))
+    assert instance.get_dynamic_partitions("document_batch") == [key]
+    assert [change.uri.split("/")[-1] for change in pipeline.log.get(key).changes] == ["people.txt"]
+
+
+def test_a_batch_is_asked_for_until_it_is_done(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.write({"people.txt": PEOPLE})
+    settle(pipeline)
+    (key,) = requested(look(pipeline, instance))
+    assert requested(look(pipeline, instance)) == [key]
+    assert pipeline.ingest(instance, [key]).success
+    skipped(look(pipeline, instance))
+
+
+def test_a_batch_with_a_run_waiting_or_under_way_is_not_asked_for_again(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.write({"people.txt": PEOPLE})
+    settle(pipeline)
+    (key,) = requested(look(pipeline, instance))
+    add_run(pipeline, instance, dg.DagsterRunStatus.STARTING, {"dagster/partition": key})
+    assert requested(look(pipeline, instance)) == []
+    pipeline.write({"places.md": PLACES})
+    settle(pipeline)
+    (other,) = requested(look(pipeline, instance))
+    assert other != key
+
+
+def test_a_batch_that_the_command_line_is_running_is_not_asked_for(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.write({"people.txt": PEOPLE})
+    settle(pipeline)
+    (key,) = requested(look(pipeline, instance))
+    tags = {
+        "dagster/asset_partition_range_start": key,
+        "dagster/asset_partition_range_end": key,
+    }
+    run = add_run(pipeline, instance, dg.DagsterRunStatus.STARTED, tags)
+    show_life(instance, run.run_id)
+    assert requested(look(pipeline, instance)) == []
+
+
+def test_a_batch_that_fails_is_tried_three_times_and_each_request_is_new(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.write({"people.txt": PEOPLE})
+    settle(pipeline)
+    run_keys = set()
+    for _ in range(3):
+        result = look(pipeline, instance)
+        (key,) = requested(result)
+        assert isinstance(result, dg.SensorResult)
+        run_keys |= {request.run_key for request in result.run_requests or ()}
+        add_run(pipeline, instance, dg.DagsterRunStatus.FAILURE, {"dagster/partition": key})
+    assert len(run_keys) == 3
+    assert requested(look(pipeline, instance)) == []
+
+
+def test_another_configuration_gives_a_failed_batch_new_attempts(
+    pipeline: Pipeline, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline.write({"people.txt": PEOPLE})
+    settle(pipeline)
+    (key,) = requested(look(pipeline, instance))
+    for _ in range(3):
+        add_run(pipeline, instance, dg.DagsterRunStatus.FAILURE, {"dagster/partition": key})
+    assert requested(look(pipeline, instance)) == []
+    monkeypatch.setenv("GRAPHRAG_CHUNKS__SIZE", "300")
+    assert requested(look(pipeline, instance)) == [key]
+
+
+def test_a_run_whose_process_died_is_reported_and_its_batch_asked_for_again(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.write({"people.txt": PEOPLE})
+    settle(pipeline)
+    (key,) = requested(look(pipeline, instance))
+    run = add_run(pipeline, instance, dg.DagsterRunStatus.STARTED, {"dagster/partition": key})
+    sign = Path(instance.root_directory) / "alive" / f"{run.run_id}.lock"
+    sign.parent.mkdir(parents=True, exist_ok=True)
+    sign.touch()
+    assert requested(look(pipeline, instance)) == [key]
+    ended = instance.get_run_by_id(run.run_id)
+    assert ended is not None
+    assert ended.status == dg.DagsterRunStatus.FAILURE
+
+
+def test_batches_survive_a_new_dagster_home(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.write({"people.txt": PEOPLE})
+    settle(pipeline)
+    first = requested(look(pipeline, instance))
+    with dg.DagsterInstance.ephemeral() as fresh:
+        assert requested(look(pipeline, fresh)) == first
+        assert fresh.get_dynamic_partitions("document_batch") == first
+
+
+@pytest.mark.parametrize("leftover", [None, ".nfs-placeholder"])
+def test_an_emptied_folder_is_taken_for_an_unmounted_disk(
+    pipeline: Pipeline, instance: dg.DagsterInstance, leftover: str | None
+) -> None:
+    pipeline.write({"people.txt": PEOPLE})
+    settle(pipeline)
+    keys = requested(look(pipeline, instance))
+    assert pipeline.ingest(instance, keys).success
+    (pipeline.inbox / "people.txt").unlink()
+    if leftover:
+        pipeline.write({leftover: ""})
+    assert "is its disk mounted?" in skipped(look(pipeline, instance))
+    assert list(pipeline.log.sources()) != []
+
+
+def test_one_document_of_several_may_be_taken_away(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.write({"people.txt": PEOPLE, "places.md": PLACES})
+    settle(pipeline)
+    assert pipeline.ingest(instance, requested(look(pipeline, instance))).success
+    (pipeline.inbox / "people.txt").unlink()
+    (key,) = requested(look(pipeline, instance))
+    assert [change.action for change in pipeline.log.get(key).changes] == ["remove"]
+
+
+@pytest.fixture
+def kept_instance(pipeline: Pipeline) -> Iterator[dg.DagsterInstance]:
+    """An instance in the home folder: schedules, unlike sensors, cannot use one in memory."""
+    with dg.DagsterInstance.get() as kept:
+        yield kept
+
+
+def refresh_tick(pipeline: Pipeline, instance: dg.DagsterInstance) -> object:
+    schedule = pipeline.defs.get_schedule_def("refresh_schedule")
+    with dg.build_schedule_context(
+        instance=instance,
+        scheduled_execution_time=datetime.now(UTC),
+        resources={"index": IndexResource()},
+    ) as context:
+        return schedule(context)
+
+
+def test_the_schedule_asks_for_a_run_only_when_something_is_new(
+    pipeline: Pipeline, kept_instance: dg.DagsterInstance
+) -> None:
+    assert "up to date" in skipped(refresh_tick(pipeline, kept_instance))
+    pipeline.write({"people.txt": PEOPLE})
+    keys = pipeline.cut()
+    assert "up to date" in skipped(refresh_tick(pipeline, kept_instance))
+    assert pipeline.ingest(kept_instance, keys).success
+    assert isinstance(refresh_tick(pipeline, kept_instance), dg.RunRequest)
+    assert pipeline.refresh(kept_instance).success
+    assert "up to date" in skipped(refresh_tick(pipeline, kept_instance))
+
+
+@pytest.mark.parametrize("status", UNDER_WAY)
+def test_the_schedule_waits_for_its_run_under_way(
+    pipeline: Pipeline, kept_instance: dg.DagsterInstance, status: dg.DagsterRunStatus
+) -> None:
+    pipeline.write({"rivers.txt": RIVERS})
+    assert pipeline.ingest(kept_instance, pipeline.cut()).success
+    run = add_run(pipeline, kept_instance, status, {}, job=REFRESH_JOB)
+    assert run.run_id in skipped(refresh_tick(pipeline, kept_instance))
+
+
+def test_sensors_and_schedule_run_without_being_switched_on(pipeline: Pipeline) -> None:
+    for name in ("inbox_sensor", "run_failure_sensor"):
+        sensor = pipeline.defs.get_sensor_def(name)
+        assert sensor.default_status == dg.DefaultSensorStatus.RUNNING
+    schedule = pipeline.defs.get_schedule_def("refresh_schedule")
+    assert schedule.default_status == dg.DefaultScheduleStatus.RUNNING
+
+
+@pytest.mark.parametrize(
+    ("tags", "told"),
+    [
+        ({"dagster/partition": "20260101T000000-abc"}, "batch 20260101T000000-abc failed: graph: "),
+        ({}, f"job {REFRESH_JOB} failed: graph: "),
+    ],
+)
+def test_a_failed_run_is_told_with_its_reason_and_what_to_do(
+    pipeline: Pipeline,
+    instance: dg.DagsterInstance,
+    tags: dict[str, str],
+    told: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (pipeline.home / "index.duckdb").mkdir()
+    result = pipeline.run(REFRESH_JOB, instance, tags)
+    assert not result.success
+    with dg.build_run_status_sensor_context(
+        sensor_name="run_failure_sensor",
+        dagster_event=result.get_run_failure_event(),
+        dagster_instance=instance,
+        dagster_run=result.dagster_run,
+    ) as context:
+        run_failure_sensor(context.for_run_failure())
+    text = capsys.readouterr().err
+    assert f"{told}cannot open" in text
+    assert "release stays as it is" in text

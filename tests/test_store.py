@@ -1,0 +1,303 @@
+import contextlib
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import duckdb
+import polars as pl
+import pytest
+from conftest import without_privileges
+
+from graphrag_pipeline.errors import BusyError, StorageError
+from graphrag_pipeline.store import (
+    IndexStore,
+    assign_identifiers,
+    connect_published,
+    get_meta,
+    insert,
+    replace_changed,
+    replace_links,
+    set_meta,
+)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return IndexStore(tmp_path / "home" / "index.duckdb", wait_seconds=20)
+
+
+def run(program, *arguments):
+    """Start a program of its own, with ``store`` opened at the first argument."""
+    start = "import sys\nfrom pathlib import Path\n"
+    start += "from graphrag_pipeline.store import IndexStore, get_meta, set_meta\n"
+    start += "store = IndexStore(Path(sys.argv[1]))\n"
+    return subprocess.Popen(
+        [sys.executable, "-c", start + textwrap.dedent(program), *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def value(store, key):
+    with store.read() as con:
+        return get_meta(con, key)
+
+
+def test_processes_that_write_at_once_all_succeed(store):
+    program = """
+        for number in range(5):
+            with store.transaction() as con:
+                set_meta(con, "count", str(int(get_meta(con, "count") or 0) + 1))
+        """
+    writers = [run(program, store.path) for _ in range(3)]
+    assert [writer.wait(timeout=30) for writer in writers] == [0, 0, 0]
+    assert value(store, "count") == "15"
+
+
+def test_an_exception_leaves_nothing_of_the_transaction(store):
+    with store.transaction() as con:
+        set_meta(con, "state", "before")
+    with contextlib.suppress(RuntimeError), store.transaction() as con:
+        set_meta(con, "state", "after")
+        raise RuntimeError
+    assert value(store, "state") == "before"
+
+
+def test_a_failed_statement_leaves_nothing_of_the_transaction(store):
+    with contextlib.suppress(duckdb.Error), store.transaction() as con:
+        set_meta(con, "state", "after")
+        con.execute("SELECT * FROM no_such_table")
+    assert value(store, "state") is None
+
+
+def test_kill_9_inside_a_transaction_leaves_the_earlier_state(store):
+    with store.transaction() as con:
+        set_meta(con, "state", "before")
+    victim = run(
+        """
+        import time
+        with store.transaction() as con:
+            set_meta(con, "state", "after")
+            con.execute("INSERT INTO meta SELECT 'x', repeat('y', 100) FROM range(300_000)")
+            print("inside", flush=True)
+            time.sleep(60)
+        """,
+        store.path,
+    )
+    assert victim.stdout.readline() == "inside\n"
+    os.kill(victim.pid, signal.SIGKILL)
+    victim.wait(timeout=10)
+    assert value(store, "state") == "before"
+    with store.transaction() as con:
+        assert con.execute("SELECT count(*) FROM meta WHERE key = 'x'").fetchone() == (0,)
+        set_meta(con, "state", "after")
+    assert value(store, "state") == "after"
+
+
+def test_one_who_waits_in_vain_is_told_so(store):
+    holder = run(
+        """
+        import time
+        with store.transaction() as con:
+            print("inside", flush=True)
+            time.sleep(60)
+        """,
+        store.path,
+    )
+    assert holder.stdout.readline() == "inside\n"
+    hasty = IndexStore(store.path, wait_seconds=0.3)
+    started = time.monotonic()
+    try:
+        with pytest.raises(BusyError, match=r"another process has held .* wait"), hasty.read():
+            pass
+    finally:
+        holder.kill()
+        holder.wait(timeout=10)
+    assert 0.3 <= time.monotonic() - started < 5
+    assert value(store, "state") is None
+
+
+def test_threads_of_one_process_take_turns_too(store):
+    def add():
+        for _ in range(5):
+            with store.transaction() as con:
+                set_meta(con, "count", str(int(get_meta(con, "count") or 0) + 1))
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert value(store, "count") == "20"
+
+
+def test_reading_changes_nothing_in_the_file(store):
+    value(store, "state")
+    before = hashlib.sha256(store.path.read_bytes()).hexdigest()
+    value(store, "state")
+    assert hashlib.sha256(store.path.read_bytes()).hexdigest() == before
+
+
+def test_a_copy_holds_everything_and_can_be_read_while_others_write(store, tmp_path):
+    with store.transaction() as con:
+        set_meta(con, "state", "first")
+    target = tmp_path / "published.duckdb"
+    store.copy_to(target)
+    reader = connect_published(target)
+    with store.transaction() as con:
+        set_meta(con, "state", "second")
+    store.copy_to(target)
+    assert get_meta(reader, "state") == "first"
+    reader.close()
+    with connect_published(target) as con:
+        assert get_meta(con, "state") == "second"
+
+
+def test_a_copy_that_fails_half_way_leaves_the_target_and_no_rubbish(store, tmp_path):
+    store.copy_to(tmp_path / "published.duckdb")
+    before = (tmp_path / "published.duckdb").read_bytes()
+
+    def fail(copy):
+        assert copy.is_file()
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(StorageError, match=r"cannot write .*published\.duckdb.*No space"):
+        store.copy_to(tmp_path / "published.duckdb", prepare=fail)
+    assert (tmp_path / "published.duckdb").read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["home", "published.duckdb"]
+
+
+def test_what_is_prepared_is_in_the_copy_and_not_in_the_original(store, tmp_path):
+    def prepare(copy):
+        with duckdb.connect(str(copy)) as con:
+            con.execute("CREATE TABLE extra AS SELECT 1 AS one")
+
+    store.copy_to(tmp_path / "published.duckdb", prepare)
+    with connect_published(tmp_path / "published.duckdb") as con:
+        assert con.execute("SELECT one FROM extra").fetchone() == (1,)
+    with store.read() as con, pytest.raises(duckdb.Error):
+        con.execute("SELECT one FROM extra")
+
+
+def test_a_target_that_cannot_be_written_is_a_storage_error(store):
+    with pytest.raises(StorageError, match="cannot write"):
+        store.copy_to(store.path.parent)
+
+
+def test_a_folder_that_cannot_be_made_is_a_storage_error(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with (
+        pytest.raises(StorageError, match="cannot write in"),
+        IndexStore(tmp_path / "file" / "index.duckdb").read(),
+    ):
+        pass
+
+
+def test_an_unwritable_folder_is_a_storage_error(open_folder):
+    home = open_folder / "home"
+    home.mkdir(mode=0o555)
+    with (
+        without_privileges(home),
+        pytest.raises(StorageError, match=r"cannot write in .*: Permission denied"),
+        IndexStore(home / "index.duckdb").read(),
+    ):
+        pass
+
+
+def test_an_unwritable_file_is_a_storage_error(open_folder):
+    store = IndexStore(open_folder / "index.duckdb")
+    with store.transaction() as con:
+        set_meta(con, "state", "before")
+    store.path.chmod(0o444)
+    lock = store.path.with_suffix(".lock")
+    with (
+        without_privileges(open_folder, store.path, lock),
+        pytest.raises(StorageError, match="cannot open"),
+        store.transaction(),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("content", [b"this is no database " * 1000, b"\x00" * 20_000, b"x"])
+def test_a_file_that_is_no_database_is_a_storage_error_and_stays_as_it_was(tmp_path, content):
+    path = tmp_path / "index.duckdb"
+    path.write_bytes(content)
+    with pytest.raises(StorageError, match="cannot open") as caught, IndexStore(path).read():
+        pass
+    assert "\n" not in str(caught.value)
+    assert path.read_bytes() == content
+
+
+def test_a_damaged_database_is_a_storage_error(store):
+    with store.transaction() as con:
+        con.execute("INSERT INTO meta SELECT i::VARCHAR, repeat('y', 100) FROM range(99999) t(i)")
+    data = bytearray(store.path.read_bytes())
+    data[len(data) // 4 : len(data) // 2] = os.urandom(len(data) // 2 - len(data) // 4)
+    store.path.write_bytes(data)
+    with pytest.raises(StorageError), store.read() as con:
+        con.execute("SELECT max(value), max(key) FROM meta").fetchall()
+
+
+def test_a_schema_of_another_version_is_refused(store):
+    with store.transaction() as con:
+        set_meta(con, "schema_version", "0")
+    with pytest.raises(StorageError, match=r"schema version 0.*index again"), store.read():
+        pass
+
+
+def test_identifiers_count_up_and_stay(store):
+    with store.transaction() as con:
+        assign_identifiers(con, "entity", "SELECT id FROM (VALUES ('b'), ('a')) t(id) ORDER BY id")
+        assign_identifiers(con, "entity", "SELECT id FROM (VALUES ('c'), ('a')) t(id) ORDER BY id")
+        assign_identifiers(con, "chunk", "SELECT 'z' AS id")
+        rows = con.execute("FROM identifiers ORDER BY kind, human_readable_id").fetchall()
+    assert rows == [("chunk", "z", 0), ("entity", "a", 0), ("entity", "b", 1), ("entity", "c", 2)]
+
+
+def test_identifiers_follow_the_given_order_also_of_many_rows(store):
+    with store.transaction() as con:
+        con.execute("CREATE TEMP TABLE many AS SELECT i::VARCHAR AS id FROM range(300_000) t(i)")
+        assign_identifiers(con, "entity", "SELECT id FROM many ORDER BY id::BIGINT DESC")
+        wrong = con.execute(
+            "SELECT count(*) FROM identifiers WHERE human_readable_id <> 299_999 - id::BIGINT"
+        ).fetchone()
+    assert wrong == (0,)
+
+
+def test_replacing_writes_only_the_rows_that_differ(store):
+    with store.transaction() as con:
+        con.execute("CREATE TABLE t AS FROM (VALUES ('a', 1), ('b', 2), ('c', NULL)) t(id, x)")
+        con.execute("CREATE TEMP TABLE w AS FROM (VALUES ('a', 1), ('b', 3), ('d', 4)) t(id, x)")
+        counts = replace_changed(con, "t", "w")
+        assert counts == {"added": 1, "changed": 1, "removed": 1, "reused": 1}
+        assert con.execute("FROM t ORDER BY id").fetchall() == [("a", 1), ("b", 3), ("d", 4)]
+        assert replace_changed(con, "t", "w") == {
+            "added": 0,
+            "changed": 0,
+            "removed": 0,
+            "reused": 3,
+        }
+
+
+def test_replacing_links_leaves_exactly_what_is_wanted(store):
+    wanted = [("a", "1", 5), ("b", "2", None), ("c", "9", 9)]
+    with store.transaction() as con:
+        con.execute(
+            """CREATE TABLE t AS
+               FROM (VALUES ('a', '1', 4), ('b', '2', NULL), ('z', '1', 1)) t(p, q, n)"""
+        )
+        con.register("w", pl.DataFrame(wanted, schema=["p", "q", "n"], orient="row"))
+        replace_links(con, "t", "w", ("p", "q"))
+        assert con.execute("FROM t ORDER BY ALL").fetchall() == wanted
+
+
+def test_rows_are_inserted_by_name_also_where_there_are_none(store):
+    with store.transaction() as con:
+        insert(con, "meta", pl.DataFrame({"value": ["v'\"\n"], "key": ["k"]}))
+        insert(con, "meta", pl.DataFrame(schema={"value": pl.String, "key": pl.String}))
+    assert value(store, "k") == "v'\"\n"
