@@ -133,11 +133,12 @@ class BatchLog:
 
     def _known(self, root: str) -> dict[str, Source]:
         """Return the sources a scan of a folder would find, whichever scan found them first."""
+        prefix = _prefix(root)
         return {
             uri: source
             for uri, source in self.sources().items()
-            if uri.startswith(f"{root}/") and "/." not in uri[len(root) :]
-            if not source.root.startswith("import:")
+            if uri.startswith(prefix) and "/." not in f"/{uri[len(prefix) :]}"
+            if not source.root.startswith("import:") and not (uri.startswith("/") and not prefix)
         }
 
     def _changes(
@@ -152,7 +153,7 @@ class BatchLog:
         seen = set()
         unreadable: list[Path] = []
         for path, stat in sorted(_files(folder, self.home, unreadable)):
-            uri = f"{root}/{_printable(path.relative_to(folder))}"
+            uri = f"{_prefix(root)}{_printable(path.relative_to(folder))}"
             seen.add(uri)
             before = known.get(uri)
             untouched = _untouched(before, stat)
@@ -165,7 +166,7 @@ class BatchLog:
             if before is None or before.sha256 != sha256 or not (sha256 or untouched):
                 action = "add" if before is None else "change"
                 yield SourceChange(uri, action, sha256, stat.st_size, stat.st_mtime_ns)
-        unknown = [f"{root}/{_printable(p.relative_to(folder))}" for p in unreadable]
+        unknown = [f"{_prefix(root)}{_printable(p.relative_to(folder))}" for p in unreadable]
         for uri in sorted(known.keys() - seen):
             if not any(uri == place or uri.startswith(f"{place}/") for place in unknown):
                 yield SourceChange(uri, "remove", None, 0, 0)
@@ -233,6 +234,10 @@ def write_beside(path: Path, data: bytes) -> None:
     finally:
         with contextlib.suppress(OSError):
             beside.unlink(missing_ok=True)
+
+
+def _prefix(root: str) -> str:
+    return "" if root == "." else f"{root}/"
 
 
 def _parts(

@@ -310,7 +310,7 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     try:
         try:
-            app()
+            app(prog_name="graphrag-pipeline")
         finally:
             sys.stdout.flush()
     except KeyboardInterrupt:

@@ -250,7 +250,7 @@ def _modularity(edges: Sequence[Edge], members: pl.DataFrame) -> float | None:
         for community, node in last.select("community_id", "entity_id").iter_rows()
         if node in nodes
     }
-    return graspologic_native.modularity(edges=list(edges), communities=partition, resolution=1.0)
+    return graspologic_native.modularity(list(edges), partition, 1.0)
 
 
 def _store(

@@ -134,10 +134,10 @@ def _record(
     elif outcome is not None:
         read, sha256 = outcome
         into.documents += _document_rows(batch, change.uri, read)
-        into.quarantine += [
+        into.quarantine.extend(
             {"batch": batch, "uri": _join(change.uri, bad.key), "reason": bad.reason}
             for bad in read.quarantined
-        ]
+        )
         documents = len(read.documents)
         status = "ok" if documents else "quarantined"
     into.sources.append(

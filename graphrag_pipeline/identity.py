@@ -1,4 +1,4 @@
-"""Content-addressed identities: the same thing has the same id in every run and on every machine."""
+"""Content-addressed identities: a thing has the same id in every run and on every machine."""
 
 from __future__ import annotations
 

@@ -378,8 +378,8 @@ def _sentences(
     )
     found: dict[str, list[Sentence]] = {context.community_id: [] for context in contexts}
     columns = ("community_id", "text", "chunk_id", "start_char", "end_char", "entities", "score")
-    for community, *place, entities, score in ranked.select(columns).iter_rows():
-        found[community].append(Sentence(*place, frozenset(entities), score))
+    for community, text, chunk, start, end, entities, score in ranked.select(columns).iter_rows():
+        found[community].append(Sentence(text, chunk, start, end, frozenset(entities), score))
     return found
 
 

@@ -76,7 +76,8 @@ def update_vectors(
 def rows_hash(con: duckdb.DuckDBPyConnection, table: str) -> str:
     """Return a hash of the rows that a vector table should hold."""
     row = con.execute(
-        f"SELECT count(*), coalesce(bit_xor(hash(id, text, level, batch)), 0) FROM ({_TEXTS[table]})"
+        f"""SELECT count(*), coalesce(bit_xor(hash(id, text, level, batch)), 0)
+            FROM ({_TEXTS[table]})"""
     ).fetchone()
     return "{}:{}".format(*(row or (0, 0)))
 

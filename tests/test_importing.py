@@ -385,7 +385,7 @@ def test_a_small_index_is_imported_and_edges_in_both_directions_are_one(tmp_path
     result = import_graphrag(folder, tmp_path, SETTINGS)
     assert result.counts["relationships_without_entity"] == 1
     assert rows(tmp_path, "SELECT uri, source FROM documents") == [
-        ("import/ragtest/notes.txt", "import/ragtest/notes.txt")
+        ("import:ragtest/notes.txt", "import:ragtest/notes.txt")
     ]
     found = rows(tmp_path, "SELECT source, target, weight, description FROM relationships")
     by_ends = {frozenset(row[:2]): row[2:] for row in found}
@@ -508,7 +508,7 @@ def test_importing_a_changed_index_replaces_what_the_first_brought(tmp_path):
     assert rows(tmp_path, "SELECT title FROM documents") == [("letters.txt",)]
     assert sorted(rows(tmp_path, "SELECT title FROM entities")) == [("ADA",), ("CHARLES",)]
     assert_sound(tmp_path)
-    assert set(BatchLog(tmp_path).sources()) == {"import/index/letters.txt"}
+    assert set(BatchLog(tmp_path).sources()) == {"import:index/letters.txt"}
 
 
 def test_a_folder_scan_leaves_what_was_imported(tmp_path):

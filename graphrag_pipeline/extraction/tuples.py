@@ -140,7 +140,7 @@ def parse_tuples(
     record that names one of them is dropped unless the title stands in ``chunk_text``, the text
     that the model was shown. Never raises, whatever the answer.
     """
-    leaked = _leaked(example_titles, chunk_text)
+    leaked = leaked_titles(example_titles, chunk_text)
     entities: list[ParsedEntity] = []
     relationships: list[ParsedRelationship] = []
     malformed: list[tuple[int, str]] = []
@@ -173,6 +173,19 @@ def example_titles(examples: str) -> frozenset[str]:
     parsed = parse_tuples(examples)
     records = (*parsed.entities, *parsed.relationships)
     return frozenset(title for record in records for title in _titles(record))
+
+
+def leaked_titles(titles: Collection[str], chunk_text: str | None) -> frozenset[str]:
+    """Return the normalised form of those example titles that the text does not name."""
+    folded = " ".join(unicodedata.normalize("NFKC", chunk_text or "").casefold().split())
+    keys = frozenset(map(normalize_title, titles))
+    return frozenset(key for key in keys if not _names(folded, key))
+
+
+def _names(folded: str, key: str) -> bool:
+    if not key.isascii():
+        return key in folded
+    return re.search(rf"(?<![a-z0-9]){re.escape(key)}(?![a-z0-9])", folded) is not None
 
 
 def _find_heads(text: str) -> list[_Head]:
@@ -291,16 +304,3 @@ def _titles(record: ParsedEntity | ParsedRelationship) -> frozenset[str]:
     if isinstance(record, ParsedEntity):
         return frozenset([normalize_title(record.title)])
     return frozenset([normalize_title(record.source), normalize_title(record.target)])
-
-
-def _leaked(titles: Collection[str], chunk_text: str | None) -> frozenset[str]:
-    """Return those example titles that the text does not name."""
-    folded = " ".join(unicodedata.normalize("NFKC", chunk_text or "").casefold().split())
-    keys = frozenset(map(normalize_title, titles))
-    return frozenset(key for key in keys if not _names(folded, key))
-
-
-def _names(folded: str, key: str) -> bool:
-    if not key.isascii():
-        return key in folded
-    return re.search(rf"(?<![a-z0-9]){re.escape(key)}(?![a-z0-9])", folded) is not None

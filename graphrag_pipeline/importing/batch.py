@@ -83,14 +83,14 @@ def import_root(label: str) -> str:
 
 
 def unique_uris(label: str, titles: Iterable[str]) -> list[str]:
-    """Return ``import/<label>/<title>`` for each title; repeated titles get a number."""
+    """Return ``import:<label>/<title>`` for each title; repeated titles get a number."""
     uris: dict[str, None] = {}
     repeated: dict[str, int] = {}
     for title in titles:
-        uri = f"import/{label}/{title}"
+        uri = f"import:{label}/{title}"
         while uri in uris:
             repeated[title] = repeated.get(title, 1) + 1
-            uri = f"import/{label}/{title} ({repeated[title]})"
+            uri = f"import:{label}/{title} ({repeated[title]})"
         uris[uri] = None
     return list(uris)
 
