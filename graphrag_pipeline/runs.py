@@ -168,27 +168,26 @@ def _was_interrupted(result: dg.ExecuteInProcessResult) -> bool:
 
 
 def _why(result: dg.ExecuteInProcessResult) -> str:
-    """Return in one line why a run failed: the error of its first failed step, or its checks."""
-    for event in result.all_events:
-        if event.is_step_failure:
-            return f"{event.step_key}: {_step_error(event)} (run {result.run_id})"
+    """Return in one line why a run failed: its failed checks, or the error of its first step."""
     failed = [
-        f"{evaluation.asset_key.to_user_string()} {evaluation.check_name}"
-        for evaluation in result.get_asset_check_evaluations()
-        if not evaluation.passed and evaluation.blocking
+        f"{check.asset_key.to_user_string()} {check.check_name} ({check.description})"
+        for check in result.get_asset_check_evaluations()
+        if not check.passed and check.blocking
     ]
-    what = f"the check failed: {', '.join(failed)}" if failed else "it failed"
-    return f"{what} (run {result.run_id})"
+    errors = [_step_error(event) for event in result.all_events if event.is_step_failure]
+    what = [f"the check failed: {', '.join(failed)}"] if failed else [*errors, "it failed"]
+    return f"{what[0]} (run {result.run_id})"
 
 
 def _step_error(event: dg.DagsterEvent) -> str:
     failure = event.step_failure_data
     if failure.user_failure_data and failure.user_failure_data.description:
-        return failure.user_failure_data.description
+        return f"{event.step_key}: {failure.user_failure_data.description}"
     error = failure.error
     while error and error.cause:
         error = error.cause
-    return error.message.strip().splitlines()[0] if error else "unknown error"
+    message = error.message.strip().splitlines()[0] if error else "unknown error"
+    return f"{event.step_key}: {message}"
 
 
 def _add_partitions(instance: dg.DagsterInstance, keys: Sequence[str]) -> Iterator[Sequence[str]]:

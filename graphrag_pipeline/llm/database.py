@@ -1,0 +1,193 @@
+"""The SQLite file behind cache and ledger: many small writes, few commits, several processes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from graphrag_pipeline.errors import StorageError
+
+FILE_NAME = "llm_cache.sqlite"
+_BUSY_SECONDS = 60.0
+_VERSION = 1
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS responses (
+    key BLOB PRIMARY KEY,
+    model TEXT NOT NULL,
+    text TEXT NOT NULL,
+    prompt_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL,
+    finish_reason TEXT NOT NULL,
+    created_at REAL NOT NULL
+);
+CREATE TABLE IF NOT EXISTS embeddings (
+    key BLOB PRIMARY KEY,
+    model TEXT NOT NULL,
+    vector BLOB NOT NULL,
+    created_at REAL NOT NULL
+);
+CREATE TABLE IF NOT EXISTS llm_calls (
+    position INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL,
+    called_at REAL NOT NULL,
+    stage TEXT NOT NULL,
+    batch TEXT,
+    model TEXT NOT NULL,
+    prompt_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL,
+    cost REAL,
+    seconds REAL NOT NULL,
+    cached INTEGER NOT NULL,
+    error TEXT
+);
+"""
+
+
+class Write(NamedTuple):
+    """One statement and its rows."""
+
+    sql: str
+    rows: Sequence[tuple[Any, ...]]
+
+
+class _Job(NamedTuple):
+    writes: Sequence[Write]
+    done: asyncio.Future[None] | None
+
+
+class CallDatabase:
+    """Reads at once, writes through one thread that commits whatever has gathered together.
+
+    A commit is on disk (WAL, ``synchronous=FULL``) before :meth:`write` returns, so neither
+    ``kill -9`` nor a power cut takes it back. Raises StorageError when the file cannot be used.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(f"cannot write in {path.parent}: {error.strerror}") from None
+        self._reader = open_database(path)
+        self._writer = open_database(path)
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._failure: StorageError | None = None
+        self._thread = threading.Thread(target=self._work, name="llm-cache", daemon=True)
+        self._thread.start()
+
+    def read(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of a query."""
+        try:
+            return self._reader.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise _storage_error(self.path, error) from None
+
+    async def write(self, writes: Sequence[Write]) -> None:
+        """Commit the writes, all or none, and return once they are on disk."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._jobs.put(_Job(writes, done))
+        await done
+
+    def write_later(self, writes: Sequence[Write]) -> None:
+        """Commit the writes with the next commit; :meth:`close` waits for them."""
+        if self._failure is not None:
+            raise self._failure
+        self._jobs.put(_Job(writes, None))
+
+    def close(self) -> None:
+        """Commit what waits and close the file."""
+        self._jobs.put(None)
+        self._thread.join()
+        self._reader.close()
+        self._writer.close()
+        if self._failure is not None:
+            raise self._failure
+
+    def _work(self) -> None:
+        open_ = True
+        while open_:
+            jobs = [self._jobs.get()]
+            with contextlib.suppress(queue.Empty):
+                while True:
+                    jobs.append(self._jobs.get_nowait())
+            open_ = None not in jobs
+            group = [job for job in jobs if job is not None]
+            if group:
+                _report(group, self._commit(group))
+
+    def _commit(self, group: Sequence[_Job]) -> StorageError | None:
+        con = self._writer
+        try:
+            con.execute("BEGIN IMMEDIATE")
+            for job in group:
+                for sql, rows in job.writes:
+                    con.executemany(sql, rows)
+            con.execute("COMMIT")
+        except (sqlite3.Error, ValueError, OverflowError) as error:
+            with contextlib.suppress(sqlite3.Error):
+                con.execute("ROLLBACK")
+            self._failure = _storage_error(self.path, error)
+            return self._failure
+        return None
+
+
+def open_database(path: Path) -> sqlite3.Connection:
+    """Open the file, made if it is not there, for one thread at a time."""
+    try:
+        con = sqlite3.connect(
+            path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        _when_free(con, "PRAGMA journal_mode = WAL")
+        con.execute("PRAGMA synchronous = FULL")
+        (version,) = con.execute("PRAGMA user_version").fetchone()
+        if version == 0:
+            con.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
+        elif version != _VERSION:
+            raise StorageError(f"{path} is of another version: move it away and run again")
+    except sqlite3.Error as error:
+        raise _storage_error(path, error) from None
+    return con
+
+
+def _when_free(con: sqlite3.Connection, sql: str) -> None:
+    """Execute what SQLite refuses at once, without its own waiting, while another opens the file."""
+    deadline = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            con.execute(sql)
+            return
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+def _report(group: Sequence[_Job], error: StorageError | None) -> None:
+    waiting = [job.done for job in group if job.done is not None]
+    for loop in {done.get_loop() for done in waiting}:
+        mine = [done for done in waiting if done.get_loop() is loop]
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(_resolve, mine, error)
+
+
+def _resolve(waiting: Sequence[asyncio.Future[None]], error: StorageError | None) -> None:
+    for done in waiting:
+        if done.done():
+            continue
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+
+
+def _storage_error(path: Path, error: Exception) -> StorageError:
+    return StorageError(
+        f"cannot use {path}: {error}; free the disk or move the file away, and run again"
+    )

@@ -1,0 +1,59 @@
+"""What can go wrong with a model. The type says whether asking again can help.
+
+No message holds anything the server or a document said: providers quote prompts and keys in theirs.
+"""
+
+from __future__ import annotations
+
+from graphrag_pipeline.errors import GraphRAGError
+
+STOPPING_KINDS = frozenset({"auth", "quota", "model"})
+"""Errors that every other call would meet too."""
+
+
+class ModelError(GraphRAGError):
+    """A model call that gave no answer. ``kind`` is one word; the tokens are what it cost still."""
+
+    exit_code = 6
+
+    def __init__(
+        self,
+        message: str,
+        kind: str = "",
+        *,
+        retry_after: float | None = None,
+        prompt_tokens: int = 0,
+        completion_tokens: int = 0,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.retry_after = retry_after
+        self.prompt_tokens = prompt_tokens
+        self.completion_tokens = completion_tokens
+
+
+class TransientModelError(ModelError):
+    """The same call may succeed later: rate limit, server error, timeout, lost connection."""
+
+
+class TerminalModelError(ModelError):
+    """The same call will fail again: key, model name, context length, content filter."""
+
+    @property
+    def stops_everything(self) -> bool:
+        """Whether all other calls would fail as this one did."""
+        return self.kind in STOPPING_KINDS
+
+
+class BudgetExceededError(ModelError):
+    """The next call might exceed ``max_cost`` or ``max_tokens``; it was not made."""
+
+    exit_code = 7
+
+
+class ModelOutputError(ModelError):
+    """An answer that cannot be read. ``position`` is a character of the answer."""
+
+    def __init__(self, message: str, position: int = 0) -> None:
+        super().__init__(message, "output")
+        self.position = position

@@ -1,0 +1,100 @@
+"""Every model call, made or answered from the cache, and what it took."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import uuid
+from dataclasses import astuple, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.llm.budget import Amount
+from graphrag_pipeline.llm.database import FILE_NAME, CallDatabase, Write, open_database
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_PUT_CALL = (
+    "INSERT INTO llm_calls (stage, model, batch, prompt_tokens, completion_tokens, cost, seconds,"
+    " cached, error, id, called_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A row of the table ``llm_calls``: one HTTP request, or one answer found in the cache.
+
+    The tokens of a cached call are those it once took; its cost is 0. The cost is None where the
+    model's price is not known. ``error`` is why there is no answer.
+    """
+
+    stage: str
+    model: str
+    batch: str | None = None
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = 0.0
+    seconds: float = 0.0
+    cached: bool = False
+    error: str | None = None
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    called_at: float = field(default_factory=time.time)
+
+
+def put_calls(*calls: Call) -> Write:
+    """Return the write that records calls."""
+    return Write(_PUT_CALL, [astuple(call) for call in calls])
+
+
+def last_position(home: Path) -> int:
+    """Return the position of the newest call, 0 if there is none: note it as a run begins."""
+    if not (home / FILE_NAME).exists():
+        return 0
+    with contextlib.closing(open_database(home / FILE_NAME)) as con:
+        return con.execute("SELECT coalesce(max(position), 0) FROM llm_calls").fetchone()[0]
+
+
+def calls_since(home: Path, position: int = 0) -> pl.DataFrame:
+    """Return the calls after a position, oldest first, as rows of ``llm_calls``.
+
+    The extra column ``position`` is where to go on from next time.
+    """
+    import polars as pl
+
+    rows = []
+    if (home / FILE_NAME).exists():
+        with contextlib.closing(open_database(home / FILE_NAME)) as con:
+            rows = con.execute(
+                "SELECT position, id, CAST(called_at * 1e6 AS INTEGER), stage, batch, model,"
+                " prompt_tokens, completion_tokens, cost, seconds, cached, error"
+                " FROM llm_calls WHERE position > ? ORDER BY position",
+                (position,),
+            ).fetchall()
+    schema: dict[str, pl.DataType | type[pl.DataType]] = {
+        "position": pl.Int64,
+        "id": pl.String,
+        "called_at": pl.Int64,
+        "stage": pl.String,
+        "batch": pl.String,
+        "model": pl.String,
+        "prompt_tokens": pl.Int64,
+        "completion_tokens": pl.Int64,
+        "cost": pl.Float64,
+        "seconds": pl.Float64,
+        "cached": pl.Int64,
+        "error": pl.String,
+    }
+    return pl.DataFrame(rows, schema=schema, orient="row").with_columns(
+        pl.col("called_at").cast(pl.Datetime("us", "UTC")), pl.col("cached").cast(pl.Boolean)
+    )
+
+
+def spent_since(database: CallDatabase, position: int) -> Amount:
+    """Return what calls after a position have taken; calls of unknown price count no money."""
+    ((tokens, cost),) = database.read(
+        "SELECT coalesce(sum(prompt_tokens + completion_tokens), 0), coalesce(sum(cost), 0.0)"
+        " FROM llm_calls WHERE position > ? AND NOT cached",
+        (position,),
+    )
+    return Amount(tokens, cost)

@@ -1,0 +1,121 @@
+"""How the model is reached and how much may be asked of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from urllib.parse import urlsplit, urlunsplit
+
+from graphrag_pipeline.errors import ConfigError
+
+OPENAI_URL = "https://api.openai.com/v1"
+
+
+class Secret:
+    """A text that is never shown and never pickled; an unpickled or copied one is empty."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str = "") -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        """Return the text."""
+        return self._value
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and self._value == other._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+    def __repr__(self) -> str:
+        return "Secret(***)" if self._value else "Secret()"
+
+    def __reduce__(self) -> tuple[type[Secret], tuple[()]]:
+        return Secret, ()
+
+
+@dataclass(frozen=True)
+class LlmOptions:
+    """Where the models are, their parameters, and the limits of one client.
+
+    An empty ``base_url`` means ``OPENAI_BASE_URL``, then OpenAI; an empty ``api_key`` means
+    ``OPENAI_API_KEY``. Costs are US dollars, rates are per minute, times are seconds. Raises
+    ConfigError for values out of range.
+    """
+
+    base_url: str = ""
+    api_key: Secret | str = field(default=Secret(), repr=False)
+    model: str = "gpt-4.1-mini"
+    embedding_model: str = "text-embedding-3-small"
+    embedding_dimensions: int | None = None
+    embedding_max_tokens: int = 8000
+    temperature: float | None = 0.0
+    max_output_tokens: int | None = None
+    concurrency: int = 16
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    timeout_seconds: float = 180.0
+    max_retries: int = 6
+    max_cost: float | None = None
+    max_tokens: int | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    structured_output: Literal["auto", "on", "off"] = "auto"
+    prices_file: str = ""
+    log_content: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.api_key, str):
+            object.__setattr__(self, "api_key", Secret(self.api_key))
+        lowest = {
+            "concurrency": 1,
+            "max_retries": 0,
+            "embedding_max_tokens": 1,
+            "embedding_dimensions": 1,
+            "max_output_tokens": 1,
+            "requests_per_minute": 1,
+            "tokens_per_minute": 1,
+            "timeout_seconds": 0.001,
+            "max_cost": 0,
+            "max_tokens": 0,
+        }
+        for name, least in lowest.items():
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise ConfigError(f"llm.{name} = {value}: must be at least {least}")
+        if self.structured_output not in ("auto", "on", "off"):
+            raise ConfigError(
+                f"llm.structured_output = {self.structured_output!r}: must be auto, on or off"
+            )
+        if urlsplit(self._url).scheme not in ("http", "https"):
+            raise ConfigError("llm.base_url must begin with http:// or https://")
+
+    @property
+    def endpoint(self) -> str:
+        """The base URL without user, password and trailing slash: safe to show."""
+        parts = urlsplit(self._url)
+        host = parts.netloc.rpartition("@")[2]
+        return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), parts.query, ""))
+
+    @property
+    def is_openai(self) -> bool:
+        """Whether the models are OpenAI's own."""
+        return urlsplit(self._url).hostname == "api.openai.com"
+
+    def connection(self) -> tuple[str, str]:
+        """Return base URL and key, for the HTTP client alone; ConfigError if OpenAI has no key."""
+        assert isinstance(self.api_key, Secret)
+        key = self.api_key.reveal() or os.environ.get("OPENAI_API_KEY", "")
+        if not key and self.is_openai:
+            raise ConfigError("no key for the model: set OPENAI_API_KEY, or base_url to your server")
+        return self._url, key or "none"
+
+    @property
+    def _url(self) -> str:
+        return self.base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL

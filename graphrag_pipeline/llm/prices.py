@@ -1,0 +1,86 @@
+"""What models cost: a small dated file, which the user's own may override."""
+
+from __future__ import annotations
+
+import functools
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from graphrag_pipeline.errors import ConfigError
+
+_MILLION = 1_000_000
+_SNAPSHOT = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8}|latest)$")
+
+
+@dataclass(frozen=True)
+class Price:
+    """US dollars for a million tokens."""
+
+    input: float
+    output: float = 0.0
+    cached_input: float | None = None
+
+
+@dataclass(frozen=True)
+class Prices:
+    """The prices of models by name, and the day they were noted."""
+
+    date: str
+    models: Mapping[str, Price]
+
+    def of(self, model: str) -> Price | None:
+        """Return a model's price, or None; a dated snapshot costs what its model does."""
+        return self.models.get(model) or self.models.get(_SNAPSHOT.sub("", model))
+
+    def cost(
+        self, model: str, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0
+    ) -> float | None:
+        """Return dollars, or None for a model without a price.
+
+        ``cached_tokens`` are those of the prompt that the provider had in its own cache.
+        """
+        price = self.of(model)
+        if price is None:
+            return None
+        cheap = price.input if price.cached_input is None else price.cached_input
+        spent = (prompt_tokens - cached_tokens) * price.input + cached_tokens * cheap
+        return (spent + completion_tokens * price.output) / _MILLION
+
+
+def load_prices(file: str | Path = "") -> Prices:
+    """Return the shipped prices, with those of the user's file over them.
+
+    Raises ConfigError if the file cannot be read as prices.
+    """
+    shipped = _shipped()
+    if not file:
+        return shipped
+    try:
+        own = _parse(tomllib.loads(Path(file).expanduser().read_text(encoding="utf-8-sig")))
+    except OSError as error:
+        raise ConfigError(f"cannot read the prices in {file}: {error.strerror}") from None
+    except (ValueError, TypeError, AttributeError):
+        raise ConfigError(
+            f'{file} holds no prices: write date = "2026-01-31", then for each model '
+            '[models."name"] with input and output, dollars per million tokens'
+        ) from None
+    return Prices(own.date or shipped.date, {**shipped.models, **own.models})
+
+
+@functools.cache
+def _shipped() -> Prices:
+    text = resources.files("graphrag_pipeline").joinpath("data/prices.toml").read_text("utf-8")
+    return _parse(tomllib.loads(text))
+
+
+def _parse(raw: Mapping[str, Any]) -> Prices:
+    models = {name: Price(**values) for name, values in raw.get("models", {}).items()}
+    for price in models.values():
+        if not all(isinstance(v, int | float) for v in (price.input, price.output)):
+            raise TypeError
+    return Prices(str(raw.get("date", "")), models)
