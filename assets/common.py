@@ -18,7 +18,7 @@ from resources import readable_failures
 OWNERS = ["team:graphrag"]
 INDEX_POOL = "index_db"
 VECTORS_POOL = "vectors"
-_CELL = 120
+_CELL = 90
 
 
 @dataclass
@@ -52,7 +52,8 @@ def facts(
     result = con.execute(query, parameters or {})
     names = [column[0] for column in result.description or []]
     row = result.fetchone() or ()
-    return {name: value for name, value in zip(names, row, strict=True) if value is not None}
+    known = {name: value for name, value in zip(names, row, strict=True) if value is not None}
+    return {n: round(v, 3) if isinstance(v, float) else v for n, v in known.items()}
 
 
 def column_schema(con: duckdb.DuckDBPyConnection, table: str) -> dict[str, object]:
@@ -69,7 +70,10 @@ def column_schema(con: duckdb.DuckDBPyConnection, table: str) -> dict[str, objec
 def markdown_table(
     con: duckdb.DuckDBPyConnection, query: str, parameters: Mapping[str, object] | None = None
 ) -> dg.MetadataValue:
-    """Return the rows of one of the project's own queries as a Markdown table."""
+    """Return the rows of one of the project's own queries as a Markdown table.
+
+    The UI hides tables of more than a thousand characters behind a link: ask for few rows.
+    """
     result = con.execute(query, parameters or {})
     names = [column[0] for column in result.description or []]
     rows = result.fetchall()

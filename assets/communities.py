@@ -31,7 +31,7 @@ FROM communities WHERE level BETWEEN $first AND $last
 """
 _PREVIEW = """
 SELECT title, level, size, n_relationships FROM communities
-WHERE level BETWEEN $first AND $last ORDER BY size DESC, title LIMIT 12
+WHERE level BETWEEN $first AND $last ORDER BY size DESC, title LIMIT 8
 """
 _DEEPEST = "SELECT coalesce(max(last_level), 0) FROM communities"
 
@@ -79,10 +79,10 @@ def build_communities(levels: int) -> dg.AssetsDefinition:
 
 def _spec(level: int, levels: int) -> dg.AssetSpec:
     deeper = " and all deeper levels" if level == levels - 1 else ""
-    above = [level_key(level - 1)] if level else []
+    made_from = [level_key(level - 1)] if level else [ENTITIES, RELATIONSHIPS]
     return dg.AssetSpec(
         level_key(level),
-        deps=[ENTITIES, RELATIONSHIPS, *above],
+        deps=made_from,
         description=f"Communities of level {level} (C{level}){deeper}, by hierarchical Leiden.",
         kinds={"python", "duckdb"},
         owners=OWNERS,

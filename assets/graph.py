@@ -35,12 +35,11 @@ SELECT count(*) AS "dagster/row_count", avg(weight) AS mean_weight, max(weight) 
 FROM relationships
 """
 _ENTITY_PREVIEW = """
-SELECT title, type, frequency, degree, description FROM entities
-ORDER BY degree DESC, title LIMIT 15
+SELECT title, type, frequency, degree FROM entities ORDER BY degree DESC, title LIMIT 15
 """
 _RELATIONSHIP_PREVIEW = """
-SELECT source, target, weight, pmi, description FROM relationships
-ORDER BY weight DESC, source, target LIMIT 15
+SELECT source, target, weight, pmi FROM relationships
+ORDER BY weight DESC, source, target LIMIT 12
 """
 _SHOWN = {
     ENTITIES: (_ENTITY_FACTS, _ENTITY_PREVIEW),

@@ -40,7 +40,7 @@ SELECT count(*) AS "dagster/partition_row_count", count(*) FILTER (status = 'fai
 FROM ({of_batch("extractions")})
 """
 _DOCUMENT_PREVIEW = f"""
-SELECT title, uri, n_chars FROM ({of_batch("documents")}) ORDER BY uri LIMIT 10
+SELECT title, uri, n_chars FROM ({of_batch("documents")}) ORDER BY uri LIMIT 8
 """
 _CHUNK_PREVIEW = f"""
 SELECT ordinal, n_tokens, text FROM ({of_batch("chunks")}) ORDER BY human_readable_id LIMIT 5

@@ -12,7 +12,7 @@ from resources import IndexResource
 
 _RELEASES = """
 SELECT id, created_at, n_documents, n_chunks, n_entities, n_relationships, n_communities, n_reports
-FROM releases ORDER BY created_at DESC LIMIT 10
+FROM releases ORDER BY created_at DESC LIMIT 6
 """
 _CHANGES = """
 WITH newest AS (

@@ -28,7 +28,7 @@ FROM community_reports WHERE level BETWEEN $first AND $last
 """
 _PREVIEW = """
 SELECT title, level, rating, coverage, summary FROM community_reports
-WHERE level BETWEEN $first AND $last ORDER BY rating DESC, title LIMIT 8
+WHERE level BETWEEN $first AND $last ORDER BY rating DESC, title LIMIT 5
 """
 
 

@@ -156,9 +156,8 @@ def show_rows(names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
 
 def show_index(summary: dict[str, Any]) -> None:
     """Print what an index run built."""
-    if summary.get("imported"):
-        facts = {k: v for k, v in summary["imported"].items() if isinstance(v, int | float | str)}
-        say("imported: " + ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in facts.items()))
+    if "imported" in summary:
+        _show_imported(summary["imported"])
     elif "changes" in summary:
         _show_changes(summary)
     _show_counts(summary)
@@ -210,6 +209,17 @@ def _show_whole(text: str, style: str | None = None) -> None:
 
 def _show_fact(name: str, value: str) -> None:
     _show_whole(f"{name:<11}{value}")
+
+
+def _show_imported(imported: dict[str, Any]) -> None:
+    counts = {name: number for name, number in imported["counts"].items() if number}
+    for warning in imported["warnings"]:
+        note(f"warning: {warning}")
+    if imported["done_before"]:
+        say("The same files were imported before.")
+    elif counts:
+        facts = (f"{name.replace('_', ' ')} {number:,}" for name, number in counts.items())
+        say(f"imported: {', '.join(facts)}")
 
 
 def _show_changes(summary: dict[str, Any]) -> None:

@@ -87,7 +87,7 @@ class IndexStore:
                 yield con
             except duckdb.OutOfMemoryException:
                 raise
-            except duckdb.IOException as error:
+            except (duckdb.IOException, duckdb.TransactionException) as error:
                 raise StorageError(f"cannot use {self.path}: {_first_line(error)}") from error
             finally:
                 con.close()

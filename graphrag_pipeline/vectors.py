@@ -8,6 +8,7 @@ never see a table half written.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,6 +48,7 @@ _ID_FILTER_ROWS = 10_000
 _REFINE = 10
 _VECTOR = "vector"
 _TERMS = "terms"
+_LANCE_IO = "LanceError(IO)"
 _TAG = re.compile(r"[A-Za-z0-9._-]+")
 _EMBEDDER = b"embedder"
 # optimize() without an age cleans up after seven days and fails on the first older tag.
@@ -123,6 +125,8 @@ class VectorStore:
         ------
         VectorStoreError
             Unknown table, columns missing or null, ids repeated, or wrong dimensions.
+        StorageError
+            The disk is full or read-only; what was committed before stays.
         """
         _check_table(table)
         wanted = _wanted(rows, embedder)
@@ -131,15 +135,16 @@ class VectorStore:
                 f"the store is set to {self.dimensions} dimensions and the embedder "
                 f"{embedder.name} gives {embedder.dimensions}: make the two equal"
             )
-        target = self._open_for(table, embedder)
-        plan = _plan(wanted, _stored(target))
-        for part in _slices(wanted.take(plan.embed)):
-            _upsert(target, _with_vectors(part, embedder))
-        for part in _slices(wanted.take(plan.refresh)):
-            _upsert(target, _with_stored_vectors(part, target))
-        for part in _batched(plan.remove, _ID_FILTER_ROWS):
-            target.delete(_has_id(part))
-        _refresh_indexes(target)
+        with _writing(self.uri):
+            target = self._open_for(table, embedder)
+            plan = _plan(wanted, _stored(target))
+            for part in _slices(wanted.take(plan.embed)):
+                _upsert(target, _with_vectors(part, embedder))
+            for part in _slices(wanted.take(plan.refresh)):
+                _upsert(target, _with_stored_vectors(part, target))
+            for part in _batched(plan.remove, _ID_FILTER_ROWS):
+                target.delete(_has_id(part))
+            _refresh_indexes(target)
         return SyncResult(
             table=table,
             reused=len(wanted) - len(plan.embed),
@@ -173,13 +178,14 @@ class VectorStore:
                 f"release id {release!r} cannot name a version: use letters, digits, '.', '_', '-'"
             )
         versions: dict[str, int] = {}
-        for table, opened in self._tables():
-            versions[table] = opened.version
-            tags = opened.tags
-            if release in tags.list():
-                tags.update(release, opened.version)
-            else:
-                tags.create(release, opened.version)
+        with _writing(self.uri):
+            for table, opened in self._tables():
+                versions[table] = opened.version
+                tags = opened.tags
+                if release in tags.list():
+                    tags.update(release, opened.version)
+                else:
+                    tags.create(release, opened.version)
         return versions
 
     def tags(self) -> dict[str, dict[str, int]]:
@@ -192,10 +198,11 @@ class VectorStore:
 
     def drop_tags(self, releases: Sequence[str]) -> None:
         """Let go of releases: :meth:`optimize` may then remove their versions."""
-        for _, opened in self._tables():
-            tags = opened.tags
-            for release in set(releases) & tags.list().keys():
-                tags.delete(release)
+        with _writing(self.uri):
+            for _, opened in self._tables():
+                tags = opened.tags
+                for release in set(releases) & tags.list().keys():
+                    tags.delete(release)
 
     def optimize(self, keep_days: float = 7.0) -> None:
         """Compact the tables, complete their indexes, and remove versions no one needs.
@@ -203,9 +210,10 @@ class VectorStore:
         Removed are versions older than ``keep_days`` and older than the oldest tagged one;
         LanceDB refuses to clean past a tag, and cleaning around one would strand its files.
         """
-        for _, opened in self._tables():
-            opened.optimize(cleanup_older_than=_NEVER)
-            opened.optimize(cleanup_older_than=_cleanup_age(opened, keep_days))
+        with _writing(self.uri):
+            for _, opened in self._tables():
+                opened.optimize(cleanup_older_than=_NEVER)
+                opened.optimize(cleanup_older_than=_cleanup_age(opened, keep_days))
 
     def at(self, versions: Mapping[str, int]) -> VectorSnapshot:
         """Return the tables as they were at these versions; tables left out are empty."""
@@ -486,6 +494,19 @@ def _cleanup_age(table: LanceTable, keep_days: float) -> timedelta:
     # LanceDB gives local time without a zone.
     since = datetime.now(UTC) - min(written).astimezone(UTC)
     return max(age, since + _CLOCK_MARGIN)
+
+
+@contextlib.contextmanager
+def _writing(uri: str) -> Iterator[None]:
+    """Turn what LanceDB raises about the disk (OSError, RuntimeError) into a StorageError."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        said = str(error).splitlines()[0]
+        if isinstance(error, RuntimeError) and _LANCE_IO not in said:
+            raise
+        reason = said.split(_LANCE_IO)[-1].split(", /")[0].strip(": ")
+        raise StorageError(f"cannot write {uri}: {reason}") from error
 
 
 def _connect(uri: str) -> DBConnection:

@@ -13,7 +13,7 @@ from typing import Any
 
 from conftest import Engine
 
-from graphrag_pipeline.config import Settings
+from graphrag_pipeline.config import EmbeddingSettings, Settings
 from graphrag_pipeline.ingest import ingest_chunks, ingest_documents, ingest_extractions
 from graphrag_pipeline.publishing import publish
 from graphrag_pipeline.query import open_release, retrieve
@@ -22,7 +22,7 @@ from graphrag_pipeline.vector_index import TABLES, update_vectors
 from graphrag_pipeline.vectors import VectorSnapshot
 
 STOP = "stop"
-SMALL = Settings(**{"embeddings": {"dimensions": 64}})
+SMALL = Settings(embeddings=EmbeddingSettings(dimensions=64))
 STAGES = (
     "documents",
     "chunks",
@@ -52,7 +52,7 @@ SELECT (SELECT count(*) FROM entity_chunks ANTI JOIN chunks ON chunk_id = chunks
 
 
 def update(engine: Engine, say: Callable[[str], None] = lambda stage: None) -> str:
-    """Bring an index up to date with its inbox and publish it, as a run does; return the release."""
+    """Bring an index up to date with its inbox and publish it, as a run does."""
     settings, store, home = engine.settings, engine.store, engine.log.home
     engine.cut()
     keys = [batch.key for batch in engine.log.batches()]

@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback that plays the model: deterministic, counting, misbehaving on call.
+"""A real HTTP server on loopback that plays the model: it counts, and misbehaves on request.
 
 It speaks the OpenAI API: ``/v1/chat/completions`` (also streamed), ``/v1/embeddings`` and
 ``/v1/models``. What the model would say is a function of the messages::
@@ -250,14 +250,12 @@ class ModelServer:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
 
-    async def _connection(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         try:
             while await self._exchange(reader, writer):
                 pass
-        except (ConnectionError, asyncio.IncompleteReadError):
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
             writer.close()

@@ -50,9 +50,7 @@ Run = Callable[..., Done]
 
 
 @pytest.fixture
-def run(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Run:
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
     """Run a command in this process, in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
@@ -498,7 +496,7 @@ def test_of_very_many_rows_the_table_shows_the_first(run: Run, indexed: Indexed)
 
 
 @pytest.mark.parametrize(
-    "statement", ["SELEC 1", "SELECT titel FROM entities", "SELECT 'x'::INTEGER", "", "-- hello"]
+    "statement", ["SELEC 1", "SELECT titel FROM entities", "SELECT 'x'::INTEGER", "", "/* hello */"]
 )
 def test_a_wrong_statement_is_a_few_lines(run: Run, indexed: Indexed, statement: str) -> None:
     done = run("sql", statement, home=indexed.home)
@@ -609,7 +607,9 @@ def test_a_query_is_quick(indexed: Indexed) -> None:
 def test_a_table_keeps_to_its_width_whatever_the_script(run: Run) -> None:
     from rich.cells import cell_len
 
-    lines, is_cut = rows.layout(["名", "face"], [["大观园" * 30, "😀" * 9], ["a\x1b[31m\nb", 2]], 60)
+    lines, is_cut = rows.layout(
+        ["名", "face"], [["大观园" * 30, "😀" * 9], ["a\x1b[31m\nb", 2]], 60
+    )
     assert is_cut
     assert max(map(cell_len, lines)) <= 60
     assert len(lines) == 3

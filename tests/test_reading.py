@@ -191,7 +191,7 @@ def test_an_over_large_file_is_quarantined_before_it_is_read(tmp_path, monkeypat
     path = tmp_path / "large.txt"
     path.write_bytes(b"x" * 101)
     monkeypatch.delattr(Path, "read_bytes")
-    assert "max_file_bytes (100)" in reason(read_file(path, ReadingOptions(max_file_bytes=100)))
+    assert "max_file_mb" in reason(read_file(path, ReadingOptions(max_file_bytes=100)))
     assert "101 bytes" in reason(read("a.txt", b"x" * 101, max_file_bytes=100))
     assert only(read("a.txt", b"x" * 100, max_file_bytes=100)).text == "x" * 100
 
@@ -563,7 +563,7 @@ def test_parquet_times_with_a_zone_are_read():
 def test_parquet_is_bounded_by_what_it_unpacks_to():
     data = make_parquet(text=["x" * 10_000] * 1_000)
     assert len(data) < 100_000
-    assert "max_file_bytes" in reason(read("a.parquet", data, max_file_bytes=100_000))
+    assert "max_file_mb" in reason(read("a.parquet", data, max_file_bytes=100_000))
 
 
 def test_damaged_parquet_is_quarantined():

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -32,9 +33,13 @@ def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
     return Pipeline(tmp_path, monkeypatch)
 
 
+def named(things: Iterable[Any] | None, name: str) -> Any:
+    return next(thing for thing in things or () if thing.name == name)
+
+
 def look(pipeline: Pipeline, instance: dg.DagsterInstance) -> dg.SensorResult | dg.SkipReason:
     """Return what the inbox sensor says at a tick; partitions it asks for are added."""
-    sensor = pipeline.defs.get_sensor_def("inbox_sensor")
+    sensor = named(pipeline.defs.sensors, "inbox_sensor")
     with dg.build_sensor_context(
         instance=instance, resources={"index": IndexResource()}
     ) as context:
@@ -228,7 +233,7 @@ def kept_instance(pipeline: Pipeline) -> Iterator[dg.DagsterInstance]:
 
 
 def refresh_tick(pipeline: Pipeline, instance: dg.DagsterInstance) -> object:
-    schedule = pipeline.defs.get_schedule_def("refresh_schedule")
+    schedule = named(pipeline.defs.schedules, "refresh_schedule")
     with dg.build_schedule_context(
         instance=instance,
         scheduled_execution_time=datetime.now(UTC),
@@ -262,9 +267,9 @@ def test_the_schedule_waits_for_its_run_under_way(
 
 def test_sensors_and_schedule_run_without_being_switched_on(pipeline: Pipeline) -> None:
     for name in ("inbox_sensor", "run_failure_sensor"):
-        sensor = pipeline.defs.get_sensor_def(name)
+        sensor = named(pipeline.defs.sensors, name)
         assert sensor.default_status == dg.DefaultSensorStatus.RUNNING
-    schedule = pipeline.defs.get_schedule_def("refresh_schedule")
+    schedule = named(pipeline.defs.schedules, "refresh_schedule")
     assert schedule.default_status == dg.DefaultScheduleStatus.RUNNING
 
 

@@ -213,7 +213,7 @@ def _claim(
 ) -> ParsedClaim | str:
     if _is_nothing(subject) or len(subject) > MAX_TITLE_CHARS:
         return "claim without a subject"
-    if not description:
+    if _is_nothing(description):
         return "claim without a description"
     return ParsedClaim(
         subject=subject,

@@ -133,8 +133,10 @@ class CallDatabase:
         except (sqlite3.Error, ValueError, OverflowError) as error:
             with contextlib.suppress(sqlite3.Error):
                 con.execute("ROLLBACK")
-            self._failure = _storage_error(self.path, error)
-            return self._failure
+            failure = _storage_error(self.path, error)
+            if any(job.done is None for job in group):
+                self._failure = failure
+            return failure
         return None
 
 
@@ -148,7 +150,9 @@ def open_database(path: Path) -> sqlite3.Connection:
         con.execute("PRAGMA synchronous = FULL")
         (version,) = con.execute("PRAGMA user_version").fetchone()
         if version == 0:
-            con.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
+            con.executescript(
+                f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;"
+            )
         elif version != _VERSION:
             raise StorageError(f"{path} is of another version: move it away and run again")
     except sqlite3.Error as error:
@@ -157,7 +161,7 @@ def open_database(path: Path) -> sqlite3.Connection:
 
 
 def _when_free(con: sqlite3.Connection, sql: str) -> None:
-    """Execute what SQLite refuses at once, without its own waiting, while another opens the file."""
+    """Execute what SQLite refuses without waiting while another process opens the file."""
     deadline = time.monotonic() + _BUSY_SECONDS
     while True:
         try:

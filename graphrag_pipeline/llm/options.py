@@ -46,7 +46,8 @@ class LlmOptions:
     """Where the models are, their parameters, and the limits of one client.
 
     An empty ``base_url`` means ``OPENAI_BASE_URL``, then OpenAI; an empty ``api_key`` means
-    ``OPENAI_API_KEY``. Costs are US dollars, rates are per minute, times are seconds. Raises
+    ``OPENAI_API_KEY``. Costs are US dollars, rates are per minute, times are seconds.
+    ``retry_seconds`` is the first wait before a call is tried again; it doubles each time. Raises
     ConfigError for values out of range.
     """
 
@@ -63,6 +64,7 @@ class LlmOptions:
     tokens_per_minute: int | None = None
     timeout_seconds: float = 180.0
     max_retries: int = 6
+    retry_seconds: float = 0.5
     max_cost: float | None = None
     max_tokens: int | None = None
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -82,6 +84,7 @@ class LlmOptions:
             "requests_per_minute": 1,
             "tokens_per_minute": 1,
             "timeout_seconds": 0.001,
+            "retry_seconds": 0,
             "max_cost": 0,
             "max_tokens": 0,
         }
@@ -113,7 +116,9 @@ class LlmOptions:
         assert isinstance(self.api_key, Secret)
         key = self.api_key.reveal() or os.environ.get("OPENAI_API_KEY", "")
         if not key and self.is_openai:
-            raise ConfigError("no key for the model: set OPENAI_API_KEY, or base_url to your server")
+            raise ConfigError(
+                "no key for the model: set OPENAI_API_KEY, or base_url to your server"
+            )
         return self._url, key or "none"
 
     @property

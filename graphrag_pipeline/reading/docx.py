@@ -50,7 +50,9 @@ def _require_sound(archive: zipfile.ZipFile, options: ReadingOptions) -> None:
     xml = [part for part in archive.infolist() if part.filename.endswith((".xml", ".rels"))]
     size, packed = sum(part.file_size for part in xml), sum(part.compress_size for part in xml)
     if size > options.max_file_bytes:
-        raise Unreadable(f"the document unpacks to {size:,} bytes, more than max_file_bytes")
+        raise Unreadable(
+            f"the document unpacks to {size:,} bytes, more than input.max_file_mb allows"
+        )
     if size > _SUSPECT_BYTES and size > _SUSPECT_RATIO * packed:
         raise Unreadable(f"the document unpacks to {size:,} bytes from {packed:,}: a zip bomb")
     if any(part.flag_bits & 1 for part in xml):

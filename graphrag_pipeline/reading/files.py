@@ -102,5 +102,6 @@ def _bytes_on_disk(path: Path, options: ReadingOptions) -> bytes:
 def _require_size(size: int, options: ReadingOptions) -> None:
     if size > options.max_file_bytes:
         raise Unreadable(
-            f"the file has {size:,} bytes, more than max_file_bytes ({options.max_file_bytes:,})"
+            f"the file has {size:,} bytes, more than input.max_file_mb allows "
+            f"({options.max_file_bytes / 1e6:g} MB)"
         )

@@ -75,7 +75,7 @@ def _pages(document: PdfDocument, options: ReadingOptions) -> list[str]:
         page.close()
         room -= len(pages[-1])
         if room < 0:
-            raise Unreadable("the PDF unpacks to more text than max_file_bytes")
+            raise Unreadable("the PDF unpacks to more text than input.max_file_mb allows")
     return pages
 
 

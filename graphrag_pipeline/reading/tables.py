@@ -150,7 +150,7 @@ def read_parquet(path: Path, data: bytes, options: ReadingOptions) -> ReadResult
             for batch in table.iter_batches(batch_size=1_000):
                 room -= batch.nbytes
                 if room < 0:
-                    raise Unreadable("the table unpacks to more than max_file_bytes")
+                    raise Unreadable("the table unpacks to more than input.max_file_mb allows")
                 rows = _with_plain_times(batch).to_pylist()
                 records += [Record(n, row) for n, row in enumerate(rows, len(records) + 1)]
     except (pa.ArrowException, OSError) as error:

@@ -1,0 +1,236 @@
+"""One call: wait for a turn, send, account for it, and try again where that can help."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from graphrag_pipeline.llm.answers import Usage
+from graphrag_pipeline.llm.budget import Amount, Budget
+from graphrag_pipeline.llm.database import CallDatabase
+from graphrag_pipeline.llm.errors import ModelError, TerminalModelError, TransientModelError
+from graphrag_pipeline.llm.ledger import Call, put_calls
+from graphrag_pipeline.llm.limits import RateLimiter
+from graphrag_pipeline.llm.options import LlmOptions
+from graphrag_pipeline.llm.prices import Prices
+from graphrag_pipeline.llm.requests import Dialect
+from graphrag_pipeline.llm.transport import Transport
+
+log = logging.getLogger("graphrag_pipeline.llm")
+
+T = TypeVar("T")
+
+_LONGEST_DELAY = 30.0
+_LONGEST_RETRY_AFTER = 300.0
+_RETRIES_WHEN_EMPTY = 1
+_UNBOUNDED_ANSWER = 1000
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """A request on its way. ``count_prompt`` counts its tokens; asked only if a limit needs it."""
+
+    path: str
+    model: str
+    stage: str
+    batch: str | None
+    body: Mapping[str, Any]
+    count_prompt: Callable[[], int]
+    max_completion: int | None = None
+
+
+@dataclass
+class Turn:
+    """One attempt; who makes it sets ``usage`` once the answer is there."""
+
+    outgoing: Outgoing
+    prices: Prices
+    usage: Usage = field(default_factory=lambda: Usage(0, 0))
+    called_at: float = 0.0
+    began: float = 0.0
+
+    @property
+    def cost(self) -> float | None:
+        """Dollars so far, None for a model without a price."""
+        return self.prices.cost(self.outgoing.model, *self.usage)
+
+    def call(self, error: str | None = None) -> Call:
+        """Return the attempt as a row of the ledger."""
+        return Call(
+            self.outgoing.stage,
+            self.outgoing.model,
+            self.outgoing.batch,
+            self.usage.prompt,
+            self.usage.completion,
+            self.cost,
+            time.perf_counter() - self.began,
+            error=error,
+            called_at=self.called_at,
+        )
+
+
+class Caller:
+    """Sends requests within the limits of concurrency, rate and budget.
+
+    A terminal error of the kind every call would meet (key, quota, model name) also ends the
+    calls that wait; once none is left, calls are made again.
+    """
+
+    def __init__(
+        self,
+        options: LlmOptions,
+        transport: Transport,
+        database: CallDatabase,
+        prices: Prices,
+        budget: Budget,
+    ) -> None:
+        self.dialect = Dialect(options)
+        self._options = options
+        self._transport = transport
+        self._database = database
+        self._prices = prices
+        self._budget = budget
+        self._slots = asyncio.Semaphore(options.concurrency)
+        self._limiter = RateLimiter(
+            options.requests_per_minute, options.tokens_per_minute, sleep=self._pause
+        )
+        self._halt: TerminalModelError | None = None
+        self._halted = asyncio.Event()
+        self._running = 0
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Belong to the calls that one terminal error ends together."""
+        self._running += 1
+        try:
+            yield
+        finally:
+            self._running -= 1
+            if not self._running:
+                self._halt = None
+                self._halted.clear()
+
+    async def send(
+        self, outgoing: Outgoing, read: Callable[[Mapping[str, Any]], tuple[T, Usage]]
+    ) -> tuple[T, Turn]:
+        """Return what ``read`` makes of the answer, and the attempt that gave it.
+
+        The attempt is not in the ledger yet: it is written with the answer. Failed ones are.
+        """
+        failures = 0
+        while True:
+            content = self.dialect.write(outgoing.body)
+            try:
+                async with self.turn(outgoing) as turn:
+                    raw = await self._transport.post(outgoing.path, content, outgoing.model)
+                    value, turn.usage = read(raw)
+                return value, turn
+            except ModelError as error:
+                failures = await self.after(error, failures, outgoing, content)
+
+    async def stream(
+        self, outgoing: Outgoing, turn_done: Callable[[Turn], None]
+    ) -> AsyncGenerator[tuple[dict[str, Any], Turn], None]:
+        """Yield the pieces of a streamed answer with the attempt they belong to.
+
+        Once a piece has come nothing is tried again: it may have been shown already.
+        """
+        failures, begun = 0, False
+        while True:
+            content = self.dialect.write(outgoing.body)
+            try:
+                async with self.turn(outgoing) as turn:
+                    pieces = self._transport.stream(outgoing.path, content, outgoing.model)
+                    async with contextlib.aclosing(pieces):
+                        async for piece in pieces:
+                            begun = True
+                            yield piece, turn
+                    turn_done(turn)
+                return
+            except ModelError as error:
+                if begun:
+                    raise
+                failures = await self.after(error, failures, outgoing, content)
+
+    @contextlib.asynccontextmanager
+    async def turn(self, outgoing: Outgoing) -> AsyncIterator[Turn]:
+        """Hold a slot and a share of the budget for one attempt, and account for its end."""
+        async with self._slots:
+            self._raise_if_halted()
+            expected = self._expected(outgoing)
+            await self._budget.reserve(expected)
+            turn = Turn(outgoing, self._prices)
+            try:
+                await self._limiter.acquire(expected.tokens)
+                self._raise_if_halted()
+                turn.called_at, turn.began = time.time(), time.perf_counter()
+                yield turn
+            except ModelError as error:
+                if error.prompt_tokens or error.completion_tokens:
+                    turn.usage = Usage(error.prompt_tokens, error.completion_tokens)
+                self._record_failure(turn, str(error))
+                raise
+            except BaseException:
+                self._record_failure(turn, "interrupted")
+                raise
+            finally:
+                tokens = turn.usage.prompt + turn.usage.completion
+                if turn.began:
+                    self._limiter.correct(expected.tokens, tokens)
+                self._budget.settle(expected, Amount(tokens, turn.cost or 0.0))
+
+    async def after(self, error: ModelError, failures: int, outgoing: Outgoing, sent: bytes) -> int:
+        """Wait until the call can be tried again, or raise the error. Returns the failures."""
+        if isinstance(error, TerminalModelError):
+            if self.dialect.learn(error, sent, outgoing.body):
+                log.warning("%s: asking again without what was refused", error)
+                return failures
+            if error.stops_everything and self._halt is None:
+                self._halt = error
+                self._halted.set()
+        if not isinstance(error, TransientModelError):
+            raise error
+        failures += 1
+        empty = error.kind == "empty"
+        delay = error.retry_after
+        most = min(self._options.max_retries, _RETRIES_WHEN_EMPTY if empty else 10**6)
+        if failures > most or (delay or 0) > _LONGEST_RETRY_AFTER:
+            raise error
+        if delay is None:
+            delay = min(_LONGEST_DELAY, self._options.retry_seconds * 2 ** (failures - 1))
+            delay *= random.uniform(0.5, 1)
+        else:
+            self._limiter.pause(delay)
+            delay *= random.uniform(1, 1.1)
+        log.info("%s (stage %s): trying again in %.1f s", error, outgoing.stage, delay)
+        await self._pause(delay)
+        return failures
+
+    def _expected(self, outgoing: Outgoing) -> Amount:
+        if not (self._limiter.counts_tokens or self._budget.is_limited):
+            return Amount()
+        prompt, completion = outgoing.count_prompt(), outgoing.max_completion
+        if completion is None:
+            completion = _UNBOUNDED_ANSWER
+        cost = self._prices.cost(outgoing.model, prompt, completion)
+        return Amount(prompt + completion, cost or 0.0)
+
+    def _record_failure(self, turn: Turn, error: str) -> None:
+        if turn.began:
+            self._database.write_later([put_calls(turn.call(error))])
+
+    def _raise_if_halted(self) -> None:
+        if self._halt is not None:
+            raise TerminalModelError(str(self._halt), self._halt.kind)
+
+    async def _pause(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._halted.wait()
+        self._raise_if_halted()

@@ -1,0 +1,454 @@
+"""The language model: each answer bought once, kept before it is used, and accounted for."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphrag_pipeline.errors import ConfigError
+from graphrag_pipeline.llm.answers import (
+    Answer,
+    Usage,
+    check_answer,
+    clean,
+    read_answer,
+    read_usage,
+)
+from graphrag_pipeline.llm.budget import Amount, Budget
+from graphrag_pipeline.llm.cache import (
+    CachedResponse,
+    embedding_keys,
+    find_embeddings,
+    find_response,
+    put_embeddings,
+    put_response,
+    request_json,
+    request_key,
+)
+from graphrag_pipeline.llm.calls import Caller, Outgoing, Turn, log
+from graphrag_pipeline.llm.database import FILE_NAME, CallDatabase
+from graphrag_pipeline.llm.embeddings import (
+    Piece,
+    Vectors,
+    batches,
+    combine,
+    pieces,
+    read_vectors,
+    requests_of,
+)
+from graphrag_pipeline.llm.errors import ModelError, TerminalModelError
+from graphrag_pipeline.llm.flights import Flights
+from graphrag_pipeline.llm.ledger import Call, put_calls, spent_since
+from graphrag_pipeline.llm.options import LlmOptions
+from graphrag_pipeline.llm.prices import load_prices
+from graphrag_pipeline.llm.requests import ChatRequest, Messages, chat_body, prompt_text
+from graphrag_pipeline.llm.transport import Transport
+from graphrag_pipeline.tokens import count_tokens
+
+_CHAT = "/chat/completions"
+_EMBEDDINGS = "/embeddings"
+_LOOKUP = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A model's answer.
+
+    The tokens are those the answer took when it was bought. ``cost`` is in US dollars: 0 from the
+    cache, None for a model whose price is not known. ``finish_reason`` is "length" if cut off.
+    """
+
+    text: str
+    prompt_tokens: int
+    completion_tokens: int
+    cached: bool
+    cost: float | None
+    finish_reason: str
+    seconds: float
+
+
+OnDone = Callable[[int, ChatRequest, Completion | ModelError], object]
+
+
+class ModelClient:
+    """Chat and embedding models of one OpenAI-compatible endpoint, within one event loop.
+
+    ``home`` is the folder of the cache and the ledger. ``since`` is the ledger's position
+    (:func:`~graphrag_pipeline.llm.ledger.last_position`) from which calls count against the
+    budget: a run that is resumed, or has several clients, gives its own beginning; None counts
+    this client's calls alone. Every method raises a ModelError if there is no answer.
+    """
+
+    def __init__(self, options: LlmOptions, home: Path, *, since: int | None = None) -> None:
+        self.options = options
+        self._home = home
+        self._since = since
+        self._prices = load_prices(options.prices_file)
+        self._refuse_unpriced(options.model)
+
+    async def __aenter__(self) -> ModelClient:
+        options = self.options
+        self._transport = Transport(options)
+        try:
+            self._database = CallDatabase(self._home / FILE_NAME)
+        except BaseException:
+            await self._transport.close()
+            raise
+        spent = None if self._since is None else spent_since(self._database, self._since)
+        self._budget = Budget(options.max_tokens, options.max_cost, spent)
+        self._caller = Caller(options, self._transport, self._database, self._prices, self._budget)
+        self._flights = Flights()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        try:
+            await self._transport.close()
+        finally:
+            await asyncio.to_thread(self._database.close)
+
+    @property
+    def spent(self) -> Amount:
+        """What counts against the budget so far."""
+        return self._budget.spent
+
+    def has_price(self, model: str) -> bool:
+        """Whether the cost of a model's calls is known."""
+        return self._prices.of(model) is not None
+
+    async def complete(
+        self,
+        messages: Messages,
+        *,
+        stage: str,
+        batch: str | None = None,
+        max_output_tokens: int | None = None,
+        json_schema: Mapping[str, Any] | None = None,
+        logit_bias: Mapping[int, int] | None = None,
+        temperature: float | None = None,
+        use_cache: bool = True,
+        variant: str | None = None,
+    ) -> Completion:
+        """Return the model's answer to some messages; see :class:`ChatRequest`."""
+        request = ChatRequest(
+            messages, stage, batch, max_output_tokens, json_schema, logit_bias, temperature,
+            use_cache, variant,
+        )  # fmt: skip
+        return await self.ask(request)
+
+    async def ask(self, request: ChatRequest) -> Completion:
+        """Return the model's answer to a request."""
+        with self._caller.running():
+            body, key = self._prepared(request)
+            if not request.use_cache:
+                return await self._buy(request, body, None)
+            while True:
+                if response := find_response(self._database, key):
+                    await asyncio.sleep(0)
+                    return self._from_cache(request, response)
+                async with self._flights.leading([key]) as mine:
+                    if mine:
+                        return await self._buy(request, body, key)
+
+    async def complete_many(
+        self, requests: Iterable[ChatRequest], on_done: OnDone | None = None
+    ) -> list[Completion | ModelError]:
+        """Answer requests, so many at a time, and return the results in their order.
+
+        ``on_done`` (a function or a coroutine function) is given each result as it arrives, with
+        its index and request. A request that fails has its error as result and the others go on;
+        after an error that all would meet, or at the end of the budget, those not in the cache
+        have that error too and are not asked.
+        """
+        waiting = enumerate(requests)
+        results: dict[int, Completion | ModelError] = {}
+
+        async def work() -> None:
+            for index, request in waiting:
+                try:
+                    result: Completion | ModelError = await self.ask(request)
+                except ModelError as error:
+                    result = error
+                results[index] = result
+                if on_done is not None:
+                    said = on_done(index, request, result)
+                    if inspect.isawaitable(said):
+                        await said
+
+        with self._caller.running():
+            await _all(work() for _ in range(2 * self.options.concurrency))
+        return [results[index] for index in range(len(results))]
+
+    def stream(
+        self,
+        messages: Messages,
+        *,
+        stage: str,
+        batch: str | None = None,
+        max_output_tokens: int | None = None,
+        temperature: float | None = None,
+        use_cache: bool = False,
+        variant: str | None = None,
+    ) -> CompletionStream:
+        """Return the answer as a stream of pieces of text; its ``completion`` is there at the end.
+
+        With ``use_cache`` an answer in the cache is one piece, and a new one is kept.
+        """
+        request = ChatRequest(
+            messages, stage, batch, max_output_tokens,
+            temperature=temperature, use_cache=use_cache, variant=variant,
+        )  # fmt: skip
+        return CompletionStream(self, request)
+
+    async def embed(self, texts: Sequence[str], *, stage: str, batch: str | None = None) -> Vectors:
+        """Return the vectors of texts: (texts, dimensions), float32, each of length one.
+
+        A text beyond ``embedding_max_tokens`` is embedded in pieces and their mean taken, weighed
+        by length. Every vector that arrives is kept, also when another text's call fails.
+        """
+        options = self.options
+        self._refuse_unpriced(options.embedding_model)
+        if not texts:
+            return np.zeros((0, options.embedding_dimensions or 0), dtype=np.float32)
+        keys = embedding_keys(
+            options.endpoint, options.embedding_model, options.embedding_dimensions, texts
+        )
+        wanted = dict(zip(keys, texts, strict=True))
+        with self._caller.running():
+            found = await self._known(list(wanted))
+            if found:
+                call = Call(stage, options.embedding_model, batch, cached=True)
+                self._database.write_later([put_calls(call)])
+            while missing := [key for key in wanted if key not in found]:
+                async with self._flights.leading(missing) as mine:
+                    found |= await self._known(mine)
+                    new = {key: wanted[key] for key in mine if key not in found}
+                    found |= await self._buy_vectors(new, stage, batch)
+                found |= await self._known([key for key in missing if key not in found])
+        return np.stack([found[key] for key in keys])
+
+    async def pieces_of(self, request: ChatRequest) -> AsyncGenerator[str | Completion, None]:
+        """Yield the pieces of a streamed answer, then the whole of it."""
+        body, key = self._prepared(request)
+        if request.use_cache and (response := find_response(self._database, key)):
+            yield response.text
+            yield self._from_cache(request, response)
+            return
+        body |= {"stream": True, "stream_options": {"include_usage": True}}
+        heard = _Heard()
+        ended: list[Turn] = []
+
+        def account(turn: Turn) -> None:
+            usage = heard.usage
+            check_answer("".join(heard.texts), heard.reason, heard.refused, usage)
+            turn.usage = usage or self._counted(request, "".join(heard.texts))
+            ended.append(turn)
+
+        outgoing, prompt = self._outgoing(request, body), 0
+        with self._caller.running():
+            async with aclosing(self._caller.stream(outgoing, account)) as heard_of:
+                async for piece, turn in heard_of:
+                    if text := heard.take(piece):
+                        prompt = prompt or outgoing.count_prompt()
+                        turn.usage = Usage(prompt, len(heard.texts))
+                        yield text
+            answer = Answer("".join(heard.texts), heard.reason, ended[0].usage)
+            yield await self._keep(request, key if request.use_cache else None, answer, ended[0])
+
+    def _prepared(self, request: ChatRequest) -> tuple[dict[str, Any], bytes]:
+        body = chat_body(request, self.options)
+        content = request_json(body)
+        if self.options.log_content:
+            log.debug("asked: %s", content.decode())
+        return body, request_key(self.options.endpoint, content, request.variant)
+
+    def _outgoing(self, request: ChatRequest, body: Mapping[str, Any]) -> Outgoing:
+        return Outgoing(
+            _CHAT,
+            self.options.model,
+            request.stage,
+            request.batch,
+            body,
+            lambda: count_tokens([prompt_text(request.messages)])[0],
+            body.get("max_tokens"),
+        )
+
+    async def _buy(
+        self, request: ChatRequest, body: Mapping[str, Any], key: bytes | None
+    ) -> Completion:
+        def read(raw: Mapping[str, Any]) -> tuple[Answer, Usage]:
+            answer = read_answer(raw)
+            return answer, answer.usage or self._counted(request, answer.text)
+
+        answer, turn = await self._caller.send(self._outgoing(request, body), read)
+        return await self._keep(request, key, answer, turn)
+
+    async def _keep(
+        self, request: ChatRequest, key: bytes | None, answer: Answer, turn: Turn
+    ) -> Completion:
+        """Make answer and ledger row durable, then return the answer."""
+        call, usage = turn.call(), turn.usage
+        writes = [put_calls(call)]
+        if key is not None:
+            response = CachedResponse(
+                answer.text, usage.prompt, usage.completion, answer.finish_reason
+            )
+            writes.append(put_response(key, self.options.model, response))
+        await self._database.write(writes)
+        if self.options.log_content:
+            log.debug("answered: %s", answer.text)
+        return Completion(
+            answer.text,
+            usage.prompt,
+            usage.completion,
+            False,
+            call.cost,
+            answer.finish_reason,
+            call.seconds,
+        )
+
+    def _from_cache(self, request: ChatRequest, response: CachedResponse) -> Completion:
+        text, prompt, completion, reason = response
+        call = Call(
+            request.stage, self.options.model, request.batch, prompt, completion, cached=True
+        )
+        self._database.write_later([put_calls(call)])
+        return Completion(text, prompt, completion, True, 0.0, reason, 0.0)
+
+    def _counted(self, request: ChatRequest, text: str) -> Usage:
+        """Count the tokens of an exchange whose server does not say."""
+        return Usage(*count_tokens([prompt_text(request.messages), text]))
+
+    async def _known(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
+        found: dict[bytes, Vectors] = {}
+        for start in range(0, len(keys), _LOOKUP):
+            found |= find_embeddings(self._database, keys[start : start + _LOOKUP])
+            await asyncio.sleep(0)
+        return found
+
+    async def _buy_vectors(
+        self, texts: Mapping[bytes, str], stage: str, batch: str | None
+    ) -> dict[bytes, Vectors]:
+        keys = list(texts)
+        parts: list[list[Piece]] = []
+        for number, text in enumerate(texts.values()):
+            parts.append(pieces(text, self.options.embedding_max_tokens))
+            if number % _LOOKUP == 0:
+                await asyncio.sleep(0)
+        groups = list(batches(parts))
+        done = await asyncio.gather(
+            *(
+                self._buy_group({keys[i]: parts[i] for i in group}, stage, batch)
+                for group in groups
+            ),
+            return_exceptions=True,
+        )
+        failed = next((result for result in done if isinstance(result, BaseException)), None)
+        if failed is not None:
+            raise failed
+        return {key: v for part in done if isinstance(part, dict) for key, v in part.items()}
+
+    async def _buy_group(
+        self, texts: Mapping[bytes, Sequence[Piece]], stage: str, batch: str | None
+    ) -> dict[bytes, Vectors]:
+        parts = [part for of_text in texts.values() for part in of_text]
+        arrays, calls = [], []
+        for some in requests_of(parts):
+            vectors, turn = await self._request_vectors([p.text for p in some], stage, batch)
+            arrays.append(vectors)
+            calls.append(turn.call())
+        combined = combine(np.concatenate(arrays), list(texts.values()))
+        vectors = dict(zip(texts, combined, strict=True))
+        model = self.options.embedding_model
+        await self._database.write([put_calls(*calls), put_embeddings(model, vectors)])
+        return vectors
+
+    async def _request_vectors(
+        self, texts: Sequence[str], stage: str, batch: str | None
+    ) -> tuple[Vectors, Turn]:
+        options = self.options
+        body: dict[str, Any] = {"model": options.embedding_model, "input": list(texts)}
+        if options.embedding_dimensions:
+            body["dimensions"] = options.embedding_dimensions
+        body["encoding_format"] = "base64"
+
+        def count() -> int:
+            return sum(count_tokens(texts))
+
+        def read(raw: Mapping[str, Any]) -> tuple[Vectors, Usage]:
+            vectors = read_vectors(raw, len(texts))
+            width = options.embedding_dimensions or vectors.shape[1]
+            if vectors.shape[1] != width:
+                raise TerminalModelError(
+                    f"{options.embedding_model} gives vectors of {vectors.shape[1]} numbers, not "
+                    f"{width}: set embedding_dimensions to what the model has",
+                    "dimensions",
+                )
+            return vectors, read_usage(raw) or Usage(count(), 0)
+
+        outgoing = Outgoing(_EMBEDDINGS, options.embedding_model, stage, batch, body, count, 0)
+        return await self._caller.send(outgoing, read)
+
+    def _refuse_unpriced(self, model: str) -> None:
+        if self.options.max_cost is not None and not self.has_price(model):
+            raise ConfigError(
+                f"max_cost needs a price for {model}: name it in the file of llm.prices_file, or "
+                "limit max_tokens instead"
+            )
+
+
+class CompletionStream:
+    """Pieces of an answer as they come: ``async for piece in stream``, then ``completion``."""
+
+    def __init__(self, client: ModelClient, request: ChatRequest) -> None:
+        self.completion: Completion | None = None
+        self._client = client
+        self._request = request
+
+    async def __aiter__(self) -> AsyncGenerator[str, None]:
+        async with aclosing(self._client.pieces_of(self._request)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Completion):
+                    self.completion = piece
+                else:
+                    yield piece
+
+
+class _Heard:
+    """What has come of a streamed answer."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.reason = "stop"
+        self.refused = False
+        self.usage: Usage | None = None
+
+    def take(self, piece: Mapping[str, Any]) -> str:
+        self.usage = read_usage(piece) or self.usage
+        choices = piece.get("choices")
+        if not choices:
+            return ""
+        delta = choices[0].get("delta") or {}
+        self.reason = choices[0].get("finish_reason") or self.reason
+        self.refused = self.refused or bool(delta.get("refusal"))
+        text = clean(delta.get("content"))
+        if text:
+            self.texts.append(text)
+        return text
+
+
+async def _all(work: Iterable[Any]) -> None:
+    """Run coroutines together; the first error ends the others and is raised."""
+    tasks = [asyncio.ensure_future(part) for part in work]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,115 @@
+"""Texts cut to what an embedding model takes, and its vectors put together again."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from graphrag_pipeline.llm.errors import TransientModelError
+from graphrag_pipeline.tokens import get_encoding
+
+Vectors = npt.NDArray[np.float32]
+
+MAX_PIECES = 256
+MAX_REQUEST_BYTES = 400_000
+
+
+class Piece(NamedTuple):
+    """A text or part of one, and its length in bytes, by which parts are weighed."""
+
+    text: str
+    n_bytes: int
+
+
+def pieces(text: str, max_tokens: int) -> list[Piece]:
+    """Cut a text into pieces of at most so many tokens; most texts are one piece.
+
+    Nothing at all becomes one space, for servers refuse an empty text.
+    """
+    data = text.encode("utf-8", "replace")
+    if not text.strip():
+        return [Piece(" ", 1)]
+    if len(data) <= max_tokens:
+        return [Piece(data.decode(), len(data))]
+    encoding = get_encoding()
+    tokens = encoding.encode_ordinary(data.decode())
+    if len(tokens) <= max_tokens:
+        return [Piece(data.decode(), len(data))]
+    blocks = (tokens[start : start + max_tokens] for start in range(0, len(tokens), max_tokens))
+    parts = [encoding.decode_bytes(block) for block in blocks]
+    return [Piece(part.decode("utf-8", "ignore") or " ", len(part)) for part in parts]
+
+
+def batches(texts: Sequence[Sequence[Piece]]) -> Iterator[list[int]]:
+    """Yield groups of texts, by index, that one request holds (a huge text is alone)."""
+    group: list[int] = []
+    n_pieces = n_bytes = 0
+    for index, parts in enumerate(texts):
+        size = sum(part.n_bytes for part in parts)
+        full = n_pieces + len(parts) > MAX_PIECES or n_bytes + size > MAX_REQUEST_BYTES
+        if group and full:
+            yield group
+            group, n_pieces, n_bytes = [], 0, 0
+        group.append(index)
+        n_pieces, n_bytes = n_pieces + len(parts), n_bytes + size
+    if group:
+        yield group
+
+
+def requests_of(parts: Sequence[Piece]) -> Iterator[Sequence[Piece]]:
+    """Yield the pieces of a group by request: one, but for a huge text."""
+    group: list[Piece] = []
+    n_bytes = 0
+    for part in parts:
+        if group and (len(group) == MAX_PIECES or n_bytes + part.n_bytes > MAX_REQUEST_BYTES):
+            yield group
+            group, n_bytes = [], 0
+        group.append(part)
+        n_bytes += part.n_bytes
+    yield group
+
+
+def read_vectors(raw: Mapping[str, Any], count: int) -> Vectors:
+    """Return the vectors of a response, (count, dimensions), in the order of the request.
+
+    Raises TransientModelError if they are not all there, or not numbers.
+    """
+    try:
+        rows = {row.get("index", place): row for place, row in enumerate(raw["data"])}
+        vectors = np.stack([_vector(rows[index]["embedding"]) for index in range(count)])
+        right = len(rows) == count
+    except (KeyError, TypeError, ValueError, AttributeError):
+        right, vectors = False, np.zeros((0, 0), dtype=np.float32)
+    if not right or vectors.ndim != 2 or not np.isfinite(vectors).all():
+        raise TransientModelError(
+            "the embedding server sent no vector, or a broken one, for some text: check that "
+            "embedding_model is an embedding model",
+            "body",
+        )
+    return vectors
+
+
+def combine(vectors: Vectors, texts: Sequence[Sequence[Piece]]) -> Vectors:
+    """Return one vector of length one for each text: the mean of its pieces', by their bytes."""
+    if all(len(parts) == 1 for parts in texts):
+        return normalised(vectors)
+    unit = normalised(vectors)
+    weights = np.array([p.n_bytes for parts in texts for p in parts], dtype=np.float32)
+    starts = np.cumsum([0, *(len(parts) for parts in texts[:-1])])
+    return normalised(np.add.reduceat(unit * weights[:, None], starts, axis=0))
+
+
+def normalised(vectors: Vectors) -> Vectors:
+    """Return the vectors at length one; a vector of zeros stays as it is."""
+    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+    return (vectors / np.where(lengths == 0, 1, lengths)).astype(np.float32)
+
+
+def _vector(given: str | list[float]) -> Vectors:
+    if isinstance(given, str):
+        return np.frombuffer(base64.b64decode(given), dtype="<f4").astype(np.float32)
+    return np.asarray(given, dtype=np.float32)

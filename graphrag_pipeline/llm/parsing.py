@@ -1,0 +1,244 @@
+"""JSON as models write it: fenced, commented, with loose quotes and commas, or cut off."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from graphrag_pipeline.llm.errors import ModelOutputError
+
+_MAX_DEPTH = 100
+_MAX_STARTS = 50
+_THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+_FENCE = re.compile(r"```[a-zA-Z0-9]*[ \t]*\n?(.*?)(?:```|\Z)", re.DOTALL)
+_SPACE = re.compile(r"(?:\s+|//[^\n]*|/\*.*?(?:\*/|\Z)|\#[^\n]*)+", re.DOTALL)
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?=[\s,}\]/:#]|\Z)")
+_NAME = re.compile(r"[A-Za-z_$][\w$-]*")
+_BARE = re.compile(r"[^,}\]\n]+")
+_WORD = re.compile(r"(?:true|false|null|none|nan)\b(?!\s*\w)", re.IGNORECASE)
+_NEXT_KEY = re.compile(r"""["'“][^"'”\n]{0,200}["'”]\s*:""")
+_HALF = re.compile("[\ud800-\udfff]")
+_QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’"}
+_WORDS = {"true": True, "false": False, "null": None, "none": None, "nan": None}
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+
+
+def parse_json_object(text: str, *, excerpt: int = 0) -> tuple[dict[str, Any], bool]:
+    """Return the JSON object in a model's answer, and whether it had to be repaired.
+
+    Words around it, a code fence and a block of thoughts before it are no repair. What was cut
+    off at the end is kept as far as it goes: a half text stays a half text, a key without a value
+    is dropped. Raises ModelOutputError, with the position where reading ended, if there is no
+    object; its message holds no more than ``excerpt`` characters of the answer.
+    """
+    thoughts = _THOUGHTS.match(text)
+    begin = thoughts.end() if thoughts else 0
+    furthest = begin
+    for start, end in _places(text, begin):
+        value, reached, repaired = _read(text[:end], start)
+        if value is not None:
+            return value, repaired
+        furthest = max(furthest, reached)
+    raise ModelOutputError(_explain(text, furthest, excerpt), furthest)
+
+
+def _places(text: str, begin: int) -> list[tuple[int, int]]:
+    """Return where an object may begin, and where the text around it ends: fences come first."""
+    fences = [match.span(1) for match in _FENCE.finditer(text, begin)]
+    spans = [*fences, (begin, len(text))]
+    return [(m.start(), end) for start, end in spans for m in _starts(text, start, end)]
+
+
+def _starts(text: str, start: int, end: int) -> list[re.Match[str]]:
+    return list(re.compile(r"\{").finditer(text, start, end))[:_MAX_STARTS]
+
+
+def _read(text: str, start: int) -> tuple[dict[str, Any] | None, int, bool]:
+    """Return the object that begins here or None, the position reached, and if it was repaired."""
+    try:
+        value, _ = json.JSONDecoder().raw_decode(text, start)
+        if _is_plain(value):
+            return value, start, False
+    except (json.JSONDecodeError, RecursionError):
+        pass
+    reader = _Reader(text, start)
+    try:
+        value = reader.object(0)
+    except _UnreadableError as error:
+        return None, error.position, True
+    is_empty_guess = not value and not re.compile(r"\{\s*\}").match(text, start)
+    return (None if is_empty_guess else value), reader.at, True
+
+
+def _is_plain(value: object) -> bool:
+    """Say whether a value is free of NaN, infinity and half characters, which Python lets pass."""
+    if isinstance(value, float):
+        return value - value == 0
+    if isinstance(value, str):
+        return value.isascii() or not _HALF.search(value)
+    if isinstance(value, dict):
+        return all(_is_plain(key) and _is_plain(item) for key, item in value.items())
+    return not isinstance(value, list) or all(map(_is_plain, value))
+
+
+class _UnreadableError(Exception):
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.position = position
+
+
+class _Reader:
+    """Reads JSON and what only looks like it, never going back."""
+
+    def __init__(self, text: str, at: int) -> None:
+        self.text = text
+        self.at = at
+
+    def object(self, depth: int) -> dict[str, Any]:
+        self._enter(depth)
+        found: dict[str, Any] = {}
+        while (char := self._after_commas()) not in ("}", "]", ""):
+            key = self._key(char)
+            if self._skip() not in (":", "=", ""):
+                raise _UnreadableError(self.at)
+            self.at += 1
+            if self._skip() == "":
+                break
+            if self.text[self.at] in ",}":
+                found[key] = None
+            else:
+                found[key] = self._value(depth)
+        self._leave("}")
+        return found
+
+    def array(self, depth: int) -> list[Any]:
+        self._enter(depth)
+        found: list[Any] = []
+        while self._after_commas() not in ("]", "}", ""):
+            before = self.at
+            found.append(self._value(depth))
+            if self.at == before:
+                raise _UnreadableError(self.at)
+        self._leave("]")
+        return found
+
+    def _value(self, depth: int) -> Any:
+        char = self.text[self.at]
+        if char == "{":
+            return self.object(depth + 1)
+        if char == "[":
+            return self.array(depth + 1)
+        if char in _QUOTES:
+            return self._string()
+        if number := _NUMBER.match(self.text, self.at):
+            self.at = number.end()
+            digits = number[0].lstrip("+")
+            return float(digits) if re.search(r"[.eE]", digits) else int(digits[:4000])
+        return self._bare()
+
+    def _bare(self) -> Any:
+        words = _WORD.match(self.text, self.at) or _BARE.match(self.text, self.at)
+        if words is None:
+            raise _UnreadableError(self.at)
+        self.at = words.end()
+        word = words[0].strip()
+        if word.lower() in _WORDS:
+            return _WORDS[word.lower()]
+        cut_off = self.at == len(self.text)
+        if cut_off and any(known.startswith(word.lower()) for known in _WORDS):
+            return None
+        return word
+
+    def _key(self, char: str) -> str:
+        if char in _QUOTES:
+            return self._string(is_key=True)
+        name = _NAME.match(self.text, self.at)
+        if name is None:
+            raise _UnreadableError(self.at)
+        self.at = name.end()
+        return name[0]
+
+    def _string(self, *, is_key: bool = False) -> str:
+        opening = self.text[self.at]
+        closing = {_QUOTES[opening], opening}
+        self.at += 1
+        found: list[str] = []
+        while self.at < len(self.text):
+            char = self.text[self.at]
+            if char == "\\":
+                found.append(self._escape())
+                continue
+            if char in closing and self._ends_string(is_key):
+                self.at += 1
+                break
+            found.append(char)
+            self.at += 1
+        return _joined(found)
+
+    def _ends_string(self, is_key: bool) -> bool:
+        """Say whether this quote ends the text: something must follow that can follow a text."""
+        space = _SPACE.match(self.text, self.at + 1)
+        after = space.end() if space else self.at + 1
+        if after >= len(self.text):
+            return True
+        char = self.text[after]
+        if is_key:
+            return char in ":=,}"
+        if char in ",}]":
+            return char != "," or self._begins_something(after + 1)
+        return char in _QUOTES and bool(_NEXT_KEY.match(self.text, after))
+
+    def _begins_something(self, at: int) -> bool:
+        space = _SPACE.match(self.text, at)
+        after = space.end() if space else at
+        return after >= len(self.text) or bool(
+            re.compile(r"""["'“‘{\[}\],\d+.-]|[tT]rue|[fF]alse|null|None|NaN|[\w$-]+\s*:""").match(
+                self.text, after
+            )
+        )
+
+    def _escape(self) -> str:
+        char = self.text[self.at + 1 : self.at + 2]
+        self.at += 2
+        if char != "u":
+            return _ESCAPES.get(char, char)
+        digits = self.text[self.at : self.at + 4]
+        if not re.fullmatch(r"[0-9a-fA-F]{4}", digits):
+            return ""
+        self.at += 4
+        return chr(int(digits, 16))
+
+    def _enter(self, depth: int) -> None:
+        if depth > _MAX_DEPTH:
+            raise _UnreadableError(self.at)
+        self.at += 1
+
+    def _leave(self, closing: str) -> None:
+        """Go past the end of a container; the wrong bracket ends an outer one and stays."""
+        if self.text[self.at : self.at + 1] == closing:
+            self.at += 1
+
+    def _after_commas(self) -> str:
+        while self._skip() == ",":
+            self.at += 1
+        return self.text[self.at : self.at + 1]
+
+    def _skip(self) -> str:
+        if space := _SPACE.match(self.text, self.at):
+            self.at = space.end()
+        return self.text[self.at : self.at + 1]
+
+
+def _joined(parts: list[str]) -> str:
+    """Join characters; two halves of a pair become one, half a pair becomes U+FFFD."""
+    text = "".join(parts)
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _explain(text: str, position: int, excerpt: int) -> str:
+    if not text.strip():
+        return "the model's answer is empty: ask again"
+    shown = f" near {text[position : position + excerpt]!r}" if excerpt else ""
+    what = "is no JSON object" if "{" in text else "holds no JSON object"
+    return f"the model's answer {what} (character {position} of {len(text)}){shown}: ask again"

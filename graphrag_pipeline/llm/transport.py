@@ -1,0 +1,229 @@
+"""HTTP through OpenAI's own client, one request at a time: JSON back, or one of our errors."""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import json
+import logging
+import re
+import time
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any
+
+from graphrag_pipeline.llm.errors import ModelError, TerminalModelError, TransientModelError
+from graphrag_pipeline.llm.options import LlmOptions
+from graphrag_pipeline.llm.requests import RefusedParameterError, parameters_named
+
+_TALKATIVE = ("openai", "httpx2", "httpcore2")
+_TRANSIENT_STATUS = {408, 409, 425, 429}
+_QUOTA = re.compile(r"insufficient_quota|billing|credit", re.IGNORECASE)
+_TOO_LONG = re.compile(
+    r"context.?length|context.?window|context size|maximum context|too many tokens"
+    r"|(prompt|input) is too long|maximum input length|reduce the length|exceeds? the .*context",
+    re.IGNORECASE,
+)
+_FILTERED = re.compile(r"content.?(filter|policy|management)|safety", re.IGNORECASE)
+_NO_MODEL = re.compile(r"model.{0,80}(not found|does not exist|not exist|unknown)", re.I | re.S)
+
+
+class Transport:
+    """One pooled ``openai.AsyncOpenAI`` without its retries, for one event loop.
+
+    Its answers are read as plain JSON: building the SDK's own objects costs more CPU than all the
+    rest of a call, and a body cut in half must be told from an answer.
+    """
+
+    def __init__(self, options: LlmOptions) -> None:
+        import httpx2
+        import openai
+
+        if not options.log_content:
+            for name in _TALKATIVE:
+                _quieten(logging.getLogger(name))
+        base_url, key = options.connection()
+        self._endpoint = options.endpoint
+        self._timeout = options.timeout_seconds
+        self._raw = httpx2.Response
+        self._status_error = openai.APIStatusError
+        self._lost = (openai.APIError, httpx2.HTTPError, httpx2.StreamError, OSError)
+        limits = httpx2.Limits(
+            max_connections=None,
+            max_keepalive_connections=options.concurrency + 4,
+            keepalive_expiry=20.0,
+        )
+        self._client = openai.AsyncOpenAI(
+            api_key=key,
+            base_url=base_url,
+            max_retries=0,
+            timeout=None,
+            http_client=openai.DefaultAsyncHttpxClient(limits=limits, timeout=None),
+        )
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.close()
+
+    async def post(self, path: str, content: bytes, model: str) -> Mapping[str, Any]:
+        """Return the JSON object that answers a request. Raises a ModelError."""
+        try:
+            async with asyncio.timeout(self._timeout):
+                response = await self._client.post(path, content=content, cast_to=self._raw)
+            answer = json.loads(response.content)
+        except self._status_error as caught:
+            failure = self._refusal(caught, model)
+        except ValueError:
+            failure = self._not_json()
+        except TimeoutError:
+            failure = self._timed_out()
+        except self._lost as caught:
+            failure = self._connection_lost(caught)
+        else:
+            if isinstance(answer, dict) and not isinstance(answer.get("error"), dict):
+                return answer
+            failure = self._error_inside(answer, model)
+        raise failure
+
+    async def stream(
+        self, path: str, content: bytes, model: str
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        """Yield the JSON objects of a streamed answer. Raises a ModelError.
+
+        The time limit is on the wait for each piece.
+        """
+        import openai
+
+        failure: ModelError | None = None
+        try:
+            async with asyncio.timeout(self._timeout) as limit:
+                events = await self._client.post(
+                    path,
+                    content=content,
+                    cast_to=object,
+                    stream=True,
+                    stream_cls=openai.AsyncStream[object],
+                )
+                try:
+                    async for event in events:
+                        limit.reschedule(asyncio.get_running_loop().time() + self._timeout)
+                        if not isinstance(event, dict) or isinstance(event.get("error"), dict):
+                            failure = self._error_inside(event, model)
+                            break
+                        yield event
+                finally:
+                    await events.close()
+        except self._status_error as caught:
+            failure = self._refusal(caught, model)
+        except ValueError:
+            failure = self._not_json()
+        except TimeoutError:
+            failure = self._timed_out()
+        except self._lost as caught:
+            failure = self._connection_lost(caught)
+        if failure is not None:
+            raise failure
+
+    def _refusal(self, caught: Any, model: str) -> ModelError:
+        body = caught.body if isinstance(caught.body, Mapping) else {}
+        return self._explain(caught.status_code, body, caught.response.headers, model)
+
+    def _error_inside(self, answer: Any, model: str) -> ModelError:
+        """Explain an error that came with status 200, as gateways send it."""
+        body = answer.get("error") if isinstance(answer, dict) else None
+        if not isinstance(body, Mapping):
+            return self._not_json()
+        code = body.get("code")
+        return self._explain(code if isinstance(code, int) else 500, body, {}, model)
+
+    def _explain(
+        self, status: int, body: Mapping[str, Any], headers: Mapping[str, str], model: str
+    ) -> ModelError:
+        said = " ".join(str(body.get(name) or "") for name in ("code", "type", "param", "message"))
+        where = f"{self._endpoint} ({status})"
+        if status == 402 or (status == 429 and _QUOTA.search(said)):
+            return TerminalModelError(
+                f"the account at {where} has no credit left: add some and run again", "quota"
+            )
+        if status in (401, 403):
+            return TerminalModelError(
+                f"the key was refused by {where}: check OPENAI_API_KEY and base_url", "auth"
+            )
+        if status in _TRANSIENT_STATUS or status >= 500:
+            return self._busy(status, headers)
+        if _FILTERED.search(f"{body.get('code')} {body.get('type')}"):
+            return TerminalModelError(f"the prompt was refused by the filter of {where}", "filter")
+        if status == 413 or _TOO_LONG.search(said):
+            return TerminalModelError(
+                f"the prompt is longer than {model} takes: lower the tokens of its context or "
+                "choose a model with a longer one",
+                "context_length",
+            )
+        if status == 404 or _NO_MODEL.search(said):
+            return TerminalModelError(
+                f"model {model} is not known at {where}: check model and base_url", "model"
+            )
+        return _refused(where, said)
+
+    def _busy(self, status: int, headers: Mapping[str, str]) -> TransientModelError:
+        if status == 429:
+            return TransientModelError(
+                f"{self._endpoint} limits the rate of calls (429): lower requests_per_minute, "
+                "tokens_per_minute or concurrency",
+                "rate_limit",
+                retry_after=_retry_after(headers),
+            )
+        return TransientModelError(
+            f"{self._endpoint} cannot answer now ({status}): run again later",
+            "server",
+            retry_after=_retry_after(headers),
+        )
+
+    def _timed_out(self) -> TransientModelError:
+        return TransientModelError(
+            f"no answer from {self._endpoint} in {self._timeout:g} s: raise timeout_seconds",
+            "timeout",
+        )
+
+    def _connection_lost(self, caught: BaseException) -> TransientModelError:
+        return TransientModelError(
+            f"no connection to {self._endpoint}, or it was lost: check base_url and that the "
+            "server runs",
+            "connection",
+        )
+
+    def _not_json(self) -> TransientModelError:
+        return TransientModelError(
+            f"{self._endpoint} sent what is no answer of the OpenAI API: check base_url", "body"
+        )
+
+
+def _refused(where: str, said: str) -> TerminalModelError:
+    named = parameters_named(said)
+    about = f" for its {', '.join(sorted(named))}" if named else ""
+    error = RefusedParameterError(
+        f"the request was refused by {where}{about}: check the model's parameters", "request"
+    )
+    error.named = named
+    return error
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds a server asks to wait (milliseconds, seconds or an HTTP date)."""
+    try:
+        if "retry-after-ms" in headers:
+            return max(0.0, float(headers["retry-after-ms"]) / 1000)
+        value = headers.get("retry-after")
+        if not value:
+            return None
+        try:
+            return max(0.0, float(value))
+        except ValueError:
+            return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, TypeError):
+        return None
+
+
+def _quieten(logger: logging.Logger) -> None:
+    """Keep what these libraries say of each request, also at DEBUG, out of every log."""
+    if logger.getEffectiveLevel() < logging.WARNING:
+        logger.setLevel(logging.WARNING)

@@ -1,0 +1,90 @@
+"""What the tests of the model layer share."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import polars as pl
+from model_server import ModelServer
+
+from graphrag_pipeline.llm import (
+    ChatRequest,
+    Completion,
+    LlmOptions,
+    ModelClient,
+    ModelError,
+    calls_since,
+    run_calls,
+)
+
+T = TypeVar("T")
+
+KEY = "sk-very-secret-key"
+
+processes = multiprocessing.get_context("forkserver")
+processes.set_forkserver_preload(["graphrag_pipeline.llm.client", "openai", "llm_helpers"])
+
+
+def options_for(server: ModelServer, **given: Any) -> LlmOptions:
+    given.setdefault("retry_seconds", 0.02)
+    return LlmOptions(server.base_url, KEY, **given)
+
+
+def with_client(
+    server: ModelServer,
+    home: Path,
+    use: Callable[[ModelClient], Awaitable[T]],
+    *,
+    since: int | None = None,
+    **given: Any,
+) -> T:
+    """Open a client, use it, and close it."""
+
+    async def run() -> T:
+        async with ModelClient(options_for(server, **given), home, since=since) as client:
+            return await use(client)
+
+    return run_calls(run)
+
+
+def said(text: str) -> list[dict[str, str]]:
+    return [{"role": "user", "content": text}]
+
+
+def ask(server: ModelServer, home: Path, text: str = "hello", **given: Any) -> Completion:
+    """Ask one question with a client of its own."""
+    return with_client(server, home, lambda c: c.complete(said(text), stage="test"), **given)
+
+
+def ask_many(
+    server: ModelServer, home: Path, texts: list[str], **given: Any
+) -> list[Completion | ModelError]:
+    requests = [ChatRequest(said(text), "test", "b1") for text in texts]
+    return with_client(server, home, lambda c: c.complete_many(requests), **given)
+
+
+def paid(home: Path) -> pl.DataFrame:
+    """The calls that were made, cached ones left out."""
+    return calls_since(home).filter(~pl.col("cached"))
+
+
+def ask_and_tell(base_url: str, home: Path, texts: list[str], told: Path) -> None:
+    """Ask questions (in a process of its own) and write each into a file once it is answered."""
+    handle = os.open(told, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def tell(index: int, request: ChatRequest, result: object) -> None:
+        assert isinstance(result, Completion), result
+        os.write(handle, f"{request.messages[0]['content']}\n".encode())
+
+    async def run() -> None:
+        options = LlmOptions(base_url, KEY, concurrency=8)
+        async with ModelClient(options, home) as client:
+            requests = [ChatRequest(said(text), "test") for text in texts]
+            await client.complete_many(requests, tell)
+
+    run_calls(run)
+    os.close(handle)

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from llm_helpers import ask, ask_many, paid, with_client
+from model_server import ModelServer, empty_answer
+
+from graphrag_pipeline.errors import ConfigError
+from graphrag_pipeline.llm import BudgetExceededError, Completion, last_position
+from graphrag_pipeline.llm.prices import load_prices
+
+TEXTS = [f"{n:03} " + "x" * 96 for n in range(100)]
+
+
+def bought(results: list[object]) -> int:
+    return sum(isinstance(result, Completion) for result in results)
+
+
+def test_tokens_stop_a_run_cleanly_and_it_resumes(tmp_path: Path) -> None:
+    with ModelServer(lambda messages: "y" * 100, latency=0.01) as server:
+        first = ask_many(server, tmp_path, TEXTS, max_tokens=1000, max_output_tokens=25)
+        assert server.prompt_tokens + server.completion_tokens <= 1000
+        assert 15 <= bought(first) == len(server.requests) <= 20
+        assert all(isinstance(r, Completion | BudgetExceededError) for r in first)
+        again = ask_many(server, tmp_path, TEXTS, max_tokens=100_000, max_output_tokens=25)
+        assert bought(again) == 100
+        assert len(server.requests) == 100
+
+
+def test_money_stops_a_run_near_its_limit_though_calls_reserve_much_more(tmp_path: Path) -> None:
+    price = load_prices().of("gpt-4.1-mini")
+    assert price is not None
+    each = (25 * price.input + 25 * price.output) / 1e6
+    with ModelServer(lambda messages: "y" * 100, latency=0.005) as server:
+        results = ask_many(
+            server,
+            tmp_path,
+            TEXTS,
+            model="gpt-4.1-mini",
+            max_cost=each * 80,
+            max_output_tokens=250,
+        )
+    assert 65 <= bought(results) <= 80
+    assert paid(tmp_path)["cost"].sum() <= each * 80
+    (error, *_) = [r for r in results if isinstance(r, BudgetExceededError)]
+    assert "run again" in str(error)
+
+
+def test_what_a_run_spent_before_counts_when_it_is_resumed(tmp_path: Path) -> None:
+    given = {"max_tokens": 1000, "max_output_tokens": 25, "since": 0}
+    with ModelServer(lambda messages: "y" * 100) as server:
+        ask_many(server, tmp_path, TEXTS[:10])
+        since = last_position(tmp_path)
+        assert bought(ask_many(server, tmp_path, TEXTS[10:20], **given)) < 10
+        fresh = given | {"since": since}
+        assert bought(ask_many(server, tmp_path, TEXTS[20:30], **fresh)) == 10
+        assert bought(ask_many(server, tmp_path, TEXTS[30:50], **fresh)) < 20
+
+
+def test_cached_answers_need_no_budget(tmp_path: Path) -> None:
+    with ModelServer() as server:
+        ask_many(server, tmp_path, TEXTS)
+        assert bought(ask_many(server, tmp_path, TEXTS, max_tokens=0)) == 100
+        with pytest.raises(BudgetExceededError, match="max_tokens 0"):
+            ask(server, tmp_path, "new", max_tokens=0)
+
+
+def test_answers_that_failed_but_were_billed_count(tmp_path: Path) -> None:
+    async def use(client) -> int:
+        with pytest.raises(BudgetExceededError):
+            await client.complete([{"role": "user", "content": "x" * 400}], stage="t")
+        return client.spent.tokens
+
+    with ModelServer(faults=lambda request: empty_answer()) as server:
+        spent = with_client(server, tmp_path, use, max_tokens=120, max_output_tokens=10)
+    assert spent == server.prompt_tokens == 100
+
+
+def test_a_money_limit_needs_a_price(tmp_path: Path) -> None:
+    with ModelServer() as server, pytest.raises(ConfigError, match="price for unknown-model"):
+        ask(server, tmp_path, model="unknown-model", max_cost=1.0)
+
+
+def test_a_model_without_price_has_tokens_but_no_cost(tmp_path: Path) -> None:
+    with ModelServer() as server:
+        answer = ask(server, tmp_path, model="unknown-model")
+        assert not with_client(server, tmp_path, _has_price, model="unknown-model")
+    assert (answer.cost, answer.prompt_tokens) == (None, 2)
+
+
+async def _has_price(client) -> bool:
+    return client.has_price("unknown-model")
+
+
+def test_a_users_prices_override_the_shipped_ones(tmp_path: Path) -> None:
+    file = tmp_path / "prices.toml"
+    file.write_text('date = "2030-01-01"\n[models."mine"]\ninput = 1\noutput = 2.0\n')
+    prices = load_prices(file)
+    assert prices.date == "2030-01-01"
+    assert prices.cost("mine", 1_000_000, 500_000) == 2.0
+    assert prices.of("gpt-4.1") == load_prices().of("gpt-4.1-2025-04-14")
+
+
+def test_tokens_from_the_providers_own_cache_cost_less() -> None:
+    prices = load_prices()
+    full, half = (prices.cost("gpt-4.1", 1000, 0, cached) for cached in (0, 500))
+    assert full is not None
+    assert half is not None
+    assert half < full
+
+
+@pytest.mark.parametrize("text", ["models = 3", '[models."m"]\ninput = "free"', "not toml"])
+def test_a_file_without_prices_says_what_to_write(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "prices.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match="dollars per million"):
+        load_prices(file)
+
+
+def test_the_run_ends_at_once_when_nothing_is_left(tmp_path: Path) -> None:
+    began = time.perf_counter()
+    with ModelServer() as server:
+        ask_many(server, tmp_path, [f"q{n}" for n in range(3000)], max_tokens=0)
+        assert not server.requests
+    assert time.perf_counter() - began < 5

@@ -1,0 +1,249 @@
+"""Entities and relationships are read from whatever shape a model's answer takes."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphrag_pipeline.extraction.tuples import (
+    ParsedEntity,
+    ParsedRelationship,
+    example_titles,
+    parse_tuples,
+)
+from graphrag_pipeline.prompting import domains, load_examples
+
+ENTITY = '("entity"<|>"Ada"<|>"person"<|>"She writes.")'
+RELATIONSHIP = '("relationship"<|>"Ada"<|>"Engine"<|>"She programs it."<|>8)'
+ADA = ParsedEntity("Ada", "PERSON", "She writes.")
+PROGRAMS = ParsedRelationship("Ada", "Engine", "She programs it.", 8.0)
+
+
+def recorded(shared_data: Path) -> list[str]:
+    cassette = shared_data / "llm_outputs" / "gpt4o_carol_cassette.json"
+    outputs = [call["return"] for call in json.loads(cassette.read_text("utf-8")).values()]
+    return [output for output in outputs if "<|>" in output]
+
+
+@pytest.mark.shared_data
+def test_every_record_of_the_recorded_extractions_is_kept(shared_data):
+    outputs = recorded(shared_data)
+    assert len(outputs) == 84
+    entities = relationships = 0
+    for output in outputs:
+        parsed = parse_tuples(output)
+        assert len(parsed.entities) == len(re.findall(r'\(["“]entity["”]<\|>', output))
+        found = re.findall(r'\(["“]relation(?:ship)?["”]<\|>', output)
+        assert len(parsed.relationships) == len(found)
+        assert parsed.malformed == ()
+        entities += len(parsed.entities)
+        relationships += len(parsed.relationships)
+    assert (entities, relationships) == (654, 520)
+
+
+@pytest.mark.shared_data
+def test_recorded_records_hold_no_trace_of_the_format(shared_data):
+    for output in recorded(shared_data):
+        parsed = parse_tuples(output)
+        for entity in parsed.entities:
+            text = f"{entity.title} {entity.type} {entity.description}"
+            assert not re.search(r'<|>|##|\||"$|^"|```', text)
+            assert entity.description
+        for relationship in parsed.relationships:
+            assert not re.search(r"<|>|##|\||```", relationship.description)
+            assert relationship.description
+            assert 4 <= relationship.weight <= 10
+
+
+@pytest.mark.shared_data
+def test_cutting_a_recorded_extraction_anywhere_loses_only_the_record_that_is_cut(shared_data):
+    for output in recorded(shared_data)[:12]:
+        whole = parse_tuples(output)
+        for end in range(0, len(output), 211):
+            cut = parse_tuples(output[:end])
+            n_whole = max(0, len(cut.entities) - 1)
+            assert cut.entities[:n_whole] == whole.entities[:n_whole]
+            n_begun = len(re.findall(r'"(?:entity|relation(?:ship)?)"<\|>', output[:end]))
+            assert n_begun - 1 <= len(cut.entities) + len(cut.relationships) <= n_begun
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"{ENTITY}##\n{RELATIONSHIP}##\n<|COMPLETE|>",
+        f"{ENTITY}{RELATIONSHIP}",
+        f"{ENTITY}\n{RELATIONSHIP}\n",
+        f"```\n{ENTITY}##\n{RELATIONSHIP}\n```",
+        f"**Entities:**\n\n1. {ENTITY}\n\n**Relationships:**\n\n1. {RELATIONSHIP}\n\nGood luck!",
+        f"{ENTITY}\n<|COMPLETE|>\n{RELATIONSHIP}##<|complete|>",
+        f"Entities: {ENTITY} ## {RELATIONSHIP}",
+        "(“entity”<|>“Ada”<|>“person”<|>“She writes.”)##(“relationship”<|>“Ada”<|>“Engine”"
+        "<|>“She programs it.”<|>8)",
+        '"entity"<|>"Ada"<|>"person"<|>"She writes."\n##\n'
+        '"relationship"<|>"Ada"<|>"Engine"<|>"She programs it."<|>8',
+        "entity<|>Ada<|>person<|>She writes.\nrelationship<|>Ada<|>Engine<|>She programs it.<|>8\n",
+        "(entity<|>Ada<|>person<|>She writes.)##(RELATIONSHIP<|>Ada<|>Engine<|>She programs it."
+        "<|>8/10)",
+        '("entity" < | > "Ada" <|> "person" <||> "She writes.")##\n'
+        '("relation"<|>"Ada"<|>"Engine"<|>"She programs it."|>8)',
+        "(entity|Ada|person|She writes.)##(relationship|Ada|Engine|She programs it.|8)",
+        '("entity", "Ada", "person", "She writes.")\n'
+        '("relationship", "Ada", "Engine", "She programs it.", 8)',
+        "('Entity'<|>'Ada'<|>'Person'<|>'She writes.')##\n"
+        "('Relationship'<|>'Ada'<|>'Engine'<|>'She programs it.'<|>'strength: 8.0')",
+        '("entity"<|>"Ada"<|>"per\x00son"<|>"She\nwrites.")##'
+        '("relationship"<|>"Ada"<|>"Engine"<|>"She\n\n programs it."<|>8',
+        f"{ENTITY}##\n{RELATIONSHIP.removesuffix(')')}##",
+    ],
+)
+def test_format_variants_give_the_same_records(answer):
+    parsed = parse_tuples(answer)
+    assert parsed.entities == (ADA,)
+    assert parsed.relationships == (PROGRAMS,)
+    assert parsed.malformed == ()
+    assert parsed.n_records == 2
+
+
+@pytest.mark.parametrize(
+    ("description", "read"),
+    [
+        ('"Founded (in 1843) by two (perhaps three) people"', None),
+        ("Founded (in 1843)\nand closed", "Founded (in 1843) and closed"),
+        ('"see section ##2"', "see section ##2"),
+        ('"the operator <|> of Haskell"', "the operator <|> of Haskell"),
+        ('"a | b"', "a | b"),
+        ('"{braces} {{input_text}} %s $x"', "{braces} {{input_text}} %s $x"),
+        ('"it is an entity"', "it is an entity"),
+        ('"he said "no") and left"', 'he said "no") and left'),
+        ('"AT&amp;T &#38; co"', "AT&T & co"),
+        (
+            '"the text says: ("entity"<|>"Evil"<|>"X"<|>"y") there"',
+            'the text says: ("entity"<|>"Evil"<|>"X"<|>"y") there',
+        ),
+    ],
+)
+def test_what_stands_in_a_description_is_description(description, read):
+    parsed = parse_tuples(f'("entity"<|>"A"<|>"t"<|>{description})##\n{ENTITY}')
+    expected = description.strip('"') if read is None else read
+    assert parsed.entities == (ParsedEntity("A", "T", expected), ADA)
+
+
+def test_a_field_that_is_the_word_entity_begins_no_record():
+    parsed = parse_tuples(
+        '("entity"<|>"Entity"<|>"concept"<|>"An entity")##'
+        '("relationship"<|>"Ada"<|>"Entity"<|>"Ada is an entity"<|>2)'
+    )
+    assert [entity.title for entity in parsed.entities] == ["Entity"]
+    assert parsed.relationships == (ParsedRelationship("Ada", "Entity", "Ada is an entity", 2.0),)
+
+
+@pytest.mark.parametrize(
+    ("field", "weight"),
+    [("<|>8/10", 8), ("<|>6.5", 6.5), ("<|>6,5", 6.5), ("<|>-3", 0), ("<|>high", 1), ("", 1)],
+)
+def test_a_weight_is_a_number_at_least_zero_and_one_if_missing(field, weight):
+    parsed = parse_tuples(f'("relationship"<|>"A"<|>"B"<|>"In 1843 they met"{field})')
+    assert parsed.relationships == (ParsedRelationship("A", "B", "In 1843 they met", weight),)
+
+
+def test_a_relationship_without_description_keeps_its_weight():
+    parsed = parse_tuples('("relationship"<|>"A"<|>"B"<|>8)')
+    assert parsed.relationships == (ParsedRelationship("A", "B", "", 8.0),)
+
+
+def test_a_type_that_is_missing_is_other_and_a_foreign_one_is_kept():
+    answer = '("entity"<|>"A"<|>""<|>"x")##("entity"<|>"B"<|>"sea monster"<|>"y")'
+    assert [entity.type for entity in parse_tuples(answer).entities] == ["OTHER", "SEA MONSTER"]
+
+
+def test_malformed_records_are_counted_with_place_and_reason():
+    answer = (
+        '("person"<|>"A"<|>"x")##\n("entity"<|>"B")##\n("entity"<|>""<|>"t"<|>"d")##\n'
+        '("relationship"<|>"A"<|>"<target_entity>"<|>"x"<|>1)##\n' + ENTITY
+    )
+    parsed = parse_tuples(answer)
+    assert parsed.entities == (ADA,)
+    assert [reason for _, reason in parsed.malformed] == [
+        "unknown kind of record: person",
+        "entity with 1 of 3 fields",
+        "entity without a title",
+        "target is a placeholder",
+    ]
+    assert [answer[position] for position, _ in parsed.malformed] == ["("] * 4
+    assert parsed.n_records == 5
+
+
+@pytest.mark.parametrize("answer", ["", "I'm sorry, I can't help with that.", '("entity"<|>"A'])
+def test_an_answer_without_records_is_none(answer):
+    assert not parse_tuples(answer).answered
+
+
+def test_an_empty_list_is_an_answer():
+    assert parse_tuples("<|COMPLETE|>").answered
+
+
+def test_examples_never_leak_but_what_the_chunk_names_is_kept():
+    examples = load_examples()
+    titles = example_titles(examples)
+    leaked = parse_tuples(examples + ENTITY, chunk_text="Ada writes.", example_titles=titles)
+    assert leaked.entities == (ADA,)
+    assert leaked.relationships == ()
+    assert leaked.n_records == leaked.n_from_examples + 1
+    named = parse_tuples(
+        '("entity"<|>"Port Issimer"<|>"geo"<|>"A port")##("entity"<|>"Kessenhaven"<|>"geo"<|>"x")',
+        chunk_text="We sailed from PORT\nIssimer to Kessenhavenstadt.",
+        example_titles=titles,
+    )
+    assert [entity.title for entity in named.entities] == ["Port Issimer"]
+
+
+@pytest.mark.parametrize("domain", domains())
+def test_shipped_examples_parse_without_fault(domain):
+    parsed = parse_tuples(load_examples(domain))
+    assert parsed.malformed == ()
+    assert parsed.completed
+    titles = {entity.title for entity in parsed.entities}
+    assert all({edge.source, edge.target} <= titles for edge in parsed.relationships)
+
+
+RECORD_START = '("relationship"<|>"a"<|>"b"<|>'
+WORDS = ("entity", "relation", "8", "1.", "```", "\n", "\x00", "\ud800", "&lt;|&gt;", RECORD_START)
+MARKS = ('("entity"', "<|>", "|", "##", "(", ")", '"', "<|COMPLETE|>", "“", ":", ",")
+PIECES = st.sampled_from(WORDS + MARKS)
+
+
+@given(st.one_of(st.text(), st.lists(st.one_of(PIECES, st.text(max_size=4))).map("".join)))
+def test_any_text_is_read_and_every_record_accounted_for(text):
+    parsed = parse_tuples(text, chunk_text="a", example_titles={"b"})
+    kept = len(parsed.entities) + len(parsed.relationships)
+    assert parsed.n_records == kept + len(parsed.malformed) + parsed.n_from_examples
+    for relationship in parsed.relationships:
+        assert relationship.weight >= 0
+        assert relationship.source
+        f"{relationship.description}{relationship.target}".encode()
+    for entity in parsed.entities:
+        assert entity.title == " ".join(entity.title.split())
+        assert entity.type == entity.type.upper()
+
+
+@given(st.lists(st.text(st.characters(categories=["L", "N", "Zs"]), min_size=1, max_size=20)))
+def test_records_with_plain_fields_come_back_as_they_were(fields):
+    fields = [" ".join(field.split()) for field in fields if any(map(str.isalnum, field))]
+    answer = "##\n".join(f'("entity"<|>"{field}"<|>"t"<|>"{field}")' for field in fields)
+    assert parse_tuples(answer).entities == tuple(ParsedEntity(f, "T", f) for f in fields)
+
+
+@pytest.mark.parametrize("piece", ["(", "<|>", '("entity"<|>', ")\n", '"', "##", " ", "\n", '" )'])
+@pytest.mark.parametrize(
+    "start", ["", '("entity"<|>"a"<|>"b"<|>', '("relationship"<|>"a"<|>"b"<|>c']
+)
+def test_hostile_answers_take_linear_time(start, piece):
+    begun = time.perf_counter()
+    parse_tuples(start + piece * (1_000_000 // len(piece)))
+    assert time.perf_counter() - begun < 10
