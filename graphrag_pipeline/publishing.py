@@ -148,8 +148,11 @@ def _read_json(rows: list[tuple[object, ...]], columns: Sequence[int]) -> list[t
 
 def config_hash(settings: Settings) -> str:
     """Return a hash of the settings that shape an index."""
-    shaping = settings.model_dump(exclude={"home", "query", "schedule", "releases", "batches"})
-    return fingerprint(shaping)
+    not_shaping = {"home", "query", "schedule", "releases", "batches"}
+    watching = {"folder", "settle_seconds", "poll_seconds"}
+    return fingerprint(
+        settings.model_dump(exclude={**dict.fromkeys(not_shaping, True), "input": watching})
+    )
 
 
 def content_hash(con: duckdb.DuckDBPyConnection) -> str:
