@@ -96,7 +96,7 @@ def check(asset: dg.AssetKey, name: str, broken: int, what: str) -> dg.AssetChec
     )
 
 
-def warning(asset: str, name: str, concerned: int, what: str) -> dg.AssetCheckResult:
+def warning(asset: dg.AssetKey | str, name: str, concerned: int, what: str) -> dg.AssetCheckResult:
     """Return the result of a check that warns a person and stops nothing."""
     return dg.AssetCheckResult(
         asset_key=asset,

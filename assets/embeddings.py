@@ -58,8 +58,9 @@ def _embedding_asset(table: str, deps: Sequence[dg.AssetKey]) -> dg.AssetsDefini
         ],
     )
     def embeddings(index: IndexResource) -> dg.MaterializeResult:
-        with stage("embeddings", TABLES.index(table), len(TABLES)) as clock:
-            done = update_vectors(index.store, index.home, index.settings.embeddings, table)
+        part = TABLES.index(table)
+        with stage("embeddings", part, len(TABLES)) as clock, index.spending() as spent:
+            done = update_vectors(index.store, index.home, index.settings, table)
         with index.get_connection() as con:
             broken = invariants.vector_violations(con, index.home / VECTORS_FOLDER, table)
         return dg.MaterializeResult(
@@ -68,10 +69,11 @@ def _embedding_asset(table: str, deps: Sequence[dg.AssetKey]) -> dg.AssetsDefini
                 "embedded": done.embedded,
                 "reused": done.reused,
                 "removed": done.removed,
-                "embedder": configured_embedder(index.settings.embeddings).name,
+                "embedder": configured_embedder(index.settings).name,
                 "lancedb_version": done.version,
                 "size_mb": _size_mb(index, table),
                 "seconds": clock.seconds,
+                **spent.metadata,
             },
             check_results=[
                 check(key, PRESENT, broken["missing"], "rows have no vector"),

@@ -19,7 +19,7 @@ from assets.common import (
 )
 from assets.ingestion import extractions
 from graphrag_pipeline import invariants
-from graphrag_pipeline.graph import merge_graph
+from graphrag_pipeline.summaries import update_graph
 from resources import IndexResource
 
 GROUP = "graph"
@@ -91,10 +91,10 @@ def _spec(key: dg.AssetKey, description: str) -> dg.AssetSpec:
 )
 def graph(index: IndexResource) -> Iterator[dg.MaterializeResult]:
     """Take in finished batches and merge all mentions into the graph."""
-    with stage("graph") as clock:
-        settings = index.settings
-        done = merge_graph(index.store, settings.graph, settings.chunks.encoding)
-    told = {"batches_taken_in": len(done.batches), "seconds": clock.seconds}
+    with stage("graph") as clock, index.spending() as spent:
+        done, summaries = update_graph(index.store, index.settings)
+    told = {"batches_taken_in": len(done.batches), "seconds": clock.seconds, **summaries}
+    told |= spent.metadata
     with index.get_connection() as con:
         results = [
             _result(con, ENTITIES, {**told, **done.entities}),

@@ -173,9 +173,10 @@ def _each_batch(
     table = context.asset_key.path[-1]
     keys = sorted(context.partition_keys)
     for number, key in enumerate(keys):
-        with stage(table, number, len(keys)):
+        with stage(table, number, len(keys)), index.spending() as spent:
             done = work(key)
         with index.get_connection() as con:
             found = {**metadata(con, {"key": key}), **column_schema(con, table)}
         found |= {"seconds": round(done.seconds, 3), "done_before": done.done_before}
+        found |= spent.metadata
         context.add_asset_metadata(found, partition_key=key)

@@ -13,14 +13,17 @@ from assets.common import (
     markdown_table,
     stage,
     storage,
+    warning,
 )
 from assets.communities import level_key, level_range
 from graphrag_pipeline import invariants
+from graphrag_pipeline.models import report_writer
 from graphrag_pipeline.reports import update_reports
 from resources import IndexResource
 
 GROUP = "reports"
 REPORTED = "every_community_reported"
+WRITTEN = "no_report_failed"
 _FACTS = """
 SELECT count(*) AS "dagster/row_count", avg(rating) AS mean_rating, avg(coverage) AS mean_coverage,
        sum(n_tokens)::BIGINT AS tokens
@@ -62,13 +65,22 @@ def _report_asset(level: int, levels: int) -> dg.AssetsDefinition:
                 REPORTED,
                 asset=key,
                 blocking=True,
-                description="Each community of two or more entities has a report.",
-            )
+                description="Each community of two or more entities has a report, or failed.",
+            ),
+            dg.AssetCheckSpec(
+                WRITTEN, asset=key, description="Warns of reports that the model could not write."
+            ),
         ],
     )
     def community_reports(index: IndexResource) -> dg.MaterializeResult:
-        with stage("reports", levels - 1 - level, levels) as clock:
-            done = update_reports(index.store, index.settings.reports, level, and_deeper=is_last)
+        with stage("reports", levels - 1 - level, levels) as clock, index.spending() as spent:
+            done = update_reports(
+                index.store,
+                index.settings.reports,
+                level,
+                and_deeper=is_last,
+                writer=report_writer(index.settings),
+            )
         held = level_range(level, levels)
         with index.get_connection() as con:
             metadata = {
@@ -79,8 +91,11 @@ def _report_asset(level: int, levels: int) -> dg.AssetsDefinition:
             missing = invariants.violations(con, invariants.EVERY_COMMUNITY_REPORTED, {**held})
         counts = {"written": done.written, "reused": done.reused, "removed": done.removed}
         return dg.MaterializeResult(
-            metadata={**metadata, **counts, "seconds": clock.seconds},
-            check_results=[check(key, REPORTED, missing, "communities have no report")],
+            metadata={**metadata, **counts, **spent.metadata, "seconds": clock.seconds},
+            check_results=[
+                check(key, REPORTED, missing, "communities have no report"),
+                warning(key, WRITTEN, done.failed, "reports failed; see report_failures"),
+            ],
         )
 
     return community_reports

@@ -114,10 +114,27 @@ class ChunkSettings(_Section):
 class ExtractionSettings(_Section):
     """How entities and relationships are found in chunks."""
 
-    extractor: Literal["nlp", "import"] = "nlp"
-    """nlp: by rule, no model. import: only what `import-extractions` brings."""
+    extractor: Literal["auto", "nlp", "llm", "import"] = "auto"
+    """auto: by profile. nlp: by rule. llm: by model. import: only what is brought in."""
     noun_phrases: bool = True
     """nlp: take noun phrases as concepts, besides named entities."""
+    entity_types: Annotated[tuple[str, ...], Field(min_length=1)] = (
+        "organization",
+        "person",
+        "geo",
+        "event",
+    )
+    """llm: the types of entities to look for."""
+    domain: str = "general"
+    """llm: whose few-shot examples the prompt shows: general, science, medicine, law, or yours."""
+    gleanings: Annotated[int, Field(ge=0, le=10)] = 1
+    """llm: how often to ask for entities that were missed, for as long as the model says so."""
+    claims: bool = False
+    """llm: extract claims about entities as well."""
+    claim_description: str = (
+        "statements of fact about these entities that a reader would want to check"
+    )
+    """llm: which claims to extract."""
 
 
 class GraphSettings(_Section):
@@ -127,6 +144,10 @@ class GraphSettings(_Section):
     """nlp: a noun phrase (type CONCEPT) or date must stand in so many chunks to become a node."""
     max_description_sentences: Positive = 3
     """nlp: sentences kept to describe an entity."""
+    summaries: Literal["auto", "off", "llm"] = "auto"
+    """Whether a model merges the descriptions of an entity or relationship; auto: by profile."""
+    max_description_tokens: Positive = 400
+    """llm: several descriptions that are longer together are merged into one."""
 
 
 class CommunitySettings(_Section):
@@ -149,13 +170,17 @@ class ReportSettings(_Section):
     """Tokens of a community's elements a report is written from."""
     max_findings: Positive = 8
     """Findings of an extractive report."""
+    writer: Literal["auto", "extractive", "llm"] = "auto"
+    """auto: by profile. extractive: central sentences. llm: written by a model."""
+    max_words: Positive = 1500
+    """llm: most words of a report."""
 
 
 class EmbeddingSettings(_Section):
     """Vectors for search."""
 
-    embedder: Literal["hashing", "local"] = "hashing"
-    """hashing: lexical, no model. local: a sentence-transformers model (extra [local])."""
+    embedder: Literal["auto", "hashing", "local", "llm"] = "auto"
+    """auto: by profile. hashing: lexical. local: sentence-transformers ([local]). llm: endpoint."""
     model: str = "sentence-transformers/all-MiniLM-L6-v2"
     """local: model name or folder."""
     dimensions: Annotated[int, Field(ge=32, le=8192)] = 640
@@ -175,6 +200,12 @@ class QuerySettings(_Section):
     """local: share of the context for community reports; the rest is for the graph."""
     level: Annotated[int, Field(ge=0)] = 2
     """global and local: community level whose reports are read."""
+    answers: Literal["auto", "extractive", "llm"] = "auto"
+    """auto: by profile. extractive: the evidence itself. llm: written by a model."""
+    response_type: str = "multiple paragraphs"
+    """llm: length and form of an answer."""
+    cache: bool = False
+    """llm: keep answers to questions, and give them again without asking."""
 
     @model_validator(mode="after")
     def _shares_fit(self) -> QuerySettings:
@@ -184,6 +215,41 @@ class QuerySettings(_Section):
                 "must not exceed 1"
             )
         return self
+
+
+class LlmSettings(_Section):
+    """The language model: any OpenAI-compatible endpoint. Its key is OPENAI_API_KEY, never here."""
+
+    base_url: str = ""
+    """Address of the endpoint; empty: OPENAI_BASE_URL, then OpenAI."""
+    model: str = "gpt-4.1-mini"
+    """Chat model."""
+    embedding_model: str = "text-embedding-3-small"
+    """Embedding model."""
+    embedding_dimensions: Annotated[int, Field(ge=0)] = 0
+    """Length of the vectors; 0: the model's own."""
+    temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
+    """Temperature of every call."""
+    concurrency: Positive = 16
+    """Most calls at once."""
+    requests_per_minute: Annotated[int, Field(ge=0)] = 0
+    """Most requests a minute; 0: no limit."""
+    tokens_per_minute: Annotated[int, Field(ge=0)] = 0
+    """Most tokens a minute; 0: no limit."""
+    timeout_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 180.0
+    """How long to wait for an answer."""
+    max_retries: Annotated[int, Field(ge=0)] = 6
+    """How often a call that failed for a passing reason is tried again."""
+    max_cost: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    """Most US dollars a run may spend; 0: no limit. What was bought until then is kept."""
+    max_tokens: Annotated[int, Field(ge=0)] = 0
+    """Most tokens a run may use; 0: no limit."""
+    structured_output: Literal["auto", "on", "off"] = "auto"
+    """Whether to ask the server for JSON by schema; auto: if it takes it."""
+    prices_file: str = ""
+    """Your own prices (TOML, US dollars per million tokens); empty: the list that ships."""
+    prompts: str = ""
+    """Folder of your own prompts, as `tune` writes them; empty: those that ship."""
 
 
 class ScheduleSettings(_Section):
@@ -222,6 +288,8 @@ class Settings(BaseSettings):
 
     home: Place = ".graphrag"
     """Folder of everything the pipeline writes."""
+    profile: Literal["embedded", "llm"] = "embedded"
+    """embedded: no model and no key. llm: each stage by the model in [llm], unless set alone."""
     input: InputSettings = InputSettings()
     batches: BatchSettings = BatchSettings()
     chunks: ChunkSettings = ChunkSettings()
@@ -231,6 +299,7 @@ class Settings(BaseSettings):
     reports: ReportSettings = ReportSettings()
     embeddings: EmbeddingSettings = EmbeddingSettings()
     query: QuerySettings = QuerySettings()
+    llm: LlmSettings = LlmSettings()
     schedule: ScheduleSettings = ScheduleSettings()
     releases: ReleaseSettings = ReleaseSettings()
 
@@ -245,6 +314,23 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Let the environment win over the file's values, which arrive as arguments."""
         return env_settings, init_settings
+
+    @model_validator(mode="after")
+    def _profile_decides(self) -> Settings:
+        by_model = self.profile == "llm"
+        choices = {
+            "extraction": ("extractor", "llm" if by_model else "nlp"),
+            "graph": ("summaries", "llm" if by_model else "off"),
+            "reports": ("writer", "llm" if by_model else "extractive"),
+            "embeddings": ("embedder", "llm" if by_model else "hashing"),
+            "query": ("answers", "llm" if by_model else "extractive"),
+        }
+        for section, (name, value) in choices.items():
+            given = getattr(self, section)
+            if getattr(given, name) == "auto":
+                decided = given.model_copy(update={name: value})
+                object.__setattr__(self, section, decided)
+        return self
 
     @property
     def home_path(self) -> Path:

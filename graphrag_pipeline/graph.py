@@ -39,38 +39,44 @@ SELECT entity_id AS id, arg_max(type, (type NOT IN ('CONCEPT', 'DATE', 'OTHER'),
 FROM (SELECT entity_id, type, count(*) AS n FROM entity_mentions GROUP BY ALL) GROUP BY entity_id;
 
 CREATE OR REPLACE TEMP TABLE counted AS
-SELECT entity_id AS id, count(DISTINCT chunk_id) AS frequency, bool_and(extractor = 'nlp') AS by_rule
+SELECT entity_id AS id, count(DISTINCT chunk_id) AS frequency,
+       bool_and(extractor = 'nlp') AS by_rule
 FROM entity_mentions JOIN extractions USING (chunk_id) GROUP BY entity_id;
 
 CREATE OR REPLACE TEMP TABLE kept AS
-SELECT id, title, type, frequency FROM counted JOIN titled USING (id) JOIN typed USING (id)
+SELECT id, title, type, frequency, by_rule FROM counted JOIN titled USING (id) JOIN typed USING (id)
 WHERE NOT by_rule OR frequency >= $min_frequency OR type NOT IN ('CONCEPT', 'DATE');
 """
 
-# A description is made of the distinct sentences that say most: those that name most entities,
-# then in an order that does not depend on history.
+# Found by rule, a description is made of the distinct sentences that say most: those that name
+# most entities, then in an order that does not depend on history. Otherwise it is all distinct
+# descriptions, or what a model has made of exactly these.
 _ENTITY_DESCRIPTIONS = """
 CREATE OR REPLACE TEMP TABLE sentence_scores AS
 SELECT chunk_id, description, count(DISTINCT entity_id) AS n_entities
 FROM entity_mentions SEMI JOIN kept ON entity_mentions.entity_id = kept.id GROUP BY ALL;
 
 CREATE OR REPLACE TEMP TABLE described AS
-SELECT id, string_agg(description, ' ' ORDER BY place) AS description FROM (
-    SELECT id, description, row_number() OVER (
-        PARTITION BY id ORDER BY n_entities DESC, first_chunk, first_char, description) AS place
+SELECT id, string_agg(description, ' ' ORDER BY place) AS description,
+       sha256(string_agg(description, chr(10) ORDER BY description)) AS input_hash FROM (
+    SELECT id, description, by_rule, row_number() OVER (
+        PARTITION BY id ORDER BY CASE WHEN by_rule THEN n_entities END DESC,
+        CASE WHEN by_rule THEN first_chunk END, CASE WHEN by_rule THEN first_char END,
+        description) AS place
     FROM (
         SELECT m.entity_id AS id, m.description, max(s.n_entities) AS n_entities,
                min(c.id) AS first_chunk, min(m.start_char) AS first_char
         FROM entity_mentions m JOIN chunks c ON c.id = m.chunk_id
         JOIN sentence_scores s ON s.chunk_id = m.chunk_id AND s.description = m.description
-        WHERE m.description <> '' GROUP BY ALL))
-WHERE place <= $max_sentences GROUP BY id;
+        WHERE m.description <> '' GROUP BY ALL) JOIN kept USING (id))
+WHERE place <= $max_sentences OR NOT by_rule GROUP BY id;
 """
 
 _RELATIONSHIPS = """
 CREATE OR REPLACE TEMP TABLE edges AS
-SELECT source_id, target_id, sum(weight) AS weight, count(DISTINCT chunk_id) AS n_chunks
-FROM relationship_mentions
+SELECT source_id, target_id, sum(weight) AS weight, count(DISTINCT chunk_id) AS n_chunks,
+       bool_and(extractor = 'nlp') AS by_rule
+FROM relationship_mentions JOIN extractions USING (chunk_id)
 SEMI JOIN kept s ON source_id = s.id SEMI JOIN kept t ON target_id = t.id
 GROUP BY source_id, target_id;
 
@@ -79,22 +85,26 @@ SELECT id, count(*) AS degree FROM (
     SELECT source_id AS id FROM edges UNION ALL SELECT target_id FROM edges) GROUP BY id;
 
 CREATE OR REPLACE TEMP TABLE edge_descriptions AS
-SELECT source_id, target_id, string_agg(description, ' ' ORDER BY place) AS description FROM (
-    SELECT source_id, target_id, description, row_number() OVER (
-        PARTITION BY source_id, target_id ORDER BY n DESC, first_chunk, description) AS place
+SELECT source_id, target_id, string_agg(description, ' ' ORDER BY place) AS description,
+       sha256(string_agg(description, chr(10) ORDER BY description)) AS input_hash FROM (
+    SELECT source_id, target_id, description, by_rule, row_number() OVER (
+        PARTITION BY source_id, target_id ORDER BY CASE WHEN by_rule THEN n END DESC,
+        CASE WHEN by_rule THEN first_chunk END, description) AS place
     FROM (
         SELECT source_id, target_id, description, count(*) AS n, min(chunk_id) AS first_chunk
         FROM relationship_mentions SEMI JOIN edges USING (source_id, target_id)
-        WHERE description <> '' GROUP BY ALL))
-WHERE place <= $max_sentences GROUP BY source_id, target_id;
+        WHERE description <> '' GROUP BY ALL) JOIN edges USING (source_id, target_id))
+WHERE place <= $max_sentences OR NOT by_rule GROUP BY source_id, target_id;
 """
 
 _WANTED_ENTITIES = """
 CREATE OR REPLACE TEMP TABLE wanted_entities AS
-SELECT k.id, i.human_readable_id, k.title, k.type, coalesce(d.description, '') AS description,
+SELECT k.id, i.human_readable_id, k.title, k.type,
+       coalesce(x.description, d.description, '') AS description,
        k.frequency, coalesce(g.degree, 0) AS degree
 FROM kept k JOIN identifiers i ON i.kind = 'entity' AND i.id = k.id
-LEFT JOIN described d ON d.id = k.id LEFT JOIN degrees g ON g.id = k.id;
+LEFT JOIN described d ON d.id = k.id LEFT JOIN degrees g ON g.id = k.id
+LEFT JOIN description_summaries x ON x.id = k.id AND x.input_hash = d.input_hash;
 """
 
 # Normalised PMI over chunks: ln(p(x,y) / (p(x) p(y))) / -ln p(x,y), and 1 for a pair that is
@@ -103,7 +113,7 @@ _WANTED_RELATIONSHIPS = """
 CREATE OR REPLACE TEMP TABLE wanted_relationships AS
 WITH total AS MATERIALIZED (SELECT count(*)::DOUBLE AS n FROM extractions WHERE status = 'ok')
 SELECT e.id, i.human_readable_id, e.source_id, e.target_id, s.title AS source, t.title AS target,
-       coalesce(d.description, '') AS description, e.weight,
+       coalesce(x.description, d.description, '') AS description, e.weight,
        CASE WHEN e.n_chunks >= (FROM total) THEN 1.0 ELSE round(
            ln(e.n_chunks * (FROM total) / (s.frequency::DOUBLE * t.frequency))
            / -ln(e.n_chunks / (FROM total)), 6)
@@ -112,7 +122,8 @@ SELECT e.id, i.human_readable_id, e.source_id, e.target_id, s.title AS source, t
 FROM identified_edges e
 JOIN identifiers i ON i.kind = 'relationship' AND i.id = e.id
 JOIN wanted_entities s ON s.id = e.source_id JOIN wanted_entities t ON t.id = e.target_id
-LEFT JOIN edge_descriptions d ON d.source_id = e.source_id AND d.target_id = e.target_id;
+LEFT JOIN edge_descriptions d ON d.source_id = e.source_id AND d.target_id = e.target_id
+LEFT JOIN description_summaries x ON x.id = e.id AND x.input_hash = d.input_hash;
 """
 
 _IDENTIFIED_EDGES = f"""
@@ -148,16 +159,21 @@ class GraphChanges:
 
 
 def merge_graph(
-    store: IndexStore, settings: GraphSettings, encoding: str = DEFAULT_ENCODING
+    store: IndexStore,
+    settings: GraphSettings,
+    encoding: str = DEFAULT_ENCODING,
+    *,
+    again: bool = False,
 ) -> GraphChanges:
     """Take in the staged batches and bring ``entities`` and ``relationships`` up to date.
 
-    Does nothing when no batch is staged.
+    Does nothing when no batch is staged, unless it is to be done ``again``.
     """
-    version = fingerprint(GRAPH_VERSION, settings, encoding)
+    shaping = settings.model_dump(include={"min_concept_frequency", "max_description_sentences"})
+    version = fingerprint(GRAPH_VERSION, shaping, encoding)
     with store.transaction() as con:
         batches = take_in_staged(con)
-        if not batches and get_meta(con, "graph_version") == version:
+        if not batches and not again and get_meta(con, "graph_version") == version:
             return GraphChanges({}, {}, ())
         _fold(con, settings, encoding)
         entities = replace_changed(con, "entities", "wanted_entities")

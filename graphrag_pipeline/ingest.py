@@ -8,8 +8,9 @@ a run that was killed is simply run again.
 from __future__ import annotations
 
 import contextlib
+import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -20,8 +21,8 @@ from graphrag_pipeline import documents
 from graphrag_pipeline.batches import BatchLog
 from graphrag_pipeline.chunking import CHUNKER_VERSION, chunk_documents
 from graphrag_pipeline.config import Settings, fingerprint
-from graphrag_pipeline.extraction import Extraction, empty_extraction
-from graphrag_pipeline.extraction.nlp import NLP_VERSION, NlpOptions, extract_nlp
+from graphrag_pipeline.extraction import Extraction
+from graphrag_pipeline.extraction.extractors import Extracted, extract, extraction_version
 from graphrag_pipeline.identity import make_id
 from graphrag_pipeline.staging import DERIVED, of_batch
 from graphrag_pipeline.store import IndexStore, assign_identifiers, insert
@@ -56,11 +57,6 @@ def stage_versions(settings: Settings) -> dict[str, str]:
     chunked = fingerprint("chunks", CHUNKER_VERSION, cut, read)
     extracted = fingerprint("extractions", chunked, extraction_version(settings))
     return {"documents": read, "chunks": chunked, "extractions": extracted}
-
-
-def extraction_version(settings: Settings) -> str:
-    """Return the version of the extractor as configured."""
-    return fingerprint("extraction", NLP_VERSION, settings.extraction)
 
 
 def pending_batches(store: IndexStore, log: BatchLog, settings: Settings) -> list[str]:
@@ -112,15 +108,13 @@ def ingest_extractions(store: IndexStore, settings: Settings, key: str) -> Stage
 
     def work(started: float) -> Mapping[str, int]:
         version = extraction_version(settings)
-        todo = _chunks_to_extract(store, key, version)
-        found = _extract(todo, settings)
+        todo = _chunks_to_extract(store, key, version, settings.chunks.prepend_metadata)
+        extracted = extract(todo, settings, key)
         with _ledger(store, key, "extractions", settings, started) as con:
-            stage_extraction(con, todo["id"], found, settings.extraction.extractor, version, key)
-        return {
-            "chunks": len(todo),
-            "entity_mentions": len(found.entities),
-            "relationship_mentions": len(found.relationships),
-        }
+            stage_extraction(
+                con, todo["id"], extracted, settings.extraction.extractor, version, key
+            )
+        return _extraction_counts(todo, extracted)
 
     return _once(store, key, "extractions", settings, work)
 
@@ -139,33 +133,64 @@ def chunks_without_extraction(con: duckdb.DuckDBPyConnection, key: str) -> int:
 def stage_extraction(
     con: duckdb.DuckDBPyConnection,
     chunk_ids: pl.Series,
-    found: Extraction,
+    extracted: Extracted,
     extractor: str,
     version: str,
     batch: str,
 ) -> None:
     """Stage the extraction of some of a batch's chunks. Call it in a transaction."""
-    for table in ("extractions", "entity_mentions", "relationship_mentions"):
+    for table in DERIVED:
         con.execute(f"DELETE FROM staging.{table} WHERE batch = ?", [batch])
-    entities, relationships = identify(found)
+    entities, relationships = identify(extracted.found)
+    outcomes = extracted.outcomes
     counts = (
-        pl.DataFrame({"chunk_id": chunk_ids})
+        (_all_ok(chunk_ids) if outcomes is None else outcomes)
         .join(entities.group_by("chunk_id").agg(n_entities=pl.len()), "chunk_id", "left")
         .join(relationships.group_by("chunk_id").agg(n_relationships=pl.len()), "chunk_id", "left")
         .with_columns(
             pl.col("n_entities", "n_relationships").fill_null(0).cast(pl.Int64),
             extractor=pl.lit(extractor),
             version=pl.lit(version),
-            status=pl.lit("ok"),
-            error=pl.lit(None, pl.String),
-            prompt_tokens=pl.lit(0),
-            completion_tokens=pl.lit(0),
             batch=pl.lit(batch),
         )
     )
     insert(con, "staging.extractions", counts)
     insert(con, "staging.entity_mentions", entities.with_columns(batch=pl.lit(batch)))
     insert(con, "staging.relationship_mentions", relationships.with_columns(batch=pl.lit(batch)))
+    if extracted.claims is not None:
+        _stage_claims(con, extracted.claims.with_columns(batch=pl.lit(batch)))
+
+
+def _all_ok(chunk_ids: pl.Series) -> pl.DataFrame:
+    return pl.DataFrame({"chunk_id": chunk_ids}).with_columns(
+        status=pl.lit("ok"),
+        error=pl.lit(None, pl.String),
+        prompt_tokens=pl.lit(0),
+        completion_tokens=pl.lit(0),
+    )
+
+
+def _stage_claims(con: duckdb.DuckDBPyConnection, claims: pl.DataFrame) -> None:
+    subjects = claims["subject"].unique()
+    keys = [normalize_title(subject) for subject in subjects]
+    ids = pl.DataFrame(
+        {"subject": subjects, "subject_id": [make_id("entity", key) for key in keys]},
+        schema={"subject": pl.String, "subject_id": pl.String},
+    )
+    parts = ("chunk_id", "subject", "object", "type", "description")
+    named = claims.join(ids, "subject").with_columns(
+        id=pl.Series(
+            [make_id("claim", *map(str, row)) for row in claims.select(parts).iter_rows()],
+            dtype=pl.String,
+        )
+    )
+    con.register("new_claims", named.unique("id", keep="first", maintain_order=True))
+    assign_identifiers(con, "claim", "SELECT id FROM new_claims")
+    con.execute(
+        """INSERT INTO staging.claims BY NAME SELECT n.*, i.human_readable_id FROM new_claims n
+           JOIN identifiers i ON i.kind = 'claim' AND i.id = n.id"""
+    )
+    con.unregister("new_claims")
 
 
 def identify(found: Extraction) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -198,21 +223,40 @@ def identify(found: Extraction) -> tuple[pl.DataFrame, pl.DataFrame]:
     return entities, relationships
 
 
-def _chunks_to_extract(store: IndexStore, key: str, version: str) -> pl.DataFrame:
+def _chunks_to_extract(
+    store: IndexStore, key: str, version: str, shown: Sequence[str]
+) -> pl.DataFrame:
     with store.read() as con:
-        return con.sql(
-            f"""SELECT c.id, c.text FROM ({of_batch("chunks")}) c ANTI JOIN (
+        todo = con.sql(
+            f"""SELECT c.id, c.text, d.title, d.metadata::VARCHAR AS metadata
+                FROM ({of_batch("chunks")}) c JOIN ({of_batch("documents")}) d
+                ON d.id = c.document_id ANTI JOIN (
                     SELECT chunk_id FROM extractions
                     WHERE (version = $version OR extractor = 'import') AND status = 'ok') done
                 ON c.id = done.chunk_id ORDER BY c.human_readable_id""",
             params={"version": version, "key": key},
         ).pl()
+    contexts = [_context(shown, title, about) for title, about in todo["title", "metadata"].rows()]
+    return todo.select("id", "text").with_columns(context=pl.Series(contexts, dtype=pl.String))
 
 
-def _extract(chunks: pl.DataFrame, settings: Settings) -> Extraction:
-    if settings.extraction.extractor == "import":
-        return empty_extraction()
-    return extract_nlp(chunks, NlpOptions(noun_phrases=settings.extraction.noun_phrases))
+def _context(shown: Sequence[str], title: str, metadata: str) -> str:
+    """Return the lines of metadata that a model is shown before a chunk."""
+    known = {**json.loads(metadata), "title": title} if shown else {}
+    return "".join(f"{name}: {known[name]}\n" for name in shown if name in known)
+
+
+def _extraction_counts(chunks: pl.DataFrame, extracted: Extracted) -> dict[str, int]:
+    counts = {
+        "chunks": len(chunks),
+        "entity_mentions": len(extracted.found.entities),
+        "relationship_mentions": len(extracted.found.relationships),
+    }
+    if extracted.claims is not None:
+        counts["claims"] = len(extracted.claims)
+    if extracted.outcomes is not None:
+        counts["failed_chunks"] = int((extracted.outcomes["status"] == "failed").sum())
+    return counts
 
 
 def stage_chunks(con: duckdb.DuckDBPyConnection, chunks: pl.DataFrame, key: str) -> None:

@@ -24,7 +24,9 @@ SELECT count(*) FROM (
 WHERE n <> 1
 """
 EVERY_COMMUNITY_REPORTED = """
-SELECT count(*) FROM communities c ANTI JOIN community_reports r ON r.community_id = c.id
+SELECT count(*) FROM communities c
+ANTI JOIN (SELECT community_id FROM community_reports UNION ALL
+           SELECT community_id FROM report_failures) r ON r.community_id = c.id
 WHERE c.size >= 2 AND c.level BETWEEN $first AND $last
 """
 

@@ -17,6 +17,7 @@ import duckdb
 from graphrag_pipeline.communities import communities_current
 from graphrag_pipeline.config import Settings, fingerprint
 from graphrag_pipeline.errors import InputError, NothingPublishedError, StorageError
+from graphrag_pipeline.models import report_writer
 from graphrag_pipeline.reports import reports_current
 from graphrag_pipeline.store import IndexStore, connect_published, get_meta
 from graphrag_pipeline.vector_index import VECTORS_FOLDER, configured_embedder, stale_tables
@@ -58,7 +59,7 @@ def publish(store: IndexStore, home: Path, settings: Settings) -> Release:
     (another run changed the index meanwhile), or when the disk is full or read-only. The last
     release then stays.
     """
-    embedder = configured_embedder(settings.embeddings)
+    embedder = configured_embedder(settings)
     with store.read() as con:
         _check_consistent(con, settings, embedder.name)
         content = content_hash(con)
@@ -188,7 +189,7 @@ def _check_consistent(
     late = []
     if not communities_current(con, settings.communities):
         late.append("communities")
-    if not reports_current(con, settings.reports):
+    if not reports_current(con, settings.reports, report_writer(settings)):
         late.append("reports")
     late += [f"vectors of {table}" for table in stale_tables(con, embedder_name)]
     if late:
@@ -217,7 +218,7 @@ def _new_release(
                 content,
                 config,
                 float(modularity) if modularity else None,
-                configured_embedder(settings.embeddings).name,
+                configured_embedder(settings).name,
                 json.dumps(versions),
             ],
         )

@@ -1,4 +1,7 @@
-"""Community reports: one level at a time, deepest first, and only those whose context changed."""
+"""Community reports: one level at a time, deepest first, and only those whose context changed.
+
+Without a writer they are extractive; a model's writer is handed in (``report_writing``).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
 
 import duckdb
 import polars as pl
@@ -21,6 +25,9 @@ from graphrag_pipeline.identity import content_hash, make_id
 from graphrag_pipeline.report_contexts import Context, SubReport, build_context, intra_edges
 from graphrag_pipeline.store import IndexStore, get_meta, insert, set_meta
 from graphrag_pipeline.tokens import DEFAULT_ENCODING, count_tokens
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.report_writing import ModelWriter
 
 REPORTS_VERSION = "1"
 IMPORTED = "import"
@@ -57,6 +64,9 @@ REPORTS = pl.Schema(
         "writer": pl.String,
     }
 )
+FAILURES = pl.Schema(
+    {"community_id": pl.String, "level": pl.Int32, "context_hash": pl.String, "error": pl.String}
+)
 
 _COMMUNITIES = """
 SELECT id, level, title, size, n_relationships FROM communities
@@ -70,6 +80,15 @@ WHERE c.level BETWEEN $first AND $last + 1
 _ENTITIES = """
 SELECT id, title, n_tokens, left(sha256(title || chr(10) || type || chr(10) || description), 16)
     AS text_hash FROM entities
+"""
+# A model is told the claims about an entity together with it.
+_ENTITIES_WITH_CLAIMS = """
+SELECT e.id, e.title, e.n_tokens + coalesce(c.n_tokens, 0) AS n_tokens,
+       left(sha256(concat_ws(chr(10), title, type, description, c.told)), 16) AS text_hash
+FROM entities e LEFT JOIN (
+    SELECT subject_id AS id, sum(strlen(description) // 3 + 30) AS n_tokens,
+           string_agg(id, ',' ORDER BY id) AS told
+    FROM claims GROUP BY subject_id) c USING (id)
 """
 _RELATIONSHIPS = """
 SELECT id, source_id, target_id, weight, combined_degree, n_tokens,
@@ -109,6 +128,7 @@ class LevelReports:
     reused: int
     removed: int
     mean_coverage: float | None
+    failed: int = 0
 
 
 @dataclass(frozen=True)
@@ -121,7 +141,12 @@ class _Graph:
 
 
 def update_reports(
-    store: IndexStore, settings: ReportSettings, level: int, *, and_deeper: bool
+    store: IndexStore,
+    settings: ReportSettings,
+    level: int,
+    *,
+    and_deeper: bool,
+    writer: ModelWriter | None = None,
 ) -> LevelReports:
     """Bring the reports of a level (and, on request, of all deeper ones) up to date.
 
@@ -130,29 +155,34 @@ def update_reports(
     with store.read() as con:
         deepest = _deepest(con)
         last = max(deepest, level) if and_deeper else level
-        state = _state(con, settings, level, last)
-        if get_meta(con, f"reports_state:{level}") == state:
+        state = _state(con, settings, level, last, writer)
+        failed = _count(con, level, last, "report_failures")
+        if get_meta(con, f"reports_state:{level}") == state and not failed:
             return LevelReports(0, _count(con, level, last), 0, None)
-    done = [_update_level(store, settings, each) for each in range(last, level - 1, -1)]
+    done = [_update_level(store, settings, each, writer) for each in range(last, level - 1, -1)]
     with store.transaction() as con:
         removed = _remove_orphans(con, level, None if and_deeper else level)
-        set_meta(con, f"reports_state:{level}", _state(con, settings, level, last))
+        set_meta(con, f"reports_state:{level}", _state(con, settings, level, last, writer))
+        failed = _count(con, level, last, "report_failures")
     coverages = [c for d in done for c in d.coverages]
     return LevelReports(
         sum(d.written for d in done),
         sum(d.reused for d in done),
         removed,
         sum(coverages) / len(coverages) if coverages else None,
+        failed,
     )
 
 
-def reports_current(con: duckdb.DuckDBPyConnection, settings: ReportSettings) -> bool:
+def reports_current(
+    con: duckdb.DuckDBPyConnection, settings: ReportSettings, writer: ModelWriter | None = None
+) -> bool:
     """Whether the reports of every level were written for the communities as they are now."""
     states = con.execute("SELECT key, value FROM meta WHERE key LIKE 'reports_state:%'").fetchall()
     done: set[int] = set()
     for key, value in states:
         first, last = int(key.split(":")[1]), int(value.split(":")[2])
-        if value == _state(con, settings, first, last):
+        if value == _state(con, settings, first, last, writer):
             done |= set(range(first, last + 1))
     return done >= set(range(_deepest(con) + 1))
 
@@ -164,9 +194,11 @@ class _Done:
     coverages: Sequence[float]
 
 
-def _update_level(store: IndexStore, settings: ReportSettings, level: int) -> _Done:
-    graph = _read_graph(store, level)
-    contexts = _contexts(graph, settings, level)
+def _update_level(
+    store: IndexStore, settings: ReportSettings, level: int, writer: ModelWriter | None
+) -> _Done:
+    graph = _read_graph(store, level, _ENTITIES_WITH_CLAIMS if writer else _ENTITIES)
+    contexts = _contexts(graph, settings, level, writer)
     own = graph.old.filter(pl.col("level") == level)
     before = dict(own.select("community_id", "context_hash").iter_rows())
     imported = set(own.filter(pl.col("writer") == IMPORTED)["community_id"])
@@ -174,33 +206,61 @@ def _update_level(store: IndexStore, settings: ReportSettings, level: int) -> _D
     changed = [
         c for c in contexts if before.get(c.community_id) != hashes.get(c.community_id, c.hash)
     ]
-    reports = _write(store, graph, changed, settings, level)
-    if reports.height:
+    if writer is None:
+        reports, failures = _write(store, graph, changed, settings, level), {}
+    else:
+        reports, failures = _write_by_model(store, changed, writer, level)
+    if changed:
         with store.transaction() as con:
-            con.register("rewritten", reports.select("community_id"))
-            con.execute(
-                """DELETE FROM community_reports
-                   WHERE community_id IN (SELECT community_id FROM rewritten)"""
-            )
-            con.unregister("rewritten")
-            insert(con, "community_reports", reports)
-    return _Done(len(changed), len(contexts) - len(changed), [c.coverage for c in contexts])
+            _store_reports(con, changed, reports, failures, level)
+    return _Done(len(reports), len(contexts) - len(changed), [c.coverage for c in contexts])
 
 
-def _read_graph(store: IndexStore, level: int) -> _Graph:
+def _write_by_model(
+    store: IndexStore, contexts: Sequence[Context], writer: ModelWriter, level: int
+) -> tuple[pl.DataFrame, Mapping[str, str]]:
+    written = writer.write(store, contexts)
+    rows = [
+        {**_row(context, written.reports[context.community_id], level), "writer": writer.name}
+        for context in contexts
+        if context.community_id in written.reports
+    ]
+    return _with_tokens(rows), written.failures
+
+
+def _store_reports(
+    con: duckdb.DuckDBPyConnection,
+    contexts: Sequence[Context],
+    reports: pl.DataFrame,
+    failures: Mapping[str, str],
+    level: int,
+) -> None:
+    """Put reports in place of the old ones; a failed one leaves none, for it would be outdated."""
+    ids = [context.community_id for context in contexts]
+    for table in ("community_reports", "report_failures"):
+        con.execute(f"DELETE FROM {table} WHERE community_id IN (SELECT unnest(?))", [ids])
+    insert(con, "community_reports", reports)
+    hashes = {context.community_id: context.hash for context in contexts}
+    failed = [(community, level, hashes[community], why) for community, why in failures.items()]
+    insert(con, "report_failures", pl.DataFrame(failed, schema=FAILURES, orient="row"))
+
+
+def _read_graph(store: IndexStore, level: int, entities: str = _ENTITIES) -> _Graph:
     span = {"first": level, "last": level}
     with store.read() as con:
         return _Graph(
             con.sql(_COMMUNITIES, params={**span, "min_size": _MIN_SIZE}).pl(),
             con.sql(_MEMBERS, params=span).pl(),
-            con.sql(_ENTITIES).pl(),
+            con.sql(entities).pl(),
             con.sql(_RELATIONSHIPS).pl(),
             con.sql(_OLD_REPORTS, params=span).pl(),
         )
 
 
-def _contexts(graph: _Graph, settings: ReportSettings, level: int) -> list[Context]:
-    version = fingerprint(REPORTS_VERSION, EXTRACTIVE_VERSION, settings)
+def _contexts(
+    graph: _Graph, settings: ReportSettings, level: int, writer: ModelWriter | None = None
+) -> list[Context]:
+    version = _version(settings, writer)
     own = graph.members.filter(pl.col("level") == level).select("community_id", "entity_id")
     edges = intra_edges(own, graph.relationships, graph.entities.drop("title"))
     children = _children(graph, level)
@@ -213,7 +273,7 @@ def _contexts(graph: _Graph, settings: ReportSettings, level: int) -> list[Conte
         .iter_rows()
     }
     evidence = dict(graph.relationships.select("id", "evidence").iter_rows())
-    contexts = (
+    contexts = [
         build_context(
             community,
             edges.get(community, []),
@@ -223,8 +283,15 @@ def _contexts(graph: _Graph, settings: ReportSettings, level: int) -> list[Conte
             version,
         )
         for community in graph.communities["id"].sort()
-    )
-    return [_with_places(context, evidence) for context in contexts]
+    ]
+    return contexts if writer else [_with_places(context, evidence) for context in contexts]
+
+
+def _version(settings: ReportSettings, writer: ModelWriter | None) -> str:
+    if writer is not None:
+        return fingerprint(REPORTS_VERSION, settings.max_context_tokens, writer.version)
+    given = settings.model_dump(include={"max_context_tokens", "max_findings"})
+    return fingerprint(REPORTS_VERSION, EXTRACTIVE_VERSION, given)
 
 
 def _with_places(context: Context, evidence: Mapping[str, str]) -> Context:
@@ -318,7 +385,11 @@ def _write(
             settings.max_findings,
         )
         rows.append(_row(context, report, level))
-    counts = count_tokens([row["full_content"] for row in rows], DEFAULT_ENCODING)
+    return _with_tokens(rows)
+
+
+def _with_tokens(rows: Sequence[Mapping[str, object]]) -> pl.DataFrame:
+    counts = count_tokens([str(row["full_content"]) for row in rows], DEFAULT_ENCODING)
     return pl.DataFrame(
         [{**row, "n_tokens": n} for row, n in zip(rows, counts, strict=True)], schema=REPORTS
     )
@@ -445,18 +516,28 @@ def _remove_orphans(con: duckdb.DuckDBPyConnection, first: int, last: int | None
     values = {"first": first, "last": last, "min_size": _MIN_SIZE, "imported": IMPORTED}
     row = con.execute(f"SELECT count(*) FROM community_reports WHERE {where}", values).fetchone()
     con.execute(f"DELETE FROM community_reports WHERE {where}", values)
+    con.execute(
+        "DELETE FROM report_failures WHERE community_id NOT IN (SELECT id FROM communities)"
+    )
     return row[0] if row else 0
 
 
-def _state(con: duckdb.DuckDBPyConnection, settings: ReportSettings, first: int, last: int) -> str:
+def _state(
+    con: duckdb.DuckDBPyConnection,
+    settings: ReportSettings,
+    first: int,
+    last: int,
+    writer: ModelWriter | None,
+) -> str:
     below = con.execute(
         """SELECT coalesce(bit_xor(hash(community_id, full_content, findings)), 0), count(*),
                   (SELECT sum(hash(chunk_id, source_id, target_id, start_char)::HUGEINT)
-                   FROM relationship_mentions)
+                   FROM relationship_mentions),
+                  (SELECT sum(hash(id)::HUGEINT) FROM claims)
            FROM community_reports WHERE level = ?""",
         [last + 1],
     ).fetchone()
-    version = fingerprint(REPORTS_VERSION, EXTRACTIVE_VERSION, settings)
+    version = _version(settings, writer)
     return f"{version}:{first}:{last}:{get_meta(con, 'communities_state')}:{below}"
 
 
@@ -465,8 +546,10 @@ def _deepest(con: duckdb.DuckDBPyConnection) -> int:
     return row[0] if row else 0
 
 
-def _count(con: duckdb.DuckDBPyConnection, first: int, last: int) -> int:
+def _count(
+    con: duckdb.DuckDBPyConnection, first: int, last: int, table: str = "community_reports"
+) -> int:
     row = con.execute(
-        "SELECT count(*) FROM community_reports WHERE level BETWEEN ? AND ?", [first, last]
+        f"SELECT count(*) FROM {table} WHERE level BETWEEN ? AND ?", [first, last]
     ).fetchone()
     return row[0] if row else 0

@@ -177,6 +177,23 @@ COMMENT ON COLUMN relationships.pmi IS 'Normalised pointwise mutual information 
 COMMENT ON COLUMN relationships.n_tokens IS 'Tokens of source, target and description.';
 COMMENT ON COLUMN relationships.combined_degree IS 'Degree of source plus degree of target.';
 
+CREATE TABLE IF NOT EXISTS description_summaries (
+    id VARCHAR NOT NULL,
+    input_hash VARCHAR NOT NULL,
+    description VARCHAR NOT NULL,
+    model VARCHAR NOT NULL
+);
+COMMENT ON TABLE description_summaries IS 'What a model made of several descriptions of one entity or relationship.';
+COMMENT ON COLUMN description_summaries.input_hash IS 'Hash of the descriptions it was made from: it serves as long as they are the same.';
+
+CREATE TABLE IF NOT EXISTS report_failures (
+    community_id VARCHAR NOT NULL,
+    level INTEGER NOT NULL,
+    context_hash VARCHAR NOT NULL,
+    error VARCHAR NOT NULL
+);
+COMMENT ON TABLE report_failures IS 'Reports a model could not write; they are tried again by the next run.';
+
 CREATE TABLE IF NOT EXISTS entity_chunks (
     entity_id VARCHAR NOT NULL,
     chunk_id VARCHAR NOT NULL,

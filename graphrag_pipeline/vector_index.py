@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from graphrag_pipeline.config import EmbeddingSettings
+from graphrag_pipeline.config import Settings
 from graphrag_pipeline.store import IndexStore, get_meta, set_meta
 
 if TYPE_CHECKING:
@@ -39,17 +39,21 @@ class VectorChanges:
     version: int
 
 
-def configured_embedder(settings: EmbeddingSettings) -> Embedder:
+def configured_embedder(settings: Settings) -> Embedder:
     """Return the embedder as configured."""
+    given = settings.embeddings
+    if given.embedder == "llm":
+        from graphrag_pipeline.models import ModelEmbedder
+
+        return ModelEmbedder(settings)
     from graphrag_pipeline.embedding import make_embedder
 
-    dimensions = settings.dimensions if settings.embedder == "hashing" else 0
-    return make_embedder(settings.embedder, model=settings.model, dimensions=dimensions)
+    kind = "local" if given.embedder == "local" else "hashing"
+    dimensions = given.dimensions if kind == "hashing" else 0
+    return make_embedder(kind, model=given.model, dimensions=dimensions)
 
 
-def update_vectors(
-    store: IndexStore, home: Path, settings: EmbeddingSettings, table: str
-) -> VectorChanges:
+def update_vectors(store: IndexStore, home: Path, settings: Settings, table: str) -> VectorChanges:
     """Make a vector table hold one row per row of the index; embed only what changed.
 
     ``table`` is one of ``TABLES``. Does nothing when neither rows nor embedder changed.

@@ -16,6 +16,7 @@ from graphrag_pipeline.batches import BatchLog
 from graphrag_pipeline.config import Settings, load_settings
 from graphrag_pipeline.errors import GraphRAGError
 from graphrag_pipeline.liveness import show_life
+from graphrag_pipeline.spending import Spent, ledger_position, spending
 from graphrag_pipeline.store import IndexStore
 
 INDEX_FILE = "index.duckdb"
@@ -65,6 +66,15 @@ class IndexResource(DuckDBResource):
     def log(self) -> BatchLog:
         """The engine's batch log."""
         return BatchLog(self.home)
+
+    @cached_property
+    def _ledger_began(self) -> int:
+        """Where the ledger of model calls stood when the run first asked."""
+        return ledger_position(self.home)
+
+    def spending(self) -> contextlib.AbstractContextManager[Spent]:
+        """Account for a stage's model calls: within the run's budget, and in ``llm_calls``."""
+        return spending(self.store, self.settings, self._ledger_began)
 
     @contextlib.contextmanager
     def get_connection(self) -> Iterator[duckdb.DuckDBPyConnection]:

@@ -73,7 +73,7 @@ def update(engine: Engine, say: Callable[[str], None] = lambda stage: None) -> s
     engine.report()
     say("vectors")
     for table in TABLES:
-        update_vectors(store, home, settings.embeddings, table)
+        update_vectors(store, home, settings, table)
     say("publish")
     return publish(store, home, settings).id
 

@@ -315,7 +315,7 @@ def _sync(home: Path, tables: dict[str, list[dict[str, object]]], release: str) 
 
 
 def _embedder(home: Path) -> Embedder:
-    return configured_embedder(settings_for(home).embeddings)
+    return configured_embedder(settings_for(home))
 
 
 def _vector_rows(rows: list[tuple[object, object]]) -> pa.Table:

@@ -308,7 +308,7 @@ def run_stage(engine: Engine, stage: str) -> None:
         engine.report()
     if stage == "vectors":
         for table in TABLES:
-            update_vectors(store, home, settings.embeddings, table)
+            update_vectors(store, home, settings, table)
     if stage == "publish":
         publish(store, home, settings)
 

@@ -15,6 +15,7 @@ from graphrag_pipeline.batches import Batch, BatchLog, SourceChange, make_batch
 from graphrag_pipeline.chunking import CHUNKS
 from graphrag_pipeline.documents import BatchDocuments, stage_documents
 from graphrag_pipeline.extraction import Extraction
+from graphrag_pipeline.extraction.extractors import Extracted
 from graphrag_pipeline.identity import content_hash, make_id
 from graphrag_pipeline.ingest import IMPORTED, STAGES, stage_chunks, stage_extraction
 from graphrag_pipeline.store import IndexStore, assign_identifiers
@@ -145,7 +146,7 @@ def stage_import(
     number(con, "document", numbered)
     stage_documents(con, batch, read)
     stage_chunks(con, chunks.with_columns(batch=pl.lit(batch.key)), batch.key)
-    stage_extraction(con, extracted, found, IMPORTED, IMPORTED, batch.key)
+    stage_extraction(con, extracted, Extracted(found), IMPORTED, IMPORTED, batch.key)
     seconds = (datetime.now(UTC) - started).total_seconds()
     con.executemany(
         "INSERT INTO batch_stages VALUES (?, ?, ?, ?, ?, true)",

@@ -117,7 +117,7 @@ class Release:
     def _embedder(self) -> Embedder:
         from graphrag_pipeline.vector_index import configured_embedder
 
-        embedder = configured_embedder(self.settings.embeddings)
+        embedder = configured_embedder(self.settings)
         if embedder.name != self.facts.embedder:
             raise ConfigError(
                 f"release {self.facts.id} was embedded with {self.facts.embedder}, but the "

@@ -1,0 +1,73 @@
+"""The extractor that the settings name, and the version of what it makes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from graphrag_pipeline import progress
+from graphrag_pipeline.config import Settings, fingerprint
+from graphrag_pipeline.extraction.mentions import Extraction, empty_extraction
+from graphrag_pipeline.extraction.nlp import NLP_VERSION, NlpOptions, extract_nlp
+
+
+@dataclass(frozen=True)
+class Extracted:
+    """What an extractor found in some chunks.
+
+    ``claims`` and ``outcomes`` are those of ``extraction.llm.LlmExtraction``, None where the
+    extractor finds no claims and cannot fail.
+    """
+
+    found: Extraction
+    claims: pl.DataFrame | None = None
+    outcomes: pl.DataFrame | None = None
+
+
+def extraction_version(settings: Settings) -> str:
+    """Return the version of the extractor as configured: a hash of all that shapes its rows."""
+    given = settings.extraction
+    if given.extractor != "llm":
+        return fingerprint("extraction", NLP_VERSION, given.extractor, given.noun_phrases)
+    from graphrag_pipeline.extraction.llm import llm_extraction_version
+    from graphrag_pipeline.models import prompts_folder
+
+    shown = settings.chunks.prepend_metadata
+    model = f"{settings.llm.model}:{settings.llm.temperature}"
+    return fingerprint(
+        "extraction", llm_extraction_version(given, model, prompts_folder(settings)), shown
+    )
+
+
+def extract(chunks: pl.DataFrame, settings: Settings, batch: str) -> Extracted:
+    """Extract from chunks: columns ``id``, ``text``, and ``context``, the metadata to be shown.
+
+    Raises the model's error when no further call can succeed.
+    """
+    extractor = settings.extraction.extractor
+    if extractor == "import":
+        return Extracted(empty_extraction())
+    if extractor == "llm":
+        return _by_model(chunks, settings, batch)
+    return Extracted(extract_nlp(chunks, NlpOptions(noun_phrases=settings.extraction.noun_phrases)))
+
+
+def _by_model(chunks: pl.DataFrame, settings: Settings, batch: str) -> Extracted:
+    from graphrag_pipeline.extraction.llm import extract_llm
+    from graphrag_pipeline.models import prompts_folder, with_model
+
+    if chunks.is_empty():
+        return Extracted(empty_extraction())
+    done = with_model(
+        settings,
+        lambda client: extract_llm(
+            chunks,
+            client,
+            settings.extraction,
+            batch=batch,
+            prompts=prompts_folder(settings),
+            on_done=lambda done, total: progress.report("extractions", done, total),
+        ),
+    )
+    return Extracted(done.found, done.claims, done.outcomes)

@@ -1,0 +1,268 @@
+"""The `llm` extractor: entities, relationships and claims by a model (paper, 3.1.2, A.1, A.2)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from graphrag_pipeline.config import ExtractionSettings
+from graphrag_pipeline.extraction.claims import ParsedClaim, claim_subjects, parse_claims
+from graphrag_pipeline.extraction.mentions import (
+    ENTITY_MENTIONS,
+    RELATIONSHIP_MENTIONS,
+    Extraction,
+)
+from graphrag_pipeline.extraction.tuples import ParsedExtraction, example_titles, parse_tuples
+from graphrag_pipeline.llm.client import Completion, ModelClient
+from graphrag_pipeline.llm.errors import (
+    BudgetExceededError,
+    ModelError,
+    ModelOutputError,
+    TerminalModelError,
+)
+from graphrag_pipeline.prompting import Message, load_examples, load_prompt, prompt_version
+from graphrag_pipeline.report_parsing import parse_yes_no
+from graphrag_pipeline.text import normalize_title
+from graphrag_pipeline.tokens import get_encoding
+
+LLM_VERSION = "1"
+STAGE = "extractions"
+_PROMPTS = ("extract_graph", "glean_check", "glean_continue")
+_BIAS = 100
+
+CLAIMS = pl.Schema(
+    {
+        "chunk_id": pl.String,
+        "subject": pl.String,
+        "object": pl.String,
+        "type": pl.String,
+        "status": pl.String,
+        "start_date": pl.String,
+        "end_date": pl.String,
+        "description": pl.String,
+        "source_text": pl.String,
+    }
+)
+OUTCOMES = pl.Schema(
+    {
+        "chunk_id": pl.String,
+        "status": pl.String,
+        "error": pl.String,
+        "prompt_tokens": pl.Int64,
+        "completion_tokens": pl.Int64,
+    }
+)
+
+
+@dataclass(frozen=True)
+class LlmExtraction:
+    """What a model found in some chunks.
+
+    ``claims`` has the columns of ``CLAIMS``; ``outcomes`` those of ``OUTCOMES``, a row per chunk:
+    ``ok``, or ``failed`` with the reason.
+    """
+
+    found: Extraction
+    claims: pl.DataFrame
+    outcomes: pl.DataFrame
+
+
+@dataclass
+class _ChunkResult:
+    chunk_id: str
+    extraction: ParsedExtraction | None = None
+    claims: tuple[ParsedClaim, ...] = ()
+    error: str | None = None
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def pay(self, completion: Completion) -> str:
+        """Count a completion's tokens; return its text."""
+        self.prompt_tokens += completion.prompt_tokens
+        self.completion_tokens += completion.completion_tokens
+        return completion.text
+
+
+def llm_extraction_version(settings: ExtractionSettings, model: str, prompts: Path | None) -> str:
+    """Return what decides a model's extractions: model, prompts, examples, settings."""
+    names = (*_PROMPTS, *(["extract_claims"] if settings.claims else []))
+    shaping = settings.model_dump(exclude={"noun_phrases", "extractor"})
+    version = prompt_version(*names, folder=prompts, domain=settings.domain)
+    return f"{LLM_VERSION}:{model}:{version}:{sorted(shaping.items())}"
+
+
+async def extract_llm(
+    chunks: pl.DataFrame,
+    client: ModelClient,
+    settings: ExtractionSettings,
+    *,
+    batch: str,
+    prompts: Path | None = None,
+    on_done: Callable[[int, int], None] = lambda done, total: None,
+) -> LlmExtraction:
+    """Extract from chunks (columns ``id``, ``text``, ``context``: metadata shown, may be empty).
+
+    A chunk that fails is an outcome with its error; the others are kept. Raises the model's error
+    when every further call would meet it too (key, model name, quota, budget): what was answered
+    until then is in the cache.
+    """
+    asker = _Asker(client, settings, batch, prompts)
+    rows = list(chunks.select("id", "text", "context").iter_rows())
+    results: list[_ChunkResult | None] = [None] * len(rows)
+    waiting = iter(enumerate(rows))
+    done = 0
+
+    async def work() -> None:
+        nonlocal done
+        for index, (chunk_id, text, context) in waiting:
+            results[index] = await asker.extract(chunk_id, text, context)
+            done += 1
+            on_done(done, len(rows))
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(len(rows), 2 * client.options.concurrency)):
+            group.create_task(work())
+    return _gather([result for result in results if result is not None])
+
+
+class _Asker:
+    def __init__(
+        self, client: ModelClient, settings: ExtractionSettings, batch: str, prompts: Path | None
+    ) -> None:
+        self._client = client
+        self._settings = settings
+        self._batch = batch
+        self._prompts = {name: load_prompt(name, prompts) for name in _PROMPTS}
+        self._claims = load_prompt("extract_claims", prompts)
+        self._examples = load_examples(settings.domain, prompts)
+        self._example_titles = example_titles(self._examples)
+        self._claim_subjects = claim_subjects(self._claims.system)
+        self._yes_or_no = _yes_no_bias()
+
+    async def extract(self, chunk_id: str, text: str, context: str) -> _ChunkResult:
+        result = _ChunkResult(chunk_id)
+        shown = f"{context}{text}"
+        try:
+            result.extraction = await self._graph(shown, result)
+            if self._settings.claims:
+                result.claims = await self._claims_of(shown, result)
+        except ModelError as error:
+            if _stops_everything(error):
+                raise
+            result.error = str(error)
+        return result
+
+    async def _graph(self, shown: str, result: _ChunkResult) -> ParsedExtraction:
+        messages = self._prompts["extract_graph"].render(
+            entity_types=", ".join(self._settings.entity_types),
+            examples=self._examples,
+            document=shown,
+        )
+        answer = await self._converse(messages, result, self._settings.gleanings)
+        parsed = parse_tuples(answer, chunk_text=shown, example_titles=self._example_titles)
+        if not parsed.answered:
+            raise ModelOutputError("the model's answer held no records of entities")
+        return parsed
+
+    async def _claims_of(self, shown: str, result: _ChunkResult) -> tuple[ParsedClaim, ...]:
+        messages = self._claims.render(
+            entities=", ".join(self._settings.entity_types),
+            claim_description=self._settings.claim_description,
+            document=shown,
+        )
+        answer = await self._converse(messages, result, self._settings.gleanings)
+        parsed = parse_claims(answer, chunk_text=shown, example_titles=self._claim_subjects)
+        if not parsed.answered:
+            raise ModelOutputError("the model's answer held no claims and did not say so")
+        return parsed.claims
+
+    async def _converse(
+        self, messages: Sequence[Message], result: _ChunkResult, gleanings: int
+    ) -> str:
+        """Ask, then ask for what was missed for as long as the model says that some is."""
+        talk = list(messages)
+        answers = [result.pay(await self._client.complete(talk, stage=STAGE, batch=self._batch))]
+        for _ in range(gleanings):
+            talk.append({"role": "assistant", "content": answers[-1]})
+            if not await self._something_missing(talk, result):
+                break
+            talk += self._prompts["glean_continue"].render()
+            more = await self._client.complete(talk, stage=STAGE, batch=self._batch)
+            answers.append(result.pay(more))
+        return "\n##\n".join(answers)
+
+    async def _something_missing(self, talk: Sequence[Message], result: _ChunkResult) -> bool:
+        said = await self._client.complete(
+            [*talk, *self._prompts["glean_check"].render()],
+            stage=STAGE,
+            batch=self._batch,
+            logit_bias=self._yes_or_no,
+            max_output_tokens=5,
+        )
+        return parse_yes_no(result.pay(said)) is True
+
+
+def _yes_no_bias() -> dict[int, int]:
+    encode = get_encoding().encode_ordinary
+    return {encode(word)[0]: _BIAS for word in ("YES", "NO")}
+
+
+def _stops_everything(error: ModelError) -> bool:
+    return isinstance(error, BudgetExceededError) or (
+        isinstance(error, TerminalModelError) and error.stops_everything
+    )
+
+
+def _gather(results: Sequence[_ChunkResult]) -> LlmExtraction:
+    return LlmExtraction(
+        Extraction(
+            pl.DataFrame(list(_entity_rows(results)), schema=ENTITY_MENTIONS, orient="row"),
+            pl.DataFrame(
+                list(_relationship_rows(results)), schema=RELATIONSHIP_MENTIONS, orient="row"
+            ),
+        ),
+        pl.DataFrame(list(_claim_rows(results)), schema=CLAIMS, orient="row"),
+        pl.DataFrame(
+            [
+                (r.chunk_id, "failed" if r.error else "ok", r.error, r.prompt_tokens,
+                 r.completion_tokens)
+                for r in results
+            ],
+            schema=OUTCOMES,
+            orient="row",
+        ),
+    )  # fmt: skip
+
+
+def _entity_rows(results: Sequence[_ChunkResult]) -> Iterator[tuple[object, ...]]:
+    for result in results:
+        if result.extraction is not None and result.error is None:
+            for entity in result.extraction.entities:
+                yield result.chunk_id, entity.title, entity.type, entity.description, None, None
+            listed = {normalize_title(entity.title) for entity in result.extraction.entities}
+            ends = [end for r in result.extraction.relationships for end in (r.source, r.target)]
+            # A relationship names an entity that the list left out: it is one all the same.
+            for title in {normalize_title(e): e for e in ends}.values():
+                if normalize_title(title) not in listed:
+                    yield result.chunk_id, title, "OTHER", "", None, None
+
+
+def _relationship_rows(results: Sequence[_ChunkResult]) -> Iterator[tuple[object, ...]]:
+    for result in results:
+        if result.extraction is not None and result.error is None:
+            for r in result.extraction.relationships:
+                yield result.chunk_id, r.source, r.target, r.description, 1.0, None, None
+
+
+def _claim_rows(results: Sequence[_ChunkResult]) -> Iterator[tuple[object, ...]]:
+    for result in results:
+        if result.error is None:
+            for c in result.claims:
+                yield (
+                    result.chunk_id, c.subject, c.object, c.type, c.status, c.start_date,
+                    c.end_date, c.description, c.source_text,
+                )  # fmt: skip

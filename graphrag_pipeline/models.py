@@ -1,0 +1,107 @@
+"""The model as configured: its options, and the calls of a stage run to their end."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextvars import ContextVar
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from graphrag_pipeline.config import Settings
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.embedding import Vectors
+    from graphrag_pipeline.llm.client import ModelClient
+    from graphrag_pipeline.llm.options import LlmOptions
+    from graphrag_pipeline.report_writing import ModelWriter
+
+T = TypeVar("T")
+_since: ContextVar[int | None] = ContextVar("budget_since", default=None)
+
+
+def model_options(settings: Settings) -> LlmOptions:
+    """Return the options of the model client as configured.
+
+    Raises ConfigError for values out of range.
+    """
+    from graphrag_pipeline.llm.options import LlmOptions
+
+    given = settings.llm
+    return LlmOptions(
+        base_url=given.base_url,
+        model=given.model,
+        embedding_model=given.embedding_model,
+        embedding_dimensions=given.embedding_dimensions or None,
+        temperature=given.temperature,
+        concurrency=given.concurrency,
+        requests_per_minute=given.requests_per_minute or None,
+        tokens_per_minute=given.tokens_per_minute or None,
+        timeout_seconds=given.timeout_seconds,
+        max_retries=given.max_retries,
+        max_cost=given.max_cost or None,
+        max_tokens=given.max_tokens or None,
+        structured_output=given.structured_output,
+        prices_file=given.prices_file,
+    )
+
+
+def prompts_folder(settings: Settings) -> Path | None:
+    """Return the folder of the user's own prompts, or None."""
+    return Path(settings.llm.prompts).expanduser().resolve() if settings.llm.prompts else None
+
+
+def with_model(settings: Settings, work: Callable[[ModelClient], Awaitable[T]]) -> T:
+    """Run some model calls to their end with one client, and return their result."""
+    from graphrag_pipeline.llm.client import ModelClient
+    from graphrag_pipeline.llm.running import run_calls
+
+    async def run() -> T:
+        options = model_options(settings)
+        async with ModelClient(options, settings.home_path, since=_since.get()) as client:
+            return await work(client)
+
+    return run_calls(run)
+
+
+@contextlib.contextmanager
+def spending_since(position: int | None) -> Iterator[None]:
+    """Let the calls made within count against the budget with those after this ledger position."""
+    token = _since.set(position)
+    try:
+        yield
+    finally:
+        _since.reset(token)
+
+
+def report_writer(settings: Settings) -> ModelWriter | None:
+    """Return the model's report writer, or None where reports are extractive."""
+    if settings.reports.writer != "llm":
+        return None
+    from graphrag_pipeline.report_writing import ModelWriter
+
+    return ModelWriter(settings)
+
+
+class ModelEmbedder:
+    """Embeddings by the endpoint's embedding model; each text is paid for once."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        options = model_options(settings)
+        cut = f"-{options.embedding_dimensions}" if options.embedding_dimensions else ""
+        self.name = f"llm:{options.endpoint}:{options.embedding_model}{cut}"
+
+    @property
+    def dimensions(self) -> int:
+        """Length of the vectors, as the endpoint gives them."""
+        return self._dimensions
+
+    @cached_property
+    def _dimensions(self) -> int:
+        return self.embed(["length"]).shape[1]
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return one row per text, of length one. Raises the model's error if it gives none."""
+        return with_model(self._settings, lambda client: client.embed(texts, stage="embeddings"))

@@ -1,0 +1,186 @@
+"""Community reports written by a model (paper, 3.1.5 and E.2)."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import duckdb
+import polars as pl
+
+from graphrag_pipeline import progress
+from graphrag_pipeline.config import Settings, fingerprint
+from graphrag_pipeline.extractive import ReportText
+from graphrag_pipeline.llm.client import ModelClient
+from graphrag_pipeline.llm.errors import (
+    BudgetExceededError,
+    ModelError,
+    ModelOutputError,
+    TerminalModelError,
+)
+from graphrag_pipeline.models import prompts_folder, with_model
+from graphrag_pipeline.prompting import load_prompt, prompt_version
+from graphrag_pipeline.report_contexts import Context
+from graphrag_pipeline.report_parsing import REPORT_PARSING_VERSION, parse_report
+from graphrag_pipeline.store import IndexStore
+
+STAGE = "community_reports"
+_PROMPTS = ("community_report", "report_retry")
+_RETRIES = 2
+
+_ROWS = {
+    "Reports": """SELECT c.id, c.human_readable_id, r.title, r.full_content
+                  FROM communities c JOIN community_reports r ON r.community_id = c.id
+                  SEMI JOIN shown ON shown.id = c.id""",
+    "Entities": """SELECT id, human_readable_id, title, type, description FROM entities
+                   SEMI JOIN shown USING (id)""",
+    "Claims": """SELECT subject_id, human_readable_id, subject, object, type, status, start_date,
+                        end_date, description FROM claims
+                 SEMI JOIN shown ON shown.id = subject_id ORDER BY human_readable_id""",
+    "Relationships": """SELECT id, human_readable_id, source, target, description
+                        FROM relationships SEMI JOIN shown USING (id)""",
+}
+_HEADERS = {
+    "Reports": ("id", "title", "report"),
+    "Entities": ("id", "entity", "type", "description"),
+    "Claims": (
+        "id", "subject", "object", "type", "status", "start_date", "end_date", "description",
+    ),
+    "Relationships": ("id", "source", "target", "description"),
+}  # fmt: skip
+
+Row = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class WrittenReports:
+    """Reports by community, and why others could not be written."""
+
+    reports: Mapping[str, ReportText]
+    failures: Mapping[str, str]
+
+
+class ModelWriter:
+    """Writes reports by the configured model; a report that cannot be read is asked for again."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._folder = prompts_folder(settings)
+        self.name = settings.llm.model
+
+    @property
+    def version(self) -> str:
+        """What decides a report besides its context: model, prompts, settings."""
+        given = self._settings
+        return fingerprint(
+            REPORT_PARSING_VERSION,
+            given.llm.model,
+            given.llm.temperature,
+            given.reports.max_words,
+            prompt_version(*_PROMPTS, folder=self._folder),
+        )
+
+    def write(self, store: IndexStore, contexts: Sequence[Context]) -> WrittenReports:
+        """Write a report for each context.
+
+        Raises the model's error when no further call can succeed; what was answered until then is
+        in the cache.
+        """
+        if not contexts:
+            return WrittenReports({}, {})
+        shown = _read_rows(store, contexts)
+        texts = [_Rendered(context, shown) for context in contexts]
+        return with_model(self._settings, lambda client: self._write_all(client, texts))
+
+    async def _write_all(
+        self, client: ModelClient, contexts: Sequence[_Rendered]
+    ) -> WrittenReports:
+        reports: dict[str, ReportText] = {}
+        failures: dict[str, str] = {}
+
+        async def one(context: _Rendered) -> None:
+            try:
+                reports[context.community_id] = await self._report(client, context)
+            except ModelError as error:
+                if isinstance(error, BudgetExceededError) or (
+                    isinstance(error, TerminalModelError) and error.stops_everything
+                ):
+                    raise
+                failures[context.community_id] = str(error)
+            progress.report("report calls", len(reports) + len(failures), len(contexts))
+
+        async with asyncio.TaskGroup() as group:
+            for context in contexts:
+                group.create_task(one(context))
+        return WrittenReports(reports, failures)
+
+    async def _report(self, client: ModelClient, context: _Rendered) -> ReportText:
+        talk = load_prompt("community_report", self._folder).render(
+            context=context.text, max_words=str(self._settings.reports.max_words)
+        )
+        retry = load_prompt("report_retry", self._folder)
+        for attempt in range(_RETRIES + 1):
+            answer = await client.complete(talk, stage=STAGE)
+            try:
+                return parse_report(answer.text, context.allowed).to_text()
+            except ModelOutputError as error:
+                if attempt == _RETRIES:
+                    raise
+                talk = [*talk, {"role": "assistant", "content": answer.text}]
+                talk += retry.render(error=str(error))
+        raise AssertionError("unreachable")
+
+
+class _Rendered:
+    """A context as text, and the ids that may be referred to."""
+
+    def __init__(self, context: Context, rows: Mapping[str, Mapping[str, Sequence[Row]]]) -> None:
+        self.community_id = context.community_id
+        ids = {
+            "Reports": context.sub_reports,
+            "Entities": context.entities,
+            "Claims": context.entities,
+            "Relationships": context.relationships,
+        }
+        chosen = {
+            section: [row for each in ids[section] for row in rows[section].get(each, ())]
+            for section in _ROWS
+        }
+        self.allowed = {name: {int(str(row[0])) for row in chosen[name]} for name in _ROWS}
+        self.text = "\n".join(
+            f"-----{name}-----\n{_csv(_HEADERS[name], chosen[name])}"
+            for name in _ROWS
+            if chosen[name]
+        )
+
+
+def _read_rows(
+    store: IndexStore, contexts: Iterable[Context]
+) -> Mapping[str, Mapping[str, Sequence[Row]]]:
+    ids = {
+        each
+        for context in contexts
+        for each in (*context.sub_reports, *context.entities, *context.relationships)
+    }
+    with store.read() as con:
+        con.register("shown", pl.DataFrame({"id": sorted(ids)}, schema={"id": pl.String}))
+        return {section: _grouped(con, query) for section, query in _ROWS.items()}
+
+
+def _grouped(con: duckdb.DuckDBPyConnection, query: str) -> Mapping[str, Sequence[Row]]:
+    grouped: dict[str, list[Row]] = defaultdict(list)
+    for key, *row in con.execute(query).fetchall():
+        grouped[key].append(tuple(row))
+    return grouped
+
+
+def _csv(header: Sequence[str], rows: Iterable[Row]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([["" if v is None else v for v in row] for row in rows])
+    return text.getvalue()

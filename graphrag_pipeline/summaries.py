@@ -1,0 +1,172 @@
+"""Descriptions merged by a model: many of one entity or relationship become one (paper, 3.1.3).
+
+Only where several distinct descriptions are longer together than a token budget, and only when
+their set has changed since they were last merged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import polars as pl
+
+from graphrag_pipeline import progress
+from graphrag_pipeline.config import Settings
+from graphrag_pipeline.graph import GraphChanges, merge_graph
+from graphrag_pipeline.llm.client import ModelClient
+from graphrag_pipeline.llm.errors import BudgetExceededError, ModelError, TerminalModelError
+from graphrag_pipeline.prompting import load_prompt
+from graphrag_pipeline.store import IndexStore, insert
+from graphrag_pipeline.tokens import count_tokens
+
+STAGE = "summaries"
+_PART_TOKENS = 6000
+_WORDS_PER_TOKEN = 0.6
+
+# Descriptions of what a model or an import found, sorted, as the graph's fold joins them.
+_MANY = """
+WITH told AS (
+    SELECT e.id, e.title AS name, m.description FROM entity_mentions m
+    JOIN entities e ON e.id = m.entity_id JOIN extractions x USING (chunk_id)
+    WHERE m.description <> '' AND x.extractor <> 'nlp' UNION
+    SELECT r.id, r.source || ' and ' || r.target, m.description FROM relationship_mentions m
+    JOIN relationships r USING (source_id, target_id) JOIN extractions x USING (chunk_id)
+    WHERE m.description <> '' AND x.extractor <> 'nlp'),
+grouped AS (
+    SELECT id, any_value(name) AS name, list(description ORDER BY description) AS parts,
+           sha256(string_agg(description, chr(10) ORDER BY description)) AS input_hash
+    FROM told GROUP BY id
+    HAVING count(*) > 1 AND sum(strlen(description)) > $budget)
+SELECT * FROM grouped ANTI JOIN description_summaries USING (id, input_hash) ORDER BY id
+"""
+
+
+@dataclass(frozen=True)
+class _Many:
+    id: str
+    name: str
+    parts: Sequence[str]
+    input_hash: str
+
+
+def update_graph(store: IndexStore, settings: Settings) -> tuple[GraphChanges, dict[str, int]]:
+    """Merge the graph, then long descriptions where a model is to; return what both did."""
+    encoding = settings.chunks.encoding
+    changes = merge_graph(store, settings.graph, encoding)
+    if settings.graph.summaries != "llm":
+        return changes, {}
+    counts = summarise_descriptions(store, settings)
+    if counts["summarised"]:
+        merge_graph(store, settings.graph, encoding, again=True)
+    return changes, counts
+
+
+def summarise_descriptions(store: IndexStore, settings: Settings) -> dict[str, int]:
+    """Merge long sets of descriptions; the next fold of the graph puts the results in.
+
+    Returns how many were ``summarised`` and ``failed``; one that failed keeps all its
+    descriptions and is tried again by the next run.
+    """
+    from graphrag_pipeline.models import prompts_folder, with_model
+
+    budget = settings.graph.max_description_tokens
+    with store.read() as con:
+        found = con.execute(_MANY, {"budget": budget}).fetchall()
+    todo = list(_too_long([_Many(*row) for row in found], budget))
+    if not todo:
+        return {"summarised": 0, "failed_summaries": 0}
+    prompts = prompts_folder(settings)
+    texts = with_model(settings, lambda client: _summarise(todo, client, budget, prompts))
+    rows = [
+        (many.id, many.input_hash, text, settings.llm.model)
+        for many, text in zip(todo, texts, strict=True)
+        if text
+    ]
+    with store.transaction() as con:
+        _store(con, rows)
+    return {"summarised": len(rows), "failed_summaries": len(todo) - len(rows)}
+
+
+def _too_long(candidates: Sequence[_Many], budget: int) -> Iterator[_Many]:
+    for many in candidates:
+        if sum(count_tokens(many.parts)) > budget:
+            yield many
+
+
+async def _summarise(
+    todo: Sequence[_Many], client: ModelClient, budget: int, prompts: Path | None
+) -> list[str | None]:
+    words = str(max(50, int(budget * _WORDS_PER_TOKEN)))
+    done = 0
+
+    async def one(many: _Many) -> str | None:
+        nonlocal done
+        try:
+            return await _merge(many, client, words, prompts)
+        except ModelError as error:
+            if isinstance(error, BudgetExceededError) or (
+                isinstance(error, TerminalModelError) and error.stops_everything
+            ):
+                raise
+            return None
+        finally:
+            done += 1
+            progress.report("summaries", done, len(todo))
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one(many)) for many in todo]
+    return [task.result() for task in tasks]
+
+
+async def _merge(many: _Many, client: ModelClient, words: str, prompts: Path | None) -> str:
+    prompt = load_prompt("summarise_descriptions", prompts)
+    texts = [
+        await _ask(client, prompt.render(descriptions=_listed(many.name, part), max_words=words))
+        for part in _parts(many.parts)
+    ]
+    reduce = load_prompt("summarise_descriptions_reduce", prompts)
+    while len(texts) > 1:
+        texts = [
+            await _ask(
+                client, reduce.render(descriptions=_listed(many.name, part), max_words=words)
+            )
+            for part in _parts(texts)
+        ]
+    return texts[0]
+
+
+async def _ask(client: ModelClient, messages: list[dict[str, str]]) -> str:
+    completion = await client.complete(messages, stage=STAGE)
+    return completion.text.strip()
+
+
+def _listed(name: str, parts: Sequence[str]) -> str:
+    return "\n".join([name, *(f"- {part}" for part in parts)])
+
+
+def _parts(descriptions: Sequence[str]) -> list[list[str]]:
+    """Cut descriptions into parts a call can read; two at least in each, so that it ends."""
+    parts: list[list[str]] = [[]]
+    used = 0
+    for text, n_tokens in zip(descriptions, count_tokens(descriptions), strict=True):
+        if len(parts[-1]) > 1 and used + n_tokens > _PART_TOKENS:
+            parts.append([])
+            used = 0
+        parts[-1].append(text)
+        used += n_tokens
+    if len(parts) > 1 and len(parts[-1]) == 1:
+        parts[-2] += parts.pop()
+    return parts
+
+
+def _store(con: duckdb.DuckDBPyConnection, rows: Sequence[tuple[str, str, str, str]]) -> None:
+    names = ("id", "input_hash", "description", "model")
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+    con.register("new_summaries", frame)
+    con.execute("DELETE FROM description_summaries WHERE id IN (SELECT id FROM new_summaries)")
+    con.unregister("new_summaries")
+    insert(con, "description_summaries", frame)
