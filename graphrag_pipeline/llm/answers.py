@@ -26,35 +26,74 @@ class Answer(NamedTuple):
 
 def read_answer(raw: Mapping[str, Any]) -> Answer:
     """Return the answer. Raises TransientModelError or TerminalModelError if there is none."""
-    usage = read_usage(raw)
     choices = raw.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        raise _paid(_no_answer(), usage)
+        raise _no_answer()
     choice = choices[0]
     message = choice.get("message") or {}
     text, reason = clean(message.get("content")), str(choice.get("finish_reason") or "stop")
-    check_answer(text, reason, bool(message.get("refusal")), usage)
-    return Answer(text, reason, usage)
+    check_answer(text, reason, refused=bool(message.get("refusal")))
+    return Answer(text, reason, read_usage(raw))
 
 
-def check_answer(text: str, reason: str, refused: bool, usage: Usage | None) -> None:
+def check_answer(text: str, reason: str, *, refused: bool) -> None:
     """Raise the error of an answer that says nothing."""
     if reason == "content_filter":
-        error = TerminalModelError(
+        raise TerminalModelError(
             "the answer was withheld by the provider's content filter", "filter"
         )
-    elif refused and not text.strip():
-        error = TerminalModelError("the model refused to answer", "refusal")
-    elif text.strip():
+    if text.strip():
         return
-    elif reason == "length":
-        error = TerminalModelError(
+    if refused:
+        raise TerminalModelError("the model refused to answer", "refusal")
+    if reason == "length":
+        raise TerminalModelError(
             "the model used all its tokens before the answer began: raise max_output_tokens",
             "length",
         )
-    else:
-        error = _no_answer()
-    raise _paid(error, usage)
+    raise _no_answer()
+
+
+class StreamedAnswer:
+    """What has come of a streamed answer."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.usage: Usage | None = None
+        self._reason = ""
+        self._refused = False
+
+    @property
+    def text(self) -> str:
+        """The answer so far."""
+        return "".join(self.texts)
+
+    @property
+    def reason(self) -> str:
+        """Why it ended."""
+        return self._reason or "stop"
+
+    def take(self, piece: Mapping[str, Any]) -> str:
+        """Add a piece and return its text, which may be empty."""
+        self.usage = read_usage(piece) or self.usage
+        choices = piece.get("choices")
+        if not choices:
+            return ""
+        delta = choices[0].get("delta") or {}
+        self._reason = choices[0].get("finish_reason") or self._reason
+        self._refused = self._refused or bool(delta.get("refusal"))
+        text = clean(delta.get("content"))
+        if text:
+            self.texts.append(text)
+        return text
+
+    def check(self) -> None:
+        """Raise the error of an answer that says nothing or did not come to its end."""
+        if not self._reason and self.usage is None:
+            raise TransientModelError(
+                "the stream of the answer broke off: ask again, or without streaming", "connection"
+            )
+        check_answer(self.text, self.reason, refused=self._refused)
 
 
 def read_usage(raw: Mapping[str, Any]) -> Usage | None:
@@ -81,11 +120,3 @@ def clean(content: object) -> str:
 
 def _no_answer() -> TransientModelError:
     return TransientModelError("the model answered with nothing: run again later", "empty")
-
-
-def _paid(
-    error: TransientModelError | TerminalModelError, usage: Usage | None
-) -> TransientModelError | TerminalModelError:
-    if usage is not None:
-        error.prompt_tokens, error.completion_tokens = usage.prompt, usage.completion
-    return error

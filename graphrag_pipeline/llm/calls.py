@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, M
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from graphrag_pipeline.llm.answers import Usage
+from graphrag_pipeline.llm.answers import Usage, read_usage
 from graphrag_pipeline.llm.budget import Amount, Budget
 from graphrag_pipeline.llm.database import CallDatabase
 from graphrag_pipeline.llm.errors import ModelError, TerminalModelError, TransientModelError
@@ -30,6 +30,7 @@ _LONGEST_DELAY = 30.0
 _LONGEST_RETRY_AFTER = 300.0
 _RETRIES_WHEN_EMPTY = 1
 _UNBOUNDED_ANSWER = 1000
+_TEMPLATE_TOKENS = 16
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,7 @@ class Caller:
         self._limiter = RateLimiter(
             options.requests_per_minute, options.tokens_per_minute, sleep=self._pause
         )
+        self._excess: dict[str, float] = {}
         self._halt: TerminalModelError | None = None
         self._halted = asyncio.Event()
         self._running = 0
@@ -124,11 +126,13 @@ class Caller:
         The attempt is not in the ledger yet: it is written with the answer. Failed ones are.
         """
         failures = 0
+        await self._transport.ready()
         while True:
             content = self.dialect.write(outgoing.body)
             try:
                 async with self.turn(outgoing) as turn:
                     raw = await self._transport.post(outgoing.path, content, outgoing.model)
+                    turn.usage = read_usage(raw) or turn.usage
                     value, turn.usage = read(raw)
                 return value, turn
             except ModelError as error:
@@ -142,6 +146,7 @@ class Caller:
         Once a piece has come nothing is tried again: it may have been shown already.
         """
         failures, begun = 0, False
+        await self._transport.ready()
         while True:
             content = self.dialect.write(outgoing.body)
             try:
@@ -163,7 +168,7 @@ class Caller:
         """Hold a slot and a share of the budget for one attempt, and account for its end."""
         async with self._slots:
             self._raise_if_halted()
-            expected = self._expected(outgoing)
+            expected, counted = self._expected(outgoing)
             await self._budget.reserve(expected)
             turn = Turn(outgoing, self._prices)
             try:
@@ -172,8 +177,6 @@ class Caller:
                 turn.called_at, turn.began = time.time(), time.perf_counter()
                 yield turn
             except ModelError as error:
-                if error.prompt_tokens or error.completion_tokens:
-                    turn.usage = Usage(error.prompt_tokens, error.completion_tokens)
                 self._record_failure(turn, str(error))
                 raise
             except BaseException:
@@ -181,6 +184,7 @@ class Caller:
                 raise
             finally:
                 tokens = turn.usage.prompt + turn.usage.completion
+                self._compare(turn, counted)
                 if turn.began:
                     self._limiter.correct(expected.tokens, tokens)
                 self._budget.settle(expected, Amount(tokens, turn.cost or 0.0))
@@ -198,28 +202,35 @@ class Caller:
             raise error
         failures += 1
         empty = error.kind == "empty"
-        delay = error.retry_after
+        asked = error.retry_after or 0.0
         most = min(self._options.max_retries, _RETRIES_WHEN_EMPTY if empty else 10**6)
-        if failures > most or (delay or 0) > _LONGEST_RETRY_AFTER:
+        if failures > most or asked > _LONGEST_RETRY_AFTER:
             raise error
-        if delay is None:
-            delay = min(_LONGEST_DELAY, self._options.retry_seconds * 2 ** (failures - 1))
-            delay *= random.uniform(0.5, 1)
-        else:
-            self._limiter.pause(delay)
-            delay *= random.uniform(1, 1.1)
+        if asked:
+            self._limiter.pause(asked)
+        backoff = min(_LONGEST_DELAY, self._options.retry_seconds * 2 ** (failures - 1))
+        delay = max(asked * random.uniform(1, 1.1), backoff * random.uniform(0.5, 1))
         log.info("%s (stage %s): trying again in %.1f s", error, outgoing.stage, delay)
         await self._pause(delay)
         return failures
 
-    def _expected(self, outgoing: Outgoing) -> Amount:
+    def _expected(self, outgoing: Outgoing) -> tuple[Amount, int]:
+        """Return the most that the call may take, and its prompt's tokens as counted here."""
         if not (self._limiter.counts_tokens or self._budget.is_limited):
-            return Amount()
-        prompt, completion = outgoing.count_prompt(), outgoing.max_completion
+            return Amount(), 0
+        counted = outgoing.count_prompt() + _TEMPLATE_TOKENS
+        prompt = round(counted * self._excess.get(outgoing.model, 1.0))
+        completion = outgoing.max_completion
         if completion is None:
             completion = _UNBOUNDED_ANSWER
         cost = self._prices.cost(outgoing.model, prompt, completion)
-        return Amount(prompt + completion, cost or 0.0)
+        return Amount(prompt + completion, cost or 0.0), counted
+
+    def _compare(self, turn: Turn, counted: int) -> None:
+        """Remember by how much a model's own count of tokens exceeds what was counted here."""
+        model = turn.outgoing.model
+        if counted and turn.usage.prompt > counted * self._excess.get(model, 1.0):
+            self._excess[model] = turn.usage.prompt / counted
 
     def _record_failure(self, turn: Turn, error: str) -> None:
         if turn.began:

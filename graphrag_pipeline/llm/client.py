@@ -10,40 +10,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from graphrag_pipeline.errors import ConfigError
-from graphrag_pipeline.llm.answers import (
-    Answer,
-    Usage,
-    check_answer,
-    clean,
-    read_answer,
-    read_usage,
-)
+from graphrag_pipeline.llm.answers import Answer, StreamedAnswer, Usage, read_answer
 from graphrag_pipeline.llm.budget import Amount, Budget
 from graphrag_pipeline.llm.cache import (
     CachedResponse,
-    embedding_keys,
-    find_embeddings,
     find_response,
-    put_embeddings,
     put_response,
     request_json,
     request_key,
 )
 from graphrag_pipeline.llm.calls import Caller, Outgoing, Turn, log
 from graphrag_pipeline.llm.database import FILE_NAME, CallDatabase
-from graphrag_pipeline.llm.embeddings import (
-    Piece,
-    Vectors,
-    batches,
-    combine,
-    pieces,
-    read_vectors,
-    requests_of,
-)
-from graphrag_pipeline.llm.errors import ModelError, TerminalModelError
+from graphrag_pipeline.llm.embedding_calls import EmbeddingCalls
+from graphrag_pipeline.llm.embeddings import Vectors
+from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.llm.flights import Flights
 from graphrag_pipeline.llm.ledger import Call, put_calls, spent_since
 from graphrag_pipeline.llm.options import LlmOptions
@@ -53,8 +34,6 @@ from graphrag_pipeline.llm.transport import Transport
 from graphrag_pipeline.tokens import count_tokens
 
 _CHAT = "/chat/completions"
-_EMBEDDINGS = "/embeddings"
-_LOOKUP = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +75,12 @@ class ModelClient:
     async def __aenter__(self) -> ModelClient:
         options = self.options
         self._transport = Transport(options)
-        try:
-            self._database = CallDatabase(self._home / FILE_NAME)
-        except BaseException:
-            await self._transport.close()
-            raise
+        self._database = CallDatabase(self._home / FILE_NAME)
         spent = None if self._since is None else spent_since(self._database, self._since)
         self._budget = Budget(options.max_tokens, options.max_cost, spent)
         self._caller = Caller(options, self._transport, self._database, self._prices, self._budget)
         self._flights = Flights()
+        self._vectors = EmbeddingCalls(options, self._caller, self._database)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -212,26 +188,9 @@ class ModelClient:
         A text beyond ``embedding_max_tokens`` is embedded in pieces and their mean taken, weighed
         by length. Every vector that arrives is kept, also when another text's call fails.
         """
-        options = self.options
-        self._refuse_unpriced(options.embedding_model)
-        if not texts:
-            return np.zeros((0, options.embedding_dimensions or 0), dtype=np.float32)
-        keys = embedding_keys(
-            options.endpoint, options.embedding_model, options.embedding_dimensions, texts
-        )
-        wanted = dict(zip(keys, texts, strict=True))
+        self._refuse_unpriced(self.options.embedding_model)
         with self._caller.running():
-            found = await self._known(list(wanted))
-            if found:
-                call = Call(stage, options.embedding_model, batch, cached=True)
-                self._database.write_later([put_calls(call)])
-            while missing := [key for key in wanted if key not in found]:
-                async with self._flights.leading(missing) as mine:
-                    found |= await self._known(mine)
-                    new = {key: wanted[key] for key in mine if key not in found}
-                    found |= await self._buy_vectors(new, stage, batch)
-                found |= await self._known([key for key in missing if key not in found])
-        return np.stack([found[key] for key in keys])
+            return await self._vectors.embed(texts, stage, batch)
 
     async def pieces_of(self, request: ChatRequest) -> AsyncGenerator[str | Completion, None]:
         """Yield the pieces of a streamed answer, then the whole of it."""
@@ -241,13 +200,12 @@ class ModelClient:
             yield self._from_cache(request, response)
             return
         body |= {"stream": True, "stream_options": {"include_usage": True}}
-        heard = _Heard()
+        heard = StreamedAnswer()
         ended: list[Turn] = []
 
         def account(turn: Turn) -> None:
-            usage = heard.usage
-            check_answer("".join(heard.texts), heard.reason, heard.refused, usage)
-            turn.usage = usage or self._counted(request, "".join(heard.texts))
+            turn.usage = heard.usage or self._counted(request, heard.text)
+            heard.check()
             ended.append(turn)
 
         outgoing, prompt = self._outgoing(request, body), 0
@@ -258,7 +216,7 @@ class ModelClient:
                         prompt = prompt or outgoing.count_prompt()
                         turn.usage = Usage(prompt, len(heard.texts))
                         yield text
-            answer = Answer("".join(heard.texts), heard.reason, ended[0].usage)
+            answer = Answer(heard.text, heard.reason, ended[0].usage)
             yield await self._keep(request, key if request.use_cache else None, answer, ended[0])
 
     def _prepared(self, request: ChatRequest) -> tuple[dict[str, Any], bytes]:
@@ -325,76 +283,6 @@ class ModelClient:
         """Count the tokens of an exchange whose server does not say."""
         return Usage(*count_tokens([prompt_text(request.messages), text]))
 
-    async def _known(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
-        found: dict[bytes, Vectors] = {}
-        for start in range(0, len(keys), _LOOKUP):
-            found |= find_embeddings(self._database, keys[start : start + _LOOKUP])
-            await asyncio.sleep(0)
-        return found
-
-    async def _buy_vectors(
-        self, texts: Mapping[bytes, str], stage: str, batch: str | None
-    ) -> dict[bytes, Vectors]:
-        keys = list(texts)
-        parts: list[list[Piece]] = []
-        for number, text in enumerate(texts.values()):
-            parts.append(pieces(text, self.options.embedding_max_tokens))
-            if number % _LOOKUP == 0:
-                await asyncio.sleep(0)
-        groups = list(batches(parts))
-        done = await asyncio.gather(
-            *(
-                self._buy_group({keys[i]: parts[i] for i in group}, stage, batch)
-                for group in groups
-            ),
-            return_exceptions=True,
-        )
-        failed = next((result for result in done if isinstance(result, BaseException)), None)
-        if failed is not None:
-            raise failed
-        return {key: v for part in done if isinstance(part, dict) for key, v in part.items()}
-
-    async def _buy_group(
-        self, texts: Mapping[bytes, Sequence[Piece]], stage: str, batch: str | None
-    ) -> dict[bytes, Vectors]:
-        parts = [part for of_text in texts.values() for part in of_text]
-        arrays, calls = [], []
-        for some in requests_of(parts):
-            vectors, turn = await self._request_vectors([p.text for p in some], stage, batch)
-            arrays.append(vectors)
-            calls.append(turn.call())
-        combined = combine(np.concatenate(arrays), list(texts.values()))
-        vectors = dict(zip(texts, combined, strict=True))
-        model = self.options.embedding_model
-        await self._database.write([put_calls(*calls), put_embeddings(model, vectors)])
-        return vectors
-
-    async def _request_vectors(
-        self, texts: Sequence[str], stage: str, batch: str | None
-    ) -> tuple[Vectors, Turn]:
-        options = self.options
-        body: dict[str, Any] = {"model": options.embedding_model, "input": list(texts)}
-        if options.embedding_dimensions:
-            body["dimensions"] = options.embedding_dimensions
-        body["encoding_format"] = "base64"
-
-        def count() -> int:
-            return sum(count_tokens(texts))
-
-        def read(raw: Mapping[str, Any]) -> tuple[Vectors, Usage]:
-            vectors = read_vectors(raw, len(texts))
-            width = options.embedding_dimensions or vectors.shape[1]
-            if vectors.shape[1] != width:
-                raise TerminalModelError(
-                    f"{options.embedding_model} gives vectors of {vectors.shape[1]} numbers, not "
-                    f"{width}: set embedding_dimensions to what the model has",
-                    "dimensions",
-                )
-            return vectors, read_usage(raw) or Usage(count(), 0)
-
-        outgoing = Outgoing(_EMBEDDINGS, options.embedding_model, stage, batch, body, count, 0)
-        return await self._caller.send(outgoing, read)
-
     def _refuse_unpriced(self, model: str) -> None:
         if self.options.max_cost is not None and not self.has_price(model):
             raise ConfigError(
@@ -418,29 +306,6 @@ class CompletionStream:
                     self.completion = piece
                 else:
                     yield piece
-
-
-class _Heard:
-    """What has come of a streamed answer."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self.reason = "stop"
-        self.refused = False
-        self.usage: Usage | None = None
-
-    def take(self, piece: Mapping[str, Any]) -> str:
-        self.usage = read_usage(piece) or self.usage
-        choices = piece.get("choices")
-        if not choices:
-            return ""
-        delta = choices[0].get("delta") or {}
-        self.reason = choices[0].get("finish_reason") or self.reason
-        self.refused = self.refused or bool(delta.get("refusal"))
-        text = clean(delta.get("content"))
-        if text:
-            self.texts.append(text)
-        return text
 
 
 async def _all(work: Iterable[Any]) -> None:

@@ -12,24 +12,14 @@ STOPPING_KINDS = frozenset({"auth", "quota", "model"})
 
 
 class ModelError(GraphRAGError):
-    """A model call that gave no answer. ``kind`` is one word; the tokens are what it cost still."""
+    """A model call that gave no answer; ``kind`` says why in one word."""
 
     exit_code = 6
 
-    def __init__(
-        self,
-        message: str,
-        kind: str = "",
-        *,
-        retry_after: float | None = None,
-        prompt_tokens: int = 0,
-        completion_tokens: int = 0,
-    ) -> None:
+    def __init__(self, message: str, kind: str = "", *, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.kind = kind
         self.retry_after = retry_after
-        self.prompt_tokens = prompt_tokens
-        self.completion_tokens = completion_tokens
 
 
 class TransientModelError(ModelError):

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import importlib
 import json
 import logging
 import re
 import time
 from collections.abc import AsyncGenerator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.llm.errors import ModelError, TerminalModelError, TransientModelError
 from graphrag_pipeline.llm.options import LlmOptions
 from graphrag_pipeline.llm.requests import RefusedParameterError, parameters_named
+
+if TYPE_CHECKING:
+    import openai
 
 _TALKATIVE = ("openai", "httpx2", "httpcore2")
 _TRANSIENT_STATUS = {408, 409, 425, 429}
@@ -35,16 +39,36 @@ class Transport:
     """
 
     def __init__(self, options: LlmOptions) -> None:
+        self._options = options
+        self._endpoint = options.endpoint
+        self._timeout = options.timeout_seconds
+        self._client: openai.AsyncOpenAI | None = None
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._client is not None:
+            await self._client.close()
+
+    async def ready(self) -> openai.AsyncOpenAI:
+        """Return the SDK's client, imported and made when first needed: a cached run needs none.
+
+        Raises ConfigError if there is no key.
+        """
+        if self._client is None:
+            await asyncio.to_thread(importlib.import_module, "openai")
+        return self._client or self._open()
+
+    def _open(self) -> openai.AsyncOpenAI:
         import httpx2
         import openai
 
+        options = self._options
         if not options.log_content:
             for name in _TALKATIVE:
                 _quieten(logging.getLogger(name))
         base_url, key = options.connection()
-        self._endpoint = options.endpoint
-        self._timeout = options.timeout_seconds
         self._raw = httpx2.Response
+        self._stream_class = openai.AsyncStream[object]
         self._status_error = openai.APIStatusError
         self._lost = (openai.APIError, httpx2.HTTPError, httpx2.StreamError, OSError)
         limits = httpx2.Limits(
@@ -59,16 +83,14 @@ class Transport:
             timeout=None,
             http_client=openai.DefaultAsyncHttpxClient(limits=limits, timeout=None),
         )
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._client.close()
+        return self._client
 
     async def post(self, path: str, content: bytes, model: str) -> Mapping[str, Any]:
         """Return the JSON object that answers a request. Raises a ModelError."""
+        client = await self.ready()
         try:
             async with asyncio.timeout(self._timeout):
-                response = await self._client.post(path, content=content, cast_to=self._raw)
+                response = await client.post(path, content=content, cast_to=self._raw)
             answer = json.loads(response.content)
         except self._status_error as caught:
             failure = self._refusal(caught, model)
@@ -91,27 +113,25 @@ class Transport:
 
         The time limit is on the wait for each piece.
         """
-        import openai
-
+        client = await self.ready()
         failure: ModelError | None = None
         try:
-            async with asyncio.timeout(self._timeout) as limit:
-                events = await self._client.post(
+            async with asyncio.timeout(self._timeout):
+                events = await client.post(
                     path,
                     content=content,
                     cast_to=object,
                     stream=True,
-                    stream_cls=openai.AsyncStream[object],
+                    stream_cls=self._stream_class,
                 )
-                try:
-                    async for event in events:
-                        limit.reschedule(asyncio.get_running_loop().time() + self._timeout)
-                        if not isinstance(event, dict) or isinstance(event.get("error"), dict):
-                            failure = self._error_inside(event, model)
-                            break
-                        yield event
-                finally:
-                    await events.close()
+            try:
+                while (event := await self._next(events)) is not None:
+                    if not isinstance(event, dict) or isinstance(event.get("error"), dict):
+                        failure = self._error_inside(event, model)
+                        break
+                    yield event
+            finally:
+                await events.close()
         except self._status_error as caught:
             failure = self._refusal(caught, model)
         except ValueError:
@@ -122,6 +142,11 @@ class Transport:
             failure = self._connection_lost(caught)
         if failure is not None:
             raise failure
+
+    async def _next(self, events: openai.AsyncStream[object]) -> object | None:
+        """Return the next piece, or None after the last; only this wait is timed."""
+        async with asyncio.timeout(self._timeout):
+            return await anext(events, None)
 
     def _refusal(self, caught: Any, model: str) -> ModelError:
         body = caught.body if isinstance(caught.body, Mapping) else {}
