@@ -65,7 +65,8 @@ class Fault:
     raw: bytes | None = None
     delay: float = 0.0
     drop: str = ""
-    """"at once": no answer; "body": half the body, then the connection is gone."""
+    """"at once": no answer; "body": half the body, then the connection is gone; "quietly": half a
+    stream, ended as if that were all."""
     change: Mapping[str, Any] = field(default_factory=dict)
     """Replaces fields of a chat answer's choice, or ``choices`` itself."""
     text: str | None = None
@@ -133,6 +134,10 @@ def half_body() -> Fault:
     return Fault(drop="body")
 
 
+def half_stream() -> Fault:
+    return Fault(drop="quietly")
+
+
 def empty_choices() -> Fault:
     return Fault(change={"choices": []})
 
@@ -198,7 +203,7 @@ class ModelServer:
         self.in_flight = 0
         self.max_in_flight = 0
         self.connections = 0
-        self._faults = faults if callable(faults) else _one_by_one(faults)
+        self.misbehave(faults)
         self._attempts: Counter[str] = Counter()
         self._port = port
         self._loop = asyncio.new_event_loop()
@@ -219,6 +224,10 @@ class ModelServer:
     @property
     def base_url(self) -> str:
         return f"http://127.0.0.1:{self._port}/v1"
+
+    def misbehave(self, faults: Faults) -> None:
+        """Answer from now on as these faults say; ``()`` is to behave."""
+        self._faults = faults if callable(faults) else _one_by_one(faults)
 
     def asked(self, endpoint: str = "chat/completions") -> list[Request]:
         """The requests to one endpoint, in the order of their arrival."""
@@ -357,7 +366,7 @@ class ModelServer:
     async def _stream(self, writer: asyncio.StreamWriter, request: Request, fault: Fault) -> bool:
         text = self.responder(request.messages) if fault.text is None else fault.text
         words = re.findall(r"\S+\s*|\s+", text)
-        if fault.drop == "body":
+        if fault.drop:
             words = words[: len(words) // 2]
         writer.write(
             b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
@@ -368,6 +377,9 @@ class ModelServer:
             await writer.drain()
             if fault.chunk_delay:
                 await asyncio.sleep(fault.chunk_delay)
+        if fault.drop == "quietly":
+            writer.write(b"0\r\n\r\n")
+            return True
         if fault.drop == "body":
             await asyncio.sleep(0.05)
             writer.transport.abort()

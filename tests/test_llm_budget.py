@@ -11,7 +11,7 @@ from graphrag_pipeline.errors import ConfigError
 from graphrag_pipeline.llm import BudgetExceededError, Completion, last_position
 from graphrag_pipeline.llm.prices import load_prices
 
-TEXTS = [f"{n:03} " + "x" * 96 for n in range(100)]
+TEXTS = [f"{n:03} " + "ab " * 32 for n in range(100)]
 
 
 def bought(results: list[object]) -> int:
@@ -49,14 +49,23 @@ def test_money_stops_a_run_near_its_limit_though_calls_reserve_much_more(tmp_pat
 
 
 def test_what_a_run_spent_before_counts_when_it_is_resumed(tmp_path: Path) -> None:
-    given = {"max_tokens": 1000, "max_output_tokens": 25, "since": 0}
+    given = {"max_tokens": 800, "max_output_tokens": 25}
     with ModelServer(lambda messages: "y" * 100) as server:
         ask_many(server, tmp_path, TEXTS[:10])
-        since = last_position(tmp_path)
-        assert bought(ask_many(server, tmp_path, TEXTS[10:20], **given)) < 10
-        fresh = given | {"since": since}
-        assert bought(ask_many(server, tmp_path, TEXTS[20:30], **fresh)) == 10
-        assert bought(ask_many(server, tmp_path, TEXTS[30:50], **fresh)) < 20
+        assert bought(ask_many(server, tmp_path, TEXTS[10:20], since=0, **given)) < 7
+        begin = last_position(tmp_path)
+        assert bought(ask_many(server, tmp_path, TEXTS[20:30], since=begin, **given)) == 10
+        assert bought(ask_many(server, tmp_path, TEXTS[30:40], since=begin, **given)) < 7
+
+
+def test_a_server_that_counts_more_tokens_than_expected_is_reckoned_with(tmp_path: Path) -> None:
+    texts = [f"{n:03} " + "x" * 4000 for n in range(20)]
+    with ModelServer() as server:
+        results = ask_many(
+            server, tmp_path, texts, max_tokens=10_000, max_output_tokens=25, concurrency=1
+        )
+    assert bought(results) == 9
+    assert server.prompt_tokens + server.completion_tokens <= 10_000
 
 
 def test_cached_answers_need_no_budget(tmp_path: Path) -> None:
@@ -122,6 +131,6 @@ def test_a_file_without_prices_says_what_to_write(tmp_path: Path, text: str) -> 
 def test_the_run_ends_at_once_when_nothing_is_left(tmp_path: Path) -> None:
     began = time.perf_counter()
     with ModelServer() as server:
-        ask_many(server, tmp_path, [f"q{n}" for n in range(3000)], max_tokens=0)
+        ask_many(server, tmp_path, [f"q{n}" for n in range(1000)], max_tokens=0)
         assert not server.requests
     assert time.perf_counter() - began < 5

@@ -73,6 +73,16 @@ def test_an_unchanged_run_asks_nothing(tmp_path: Path) -> None:
     assert all(isinstance(r, Completion) and r.cached and r.cost == 0 for r in second)
 
 
+def test_a_run_from_the_cache_does_not_even_make_an_http_client(tmp_path: Path) -> None:
+    async def use(client: ModelClient) -> object:
+        await client.complete(said("hello"), stage="test")
+        return client._transport._client
+
+    with ModelServer() as server:
+        assert with_client(server, tmp_path, use) is not None
+        assert with_client(server, tmp_path, use) is None
+
+
 def test_a_call_may_pass_the_cache_by(tmp_path: Path) -> None:
     async def use(client: ModelClient) -> list[bool]:
         uses = (False, True, False, True)
@@ -83,14 +93,14 @@ def test_a_call_may_pass_the_cache_by(tmp_path: Path) -> None:
 
 
 def test_answers_survive_kill_at_any_moment_and_are_never_asked_again(tmp_path: Path) -> None:
-    texts = [f"question {n}" for n in range(900)]
+    texts = [f"question {n}" for n in range(1200)]
     told = tmp_path / "told"
     told.touch()
     rng = random.Random(7)
     known: set[str] = set()
     kills = 0
-    with ModelServer(latency=0.004) as server:
-        while kills < KILLS:
+    with ModelServer(latency=0.03) as server:
+        for _ in range(KILLS):
             server.requests.clear()
             process = processes.Process(
                 target=ask_and_tell, args=(server.base_url, tmp_path, texts, told)
@@ -102,10 +112,8 @@ def test_answers_survive_kill_at_any_moment_and_are_never_asked_again(tmp_path: 
             kills += process.exitcode == -signal.SIGKILL
             assert not known & {request.text for request in server.requests}
             known |= set(told.read_text().splitlines())
-            if len(known) == len(texts):
-                break
         server.requests.clear()
-        results = ask_many(server, tmp_path, texts)
+        results = ask_many(server, tmp_path, texts, concurrency=64)
         assert not known & {request.text for request in server.requests}
         assert all(isinstance(result, Completion) for result in results)
         assert server.counts["chat/completions"] <= len(texts) + kills * 2 * CONCURRENCY

@@ -105,7 +105,7 @@ def test_what_arrived_is_kept_when_another_request_fails(tmp_path: Path) -> None
     with ModelServer(faults=faults) as server:
         with pytest.raises(TransientModelError):
             embed(server, tmp_path, texts, max_retries=1)
-        server._faults = lambda request: None
+        server.misbehave(())
         server.forget()
         embed(server, tmp_path, texts)
         assert [len(request.body["input"]) for request in server.requests] == [256]

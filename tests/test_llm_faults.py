@@ -69,7 +69,7 @@ def test_what_cannot_pass_is_asked_once(tmp_path: Path, name: str) -> None:
             ask(server, tmp_path)
         assert len(server.requests) == 1
         assert "\n" not in str(caught.value)
-        server._faults = lambda request: None
+        server.misbehave(())
         assert ask(server, tmp_path).text.startswith("answer")
 
 
@@ -115,13 +115,16 @@ def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["seconds", "date", "milliseconds"])
 def test_the_time_a_server_asks_for_is_waited_by_all(tmp_path: Path, form: str) -> None:
-    header = {
-        "seconds": ("retry-after", "1"),
-        "date": ("retry-after", email.utils.formatdate(time.time() + 2, usegmt=True)),
-        "milliseconds": ("retry-after-ms", "1000"),
-    }[form]
-    fault = rate_limited()
-    faults = [Fault(fault.status, fault.error, {header[0]: header[1]})]
+    def faults(request):
+        if request.number > 1:
+            return None
+        header = {
+            "seconds": {"retry-after": "1"},
+            "date": {"retry-after": email.utils.formatdate(time.time() + 2, usegmt=True)},
+            "milliseconds": {"retry-after-ms": "1000"},
+        }[form]
+        return Fault(429, rate_limited().error, header)
+
     with ModelServer(faults=faults) as server:
         results = ask_many(server, tmp_path, [f"q{n}" for n in range(6)], concurrency=1)
     assert all(isinstance(result, Completion) for result in results)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import time
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from model_server import (
     ModelServer,
     content_filter,
     half_body,
+    half_stream,
     rate_limited,
     server_error,
     slow_stream,
@@ -85,6 +87,15 @@ def test_a_stream_that_breaks_is_an_error_not_a_short_answer(tmp_path: Path) -> 
     assert row["error"]
 
 
+def test_a_stream_that_ends_too_soon_is_an_error_too(tmp_path: Path) -> None:
+    with (
+        ModelServer(answer, faults=[half_stream()]) as server,
+        pytest.raises(TransientModelError, match="broke off"),
+    ):
+        stream(server, tmp_path, use_cache=True)
+    assert paid(tmp_path)["completion_tokens"].to_list() == [6]
+
+
 def test_a_stream_that_hangs_is_left(tmp_path: Path) -> None:
     with (
         ModelServer(answer, faults=[slow_stream(30)]) as server,
@@ -96,6 +107,18 @@ def test_a_stream_that_hangs_is_left(tmp_path: Path) -> None:
 def test_a_slow_stream_may_take_longer_in_all_than_any_one_wait(tmp_path: Path) -> None:
     with ModelServer(answer, faults=[slow_stream(0.08)]) as server:
         assert stream(server, tmp_path, timeout_seconds=0.4)[1].text == WORDS
+
+
+def test_a_reader_may_take_its_time(tmp_path: Path) -> None:
+    async def use(client: ModelClient) -> int:
+        n = 0
+        async for _ in client.stream(said("hello"), stage="answer"):
+            await asyncio.sleep(0.06)
+            n += 1
+        return n
+
+    with ModelServer(answer) as server:
+        assert with_client(server, tmp_path, use, timeout_seconds=0.3) == 10
 
 
 def test_a_withheld_stream_is_an_error(tmp_path: Path) -> None:
