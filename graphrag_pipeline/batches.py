@@ -131,6 +131,16 @@ class BatchLog:
             changes = list(self._changes(folder, root, known, max_bytes, settle_seconds))
             return [self._write(root, part) for part in _parts(changes, limits)]
 
+    def look(self, folder: Path, *, max_bytes: int) -> list[SourceChange]:
+        """Return what `cut` would list, without writing anything.
+
+        Raises InputError if the folder cannot be read.
+        """
+        if not folder.is_dir():
+            raise InputError(f"{folder} is not a folder: name one that holds your documents")
+        root = self.root_name(folder)
+        return list(self._changes(folder, root, self._known(root), max_bytes, 0))
+
     def _known(self, root: str) -> dict[str, Source]:
         """Return the sources a scan of a folder would find, whichever scan found them first."""
         prefix = _prefix(root)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 EXIT_CODES = (
     "Exit codes: 0 done; 1 a run failed; 2 wrong usage, input or setting; 3 nothing published "
     "yet; 4 another process holds the index; 5 the index cannot be written or read; "
-    "130 interrupted."
+    "6 the model gave an error; 7 the budget of model calls is used up; 130 interrupted."
 )
 _RESUMABLE = ("index", "import-graphrag", "import-extractions")
 _INTERRUPTED = 130
@@ -122,6 +122,9 @@ def index(
     folder: Annotated[
         Path | None, typer.Argument(help="Folder of documents (default: input.folder).")
     ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask, whatever it costs.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Index what was added, changed or removed in a folder, and publish a new release."""
@@ -131,11 +134,54 @@ def index(
     place = folder or settings.input_path
     if not place.is_dir():
         raise InputError(f"{place} is not a folder: name one that holds your documents")
+    if not yes:
+        _confirm(settings, place)
     with console.progress(f"Looking for changes in {place}") as seconds:
         from graphrag_pipeline.runs import index_folder
 
         outcome = index_folder(settings, place)
     _show_outcome(settings, as_json, seconds.by_stage(), outcome.batches, outcome.run_ids)
+
+
+@app.command()
+def plan(
+    folder: Annotated[
+        Path | None, typer.Argument(help="Folder of documents (default: input.folder).")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what the next index run would do and cost; nothing is written or spent."""
+    from graphrag_pipeline import console
+    from graphrag_pipeline.planning import plan_run
+
+    settings = _settings()
+    found = plan_run(settings, folder or settings.input_path)
+    console.show_json(console.plan_values(found)) if as_json else console.show_plan(found)
+
+
+def _confirm(settings: Settings, folder: Path) -> None:
+    """Say what a run by a model may cost; above the threshold, ask."""
+    from graphrag_pipeline.spending import uses_model
+
+    if not uses_model(settings):
+        return
+    from graphrag_pipeline import console
+    from graphrag_pipeline.planning import plan_run
+
+    expected = plan_run(settings, folder)
+    if not expected.calls:
+        return
+    console.note(console.plan_total(expected))
+    most = settings.llm.confirm_cost
+    if not most or (expected.cost or 0.0) <= most:
+        return
+    if not sys.stdin.isatty():
+        raise InputError(
+            f"the run may cost ${expected.cost:.2f}, more than llm.confirm_cost ({most:g}): see "
+            "graphrag-pipeline plan, then run it again with --yes"
+        )
+    if not typer.confirm("Go on?", err=True):
+        raise InputError("nothing was started and nothing was spent")
 
 
 @app.command()

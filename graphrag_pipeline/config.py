@@ -244,6 +244,8 @@ class LlmSettings(_Section):
     """Most US dollars a run may spend; 0: no limit. What was bought until then is kept."""
     max_tokens: Annotated[int, Field(ge=0)] = 0
     """Most tokens a run may use; 0: no limit."""
+    confirm_cost: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+    """`index` asks before it starts what may cost more US dollars than this; 0: never."""
     structured_output: Literal["auto", "on", "off"] = "auto"
     """Whether to ask the server for JSON by schema; auto: if it takes it."""
     prices_file: str = ""

@@ -10,6 +10,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -21,6 +22,7 @@ from graphrag_pipeline.progress import Listener, listening
 from graphrag_pipeline.rows import one_line
 
 if TYPE_CHECKING:
+    from graphrag_pipeline.planning import Plan
     from graphrag_pipeline.query import Answer
 
 _MOST_ROWS = 200
@@ -174,12 +176,53 @@ def show_status(summary: dict[str, Any]) -> None:
         say("Nothing is indexed yet: run graphrag-pipeline index FOLDER")
         return
     _show_counts(summary)
+    _show_spent(summary)
     pending = len(summary["pending_batches"])
     _show_fact("pending", _number(pending, "batch", "batches"))
     _show_left_out(summary)
     _show_published(summary)
     if pending or summary["refresh_needed"]:
         say("The published index is behind: run graphrag-pipeline index FOLDER")
+
+
+def plan_values(plan: Plan) -> dict[str, Any]:
+    """Return a plan as plain values."""
+    return {**asdict(plan), "calls": plan.calls, "tokens": plan.tokens, "cost": plan.cost}
+
+
+def plan_total(plan: Plan) -> str:
+    """Return in one line what a plan comes to."""
+    return f"about {_number(plan.calls, 'model call')}, {plan.tokens:,} tokens, {_money(plan.cost)}"
+
+
+def show_plan(plan: Plan) -> None:
+    """Print what the next run would do, and on which assumptions."""
+    changes = [_number(number, _COUNTED[name]) for name, number in plan.changes.items() if number]
+    say(", ".join(changes) or "No file was added, changed or removed since the last run.")
+    if plan.pending_batches:
+        _show_fact("pending", _number(plan.pending_batches, "batch", "batches"))
+    if plan.documents or plan.unreadable:
+        _show_fact("documents", f"{plan.documents:,} to read, {plan.unreadable:,} unreadable")
+        _show_fact("chunks", f"{plan.chunks:,}, of which {plan.to_extract:,} to extract from")
+    if not plan.calls:
+        say("No model call would be made, and nothing spent.")
+        return
+    names = ("stage", "model", "calls", "tokens in", "tokens out", "cost")
+    rows_as_text.print_rows(
+        names,
+        [
+            (s.stage, s.model, s.calls, s.prompt_tokens, s.completion_tokens, _money(s.cost))
+            for s in plan.stages
+        ],
+    )
+    _show_fact("total", plan_total(plan))
+    say("Assumed:")
+    for assumption in plan.assumptions:
+        say(f"  {assumption}")
+
+
+def _money(cost: float | None) -> str:
+    return "unknown cost" if cost is None else f"${cost:.4f}" if cost < 1 else f"${cost:,.2f}"
 
 
 def show_answer(answer: Answer) -> None:
@@ -242,6 +285,29 @@ def _show_counts(summary: dict[str, Any]) -> None:
         return
     names = ("level", "communities", "reports", "largest")
     rows_as_text.print_rows(names, [[row[name] for name in names] for row in summary["levels"]])
+
+
+def _show_spent(summary: dict[str, Any]) -> None:
+    """Print what the model cost until now, and what it failed at."""
+    if summary["model_calls"]:
+        names = ("stage", "calls", "cached", "failed", "tokens", "cost")
+        rows_as_text.print_rows(
+            names,
+            [
+                (*(row[name] for name in names[:-1]), _money(row["cost"]))
+                for row in summary["model_calls"]
+            ],
+        )
+    if summary["failed_chunks"]:
+        say(
+            f"{_number(summary['failed_chunks'], 'chunk')} could not be extracted (see the table "
+            "extractions); the next run tries again"
+        )
+    if summary["failed_reports"]:
+        say(
+            f"{_number(summary['failed_reports'], 'report')} could not be written (see the table "
+            "report_failures); the next run tries again"
+        )
 
 
 def _show_left_out(summary: dict[str, Any]) -> None:

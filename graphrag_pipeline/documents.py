@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -90,6 +90,19 @@ def read_batch(batch: Batch, log: BatchLog, options: ReadingOptions) -> BatchDoc
     for change in batch.changes:
         gone = change.action == "remove" and change.uri not in owner
         _record(batch.key, change, outcome.get(change.uri), result, gone=gone)
+    return result
+
+
+def read_changes(
+    changes: Sequence[SourceChange], log: BatchLog, settings: Settings
+) -> BatchDocuments:
+    """Read the files of some changes, whether or not a batch holds them."""
+    options = reading_options(settings)
+    result = BatchDocuments()
+    with ThreadPoolExecutor(_READERS) as pool:
+        read = pool.map(lambda c: _read(log.path_of(c.uri), options), changes)
+        for change, outcome in zip(changes, read, strict=True):
+            _record("", change, outcome, result, gone=False)
     return result
 
 

@@ -23,6 +23,7 @@ from graphrag_pipeline.chunking import CHUNKER_VERSION, chunk_documents
 from graphrag_pipeline.config import Settings, fingerprint
 from graphrag_pipeline.extraction import Extraction
 from graphrag_pipeline.extraction.extractors import Extracted, extract, extraction_version
+from graphrag_pipeline.extraction.mentions import UNREADABLE
 from graphrag_pipeline.identity import make_id
 from graphrag_pipeline.staging import DERIVED, of_batch
 from graphrag_pipeline.store import IndexStore, assign_identifiers, insert
@@ -228,16 +229,25 @@ def _chunks_to_extract(
 ) -> pl.DataFrame:
     with store.read() as con:
         todo = con.sql(
-            f"""SELECT c.id, c.text, d.title, d.metadata::VARCHAR AS metadata
+            f"""SELECT c.id, c.text, d.title, d.metadata::VARCHAR AS metadata,
+                       'after ' || epoch_us(s.finished_at) AS variant
                 FROM ({of_batch("chunks")}) c JOIN ({of_batch("documents")}) d
-                ON d.id = c.document_id ANTI JOIN (
+                ON d.id = c.document_id
+                LEFT JOIN (SELECT chunk_id FROM extractions WHERE status = 'failed'
+                           AND version = $version AND starts_with(error, $unreadable)) failed
+                ON failed.chunk_id = c.id
+                LEFT JOIN batch_stages s ON failed.chunk_id IS NOT NULL
+                AND s.batch = $key AND s.stage = 'extractions'
+                ANTI JOIN (
                     SELECT chunk_id FROM extractions
                     WHERE (version = $version OR extractor = 'import') AND status = 'ok') done
                 ON c.id = done.chunk_id ORDER BY c.human_readable_id""",
-            params={"version": version, "key": key},
+            params={"version": version, "key": key, "unreadable": UNREADABLE},
         ).pl()
     contexts = [_context(shown, title, about) for title, about in todo["title", "metadata"].rows()]
-    return todo.select("id", "text").with_columns(context=pl.Series(contexts, dtype=pl.String))
+    return todo.select("id", "text", "variant").with_columns(
+        context=pl.Series(contexts, dtype=pl.String)
+    )
 
 
 def _context(shown: Sequence[str], title: str, metadata: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import io
 from collections import defaultdict
@@ -22,6 +21,7 @@ from graphrag_pipeline.llm.errors import (
     ModelOutputError,
     TerminalModelError,
 )
+from graphrag_pipeline.llm.running import work_through
 from graphrag_pipeline.models import prompts_folder, with_model
 from graphrag_pipeline.prompting import load_prompt, prompt_version
 from graphrag_pipeline.report_contexts import Context
@@ -84,8 +84,10 @@ class ModelWriter:
             prompt_version(*_PROMPTS, folder=self._folder),
         )
 
-    def write(self, store: IndexStore, contexts: Sequence[Context]) -> WrittenReports:
-        """Write a report for each context.
+    def write(
+        self, store: IndexStore, contexts: Sequence[Context], failed: Mapping[str, int]
+    ) -> WrittenReports:
+        """Write a report for each context. ``failed`` says how often that failed, by community.
 
         Raises the model's error when no further call can succeed; what was answered until then is
         in the cache.
@@ -93,7 +95,7 @@ class ModelWriter:
         if not contexts:
             return WrittenReports({}, {})
         shown = _read_rows(store, contexts)
-        texts = [_Rendered(context, shown) for context in contexts]
+        texts = [_Rendered(c, shown, failed.get(c.community_id, 0)) for c in contexts]
         return with_model(self._settings, lambda client: self._write_all(client, texts))
 
     async def _write_all(
@@ -113,9 +115,7 @@ class ModelWriter:
                 failures[context.community_id] = str(error)
             progress.report("report calls", len(reports) + len(failures), len(contexts))
 
-        async with asyncio.TaskGroup() as group:
-            for context in contexts:
-                group.create_task(one(context))
+        await work_through(contexts, one, 2 * client.options.concurrency)
         return WrittenReports(reports, failures)
 
     async def _report(self, client: ModelClient, context: _Rendered) -> ReportText:
@@ -124,7 +124,7 @@ class ModelWriter:
         )
         retry = load_prompt("report_retry", self._folder)
         for attempt in range(_RETRIES + 1):
-            answer = await client.complete(talk, stage=STAGE)
+            answer = await client.complete(talk, stage=STAGE, variant=context.variant)
             try:
                 return parse_report(answer.text, context.allowed).to_text()
             except ModelOutputError as error:
@@ -138,8 +138,12 @@ class ModelWriter:
 class _Rendered:
     """A context as text, and the ids that may be referred to."""
 
-    def __init__(self, context: Context, rows: Mapping[str, Mapping[str, Sequence[Row]]]) -> None:
+    def __init__(
+        self, context: Context, rows: Mapping[str, Mapping[str, Sequence[Row]]], failures: int
+    ) -> None:
         self.community_id = context.community_id
+        # What could not be read before is in the cache: to try again is another call.
+        self.variant = f"attempt {failures + 1}" if failures else None
         ids = {
             "Reports": context.sub_reports,
             "Entities": context.entities,

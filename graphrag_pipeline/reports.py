@@ -65,7 +65,13 @@ REPORTS = pl.Schema(
     }
 )
 FAILURES = pl.Schema(
-    {"community_id": pl.String, "level": pl.Int32, "context_hash": pl.String, "error": pl.String}
+    {
+        "community_id": pl.String,
+        "level": pl.Int32,
+        "context_hash": pl.String,
+        "error": pl.String,
+        "attempts": pl.Int32,
+    }
 )
 
 _COMMUNITIES = """
@@ -219,13 +225,28 @@ def _update_level(
 def _write_by_model(
     store: IndexStore, contexts: Sequence[Context], writer: ModelWriter, level: int
 ) -> tuple[pl.DataFrame, Mapping[str, str]]:
-    written = writer.write(store, contexts)
+    with store.read() as con:
+        failed = _failed_before(con, contexts)
+    written = writer.write(store, contexts, failed)
     rows = [
         {**_row(context, written.reports[context.community_id], level), "writer": writer.name}
         for context in contexts
         if context.community_id in written.reports
     ]
     return _with_tokens(rows), written.failures
+
+
+def _failed_before(
+    con: duckdb.DuckDBPyConnection, contexts: Sequence[Context]
+) -> Mapping[str, int]:
+    """Return how often the report on a community failed, told the same as now."""
+    hashes = {context.community_id: context.hash for context in contexts}
+    rows = con.execute("SELECT community_id, context_hash, attempts FROM report_failures")
+    return {
+        community: attempts
+        for community, told, attempts in rows.fetchall()
+        if hashes.get(community) == told
+    }
 
 
 def _store_reports(
@@ -237,11 +258,15 @@ def _store_reports(
 ) -> None:
     """Put reports in place of the old ones; a failed one leaves none, for it would be outdated."""
     ids = [context.community_id for context in contexts]
+    before = _failed_before(con, contexts)
     for table in ("community_reports", "report_failures"):
         con.execute(f"DELETE FROM {table} WHERE community_id IN (SELECT unnest(?))", [ids])
     insert(con, "community_reports", reports)
     hashes = {context.community_id: context.hash for context in contexts}
-    failed = [(community, level, hashes[community], why) for community, why in failures.items()]
+    failed = [
+        (community, level, hashes[community], why, before.get(community, 0) + 1)
+        for community, why in failures.items()
+    ]
     insert(con, "report_failures", pl.DataFrame(failed, schema=FAILURES, orient="row"))
 
 

@@ -20,6 +20,7 @@ from graphrag_pipeline.config import Settings
 from graphrag_pipeline.errors import GraphRAGError, StorageError
 from graphrag_pipeline.ingest import pending_batches, stage_versions
 from graphrag_pipeline.liveness import end_dead_runs
+from graphrag_pipeline.spending import LEDGER_TAG, ledger_position, uses_model
 from graphrag_pipeline.store import IndexStore
 
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -27,10 +28,18 @@ _RANGE_START = "dagster/asset_partition_range_start"
 _RANGE_END = "dagster/asset_partition_range_end"
 _POLL_SECONDS = 1.0
 _HISTORY = "history"
+_MODEL_EXIT_CODES = (6, 7)
 
 
 class RunFailedError(GraphRAGError):
-    """A run of the pipeline failed; the last release stays published."""
+    """A run of the pipeline failed; the last release stays published.
+
+    Its exit code is that of the model's error where one was the reason.
+    """
+
+    def __init__(self, message: str, exit_code: int = 1) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
 
 
 @dataclass(frozen=True)
@@ -102,13 +111,14 @@ def run_pending(settings: Settings, store: IndexStore, log: BatchLog) -> IndexOu
         from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB, defs
     version = {"graphrag/version": stage_versions(settings)["extractions"]}
     run_ids = []
+    budget = {LEDGER_TAG: str(ledger_position(settings.home_path))} if uses_model(settings) else {}
     with _instance() as instance:
         _wait_for_others(instance)
         pending = pending_batches(store, log, settings)
         for keys in _add_partitions(instance, pending):
-            tags = {_RANGE_START: keys[0], _RANGE_END: keys[-1], **version}
+            tags = {_RANGE_START: keys[0], _RANGE_END: keys[-1], **version, **budget}
             run_ids.append(_run(instance, defs, INGEST_JOB, tags))
-        run_ids.append(_run(instance, defs, REFRESH_JOB, {}))
+        run_ids.append(_run(instance, defs, REFRESH_JOB, budget))
     return IndexOutcome(pending, run_ids)
 
 
@@ -153,7 +163,7 @@ def _run(
     if not result.success:
         if _was_interrupted(result):
             raise KeyboardInterrupt
-        raise RunFailedError(_why(result))
+        raise RunFailedError(_why(result), _exit_code(result))
     return result.run_id
 
 
@@ -165,6 +175,16 @@ def _was_interrupted(result: dg.ExecuteInProcessResult) -> bool:
                 return True
             error = error.cause
     return False
+
+
+def _exit_code(result: dg.ExecuteInProcessResult) -> int:
+    for event in result.all_events:
+        failure = event.step_failure_data.user_failure_data if event.is_step_failure else None
+        code = failure.metadata.get("exit_code") if failure else None
+        value = code.value if code else None
+        if isinstance(value, int) and value in _MODEL_EXIT_CODES:
+            return value
+    return RunFailedError.exit_code
 
 
 def _why(result: dg.ExecuteInProcessResult) -> str:

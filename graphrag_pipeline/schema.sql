@@ -190,7 +190,8 @@ CREATE TABLE IF NOT EXISTS report_failures (
     community_id VARCHAR NOT NULL,
     level INTEGER NOT NULL,
     context_hash VARCHAR NOT NULL,
-    error VARCHAR NOT NULL
+    error VARCHAR NOT NULL,
+    attempts INTEGER NOT NULL
 );
 COMMENT ON TABLE report_failures IS 'Reports a model could not write; they are tried again by the next run.';
 

@@ -11,6 +11,8 @@ from graphrag_pipeline.config import Settings
 from graphrag_pipeline.models import spending_since
 from graphrag_pipeline.store import IndexStore, get_meta, insert, set_meta
 
+LEDGER_TAG = "graphrag/ledger"
+"""Run tag: where the ledger stood as the command began whose runs share one budget."""
 _POSITION = "llm_calls_position"
 
 

@@ -6,7 +6,6 @@ their set has changed since they were last merged.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from graphrag_pipeline.config import Settings
 from graphrag_pipeline.graph import GraphChanges, merge_graph
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.errors import BudgetExceededError, ModelError, TerminalModelError
+from graphrag_pipeline.llm.running import work_through
 from graphrag_pipeline.prompting import load_prompt
 from graphrag_pipeline.store import IndexStore, insert
 from graphrag_pipeline.tokens import count_tokens
@@ -101,25 +101,23 @@ async def _summarise(
     todo: Sequence[_Many], client: ModelClient, budget: int, prompts: Path | None
 ) -> list[str | None]:
     words = str(max(50, int(budget * _WORDS_PER_TOKEN)))
+    texts: list[str | None] = [None] * len(todo)
     done = 0
 
-    async def one(many: _Many) -> str | None:
+    async def one(index: int) -> None:
         nonlocal done
         try:
-            return await _merge(many, client, words, prompts)
+            texts[index] = await _merge(todo[index], client, words, prompts)
         except ModelError as error:
             if isinstance(error, BudgetExceededError) or (
                 isinstance(error, TerminalModelError) and error.stops_everything
             ):
                 raise
-            return None
-        finally:
-            done += 1
-            progress.report("summaries", done, len(todo))
+        done += 1
+        progress.report("summaries", done, len(todo))
 
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one(many)) for many in todo]
-    return [task.result() for task in tasks]
+    await work_through(range(len(todo)), one, 2 * client.options.concurrency)
+    return texts
 
 
 async def _merge(many: _Many, client: ModelClient, words: str, prompts: Path | None) -> str:

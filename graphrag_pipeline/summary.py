@@ -31,6 +31,17 @@ JOIN (SELECT uri, max(batch) AS batch FROM batch_sources WHERE status <> 'supers
     AND (q.uri = newest.uri OR starts_with(q.uri, newest.uri || '#'))
 ORDER BY q.uri
 """
+_CALLS = """
+SELECT stage, count(*) FILTER (NOT cached) AS calls, count(*) FILTER (cached) AS cached,
+       count(*) FILTER (error IS NOT NULL) AS failed,
+       coalesce(sum(prompt_tokens + completion_tokens) FILTER (NOT cached), 0)::BIGINT AS tokens,
+       CASE WHEN bool_and(cost IS NOT NULL) THEN sum(cost) END AS cost
+FROM llm_calls GROUP BY stage ORDER BY min(called_at)
+"""
+_FAILED = """
+SELECT (SELECT count(*) FROM extractions WHERE status = 'failed') AS failed_chunks,
+       (SELECT count(*) FROM report_failures) AS failed_reports
+"""
 _RELEASE = """
 SELECT id, strftime(created_at, '%Y-%m-%dT%H:%M:%SZ') AS created_at, embedder, modularity
 FROM releases WHERE id = $id
@@ -48,6 +59,8 @@ def summarise(settings: Settings) -> dict[str, Any]:
         counts = _rows(con, _COUNTS)[0]
         levels = _rows(con, _LEVELS)
         quarantined = _rows(con, _QUARANTINED)
+        calls = _rows(con, _CALLS)
+        failed = _rows(con, _FAILED)[0]
         release = _rows(con, _RELEASE, id=published) if published else []
     return {
         "home": str(home),
@@ -56,6 +69,8 @@ def summarise(settings: Settings) -> dict[str, Any]:
         "levels": levels,
         "quarantined": quarantined,
         "pending_batches": pending_batches(store, BatchLog(home), settings),
+        "model_calls": calls,
+        **failed,
         "refresh_needed": refresh_needed(store, home, settings),
         "published": release[0] if release else None,
     }

@@ -10,13 +10,13 @@ from pathlib import Path
 import dagster as dg
 import duckdb
 from dagster_duckdb import DuckDBResource
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from graphrag_pipeline.batches import BatchLog
 from graphrag_pipeline.config import Settings, load_settings
 from graphrag_pipeline.errors import GraphRAGError
 from graphrag_pipeline.liveness import show_life
-from graphrag_pipeline.spending import Spent, ledger_position, spending
+from graphrag_pipeline.spending import LEDGER_TAG, Spent, ledger_position, spending
 from graphrag_pipeline.store import IndexStore
 
 INDEX_FILE = "index.duckdb"
@@ -28,7 +28,7 @@ def readable_failures() -> Iterator[None]:
     try:
         yield
     except GraphRAGError as error:
-        raise dg.Failure(str(error)) from error
+        raise dg.Failure(str(error), metadata={"exit_code": error.exit_code}) from error
 
 
 class IndexResource(DuckDBResource):
@@ -42,8 +42,13 @@ class IndexResource(DuckDBResource):
         default="", description="Path of the index file; empty: index.duckdb in the home folder."
     )
 
+    _given_ledger_began: int | None = PrivateAttr(default=None)
+
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
         """Show that the run is alive, so that a killed one can be told from a long one."""
+        if context.run:
+            began = context.run.tags.get(LEDGER_TAG)
+            self._given_ledger_began = int(began) if began else None
         if context.run and context.instance:
             show_life(context.instance, context.run.run_id)
 
@@ -69,8 +74,9 @@ class IndexResource(DuckDBResource):
 
     @cached_property
     def _ledger_began(self) -> int:
-        """Where the ledger of model calls stood when the run first asked."""
-        return ledger_position(self.home)
+        """Where the ledger of model calls stood when the run, or its command, began."""
+        given = self._given_ledger_began
+        return ledger_position(self.home) if given is None else given
 
     def spending(self) -> contextlib.AbstractContextManager[Spent]:
         """Account for a stage's model calls: within the run's budget, and in ``llm_calls``."""

@@ -29,6 +29,9 @@ from graphrag_pipeline.store import IndexStore
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 NOBODY = 65534
 
+# Processes that tests start run the code of this checkout, wherever the package is installed from.
+os.environ["PYTHONPATH"] = str(Path(__file__).parents[1])
+
 _SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 settings.register_profile(
     "repeatable", deadline=None, derandomize=True, max_examples=60, suppress_health_check=_SLOW

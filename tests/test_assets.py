@@ -68,7 +68,7 @@ def test_both_jobs_build_and_publish_an_index(
     refreshed = pipeline.refresh(instance)
     assert refreshed.success
     assert failed_checks(refreshed) == set()
-    assert len(refreshed.get_asset_check_evaluations()) == 4 + 4 + 4 + 8 + 1
+    assert len(refreshed.get_asset_check_evaluations()) == 4 + 4 + 4 * 2 + 8 + 1
     _, rows = query_published(pipeline.home, "SELECT title FROM entities")
     assert {"Orion Labs", "Emil Fuchs"} <= {title for (title,) in rows}
 

@@ -25,7 +25,15 @@ from graphrag_pipeline import cli, rows
 README = Path(__file__).parents[1] / "README.md"
 GROUP = typer.main.get_command(cli.app)
 COMMANDS = sorted(GROUP.commands)  # type: ignore[attr-defined]
-PRINTS_RESULTS = ["import-extractions", "import-graphrag", "index", "query", "sql", "status"]
+PRINTS_RESULTS = [
+    "import-extractions",
+    "import-graphrag",
+    "index",
+    "plan",
+    "query",
+    "sql",
+    "status",
+]
 DOCUMENTS = {
     "dam.md": "# Orlen Dam\n\nOskar Kovarna built the Orlen Dam for the Vessa Valley Power Board. "
     "Nadia Fenwright of the Lysander Marine Institute tested its concrete.",

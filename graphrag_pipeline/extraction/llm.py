@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from graphrag_pipeline.extraction.claims import ParsedClaim, claim_subjects, par
 from graphrag_pipeline.extraction.mentions import (
     ENTITY_MENTIONS,
     RELATIONSHIP_MENTIONS,
+    UNREADABLE,
     Extraction,
 )
 from graphrag_pipeline.extraction.tuples import ParsedExtraction, example_titles, parse_tuples
@@ -24,6 +24,7 @@ from graphrag_pipeline.llm.errors import (
     ModelOutputError,
     TerminalModelError,
 )
+from graphrag_pipeline.llm.running import work_through
 from graphrag_pipeline.prompting import Message, load_examples, load_prompt, prompt_version
 from graphrag_pipeline.report_parsing import parse_yes_no
 from graphrag_pipeline.text import normalize_title
@@ -74,6 +75,7 @@ class LlmExtraction:
 @dataclass
 class _ChunkResult:
     chunk_id: str
+    variant: str | None = None
     extraction: ParsedExtraction | None = None
     claims: tuple[ParsedClaim, ...] = ()
     error: str | None = None
@@ -104,28 +106,27 @@ async def extract_llm(
     prompts: Path | None = None,
     on_done: Callable[[int, int], None] = lambda done, total: None,
 ) -> LlmExtraction:
-    """Extract from chunks (columns ``id``, ``text``, ``context``: metadata shown, may be empty).
+    """Extract from chunks: columns ``id``, ``text``, ``context``, ``variant``.
+
+    ``context`` is metadata shown before the text, or empty; ``variant`` is null, or what tells this
+    attempt from one whose answer is in the cache but could not be read.
 
     A chunk that fails is an outcome with its error; the others are kept. Raises the model's error
     when every further call would meet it too (key, model name, quota, budget): what was answered
     until then is in the cache.
     """
     asker = _Asker(client, settings, batch, prompts)
-    rows = list(chunks.select("id", "text", "context").iter_rows())
+    rows = list(chunks.select("id", "text", "context", "variant").iter_rows())
     results: list[_ChunkResult | None] = [None] * len(rows)
-    waiting = iter(enumerate(rows))
     done = 0
 
-    async def work() -> None:
+    async def work(index: int) -> None:
         nonlocal done
-        for index, (chunk_id, text, context) in waiting:
-            results[index] = await asker.extract(chunk_id, text, context)
-            done += 1
-            on_done(done, len(rows))
+        results[index] = await asker.extract(*rows[index])
+        done += 1
+        on_done(done, len(rows))
 
-    async with asyncio.TaskGroup() as group:
-        for _ in range(min(len(rows), 2 * client.options.concurrency)):
-            group.create_task(work())
+    await work_through(range(len(rows)), work, 2 * client.options.concurrency)
     return _gather([result for result in results if result is not None])
 
 
@@ -143,8 +144,10 @@ class _Asker:
         self._claim_subjects = claim_subjects(self._claims.system)
         self._yes_or_no = _yes_no_bias()
 
-    async def extract(self, chunk_id: str, text: str, context: str) -> _ChunkResult:
-        result = _ChunkResult(chunk_id)
+    async def extract(
+        self, chunk_id: str, text: str, context: str, variant: str | None
+    ) -> _ChunkResult:
+        result = _ChunkResult(chunk_id, variant)
         shown = f"{context}{text}"
         try:
             result.extraction = await self._graph(shown, result)
@@ -165,7 +168,7 @@ class _Asker:
         answer = await self._converse(messages, result, self._settings.gleanings)
         parsed = parse_tuples(answer, chunk_text=shown, example_titles=self._example_titles)
         if not parsed.answered:
-            raise ModelOutputError("the model's answer held no records of entities")
+            raise ModelOutputError(f"{UNREADABLE} records of entities")
         return parsed
 
     async def _claims_of(self, shown: str, result: _ChunkResult) -> tuple[ParsedClaim, ...]:
@@ -177,7 +180,7 @@ class _Asker:
         answer = await self._converse(messages, result, self._settings.gleanings)
         parsed = parse_claims(answer, chunk_text=shown, example_titles=self._claim_subjects)
         if not parsed.answered:
-            raise ModelOutputError("the model's answer held no claims and did not say so")
+            raise ModelOutputError(f"{UNREADABLE} claims and did not say so")
         return parsed.claims
 
     async def _converse(
@@ -185,15 +188,20 @@ class _Asker:
     ) -> str:
         """Ask, then ask for what was missed for as long as the model says that some is."""
         talk = list(messages)
-        answers = [result.pay(await self._client.complete(talk, stage=STAGE, batch=self._batch))]
+        answers = [await self._ask(talk, result)]
         for _ in range(gleanings):
             talk.append({"role": "assistant", "content": answers[-1]})
             if not await self._something_missing(talk, result):
                 break
             talk += self._prompts["glean_continue"].render()
-            more = await self._client.complete(talk, stage=STAGE, batch=self._batch)
-            answers.append(result.pay(more))
+            answers.append(await self._ask(talk, result))
         return "\n##\n".join(answers)
+
+    async def _ask(self, talk: Sequence[Message], result: _ChunkResult) -> str:
+        completion = await self._client.complete(
+            talk, stage=STAGE, batch=self._batch, variant=result.variant
+        )
+        return result.pay(completion)
 
     async def _something_missing(self, talk: Sequence[Message], result: _ChunkResult) -> bool:
         said = await self._client.complete(
@@ -202,6 +210,7 @@ class _Asker:
             batch=self._batch,
             logit_bias=self._yes_or_no,
             max_output_tokens=5,
+            variant=result.variant,
         )
         return parse_yes_no(result.pay(said)) is True
 

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
+UNREADABLE = "the model's answer held no"
+"""How the error of a chunk begins whose answer came but could not be read."""
+
 ENTITY_MENTIONS = pl.Schema(
     {
         "chunk_id": pl.String,

@@ -5,10 +5,36 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+Item = TypeVar("Item")
+
+
+async def work_through(
+    items: Iterable[Item], work: Callable[[Item], Awaitable[object]], at_once: int
+) -> None:
+    """Do some work for each item, so many at a time.
+
+    After an error nothing new is begun; what is under way is ended, for its answers are paid for,
+    and the error is raised.
+    """
+    waiting = iter(items)
+    errors: list[Exception] = []
+
+    async def worker() -> None:
+        for item in waiting:
+            if errors:
+                return
+            try:
+                await work(item)
+            except Exception as error:
+                errors.append(error)
+
+    await asyncio.gather(*(worker() for _ in range(at_once)))
+    if errors:
+        raise errors[0]
 
 
 def run_calls(make: Callable[[], Coroutine[Any, Any, T]]) -> T:

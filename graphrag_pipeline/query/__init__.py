@@ -6,12 +6,11 @@
 :func:`retrieve` finds evidence, :func:`answer` makes an answer of it, :func:`stream_answer` gives
 it piece by piece; ``aretrieve`` and ``aanswer`` are their async forms, and a stream works with
 ``async for``. :class:`QueryEngine` asks many questions of one open release. ``METHODS`` are the
-retrieval methods by name.
+retrieval methods by name, ``MODEL_METHODS`` those that answer with a model only.
 """
 
 from graphrag_pipeline.query.context import render_context
 from graphrag_pipeline.query.engine import (
-    AnswerStream,
     QueryEngine,
     aanswer,
     answer,
@@ -19,12 +18,14 @@ from graphrag_pipeline.query.engine import (
     retrieve,
     stream_answer,
 )
-from graphrag_pipeline.query.methods import METHODS, Method, parameter_rows
+from graphrag_pipeline.query.methods import METHODS, MODEL_METHODS, Method, parameter_rows
 from graphrag_pipeline.query.release import Release, ReleaseFacts, open_release
 from graphrag_pipeline.query.results import Answer, Citation, Record, Retrieval
+from graphrag_pipeline.query.streaming import AnswerStream
 
 __all__ = [
     "METHODS",
+    "MODEL_METHODS",
     "Answer",
     "AnswerStream",
     "Citation",

@@ -46,9 +46,9 @@ def citations_of(index: Release, records: Sequence[Record]) -> list[Citation]:
     such chunk, the report. Citations of one place share a number, from 1 up.
     """
     findings = [record for record in records if record.kind == "finding"]
-    placed = iter(_cite_findings(index, findings))
+    placed = iter(cite_findings(index, findings))
     return numbered(
-        next(placed) if record.kind == "finding" else _cite_chunk(record)
+        next(placed) if record.kind == "finding" else cite_chunk(record)
         for record in records
         if record.kind in ("chunk", "finding")
     )
@@ -58,7 +58,7 @@ def numbered(citations: Iterable[Citation]) -> list[Citation]:
     """Return citations with numbers from 1 up, in order; those of one place share a number."""
     numbers: dict[Citation, int] = {}
     return [
-        replace(citation, number=numbers.setdefault(_place(citation), len(numbers) + 1))
+        replace(citation, number=numbers.setdefault(place_of(citation), len(numbers) + 1))
         for citation in citations
     ]
 
@@ -71,13 +71,16 @@ def distinct(citations: Iterable[Citation]) -> tuple[Citation, ...]:
     return tuple(first.values())
 
 
-def _place(citation: Citation) -> Citation:
+def place_of(citation: Citation) -> Citation:
+    """Return what all citations of one place have in common."""
+    citation = replace(citation, references=())
     if not citation.document_id:
         return replace(citation, number=0)
     return replace(citation, number=0, chunk_id="", report_id=None)
 
 
-def _cite_chunk(record: Record) -> Citation:
+def cite_chunk(record: Record) -> Citation:
+    """Return the citation of a chunk's span, not numbered."""
     start, end = record.attributes["start_char"], record.attributes["end_char"]
     return Citation(
         number=0,
@@ -91,7 +94,8 @@ def _cite_chunk(record: Record) -> Citation:
     )
 
 
-def _cite_findings(index: Release, findings: Sequence[Record]) -> list[Citation]:
+def cite_findings(index: Release, findings: Sequence[Record]) -> list[Citation]:
+    """Return the citation of each finding, not numbered."""
     if not findings:
         return []
     supports = _supports(index, [f for f in findings if not f.attributes["chunk_id"]])

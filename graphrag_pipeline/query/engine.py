@@ -1,15 +1,16 @@
 """Questions on a published release: retrieve, answer, stream; each also async.
 
 Three steps, each a function of the one before: a method gives records (``methods``), records give
-a context (``context.render_context``), and an answer is made from them
-(``answering.extractive_answer``).
+a context (``context.render_context``), and an answer is made from them: the evidence itself
+(``answering.extractive_answer``), or what a model writes (``writing.write_answer``), as
+``settings.query.answers`` says.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import ExitStack, aclosing
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -17,14 +18,19 @@ from typing import TYPE_CHECKING, Any
 from graphrag_pipeline.errors import InputError
 from graphrag_pipeline.query.answering import extractive_answer
 from graphrag_pipeline.query.citations import citations_of, distinct
-from graphrag_pipeline.query.methods import METHODS, Method
+from graphrag_pipeline.query.methods import METHODS, MODEL_METHODS, Method
 from graphrag_pipeline.query.methods.method import as_mapping
 from graphrag_pipeline.query.release import Release, open_release
 from graphrag_pipeline.query.results import Answer, Retrieval
+from graphrag_pipeline.query.streaming import AnswerStream
 from graphrag_pipeline.query.timing import recorded
 
 if TYPE_CHECKING:
     from graphrag_pipeline.config import Settings
+
+
+HISTORY_TURNS = 10
+"""Turns of a conversation that count unless told otherwise."""
 
 
 class QueryEngine:
@@ -73,23 +79,136 @@ class QueryEngine:
             release=self.index.facts.id,
         )
 
-    def answer(self, question: str, method: str = "local", **parameters: Any) -> Answer:
-        """Return an answer with its citations; see :meth:`retrieve` for errors."""
-        return extractive_answer(self.index, self.retrieve(question, method, **parameters))
+    def answer(
+        self,
+        question: str,
+        method: str = "local",
+        *,
+        history: Sequence[tuple[str, str]] = (),
+        history_turns: int = HISTORY_TURNS,
+        response_type: str | None = None,
+        **parameters: Any,
+    ) -> Answer:
+        """Return an answer with its citations; see :meth:`retrieve` for errors.
+
+        Where a model writes it, ``history`` is the conversation so far, (role, text) with the roles
+        "user" and "assistant", oldest first, of which the ``history_turns`` most recent count;
+        ``response_type`` is the length and form asked for. Also raises the model's error, and
+        InputError where a model is needed and none is set.
+        """
+        chosen = self._chosen(method, parameters)
+        talk = _recent(history, history_turns)
+        if not self._is_written:
+            return extractive_answer(self.index, self.retrieve(question, method, **parameters))
+        from graphrag_pipeline.llm.running import run_calls
+
+        pieces = self._written(question, chosen, parameters, talk, response_type, stream=False)
+        return run_calls(lambda: _last(pieces))
 
     def stream_answer(
-        self, question: str, method: str = "local", **parameters: Any
+        self,
+        question: str,
+        method: str = "local",
+        *,
+        history: Sequence[tuple[str, str]] = (),
+        history_turns: int = HISTORY_TURNS,
+        response_type: str | None = None,
+        **parameters: Any,
     ) -> AnswerStream:
         """Return the answer as pieces of text, to iterate or to iterate asynchronously."""
-        return AnswerStream(lambda: self.answer(question, method, **parameters))
+        return AnswerStream(
+            lambda: self.pieces(
+                question,
+                method,
+                history=history,
+                history_turns=history_turns,
+                response_type=response_type,
+                **parameters,
+            )
+        )
+
+    async def pieces(
+        self,
+        question: str,
+        method: str = "local",
+        *,
+        history: Sequence[tuple[str, str]] = (),
+        history_turns: int = HISTORY_TURNS,
+        response_type: str | None = None,
+        **parameters: Any,
+    ) -> AsyncGenerator[str | Answer, None]:
+        """Yield the pieces of an answer's text, then the answer."""
+        chosen = self._chosen(method, parameters)
+        talk = _recent(history, history_turns)
+        if self._is_written:
+            written = self._written(question, chosen, parameters, talk, response_type, stream=True)
+            async with aclosing(written) as pieces:
+                async for piece in pieces:
+                    yield piece
+            return
+        made = await asyncio.to_thread(self.answer, question, method, **parameters)
+        for line in made.text.splitlines(keepends=True):
+            yield line
+        yield made
 
     async def aretrieve(self, question: str, method: str = "local", **parameters: Any) -> Retrieval:
         """Return :meth:`retrieve` without blocking the event loop."""
         return await asyncio.to_thread(self.retrieve, question, method, **parameters)
 
-    async def aanswer(self, question: str, method: str = "local", **parameters: Any) -> Answer:
-        """Return :meth:`answer` without blocking the event loop."""
-        return await asyncio.to_thread(self.answer, question, method, **parameters)
+    async def aanswer(
+        self,
+        question: str,
+        method: str = "local",
+        *,
+        history: Sequence[tuple[str, str]] = (),
+        history_turns: int = HISTORY_TURNS,
+        response_type: str | None = None,
+        **parameters: Any,
+    ) -> Answer:
+        """Return :meth:`answer` without blocking the event loop, on which calls are made."""
+        chosen = self._chosen(method, parameters)
+        talk = _recent(history, history_turns)
+        if not self._is_written:
+            return await asyncio.to_thread(self.answer, question, method, **parameters)
+        return await _last(
+            self._written(question, chosen, parameters, talk, response_type, stream=False)
+        )
+
+    @property
+    def _is_written(self) -> bool:
+        return self.index.settings.query.answers == "llm"
+
+    def _chosen(self, name: str, parameters: Mapping[str, Any]) -> Method[Any]:
+        """Return a method that can answer as things are set."""
+        chosen = _method(name)
+        if self._is_written:
+            return chosen
+        needing = name if chosen.needs_model else ""
+        needing = needing or ("dynamic community selection" if parameters.get("dynamic") else "")
+        if needing:
+            raise InputError(
+                f'{needing} needs a language model: set profile = "llm", or answers = "llm" in '
+                "[query], and OPENAI_API_KEY or [llm] base_url"
+            )
+        return chosen
+
+    def _written(
+        self,
+        question: str,
+        method: Method[Any],
+        parameters: Mapping[str, Any],
+        history: Sequence[tuple[str, str]],
+        response_type: str | None,
+        *,
+        stream: bool,
+    ) -> AsyncGenerator[str | Answer, None]:
+        from graphrag_pipeline.query.writing import write_answer
+
+        asked = _question(question)
+        values = method.parametrise(parameters, self.index.settings.query)
+        return write_answer(
+            self.index, method, asked, values, history, response_type or "", stream=stream
+        )
 
     def close(self) -> None:
         """Let go of the release."""
@@ -105,33 +224,6 @@ class QueryEngine:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-class AnswerStream:
-    """The pieces of an answer's text, in order; together they are ``answer.text``.
-
-    Works with ``for`` and with ``async for``, once. Errors are raised by the first piece.
-    """
-
-    def __init__(self, make: Callable[[], Answer]) -> None:
-        self._make = make
-        self._answer: Answer | None = None
-
-    @property
-    def answer(self) -> Answer:
-        """The complete answer; raises InputError until the stream has begun."""
-        if self._answer is None:
-            raise InputError("the answer is not there yet: iterate over the stream first")
-        return self._answer
-
-    def __iter__(self) -> Iterator[str]:
-        self._answer = self._make()
-        yield from self._answer.text.splitlines(keepends=True)
-
-    async def __aiter__(self) -> AsyncIterator[str]:
-        self._answer = await asyncio.to_thread(self._make)
-        for piece in self._answer.text.splitlines(keepends=True):
-            yield piece
 
 
 def retrieve(
@@ -162,7 +254,11 @@ def answer(
     settings: Settings | None = None,
     **parameters: Any,
 ) -> Answer:
-    """Open what is published, answer one question, and close it; see :func:`retrieve`."""
+    """Open what is published, answer one question, and close it.
+
+    ``parameters`` are those of the method, and ``history``, ``history_turns`` and
+    ``response_type``; see :meth:`QueryEngine.answer`.
+    """
     _check(question, method)
     with QueryEngine(home, release=release, settings=settings) as engine:
         return engine.answer(question, method, **parameters)
@@ -179,11 +275,15 @@ def stream_answer(
 ) -> AnswerStream:
     """Return the pieces of an answer; the release is opened when iteration begins."""
     _check(question, method)
-    return AnswerStream(
-        lambda: answer(
-            question, method, home=home, release=release, settings=settings, **parameters
-        )
-    )
+
+    async def pieces() -> AsyncGenerator[str | Answer, None]:
+        engine = await asyncio.to_thread(QueryEngine, home, release=release, settings=settings)
+        with engine:
+            async with aclosing(engine.pieces(question, method, **parameters)) as made:
+                async for piece in made:
+                    yield piece
+
+    return AnswerStream(pieces)
 
 
 async def aretrieve(question: str, method: str = "local", **options: Any) -> Retrieval:
@@ -191,9 +291,41 @@ async def aretrieve(question: str, method: str = "local", **options: Any) -> Ret
     return await asyncio.to_thread(retrieve, question, method, **options)
 
 
-async def aanswer(question: str, method: str = "local", **options: Any) -> Answer:
+async def aanswer(
+    question: str,
+    method: str = "local",
+    *,
+    home: str | Path | None = None,
+    release: str | None = None,
+    settings: Settings | None = None,
+    **parameters: Any,
+) -> Answer:
     """Return :func:`answer`, with the same options, without blocking the event loop."""
-    return await asyncio.to_thread(answer, question, method, **options)
+    _check(question, method)
+    engine = await asyncio.to_thread(QueryEngine, home, release=release, settings=settings)
+    with engine:
+        return await engine.aanswer(question, method, **parameters)
+
+
+async def _last(pieces: AsyncGenerator[str | Answer, None]) -> Answer:
+    """Return the answer at the end of its pieces."""
+    async with aclosing(pieces):
+        async for piece in pieces:
+            if isinstance(piece, Answer):
+                return piece
+    raise AssertionError("unreachable")
+
+
+def _recent(history: Sequence[tuple[str, str]], turns: int) -> list[tuple[str, str]]:
+    """Return the most recent turns of a conversation, oldest first."""
+    if isinstance(turns, bool) or not isinstance(turns, int) or turns < 0:
+        raise InputError(f"history_turns = {turns!r}: must be a whole number, at least 0")
+    for turn in history:
+        if len(turn) != 2 or turn[0] not in ("user", "assistant"):
+            raise InputError(
+                'history must be a list of (role, text), the role "user" or "assistant"'
+            )
+    return [(role, str(text)) for role, text in history][-turns:] if turns else []
 
 
 def _settings(home: str | Path | None) -> Settings:
@@ -211,9 +343,10 @@ def _check(question: str, method: str) -> None:
 
 
 def _method(name: str) -> Method[Any]:
-    if name not in METHODS:
-        raise InputError(f"unknown method {name!r}: use one of {', '.join(METHODS)}")
-    return METHODS[name]
+    known = METHODS | MODEL_METHODS
+    if name not in known:
+        raise InputError(f"unknown method {name!r}: use one of {', '.join(known)}")
+    return known[name]
 
 
 def _question(question: str) -> str:

@@ -33,7 +33,8 @@ class Citation:
     """A place in a document: ``documents.text[start_char:end_char] == text``, exactly.
 
     A finding of a report that no chunk supports cites the report instead: ``report_id`` and
-    ``text`` are set, the document's fields are empty.
+    ``text`` are set, the document's fields are empty. ``references`` are the records that a written
+    answer refers to and this place supports, as it names them: ``Sources (3)``.
     """
 
     number: int
@@ -45,6 +46,7 @@ class Citation:
     end_char: int
     text: str
     report_id: str | None = None
+    references: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,10 @@ class Answer:
     """An answer with its citations, what it rests on, and what it cost.
 
     ``generated`` tells a model's text from listed evidence; ``cost`` is in US dollars, None where
-    a model's price is not known.
+    a model's price is not known. ``model_calls``, tokens and cost are of calls that were paid for;
+    ``cached_calls`` were answered from the cache. ``calls`` has both by step (rate, map, reduce and
+    so on). ``references_removed`` counts references to what was not in the model's context.
+    ``failures`` has one line for each part of the work that gave nothing and was left out.
     """
 
     query: str
@@ -95,6 +100,10 @@ class Answer:
     cost: float | None
     timings: Mapping[str, float]
     release: str
+    references_removed: int = 0
+    cached_calls: int = 0
+    calls: Mapping[str, int] = field(default_factory=dict)
+    failures: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""

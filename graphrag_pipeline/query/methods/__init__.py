@@ -5,14 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from graphrag_pipeline.query.methods.basic_search import BASIC
+from graphrag_pipeline.query.methods.drift_search import DRIFT
 from graphrag_pipeline.query.methods.fulltext_search import FULLTEXT
 from graphrag_pipeline.query.methods.global_search import GLOBAL
 from graphrag_pipeline.query.methods.hybrid_search import HYBRID
 from graphrag_pipeline.query.methods.local_search import LOCAL
 from graphrag_pipeline.query.methods.method import Method, parameter_rows
+from graphrag_pipeline.query.methods.text_summary import TEXT_SUMMARY
 
 METHODS: dict[str, Method[Any]] = {
     method.name: method for method in (BASIC, FULLTEXT, HYBRID, LOCAL, GLOBAL)
 }
+"""The methods that answer with and without a model."""
 
-__all__ = ["METHODS", "Method", "parameter_rows"]
+MODEL_METHODS: dict[str, Method[Any]] = {method.name: method for method in (DRIFT, TEXT_SUMMARY)}
+"""The methods that answer with a model only."""
+
+__all__ = ["METHODS", "MODEL_METHODS", "Method", "parameter_rows"]

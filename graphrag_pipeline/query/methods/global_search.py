@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.query import operators as op
-from graphrag_pipeline.query.methods.method import Method, number
+from graphrag_pipeline.query.methods.method import Method, flag, number
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.text import terms
 
@@ -35,13 +35,19 @@ class GlobalParameters:
     """GraphRAG's global search: map over the reports of a level, reduce by score (paper, 3.1.6).
 
     The reports read are those of each entity's community at ``level``, each once. Without a model
-    the findings of the reports are the partial answers that the map step gives.
+    the findings of the reports are the partial answers that the map step gives. With one,
+    ``seed`` shuffles the reports; ``dynamic`` has it rate reports from the root downwards, at most
+    ``max_ratings`` of them, and reads those rated at least ``threshold`` (0 to 5).
     """
 
     level: int = number(2, least=0)
     candidates: int = number(256)
     findings_per_report: int = number(3)
     max_context_tokens: int = number(12_000)
+    seed: int = number(86, least=0)
+    dynamic: bool = flag(False)
+    threshold: int = number(1, least=0)
+    max_ratings: int = number(200)
 
 
 def global_search(index: Release, question: str, p: GlobalParameters) -> list[Record]:

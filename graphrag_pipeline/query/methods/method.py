@@ -21,14 +21,16 @@ class Method(Generic[P]):
     """A retrieval method.
 
     ``retrieve`` takes the open release, the question and the parameters, and returns records that
-    fit the parameters' token budget. ``parameters`` is a frozen dataclass of :func:`number` and
-    :func:`share` fields; those that ``settings.query`` has too take their defaults from there.
+    fit the parameters' token budget. ``parameters`` is a frozen dataclass of :func:`number`,
+    :func:`share` and :func:`flag` fields; those that ``settings.query`` has too take their defaults
+    from there. One that ``needs_model`` can retrieve without a model, but not answer.
     """
 
     name: str
     summary: str
     parameters: type[P]
     retrieve: Callable[[Release, str, P], list[Record]]
+    needs_model: bool = False
 
     def parametrise(self, given: Mapping[str, Any], settings: QuerySettings) -> P:
         """Return the parameters: as given, then as set, then by default.
@@ -57,6 +59,11 @@ def share(default: float) -> Any:
     return field(default=default, metadata={"type": float, "least": 0, "most": 1})
 
 
+def flag(default: bool) -> Any:
+    """Declare a parameter that is true or false."""
+    return field(default=default, metadata={"type": bool, "least": None, "most": None})
+
+
 def parameter_rows(method: Method[Any]) -> list[tuple[str, type, Any]]:
     """Return (name, type, default) of a method's parameters, in order."""
     return [
@@ -72,6 +79,10 @@ def as_mapping(parameters: Any) -> dict[str, Any]:
 
 def _checked(name: str, value: Any, declared: Field[Any]) -> Any:
     rule = declared.metadata
+    if rule["type"] is bool:
+        if not isinstance(value, bool):
+            raise InputError(f"{name} = {value!r}: must be true or false")
+        return value
     allowed = (int, float) if rule["type"] is float else int
     low, high = rule["least"], rule["most"]
     if (

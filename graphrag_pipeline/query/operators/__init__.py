@@ -4,14 +4,22 @@ Searches return rankings (ids with scores, best first), graph operators turn ran
 rankings, ``*_records`` fetch what was ranked, and ``fill`` fits it to a budget.
 """
 
-from graphrag_pipeline.query.operators.budget import fill, summarised, tokens_of
-from graphrag_pipeline.query.operators.chunks import chunk_records, chunks_of, chunks_within
+from graphrag_pipeline.query.operators.budget import fill, groups, measured, summarised, tokens_of
+from graphrag_pipeline.query.operators.chunks import (
+    chunk_records,
+    chunks_of,
+    chunks_within,
+    every_chunk,
+)
 from graphrag_pipeline.query.operators.communities import (
+    child_communities,
     communities_of,
     findings_at,
+    findings_of,
     report_records,
     reports_at,
     reports_of,
+    root_communities,
 )
 from graphrag_pipeline.query.operators.entities import (
     entities_for,
@@ -37,6 +45,7 @@ __all__ = [
     "Ranking",
     "best",
     "by_place",
+    "child_communities",
     "chunk_records",
     "chunks_of",
     "chunks_within",
@@ -44,10 +53,14 @@ __all__ = [
     "entities_for",
     "entities_named_in",
     "entity_records",
+    "every_chunk",
     "fill",
     "findings_at",
+    "findings_of",
     "fulltext_search",
     "fuse",
+    "groups",
+    "measured",
     "neighbours",
     "relationship_records",
     "relationships_of",
@@ -55,6 +68,7 @@ __all__ = [
     "report_records",
     "reports_at",
     "reports_of",
+    "root_communities",
     "summarised",
     "tokens_of",
     "vector_search",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.errors import InputError
 from graphrag_pipeline.query.context import render_header, render_row
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.timing import operator
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
 _FEWEST_CHARS = 20
+_MOST_IN_A_GROUP = 1000
 
 
 @operator
@@ -45,6 +47,27 @@ def fill(
         kept.append(fitted)
         left -= fitted.n_tokens
     return kept
+
+
+def groups(index: Release, records: Sequence[Record], budget: int) -> list[list[Record]]:
+    """Cut records of one kind, in their order, into groups that each fit in ``budget`` tokens.
+
+    Raises InputError when the budget is too small for any of one record.
+    """
+    parts: list[list[Record]] = []
+    begin = 0
+    while begin < len(records):
+        part = fill(index, records[begin : begin + _MOST_IN_A_GROUP], budget)
+        if not part:
+            raise InputError(f"max_context_tokens = {budget}: too few for one record")
+        parts.append(part)
+        begin += len(part)
+    return parts
+
+
+def measured(index: Release, records: Sequence[Record]) -> list[Record]:
+    """Return records with ``n_tokens`` set."""
+    return [_measured(record, index.settings.chunks.encoding) for record in records]
 
 
 def tokens_of(index: Release, records: Sequence[Record]) -> int:

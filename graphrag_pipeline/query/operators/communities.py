@@ -6,6 +6,7 @@ every entity exactly once. A level deeper than the hierarchy means its deepest.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.query.operators.ranking import Ranking
@@ -46,6 +47,25 @@ SELECT r.id, c.human_readable_id, r.title, r.summary, r.full_content, r.rating, 
        c.level, c.size
 FROM (SELECT unnest($ids::JSON::VARCHAR[]) AS id) wanted
 JOIN community_reports r USING (id) JOIN communities c ON c.id = r.community_id
+"""
+_ROOTS = """
+SELECT c.id, r.id AS report_id, c.level FROM communities c
+LEFT JOIN community_reports r ON r.community_id = c.id
+WHERE c.parent_id IS NULL ORDER BY rating DESC NULLS LAST, c.id
+"""
+_CHILDREN = """
+SELECT c.id, c.parent_id, r.id AS report_id, c.level FROM communities c
+JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS parent_id,
+             generate_subscripts($ids::JSON::VARCHAR[], 1) AS place) USING (parent_id)
+LEFT JOIN community_reports r ON r.community_id = c.id
+WHERE c.level <= $level ORDER BY place, rating DESC NULLS LAST, c.id
+"""
+_FINDINGS_OF = """
+SELECT *, generate_subscripts(findings, 1) AS place, unnest(findings, recursive := true) FROM (
+    SELECT r.id, c.human_readable_id, r.title, r.rating, r.community_id, r.findings
+    FROM community_reports r JOIN communities c ON c.id = r.community_id
+    WHERE r.id IN (SELECT unnest($ids::JSON::VARCHAR[])))
+ORDER BY id, place
 """
 # Every finding at the level is looked at, as the map step of the paper does, and the likeliest are
 # handed on for exact scoring: by how many of the question's words they hold, then by rating.
@@ -113,6 +133,24 @@ def findings_at(index: Release, level: int, question: str, limit: int) -> list[R
     words = sorted({_coarse(term) for term in terms(question)})
     found = index.rows(_FINDINGS, level=level, words=words, limit=limit)
     return [_finding(row) for row in found]
+
+
+@operator
+def root_communities(index: Release) -> list[dict[str, Any]]:
+    """Return (id, report_id, level) of the communities at the root, best rated report first."""
+    return index.rows(_ROOTS)
+
+
+@operator
+def child_communities(index: Release, ids: Sequence[str], level: int) -> list[dict[str, Any]]:
+    """Return (id, parent_id, report_id, level) of the children of communities, down to a level."""
+    return index.rows(_CHILDREN, ids=list(ids), level=level)
+
+
+@operator
+def findings_of(index: Release, reports: Sequence[str]) -> list[Record]:
+    """Return the findings of reports, by report and in their order there."""
+    return [_finding(row) for row in index.rows(_FINDINGS_OF, ids=list(reports))]
 
 
 def _finding(row: dict[str, Any]) -> Record:

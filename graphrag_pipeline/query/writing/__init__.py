@@ -1,0 +1,123 @@
+"""Answers that a model writes: how each method prepares its last call, and that call's text.
+
+A method's function makes the calls that come before (ratings, maps, follow-ups) and returns the
+last one, or None where the index holds nothing that bears on the question: then no call is made.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+from graphrag_pipeline.llm.client import ModelClient
+from graphrag_pipeline.models import model_options
+from graphrag_pipeline.query.citations import citations_of, distinct
+from graphrag_pipeline.query.methods import METHODS, Method
+from graphrag_pipeline.query.methods.method import as_mapping
+from graphrag_pipeline.query.results import Answer, Retrieval
+from graphrag_pipeline.query.writing.asking import Asking, Final, Turn
+from graphrag_pipeline.query.writing.drift import drift_answer
+from graphrag_pipeline.query.writing.map_reduce import global_answer, text_summary_answer
+from graphrag_pipeline.query.writing.references import ReferenceFilter, Shown, resolve
+from graphrag_pipeline.query.writing.single import in_one_call
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.release import Release
+
+NOTHING_RELEVANT = "Nothing in the index bears on this question.\n"
+
+PREPARE: dict[str, Callable[[Asking, Any], Awaitable[Final | None]]] = {
+    "basic": in_one_call(METHODS["basic"], "basic_answer"),
+    "fulltext": in_one_call(METHODS["fulltext"], "basic_answer"),
+    "hybrid": in_one_call(METHODS["hybrid"], "basic_answer"),
+    "local": in_one_call(METHODS["local"], "local_answer"),
+    "global": global_answer,
+    "drift": drift_answer,
+    "text_summary": text_summary_answer,
+}
+
+
+async def write_answer(
+    index: Release,
+    method: Method[Any],
+    question: str,
+    parameters: Any,
+    history: Sequence[Turn],
+    response_type: str,
+    *,
+    stream: bool,
+) -> AsyncGenerator[str | Answer, None]:
+    """Yield the pieces of an answer, one piece where it is not to stream, then the whole of it.
+
+    Raises the model's error where there can be no answer.
+    """
+    began = time.perf_counter()
+    async with ModelClient(model_options(index.settings), index.home) as client:
+        asking = Asking(index, client, question, history, response_type)
+        final = await PREPARE[method.name](asking, parameters)
+        references = ReferenceFilter(final.shown if final else Shown())
+        texts: list[str] = []
+        first = 0.0
+        async with aclosing(_pieces(asking, final, references, stream=stream)) as pieces:
+            async for piece in pieces:
+                first = first or time.perf_counter() - began
+                texts.append(piece)
+                yield piece
+        asking.references_removed += references.n_removed
+        shown = final.shown if final else Shown()
+        citations = await asking.retrieve(lambda: resolve(index, shown, list(references.cited)))
+        evidence = final.evidence if final else ()
+        found = await asking.retrieve(lambda: distinct(citations_of(index, evidence)))
+    total = time.perf_counter() - began
+    spent = asking.spent
+    yield Answer(
+        query=question,
+        method=method.name,
+        text="".join(texts),
+        citations=citations,
+        retrieval=Retrieval(
+            method=method.name,
+            query=question,
+            records=evidence,
+            citations=found,
+            timings={"total": asking.retrieval_seconds},
+            parameters=as_mapping(parameters),
+            release=index.facts.id,
+        ),
+        generated=final is not None,
+        model_calls=spent.model_calls,
+        prompt_tokens=spent.prompt_tokens,
+        completion_tokens=spent.completion_tokens,
+        cost=spent.cost,
+        timings={
+            "retrieve": asking.retrieval_seconds,
+            "first_piece": first,
+            "answer": total - asking.retrieval_seconds,
+            "total": total,
+        },
+        release=index.facts.id,
+        references_removed=asking.references_removed,
+        cached_calls=spent.cached_calls,
+        calls=dict(spent.calls),
+        failures=tuple(asking.failures),
+    )
+
+
+async def _pieces(
+    asking: Asking, final: Final | None, references: ReferenceFilter, *, stream: bool
+) -> AsyncGenerator[str, None]:
+    if final is None:
+        yield NOTHING_RELEVANT
+        return
+    if stream:
+        async with aclosing(asking.pieces(final)) as pieces:
+            async for piece in pieces:
+                if ready := references.take(piece):
+                    yield ready
+        rest = references.finish()
+    else:
+        rest = references.take(await asking.text(final)) + references.finish()
+    if rest:
+        yield rest

@@ -1,0 +1,216 @@
+"""One question put to a model: its calls, what they cost, and what went wrong with them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from graphrag_pipeline.llm.client import Completion, ModelClient
+from graphrag_pipeline.llm.errors import (
+    BudgetExceededError,
+    ModelError,
+    ModelOutputError,
+    TerminalModelError,
+)
+from graphrag_pipeline.models import prompts_folder
+from graphrag_pipeline.prompting import Message, load_prompt
+from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.writing.references import Shown
+from graphrag_pipeline.tokens import count_tokens
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.release import Release
+
+STAGE = "query"
+HISTORY_TOKENS = 4000
+"""Older turns of a conversation than fit into so many tokens are left out."""
+
+T = TypeVar("T")
+Turn = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Final:
+    """The last call, whose answer is the answer: a prompt, its values, what it may refer to.
+
+    ``evidence`` are the records that the answer as a whole rests on.
+    """
+
+    step: str
+    prompt: str
+    values: dict[str, str]
+    shown: Shown
+    evidence: tuple[Record, ...]
+
+
+@dataclass
+class Spent:
+    """What the calls of one question took; those from the cache took nothing."""
+
+    model_calls: int = 0
+    cached_calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = 0.0
+    calls: Counter[str] = field(default_factory=Counter)
+
+    def add(self, step: str, completion: Completion) -> None:
+        """Count one answered call."""
+        self.calls[step] += 1
+        if completion.cached:
+            self.cached_calls += 1
+            return
+        self.model_calls += 1
+        self.prompt_tokens += completion.prompt_tokens
+        self.completion_tokens += completion.completion_tokens
+        known = self.cost is not None and completion.cost is not None
+        self.cost = self.cost + completion.cost if known else None  # type: ignore[operator]
+
+
+class Asking:
+    """A question on its way to an answer: retrieval in threads, calls on the event loop."""
+
+    def __init__(
+        self,
+        index: Release,
+        client: ModelClient,
+        question: str,
+        history: Sequence[Turn] = (),
+        response_type: str = "",
+    ) -> None:
+        settings = index.settings
+        self.index = index
+        self.question = question
+        self.spent = Spent()
+        self.failures: list[str] = []
+        self.references_removed = 0
+        self.retrieval_seconds = 0.0
+        self._client = client
+        self._folder = prompts_folder(settings)
+        self._response_type = response_type or settings.query.response_type
+        self._use_cache = settings.query.cache
+        self._encoding = settings.chunks.encoding
+        self._history = _recent(history, self._encoding)
+        self._turns = asyncio.Semaphore(2 * client.options.concurrency)
+
+    @property
+    def search_text(self) -> str:
+        """What to search for: the question, then what was asked before it in the conversation."""
+        asked = [text for role, text in self._history if role == "user"]
+        return "\n".join([self.question, *reversed(asked)])
+
+    async def retrieve(self, work: Callable[[], T]) -> T:
+        """Return what some work on the index gives, done in a thread."""
+        began = time.perf_counter()
+        try:
+            return await asyncio.to_thread(work)
+        finally:
+            self.retrieval_seconds += time.perf_counter() - began
+
+    async def say(self, step: str, prompt: str, **values: str) -> str:
+        """Return a model's answer to a prompt."""
+        return await self._complete(step, self.messages(prompt, values))
+
+    async def read(self, step: str, parse: Callable[[str], T], prompt: str, **values: str) -> T:
+        """Return a model's answer as read; one that cannot be is asked for once more, told why."""
+        talk = self.messages(prompt, values)
+        text = await self._complete(step, talk)
+        try:
+            return parse(text)
+        except ModelOutputError as error:
+            again = load_prompt("report_retry", self._folder).render(error=str(error))
+            talk = [*talk, {"role": "assistant", "content": text}, *again]
+        return parse(await self._complete(step, talk))
+
+    async def pieces(self, final: Final) -> AsyncGenerator[str, None]:
+        """Yield the final answer as the model writes it."""
+        talk = self.messages(final.prompt, final.values)
+        stream = self._client.stream(talk, stage=STAGE, use_cache=self._use_cache)
+        async for piece in stream:
+            yield piece
+        if stream.completion is not None:
+            self.spent.add(final.step, stream.completion)
+
+    async def text(self, final: Final) -> str:
+        """Return the final answer at once."""
+        return await self.say(final.step, final.prompt, **final.values)
+
+    async def each(
+        self, step: str, work: Sequence[Callable[[], Awaitable[T]]], *, one_at_least: bool = True
+    ) -> list[T | None]:
+        """Do things together and return their results in order, None for one that failed.
+
+        Failures are noted; one that all others would meet is raised, as is the first if none
+        succeeded and one must.
+        """
+        errors: list[ModelError] = []
+        ending: list[ModelError] = []
+
+        async def one(part: Callable[[], Awaitable[T]]) -> T | None:
+            try:
+                async with self._turns:
+                    if ending:
+                        raise ending[0]
+                    return await part()
+            except ModelError as error:
+                if ends_all(error):
+                    ending.append(error)
+                    raise
+                errors.append(error)
+                return None
+
+        tasks = [asyncio.ensure_future(one(part)) for part in work]
+        try:
+            results = await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        if one_at_least and errors and len(errors) == len(results):
+            raise _without_answer(errors[0], step)
+        self.failures += [f"{step}: {error}" for error in errors]
+        return results
+
+    def messages(self, name: str, values: dict[str, str]) -> list[Message]:
+        """Return a prompt's messages, the conversation so far between system and user."""
+        prompt = load_prompt(name, self._folder)
+        common = {"question": self.question, "response_type": self._response_type}
+        given = {key: value for key, value in common.items() if key in prompt.placeholders}
+        rendered = prompt.render(**{**given, **values})
+        n_system = sum(message["role"] == "system" for message in rendered)
+        turns = [{"role": role, "content": text} for role, text in self._history]
+        return [*rendered[:n_system], *turns, *rendered[n_system:]]
+
+    async def _complete(self, step: str, talk: Sequence[Message]) -> str:
+        completion = await self._client.complete(talk, stage=STAGE, use_cache=self._use_cache)
+        self.spent.add(step, completion)
+        return completion.text
+
+
+def ends_all(error: ModelError) -> bool:
+    """Say whether every other call would fail as this one did."""
+    return isinstance(error, BudgetExceededError) or (
+        isinstance(error, TerminalModelError) and error.stops_everything
+    )
+
+
+def _without_answer(error: ModelError, step: str) -> ModelError:
+    if isinstance(error, ModelOutputError):
+        return ModelOutputError(f"no answer of the {step} step could be read: {error}")
+    return error
+
+
+def _recent(history: Sequence[Turn], encoding: str) -> list[Turn]:
+    """Return the most recent turns that fit, oldest first."""
+    kept: list[Turn] = []
+    left = HISTORY_TOKENS
+    for role, text in reversed(history):
+        left -= count_tokens([text], encoding)[0]
+        if left < 0:
+            break
+        kept.append((role, text))
+    return kept[::-1]

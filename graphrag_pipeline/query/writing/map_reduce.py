@@ -1,0 +1,119 @@
+"""Global answers: points from each group of records, the best of them reduced (paper, 3.1.6)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from graphrag_pipeline.data_references import check_references
+from graphrag_pipeline.query import operators as op
+from graphrag_pipeline.query.context import render_context
+from graphrag_pipeline.query.methods.global_search import GlobalParameters
+from graphrag_pipeline.query.methods.text_summary import TextSummaryParameters, chunks_to_read
+from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.writing.asking import Asking, Final
+from graphrag_pipeline.query.writing.references import Reference, Shown
+from graphrag_pipeline.query.writing.selection import select_reports
+from graphrag_pipeline.report_parsing import Point, parse_points
+from graphrag_pipeline.tokens import count_tokens
+
+MAP_WORDS = 1000
+REDUCE_WORDS = 2000
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Part of an answer, how much it helps (0 to 100), and the records it refers to."""
+
+    text: str
+    score: float
+    cited: tuple[Reference, ...]
+
+
+async def global_answer(asking: Asking, p: GlobalParameters) -> Final | None:
+    """Map over the reports of a level, or over those that a model selects, and reduce."""
+    if p.dynamic:
+        reports = await select_reports(asking, p)
+    else:
+        reports = await asking.retrieve(
+            lambda: op.report_records(asking.index, op.reports_at(asking.index, p.level))
+        )
+    shuffled = sorted(reports, key=lambda report: report.id)
+    random.Random(p.seed).shuffle(shuffled)
+    return await _map_reduce(asking, shuffled, p.max_context_tokens, "global", "reports")
+
+
+async def text_summary_answer(asking: Asking, p: TextSummaryParameters) -> Final | None:
+    """Map over all source text, and reduce."""
+    chunks = await asking.retrieve(lambda: chunks_to_read(asking.index, p))
+    return await _map_reduce(asking, chunks, p.max_context_tokens, "text_summary", "context")
+
+
+async def _map_reduce(
+    asking: Asking, records: Sequence[Record], budget: int, prompt: str, placeholder: str
+) -> Final | None:
+    groups = await asking.retrieve(lambda: op.groups(asking.index, records, budget))
+    mapped = await asking.each(
+        "map", [partial(_map, asking, group, f"{prompt}_map", placeholder) for group in groups]
+    )
+    points = best_first(point for of_group in mapped for point in of_group or ())
+    kept = within(points, budget, asking.index.settings.chunks.encoding)
+    if not kept:
+        return None
+    shown = Shown(record for group in groups for record in group).only(
+        reference for point in kept for reference in point.cited
+    )
+    values = {"answers": render_answers(kept), "max_words": str(REDUCE_WORDS)}
+    return Final("reduce", f"{prompt}_reduce", values, shown, shown.records)
+
+
+async def _map(
+    asking: Asking, group: Sequence[Record], prompt: str, placeholder: str
+) -> list[Scored]:
+    values = {placeholder: render_context(group), "max_words": str(MAP_WORDS)}
+    points = await asking.read("map", parse_points, prompt, **values)
+    shown = Shown(group)
+    return [_checked(asking, point, shown) for point in points]
+
+
+def _checked(asking: Asking, point: Point, shown: Shown) -> Scored:
+    return checked(asking, point.description, point.score, shown)
+
+
+def checked(asking: Asking, text: str, score: float, shown: Shown) -> Scored:
+    """Return part of an answer without references to what the model was not shown."""
+    found = check_references(text, shown.allowed())
+    asking.references_removed += found.n_removed
+    return Scored(found.text, score, found.cited)
+
+
+def best_first(parts: Iterable[Scored]) -> list[Scored]:
+    """Return parts that help at all, in order of score; those that tie stay in their order."""
+    return sorted((part for part in parts if part.score > 0), key=lambda part: -part.score)
+
+
+def within(parts: Sequence[Scored], budget: int, encoding: str) -> list[Scored]:
+    """Return the first parts that fit in a budget of tokens together, at least one, if cut."""
+    kept: list[Scored] = []
+    for part in parts:
+        if count_tokens([render_answers([*kept, part])], encoding)[0] > budget:
+            break
+        kept.append(part)
+    return kept or [_cut(part, budget, encoding) for part in parts[:1]]
+
+
+def render_answers(parts: Sequence[Scored]) -> str:
+    """Return parts as the final prompt shows them."""
+    return "\n\n".join(
+        f"Answer {place}, helpfulness {part.score:g} of 100:\n{part.text}"
+        for place, part in enumerate(parts, start=1)
+    )
+
+
+def _cut(part: Scored, budget: int, encoding: str) -> Scored:
+    text = part.text
+    while text and count_tokens([text], encoding)[0] > budget:
+        text = text[: len(text) * 9 // 10]
+    return Scored(text, part.score, part.cited)

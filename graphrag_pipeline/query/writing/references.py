@@ -1,0 +1,199 @@
+"""References in a written answer: checked while it streams, then resolved to places."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.data_references import check_references
+from graphrag_pipeline.query.citations import (
+    cite_chunk,
+    cite_findings,
+    distinct,
+    numbered,
+    place_of,
+)
+from graphrag_pipeline.query.operators import chunk_records, findings_of
+from graphrag_pipeline.query.results import Citation, Kind, Record
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.release import Release
+
+SECTIONS: dict[Kind, str] = {
+    "report": "Reports",
+    "finding": "Reports",
+    "entity": "Entities",
+    "relationship": "Relationships",
+    "claim": "Claims",
+    "chunk": "Sources",
+}
+Reference = tuple[str, int]
+"""A section of the context and a number in it."""
+
+_LONGEST = 1500
+_PLAIN = re.compile(r"[^\[【(]*")
+_TAIL = re.compile(r"[ \t]?\Z")
+_PLACES_EACH = 3
+
+_CHUNKS_OF = """
+WITH wanted AS (SELECT unnest($ids::JSON::VARCHAR[]) AS id),
+support AS (
+    SELECT entity_id AS id, chunk_id, n_mentions FROM entity_chunks UNION ALL
+    SELECT relationship_id, chunk_id, n_mentions FROM relationship_chunks)
+SELECT id, chunk_id FROM support SEMI JOIN wanted USING (id)
+LEFT JOIN (SELECT unnest($shown::JSON::VARCHAR[]) AS shown) ON shown = chunk_id
+QUALIFY row_number() OVER (
+    PARTITION BY id ORDER BY shown IS NULL, n_mentions DESC, chunk_id) <= $limit
+ORDER BY id, shown IS NULL, n_mentions DESC, chunk_id
+"""
+
+
+class Shown:
+    """The records that a model was shown, by the references it may make to them."""
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        self._records: dict[Reference, Record] = {}
+        self.add(records)
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Take in more records."""
+        for record in records:
+            self._records.setdefault((SECTIONS[record.kind], record.number), record)
+
+    def allowed(self) -> dict[str, set[int]]:
+        """Return the numbers that resolve, by section."""
+        allowed: dict[str, set[int]] = {}
+        for section, number in self._records:
+            allowed.setdefault(section, set()).add(number)
+        return allowed
+
+    def only(self, references: Iterable[Reference]) -> Shown:
+        """Return what these references refer to."""
+        return Shown(self._records[each] for each in dict.fromkeys(references))
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """The records, in the order in which they were shown."""
+        return tuple(self._records.values())
+
+    def __getitem__(self, reference: Reference) -> Record:
+        return self._records[reference]
+
+
+class ReferenceFilter:
+    """Checks the references of a text that comes in pieces.
+
+    Text is let through as it comes, but for a bracket, which waits until it is complete. What comes
+    out does not depend on how the text was cut into pieces.
+    """
+
+    def __init__(self, shown: Shown) -> None:
+        self.cited: dict[Reference, None] = {}
+        self.n_removed = 0
+        self._allowed = shown.allowed()
+        self._waiting = ""
+
+    def take(self, piece: str) -> str:
+        """Return what can be let through now that a piece has come."""
+        self._waiting += piece
+        ready: list[str] = []
+        while (end := self._unit()) is not None:
+            unit, self._waiting = self._waiting[: abs(end)], self._waiting[abs(end) :]
+            ready.append(self._checked(unit) if end > 0 else unit)
+        return "".join(ready)
+
+    def finish(self) -> str:
+        """Return the rest, checked: the text has ended."""
+        rest, self._waiting = self._waiting, ""
+        return self._checked(rest)
+
+    def _checked(self, unit: str) -> str:
+        checked = check_references(unit, self._allowed)
+        self.cited.update(dict.fromkeys(checked.cited))
+        self.n_removed += checked.n_removed
+        return checked.text
+
+    def _unit(self) -> int | None:
+        """Return the length of the next unit, negative if it needs no check, None to wait.
+
+        A unit is a bracket with the space before it, or text that holds no bracket.
+        """
+        plain = _PLAIN.match(self._waiting)
+        end = plain.end() if plain else 0
+        space = _TAIL.search(self._waiting, max(0, end - 1), end)
+        begin = space.start() if space else end
+        if begin:
+            return -begin
+        if end == len(self._waiting):
+            return None
+        closing = _closing(self._waiting, end)
+        return -(end + 1) if closing < 0 else closing or None
+
+
+def _closing(text: str, opening: int) -> int:
+    """Return the end of a bracket, 0 if it is not there yet, -1 if it is none to wait for."""
+    opened, closed = ("(", ")") if text[opening] == "(" else ("[【", "]】")
+    depth = 0
+    for position in range(opening, min(len(text), opening + _LONGEST)):
+        depth += text[position] in opened
+        depth -= text[position] in closed
+        if depth == 0:
+            return position + 1
+        if depth > 1 and opened != "(":
+            return -1
+    return -1 if len(text) - opening >= _LONGEST else 0
+
+
+def resolve(index: Release, shown: Shown, cited: Sequence[Reference]) -> tuple[Citation, ...]:
+    """Return the places in documents that references rest on, one citation for each place.
+
+    A source cites its own span; a report its findings' places; an entity or relationship the
+    chunks it was found in, those that were shown to the model first.
+    """
+    records = {reference: shown[reference] for reference in cited}
+    places = _by_report(index, records.values()) | _by_chunks(index, records.values(), shown)
+    found = [
+        (reference, citation)
+        for reference, record in records.items()
+        for citation in ([cite_chunk(record)] if record.kind == "chunk" else places[record.id])
+    ]
+    names: dict[Citation, dict[str, None]] = {}
+    for (section, number), citation in found:
+        names.setdefault(place_of(citation), {})[f"{section} ({number})"] = None
+    return tuple(
+        replace(citation, references=tuple(names[place_of(citation)]))
+        for citation in distinct(numbered(citation for _, citation in found))
+    )
+
+
+def _by_report(index: Release, records: Iterable[Record]) -> dict[str, list[Citation]]:
+    reports = [record for record in records if record.kind == "report"]
+    findings = findings_of(index, [report.id for report in reports]) if reports else []
+    places: dict[str, list[Citation]] = {report.id: [] for report in reports}
+    for finding, citation in zip(findings, cite_findings(index, findings), strict=True):
+        of_report = places[finding.attributes["report_id"]]
+        if len(of_report) < _PLACES_EACH:
+            of_report.append(citation)
+    for report in reports:
+        if not places[report.id]:
+            text = report.attributes["summary"]
+            places[report.id] = [Citation(0, "", report.title, "", "", 0, 0, text, report.id)]
+    return places
+
+
+def _by_chunks(
+    index: Release, records: Iterable[Record], shown: Shown
+) -> dict[str, list[Citation]]:
+    ids = [record.id for record in records if record.kind in ("entity", "relationship")]
+    if not ids:
+        return {}
+    read = [record.id for record in shown.records if record.kind == "chunk"]
+    rows = index.rows(_CHUNKS_OF, ids=ids, shown=read, limit=_PLACES_EACH)
+    chunks = dict.fromkeys((row["chunk_id"] for row in rows), 1.0)
+    cited = {record.id: cite_chunk(record) for record in chunk_records(index, chunks)}
+    places: dict[str, list[Citation]] = {key: [] for key in ids}
+    for row in rows:
+        places[row["id"]].append(cited[row["chunk_id"]])
+    return places
