@@ -195,7 +195,7 @@ def sql(
 
 @app.command()
 def ui(
-    port: Annotated[int, typer.Option(help="Port of the web page.")] = 3000,
+    port: Annotated[int, typer.Option(min=1, max=65_535, help="Port of the web page.")] = 3000,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
 ) -> None:
     """Start Dagster's UI, with the inbox sensor and the refresh schedule running."""
