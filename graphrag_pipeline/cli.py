@@ -132,10 +132,19 @@ def index(
     if not place.is_dir():
         raise InputError(f"{place} is not a folder: name one that holds your documents")
     with console.progress(f"Looking for changes in {place}") as seconds:
+        from graphrag_pipeline.publishing import published_release
         from graphrag_pipeline.runs import index_folder
 
+        before = published_release(settings.home_path)
         outcome = index_folder(settings, place)
-    _show_outcome(settings, as_json, seconds.by_stage(), outcome.batches, outcome.run_ids)
+    _show_outcome(
+        settings,
+        as_json,
+        seconds.by_stage(),
+        outcome.batches,
+        outcome.run_ids,
+        new_release=published_release(settings.home_path) != before,
+    )
 
 
 @app.command()

@@ -247,6 +247,8 @@ def _show_changes(summary: dict[str, Any]) -> None:
         say(f"{_number(summary['batches_run'], 'batch', 'batches')} indexed again")
     else:
         say("No file was added, changed or removed since the last run.")
+        if summary.get("new_release"):
+            say("What an earlier run had left unfinished is done now.")
 
 
 def _show_counts(summary: dict[str, Any]) -> None:
