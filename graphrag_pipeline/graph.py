@@ -39,7 +39,8 @@ SELECT entity_id AS id, arg_max(type, (type NOT IN ('CONCEPT', 'DATE', 'OTHER'),
 FROM (SELECT entity_id, type, count(*) AS n FROM entity_mentions GROUP BY ALL) GROUP BY entity_id;
 
 CREATE OR REPLACE TEMP TABLE counted AS
-SELECT entity_id AS id, count(DISTINCT chunk_id) AS frequency, bool_and(extractor = 'nlp') AS by_rule
+SELECT entity_id AS id, count(DISTINCT chunk_id) AS frequency,
+       bool_and(extractor = 'nlp') AS by_rule
 FROM entity_mentions JOIN extractions USING (chunk_id) GROUP BY entity_id;
 
 CREATE OR REPLACE TEMP TABLE kept AS
