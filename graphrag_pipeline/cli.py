@@ -137,10 +137,19 @@ def index(
     if not yes:
         _confirm(settings, place)
     with console.progress(f"Looking for changes in {place}") as seconds:
+        from graphrag_pipeline.publishing import published_release
         from graphrag_pipeline.runs import index_folder
 
+        before = published_release(settings.home_path)
         outcome = index_folder(settings, place)
-    _show_outcome(settings, as_json, seconds.by_stage(), outcome.batches, outcome.run_ids)
+    _show_outcome(
+        settings,
+        as_json,
+        seconds.by_stage(),
+        outcome.batches,
+        outcome.run_ids,
+        new_release=published_release(settings.home_path) != before,
+    )
 
 
 @app.command()
@@ -241,7 +250,7 @@ def sql(
 
 @app.command()
 def ui(
-    port: Annotated[int, typer.Option(help="Port of the web page.")] = 3000,
+    port: Annotated[int, typer.Option(min=1, max=65_535, help="Port of the web page.")] = 3000,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
 ) -> None:
     """Start Dagster's UI, with the inbox sensor and the refresh schedule running."""

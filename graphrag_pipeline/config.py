@@ -444,7 +444,7 @@ def _explain(error: ValidationError, where: str) -> Iterator[str]:
     for item in error.errors():
         name = ".".join(str(part) for part in item["loc"])
         variable = PREFIX + "__".join(str(part) for part in item["loc"]).upper()
-        source = variable if variable in os.environ else where
+        source = _source(variable) or where
         if item["type"] == "extra_forbidden":
             import difflib
 
@@ -456,6 +456,12 @@ def _explain(error: ValidationError, where: str) -> Iterator[str]:
             yield f"{source}: {item['msg'].removeprefix('Value error, ')}"
         else:
             yield f"{source}: {name} = {item['input']!r}: {_what_is_right(item)}"
+
+
+def _source(variable: str) -> str | None:
+    """Return the environment variable that gives a setting, or one of a section, if any does."""
+    given = sorted(n for n in os.environ if f"{n.upper()}__".startswith(f"{variable}__"))
+    return given[0] if given else None
 
 
 def _what_is_right(item: ErrorDetails) -> str:

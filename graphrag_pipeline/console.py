@@ -32,6 +32,16 @@ _COUNTED = {
     "change": "file changed",
     "remove": "file removed",
 }
+_NOT_IMPORTED = frozenset(
+    (
+        "relationships_without_entity",
+        "claims_without_source",
+        "self_relationships",
+        "malformed_lines",
+        "malformed_entities",
+        "malformed_triples",
+    )
+)
 
 
 class _Output(Console):
@@ -260,9 +270,15 @@ def _show_imported(imported: dict[str, Any]) -> None:
         note(f"warning: {warning}")
     if imported["done_before"]:
         say("The same files were imported before.")
-    elif counts:
-        facts = (f"{name.replace('_', ' ')} {number:,}" for name, number in counts.items())
-        say(f"imported: {', '.join(facts)}")
+        return
+    for what, left_out in (("imported", False), ("left out", True)):
+        facts = [
+            f"{name.replace('_', ' ')} {number:,}"
+            for name, number in counts.items()
+            if (name in _NOT_IMPORTED) is left_out
+        ]
+        if facts:
+            say(f"{what}: {', '.join(facts)}")
 
 
 def _show_changes(summary: dict[str, Any]) -> None:
@@ -274,6 +290,8 @@ def _show_changes(summary: dict[str, Any]) -> None:
         say(f"{_number(summary['batches_run'], 'batch', 'batches')} indexed again")
     else:
         say("No file was added, changed or removed since the last run.")
+        if summary.get("new_release"):
+            say("What an earlier run had left unfinished is done now.")
 
 
 def _show_counts(summary: dict[str, Any]) -> None:

@@ -13,12 +13,8 @@ from graphrag_pipeline.ingest import pending_batches
 from graphrag_pipeline.publishing import published_release, refresh_needed
 from graphrag_pipeline.store import IndexStore
 
-_COUNTS = """
-SELECT (SELECT count(*) FROM documents) AS documents, (SELECT count(*) FROM chunks) AS chunks,
-       (SELECT count(*) FROM entities) AS entities,
-       (SELECT count(*) FROM relationships) AS relationships,
-       (SELECT count(*) FROM claims) AS claims
-"""
+_COUNTED = ("documents", "chunks", "entities", "relationships", "claims")
+_COUNTS = "SELECT " + ", ".join(f"(SELECT count(*) FROM {t}) AS {t}" for t in _COUNTED)
 _LEVELS = """
 SELECT c.level, count(*) AS communities, count(r.id) AS reports, max(c.size) AS largest
 FROM communities c LEFT JOIN community_reports r ON r.community_id = c.id
@@ -52,7 +48,14 @@ def summarise(settings: Settings) -> dict[str, Any]:
     """Return plain values: counts, levels, pending batches, quarantined files, last release."""
     home = settings.home_path
     if not (home / "index.duckdb").is_file():
-        return {"home": str(home), "indexed": False, "published": None}
+        return {
+            "home": str(home),
+            "indexed": False,
+            **dict.fromkeys(_COUNTED, 0),
+            **{name: [] for name in ("levels", "quarantined", "pending_batches")},
+            "refresh_needed": False,
+            "published": None,
+        }
     store = IndexStore(home / "index.duckdb")
     published = published_release(home)
     with store.read() as con:

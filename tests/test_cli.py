@@ -170,6 +170,7 @@ def test_version_is_one_word(run: Run) -> None:
         (["nonsense"], "nonsense"),
         (["sql", "SELECT 1", "--format", "xml"], "xml"),
         (["query", "Who?", "--level", "deep"], "--level"),
+        (["ui", "--port", "99999"], "--port"),
     ],
 )
 def test_wrong_usage_is_exit_code_2(run: Run, arguments: list[str], named: str) -> None:
@@ -334,6 +335,7 @@ def test_status_shows_the_same_as_text_and_as_json(run: Run, indexed: Indexed) -
     text = run("status", home=indexed.home).out
     told = json.loads(run("status", "--json").out)
     assert told["indexed"] is True
+    assert told.keys() == json.loads(run("status", "--json", home=indexed.home / "no").out).keys()
     assert told["pending_batches"] == []
     assert told["refresh_needed"] is False
     assert told["published"]["id"] in text
@@ -631,3 +633,13 @@ def test_numbers_stand_at_the_right() -> None:
         "     b",
         "100  c",
     ]
+
+
+def test_what_an_import_left_out_is_not_said_to_be_imported(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "made.jsonl"
+    row = {"text": "Ann met Bo.", "entities": ["Ann", "Bo"], "triples": [["Ann", "Bo"]]}
+    file.write_text(json.dumps(row))
+    done = run("import-extractions", str(file), home=tmp_path / "home")
+    assert done.code == 0
+    assert "left out: malformed triples 1" in done.out.splitlines()
+    assert "malformed" not in next(x for x in done.out.splitlines() if x.startswith("imported:"))

@@ -96,6 +96,20 @@ def test_a_name_is_found_whole(text, name):
     assert name in titles(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "In 2004 Astley received a house.",
+        "She left, and since 2004 Astley lived alone.",
+        "In 2003 and 2004 Astley worked here.",
+    ],
+)
+def test_the_year_of_a_clause_is_no_part_of_the_name_after_it(text):
+    assert "Astley" in titles(text)
+    assert kinds(text).get("2004 Astley") is None
+    assert "1996 Summer Olympics" in titles("He won gold in 1996 Summer Olympics.")
+
+
 def test_a_common_word_that_opens_a_sentence_is_not_a_name():
     assert titles("Summer is long. Humidity rose. Perhaps not.", noun_phrases=False) == set()
 

@@ -200,6 +200,7 @@ def test_an_unsupported_suffix_is_quarantined_with_those_supported():
     why = reason(read("slides.pptx", b"PK"))
     assert ".pptx" in why
     assert all(suffix in why for suffix in SUPPORTED_SUFFIXES)
+    assert reason(read("Makefile", b"all:")).startswith("files without a suffix are not read")
 
 
 @pytest.mark.parametrize(

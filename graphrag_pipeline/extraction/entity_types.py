@@ -73,6 +73,11 @@ def has_organisation_word(words: list[str]) -> bool:
     return any(word.casefold() in _lower_cues("org") for word in words)
 
 
+def is_event_word(word: str) -> bool:
+    """Say whether a word names a kind of event."""
+    return word.casefold() in _lower_cues("event")
+
+
 def name_type(words: list[str], codes: str, before: str, after: str) -> str:
     """Return the type of a name from its words, their classes and its neighbours in the text."""
     return _by_own_words(words, codes) or _by_context(words, codes, before, after)

@@ -23,6 +23,7 @@ _QUOTED = re.compile(
 )
 _TOPIC = re.compile(r"(?:(?:The|A|An) )?([^\W\d_a-z][^(,|:]*[^\s(,|:])")
 _MAX_TITLE_WORDS = 6
+_BEFORE_A_YEAR = frozenset(("in", "since", "until", "by", "during", "around", "and"))
 _MAX_NAME_TOKENS = 14
 _MAX_NAME_CHARACTERS = 120
 _WHOLE_HEADS = frozenset(
@@ -198,7 +199,7 @@ def _trimmed(tokens: Tokens, first: int, stop: int) -> Iterator[Piece]:
         first += 1
     while stop > first and classes[stop - 1] in "oaSpFdw&,":
         stop -= 1
-    if classes[first : first + 1] in ("Y", "O") and not _numbers_an_event(tokens, first, stop):
+    if classes[first : first + 1] in ("Y", "O") and not _is_numbered(tokens, first, stop):
         first += 1
     while stop - first > 2 and _is_office_before_name(tokens, first, stop):
         if classes[first] == "N":
@@ -213,9 +214,23 @@ def _trimmed(tokens: Tokens, first: int, stop: int) -> Iterator[Piece]:
     yield first, stop
 
 
-def _numbers_an_event(tokens: Tokens, first: int, stop: int) -> bool:
+def _is_numbered(tokens: Tokens, first: int, stop: int) -> bool:
     """Say whether a leading year or ordinal belongs to the name (14th Street)."""
-    return stop - first > 1 and not types.is_demonym(tokens.texts[stop - 1])
+    return (
+        stop - first > 1
+        and not types.is_demonym(tokens.texts[stop - 1])
+        and not _says_when(tokens, first, tokens.texts[stop - 1])
+    )
+
+
+def _says_when(tokens: Tokens, position: int, last_word: str) -> bool:
+    """Say whether a year is the time of a clause that a name follows: In 2004 Lee moved."""
+    return (
+        tokens.classes[position] == "Y"
+        and position > 0
+        and tokens.texts[position - 1].lower() in _BEFORE_A_YEAR
+        and not types.is_event_word(last_word)
+    )
 
 
 def _is_determiner(word: str) -> bool:

@@ -32,7 +32,7 @@ from graphrag_pipeline.extraction.tokens import Tokens, read_tokens
 from graphrag_pipeline.extraction.words import Lexicon
 from graphrag_pipeline.text import normalize_title
 
-NLP_VERSION = "1"
+NLP_VERSION = "2"
 _DESCRIPTION = 400
 _CARRIED = 6
 _SUBJECTS = frozenset((PERSON, ORGANIZATION, GEO, EVENT, WORK, OTHER))

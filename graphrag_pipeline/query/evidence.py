@@ -20,10 +20,11 @@ RANK_WEIGHT = 0.15
 ENTITY_WEIGHT = 0.1
 ENTITIES_FOR_FULL_WEIGHT = 3
 SHORT_TERMS = 3
-"""A sentence with fewer terms than this counts half: it is a heading or an exclamation."""
+"""A sentence with fewer terms, or that does not end as one, counts half: it is a heading."""
 LEAST_SHARE = 0.35
 """A passage that scores less than this share of the best says nothing to the question."""
 
+_SENTENCE_ENDS = tuple(".!?。！？…\"'”’»」』)]")
 _CONTEXT_CHARS = 400
 _LONGEST_SENTENCE = 600
 _SAID = 0.75
@@ -85,6 +86,14 @@ def _ranked(
     index: Release, question: str, sentences: Sequence[tuple[int, Citation]], names: set[str]
 ) -> list[Passage]:
     scores = relevance(index, question, [citation.text for _, citation in sentences])
+    if index.lexical:
+        asked = set(terms(question))
+        scores = [
+            score if asked & set(terms(citation.text)) else 0.0
+            for score, (_, citation) in zip(scores, sentences, strict=True)
+        ]
+        if not any(scores):
+            return []
     entities = [frozenset(term) for term in map(terms, sorted(names)) if term]
     passages = [
         Passage(citation.text, _score(citation.text, score, rank, entities), citation)
@@ -98,7 +107,8 @@ def _score(text: str, relevant: float, rank: int, entities: Sequence[frozenset[s
     held = set(words)
     named = sum(entity <= held for entity in entities) / ENTITIES_FOR_FULL_WEIGHT
     score = relevant + RANK_WEIGHT / (1 + rank) + ENTITY_WEIGHT * min(1.0, named)
-    return score / 2 if len(words) < SHORT_TERMS else score
+    is_heading = len(words) < SHORT_TERMS or not text.rstrip().endswith(_SENTENCE_ENDS)
+    return score / 2 if is_heading else score
 
 
 def _sentences(index: Release, chunks: Sequence[str]) -> Iterator[tuple[int, Citation]]:

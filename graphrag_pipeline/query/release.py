@@ -99,6 +99,11 @@ class Release:
         with _storage_errors():
             return self._vectors.fulltext(table, question, k)
 
+    @property
+    def lexical(self) -> bool:
+        """Whether vectors know words only, so that texts without a common word have none."""
+        return self.facts.embedder.startswith("hashing")
+
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Return the vectors of texts, shape (n, dimensions), by the release's embedder."""
         with _storage_errors():

@@ -79,7 +79,8 @@ def _reader(path: Path) -> Reader:
     suffix = path.suffix.lower()
     if suffix not in _READERS:
         known = " ".join(sorted(_READERS))
-        raise Unreadable(f"files with suffix {one_line(suffix)!r} are not read, only {known}")
+        kind = f"with suffix {one_line(suffix)!r}" if suffix else "without a suffix"
+        raise Unreadable(f"files {kind} are not read, only {known}")
     return _READERS[suffix]
 
 
