@@ -194,6 +194,25 @@ def _confirm(settings: Settings, folder: Path) -> None:
 
 
 @app.command()
+def tune(
+    folder: Annotated[
+        Path | None, typer.Argument(help="Folder of documents (default: input.folder).")
+    ] = None,
+    output: Annotated[Path, typer.Option(help="Folder for the prompts.")] = Path("prompts"),
+    as_json: AsJson = False,
+) -> None:
+    """Let a model read a sample of the documents and propose prompts for them, as files."""
+    from dataclasses import asdict
+
+    from graphrag_pipeline import console
+    from graphrag_pipeline.tuning import tune as propose
+
+    settings = _settings()
+    found = propose(settings, folder or settings.input_path, output)
+    console.show_json(asdict(found)) if as_json else console.show_tuning(found)
+
+
+@app.command()
 def status(as_json: AsJson = False) -> None:
     """Say what is indexed, pending and quarantined, and what is published."""
     from graphrag_pipeline import console
@@ -208,7 +227,11 @@ def query(
     question: Annotated[str, typer.Argument(help="What you want to know.")],
     method: Annotated[
         str,
-        typer.Option("--method", "-m", help="basic, fulltext, hybrid, local or global."),
+        typer.Option(
+            "--method",
+            "-m",
+            help="basic, fulltext, hybrid, local, global (model: drift, text_summary).",
+        ),
     ] = "local",
     level: Annotated[
         int | None, typer.Option(help="Community level to read reports of (global, local).")

@@ -24,6 +24,7 @@ from graphrag_pipeline.rows import one_line
 if TYPE_CHECKING:
     from graphrag_pipeline.planning import Plan
     from graphrag_pipeline.query import Answer
+    from graphrag_pipeline.tuning import Tuning
 
 _MOST_ROWS = 200
 _MOST_LEFT_OUT = 10
@@ -233,6 +234,19 @@ def show_plan(plan: Plan) -> None:
 
 def _money(cost: float | None) -> str:
     return "unknown cost" if cost is None else f"${cost:.4f}" if cost < 1 else f"${cost:,.2f}"
+
+
+def show_tuning(tuning: Tuning) -> None:
+    """Print what a model proposed for the prompts, and where it was written."""
+    say(f"field          {tuning.domain}")
+    say(f"language       {tuning.language}")
+    say(f"entity types   {', '.join(tuning.entity_types)}")
+    say(f"persona        {tuning.persona}")
+    say(f"rating         {tuning.report_rating}")
+    say(f"examples       {tuning.n_examples}")
+    for path in tuning.files:
+        say(f"wrote          {path}")
+    say("Read them, edit them, and copy the lines of settings.toml into graphrag.toml.")
 
 
 def show_answer(answer: Answer) -> None:
