@@ -1,4 +1,4 @@
-"""`make bench`: indexing speed, extraction quality and retrieval quality on the shared data."""
+"""`make bench`: indexing speed, extraction and retrieval quality, and cost of model calls."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from benchmarks import extraction_quality, retrieval_quality
 from benchmarks.index_speed import index_speed, podcast_files
+from benchmarks.llm_client import describe, llm_client_cost
 
 DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -18,12 +19,12 @@ DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 def main() -> None:
     """Print every measurement, or only the parts named."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", help="speed, extraction, retrieval")
+    parser.add_argument("parts", nargs="*", help="speed, extraction, retrieval, model")
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     options = parser.parse_args()
     if not options.data.is_dir():
         raise SystemExit(f"the data sets are not in {options.data}: name their folder with --data")
-    parts = options.parts or ["speed", "extraction", "retrieval"]
+    parts = options.parts or ["speed", "extraction", "retrieval", "model"]
     print(f"{platform.python_implementation()} {platform.python_version()}, {os.cpu_count()} cores")
     if "speed" in parts:
         _speed(options.data)
@@ -33,6 +34,9 @@ def main() -> None:
     if "retrieval" in parts:
         print("\nRecall of gold passages, 100 MuSiQue questions over 1,890 passages (percent)")
         retrieval_quality.main([str(options.data)])
+    if "model" in parts:
+        print("\nThe model client, against a server on loopback")
+        print(describe(llm_client_cost()))
 
 
 def _speed(data: Path) -> None:

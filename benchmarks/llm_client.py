@@ -92,8 +92,12 @@ def main() -> None:
         measure = _sdk if way == "sdk" else _client
         print(json.dumps(asyncio.run(measure(base_url, home, int(calls)))))
         return
-    found = llm_client_cost()
-    print(
+    print(describe(llm_client_cost()))
+
+
+def describe(found: dict[str, Any]) -> str:
+    """Return the measurements as a line of text."""
+    return (
         f"CPU per call: {found['client_ms']} ms with cache and ledger, {found['cached_ms']} ms "
         f"from the cache, {found['sdk_ms']} ms for the bare SDK ({found['calls']:,} calls)"
     )
