@@ -52,7 +52,9 @@ def summarise(settings: Settings) -> dict[str, Any]:
             "home": str(home),
             "indexed": False,
             **dict.fromkeys(_COUNTED, 0),
-            **{name: [] for name in ("levels", "quarantined", "pending_batches")},
+            **{name: [] for name in ("levels", "quarantined", "pending_batches", "model_calls")},
+            "failed_chunks": 0,
+            "failed_reports": 0,
             "refresh_needed": False,
             "published": None,
         }

@@ -33,6 +33,7 @@ PRINTS_RESULTS = [
     "query",
     "sql",
     "status",
+    "tune",
 ]
 DOCUMENTS = {
     "dam.md": "# Orlen Dam\n\nOskar Kovarna built the Orlen Dam for the Vessa Valley Power Board. "
