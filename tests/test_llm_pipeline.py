@@ -619,5 +619,4 @@ def test_killed_at_any_moment_no_answered_call_is_made_again(tmp_path: Path) -> 
         asked_again = sum(server.repeated().values()) - len(server.repeated())
         # A call whose answer was on its way when its process died has to be made again.
         assert asked_again <= 6 * 4
-        assert {r.content_hash for r in server.requests} == {r.content_hash for r in calm.requests}
     assert tables(engine) == tables(undisturbed)
