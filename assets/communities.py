@@ -1,11 +1,12 @@
 """Communities: one asset per level of the hierarchy, all made by one clustering."""
 
-from __future__ import annotations
+# No annotations from the future: Dagster reads the class of a config from them.
 
 from collections.abc import Iterator, Mapping
 
 import dagster as dg
 import duckdb
+from pydantic import Field
 
 from assets.common import (
     INDEX_POOL,
@@ -19,7 +20,7 @@ from assets.common import (
 )
 from assets.graph import ENTITIES, RELATIONSHIPS
 from graphrag_pipeline import invariants
-from graphrag_pipeline.communities import update_communities
+from graphrag_pipeline.communities import ask_for_clustering, update_communities
 from resources import IndexResource
 
 GROUP = "communities"
@@ -34,6 +35,14 @@ SELECT title, level, size, n_relationships FROM communities
 WHERE level BETWEEN $first AND $last ORDER BY size DESC, title LIMIT 8
 """
 _DEEPEST = "SELECT coalesce(max(last_level), 0) FROM communities"
+
+
+class CommunitiesConfig(dg.Config):
+    """What the launchpad asks for."""
+
+    recluster: bool = Field(
+        default=False, description="Cluster the whole graph anew instead of repairing it."
+    )
 
 
 def level_key(level: int) -> dg.AssetKey:
@@ -63,12 +72,20 @@ def build_communities(levels: int) -> dg.AssetsDefinition:
         ],
         pool=INDEX_POOL,
     )
-    def communities(index: IndexResource) -> Iterator[dg.MaterializeResult]:
+    def communities(
+        index: IndexResource, config: CommunitiesConfig
+    ) -> Iterator[dg.MaterializeResult]:
         with stage("communities") as clock:
+            if config.recluster:
+                ask_for_clustering(index.store)
             done = update_communities(index.store, index.settings.communities)
-        told = {"levels": done.n_levels, "seconds": clock.seconds, "unchanged": not done.counts}
-        if done.modularity is not None:
-            told["modularity"] = done.modularity
+        told = {
+            "done": done.how or "unchanged",
+            "levels": done.n_levels,
+            "seconds": clock.seconds,
+        }
+        measures = {"modularity": done.modularity, "modularity_drift": done.drift}
+        told |= {name: value for name, value in measures.items() if value is not None}
         with index.get_connection() as con:
             told |= done.counts
             results = [_result(con, level, levels, told) for level in range(levels)]

@@ -1,20 +1,17 @@
-"""Communities: hierarchical Leiden over the whole graph (paper, 3.1.4).
-
-graspologic-native 1.2 does the clustering. It is pinned because 1.3 partitions the same graph
-differently, and 1.2 gives the communities of indexes that exist already.
-"""
+"""The tables of communities: clustered once, then repaired as the graph changes."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import duckdb
 import polars as pl
 
+from graphrag_pipeline.clustering import Cluster, Edge, build_hierarchy, leiden, modularity
+from graphrag_pipeline.community_repair import keep_ids, repair_hierarchy
 from graphrag_pipeline.config import CommunitySettings, fingerprint
-from graphrag_pipeline.identity import make_id
 from graphrag_pipeline.store import (
     IndexStore,
     assign_identifiers,
@@ -24,12 +21,9 @@ from graphrag_pipeline.store import (
     set_meta,
 )
 
-COMMUNITIES_VERSION = "1"
-_RANDOMNESS = 0.001
+COMMUNITIES_VERSION = "2"
+CLUSTERED, REPAIRED, ADOPTED = "clustered", "repaired", "adopted"
 _TITLE_ENTITIES = 3
-_ADOPTED = "adopted"
-
-Edge = tuple[str, str, float]
 
 COMMUNITIES = pl.Schema(
     {
@@ -46,136 +40,120 @@ MEMBERS = pl.Schema({"community_id": pl.String, "entity_id": pl.String, "level":
 
 
 @dataclass(frozen=True)
-class Cluster:
-    """A community of the hierarchy: it stands at levels ``level`` to ``last_level``."""
-
-    id: str
-    level: int
-    last_level: int
-    parent_id: str | None
-    members: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class CommunityChanges:
-    """What clustering did; ``counts`` is empty when the graph had not changed."""
+    """What was done: ``how`` is clustered, repaired or adopted, None when nothing had changed.
 
+    ``counts`` are rows of ``communities`` (added, changed, removed, reused); ``drift`` is the share
+    of modularity that a fresh clustering would have and this one has not.
+    """
+
+    how: str | None
     counts: Mapping[str, int]
     modularity: float | None
+    drift: float | None
     n_levels: int
-
-
-def hierarchical_leiden(
-    edges: Iterable[Edge], settings: CommunitySettings
-) -> list[tuple[int, int, int | None, list[str]]]:
-    """Cluster weighted undirected edges into a hierarchy.
-
-    Returns (cluster number, level, number of the parent cluster, members sorted) of every cluster.
-    Each pair of nodes must occur once, its ends in a fixed order; the order of the edges does not
-    matter. Source: Traag, Waltman and van Eck, 2019, applied again inside every cluster larger
-    than ``max_cluster_size``.
-    """
-    import graspologic_native
-
-    ordered = sorted(edges)
-    if not ordered:
-        return []
-    found = graspologic_native.hierarchical_leiden(
-        edges=ordered,
-        max_cluster_size=settings.max_cluster_size,
-        seed=settings.seed,
-        resolution=settings.resolution,
-        randomness=_RANDOMNESS,
-        use_modularity=True,
-        iterations=1,
-        starting_communities=None,
-    )
-    members: dict[int, list[str]] = defaultdict(list)
-    place: dict[int, tuple[int, int | None]] = {}
-    for item in found:
-        members[item.cluster].append(item.node)
-        place[item.cluster] = (item.level, item.parent_cluster)
-    return [(number, *place[number], sorted(nodes)) for number, nodes in sorted(members.items())]
-
-
-def build_hierarchy(
-    entity_ids: Sequence[str], edges: Iterable[Edge], settings: CommunitySettings
-) -> list[Cluster]:
-    """Cluster a graph so that every level covers every entity exactly once.
-
-    An entity without relationships is a community of its own. A community that is split no
-    further stands at all deeper levels. Ids are hashes of level and members.
-    """
-    raw = hierarchical_leiden(edges, settings)
-    deepest = max((level for _, level, _, _ in raw), default=0)
-    parents = {parent for _, _, parent, _ in raw if parent is not None}
-    ids = {number: make_id("community", level, *members) for number, level, _, members in raw}
-    clusters = [
-        Cluster(
-            ids[number],
-            level,
-            level if number in parents else deepest,
-            None if parent is None else ids[parent],
-            tuple(members),
-        )
-        for number, level, parent, members in raw
-    ]
-    clustered = {node for cluster in clusters for node in cluster.members}
-    alone = sorted(set(entity_ids) - clustered)
-    return clusters + [
-        Cluster(make_id("community", 0, node), 0, deepest, None, (node,)) for node in alone
-    ]
 
 
 def communities_current(con: duckdb.DuckDBPyConnection, settings: CommunitySettings) -> bool:
     """Whether the communities were made from the graph as it is now, under these settings."""
-    adopted = f"{_ADOPTED}:{_graph_hash(con)}"
-    return get_meta(con, "communities_state") in (_state(con, settings), adopted)
+    state = get_meta(con, "communities_state")
+    return _is_followed(state, settings) and state == f"{_version(state)}:{_graph_hash(con)}"
 
 
 def update_communities(store: IndexStore, settings: CommunitySettings) -> CommunityChanges:
-    """Bring ``communities`` and ``community_members`` up to date with the graph."""
+    """Bring ``communities`` and ``community_members`` up to date with the graph.
+
+    They are repaired; clustered anew if there are none, if settings changed, if that was asked for,
+    and if the repaired ones have lost more than ``max_drift`` of the modularity they could have.
+    """
     with store.read() as con:
-        state = _state(con, settings)
         if communities_current(con, settings):
-            return CommunityChanges({}, _stored_modularity(con), _n_levels(con))
-        entities = con.sql(_ENTITIES).pl()
-        relationships = con.sql(_STRENGTHS).pl()
-    edges = list(relationships.iter_rows())
-    clusters = build_hierarchy(entities["id"].to_list(), edges, settings)
-    members = _member_frame(clusters)
-    communities = _community_frame(clusters, members, entities, relationships)
-    modularity = _modularity(edges, members)
+            last = _last_update(con)
+            return CommunityChanges(None, {}, last.modularity, last.drift, _n_levels(con))
+        followed = _is_followed(get_meta(con, "communities_state"), settings)
+        old = _stored_hierarchy(con)
+        allowed = _last_update(con).allowed_drift + settings.max_drift
+        graph = _read_graph(con)
+    found = _followed(graph, old, settings, allowed) if followed and old else None
+    if found is None:
+        found = _clustered(graph, old, settings)
     with store.transaction() as con:
-        counts = _store(con, communities, members)
-        set_meta(con, "communities_state", state)
-        set_meta(con, "modularity", "" if modularity is None else repr(modularity))
-        return CommunityChanges(counts, modularity, _n_levels(con))
+        counts = _store(con, *_frames(graph, found.clusters))
+        set_meta(con, "communities_state", f"{_fingerprint(settings)}:{graph.hash}")
+        _log_update(con, found)
+        return CommunityChanges(found.how, counts, found.modularity, found.drift, _n_levels(con))
+
+
+def ask_for_clustering(store: IndexStore) -> None:
+    """Let the next update cluster the whole graph anew."""
+    with store.transaction() as con:
+        set_meta(con, "communities_state", "")
 
 
 def adopt_hierarchy(
     con: duckdb.DuckDBPyConnection,
     clusters: Sequence[Cluster],
     titles: Mapping[str, str],
+    settings: CommunitySettings,
     *,
     settled: bool,
 ) -> None:
     """Store a hierarchy made elsewhere. Call it in a transaction.
 
     ``clusters`` must cover every entity once at every level; ``titles`` are by community id.
-    Where ``settled``, ``update_communities`` leaves it as it is until the graph changes, whatever
-    the settings; otherwise it clusters anew.
+    Where ``settled``, it stays as it is until the graph changes and is then repaired, whatever the
+    settings and whatever its modularity; otherwise ``update_communities`` clusters anew.
     """
-    entities = con.sql(_ENTITIES).pl()
-    relationships = con.sql(_STRENGTHS).pl()
-    members = _member_frame(clusters)
-    communities = _community_frame(clusters, members, entities, relationships).with_columns(
+    graph = _read_graph(con)
+    communities, members = _frames(graph, clusters)
+    communities = communities.with_columns(
         pl.col("id").replace_strict(titles, default=pl.col("title")).alias("title")
     )
-    modularity = _modularity(list(relationships.iter_rows()), members)
     _store(con, communities, members)
-    set_meta(con, "communities_state", f"{_ADOPTED}:{_graph_hash(con)}" if settled else "")
-    set_meta(con, "modularity", "" if modularity is None else repr(modularity))
+    set_meta(con, "communities_state", f"{ADOPTED}:{graph.hash}" if settled else "")
+    _log_update(con, _measured(ADOPTED, graph, clusters, settings))
+
+
+@dataclass(frozen=True)
+class _Graph:
+    entities: pl.DataFrame
+    relationships: pl.DataFrame
+    edges: Sequence[Edge]
+    hash: str
+
+
+@dataclass(frozen=True)
+class _Found:
+    how: str
+    clusters: Sequence[Cluster]
+    modularity: float | None
+    drift: float | None
+
+
+def _followed(
+    graph: _Graph, old: Sequence[Cluster], settings: CommunitySettings, allowed_drift: float
+) -> _Found | None:
+    """Return the old hierarchy repaired, None if it has drifted too far."""
+    clusters = repair_hierarchy(old, graph.entities["id"].to_list(), graph.edges, settings)
+    found = _measured(REPAIRED, graph, clusters, settings)
+    return found if (found.drift or 0.0) <= allowed_drift else None
+
+
+def _clustered(graph: _Graph, old: Sequence[Cluster], settings: CommunitySettings) -> _Found:
+    clusters = build_hierarchy(graph.entities["id"].to_list(), graph.edges, settings)
+    clusters = keep_ids(old, clusters)
+    return _measured(CLUSTERED, graph, clusters, settings)
+
+
+def _measured(
+    how: str, graph: _Graph, clusters: Sequence[Cluster], settings: CommunitySettings
+) -> _Found:
+    reached = modularity(graph.edges, clusters)
+    if reached is None:
+        return _Found(how, clusters, None, None)
+    possible, _ = leiden(graph.edges, settings.resolution, settings.seed)
+    drift = max(0.0, 1 - reached / possible) if possible > 0 and how != CLUSTERED else 0.0
+    return _Found(how, clusters, reached, drift)
 
 
 _ENTITIES = """
@@ -189,6 +167,30 @@ SELECT source_id, target_id,
             THEN weight * (1 + pmi) / 2 + 1e-9 ELSE weight END AS strength
 FROM relationships ORDER BY source_id, target_id
 """
+
+
+def _read_graph(con: duckdb.DuckDBPyConnection) -> _Graph:
+    relationships = con.sql(_STRENGTHS).pl()
+    edges = list(relationships.iter_rows())
+    return _Graph(con.sql(_ENTITIES).pl(), relationships, edges, _graph_hash(con))
+
+
+def _stored_hierarchy(con: duckdb.DuckDBPyConnection) -> list[Cluster]:
+    rows = con.execute(
+        """SELECT c.id, c.level, c.last_level, c.parent_id, list(m.entity_id ORDER BY m.entity_id)
+           FROM communities c JOIN community_members m
+               ON m.community_id = c.id AND m.level = c.level
+           GROUP BY ALL ORDER BY c.id"""
+    ).fetchall()
+    return [
+        Cluster(community, level, last_level, parent, tuple(members))
+        for community, level, last_level, parent, members in rows
+    ]
+
+
+def _frames(graph: _Graph, clusters: Sequence[Cluster]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    members = _member_frame(clusters)
+    return _community_frame(clusters, members, graph.entities, graph.relationships), members
 
 
 def _member_frame(clusters: Sequence[Cluster]) -> pl.DataFrame:
@@ -237,22 +239,6 @@ def _community_frame(
     )
 
 
-def _modularity(edges: Sequence[Edge], members: pl.DataFrame) -> float | None:
-    import graspologic_native
-
-    if not edges:
-        return None
-    last = members.filter(pl.col("level") == 0)
-    number = {c: i for i, c in enumerate(last["community_id"].unique(maintain_order=True))}
-    nodes = {node for source, target, _ in edges for node in (source, target)}
-    partition = {
-        node: number[community]
-        for community, node in last.select("community_id", "entity_id").iter_rows()
-        if node in nodes
-    }
-    return graspologic_native.modularity(list(edges), partition, 1.0)
-
-
 def _store(
     con: duckdb.DuckDBPyConnection, communities: pl.DataFrame, members: pl.DataFrame
 ) -> Mapping[str, int]:
@@ -274,9 +260,17 @@ def _store(
     return counts
 
 
-def _state(con: duckdb.DuckDBPyConnection, settings: CommunitySettings) -> str:
-    version = fingerprint(COMMUNITIES_VERSION, settings.model_dump(exclude={"levels"}))
-    return f"{version}:{_graph_hash(con)}"
+def _fingerprint(settings: CommunitySettings) -> str:
+    return fingerprint(COMMUNITIES_VERSION, settings.model_dump(exclude={"levels", "max_drift"}))
+
+
+def _version(state: str | None) -> str:
+    return (state or "").partition(":")[0]
+
+
+def _is_followed(state: str | None, settings: CommunitySettings) -> bool:
+    """Whether communities in this state are repaired when the graph changes."""
+    return _version(state) in (ADOPTED, _fingerprint(settings))
 
 
 def _graph_hash(con: duckdb.DuckDBPyConnection) -> str:
@@ -292,9 +286,38 @@ def _graph_hash(con: duckdb.DuckDBPyConnection) -> str:
     return ":".join(str(part) for part in row or ())
 
 
-def _stored_modularity(con: duckdb.DuckDBPyConnection) -> float | None:
-    value = get_meta(con, "modularity")
-    return float(value) if value else None
+@dataclass(frozen=True)
+class _LastUpdate:
+    modularity: float | None = None
+    drift: float | None = None
+    allowed_drift: float = 0.0
+    """What an adopted hierarchy lacked from the start."""
+
+
+def _last_update(con: duckdb.DuckDBPyConnection) -> _LastUpdate:
+    row = con.execute(
+        """SELECT modularity, drift,
+                  coalesce((SELECT arg_max(drift, updated_at) FROM community_updates
+                            WHERE how <> $repaired), 0)
+           FROM community_updates ORDER BY updated_at DESC LIMIT 1""",
+        {"repaired": REPAIRED},
+    ).fetchone()
+    return _LastUpdate(*row) if row else _LastUpdate()
+
+
+def _log_update(con: duckdb.DuckDBPyConnection, found: _Found) -> None:
+    con.execute(
+        """INSERT INTO community_updates
+           SELECT $at, $how, (SELECT count(*) FROM entities), (SELECT count(*) FROM relationships),
+                  (SELECT count(*) FROM communities), $modularity, $drift""",
+        {
+            "at": datetime.now(UTC),
+            "how": found.how,
+            "modularity": found.modularity,
+            "drift": found.drift,
+        },
+    )
+    set_meta(con, "modularity", "" if found.modularity is None else repr(found.modularity))
 
 
 def _n_levels(con: duckdb.DuckDBPyConnection) -> int:

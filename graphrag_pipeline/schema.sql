@@ -226,6 +226,18 @@ CREATE TABLE IF NOT EXISTS communities (
 COMMENT ON TABLE communities IS 'Communities of hierarchical Leiden; level 0 is the root level.';
 COMMENT ON COLUMN communities.last_level IS 'The deepest level this community still stands at: beyond level for a leaf that is split no further, so that every level covers every entity.';
 
+CREATE TABLE IF NOT EXISTS community_updates (
+    updated_at TIMESTAMPTZ NOT NULL,
+    how VARCHAR NOT NULL,
+    n_entities BIGINT NOT NULL,
+    n_relationships BIGINT NOT NULL,
+    n_communities BIGINT NOT NULL,
+    modularity DOUBLE,
+    drift DOUBLE
+);
+COMMENT ON TABLE community_updates IS 'Each time communities were clustered, repaired or adopted from an import.';
+COMMENT ON COLUMN community_updates.drift IS 'Share of the modularity of a fresh clustering that these communities lack.';
+
 CREATE TABLE IF NOT EXISTS community_members (
     community_id VARCHAR NOT NULL,
     entity_id VARCHAR NOT NULL,

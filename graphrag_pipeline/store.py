@@ -9,19 +9,18 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
 
 from graphrag_pipeline.errors import BusyError, StorageError
+from graphrag_pipeline.migrations import ensure_schema
 
 if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-SCHEMA_VERSION = "1"
 _POLL_SECONDS = 0.02
 
 
@@ -100,7 +99,7 @@ class IndexStore:
         try:
             con.execute("SET TimeZone = 'UTC'")
             con.execute("SET enable_progress_bar = false")
-            _ensure_schema(con, self.path)
+            ensure_schema(con, self.path)
         except BaseException:
             con.close()
             raise
@@ -249,23 +248,6 @@ def _row(con: duckdb.DuckDBPyConnection, sql: str) -> tuple[int, ...]:
     row = con.execute(sql).fetchone()
     assert row is not None
     return row
-
-
-def _ensure_schema(con: duckdb.DuckDBPyConnection, path: Path) -> None:
-    found = con.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'meta'").fetchone()
-    if found == (0,):
-        sql = resources.files("graphrag_pipeline").joinpath("schema.sql").read_text()
-        con.execute("BEGIN")
-        con.execute(sql)
-        con.execute("INSERT INTO meta VALUES ('schema_version', ?)", [SCHEMA_VERSION])
-        con.execute("COMMIT")
-        return
-    version = con.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone()
-    if version != (SCHEMA_VERSION,):
-        raise StorageError(
-            f"{path} has schema version {version[0] if version else 'unknown'}, this program "
-            f"writes {SCHEMA_VERSION}: move the folder away and index again"
-        )
 
 
 def _copy(source: Path, target: Path) -> None:

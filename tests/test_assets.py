@@ -153,7 +153,7 @@ def test_a_run_with_nothing_new_writes_nothing_and_keeps_the_release(
     told = metadata_of(result)
     assert told["published_index", None]["new_release"] is False
     assert told["graph/entities", None]["batches_taken_in"] == 0
-    assert told["communities/level_0", None]["unchanged"] is True
+    assert told["communities/level_0", None]["done"] == "unchanged"
     assert {m.get("embedded", 0) for m in told.values()} == {0}
     assert {m.get("written", 0) for m in told.values()} == {0}
     assert indexed.release == release

@@ -8,7 +8,7 @@ from conftest import Engine, build
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.communities import build_hierarchy, hierarchical_leiden
+from graphrag_pipeline.clustering import build_hierarchy, hierarchical_leiden
 from graphrag_pipeline.config import CommunitySettings
 from graphrag_pipeline.identity import make_id
 

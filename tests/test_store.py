@@ -243,13 +243,6 @@ def test_a_damaged_database_is_a_storage_error(store):
         con.execute("SELECT max(value), max(key) FROM meta").fetchall()
 
 
-def test_a_schema_of_another_version_is_refused(store):
-    with store.transaction() as con:
-        set_meta(con, "schema_version", "0")
-    with pytest.raises(StorageError, match=r"schema version 0.*index again"), store.read():
-        pass
-
-
 def test_identifiers_count_up_and_stay(store):
     with store.transaction() as con:
         assign_identifiers(con, "entity", "SELECT id FROM (VALUES ('b'), ('a')) t(id) ORDER BY id")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from graphrag_pipeline.communities import Cluster, Edge, build_hierarchy
+from graphrag_pipeline.clustering import Cluster, Edge, build_hierarchy
 from graphrag_pipeline.config import CommunitySettings
 from graphrag_pipeline.identity import make_id
 

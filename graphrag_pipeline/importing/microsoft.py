@@ -153,7 +153,7 @@ def _keep_communities(
     reports = _report_frame(tables.reports, hierarchy)
     number(con, "community", [(own, given) for given, own in hierarchy.ids.items()])
     titles = dict(reports.select("community_id", "title").iter_rows())
-    adopt_hierarchy(con, hierarchy.clusters, titles, settled=not shared)
+    adopt_hierarchy(con, hierarchy.clusters, titles, settings.communities, settled=not shared)
     untouched = [c.id for c in hierarchy.clusters if not shared.intersection(c.members)]
     kept = _adopt_reports(
         OpenStore(store, con), settings, reports.filter(pl.col("community_id").is_in(untouched))

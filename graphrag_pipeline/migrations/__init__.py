@@ -1,0 +1,89 @@
+"""The schema of the index and how an older one becomes it.
+
+``schema.sql`` is the schema as it is today; a new index is made from it. An index made before is
+brought up to it by the numbered files here, each applied once, in order, when it is opened. A
+change of the schema is made in both.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+import duckdb
+
+from graphrag_pipeline.errors import StorageError
+
+
+@cache
+def migrations() -> tuple[tuple[int, str, str], ...]:
+    """Return (version, name, SQL) of every migration, in order; ``0002_x.sql`` leads to 2."""
+    files = sorted(
+        (file for file in resources.files(__package__).iterdir() if file.name.endswith(".sql")),
+        key=lambda file: file.name,
+    )
+    return tuple(
+        (int(file.name[:4]), file.name[5:].removesuffix(".sql"), file.read_text()) for file in files
+    )
+
+
+def ensure_schema(con: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Make the tables of a new index, or bring those of an older one up to date.
+
+    Raises StorageError if the index was made by a newer program, or cannot be brought up to date;
+    it is then as it was.
+    """
+    newest = migrations()[-1][0]
+    version = _version(con, path)
+    if version is None:
+        _make(con, newest)
+    elif version < migrations()[0][0] - 1:
+        raise StorageError(
+            f"{path} has schema version {version}, too old for this program: move the folder away "
+            "and index again"
+        )
+    elif version > newest:
+        raise StorageError(
+            f"{path} was made by a newer version of this program (schema {version}, this one knows "
+            f"{newest}): update graphrag-pipeline"
+        )
+    elif version < newest:
+        _bring_up(con, path, version)
+
+
+def _version(con: duckdb.DuckDBPyConnection, path: Path) -> int | None:
+    found = con.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'meta'").fetchone()
+    if found == (0,):
+        return None
+    row = con.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone()
+    if row is None or not row[0].isdecimal():
+        raise StorageError(f"{path} is not an index of this program: move it away and index again")
+    return int(row[0])
+
+
+def _make(con: duckdb.DuckDBPyConnection, version: int) -> None:
+    sql = resources.files("graphrag_pipeline").joinpath("schema.sql").read_text()
+    con.execute("BEGIN")
+    con.execute(sql)
+    con.execute("INSERT INTO meta VALUES ('schema_version', ?)", [str(version)])
+    con.execute("COMMIT")
+
+
+def _bring_up(con: duckdb.DuckDBPyConnection, path: Path, version: int) -> None:
+    name = ""
+    con.execute("BEGIN")
+    try:
+        for number, name, sql in migrations():
+            if number > version:
+                con.execute(sql)
+        con.execute(
+            "UPDATE meta SET value = ? WHERE key = 'schema_version'", [str(migrations()[-1][0])]
+        )
+        con.execute("COMMIT")
+    except duckdb.Error as error:
+        con.execute("ROLLBACK")
+        raise StorageError(
+            f"{path} (schema {version}) cannot be brought up to date, step {name}: "
+            f"{str(error).splitlines()[0]}; it is as it was: move it away and index again"
+        ) from error
