@@ -62,8 +62,13 @@ def hierarchical_leiden(
     return [(number, *place[number], sorted(nodes)) for number, nodes in sorted(members.items())]
 
 
-def leiden(edges: Iterable[Edge], resolution: float, seed: int) -> tuple[float, Mapping[str, int]]:
-    """Cluster weighted undirected edges once; returns modularity and the cluster of each node."""
+def leiden(
+    edges: Iterable[Edge], resolution: float, seed: int, start: Mapping[str, int] | None = None
+) -> tuple[float, Mapping[str, int]]:
+    """Cluster weighted undirected edges once; returns modularity and the cluster of each node.
+
+    ``start`` gives the cluster that each node is in at first.
+    """
     import graspologic_native
 
     return graspologic_native.leiden(
@@ -72,7 +77,7 @@ def leiden(edges: Iterable[Edge], resolution: float, seed: int) -> tuple[float, 
         randomness=_RANDOMNESS,
         use_modularity=True,
         iterations=1,
-        starting_communities=None,
+        starting_communities=dict(start) if start else None,
         seed=seed,
         trials=1,
     )

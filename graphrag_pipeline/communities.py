@@ -22,7 +22,7 @@ from graphrag_pipeline.store import (
 )
 
 COMMUNITIES_VERSION = "2"
-CLUSTERED, REPAIRED, ADOPTED = "clustered", "repaired", "adopted"
+CLUSTERED, REPAIRED, IMPROVED, ADOPTED = "clustered", "repaired", "improved", "adopted"
 _TITLE_ENTITIES = 3
 
 COMMUNITIES = pl.Schema(
@@ -41,7 +41,7 @@ MEMBERS = pl.Schema({"community_id": pl.String, "entity_id": pl.String, "level":
 
 @dataclass(frozen=True)
 class CommunityChanges:
-    """What was done: ``how`` is clustered, repaired or adopted, None when nothing had changed.
+    """What was done: ``how`` is clustered, repaired or improved, None when nothing had changed.
 
     ``counts`` are rows of ``communities`` (added, changed, removed, reused); ``drift`` is the share
     of modularity that a fresh clustering would have and this one has not.
@@ -63,8 +63,10 @@ def communities_current(con: duckdb.DuckDBPyConnection, settings: CommunitySetti
 def update_communities(store: IndexStore, settings: CommunitySettings) -> CommunityChanges:
     """Bring ``communities`` and ``community_members`` up to date with the graph.
 
-    They are repaired; clustered anew if there are none, if settings changed, if that was asked for,
-    and if the repaired ones have lost more than ``max_drift`` of the modularity they could have.
+    They are repaired. Once they lack more than ``max_drift`` of the modularity that a fresh
+    clustering would have, they are improved: Leiden goes over the whole graph from where they are.
+    They are clustered from nothing if there are none, if settings changed, if that was asked for,
+    or if improving was not enough.
     """
     with store.read() as con:
         if communities_current(con, settings):
@@ -133,10 +135,15 @@ class _Found:
 def _followed(
     graph: _Graph, old: Sequence[Cluster], settings: CommunitySettings, allowed_drift: float
 ) -> _Found | None:
-    """Return the old hierarchy repaired, None if it has drifted too far."""
-    clusters = repair_hierarchy(old, graph.entities["id"].to_list(), graph.edges, settings)
-    found = _measured(REPAIRED, graph, clusters, settings)
-    return found if (found.drift or 0.0) <= allowed_drift else None
+    """Return the old hierarchy repaired or else improved, None if both drift too far."""
+    entities = graph.entities["id"].to_list()
+    for how in (REPAIRED, IMPROVED):
+        regain = how == IMPROVED
+        clusters = repair_hierarchy(old, entities, graph.edges, settings, regain=regain)
+        found = _measured(how, graph, clusters, settings)
+        if (found.drift or 0.0) <= allowed_drift:
+            return found
+    return None
 
 
 def _clustered(graph: _Graph, old: Sequence[Cluster], settings: CommunitySettings) -> _Found:

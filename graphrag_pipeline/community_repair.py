@@ -31,8 +31,13 @@ def repair_hierarchy(
     entity_ids: Sequence[str],
     edges: Iterable[Edge],
     settings: CommunitySettings,
+    *,
+    regain: bool = False,
 ) -> list[Cluster]:
     """Return the hierarchy ``old`` brought up to date with a graph that has changed.
+
+    With ``regain``, Leiden then goes over the whole graph from there, which regains the modularity
+    that was lost over many repairs and changes less than clustering from nothing.
 
     A community keeps its id as long as most of what is left of it stays together. Communities
     whose members and inner edges did not change come back as they were. The result depends on
@@ -46,6 +51,8 @@ def repair_hierarchy(
     level = 0
     while parents:
         label = _divide(graph, prior.at(level), parents, settings)
+        if regain and level == 0:
+            label = _regained(graph, label, settings)
         parts = _named(graph, prior, parents, label, level, taken)
         found += [part.cluster for part in parts]
         most = settings.max_cluster_size
@@ -119,6 +126,10 @@ class _Graph:
         inside = (label[self.source] == label[self.target]) & (label[self.source] >= 0)
         return _Graph(self.nodes, self.source[inside], self.target[inside], self.weight[inside])
 
+    def ends(self) -> Ints:
+        """Return the nodes that have edges."""
+        return np.unique(np.concatenate([self.source, self.target]))
+
     def part(self, nodes: Ints, edges: Ints) -> _Graph:
         """Return the graph of these nodes, in order, and edges."""
         return _Graph(
@@ -189,6 +200,7 @@ def _divide(
         owner[parent.nodes] = place
     inside = graph.within(owner)
     prior = np.where(owner >= 0, prior, -1)
+    prior[_is_elsewhere(prior, owner)] = -1
     label = _connected_parts(inside, prior)
     edges_of = _by_label(owner[inside.source], len(parents))
     for parent, own in zip(parents, edges_of, strict=True):
@@ -198,6 +210,30 @@ def _divide(
             placed = _place_new(local, prior[parent.nodes] < 0, start, settings)
             label[parent.nodes] = parent.nodes[placed]
     return np.where(owner >= 0, _connected_parts(inside, label), -1)
+
+
+def _is_elsewhere(prior: Ints, owner: Ints) -> npt.NDArray[np.bool_]:
+    """Whether a node has another parent than most of its old community: there it is new."""
+    home = _heirs(owner, prior)
+    found = np.zeros(len(prior), dtype=bool)
+    known = prior >= 0
+    found[known] = [
+        home.get(place) != parent
+        for place, parent in zip(prior[known].tolist(), owner[known].tolist(), strict=True)
+    ]
+    return found
+
+
+def _regained(graph: _Graph, label: Ints, settings: CommunitySettings) -> Ints:
+    """Return the root communities that Leiden makes of these."""
+    start = {graph.nodes[node]: int(label[node]) for node in graph.ends().tolist()}
+    everything = np.ones(len(graph.source), dtype=bool)
+    if not start:
+        return label
+    _, found = leiden(graph.named_edges(everything), settings.resolution, settings.seed, start)
+    alone = len(found) + label
+    moved = [found.get(node, int(alone[i])) for i, node in enumerate(graph.nodes)]
+    return _connected_parts(graph, np.array(moved, dtype=np.int64))
 
 
 def _by_label(labels: Ints, n: int) -> list[Ints]:
@@ -349,7 +385,7 @@ def _named(
 
     An old id goes to the largest remainder of its community. ``taken`` ids are not given again.
     """
-    heirs = _heirs(label, prior.at(level))
+    heirs = {part: place for place, part in _heirs(label, prior.at(level)).items()}
     found = []
     for parent in parents:
         parts = label[parent.nodes]
@@ -371,14 +407,14 @@ def _named(
 
 
 def _heirs(label: Ints, prior: Ints) -> dict[int, int]:
-    """Return the old cluster whose largest remainder each part is, if it is one's."""
+    """Return the part that holds most of each old cluster."""
     known = (label >= 0) & (prior >= 0)
     pairs, counts = np.unique(np.stack([prior[known], label[known]]), axis=1, return_counts=True)
     heirs: dict[int, tuple[int, int]] = {}
     for place, part, n in zip(pairs[0].tolist(), pairs[1].tolist(), counts.tolist(), strict=True):
         if place not in heirs or n > heirs[place][0]:
             heirs[place] = (n, part)
-    return {part: place for place, (_, part) in heirs.items()}
+    return {place: part for place, (_, part) in heirs.items()}
 
 
 def _free_id(wanted: str, taken: set[str]) -> str:

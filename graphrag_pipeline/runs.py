@@ -16,6 +16,7 @@ import dagster as dg
 from dagster._core.instance import InstanceRef
 
 from graphrag_pipeline.batches import BatchLog
+from graphrag_pipeline.communities import ask_for_clustering
 from graphrag_pipeline.config import Settings
 from graphrag_pipeline.errors import GraphRAGError, StorageError
 from graphrag_pipeline.ingest import pending_batches, stage_versions
@@ -92,15 +93,19 @@ def index_store(settings: Settings) -> IndexStore:
     return IndexStore(settings.home_path / "index.duckdb")
 
 
-def index_folder(settings: Settings, folder: Path) -> IndexOutcome:
+def index_folder(settings: Settings, folder: Path, *, recluster: bool = False) -> IndexOutcome:
     """Index what changed in a folder since the last time, then refresh and publish.
 
-    Raises RunFailedError with the reason when a stage fails; what was finished is kept, and the
-    next run goes on from there.
+    With ``recluster``, communities are clustered anew instead of repaired. Raises RunFailedError
+    with the reason when a stage fails; what was finished is kept, and the next run goes on from
+    there.
     """
     log = BatchLog(settings.home_path)
     log.cut(folder, settings.batches, max_bytes=int(settings.input.max_file_mb * 1e6))
-    return run_pending(settings, index_store(settings), log)
+    store = index_store(settings)
+    if recluster:
+        ask_for_clustering(store)
+    return run_pending(settings, store, log)
 
 
 def run_pending(settings: Settings, store: IndexStore, log: BatchLog) -> IndexOutcome:

@@ -1,5 +1,6 @@
 import html
 import random
+from pathlib import Path
 
 import networkx as nx
 import polars as pl
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.clustering import build_hierarchy, hierarchical_leiden
+from graphrag_pipeline.communities import ask_for_clustering, update_communities
 from graphrag_pipeline.config import CommunitySettings
 from graphrag_pipeline.identity import make_id
 
@@ -204,3 +206,68 @@ def test_an_entity_that_changes_only_its_type_is_seen(tmp_path):
         con.execute("UPDATE entities SET type = 'CONCEPT' WHERE title = 'Bob Jones'")
     assert engine.cluster().counts != {}
     assert engine.rows("SELECT title FROM communities") == [("Alice Smith, Paris, Bob Jones",)]
+
+
+CORPUS = Path(__file__).parents[1] / "examples" / "corpus"
+
+
+def sample(n):
+    files = sorted(path for path in CORPUS.rglob("*") if path.is_file())
+    return {path.name: path.read_bytes() for path in files[:n]}
+
+
+def updates(engine):
+    return engine.rows("SELECT how, modularity, drift FROM community_updates ORDER BY updated_at")
+
+
+def test_communities_are_repaired_as_documents_come_and_go(tmp_path):
+    engine = build(tmp_path, sample(20), communities={"max_drift": 0.05})
+    before = dict(engine.rows("SELECT id, title FROM communities WHERE size > 1"))
+    engine.write({"one.txt": "Nadia Fenwright met Zeno Quillon of the Halcyon Trust."})
+    engine.index()
+    changes = engine.cluster()
+    assert changes.how == "repaired"
+    assert 0 <= changes.drift <= engine.settings.communities.max_drift
+    after = dict(engine.rows("SELECT id, title FROM communities WHERE size > 1"))
+    assert len(before.keys() - after.keys()) <= len(before) // 10
+    engine.write({"one.txt": None})
+    engine.index()
+    assert engine.cluster().how == "repaired"
+    gone = engine.rows(
+        "SELECT count(*) FROM community_members m ANTI JOIN entities e ON e.id = m.entity_id"
+    )
+    assert gone == [(0,)]
+    assert [how for how, _, _ in updates(engine)] == ["clustered", "repaired", "repaired"]
+
+
+def grown(folder, max_drift):
+    files = sample(28)
+    engine = build(folder, dict(list(files.items())[:4]), communities={"max_drift": max_drift})
+    engine.write(files)
+    engine.index()
+    return engine.cluster()
+
+
+def test_beyond_the_drift_allowed_the_whole_graph_is_gone_over_again(tmp_path):
+    fresh = build(tmp_path / "fresh", sample(28)).cluster()
+    repaired = grown(tmp_path / "lenient", 1.0)
+    improved = grown(tmp_path / "strict", repaired.drift / 2)
+    assert (repaired.how, improved.how) == ("repaired", "improved")
+    assert improved.modularity > repaired.modularity
+    assert improved.modularity > 0.99 * fresh.modularity
+
+
+def test_clustering_anew_can_be_asked_for_and_keeps_the_ids_of_what_it_finds_again(tmp_path):
+    engine = build(tmp_path, sample(12))
+    before = stored(engine)
+    ask_for_clustering(engine.store)
+    assert engine.cluster().how == "clustered"
+    assert stored(engine) == before
+    assert engine.cluster().how is None
+
+
+def test_other_settings_cluster_anew(tmp_path):
+    engine = build(tmp_path, sample(12))
+    finer = CommunitySettings(resolution=3.0)
+    assert update_communities(engine.store, finer).how == "clustered"
+    assert update_communities(engine.store, finer.model_copy(update={"max_drift": 0.5})).how is None

@@ -71,11 +71,12 @@ def _make(con: duckdb.DuckDBPyConnection, version: int) -> None:
 
 
 def _bring_up(con: duckdb.DuckDBPyConnection, path: Path, version: int) -> None:
-    name = ""
+    step = ""
     con.execute("BEGIN")
     try:
         for number, name, sql in migrations():
             if number > version:
+                step = name
                 con.execute(sql)
         con.execute(
             "UPDATE meta SET value = ? WHERE key = 'schema_version'", [str(migrations()[-1][0])]
@@ -84,6 +85,6 @@ def _bring_up(con: duckdb.DuckDBPyConnection, path: Path, version: int) -> None:
     except duckdb.Error as error:
         con.execute("ROLLBACK")
         raise StorageError(
-            f"{path} (schema {version}) cannot be brought up to date, step {name}: "
+            f"{path} (schema {version}) cannot be brought up to date, step {step}: "
             f"{str(error).splitlines()[0]}; it is as it was: move it away and index again"
         ) from error
