@@ -6,7 +6,7 @@ import dagster as dg
 
 from assets.communities import build_communities
 from assets.embeddings import build_embeddings
-from assets.graph import graph
+from assets.graph import entity_aliases, graph
 from assets.ingestion import BATCHES, chunks, documents, extractions, inbox
 from assets.publishing import published_index
 from assets.reports import build_reports
@@ -25,6 +25,7 @@ def build_tail(settings: Settings) -> list[dg.AssetsDefinition]:
     """Return the stages that follow from all batches together, to the published index."""
     levels = settings.communities.levels
     tail = [
+        entity_aliases,
         graph,
         build_communities(levels),
         *build_reports(levels),

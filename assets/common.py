@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -76,7 +76,11 @@ def markdown_table(
     """
     result = con.execute(query, parameters or {})
     names = [column[0] for column in result.description or []]
-    rows = result.fetchall()
+    return markdown_rows(names, result.fetchall())
+
+
+def markdown_rows(names: Sequence[str], rows: Sequence[Sequence[object]]) -> dg.MetadataValue:
+    """Return rows as a Markdown table, long values cut."""
     if not rows:
         return dg.MetadataValue.md("*no rows*")
     lines = ["| " + " | ".join(names) + " |", "|" + " --- |" * len(names)]

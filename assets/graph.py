@@ -1,8 +1,8 @@
-"""The graph: entities and relationships, merged from all batches."""
+"""The graph: who is who, then entities and relationships, merged from all batches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import dagster as dg
 import duckdb
@@ -16,16 +16,35 @@ from assets.common import (
     markdown_table,
     stage,
     storage,
+    warning,
 )
 from assets.ingestion import extractions
 from graphrag_pipeline import invariants
+from graphrag_pipeline.resolution.resolving import resolve_entities
 from graphrag_pipeline.summaries import update_graph
 from resources import IndexResource
 
 GROUP = "graph"
+ALIASES = dg.AssetKey(["graph", "entity_aliases"])
 ENTITIES = dg.AssetKey(["graph", "entities"])
 RELATIONSHIPS = dg.AssetKey(["graph", "relationships"])
+_MADE_FROM = [extractions, ALIASES]
+_DECIDED = "every_pair_decided"
 
+_ALIAS_FACTS = """
+SELECT count(*) AS "dagster/row_count", count(DISTINCT canonical_id) AS merged_into,
+       count(*) FILTER (method = 'rule') AS by_rule, count(*) FILTER (method = 'user') AS by_user,
+       count(*) FILTER (method = 'model') AS by_model, min(confidence) AS least_confidence
+FROM entity_aliases
+"""
+_ALIAS_PREVIEW = """
+SELECT title, canonical_title AS same_as, method, rule, confidence, evidence FROM entity_aliases
+ORDER BY confidence, title LIMIT 10
+"""
+_APART_PREVIEW = """
+SELECT one_title AS one, two_title AS two, reason, evidence FROM entities_kept_apart
+ORDER BY reason = 'alike', one_title, two_title LIMIT 10
+"""
 _ENTITY_FACTS = """
 SELECT count(*) AS "dagster/row_count", count(DISTINCT type) AS types,
        count(*) FILTER (degree = 0) AS isolated, avg(degree) AS mean_degree FROM entities
@@ -65,10 +84,12 @@ _CHECKS = {
 }
 
 
-def _spec(key: dg.AssetKey, description: str) -> dg.AssetSpec:
+def _spec(
+    key: dg.AssetKey, description: str, made_from: Sequence[dg.AssetsDefinition | dg.AssetKey]
+) -> dg.AssetSpec:
     return dg.AssetSpec(
         key,
-        deps=[extractions],
+        deps=made_from,
         description=description,
         kinds={"python", "duckdb"},
         owners=OWNERS,
@@ -78,10 +99,56 @@ def _spec(key: dg.AssetKey, description: str) -> dg.AssetSpec:
 
 
 @dg.multi_asset(
+    name="resolution",
+    specs=[
+        _spec(
+            ALIASES,
+            "Titles that mean the same thing, with the evidence: by rule, model or aliases.csv.",
+            [extractions],
+        )
+    ],
+    check_specs=[
+        dg.AssetCheckSpec(
+            _DECIDED,
+            asset=ALIASES,
+            description="Warns of pairs the model gave no answer to; the next run asks again.",
+        )
+    ],
+    pool=INDEX_POOL,
+)
+def entity_aliases(index: IndexResource) -> dg.MaterializeResult:
+    """Decide which titles mean the same thing."""
+    with stage("resolution") as clock, index.spending() as spent:
+        done = resolve_entities(index.store, index.settings)
+    told: dict[str, object] = {"kept_apart": done.kept_apart, "changed": done.changed}
+    if done.absent:
+        told["titles_not_in_the_corpus"] = ", ".join(done.absent)
+    with index.get_connection() as con:
+        told |= {
+            **facts(con, _ALIAS_FACTS),
+            **column_schema(con, "entity_aliases"),
+            "preview": markdown_table(con, _ALIAS_PREVIEW),
+            "looked_alike": markdown_table(con, _APART_PREVIEW),
+        }
+    what = "pairs the model gave no answer to"
+    return dg.MaterializeResult(
+        asset_key=ALIASES,
+        metadata={**told, **spent.metadata, "seconds": clock.seconds},
+        check_results=[warning(ALIASES, _DECIDED, done.failed, what)],
+    )
+
+
+@dg.multi_asset(
     name="graph",
     specs=[
-        _spec(ENTITIES, "Nodes: one per distinct entity, merged by normalised title."),
-        _spec(RELATIONSHIPS, "Undirected edges, weighted by the instances that support them."),
+        _spec(
+            ENTITIES, "Nodes: one per entity, with all titles that are folded into it.", _MADE_FROM
+        ),
+        _spec(
+            RELATIONSHIPS,
+            "Undirected edges, weighted by the instances that support them.",
+            _MADE_FROM,
+        ),
     ],
     check_specs=[
         dg.AssetCheckSpec(name, asset=key, blocking=True, description=f"No {what}.")

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import dagster as dg
 
-from assets.common import INDEX_POOL, OWNERS, markdown_table, stage
+from assets.common import INDEX_POOL, OWNERS, markdown_rows, stage
 from assets.embeddings import embedding_key
-from graphrag_pipeline.publishing import PUBLISHED, publish, published_release
+from graphrag_pipeline.errors import GraphRAGError
+from graphrag_pipeline.publishing import publish
+from graphrag_pipeline.release_diff import CHANGES, diff_releases
+from graphrag_pipeline.releases import PUBLISHED, list_releases, published_release
 from graphrag_pipeline.vector_index import TABLES
 from resources import IndexResource
 
-_RELEASES = """
-SELECT id, created_at, n_documents, n_chunks, n_entities, n_relationships, n_communities, n_reports
-FROM releases ORDER BY created_at DESC LIMIT 6
-"""
-_CHANGES = """
-WITH newest AS (
-    SELECT COLUMNS('n_.*'), row_number() OVER (ORDER BY created_at DESC) AS place FROM releases
-), counts AS (UNPIVOT newest ON COLUMNS('n_.*') INTO NAME counted VALUE number)
-SELECT counted[3:] AS counted, coalesce(sum(number) FILTER (place = 2), 0)::BIGINT AS before,
-       sum(number) FILTER (place = 1)::BIGINT AS now, printf('%+d', now - before) AS change
-FROM counts GROUP BY ALL ORDER BY counted
-"""
+_MOST_RELEASES = 6
+_FIRST = 3
 
 
 @dg.asset(
@@ -45,19 +40,46 @@ def published_index(index: IndexResource) -> dg.MaterializeResult:
     with stage("publish") as clock:
         release = publish(index.store, index.home, index.settings)
     path = index.home / PUBLISHED
-    with index.get_connection() as con:
-        changes, releases = markdown_table(con, _CHANGES), markdown_table(con, _RELEASES)
     readable = published_release(index.home) == release.id
     return dg.MaterializeResult(
         metadata={
             **release.counts,
             "release": release.id,
             "new_release": release.created,
-            "since_the_release_before": changes,
-            "releases": releases,
+            **_changes(index.home),
+            "releases": _releases(index.home),
             "path": dg.MetadataValue.path(str(path)),
             "size_mb": round(path.stat().st_size / 1e6, 3),
             "seconds": clock.seconds,
         },
         check_results=[dg.AssetCheckResult(check_name="release_readable", passed=readable)],
     )
+
+
+def _changes(home: Path) -> dict[str, dg.MetadataValue | str | int]:
+    """Return how the published release differs from the one before, by numbers and as a table."""
+    try:
+        diff = diff_releases(home, most=_FIRST)
+    except GraphRAGError as error:
+        return {"since_the_release_before": str(error)}
+    rows = [
+        (
+            name.replace("_", " "),
+            *(table.before, table.after, table.entered, table.left, table.changed),
+            "; ".join(title for change in CHANGES for title in table.first[change]),
+        )
+        for name, table in diff.tables.items()
+    ]
+    names = ("", "before", "now", *CHANGES, "first of these")
+    return {
+        **{f"{n}_{c}": getattr(t, c) for n, t in diff.tables.items() for c in CHANGES},
+        "compared_with": diff.before,
+        "since_the_release_before": markdown_rows(names, rows),
+    }
+
+
+def _releases(home: Path) -> dg.MetadataValue:
+    kept = list_releases(home)[:_MOST_RELEASES]
+    names = ("release", "published", *kept[0].counts)
+    rows = [(r.id, "yes" if r.is_current else "", *r.counts.values()) for r in kept]
+    return markdown_rows(names, rows)

@@ -89,7 +89,12 @@ def _report_asset(level: int, levels: int) -> dg.AssetsDefinition:
                 "preview": markdown_table(con, _PREVIEW, held),
             }
             missing = invariants.violations(con, invariants.EVERY_COMMUNITY_REPORTED, {**held})
-        counts = {"written": done.written, "reused": done.reused, "removed": done.removed}
+        counts = {
+            "written": done.written,
+            "reused": done.reused,
+            "slightly_outdated": done.outdated,
+            "removed": done.removed,
+        }
         return dg.MaterializeResult(
             metadata={**metadata, **counts, **spent.metadata, "seconds": clock.seconds},
             check_results=[

@@ -13,6 +13,7 @@ from graphrag_pipeline.graph import GRAPH_VERSION
 from graphrag_pipeline.ingest import stage_versions
 from graphrag_pipeline.publishing import config_hash
 from graphrag_pipeline.reports import REPORTS_VERSION
+from graphrag_pipeline.resolution.resolving import RESOLUTION_VERSION
 
 
 def with_code_versions(
@@ -32,7 +33,9 @@ def code_versions(settings: Settings) -> dict[str, str]:
     given = settings
     return {
         **stage_versions(given),
-        "graph": fingerprint(GRAPH_VERSION, given.graph, given.chunks.encoding),
+        "graph": fingerprint(
+            GRAPH_VERSION, RESOLUTION_VERSION, given.graph, given.resolution, given.chunks.encoding
+        ),
         "communities": fingerprint(COMMUNITIES_VERSION, given.communities),
         "community_reports": fingerprint(REPORTS_VERSION, EXTRACTIVE_VERSION, given.reports),
         "embeddings": fingerprint("embeddings", given.embeddings),

@@ -9,9 +9,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from benchmarks import extraction_quality, retrieval_quality
+from benchmarks import extraction_quality, llm_client, model_index, retrieval_quality
 from benchmarks.index_speed import index_speed, podcast_files
-from benchmarks.llm_client import describe, llm_client_cost
 
 DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -35,8 +34,16 @@ def main() -> None:
         print("\nRecall of gold passages, 100 MuSiQue questions over 1,890 passages (percent)")
         retrieval_quality.main([str(options.data)])
     if "model" in parts:
-        print("\nThe model client, against a server on loopback")
-        print(describe(llm_client_cost()))
+        _model(options.data)
+
+
+def _model(data: Path) -> None:
+    print("\nThe model client, against a server on loopback")
+    print(llm_client.describe(llm_client.llm_client_cost()))
+    print("\nIndexing podcast transcripts by a model that answers at once (through Dagster)")
+    found = model_index.model_index_cost(data)
+    print(model_index.describe(found))
+    _print_stages(found["fresh"])
 
 
 def _speed(data: Path) -> None:
@@ -48,7 +55,7 @@ def _speed(data: Path) -> None:
             part.mkdir()
             for file in files[: len(files) // share]:
                 shutil.copy(file, part)
-            _print_speed(index_speed(part), detailed=share == 1)
+            _print_speed(index_speed(part, Path(place) / f"home{share}"), detailed=share == 1)
 
 
 def _print_speed(found: dict, *, detailed: bool) -> None:
@@ -57,14 +64,18 @@ def _print_speed(found: dict, *, detailed: bool) -> None:
         f"{counts}: {found['wall']:.1f} s, {found['cpu']:.1f} s CPU, "
         f"{found['peak_mb']:,.0f} MB memory, {found['disk_mb']:,.0f} MB disk"
     )
-    for name, spent in found["stages"].items():
-        print(f"    {name:<13}{spent['wall']:7.2f} s {spent['cpu']:7.2f} s CPU")
+    _print_stages(found)
     if detailed:
         for row in found["levels"]:
             print(
                 f"    level {row['level']}: {row['communities']:,} communities, "
                 f"{row['reports']:,} reports, largest {row['largest']:,}"
             )
+
+
+def _print_stages(found: dict) -> None:
+    for name, spent in found["stages"].items():
+        print(f"    {name:<13}{spent['wall']:7.2f} s {spent['cpu']:7.2f} s CPU")
 
 
 if __name__ == "__main__":

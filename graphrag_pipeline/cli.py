@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -63,7 +63,45 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+OfRelease = Annotated[
+    str | None,
+    typer.Option("--release", help="A release that is kept: its id, or how that begins."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+
+
+ResponseType = Annotated[
+    str | None, typer.Option(help="Length and form, such as 'one paragraph' (with a model).")
+]
+History = Annotated[
+    Path | None,
+    typer.Option(help="The conversation so far: JSON list of {role, content} (with a model)."),
+]
+_OF_METHODS = "Options of some methods"
+Level = Annotated[
+    int | None,
+    typer.Option(help="Community level to read reports of.", rich_help_panel=_OF_METHODS),
+]
+TopK = Annotated[
+    int | None,
+    typer.Option(help="How many rows the search starts from.", rich_help_panel=_OF_METHODS),
+]
+Dynamic = Annotated[
+    bool,
+    typer.Option(
+        "--dynamic", help="global: let the model choose the reports.", rich_help_panel=_OF_METHODS
+    ),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(help="global, text_summary: shuffle by this.", rich_help_panel=_OF_METHODS),
+]
+Depth = Annotated[
+    int | None, typer.Option(help="drift: rounds of questions.", rich_help_panel=_OF_METHODS)
+]
+Width = Annotated[
+    int | None, typer.Option(help="drift: questions in a round.", rich_help_panel=_OF_METHODS)
+]
 
 
 class Format(StrEnum):
@@ -125,6 +163,10 @@ def index(
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Do not ask, whatever it costs.")
     ] = False,
+    recluster: Annotated[
+        bool,
+        typer.Option("--recluster", help="Cluster the whole graph anew, not only repair it."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Index what was added, changed or removed in a folder, and publish a new release."""
@@ -134,14 +176,15 @@ def index(
     place = folder or settings.input_path
     if not place.is_dir():
         raise InputError(f"{place} is not a folder: name one that holds your documents")
-    if not yes:
-        _confirm(settings, place)
+    _estimate(settings, place, yes=yes, recluster=recluster)
     with console.progress(f"Looking for changes in {place}") as seconds:
+        from graphrag_pipeline.estimate_log import end_estimate
         from graphrag_pipeline.publishing import published_release
-        from graphrag_pipeline.runs import index_folder
+        from graphrag_pipeline.runs import index_folder, index_store
 
         before = published_release(settings.home_path)
-        outcome = index_folder(settings, place)
+        outcome = index_folder(settings, place, recluster=recluster)
+    end_estimate(index_store(settings), settings)
     _show_outcome(
         settings,
         as_json,
@@ -149,6 +192,7 @@ def index(
         outcome.batches,
         outcome.run_ids,
         new_release=published_release(settings.home_path) != before,
+        reclustered=recluster,
     )
 
 
@@ -168,25 +212,30 @@ def plan(
     console.show_json(console.plan_values(found)) if as_json else console.show_plan(found)
 
 
-def _confirm(settings: Settings, folder: Path) -> None:
-    """Say what a run by a model may cost; above the threshold, ask."""
+def _estimate(settings: Settings, folder: Path, *, yes: bool, recluster: bool) -> None:
+    """Say what a run by a model may cost, ask if it is much, and keep the estimate."""
     from graphrag_pipeline.spending import uses_model
 
     if not uses_model(settings):
         return
     from graphrag_pipeline import console
+    from graphrag_pipeline.estimate_log import begin_estimate
     from graphrag_pipeline.planning import plan_run
+    from graphrag_pipeline.store import IndexStore
 
-    expected = plan_run(settings, folder)
-    if not expected.calls:
-        return
-    console.note(console.plan_total(expected))
+    expected = plan_run(settings, folder, recluster=recluster)
+    if expected.calls:
+        console.note(console.plan_total(expected))
     most = settings.llm.confirm_cost
-    if not most or (expected.cost or 0.0) <= most:
-        return
+    if not yes and most and (expected.cost or 0.0) > most:
+        _confirm(expected.cost or 0.0, most)
+    begin_estimate(IndexStore(settings.home_path / "index.duckdb"), settings, expected)
+
+
+def _confirm(cost: float, most: float) -> None:
     if not sys.stdin.isatty():
         raise InputError(
-            f"the run may cost ${expected.cost:.2f}, more than llm.confirm_cost ({most:g}): see "
+            f"the run may cost ${cost:.2f}, more than llm.confirm_cost ({most:g}): see "
             "graphrag-pipeline plan, then run it again with --yes"
         )
     if not typer.confirm("Go on?", err=True):
@@ -233,26 +282,58 @@ def query(
             help="basic, fulltext, hybrid, local, global (model: drift, text_summary).",
         ),
     ] = "local",
-    level: Annotated[
-        int | None, typer.Option(help="Community level to read reports of (global, local).")
-    ] = None,
-    top_k: Annotated[int | None, typer.Option(help="How many rows the search starts from.")] = None,
+    release: OfRelease = None,
+    response_type: ResponseType = None,
+    history: History = None,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Print the answer while it is written.")
+    ] = False,
+    level: Level = None,
+    top_k: TopK = None,
+    dynamic: Dynamic = False,
+    seed: Seed = None,
+    depth: Depth = None,
+    width: Width = None,
     as_json: AsJson = False,
 ) -> None:
     """Answer a question from the published index, with citations."""
     from graphrag_pipeline import console
-    from graphrag_pipeline.query import answer
+    from graphrag_pipeline.query import answer, read_history, stream_answer
 
+    if stream and as_json:
+        raise InputError("--stream prints text as it comes: use it without --json")
+    given = {"level": level, "top_k": top_k, "seed": seed, "depth": depth, "width": width}
+    options = _taken(method, {**given, "dynamic": dynamic or None})
+    options |= {"history": read_history(history) if history else ()}
+    options |= {"response_type": response_type}
     settings = _settings()
-    given = {"level": level, "top_k": top_k}
-    parameters: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    found = answer(question, method, home=settings.home_path, settings=settings, **parameters)
+    if (history or response_type) and settings.query.answers != "llm":
+        console.note("no model writes the answer: --history and --response-type do not count")
+    options |= {"settings": settings, "home": settings.home_path, "release": release}
+    if stream:
+        console.show_stream(stream_answer(question, method, **options))
+        return
+    found = answer(question, method, **options)
     console.show_json(found.to_dict()) if as_json else console.show_answer(found)
+
+
+def _taken(method: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that were given; InputError where the method does not take one."""
+    from graphrag_pipeline.query import METHODS, MODEL_METHODS, methods_taking
+
+    parameters = {name: value for name, value in given.items() if value is not None}
+    for name in parameters if method in METHODS | MODEL_METHODS else ():
+        takers = methods_taking(name)
+        if method not in takers:
+            option = f"--{name.replace('_', '-')}"
+            raise InputError(f"{option} is for {', '.join(takers)}; {method} does not take it")
+    return parameters
 
 
 @app.command()
 def sql(
     statement: Annotated[str, typer.Argument(help="One SQL statement.")],
+    release: OfRelease = None,
     output: Annotated[
         Format, typer.Option("--format", "-f", help="How to print the rows.")
     ] = Format.table,
@@ -262,13 +343,72 @@ def sql(
     from graphrag_pipeline import console
     from graphrag_pipeline.publishing import query_published
 
-    names, rows = query_published(_settings().home_path, statement)
+    names, rows = query_published(_settings().home_path, statement, release)
     if as_json or output is Format.json:
         console.show_records(names, rows)
     elif output is Format.csv:
         console.show_csv(names, rows)
     else:
         console.show_rows(names, rows)
+
+
+@app.command()
+def releases(as_json: AsJson = False) -> None:
+    """List the releases that are kept: when each was made, what it holds, which is published."""
+    from dataclasses import asdict
+
+    from graphrag_pipeline import console
+    from graphrag_pipeline.releases import list_releases
+
+    found = list_releases(_settings().home_path)
+    if as_json:
+        console.show_json([asdict(release) for release in found])
+    else:
+        console.show_releases(found)
+
+
+@app.command()
+def rollback(
+    release: Annotated[
+        str | None, typer.Argument(help="A release, by how its id begins (default: the one before)")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Publish an older release again, in one step; readers see it from their next question on.
+
+    The index itself stays as it is, and so does the older release: until documents or settings
+    change what is in the index, neither `index` nor the schedule publishes anything. Name the
+    newer release to go back to it.
+    """
+    from dataclasses import asdict
+
+    from graphrag_pipeline import console
+    from graphrag_pipeline.releases import rollback as go_back
+    from graphrag_pipeline.runs import index_store
+
+    settings = _settings()
+    done = go_back(index_store(settings), settings.home_path, release)
+    console.show_json(asdict(done)) if as_json else console.show_rollback(done)
+
+
+@app.command()
+def diff(
+    before: Annotated[
+        str | None, typer.Argument(help="A release (default: the one before the published).")
+    ] = None,
+    after: Annotated[
+        str | None, typer.Argument(help="Another release (default: the published one).")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what entered, left and changed between two releases, the most important first."""
+    from dataclasses import asdict
+
+    from graphrag_pipeline import console
+    from graphrag_pipeline.release_diff import diff_releases
+
+    found = diff_releases(_settings().home_path, before, after)
+    console.show_json(asdict(found)) if as_json else console.show_diff(found)
 
 
 @app.command()

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 from pydantic_settings import (
     BaseSettings,
@@ -30,6 +30,8 @@ Positive = Annotated[int, Field(ge=1, le=10**9)]
 Megabytes = Annotated[float, Field(gt=0, le=1e6)]
 Place = Annotated[str, Field(min_length=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
+
+_SET_BY_THE_CLIENT = frozenset({"model", "messages", "n", "stream", "stream_options"})
 
 
 class _Section(BaseModel):
@@ -150,6 +152,18 @@ class GraphSettings(_Section):
     """llm: several descriptions that are longer together are merged into one."""
 
 
+class ResolutionSettings(_Section):
+    """Which titles mean the same thing, decided before the graph is made."""
+
+    method: Literal["auto", "off", "rules", "llm"] = "auto"
+    """auto: by rule, imports left as they are. rules: imports too. llm: unsure pairs by model.
+    off: only what aliases_file says."""
+    aliases_file: str = "aliases.csv"
+    """Your own word, which wins: a file with the columns action (merge or never), a, b, note."""
+    max_model_pairs: Positive = 200
+    """llm: most pairs asked of the model, the most alike first."""
+
+
 class CommunitySettings(_Section):
     """Hierarchical Leiden."""
 
@@ -159,6 +173,9 @@ class CommunitySettings(_Section):
     """Higher gives more and smaller communities."""
     seed: Annotated[int, Field(ge=0, lt=2**64)] = 0xDEADBEEF
     """Seed of the random number generator."""
+    max_drift: Annotated[float, Field(ge=0, le=1)] = 0.01
+    """Communities are repaired as the graph changes; once they lack this share of the modularity
+    of a fresh clustering, Leiden goes over the whole graph again."""
     levels: Annotated[int, Field(ge=1, le=10)] = 4
     """Level assets shown in Dagster (C0 to C3 by default); the last holds all deeper levels."""
 
@@ -174,6 +191,9 @@ class ReportSettings(_Section):
     """auto: by profile. extractive: central sentences. llm: written by a model."""
     max_words: Positive = 1500
     """llm: most words of a report."""
+    max_outdated: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    """llm: a report is written anew once more than this share of what it was written from, by
+    tokens, has changed (0: at any change); at once where it may tell of what was removed."""
 
 
 class EmbeddingSettings(_Section):
@@ -228,8 +248,14 @@ class LlmSettings(_Section):
     """Embedding model."""
     embedding_dimensions: Annotated[int, Field(ge=0)] = 0
     """Length of the vectors; 0: the model's own."""
+    embedding_max_tokens: Positive = 8000
+    """Most tokens of a text the embedding model takes; longer ones are embedded in pieces."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
     """Temperature of every call."""
+    max_output_tokens: Annotated[int, Field(ge=0)] = 0
+    """Most tokens of an answer; 0: the server's own limit."""
+    extra: dict[str, JsonValue] = {}
+    """More parameters of each chat call, such as { reasoning_effort = "low" }."""
     concurrency: Positive = 16
     """Most calls at once."""
     requests_per_minute: Annotated[int, Field(ge=0)] = 0
@@ -240,6 +266,8 @@ class LlmSettings(_Section):
     """How long to wait for an answer."""
     max_retries: Annotated[int, Field(ge=0)] = 6
     """How often a call that failed for a passing reason is tried again."""
+    retry_seconds: Annotated[float, Field(ge=0, le=300)] = 0.5
+    """How long to wait before the first of these tries; the wait doubles each time."""
     max_cost: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     """Most US dollars a run may spend; 0: no limit. What was bought until then is kept."""
     max_tokens: Annotated[int, Field(ge=0)] = 0
@@ -252,6 +280,18 @@ class LlmSettings(_Section):
     """Your own prices (TOML, US dollars per million tokens); empty: the list that ships."""
     prompts: str = ""
     """Folder of your own prompts, as `tune` writes them; empty: those that ship."""
+    log_content: bool = False
+    """Write prompts and answers, and so your documents, to the debug log graphrag_pipeline.llm."""
+
+    @model_validator(mode="after")
+    def _extra_fits(self) -> LlmSettings:
+        if taken := sorted(_SET_BY_THE_CLIENT & self.extra.keys()):
+            raise ValueError(f"llm.extra must not hold {taken[0]}: the pipeline sets it itself")
+        try:
+            json.dumps(self.extra, allow_nan=False)
+        except ValueError:
+            raise ValueError("llm.extra must hold no infinite number and no nan") from None
+        return self
 
 
 class ScheduleSettings(_Section):
@@ -274,7 +314,9 @@ class ReleaseSettings(_Section):
     """Published releases."""
 
     keep: Positive = 10
-    """Releases whose vectors stay readable."""
+    """Most releases that stay readable; the published one and the one before always do."""
+    keep_days: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 30.0
+    """Days that older releases stay readable; 0: as long as there is room by number."""
 
 
 class Settings(BaseSettings):
@@ -297,6 +339,7 @@ class Settings(BaseSettings):
     chunks: ChunkSettings = ChunkSettings()
     extraction: ExtractionSettings = ExtractionSettings()
     graph: GraphSettings = GraphSettings()
+    resolution: ResolutionSettings = ResolutionSettings()
     communities: CommunitySettings = CommunitySettings()
     reports: ReportSettings = ReportSettings()
     embeddings: EmbeddingSettings = EmbeddingSettings()
@@ -344,6 +387,24 @@ class Settings(BaseSettings):
         """The input folder, absolute."""
         return Path(self.input.folder).expanduser().resolve()
 
+    @property
+    def aliases_path(self) -> Path | None:
+        """The user's file of aliases: as named, beside ``graphrag.toml`` or in the home folder.
+
+        None where there is none and none was asked for. Raises ConfigError if a file that was
+        asked for is not there.
+        """
+        name = Path(self.resolution.aliases_file).expanduser()
+        config = _find_config_file()
+        for folder in (Path.cwd(), *([config.parent] if config else []), self.home_path):
+            if (folder / name).is_file():
+                return (folder / name).resolve()
+        if "aliases_file" in self.resolution.model_fields_set and self.resolution.aliases_file:
+            raise ConfigError(
+                f"resolution.aliases_file = {self.resolution.aliases_file!r}: there is no such file"
+            )
+        return None
+
 
 def load_settings(file: Path | None = None) -> Settings:
     """Read the settings.
@@ -377,9 +438,13 @@ def setting_rows() -> Iterator[tuple[str, str, object, str]]:
     for name, field in Settings.model_fields.items():
         if isinstance(field.default, _Section):
             for inner, inner_field in type(field.default).model_fields.items():
-                yield name, inner, inner_field.default, inner_field.description or ""
+                yield name, inner, inner_field.default, _line(inner_field.description)
         else:
-            yield "", name, field.default, field.description or ""
+            yield "", name, field.default, _line(field.description)
+
+
+def _line(description: str | None) -> str:
+    return " ".join((description or "").split())
 
 
 def template() -> str:
@@ -469,15 +534,18 @@ def _what_is_right(item: ErrorDetails) -> str:
         return f"must be a section, [{item['loc'][0]}], with settings beneath it"
     if item["type"] == "tuple_type":
         return 'must be a list, such as ["one", "other"]'
+    if item["type"] == "dict_type":
+        return 'must be a table, such as { setting = "value" }'
     return item["msg"][0].lower() + item["msg"][1:]
 
 
 def _explain_environment() -> str | None:
     """Return what is wrong with a variable that must be JSON, the way a list is given."""
     lists = {f"{g}__{n}" for g, n, default, _ in setting_rows() if isinstance(default, tuple)}
+    tables = {f"{g}__{n}" for g, n, default, _ in setting_rows() if isinstance(default, dict)}
     for variable in sorted(_environment_names()):
         name = variable[len(PREFIX) :].lower()
-        if name not in lists | set(Settings.model_fields) - {"home"}:
+        if name not in lists | tables | set(Settings.model_fields) - {"home"}:
             continue
         try:
             json.loads(os.environ[variable])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +23,15 @@ from graphrag_pipeline.rows import one_line
 
 if TYPE_CHECKING:
     from graphrag_pipeline.planning import Plan
-    from graphrag_pipeline.query import Answer
+    from graphrag_pipeline.query import Answer, AnswerStream, Citation
+    from graphrag_pipeline.release_diff import ReleaseDiff
+    from graphrag_pipeline.releases import KeptRelease, Rollback
     from graphrag_pipeline.tuning import Tuning
 
 _MOST_ROWS = 200
 _MOST_LEFT_OUT = 10
+_MOST_CITED = 20
+_UNPRINTABLE = {n: None for n in (*range(32), *range(127, 160)) if chr(n) not in "\n\t"}
 _COUNTED = {
     "add": "file added",
     "change": "file changed",
@@ -175,6 +179,7 @@ def show_index(summary: dict[str, Any]) -> None:
         _show_changes(summary)
     _show_counts(summary)
     _show_left_out(summary)
+    _show_estimate(summary)
     _show_seconds(summary["seconds"])
     _show_published(summary)
 
@@ -188,6 +193,7 @@ def show_status(summary: dict[str, Any]) -> None:
         return
     _show_counts(summary)
     _show_spent(summary)
+    _show_estimate(summary)
     pending = len(summary["pending_batches"])
     _show_fact("pending", _number(pending, "batch", "batches"))
     _show_left_out(summary)
@@ -198,34 +204,44 @@ def show_status(summary: dict[str, Any]) -> None:
 
 def plan_values(plan: Plan) -> dict[str, Any]:
     """Return a plan as plain values."""
-    return {**asdict(plan), "calls": plan.calls, "tokens": plan.tokens, "cost": plan.cost}
+    return {**asdict(plan), **_totals(plan)}
 
 
 def plan_total(plan: Plan) -> str:
     """Return in one line what a plan comes to."""
-    return f"about {_number(plan.calls, 'model call')}, {plan.tokens:,} tokens, {_money(plan.cost)}"
+    return f"about {_amount(_totals(plan))}"
+
+
+def _totals(plan: Plan) -> dict[str, Any]:
+    return {name: getattr(plan, name) for name in ("calls", "cached", "tokens", "cost")}
 
 
 def show_plan(plan: Plan) -> None:
     """Print what the next run would do, and on which assumptions."""
     changes = [_number(number, _COUNTED[name]) for name, number in plan.changes.items() if number]
     say(", ".join(changes) or "No file was added, changed or removed since the last run.")
+    if not plan.is_due:
+        say("There is nothing to do.")
+        return
     if plan.pending_batches:
         _show_fact("pending", _number(plan.pending_batches, "batch", "batches"))
     if plan.documents or plan.unreadable:
         _show_fact("documents", f"{plan.documents:,} to read, {plan.unreadable:,} unreadable")
         _show_fact("chunks", f"{plan.chunks:,}, of which {plan.to_extract:,} to extract from")
-    if not plan.calls:
+    if plan.to_retry:
+        _show_fact("to retry", f"{plan.to_retry:,} that failed before, counted below")
+    if not plan.stages:
         say("No model call would be made, and nothing spent.")
         return
-    names = ("stage", "model", "calls", "tokens in", "tokens out", "cost")
+    names = ("stage", "model", "calls", "cached", "tokens in", "tokens out", "cost")
     rows_as_text.print_rows(
         names,
         [
-            (s.stage, s.model, s.calls, s.prompt_tokens, s.completion_tokens, _money(s.cost))
+            (s.stage, s.model, s.calls, s.cached, s.prompt_tokens, s.completion_tokens,
+             _money(s.cost))
             for s in plan.stages
         ],
-    )
+    )  # fmt: skip
     _show_fact("total", plan_total(plan))
     say("Assumed:")
     for assumption in plan.assumptions:
@@ -250,23 +266,146 @@ def show_tuning(tuning: Tuning) -> None:
 
 
 def show_answer(answer: Answer) -> None:
-    """Print an answer, the places it cites, and what it cost."""
-    say(answer.text.rstrip())
+    """Print an answer, the places it cites, what is amiss with it, and what it cost."""
+    say(answer.text.translate(_UNPRINTABLE).rstrip())
+    _show_grounds(answer)
+
+
+def show_stream(stream: AnswerStream) -> None:
+    """Print an answer as it is written, then what :func:`show_answer` prints below it."""
+    last = "\n"
+    try:
+        for piece in stream:
+            last = piece[-1:] or last
+            sys.stdout.write(piece.translate(_UNPRINTABLE))
+            sys.stdout.flush()
+    finally:
+        sys.stdout.write("" if last == "\n" else "\n")
+    _show_grounds(stream.answer)
+
+
+def _show_grounds(answer: Answer) -> None:
+    """Print what stands below an answer."""
     if answer.citations:
         say()
-    for citation in answer.citations:
-        place = citation.uri or f"community report {citation.report_id}"
-        span = f" {citation.start_char}–{citation.end_char}" if citation.uri else ""
-        title = one_line(citation.document_title or "")
-        number = f"[{citation.number}]"
-        indent = "\n" + " " * (len(number) + 1) if title else ""
-        _show_whole(f"{number} {title}{indent}{one_line(place)}{span}", style="dim")
-    seconds = answer.timings.get("total", 0.0)
-    cost = "unknown cost" if answer.cost is None else f"${answer.cost:.4f}"
-    calls = _number(answer.model_calls, "model call")
+    for citation in answer.citations[:_MOST_CITED]:
+        _show_citation(citation)
+    _show_more(len(answer.citations) - _MOST_CITED, "; --json gives all")
+    _show_amiss(answer)
     say()
     say(f"{answer.method} search, release {answer.release}", style="dim")
-    say(f"{calls}, {cost}, {seconds:.2f} s", style="dim")
+    say(f"{_calls(answer)}, {_seconds(answer.timings)}", style="dim")
+
+
+def _show_citation(citation: Citation) -> None:
+    place = citation.uri or f"community report {citation.report_id}"
+    span = f" {citation.start_char}–{citation.end_char}" if citation.uri else ""
+    title = " · ".join(filter(None, [one_line(citation.document_title), *_referring(citation)]))
+    number = f"[{citation.number}]"
+    indent = "\n" + " " * (len(number) + 1) if title else ""
+    _show_whole(f"{number} {title}{indent}{one_line(place)}{span}", style="dim")
+
+
+def _referring(citation: Citation) -> list[str]:
+    """Return the references that a place supports, those of one section together."""
+    numbers: dict[str, list[str]] = {}
+    for reference in citation.references:
+        section, _, number = reference.partition(" ")
+        numbers.setdefault(section, []).append(number.strip("()"))
+    return [f"{section} ({', '.join(of)})" for section, of in numbers.items()]
+
+
+def _show_amiss(answer: Answer) -> None:
+    """Print what could not be answered, and which references went."""
+    removed, failed = answer.references_removed, len(answer.failures)
+    if removed or failed:
+        say()
+    if removed:
+        what = _number(removed, "reference")
+        say(f"{what} removed that named nothing the model was shown", style="yellow")
+    if failed:
+        say(f"{_number(failed, 'part')} could not be answered and left out:", style="yellow")
+    for failure in answer.failures[:_MOST_LEFT_OUT]:
+        say(f"  {one_line(failure)}", style="yellow")
+    _show_more(failed - _MOST_LEFT_OUT)
+
+
+def _show_more(left: int, how: str = "") -> None:
+    if left > 0:
+        say(f"  and {left:,} more{how}", style="dim")
+
+
+def _calls(answer: Answer) -> str:
+    """Return what the calls of an answer came to, in one line."""
+    cost = "unknown cost" if answer.cost is None else f"${answer.cost:.4f}"
+    cached = f" ({answer.cached_calls:,} more from the cache)" if answer.cached_calls else ""
+    parts = [f"{_number(answer.model_calls, 'model call')}{cached}", cost]
+    if answer.model_calls:
+        used = f"{answer.prompt_tokens:,} tokens in, {answer.completion_tokens:,} out"
+        parts.insert(1, used)
+    return ", ".join(parts)
+
+
+def _seconds(timings: Mapping[str, float]) -> str:
+    total = f"{timings.get('total', 0.0):.2f} s"
+    if not timings.get("first_piece"):
+        return total
+    retrieval, first = timings["retrieve"], timings["first_piece"]
+    return f"{total} (retrieval {retrieval:.2f} s, first words after {first:.2f} s)"
+
+
+def show_releases(releases: Sequence[KeptRelease]) -> None:
+    """Print the releases that are kept, the published one pointed out."""
+    counted = ("documents", "entities", "relationships", "reports")
+    names = ("release", "made", "state", *counted, "MB")
+    rows_as_text.print_rows(
+        names,
+        [
+            (
+                release.id,
+                release.created_at.strftime("%Y-%m-%d %H:%M UTC"),
+                _state(release),
+                *(release.counts[name] for name in counted),
+                round(release.n_bytes / 1e6, 1),
+            )
+            for release in releases
+        ],
+    )
+
+
+def _state(release: KeptRelease) -> str:
+    if release.is_current:
+        return "published"
+    return "withdrawn" if release.is_withdrawn else ""
+
+
+def show_rollback(done: Rollback) -> None:
+    """Print what a rollback did, and how to undo it."""
+    say(f"Release {done.now} is published again; it stays until the index changes.")
+    if done.before:
+        _show_whole(f"To take this back: graphrag-pipeline rollback {done.before}")
+
+
+def show_diff(diff: ReleaseDiff) -> None:
+    """Print what entered, left and changed between two releases."""
+    _show_fact("before", diff.before)
+    _show_fact("after", diff.after)
+    rows_as_text.print_rows(
+        ("", "before", "after", "entered", "left", "changed"),
+        [
+            (name.replace("_", " "), t.before, t.after, t.entered, t.left, t.changed)
+            for name, t in diff.tables.items()
+        ],
+    )
+    for name, table in diff.tables.items():
+        for change, first in table.first.items():
+            if first:
+                more = getattr(table, change) - len(first)
+                _show_whole(f"{name.replace('_', ' ')} {change}:")
+                for title in first:
+                    _show_whole(f"  {one_line(title)}")
+                if more:
+                    _show_whole(f"  and {more:,} more")
 
 
 def _show_whole(text: str, style: str | None = None) -> None:
@@ -304,7 +443,9 @@ def _show_changes(summary: dict[str, Any]) -> None:
         say(f"{_number(summary['batches_run'], 'batch', 'batches')} indexed again")
     else:
         say("No file was added, changed or removed since the last run.")
-        if summary.get("new_release"):
+        if summary.get("reclustered"):
+            say("The whole graph was clustered anew.")
+        elif summary.get("new_release"):
             say("What an earlier run had left unfinished is done now.")
 
 
@@ -342,6 +483,39 @@ def _show_spent(summary: dict[str, Any]) -> None:
         )
 
 
+def _show_estimate(summary: dict[str, Any]) -> None:
+    """Print what the last run was estimated to take, and what it took."""
+    estimate = summary["estimate"]
+    if estimate is None:
+        if summary["model_calls"]:
+            _show_fact("estimate", "none: only runs of the command index are estimated")
+        return
+    stages = estimate["stages"]
+    if len(stages) > 1:
+        names = ("last run", "calls", "took", "tokens", "took", "cost", "took")
+        rows_as_text.print_rows(names, [_estimate_row(stage) for stage in stages])
+    took = "took" if estimate["finished"] else "took until now"
+    expected, actual = (_amount(estimate["total"][side]) for side in ("estimated", "actual"))
+    _show_fact("estimated", f"{expected}; {took} {actual}")
+    if later := estimate["later_calls"]:
+        _show_fact("", f"{_number(later, 'call')} since, by runs that had no estimate")
+
+
+def _estimate_row(stage: dict[str, Any]) -> tuple[object, ...]:
+    expected, actual = stage["estimated"], stage["actual"]
+    return (
+        stage["stage"],
+        *(side[name] for name in ("calls", "tokens") for side in (expected, actual)),
+        *(_money(side["cost"]) for side in (expected, actual)),
+    )
+
+
+def _amount(took: dict[str, Any]) -> str:
+    cached = f" ({took['cached']:,} more in the cache)" if took["cached"] else ""
+    calls = _number(took["calls"], "call")
+    return f"{calls}{cached}, {took['tokens']:,} tokens, {_money(took['cost'])}"
+
+
 def _show_left_out(summary: dict[str, Any]) -> None:
     bad = summary["quarantined"]
     if not bad:
@@ -371,6 +545,8 @@ def _show_published(summary: dict[str, Any]) -> None:
     moment = release["created_at"].replace("T", " ").replace("Z", " UTC")
     _show_fact("published", f"release {release['id']}")
     _show_fact("", moment)
+    if summary["rolled_back_from"]:
+        _show_fact("", f"rolled back from {summary['rolled_back_from']} until the index changes")
 
 
 def _number(count: int, noun: str, plural: str = "") -> str:

@@ -1,6 +1,7 @@
 """The graph: mentions merged into entities and relationships (paper, 3.1.3).
 
-The graph is a fold over the mentions that are in the index now, so it depends on the documents
+The graph is a fold over the mentions that are in the index now, each under the entity it is
+resolved to, so it depends on the documents
 that survive and not on the order in which they came. It is computed whole, by column, and only
 rows that differ are written.
 """
@@ -15,6 +16,7 @@ import polars as pl
 
 from graphrag_pipeline.config import GraphSettings, fingerprint
 from graphrag_pipeline.identity import ID_DIGITS
+from graphrag_pipeline.resolution.aliases import aliases_state
 from graphrag_pipeline.staging import take_in_staged
 from graphrag_pipeline.store import (
     IndexStore,
@@ -28,20 +30,26 @@ from graphrag_pipeline.tokens import DEFAULT_ENCODING, count_tokens
 
 GRAPH_VERSION = "1"
 
+_FOLDED = """
+CREATE OR REPLACE TEMP TABLE mentions AS FROM resolved_entity_mentions;
+CREATE OR REPLACE TEMP TABLE links AS FROM resolved_relationship_mentions;
+"""
+
 # A title with several types takes the most frequent one, a named type before a general one.
 _ENTITIES = """
 CREATE OR REPLACE TEMP TABLE titled AS
-SELECT entity_id AS id, arg_max(title, (n, title)) AS title FROM (
-    SELECT entity_id, title, count(*) AS n FROM entity_mentions GROUP BY ALL) GROUP BY entity_id;
+SELECT entity_id AS id, arg_max(title, (own, n, title)) AS title FROM (
+    SELECT entity_id, title, bool_or(mentioned_id = entity_id) AS own, count(*) AS n
+    FROM mentions GROUP BY ALL) GROUP BY entity_id;
 
 CREATE OR REPLACE TEMP TABLE typed AS
 SELECT entity_id AS id, arg_max(type, (type NOT IN ('CONCEPT', 'DATE', 'OTHER'), n, type)) AS type
-FROM (SELECT entity_id, type, count(*) AS n FROM entity_mentions GROUP BY ALL) GROUP BY entity_id;
+FROM (SELECT entity_id, type, count(*) AS n FROM mentions GROUP BY ALL) GROUP BY entity_id;
 
 CREATE OR REPLACE TEMP TABLE counted AS
 SELECT entity_id AS id, count(DISTINCT chunk_id) AS frequency,
        bool_and(extractor = 'nlp') AS by_rule
-FROM entity_mentions JOIN extractions USING (chunk_id) GROUP BY entity_id;
+FROM mentions JOIN extractions USING (chunk_id) GROUP BY entity_id;
 
 CREATE OR REPLACE TEMP TABLE kept AS
 SELECT id, title, type, frequency, by_rule FROM counted JOIN titled USING (id) JOIN typed USING (id)
@@ -54,7 +62,7 @@ WHERE NOT by_rule OR frequency >= $min_frequency OR type NOT IN ('CONCEPT', 'DAT
 _ENTITY_DESCRIPTIONS = """
 CREATE OR REPLACE TEMP TABLE sentence_scores AS
 SELECT chunk_id, description, count(DISTINCT entity_id) AS n_entities
-FROM entity_mentions SEMI JOIN kept ON entity_mentions.entity_id = kept.id GROUP BY ALL;
+FROM mentions SEMI JOIN kept ON mentions.entity_id = kept.id GROUP BY ALL;
 
 CREATE OR REPLACE TEMP TABLE described AS
 SELECT id, string_agg(description, ' ' ORDER BY place) AS description,
@@ -66,7 +74,7 @@ SELECT id, string_agg(description, ' ' ORDER BY place) AS description,
     FROM (
         SELECT m.entity_id AS id, m.description, max(s.n_entities) AS n_entities,
                min(c.id) AS first_chunk, min(m.start_char) AS first_char
-        FROM entity_mentions m JOIN chunks c ON c.id = m.chunk_id
+        FROM mentions m JOIN chunks c ON c.id = m.chunk_id
         JOIN sentence_scores s ON s.chunk_id = m.chunk_id AND s.description = m.description
         WHERE m.description <> '' GROUP BY ALL) JOIN kept USING (id))
 WHERE place <= $max_sentences OR NOT by_rule GROUP BY id;
@@ -76,7 +84,7 @@ _RELATIONSHIPS = """
 CREATE OR REPLACE TEMP TABLE edges AS
 SELECT source_id, target_id, sum(weight) AS weight, count(DISTINCT chunk_id) AS n_chunks,
        bool_and(extractor = 'nlp') AS by_rule
-FROM relationship_mentions JOIN extractions USING (chunk_id)
+FROM links JOIN extractions USING (chunk_id)
 SEMI JOIN kept s ON source_id = s.id SEMI JOIN kept t ON target_id = t.id
 GROUP BY source_id, target_id;
 
@@ -92,7 +100,7 @@ SELECT source_id, target_id, string_agg(description, ' ' ORDER BY place) AS desc
         CASE WHEN by_rule THEN first_chunk END, description) AS place
     FROM (
         SELECT source_id, target_id, description, count(*) AS n, min(chunk_id) AS first_chunk
-        FROM relationship_mentions SEMI JOIN edges USING (source_id, target_id)
+        FROM links SEMI JOIN edges USING (source_id, target_id)
         WHERE description <> '' GROUP BY ALL) JOIN edges USING (source_id, target_id))
 WHERE place <= $max_sentences OR NOT by_rule GROUP BY source_id, target_id;
 """
@@ -136,14 +144,14 @@ CREATE OR REPLACE TEMP TABLE wanted_entity_chunks AS
 SELECT m.entity_id, m.chunk_id, count(*) AS n_mentions,
        min(c.start_char + m.start_char) AS start_char,
        arg_min(c.start_char + m.end_char, c.start_char + m.start_char) AS end_char
-FROM entity_mentions m JOIN chunks c ON c.id = m.chunk_id SEMI JOIN kept ON kept.id = m.entity_id
+FROM mentions m JOIN chunks c ON c.id = m.chunk_id SEMI JOIN kept ON kept.id = m.entity_id
 GROUP BY m.entity_id, m.chunk_id;
 
 CREATE OR REPLACE TEMP TABLE wanted_relationship_chunks AS
 SELECT e.id AS relationship_id, m.chunk_id, count(*) AS n_mentions,
        min(c.start_char + m.start_char) AS start_char,
        arg_min(c.start_char + m.end_char, c.start_char + m.start_char) AS end_char
-FROM relationship_mentions m JOIN chunks c ON c.id = m.chunk_id
+FROM links m JOIN chunks c ON c.id = m.chunk_id
 JOIN identified_edges e USING (source_id, target_id)
 GROUP BY e.id, m.chunk_id;
 """
@@ -159,21 +167,18 @@ class GraphChanges:
 
 
 def merge_graph(
-    store: IndexStore,
-    settings: GraphSettings,
-    encoding: str = DEFAULT_ENCODING,
-    *,
-    again: bool = False,
+    store: IndexStore, settings: GraphSettings, encoding: str = DEFAULT_ENCODING
 ) -> GraphChanges:
     """Take in the staged batches and bring ``entities`` and ``relationships`` up to date.
 
-    Does nothing when no batch is staged, unless it is to be done ``again``.
+    Does nothing when no batch is staged, no alias has changed and no descriptions were merged.
     """
     shaping = settings.model_dump(include={"min_concept_frequency", "max_description_sentences"})
-    version = fingerprint(GRAPH_VERSION, shaping, encoding)
+    shaped = fingerprint(GRAPH_VERSION, shaping, encoding)
     with store.transaction() as con:
         batches = take_in_staged(con)
-        if not batches and not again and get_meta(con, "graph_version") == version:
+        version = f"{shaped}:{aliases_state(con)}"
+        if not batches and get_meta(con, "graph_version") == version:
             return GraphChanges({}, {}, ())
         _fold(con, settings, encoding)
         entities = replace_changed(con, "entities", "wanted_entities")
@@ -189,7 +194,13 @@ def merge_graph(
     return GraphChanges(entities, relationships, batches)
 
 
+def outdate_graph(con: duckdb.DuckDBPyConnection) -> None:
+    """Let the next merge fold the graph also when no batch is staged."""
+    set_meta(con, "graph_version", "")
+
+
 def _fold(con: duckdb.DuckDBPyConnection, settings: GraphSettings, encoding: str) -> None:
+    con.execute(_FOLDED)
     con.execute(_ENTITIES, {"min_frequency": settings.min_concept_frequency})
     limits = {"max_sentences": settings.max_description_sentences}
     con.execute(_ENTITY_DESCRIPTIONS, limits)

@@ -244,13 +244,14 @@ def _chunks_to_extract(
                 ON c.id = done.chunk_id ORDER BY c.human_readable_id""",
             params={"version": version, "key": key, "unreadable": UNREADABLE},
         ).pl()
-    contexts = [_context(shown, title, about) for title, about in todo["title", "metadata"].rows()]
+    about = todo["title", "metadata"].rows()
+    contexts = [shown_metadata(shown, title, metadata) for title, metadata in about]
     return todo.select("id", "text", "variant").with_columns(
         context=pl.Series(contexts, dtype=pl.String)
     )
 
 
-def _context(shown: Sequence[str], title: str, metadata: str) -> str:
+def shown_metadata(shown: Sequence[str], title: str, metadata: str) -> str:
     """Return the lines of metadata that a model is shown before a chunk."""
     known = {**json.loads(metadata), "title": title} if shown else {}
     return "".join(f"{name}: {known[name]}\n" for name in shown if name in known)

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from graphrag_pipeline.config import Settings
+from graphrag_pipeline.config import LlmSettings, Settings
 
 if TYPE_CHECKING:
     from graphrag_pipeline.embedding import Vectors
@@ -34,17 +34,31 @@ def model_options(settings: Settings) -> LlmOptions:
         model=given.model,
         embedding_model=given.embedding_model,
         embedding_dimensions=given.embedding_dimensions or None,
+        embedding_max_tokens=given.embedding_max_tokens,
         temperature=given.temperature,
+        max_output_tokens=given.max_output_tokens or None,
         concurrency=given.concurrency,
         requests_per_minute=given.requests_per_minute or None,
         tokens_per_minute=given.tokens_per_minute or None,
         timeout_seconds=given.timeout_seconds,
         max_retries=given.max_retries,
+        retry_seconds=given.retry_seconds,
         max_cost=given.max_cost or None,
         max_tokens=given.max_tokens or None,
+        extra=given.extra,
         structured_output=given.structured_output,
         prices_file=given.prices_file,
+        log_content=given.log_content,
     )
+
+
+def answered_by(given: LlmSettings) -> list[object]:
+    """Return what decides a chat model's answer besides the prompt; part of a stage's version.
+
+    Not ``max_output_tokens``: it cuts answers off, and who raises it wants those again that
+    failed, not all.
+    """
+    return [given.model, given.temperature, *([given.extra] if given.extra else [])]
 
 
 def prompts_folder(settings: Settings) -> Path | None:
@@ -90,8 +104,10 @@ class ModelEmbedder:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         options = model_options(settings)
-        cut = f"-{options.embedding_dimensions}" if options.embedding_dimensions else ""
-        self.name = f"llm:{options.endpoint}:{options.embedding_model}{cut}"
+        width = f"-{options.embedding_dimensions}" if options.embedding_dimensions else ""
+        most = options.embedding_max_tokens
+        cut = "" if most == LlmSettings().embedding_max_tokens else f"<{most}"
+        self.name = f"llm:{options.endpoint}:{options.embedding_model}{width}{cut}"
 
     @property
     def dimensions(self) -> int:

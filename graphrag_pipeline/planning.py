@@ -1,66 +1,65 @@
 """What the next run would do and cost, told before anything is spent.
 
 Documents are read and cut into chunks in memory, so that changes, chunks and extraction calls are
-counted; what depends on the model's answers is estimated, from this index's own history if it has
-one. Nothing is written and the model is not asked.
+counted, and those whose answer is in the cache left out. What depends on the model's answers is
+estimated (``estimates``). Nothing is written and the model is not asked.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import duckdb
 import polars as pl
 
 from graphrag_pipeline import documents
 from graphrag_pipeline.batches import BatchLog, SourceChange
 from graphrag_pipeline.chunking import chunk_documents
 from graphrag_pipeline.config import Settings
+from graphrag_pipeline.estimates import (
+    REPORTS_PER_CHUNK,
+    Average,
+    Chunks,
+    StagePlan,
+    Texts,
+    Work,
+    assumptions,
+    estimate,
+)
 from graphrag_pipeline.extraction.extractors import extraction_version
-from graphrag_pipeline.ingest import pending_batches
-from graphrag_pipeline.llm.prices import Prices, load_prices
-from graphrag_pipeline.models import prompts_folder
-from graphrag_pipeline.prompting import Message, load_examples, load_prompt
+from graphrag_pipeline.extraction.mentions import UNREADABLE
+from graphrag_pipeline.ingest import pending_batches, shown_metadata
+from graphrag_pipeline.models import model_options, prompts_folder
+from graphrag_pipeline.outdated import IndexState, chunks_of, extracted, look_at_index
+from graphrag_pipeline.publishing import refresh_needed
 from graphrag_pipeline.store import IndexStore
-from graphrag_pipeline.tokens import count_tokens
 
-_RECORD_TOKENS = 0.75
-_SHORTEST_ANSWER = 100
-_GOES_ON = 0.5
-_MORE_RECORDS = 0.3
-_CHECK_TOKENS = 50
-_SUMMARIES_PER_CHUNK = 0.05
-_REPORTS_PER_CHUNK = 0.4
-_REPORT_PROMPT = 3500
-_REPORT_ANSWER = 900
-_ROWS_PER_CHUNK = 15
-_EMBEDDED_TOKENS = 3.0
-_TEXTS_PER_REQUEST = 128
-
+_TO_EXTRACT = pl.Schema(
+    {
+        "id": pl.String,
+        "text": pl.String,
+        "n_tokens": pl.Int64,
+        "title": pl.String,
+        "context": pl.String,
+        "variant": pl.String,
+        "failed": pl.Boolean,
+    }
+)
+_LOOKED_UP = 1000
 _HISTORY = """
-SELECT stage, count(*) AS calls, avg(prompt_tokens) AS prompt, avg(completion_tokens) AS completion
-FROM llm_calls WHERE NOT cached AND error IS NULL GROUP BY stage
+SELECT stage, avg(prompt_tokens), avg(completion_tokens) FROM llm_calls
+WHERE NOT cached AND error IS NULL AND stage IN ('summaries', 'community_reports') GROUP BY stage
 """
-_EXTRACTED = """
-SELECT chunk_id FROM extractions
-WHERE (version = $version OR extractor = 'import') AND status = 'ok'
-UNION SELECT chunk_id FROM staging.extractions WHERE version = $version AND status = 'ok'
+# What tells a second attempt at an unreadable answer from the first, as ingestion does.
+_FAILED = """
+SELECT x.chunk_id AS id, true AS failed,
+       CASE WHEN x.version = $version AND starts_with(x.error, $unreadable)
+            THEN 'after ' || epoch_us(s.finished_at) END AS variant
+FROM extractions x LEFT JOIN batch_stages s ON s.batch = x.batch AND s.stage = 'extractions'
+WHERE x.status = 'failed'
 """
-
-
-@dataclass(frozen=True)
-class StagePlan:
-    """Model calls of one stage; ``cost`` is in US dollars, None where the price is not known."""
-
-    stage: str
-    model: str
-    calls: int
-    prompt_tokens: int
-    completion_tokens: int
-    cost: float | None
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,8 @@ class Plan:
     """What the next run would do.
 
     ``changes`` counts files by action (add, change, remove); ``chunks`` those of all files that
-    would be read, ``to_extract`` those of them whose extraction is still to be made.
+    would be read, ``to_extract`` those of them whose extraction is still to be made, ``to_retry``
+    those and the reports that failed before. ``is_due`` says whether a run would change anything.
     """
 
     changes: Mapping[str, int]
@@ -77,13 +77,20 @@ class Plan:
     unreadable: int
     chunks: int
     to_extract: int
+    to_retry: int
+    is_due: bool
     stages: Sequence[StagePlan]
     assumptions: Sequence[str]
 
     @property
     def calls(self) -> int:
-        """Model calls of all stages."""
+        """Model calls of all stages that are to be paid for."""
         return sum(stage.calls for stage in self.stages)
+
+    @property
+    def cached(self) -> int:
+        """Model calls of all stages that the cache answers."""
+        return sum(stage.cached for stage in self.stages)
 
     @property
     def tokens(self) -> int:
@@ -97,24 +104,7 @@ class Plan:
         return sum(costs) if len(costs) == len(self.stages) else None
 
 
-@dataclass(frozen=True)
-class _Average:
-    calls: int
-    prompt: float
-    completion: float
-
-
-@dataclass(frozen=True)
-class _Past:
-    chunks: int
-    stages: Mapping[str, _Average]
-    failed_reports: int
-
-    def of(self, stage: str) -> _Average | None:
-        return self.stages.get(stage) if self.chunks else None
-
-
-def plan_run(settings: Settings, folder: Path) -> Plan:
+def plan_run(settings: Settings, folder: Path, *, recluster: bool = False) -> Plan:
     """Return what `index` of this folder would do now.
 
     Raises InputError if the folder cannot be read, ConfigError if the prices cannot.
@@ -125,25 +115,31 @@ def plan_run(settings: Settings, folder: Path) -> Plan:
     pending = pending_batches(store, log, settings) if store else []
     if store is None:
         pending = [batch.key for batch in log.batches()]
-    read = documents.read_changes(_to_read(log, new, pending), log, settings)
-    texts = pl.DataFrame(
-        [(d["id"], d["text"]) for d in read.documents],
-        schema={"id": pl.String, "text": pl.String},
-        orient="row",
-    )
-    chunks = chunk_documents(texts, settings.chunks)
-    todo = _not_extracted(store, settings, chunks)
-    stages = list(_stages(settings, todo, _past(store)))
-    actions = ("add", "change", "remove")
+    changes = _changes(log, new, pending)
+    to_read = [change for change in changes if change.action != "remove"]
+    read = documents.read_changes(to_read, log, settings)
+    chunks = _chunks(read.documents, settings)
+    todo = _to_extract(store, settings, chunks)
+    index = IndexState(net_chunks=chunks_of(todo).full)
+    if store:
+        sources = {change.uri for change in changes}
+        with store.read() as con:
+            index = look_at_index(con, settings, sources, chunks, todo, recluster=recluster)
+    work = _work(settings, todo, index)
+    history = _history(store)
+    stages = list(estimate(settings, work, history))
+    counts = {a: sum(c.action == a for c in new) for a in ("add", "change", "remove")}
     return Plan(
-        {action: sum(change.action == action for change in new) for action in actions},
+        counts,
         len(pending),
         len(read.documents),
         len(read.quarantine),
         len(chunks),
         len(todo),
+        int(todo["failed"].sum()) + index.failed_reports,
+        bool(new or pending or stages or recluster) or _refresh_is_due(store, settings),
         stages,
-        _assumptions(settings, stages, _past(store)) if stages else [],
+        [*_said_of(index), *assumptions(settings, work, stages, history)] if stages else [],
     )
 
 
@@ -152,10 +148,14 @@ def _store(settings: Settings) -> IndexStore | None:
     return IndexStore(file) if file.is_file() else None
 
 
-def _to_read(
+def _refresh_is_due(store: IndexStore | None, settings: Settings) -> bool:
+    return store is not None and refresh_needed(store, settings.home_path, settings)
+
+
+def _changes(
     log: BatchLog, new: Sequence[SourceChange], pending: Sequence[str]
 ) -> list[SourceChange]:
-    """Return the changes whose files the next run would read, the newest of each file."""
+    """Return the changes that the next run would look at, the newest of each file."""
     owners = {uri: source.batch for uri, source in log.sources().items()}
     waiting = set(pending)
     found = {
@@ -163,131 +163,127 @@ def _to_read(
         for batch in log.batches()
         if batch.key in waiting
         for change in batch.changes
-        if owners.get(change.uri) == batch.key
+        if owners.get(change.uri, batch.key) == batch.key
     }
     found |= {change.uri: change for change in new}
-    return [change for change in found.values() if change.action != "remove"]
+    return list(found.values())
 
 
-def _not_extracted(
-    store: IndexStore | None, settings: Settings, chunks: pl.DataFrame
-) -> pl.DataFrame:
-    if store is None:
-        return chunks
-    with store.read() as con:
-        done = con.sql(_EXTRACTED, params={"version": extraction_version(settings)}).pl()
-    return chunks.join(done, left_on="id", right_on="chunk_id", how="anti")
-
-
-def _past(store: IndexStore | None) -> _Past:
-    if store is None:
-        return _Past(0, {}, 0)
-    with store.read() as con:
-        rows = con.execute(_HISTORY).fetchall()
-        chunks = _number(con, "SELECT count(*) FROM extractions WHERE extractor = 'llm'")
-        failed = _number(con, "SELECT count(*) FROM report_failures")
-    return _Past(chunks, {stage: _Average(*numbers) for stage, *numbers in rows}, failed)
-
-
-def _number(con: duckdb.DuckDBPyConnection, query: str) -> int:
-    row = con.execute(query).fetchone()
-    return int(row[0]) if row else 0
-
-
-def _stages(settings: Settings, todo: pl.DataFrame, past: _Past) -> Iterator[StagePlan]:
-    prices = load_prices(settings.llm.prices_file)
-    n, tokens = len(todo), int(todo["n_tokens"].sum() or 0)
-    budget = settings.graph.max_description_tokens
-    if settings.extraction.extractor == "llm" and n:
-        yield _priced(prices, settings.llm.model, "extractions", *_extraction(settings, n, tokens))
-    if settings.graph.summaries == "llm" and n:
-        guess = _Average(math.ceil(n * _SUMMARIES_PER_CHUNK), 2.5 * budget, 0.7 * budget)
-        yield _estimated(prices, settings, "summaries", guess, past, n)
-    if settings.reports.writer == "llm" and (n or past.failed_reports):
-        prompt = min(_REPORT_PROMPT, settings.reports.max_context_tokens + 700)
-        guess = _Average(math.ceil(n * _REPORTS_PER_CHUNK), prompt, _REPORT_ANSWER)
-        yield _estimated(prices, settings, "community_reports", guess, past, n, past.failed_reports)
-    if settings.embeddings.embedder == "llm" and n:
-        calls = math.ceil(n * (1 + _ROWS_PER_CHUNK) / _TEXTS_PER_REQUEST)
-        model = settings.llm.embedding_model
-        yield _priced(prices, model, "embeddings", calls, tokens * _EMBEDDED_TOKENS, 0)
-
-
-def _extraction(settings: Settings, n: int, tokens: int) -> tuple[float, float, float]:
-    """Return calls, prompt tokens and completion tokens of extracting from ``n`` chunks."""
-    given = settings.extraction
-    folder = prompts_folder(settings)
-    types = ", ".join(given.entity_types)
-    graph = load_prompt("extract_graph", folder).render(
-        entity_types=types, examples=load_examples(given.domain, folder), document=""
-    )
-    talks = [_length(graph)]
-    if given.claims:
-        claims = load_prompt("extract_claims", folder).render(
-            entities=types, claim_description=given.claim_description, document=""
-        )
-        talks.append(_length(claims))
-    answer = max(_RECORD_TOKENS * tokens / n, _SHORTEST_ANSWER)
-    calls = prompt = completion = 0.0
-    for overhead in talks:
-        shown = overhead + tokens / n
-        goes_on = given.gleanings * _GOES_ON
-        calls += 1 + given.gleanings + goes_on
-        prompt += shown + (given.gleanings + goes_on) * (shown + answer + _CHECK_TOKENS)
-        completion += answer + given.gleanings + goes_on * _MORE_RECORDS * answer
-    return n * calls, n * prompt, n * completion
-
-
-def _length(messages: Sequence[Message]) -> int:
-    return sum(count_tokens([message["content"] for message in messages]))
-
-
-def _estimated(
-    prices: Prices,
-    settings: Settings,
-    stage: str,
-    guess: _Average,
-    past: _Past,
-    n: int,
-    more: int = 0,
-) -> StagePlan:
-    known = past.of(stage)
-    if known is not None:
-        guess = _Average(math.ceil(known.calls / past.chunks * n), known.prompt, known.completion)
-    calls = guess.calls + more
-    return _priced(
-        prices,
-        settings.llm.model,
-        stage,
-        calls,
-        calls * guess.prompt,
-        calls * guess.completion,
-    )
-
-
-def _priced(
-    prices: Prices, model: str, stage: str, calls: float, prompt: float, completion: float
-) -> StagePlan:
-    read, written = round(prompt), round(completion)
-    return StagePlan(
-        stage, model, math.ceil(calls), read, written, prices.cost(model, read, written)
-    )
-
-
-def _assumptions(settings: Settings, stages: Sequence[StagePlan], past: _Past) -> list[str]:
-    prices = load_prices(settings.llm.prices_file)
-    said = [
-        f"an extraction writes {_RECORD_TOKENS:.0%} as many tokens as its chunk has, and half of "
-        "the gleanings go on",
-        "summaries and reports by this index's own history"
-        if past.of("community_reports")
-        else f"{_REPORTS_PER_CHUNK} reports and {_SUMMARIES_PER_CHUNK} summaries for each chunk: "
-        "the first build has no history",
-        f"embeddings take {_EMBEDDED_TOKENS:g} times the tokens of the chunks",
-        "answers that are in the cache already cost nothing and are not deducted",
-        f"prices as of {prices.date}; set llm.prices_file to your own",
+def _chunks(read: Sequence[Mapping[str, object]], settings: Settings) -> pl.DataFrame:
+    """Return the chunks of documents, with their document's title and the metadata to be shown."""
+    shown = settings.chunks.prepend_metadata
+    rows = [
+        (d["id"], d["text"], d["title"], shown_metadata(shown, str(d["title"]), str(d["metadata"])))
+        for d in read
     ]
-    unknown = sorted({stage.model for stage in stages if stage.cost is None})
-    if unknown:
-        said.append(f"the price of {', '.join(unknown)} is not known: tokens only")
+    about = pl.DataFrame(
+        rows, schema=dict.fromkeys(("id", "text", "title", "context"), pl.String), orient="row"
+    )
+    chunks = chunk_documents(about.select("id", "text"), settings.chunks)
+    return chunks.join(about.drop("text"), left_on="document_id", right_on="id", how="left")
+
+
+def _to_extract(store: IndexStore | None, settings: Settings, chunks: pl.DataFrame) -> pl.DataFrame:
+    """Return the chunks without an extraction, with the columns of ``_TO_EXTRACT``."""
+    failed = pl.DataFrame(schema={"id": pl.String, "failed": pl.Boolean, "variant": pl.String})
+    if store is not None:
+        values = {"version": extraction_version(settings), "unreadable": UNREADABLE}
+        with store.read() as con:
+            chunks = chunks.join(extracted(con, settings), on="id", how="anti")
+            failed = con.sql(_FAILED, params=values).pl()
+    todo = chunks.join(failed.unique("id"), on="id", how="left")
+    return todo.with_columns(pl.col("failed").fill_null(value=False)).select(list(_TO_EXTRACT))
+
+
+def _work(settings: Settings, todo: pl.DataFrame, index: IndexState) -> Work:
+    unasked, begun, answered = _look_up(settings, todo)
+    new = chunks_of(todo)
+    grown = Chunks(new.number + index.staged.number, new.tokens + index.staged.tokens)
+    new_texts = [f"{title}\n{text}" for title, text in todo.select("title", "text").iter_rows()]
+    tokens = [sum(map(len, each.parts)) / 4 for each in index.merges]
+    return Work(
+        unasked,
+        begun,
+        answered,
+        grown,
+        len(index.merges),
+        sum(tokens) / len(tokens) if tokens else None,
+        _reports(index, grown),
+        index.report_tokens,
+        [_unknown(settings, texts) for texts in (index.texts, new_texts) if texts],
+    )
+
+
+def _reports(index: IndexState, grown: Chunks) -> float:
+    """Return how many reports will be written: known ones, those new chunks touch, and new ones."""
+    outdated, others = len(index.outdated), index.communities - len(index.outdated)
+    touched = 0.0
+    if others > 0:
+        missed = 1 - min(1.0, index.of_a_chunk / index.communities)
+        touched = others * (1 - missed**grown.number)
+    new = index.net_chunks * REPORTS_PER_CHUNK
+    return min(outdated + touched + max(new, 0.0), max(index.communities + new, 0.0))
+
+
+def _look_up(settings: Settings, todo: pl.DataFrame) -> tuple[Chunks, Chunks, int]:
+    """Return the chunks never asked about, those only begun, and how many answers are cached.
+
+    This is the extraction itself, by a client that has only the cache to answer from; of very many
+    chunks those of a sample, evenly spread, stand for all.
+    """
+    from graphrag_pipeline.extraction.llm import extract_llm
+    from graphrag_pipeline.llm.database import FILE_NAME
+    from graphrag_pipeline.llm.offline import CachedAnswers
+    from graphrag_pipeline.llm.running import run_calls
+
+    home = settings.home_path
+    is_asked = settings.extraction.extractor == "llm"
+    if not is_asked or todo.is_empty() or not (home / FILE_NAME).is_file():
+        return chunks_of(todo), Chunks(), 0
+    sample = todo.gather_every(math.ceil(len(todo) / _LOOKED_UP))
+
+    async def look_up() -> tuple[pl.DataFrame, int]:
+        async with CachedAnswers(model_options(settings), home) as client:
+            folder = prompts_folder(settings)
+            found = await extract_llm(sample, client, settings.extraction, batch="", prompts=folder)
+            return found.outcomes, client.found
+
+    outcomes, answered = run_calls(look_up)
+    left = outcomes.filter(pl.col("status") == "failed").join(
+        sample.select("id", "n_tokens"), left_on="chunk_id", right_on="id"
+    )
+    is_begun, share = pl.col("prompt_tokens") > 0, len(sample) / len(todo)
+    unasked, begun = (chunks_of(left.filter(which)) for which in (~is_begun, is_begun))
+    return unasked.times(1 / share), begun.times(1 / share), round(answered / share)
+
+
+def _unknown(settings: Settings, texts: Sequence[str]) -> Texts:
+    if settings.embeddings.embedder != "llm":
+        return Texts()
+    from graphrag_pipeline.llm.offline import vectors_known
+
+    known = vectors_known(settings.home_path, model_options(settings), texts)
+    to_buy = [len(t.encode("utf-8", "replace")) for t, k in zip(texts, known, strict=True) if not k]
+    return Texts(len(to_buy), sum(to_buy), sum(known))
+
+
+def _history(store: IndexStore | None) -> Mapping[str, Average]:
+    if store is None:
+        return {}
+    with store.read() as con:
+        return {stage: Average(*tokens) for stage, *tokens in con.execute(_HISTORY).fetchall()}
+
+
+def _said_of(index: IndexState) -> list[str]:
+    said = []
+    if index.n_lost:
+        said.append(
+            f"{index.n_lost:,} chunks go or change: the reports on all communities of what they "
+            "name are written again"
+        )
+    if index.of_a_chunk:
+        said.append(
+            f"a new chunk touches {index.of_a_chunk:.0f} of the {index.communities:,} communities, "
+            "as those of this index do"
+        )
     return said

@@ -16,14 +16,23 @@ import duckdb
 
 from graphrag_pipeline.communities import communities_current
 from graphrag_pipeline.config import Settings, fingerprint
-from graphrag_pipeline.errors import InputError, NothingPublishedError, StorageError
+from graphrag_pipeline.errors import InputError, StorageError
 from graphrag_pipeline.models import report_writer
+from graphrag_pipeline.releases import (
+    PUBLISHED,
+    drop_old,
+    is_rolled_back,
+    keep_published,
+    published_release,
+    release_file,
+)
 from graphrag_pipeline.reports import reports_current
+from graphrag_pipeline.resolution.resolving import resolution_current
 from graphrag_pipeline.store import IndexStore, connect_published, get_meta
 from graphrag_pipeline.vector_index import VECTORS_FOLDER, configured_embedder, stale_tables
 
-PUBLISHED = "published.duckdb"
-_KEEP_DAYS = 7.0
+_LATE_READERS_DAYS = 1.0
+"""How long vectors of a release that was let go stay for who has it open still."""
 _CONTENT = (
     "documents",
     "chunks",
@@ -40,6 +49,11 @@ SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM chunks),
        (SELECT count(*) FROM entities), (SELECT count(*) FROM relationships),
        (SELECT count(*) FROM communities), (SELECT count(*) FROM community_reports)
 """
+_COUNTED = """
+SELECT n_documents, n_chunks, n_entities, n_relationships, n_communities, n_reports
+FROM releases WHERE id = ?
+"""
+_NOBODY_WRITES = ~0o222
 _NEWEST = "SELECT id, content_hash, config_hash FROM releases ORDER BY created_at DESC LIMIT 1"
 
 
@@ -53,7 +67,10 @@ class Release:
 
 
 def publish(store: IndexStore, home: Path, settings: Settings) -> Release:
-    """Publish the index as it stands, unless the newest release is the same already.
+    """Publish the index as it stands, unless it is what the newest release holds already.
+
+    After a rollback that means: readers stay on the older release until something changes in the
+    index or in the settings that shape it.
 
     Raises StorageError when graph, communities, reports and vectors do not belong together
     (another run changed the index meanwhile), or when the disk is full or read-only. The last
@@ -61,51 +78,35 @@ def publish(store: IndexStore, home: Path, settings: Settings) -> Release:
     """
     embedder = configured_embedder(settings)
     with store.read() as con:
+        keep_published(home)
         _check_consistent(con, settings, embedder.name)
         content = content_hash(con)
         config = config_hash(settings)
         newest = con.execute(_NEWEST).fetchone()
-        counts = _counts(con)
+    before = published_release(home)
     same = newest is not None and newest[1:] == (content, config)
     release = newest[0] if newest and same else _new_release(store, home, settings, content, config)
-    if published_release(home) == release:
-        return Release(release, False, counts)
+    stays = same and is_rolled_back(home, release)
+    if stays or before == release:
+        return _published(store, before or release, created=False)
     _publish_copy(store, home)
-    _let_go_of_old(store, home, settings.releases.keep)
-    return Release(release, True, counts)
+    with store.read():
+        keep_published(home)
+    _let_go_of_old(store, home, settings, before)
+    return _published(store, release, created=True)
 
 
-def published_release(home: Path) -> str | None:
-    """Return the id of the release that readers see, or None."""
-    path = home / PUBLISHED
-    if not path.is_file():
-        return None
-    try:
-        con = connect_published(path)
-    except StorageError:
-        return None
-    try:
-        newest = con.execute(_NEWEST).fetchone()
-    except duckdb.Error:
-        return None
-    finally:
-        con.close()
-    return newest[0] if newest else None
-
-
-def query_published(home: Path, statement: str) -> tuple[list[str], list[tuple[object, ...]]]:
+def query_published(
+    home: Path, statement: str, release: str | None = None
+) -> tuple[list[str], list[tuple[object, ...]]]:
     """Run one SQL query on what is published; return column names and rows.
 
-    JSON columns come as Python values. Nothing outside the file can be read or written. Raises
-    InputError for SQL that fails or is no query, NothingPublishedError when there is no release
-    yet.
+    ``release`` names another release that is kept, by its id or the beginning of it. JSON columns
+    come as Python values. Nothing outside the file can be read or written. Raises InputError for
+    SQL that fails or is no query and for an unknown release, NothingPublishedError when there is
+    no release yet.
     """
-    path = home / PUBLISHED
-    if not path.is_file():
-        raise NothingPublishedError(
-            f"nothing published in {home} yet: run graphrag-pipeline index FOLDER"
-        )
-    con = connect_published(path)
+    con = connect_published(release_file(home, release))
     try:
         con.execute("SET lock_configuration = true")
         _check_is_query(con, statement)
@@ -179,8 +180,12 @@ def refresh_needed(store: IndexStore, home: Path, settings: Settings) -> bool:
             return True
         if known == (0,) and newest is None:
             return False
+        if not resolution_current(con, settings):
+            return True
         current = (content_hash(con), config_hash(settings))
-    return newest is None or newest[1:] != current or published_release(home) != newest[0]
+    if newest is None or newest[1:] != current:
+        return True
+    return published_release(home) != newest[0] and not is_rolled_back(home, newest[0])
 
 
 def _check_consistent(
@@ -226,32 +231,43 @@ def _new_release(
 
 
 def _publish_copy(store: IndexStore, home: Path) -> None:
-    def without_staging(copy: Path) -> None:
-        con = duckdb.connect(str(copy))
-        try:
-            con.execute("DROP SCHEMA IF EXISTS staging CASCADE")
-            con.execute("CHECKPOINT")
-        finally:
-            con.close()
-
-    store.copy_to(home / PUBLISHED, prepare=without_staging)
+    store.copy_to(home / PUBLISHED, prepare=_pack)
 
 
-def _let_go_of_old(store: IndexStore, home: Path, keep: int) -> None:
+def _pack(copy: Path) -> None:
+    """Leave out of a copy of the index what readers do not need: staging, and free space."""
+    packed = copy.with_name(f"{copy.name}.packed")
+    con = duckdb.connect()
+    try:
+        for name, path in (("whole", copy), ("packed", packed)):
+            quoted = str(path).replace("'", "''")
+            con.execute(f"ATTACH '{quoted}' AS {name}")
+        con.execute("DROP SCHEMA IF EXISTS whole.staging CASCADE")
+        con.execute("COPY FROM DATABASE whole TO packed")
+        con.close()
+        packed.chmod(packed.stat().st_mode & _NOBODY_WRITES)
+        packed.replace(copy)
+    finally:
+        con.close()
+        packed.unlink(missing_ok=True)
+
+
+def _let_go_of_old(store: IndexStore, home: Path, settings: Settings, before: str | None) -> None:
+    """Drop releases by count and age: first the file, so that none is left without its vectors."""
     from graphrag_pipeline.vectors import VectorStore
 
-    with store.read() as con:
-        kept = con.execute(
-            "SELECT id FROM releases ORDER BY created_at DESC LIMIT ?", [keep]
-        ).fetchall()
+    given = settings.releases
+    with store.read():
+        kept = drop_old(home, {before}, given.keep, given.keep_days)
     vectors = VectorStore(home / VECTORS_FOLDER)
-    old = sorted(set(vectors.tags()) - {release for (release,) in kept})
+    old = sorted(vectors.tags().keys() - set(kept))
     if old:
         vectors.drop_tags(old)
-        vectors.optimize(_KEEP_DAYS)
+        vectors.optimize(_LATE_READERS_DAYS)
 
 
-def _counts(con: duckdb.DuckDBPyConnection) -> dict[str, int]:
+def _published(store: IndexStore, release: str, *, created: bool) -> Release:
+    with store.read() as con:
+        row = con.execute(_COUNTED, [release]).fetchone()
     names = ("documents", "chunks", "entities", "relationships", "communities", "reports")
-    row = con.execute(_COUNTS).fetchone()
-    return dict(zip(names, row or (), strict=True))
+    return Release(release, created, dict(zip(names, row or [0] * len(names), strict=True)))

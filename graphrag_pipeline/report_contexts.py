@@ -30,7 +30,7 @@ class SubReport:
 
 @dataclass(frozen=True)
 class Element:
-    """An entity or relationship as a context holds it: its id, tokens, and hash of its text."""
+    """What a context is made of: the id of the thing, its tokens, and a hash of its text."""
 
     id: str
     n_tokens: int
@@ -51,14 +51,16 @@ class Context:
     """The context of one community's report.
 
     ``coverage`` is the share of the community's relationships that the context holds, directly or
-    through a sub-report (which counts for as much as it covers itself). ``hash`` changes exactly
-    when something that a writer would read changes.
+    through a sub-report (which counts for as much as it covers itself). ``elements`` are the
+    entities, relationships and sub-reports in turn. ``hash`` begins with the writer's version and a
+    colon; it changes exactly when something that a writer would read does.
     """
 
     community_id: str
     entities: tuple[str, ...]
     relationships: tuple[str, ...]
     sub_reports: tuple[str, ...]
+    elements: tuple[Element, ...]
     n_tokens: int
     coverage: float
     hash: str
@@ -200,15 +202,16 @@ def _context(
         sub_reports[inside[edge.source.id]].coverage for edge in edges if _is_inside(edge, inside)
     )
     elements = [*entities.values(), *(edge.relationship for edge in kept)]
-    parts = [f"{e.id}:{e.text_hash}" for e in elements]
-    parts += [f"{c}:{sub_reports[c].content_hash}" for c in reports]
     tokens = sum(e.n_tokens + LINE_TOKENS for e in elements)
+    elements += [Element(c, sub_reports[c].n_tokens, sub_reports[c].content_hash) for c in reports]
+    parts = [f"{e.id}:{e.text_hash}" for e in elements]
     return Context(
         community_id,
         tuple(entities),
         tuple(edge.relationship.id for edge in kept),
         tuple(reports),
+        tuple(elements),
         tokens + sum(sub_reports[c].n_tokens for c in reports),
         round((len(kept) + through) / len(edges), 6) if edges else 1.0,
-        make_id("context", version, *parts),
+        f"{version}:{make_id('context', *parts)}",
     )

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from graphrag_pipeline.data_references import check_references
-from graphrag_pipeline.extractive import Finding, ReportText
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.report_text import Finding, ReportText
 
 REPORT_PARSING_VERSION: Final = "1"
 """Part of a report's version: another parser may read another report in the same answer."""
@@ -27,6 +27,45 @@ _MIDDLE_RATING = 5.0
 _LOWEST_SCORE = 1.0
 _MAX_TITLE_CHARS = 300
 _HEADLINE_CHARS = 120
+
+_TEXT_SCHEMA: Final = {"type": "string"}
+_NUMBER_SCHEMA: Final = {"type": "number"}
+
+
+def _object_schema(**properties: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a schema as strict structured output wants it: all keys required, none more."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _list_schema(items: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"type": "array", "items": items}
+
+
+REPORT_SCHEMA: Final = _object_schema(
+    title=_TEXT_SCHEMA,
+    summary=_TEXT_SCHEMA,
+    rating=_NUMBER_SCHEMA,
+    rating_explanation=_TEXT_SCHEMA,
+    findings=_list_schema(_object_schema(summary=_TEXT_SCHEMA, explanation=_TEXT_SCHEMA)),
+)
+"""The JSON schema of what :func:`parse_report` reads."""
+POINTS_SCHEMA: Final = _object_schema(
+    points=_list_schema(_object_schema(description=_TEXT_SCHEMA, score=_NUMBER_SCHEMA))
+)
+"""The JSON schema of what :func:`parse_points` reads."""
+DRIFT_SCHEMA: Final = _object_schema(
+    intermediate_answer=_TEXT_SCHEMA,
+    score=_NUMBER_SCHEMA,
+    follow_up_queries=_list_schema(_TEXT_SCHEMA),
+)
+"""The JSON schema of what :func:`parse_drift` reads."""
+RATING_SCHEMA: Final = _object_schema(reason=_TEXT_SCHEMA, rating=_NUMBER_SCHEMA)
+"""The JSON schema of what :func:`parse_rating` reads."""
 
 _ALIASES = {
     "title": ("title", "name", "reporttitle"),
@@ -132,7 +171,7 @@ def parse_report(text: str, allowed: Mapping[str, Collection[int]]) -> ParsedRep
     ModelOutputError
         If the answer is no JSON object, or holds neither a summary nor a finding.
     """
-    outer, repaired = _object(text)
+    outer, repaired = parse_json_object(text)
     given = _unwrap(outer, ("summary", "findings"))
     title, summary = _text(_get(given, "title")), _text(_get(given, "summary"))
     findings = _findings(_get(given, "findings"))
@@ -175,7 +214,7 @@ def parse_points(text: str) -> tuple[Point, ...]:
     if found := _HELPFULNESS.search(text):
         prose = _plain(text[: found.start()] + text[found.end() :])
         return _points([{"description": prose, "score": found[1]}])
-    answer, _ = _object(_list_as_object(text))
+    answer, _ = parse_json_object(_list_asparse_json_object(text))
     given = answer.get("points", [answer] if _get(answer, "point") is not None else None)
     if isinstance(given, Mapping):
         given = list(given.values()) if all(map(_is_mapping, given.values())) else [given]
@@ -192,7 +231,7 @@ def parse_drift(text: str) -> DriftAnswer:
     ModelOutputError
         If the answer is no JSON object with an answer in it.
     """
-    given, _ = _object(text)
+    given, _ = parse_json_object(text)
     answer = _text(_get(given, "answer"))
     if not answer:
         raise ModelOutputError('the JSON object has no "intermediate_answer"')
@@ -228,15 +267,7 @@ def parse_yes_no(text: str) -> bool | None:
     return next(iter(said)) in _YES if len(said) == 1 else None
 
 
-def _object(text: str) -> tuple[dict[str, Any], bool]:
-    """Return the JSON object in an answer, and whether it had to be repaired."""
-    try:
-        return parse_json_object(text)
-    except ValueError:
-        raise ModelOutputError("the JSON holds a number that is too long") from None
-
-
-def _list_as_object(text: str) -> str:
+def _list_asparse_json_object(text: str) -> str:
     """Return an answer that is a bare list of points as the object it should have been."""
     found = _LIST.search(text)
     if found is None or "{" in text[: found.start()]:
@@ -345,7 +376,7 @@ def _point(given: object) -> Point:
 def _rating_in(text: str, most: float) -> float | None:
     if "{" in text:
         try:
-            return parse_rating(_object(text)[0], most)
+            return parse_rating(parse_json_object(text)[0], most)
         except ModelOutputError:
             return None
     found = _NUMBER.search(text)

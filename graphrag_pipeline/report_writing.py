@@ -6,26 +6,20 @@ import csv
 import io
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import duckdb
 import polars as pl
 
 from graphrag_pipeline import progress
 from graphrag_pipeline.config import Settings, fingerprint
-from graphrag_pipeline.extractive import ReportText
 from graphrag_pipeline.llm.client import ModelClient
-from graphrag_pipeline.llm.errors import (
-    BudgetExceededError,
-    ModelError,
-    ModelOutputError,
-    TerminalModelError,
-)
+from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.running import work_through
-from graphrag_pipeline.models import prompts_folder, with_model
-from graphrag_pipeline.prompting import load_prompt, prompt_version
+from graphrag_pipeline.models import answered_by, prompts_folder, with_model
+from graphrag_pipeline.prompting import Prompt, load_prompt, prompt_version
 from graphrag_pipeline.report_contexts import Context
-from graphrag_pipeline.report_parsing import REPORT_PARSING_VERSION, parse_report
+from graphrag_pipeline.report_parsing import REPORT_PARSING_VERSION, REPORT_SCHEMA, parse_report
+from graphrag_pipeline.report_text import ReportText, WrittenReports
 from graphrag_pipeline.store import IndexStore
 
 STAGE = "community_reports"
@@ -39,7 +33,7 @@ _ROWS = {
     "Entities": """SELECT id, human_readable_id, title, type, description FROM entities
                    SEMI JOIN shown USING (id)""",
     "Claims": """SELECT subject_id, human_readable_id, subject, object, type, status, start_date,
-                        end_date, description FROM claims
+                        end_date, description FROM resolved_claims
                  SEMI JOIN shown ON shown.id = subject_id ORDER BY human_readable_id""",
     "Relationships": """SELECT id, human_readable_id, source, target, description
                         FROM relationships SEMI JOIN shown USING (id)""",
@@ -56,16 +50,12 @@ _HEADERS = {
 Row = tuple[object, ...]
 
 
-@dataclass(frozen=True)
-class WrittenReports:
-    """Reports by community, and why others could not be written."""
-
-    reports: Mapping[str, ReportText]
-    failures: Mapping[str, str]
-
-
 class ModelWriter:
     """Writes reports by the configured model; a report that cannot be read is asked for again."""
+
+    is_paid = True
+    reads_claims = True
+    cites_places = False
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -78,8 +68,7 @@ class ModelWriter:
         given = self._settings
         return fingerprint(
             REPORT_PARSING_VERSION,
-            given.llm.model,
-            given.llm.temperature,
+            *answered_by(given.llm),
             given.reports.max_words,
             prompt_version(*_PROMPTS, folder=self._folder),
         )
@@ -104,13 +93,14 @@ class ModelWriter:
         reports: dict[str, ReportText] = {}
         failures: dict[str, str] = {}
 
+        ask = load_prompt("community_report", self._folder)
+        ask_again = load_prompt("report_retry", self._folder)
+
         async def one(context: _Rendered) -> None:
             try:
-                reports[context.community_id] = await self._report(client, context)
+                reports[context.community_id] = await self._report(client, context, ask, ask_again)
             except ModelError as error:
-                if isinstance(error, BudgetExceededError) or (
-                    isinstance(error, TerminalModelError) and error.stops_everything
-                ):
+                if error.stops_everything:
                     raise
                 failures[context.community_id] = str(error)
             progress.report("report calls", len(reports) + len(failures), len(contexts))
@@ -118,20 +108,22 @@ class ModelWriter:
         await work_through(contexts, one, 2 * client.options.concurrency)
         return WrittenReports(reports, failures)
 
-    async def _report(self, client: ModelClient, context: _Rendered) -> ReportText:
-        talk = load_prompt("community_report", self._folder).render(
-            context=context.text, max_words=str(self._settings.reports.max_words)
-        )
-        retry = load_prompt("report_retry", self._folder)
+    async def _report(
+        self, client: ModelClient, context: _Rendered, ask: Prompt, ask_again: Prompt
+    ) -> ReportText:
+        max_words = str(self._settings.reports.max_words)
+        talk = ask.render(context=context.text, max_words=max_words)
         for attempt in range(_RETRIES + 1):
-            answer = await client.complete(talk, stage=STAGE, variant=context.variant)
+            answer = await client.complete(
+                talk, stage=STAGE, json_schema=REPORT_SCHEMA, variant=context.variant
+            )
             try:
                 return parse_report(answer.text, context.allowed).to_text()
             except ModelOutputError as error:
                 if attempt == _RETRIES:
                     raise
                 talk = [*talk, {"role": "assistant", "content": answer.text}]
-                talk += retry.render(error=str(error))
+                talk += ask_again.render(error=str(error))
         raise AssertionError("unreachable")
 
 

@@ -35,6 +35,7 @@ def uses_model(settings: Settings) -> bool:
     return "llm" in (
         settings.extraction.extractor,
         settings.graph.summaries,
+        settings.resolution.method,
         settings.reports.writer,
         settings.embeddings.embedder,
     )

@@ -11,6 +11,20 @@ import duckdb
 
 DERIVED = ("extractions", "entity_mentions", "relationship_mentions", "claims")
 
+# What stood in chunks that are no more, and the reports that tell of it.
+_LOST_EVIDENCE = """
+INSERT INTO staging.lost_evidence
+WITH RECURSIVE supported AS (
+    SELECT entity_id AS element_id, chunk_id FROM entity_chunks UNION ALL
+    SELECT relationship_id, chunk_id FROM relationship_chunks UNION ALL
+    SELECT subject_id, chunk_id FROM claims
+), lost AS (
+    SELECT element_id FROM supported WHERE chunk_id NOT IN (SELECT id FROM chunks) UNION
+    SELECT r.community_id FROM report_elements r JOIN lost USING (element_id)
+)
+FROM lost EXCEPT FROM staging.lost_evidence
+"""
+
 
 def of_batch(table: str) -> str:
     """Return a query for a batch's rows (parameter ``key``): staged, or taken in before."""
@@ -33,8 +47,10 @@ def take_in_staged(con: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
     ).fetchall()
     for (batch,) in finished:
         _take_in(con, batch)
-    for table in DERIVED if finished else ():
-        con.execute(f"DELETE FROM {table} WHERE chunk_id NOT IN (SELECT id FROM chunks)")
+    if finished:
+        con.execute(_LOST_EVIDENCE)
+        for table in DERIVED:
+            con.execute(f"DELETE FROM {table} WHERE chunk_id NOT IN (SELECT id FROM chunks)")
     return tuple(batch for (batch,) in finished)
 
 

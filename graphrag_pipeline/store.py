@@ -135,26 +135,29 @@ class IndexStore:
                 time.sleep(_POLL_SECONDS)
 
 
-def connect_published(path: Path) -> duckdb.DuckDBPyConnection:
+def connect_published(path: Path, **more: Path) -> duckdb.DuckDBPyConnection:
     """Open a published release for reading; writers never wait for it, nor it for them.
 
     The file is attached to a DuckDB instance of its own: DuckDB keeps one instance per path and
     process, so opening the path itself would go on showing a release that was replaced for as
-    long as anyone in the process has it open. Raises StorageError if it cannot be opened.
+    long as anyone in the process has it open. ``more`` are other releases, by the name to attach
+    each under. Raises StorageError if one cannot be opened.
     """
     spill = Path(tempfile.gettempdir(), f"graphrag-{uuid.uuid4().hex}")
     config = {"python_enable_replacements": False, "temp_directory": str(spill)}
     con = duckdb.connect(":memory:", config=config)
+    file = path
     try:
-        quoted = str(path).replace("'", "''")
-        con.execute(f"ATTACH '{quoted}' AS published (READ_ONLY)")
+        for name, file in (("published", path), *more.items()):
+            quoted = str(file).replace("'", "''")
+            con.execute(f"ATTACH '{quoted}' AS {name} (READ_ONLY)")
         con.execute("USE published")
         con.execute("SET TimeZone = 'UTC'")
         con.execute("SET enable_progress_bar = false")
         con.execute("SET enable_external_access = false")
     except duckdb.Error as error:
         con.close()
-        raise StorageError(f"cannot open {path}: {_first_line(error)}") from error
+        raise StorageError(f"cannot open {file}: {_first_line(error)}") from error
     return con
 
 

@@ -6,7 +6,7 @@ their set has changed since they were last merged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,11 +15,11 @@ import polars as pl
 
 from graphrag_pipeline import progress
 from graphrag_pipeline.config import Settings
-from graphrag_pipeline.graph import GraphChanges, merge_graph
+from graphrag_pipeline.graph import GraphChanges, merge_graph, outdate_graph
 from graphrag_pipeline.llm.client import ModelClient
-from graphrag_pipeline.llm.errors import BudgetExceededError, ModelError, TerminalModelError
+from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.llm.running import work_through
-from graphrag_pipeline.prompting import load_prompt
+from graphrag_pipeline.prompting import Prompt, load_prompt
 from graphrag_pipeline.store import IndexStore, insert
 from graphrag_pipeline.tokens import count_tokens
 
@@ -30,10 +30,10 @@ _WORDS_PER_TOKEN = 0.6
 # Descriptions of what a model or an import found, sorted, as the graph's fold joins them.
 _MANY = """
 WITH told AS (
-    SELECT e.id, e.title AS name, m.description FROM entity_mentions m
+    SELECT e.id, e.title AS name, m.description FROM resolved_entity_mentions m
     JOIN entities e ON e.id = m.entity_id JOIN extractions x USING (chunk_id)
     WHERE m.description <> '' AND x.extractor <> 'nlp' UNION
-    SELECT r.id, r.source || ' and ' || r.target, m.description FROM relationship_mentions m
+    SELECT r.id, r.source || ' and ' || r.target, m.description FROM resolved_relationship_mentions m
     JOIN relationships r USING (source_id, target_id) JOIN extractions x USING (chunk_id)
     WHERE m.description <> '' AND x.extractor <> 'nlp'),
 grouped AS (
@@ -46,7 +46,9 @@ SELECT * FROM grouped ANTI JOIN description_summaries USING (id, input_hash) ORD
 
 
 @dataclass(frozen=True)
-class _Many:
+class Descriptions:
+    """The distinct descriptions (``parts``) of an entity or relationship."""
+
     id: str
     name: str
     parts: Sequence[str]
@@ -61,7 +63,7 @@ def update_graph(store: IndexStore, settings: Settings) -> tuple[GraphChanges, d
         return changes, {}
     counts = summarise_descriptions(store, settings)
     if counts["summarised"]:
-        merge_graph(store, settings.graph, encoding, again=True)
+        merge_graph(store, settings.graph, encoding)
     return changes, counts
 
 
@@ -75,8 +77,7 @@ def summarise_descriptions(store: IndexStore, settings: Settings) -> dict[str, i
 
     budget = settings.graph.max_description_tokens
     with store.read() as con:
-        found = con.execute(_MANY, {"budget": budget}).fetchall()
-    todo = list(_too_long([_Many(*row) for row in found], budget))
+        todo = descriptions_to_merge(con, budget)
     if not todo:
         return {"summarised": 0, "failed_summaries": 0}
     prompts = prompts_folder(settings)
@@ -91,27 +92,28 @@ def summarise_descriptions(store: IndexStore, settings: Settings) -> dict[str, i
     return {"summarised": len(rows), "failed_summaries": len(todo) - len(rows)}
 
 
-def _too_long(candidates: Sequence[_Many], budget: int) -> Iterator[_Many]:
-    for many in candidates:
-        if sum(count_tokens(many.parts)) > budget:
-            yield many
+def descriptions_to_merge(con: duckdb.DuckDBPyConnection, budget: int) -> list[Descriptions]:
+    """Return what is longer than ``budget`` tokens and was not merged as it is now."""
+    found = con.execute(_MANY, {"budget": budget}).fetchall()
+    candidates = [Descriptions(*row) for row in found]
+    return [many for many in candidates if sum(count_tokens(many.parts)) > budget]
 
 
 async def _summarise(
-    todo: Sequence[_Many], client: ModelClient, budget: int, prompts: Path | None
+    todo: Sequence[Descriptions], client: ModelClient, budget: int, prompts: Path | None
 ) -> list[str | None]:
     words = str(max(50, int(budget * _WORDS_PER_TOKEN)))
+    ask = load_prompt("summarise_descriptions", prompts)
+    reduce = load_prompt("summarise_descriptions_reduce", prompts)
     texts: list[str | None] = [None] * len(todo)
     done = 0
 
     async def one(index: int) -> None:
         nonlocal done
         try:
-            texts[index] = await _merge(todo[index], client, words, prompts)
+            texts[index] = await _merge(todo[index], client, words, ask, reduce)
         except ModelError as error:
-            if isinstance(error, BudgetExceededError) or (
-                isinstance(error, TerminalModelError) and error.stops_everything
-            ):
+            if error.stops_everything:
                 raise
         done += 1
         progress.report("summaries", done, len(todo))
@@ -120,13 +122,13 @@ async def _summarise(
     return texts
 
 
-async def _merge(many: _Many, client: ModelClient, words: str, prompts: Path | None) -> str:
-    prompt = load_prompt("summarise_descriptions", prompts)
+async def _merge(
+    many: Descriptions, client: ModelClient, words: str, ask: Prompt, reduce: Prompt
+) -> str:
     texts = [
-        await _ask(client, prompt.render(descriptions=_listed(many.name, part), max_words=words))
+        await _ask(client, ask.render(descriptions=_listed(many.name, part), max_words=words))
         for part in _parts(many.parts)
     ]
-    reduce = load_prompt("summarise_descriptions_reduce", prompts)
     while len(texts) > 1:
         texts = [
             await _ask(
@@ -157,7 +159,8 @@ def _parts(descriptions: Sequence[str]) -> list[list[str]]:
         parts[-1].append(text)
         used += n_tokens
     if len(parts) > 1 and len(parts[-1]) == 1:
-        parts[-2] += parts.pop()
+        last = parts.pop()
+        parts[-1] += last
     return parts
 
 
@@ -168,3 +171,5 @@ def _store(con: duckdb.DuckDBPyConnection, rows: Sequence[tuple[str, str, str, s
     con.execute("DELETE FROM description_summaries WHERE id IN (SELECT id FROM new_summaries)")
     con.unregister("new_summaries")
     insert(con, "description_summaries", frame)
+    # In the same transaction: a run killed before the fold would never put them in.
+    outdate_graph(con)

@@ -9,8 +9,10 @@ import duckdb
 
 from graphrag_pipeline.batches import BatchLog
 from graphrag_pipeline.config import Settings
+from graphrag_pipeline.estimate_log import compare_estimate
 from graphrag_pipeline.ingest import pending_batches
 from graphrag_pipeline.publishing import published_release, refresh_needed
+from graphrag_pipeline.releases import rolled_back_from
 from graphrag_pipeline.store import IndexStore
 
 _COUNTED = ("documents", "chunks", "entities", "relationships", "claims")
@@ -53,10 +55,12 @@ def summarise(settings: Settings) -> dict[str, Any]:
             "indexed": False,
             **dict.fromkeys(_COUNTED, 0),
             **{name: [] for name in ("levels", "quarantined", "pending_batches", "model_calls")},
+            "estimate": None,
             "failed_chunks": 0,
             "failed_reports": 0,
             "refresh_needed": False,
             "published": None,
+            "rolled_back_from": None,
         }
     store = IndexStore(home / "index.duckdb")
     published = published_release(home)
@@ -75,9 +79,11 @@ def summarise(settings: Settings) -> dict[str, Any]:
         "quarantined": quarantined,
         "pending_batches": pending_batches(store, BatchLog(home), settings),
         "model_calls": calls,
+        "estimate": compare_estimate(store, home),
         **failed,
         "refresh_needed": refresh_needed(store, home, settings),
         "published": release[0] if release else None,
+        "rolled_back_from": rolled_back_from(home),
     }
 
 

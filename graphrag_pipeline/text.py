@@ -107,13 +107,19 @@ def terms_batch(texts: Sequence[str]) -> list[str]:
     return [_joined_terms(text) for text in texts]
 
 
+def singular(word: str) -> str:
+    """Return the singular of an English noun in lower case; names and other words as they are."""
+    return _singular(word) if len(word) > 3 and word not in _NOT_INFLECTED else word
+
+
 def _joined_terms(text: str) -> str:
     ascii_only = text.isascii()
-    tokens = _ASCII_TOKEN.findall(text.lower()) if ascii_only else _TOKEN.findall(_fold(text))
+    tokens = _ASCII_TOKEN.findall(text.lower()) if ascii_only else _TOKEN.findall(fold(text))
     return " ".join(filter(None, map(_analyse, tokens)))
 
 
-def _fold(text: str) -> str:
+def fold(text: str) -> str:
+    """Return a text in NFKC, case and accents folded: what differs in these alone is the same."""
     folded = unicodedata.normalize("NFKC", text).casefold().translate(_LETTERS)
     bare = _ACCENT.sub("", unicodedata.normalize("NFD", folded))
     return unicodedata.normalize("NFKC", bare)

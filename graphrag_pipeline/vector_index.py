@@ -96,6 +96,11 @@ def stale_tables(con: duckdb.DuckDBPyConnection, embedder_name: str) -> list[str
     ]
 
 
+def texts_of(con: duckdb.DuckDBPyConnection, table: str) -> list[str]:
+    """Return the texts of the rows that a vector table should hold."""
+    return [text for (text,) in con.execute(f"SELECT text FROM ({_TEXTS[table]})").fetchall()]
+
+
 def _count(con: duckdb.DuckDBPyConnection, table: str) -> int:
     row = con.execute(f"SELECT count(*) FROM {table}").fetchone()
     return row[0] if row else 0

@@ -204,16 +204,20 @@ class VectorStore:
                 for release in set(releases) & tags.list().keys():
                     tags.delete(release)
 
-    def optimize(self, keep_days: float = 7.0) -> None:
+    def optimize(self, keep_days: float = 7.0, spare: int = 10) -> None:
         """Compact the tables, complete their indexes, and remove versions no one needs.
 
         Removed are versions older than ``keep_days`` and older than the oldest tagged one;
-        LanceDB refuses to clean past a tag, and cleaning around one would strand its files.
+        LanceDB refuses to clean past a tag, and cleaning around one would strand its files. A
+        table is left alone while ``spare`` versions or fewer could go: compacting writes it anew,
+        and the tagged versions then no longer share its files.
         """
         with _writing(self.uri):
             for _, opened in self._tables():
-                opened.optimize(cleanup_older_than=_NEVER)
-                opened.optimize(cleanup_older_than=_cleanup_age(opened, keep_days))
+                age = _cleanup_age(opened, keep_days)
+                if _number_older(opened, age) > spare or not spare:
+                    opened.optimize(cleanup_older_than=_NEVER)
+                    opened.optimize(cleanup_older_than=age)
 
     def at(self, versions: Mapping[str, int]) -> VectorSnapshot:
         """Return the tables as they were at these versions; tables left out are empty."""
@@ -494,6 +498,11 @@ def _cleanup_age(table: LanceTable, keep_days: float) -> timedelta:
     # LanceDB gives local time without a zone.
     since = datetime.now(UTC) - min(written).astimezone(UTC)
     return max(age, since + _CLOCK_MARGIN)
+
+
+def _number_older(table: LanceTable, age: timedelta) -> int:
+    moment = datetime.now(UTC) - age
+    return sum(v["timestamp"].astimezone(UTC) < moment for v in table.list_versions())
 
 
 @contextlib.contextmanager

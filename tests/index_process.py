@@ -14,10 +14,19 @@ from typing import Any
 from conftest import Engine
 
 from graphrag_pipeline.config import EmbeddingSettings, Settings
-from graphrag_pipeline.ingest import ingest_chunks, ingest_documents, ingest_extractions
+from graphrag_pipeline.ingest import (
+    ingest_chunks,
+    ingest_documents,
+    ingest_extractions,
+    pending_batches,
+)
+from graphrag_pipeline.models import report_writer
 from graphrag_pipeline.publishing import publish
 from graphrag_pipeline.query import open_release, retrieve
 from graphrag_pipeline.query.release import Release
+from graphrag_pipeline.reports import update_reports
+from graphrag_pipeline.spending import ledger_position, spending
+from graphrag_pipeline.summaries import update_graph
 from graphrag_pipeline.vector_index import TABLES, update_vectors
 from graphrag_pipeline.vectors import VectorSnapshot
 
@@ -53,29 +62,49 @@ SELECT (SELECT count(*) FROM entity_chunks ANTI JOIN chunks ON chunk_id = chunks
 
 def update(engine: Engine, say: Callable[[str], None] = lambda stage: None) -> str:
     """Bring an index up to date with its inbox and publish it, as a run does."""
+    update_tables(engine, say)
     settings, store, home = engine.settings, engine.store, engine.log.home
-    engine.cut()
-    keys = [batch.key for batch in engine.log.batches()]
-    say("documents")
-    for key in keys:
-        ingest_documents(store, engine.log, settings, key)
-    say("chunks")
-    for key in keys:
-        ingest_chunks(store, settings, key)
-    say("extractions")
-    for key in keys:
-        ingest_extractions(store, settings, key)
-    say("graph")
-    engine.merge()
-    say("communities")
-    engine.cluster()
-    say("reports")
-    engine.report()
-    say("vectors")
-    for table in TABLES:
-        update_vectors(store, home, settings, table)
+    with spending(store, settings, ledger_position(home)):
+        say("vectors")
+        for table in TABLES:
+            update_vectors(store, home, settings, table)
     say("publish")
     return publish(store, home, settings).id
+
+
+def update_tables(engine: Engine, say: Callable[[str], None] = lambda stage: None) -> None:
+    """Bring the tables of an index up to date with its inbox; vectors and release stay behind."""
+    settings, store = engine.settings, engine.store
+    engine.cut()
+    with spending(store, settings, ledger_position(engine.log.home)):
+        keys = pending_batches(store, engine.log, settings)
+        say("documents")
+        for key in keys:
+            ingest_documents(store, engine.log, settings, key)
+        say("chunks")
+        for key in keys:
+            ingest_chunks(store, settings, key)
+        say("extractions")
+        for key in keys:
+            ingest_extractions(store, settings, key)
+        say("graph")
+        update_graph(store, settings)
+        say("communities")
+        engine.cluster()
+        say("reports")
+        writer = report_writer(settings)
+        update_reports(store, settings.reports, 0, and_deeper=True, writer=writer)
+
+
+def by_model(folder: Path, base_url: str, **given: Any) -> Engine:
+    """An index in a folder of its own, in the profile `llm`."""
+    llm: Any = {"base_url": base_url, "concurrency": 4, **given.pop("llm", {})}
+    return Engine(folder, Settings(home=str(folder / ".graphrag"), profile="llm", llm=llm, **given))
+
+
+def update_by_model(folder: Path, base_url: str, given: dict[str, Any]) -> None:
+    """Bring an index up to date with what a model says, in a process of its own."""
+    update(by_model(folder, base_url, **given))
 
 
 def faults(release: Release) -> list[str]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import polars as pl
-from model_server import ModelServer
+from model_server import Messages, ModelServer
 
 from graphrag_pipeline.llm import (
     ChatRequest,
@@ -26,7 +27,11 @@ T = TypeVar("T")
 KEY = "sk-very-secret-key"
 
 processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["graphrag_pipeline.llm.client", "openai", "llm_helpers"])
+# What a process that indexes imports, once for all; LanceDB is left out, for it starts threads.
+processes.set_forkserver_preload(
+    ["graphrag_pipeline.summaries", "graphrag_pipeline.communities", "graphrag_pipeline.vectors",
+     "graphrag_pipeline.query", "lance_namespace", "openai", "hypothesis", "pytest"]
+)  # fmt: skip
 
 
 def options_for(server: ModelServer, **given: Any) -> LlmOptions:
@@ -88,3 +93,24 @@ def ask_and_tell(base_url: str, home: Path, texts: list[str], told: Path) -> Non
 
     run_calls(run)
     os.close(handle)
+
+
+def stage_of(messages: Messages) -> str:
+    """What a conversation is about, as the prompts that ship tell it."""
+    system, last = messages[0]["content"], messages[-1]["content"]
+    if "knowledge graph that it states" in system:
+        if "Answer with one word" in last:
+            return "check"
+        return "glean" if "MANY records were missed" in last else "extract"
+    if "write down the claims" in system:
+        return "check" if "Answer with one word" in last else "claims"
+    if "several summaries of it" in system:
+        return "reduce"
+    return "report" if "community of a knowledge graph" in system else "summary"
+
+
+def document_in(messages: Messages) -> str:
+    """The text of a chunk, out of the markers it was shown between."""
+    found = re.search(r"<document id=\w+>(.*)</document", messages[1]["content"], re.S)
+    assert found is not None
+    return found[1].strip()

@@ -105,13 +105,27 @@ FINDINGS = {
         "Fezziwig gave a merry ball for his apprentices, and Scrooge remembered it with joy."
     ],
 }
+# (subject, object, words of the text): what is claimed, and where it is said.
+CLAIMS = [
+    ("Scrooge", "Bob Cratchit", "Scrooge sent a prize turkey to Bob\n  Cratchit"),
+    ("Scrooge", None, "Scrooge promised to change"),
+    ("Bob Cratchit", None, "Bob Cratchit worked as a clerk"),
+    ("Marie Curie", "Paris", "Marie Curie discovered polonium and radium."),
+    ("贾宝玉", None, "薛宝钗后来嫁给了贾宝玉"),
+]
 
 
 def settings_for(home: Path) -> Settings:
     return Settings(home=str(home))
 
 
-def publish(home: Path, *, documents: dict[str, str] | None = None, release: str = "r1") -> Path:
+def publish(
+    home: Path,
+    *,
+    documents: dict[str, str] | None = None,
+    release: str = "r1",
+    settings: Settings | None = None,
+) -> Path:
     """Write and publish the index in ``home``; ``documents`` replaces the texts."""
     texts = documents or DOCUMENTS
     tables = _tables(texts)
@@ -120,9 +134,10 @@ def publish(home: Path, *, documents: dict[str, str] | None = None, release: str
         for table, rows in tables.items():
             if rows:
                 insert(con, table, pl.DataFrame(rows, infer_schema_length=None))
-    versions = _sync(home, tables, release)
+    embedder = configured_embedder(settings or settings_for(home))
+    versions = _sync(home, tables, release, embedder)
     with store.transaction() as con:
-        insert(con, "releases", _release_row(home, release, versions, tables))
+        insert(con, "releases", _release_row(embedder.name, release, versions, tables))
     store.copy_to(home / "published.duckdb")
     return home
 
@@ -149,6 +164,7 @@ def _tables(texts: dict[str, str]) -> dict[str, list[dict[str, object]]]:
             for c in chunks
             if r["source"] in c["text"] and r["target"] in c["text"]
         ],
+        "claims": [_claim(n, chunks) for n in range(len(CLAIMS))],
         "communities": [_community(n, name) for n, name in enumerate(COMMUNITIES)],
         "community_members": [
             {"community_id": make_id("community", name), "entity_id": _key(title), "level": level}
@@ -236,6 +252,26 @@ def _relationship(
     }
 
 
+def _claim(number: int, chunks: list[dict[str, object]]) -> dict[str, object]:
+    subject, of, said = CLAIMS[number]
+    words = " ".join(said.split())
+    return {
+        "id": make_id("claim", number),
+        "human_readable_id": number,
+        "chunk_id": next((c["id"] for c in chunks if words in str(c["text"])), chunks[0]["id"]),
+        "subject_id": _key(subject),
+        "subject": subject,
+        "object": of,
+        "type": "DEED",
+        "status": "TRUE",
+        "start_date": "1843-12-25",
+        "end_date": None,
+        "description": f"It is claimed that {words}.",
+        "source_text": said,
+        "batch": "b1",
+    }
+
+
 def _community(number: int, name: str) -> dict[str, object]:
     first, last, parent, members = COMMUNITIES[name]
     return {
@@ -299,8 +335,9 @@ def _finding(
     return {"summary": "Lost", "explanation": found, **place}
 
 
-def _sync(home: Path, tables: dict[str, list[dict[str, object]]], release: str) -> dict[str, int]:
-    embedder = _embedder(home)
+def _sync(
+    home: Path, tables: dict[str, list[dict[str, object]]], release: str, embedder: Embedder
+) -> dict[str, int]:
     store = VectorStore(home / "vectors")
     texts = {
         "chunks": lambda r: r["text"],
@@ -312,10 +349,6 @@ def _sync(home: Path, tables: dict[str, list[dict[str, object]]], release: str) 
         rows = [(r["id"], text_of(r)) for r in tables[table]]
         store.sync(table, _vector_rows(rows), embedder)
     return store.tag(release)
-
-
-def _embedder(home: Path) -> Embedder:
-    return configured_embedder(settings_for(home))
 
 
 def _vector_rows(rows: list[tuple[object, object]]) -> pa.Table:
@@ -331,7 +364,10 @@ def _vector_rows(rows: list[tuple[object, object]]) -> pa.Table:
 
 
 def _release_row(
-    home: Path, release: str, versions: dict[str, int], tables: dict[str, list[dict[str, object]]]
+    embedder: str,
+    release: str,
+    versions: dict[str, int],
+    tables: dict[str, list[dict[str, object]]],
 ) -> pl.DataFrame:
     counted = {"n_reports": "community_reports"}
     names = ("n_documents", "n_chunks", "n_entities", "n_relationships", "n_communities")
@@ -344,7 +380,7 @@ def _release_row(
             "config_hash": ["s"],
             **{name: [len(tables[table])] for name, table in counted.items()},
             "modularity": [0.5],
-            "embedder": [_embedder(home).name],
+            "embedder": [embedder],
             "vector_versions": [json.dumps(versions)],
         }
     )

@@ -60,6 +60,11 @@ def load(tmp_path, toml):
         ("[communities]\nlevels = 11", "communities.levels", "11", "less than or equal to 10"),
         ("[embeddings]\nembedder = 'big'", "embeddings.embedder", "'big'", "'local' or 'llm'"),
         ("[embeddings]\ndimensions = 16", "embeddings.dimensions", "16", "equal to 32"),
+        ("[llm]\nextra = 'low'", "llm.extra", "'low'", "must be a table"),
+        ("[llm]\nextra = {stream = true}", "llm.extra", "stream", "the pipeline sets it itself"),
+        ("[llm]\nextra = {top_p = nan}", "llm.extra", "nan", "no infinite number"),
+        ("[llm]\nretry_seconds = -1", "llm.retry_seconds", "-1", "equal to 0"),
+        ("[llm]\nembedding_max_tokens = 0", "llm.embedding_max_tokens", "0", "equal to 1"),
         ("[query]\ntext_share = 1.5", "query.text_share", "1.5", "less than or equal to 1"),
         ("[query]\ntext_share = 0.9", "text_share", "0.9", "must not exceed 1"),
         ("[schedule]\nrefresh_cron = 'often'", "schedule.refresh_cron", "'often'", "five cron"),
@@ -95,6 +100,7 @@ def test_each_of_several_wrong_values_has_its_line(tmp_path):
         ("GRAPHRAG_CHUNKS__SIZE", "", "integer"),
         ("GRAPHRAG_HOME", "", "at least 1 character"),
         ("GRAPHRAG_INPUT__TEXT_COLUMNS", "text,body", 'JSON, such as ["one", "other"]'),
+        ("GRAPHRAG_LLM__EXTRA", "low", 'JSON, such as {"setting": "value"}'),
         ("GRAPHRAG_CHUNKS", "small", 'JSON, such as {"setting": "value"}'),
         ("GRAPHRAG_EXTRACTION__EXTRACTOR", "ai", "'llm' or 'import'"),
     ],
@@ -116,6 +122,18 @@ def test_the_environment_beats_the_file_setting_by_setting(tmp_path, monkeypatch
     settings = load(tmp_path, "[chunks]\nsize = 400\noverlap = 50\n[query]\ntop_k = 5")
     assert (settings.chunks.size, settings.chunks.overlap) == (300, 50)
     assert settings.query.top_k == 7
+
+
+def test_parameters_of_a_call_are_a_table_in_the_file_and_json_in_the_environment(
+    tmp_path, monkeypatch
+):
+    settings = load(tmp_path, '[llm]\nextra = { reasoning_effort = "low", top_p = 0.5 }')
+    assert settings.llm.extra == {"reasoning_effort": "low", "top_p": 0.5}
+    monkeypatch.setenv("GRAPHRAG_LLM__EXTRA", '{"seed": 7}')
+    assert load(tmp_path, "").llm.extra == {"seed": 7}
+    with pytest.raises(ConfigError, match=r"llm\.extra\.day") as caught:
+        load(tmp_path, "[llm]\nextra = { day = 2026-01-31 }")
+    assert "\n" not in str(caught.value)
 
 
 def test_values_of_file_and_environment_are_checked_together(tmp_path, monkeypatch):

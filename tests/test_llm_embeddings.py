@@ -79,13 +79,14 @@ def test_another_model_or_width_is_another_vector(tmp_path: Path) -> None:
 
 
 def test_a_long_text_is_the_mean_of_its_pieces_by_length(tmp_path: Path) -> None:
-    text = "alpha " * 300 + "beta " * 100
+    text = " ".join(f"{'alpha' if n < 150 else 'beta'} {n}" for n in range(200))
     with ModelServer() as server:
         (vector,) = embed(server, tmp_path, [text], embedding_max_tokens=100)
         sent = server.requests[0].body["input"]
     assert "".join(sent) == text
     assert max(count_tokens(sent)) <= 100
-    mean = sum(len(part) * unit(embedding_of(part, 64)) for part in sent)
+    assert len(sent) > 3
+    mean = np.sum([len(part) * unit(embedding_of(part, 64)) for part in sent], axis=0)
     assert np.allclose(vector, unit(mean), atol=1e-5)
 
 
@@ -153,7 +154,36 @@ def test_an_embedding_budget_is_kept(tmp_path: Path) -> None:
 
 
 def test_requests_hold_no_more_than_a_server_takes() -> None:
-    texts = [pieces("x" * size, 8000) for size in (10, 7000, 7000, 10) * 200]
-    groups = list(batches(texts))
-    assert [index for group in groups for index in group] == list(range(800))
-    assert max(len(group) for group in groups) <= 256
+    sizes = (10, 7000, 7000, 10) * 200 + (5,) * 300
+    given = [piece for size in sizes for piece in pieces("x" * size, 8000)]
+    groups = list(batches(given))
+    assert [piece for group in groups for piece in group] == given
+    assert max(len(group) for group in groups) == 256
+    assert max(sum(piece.n_bytes for piece in group) for group in groups) <= 400_000
+
+
+def test_the_pieces_of_a_huge_text_that_were_bought_are_kept_and_accounted_for(
+    tmp_path: Path,
+) -> None:
+    text = " ".join(f"word{n}" for n in range(3000))
+    with ModelServer(faults=lambda r: server_error() if r.number > 1 else None) as server:
+        with pytest.raises(TransientModelError):
+            embed(server, tmp_path, [text], embedding_max_tokens=10, max_retries=0, concurrency=1)
+        assert paid(tmp_path)["prompt_tokens"].sum() == server.prompt_tokens > 0
+        (bought,) = [r.body["input"] for r in server.requests if r.number == 1]
+        server.misbehave(())
+        server.forget()
+        embed(server, tmp_path, [text], embedding_max_tokens=10)
+        asked = {piece for request in server.requests for piece in request.body["input"]}
+    assert len(bought) == 256
+    assert not asked & set(bought)
+
+
+def test_another_length_of_pieces_asks_again_only_for_what_is_cut(tmp_path: Path) -> None:
+    with ModelServer() as server:
+        embed(server, tmp_path, ["short", "long " * 60])
+        server.forget()
+        embed(server, tmp_path, ["short", "long " * 60], embedding_max_tokens=50)
+    (request,) = server.requests
+    assert len(request.body["input"]) == 2
+    assert "short" not in request.body["input"]

@@ -40,6 +40,7 @@ TRANSIENT = {
     "a web page": Fault(raw=b"<html>Bad gateway</html>"),
     "empty choices": empty_choices(),
     "empty answer": empty_answer(),
+    "no message": Fault(raw=b'{"choices": [{"message": "hello"}]}'),
     "error within 200": Fault(raw=b'{"error": {"message": "overloaded", "code": 503}}'),
 }
 TERMINAL = {
@@ -159,6 +160,14 @@ def test_an_answer_cut_off_is_given_as_such(tmp_path: Path) -> None:
         again = ask(server, tmp_path)
     assert (answer.text, answer.finish_reason) == ("half a sen", "length")
     assert (again.finish_reason, again.cached) == ("length", True)
+
+
+def test_an_answer_is_not_lost_over_a_count_that_is_no_number(tmp_path: Path) -> None:
+    usage = '{"prompt_tokens": 3, "completion_tokens": "2", "prompt_tokens_details": "none"}'
+    raw = f'{{"choices": [{{"message": {{"content": "hello"}}}}], "usage": {usage}}}'
+    with ModelServer(faults=[Fault(raw=raw.encode())]) as server:
+        answer = ask(server, tmp_path)
+    assert (answer.text, answer.prompt_tokens, answer.completion_tokens) == ("hello", 3, 0)
 
 
 def test_tokens_are_counted_here_if_the_server_does_not(tmp_path: Path) -> None:

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 from llm_helpers import said, with_client
 from model_server import ModelServer, rate_limited
 
-from graphrag_pipeline.llm import ModelClient
+from graphrag_pipeline.llm import LlmOptions, ModelClient
+from graphrag_pipeline.llm.database import FILE_NAME
 from graphrag_pipeline.llm.limits import RateLimiter
 
 
@@ -20,7 +24,7 @@ async def longest_stall(until: asyncio.Event) -> float:
     return longest
 
 
-def limited(server: ModelServer, home: Path, n: int, **given: object) -> tuple[float, float, float]:
+def limited(server: ModelServer, home: Path, n: int, **given: Any) -> tuple[float, float, float]:
     """Return the seconds, CPU seconds and longest stall of the event loop of n limited calls.
 
     A busy machine stalls every process now and then: the calmest of up to four runs counts.
@@ -33,9 +37,7 @@ def limited(server: ModelServer, home: Path, n: int, **given: object) -> tuple[f
     return min(runs, key=lambda run: run[2])
 
 
-def _limited(
-    server: ModelServer, home: Path, n: int, **given: object
-) -> tuple[float, float, float]:
+def _limited(server: ModelServer, home: Path, n: int, **given: Any) -> tuple[float, float, float]:
 
     async def use(client: ModelClient) -> tuple[float, float, float]:
         await client.embed(["to connect"], stage="t")
@@ -76,6 +78,23 @@ def test_a_pause_asked_by_the_server_stalls_nothing(tmp_path: Path) -> None:
         _, cpu, stall = limited(server, tmp_path, 30)
     assert stall < 0.1
     assert cpu < 0.6
+
+
+def test_a_client_that_waits_for_the_file_stalls_nothing(tmp_path: Path) -> None:
+    other = sqlite3.connect(tmp_path / FILE_NAME, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN EXCLUSIVE")
+    threading.Timer(0.5, lambda: other.execute("COMMIT")).start()
+
+    async def run() -> float:
+        over = asyncio.Event()
+        watch = asyncio.create_task(longest_stall(over))
+        await asyncio.sleep(0)
+        async with ModelClient(LlmOptions("http://127.0.0.1:1/v1"), tmp_path):
+            over.set()
+        return await watch
+
+    assert asyncio.run(run()) < 0.3
+    other.close()
 
 
 def test_calls_go_in_the_order_they_came() -> None:

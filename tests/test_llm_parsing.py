@@ -79,6 +79,13 @@ def test_an_answer_without_an_object_is_an_error_that_quotes_nothing(text: str) 
         assert word not in str(caught.value)
 
 
+def test_a_number_too_long_to_be_one_makes_an_answer_unreadable() -> None:
+    with pytest.raises(ModelOutputError) as caught:
+        parse_json_object('{"a": 1, "b": ' + "9" * 5000 + "}")
+    assert caught.value.position == 14
+    assert parse_json_object('{"a": 1e999}') == ({"a": None}, True)
+
+
 def test_an_excerpt_is_given_only_when_asked_for() -> None:
     with pytest.raises(ModelOutputError, match="'I can"):
         parse_json_object("I cannot do that.", excerpt=5)

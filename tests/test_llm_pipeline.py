@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import logging
 import os
 import random
 import re
+import shutil
 import signal
-import subprocess
-import sys
+import sqlite3
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import Engine
 from dagster_helpers import Pipeline, failed_checks, metadata_of
+from index_process import by_model, faults, update, update_by_model, update_tables
+from llm_helpers import document_in, processes, stage_of
 from model_server import (
     Fault,
     Messages,
@@ -31,16 +35,14 @@ from model_server import (
     unauthorized,
 )
 
-from graphrag_pipeline.config import Settings
 from graphrag_pipeline.ingest import ingest_extractions, pending_batches
 from graphrag_pipeline.llm import BudgetExceededError, TerminalModelError
-from graphrag_pipeline.models import report_writer
-from graphrag_pipeline.publishing import publish
-from graphrag_pipeline.reports import update_reports
+from graphrag_pipeline.llm.cache import embedding_keys, request_json, request_key
+from graphrag_pipeline.llm.database import FILE_NAME
+from graphrag_pipeline.query import open_release
 from graphrag_pipeline.runs import RunFailedError, index_folder
-from graphrag_pipeline.spending import ledger_position, spending
-from graphrag_pipeline.summaries import update_graph
-from graphrag_pipeline.vector_index import TABLES, update_vectors
+from graphrag_pipeline.summaries import _parts, summarise_descriptions, update_graph
+from graphrag_pipeline.vector_index import TABLES
 
 KEY = "sk-never-shown-123456"
 NAME = re.compile(r"\b[A-Z][a-z]+ [A-Z][a-z]+\b")
@@ -59,24 +61,6 @@ TABLES_COMPARED = {
     "communities": "SELECT id, level, size FROM communities",
     "community_reports": "SELECT id, full_content, writer FROM community_reports",
 }
-
-
-def stage_of(messages: Messages) -> str:
-    """What a conversation is about, as the prompts that ship tell it."""
-    system, last = messages[0]["content"], messages[-1]["content"]
-    if "knowledge graph that it states" in system:
-        if "Answer with one word" in last:
-            return "check"
-        return "glean" if "MANY records were missed" in last else "extract"
-    if "write down the claims" in system:
-        return "check" if "Answer with one word" in last else "claims"
-    if "several summaries of it" in system:
-        return "reduce"
-    return "report" if "community of a knowledge graph" in system else "summary"
-
-
-def document_in(messages: Messages) -> str:
-    return re.search(r"<document id=\w+>(.*)</document", messages[1]["content"], re.S)[1].strip()
 
 
 def mind(messages: Messages) -> str:
@@ -127,34 +111,49 @@ def server() -> Iterator[ModelServer]:
         yield one
 
 
-def engine_for(server: ModelServer, folder: Path, **given: dict[str, Any]) -> Engine:
-    llm = {"base_url": server.base_url, "concurrency": 4, **given.pop("llm", {})}
-    return Engine(folder, Settings(home=str(folder / ".graphrag"), profile="llm", llm=llm, **given))
+def engine_for(server: ModelServer, folder: Path, **given: Any) -> Engine:
+    return by_model(folder, server.base_url, **given)
 
 
-def update(engine: Engine, *, whole: bool = True) -> None:
-    """Bring an index up to date, stage by stage as the assets do; if whole, publish it as well."""
-    store, settings, home = engine.store, engine.settings, engine.log.home
-    engine.cut()
-    with spending(store, settings, ledger_position(home)):
-        for key in pending_batches(store, engine.log, settings):
-            engine.ingest(key)
-        update_graph(store, settings)
-        engine.cluster()
-        update_reports(store, settings.reports, 0, and_deeper=True, writer=report_writer(settings))
-        for table in TABLES if whole else ():
-            update_vectors(store, home, settings, table)
-    if whole:
-        publish(store, home, settings)
-
-
-def build(
-    server: ModelServer, folder: Path, files: Any = FILES, *, whole: bool = False, **given: Any
-) -> Engine:
+def build(server: ModelServer, folder: Path, files: Any = FILES, **given: Any) -> Engine:
     engine = engine_for(server, folder, **given)
     engine.write(files)
-    update(engine, whole=whole)
+    update_tables(engine)
     return engine
+
+
+def build_graph(server: ModelServer, folder: Path, files: Any = FILES, **given: Any) -> Engine:
+    engine = engine_for(server, folder, **given)
+    engine.write(files)
+    engine.index()
+    return engine
+
+
+@dataclass(frozen=True)
+class Finished:
+    """An index of FILES that was built and published, and what its server was asked and billed."""
+
+    server: ModelServer
+    engine: Engine
+    requests: Sequence[Request]
+    tokens: tuple[int, int]
+
+    def copy(self, folder: Path) -> Engine:
+        """Return the same index elsewhere; its server has forgotten what it was asked."""
+        shutil.copytree(self.engine.inbox.parent, folder, dirs_exist_ok=True)
+        self.server.forget()
+        return engine_for(self.server, folder)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
+    folder = tmp_path_factory.mktemp("finished")
+    with ModelServer(mind) as one:
+        engine = engine_for(one, folder)
+        engine.write(FILES)
+        update(engine)
+        tokens = (one.prompt_tokens, one.completion_tokens)
+        yield Finished(one, engine, list(one.requests), tokens)
 
 
 def tables(engine: Engine) -> dict[str, list[tuple]]:
@@ -162,7 +161,11 @@ def tables(engine: Engine) -> dict[str, list[tuple]]:
 
 
 def asked_for(server: ModelServer) -> Counter[str]:
-    return Counter(stage_of(request.messages) for request in server.asked())
+    return Counter(map(kind_of, server.requests))
+
+
+def kind_of(request: Request) -> str:
+    return "embeddings" if request.endpoint == "embeddings" else stage_of(request.messages)
 
 
 def when(stage: str, *faults: Fault | None, about: str = "") -> Any:
@@ -170,29 +173,20 @@ def when(stage: str, *faults: Fault | None, about: str = "") -> Any:
     waiting = iter(faults)
 
     def fault(request: Request) -> Fault | None:
-        if request.endpoint == "embeddings" or stage_of(request.messages) != stage:
-            return None
-        return next(waiting, None) if about in request.text else None
+        matches = kind_of(request) == stage and about in request.text
+        return next(waiting, None) if matches else None
 
     return fault
 
 
 def always(stage: str, fault: Fault, about: str = "") -> Any:
-    return lambda request: (
-        fault
-        if request.endpoint != "embeddings"
-        and stage_of(request.messages) == stage
-        and about in request.text
-        else None
-    )
+    return lambda request: fault if kind_of(request) == stage and about in request.text else None
 
 
-def test_each_chunk_is_asked_once_and_the_graph_is_what_the_model_said(
-    server: ModelServer, tmp_path: Path
-) -> None:
-    engine = build(server, tmp_path)
-    assert asked_for(server)["extract"] == 3
-    assert server.repeated() == {}
+def test_each_chunk_is_asked_once_and_the_graph_is_what_the_model_said(finished: Finished) -> None:
+    engine = finished.engine
+    assert Counter(map(kind_of, finished.requests))["extract"] == 3
+    assert len({request.content_hash for request in finished.requests}) == len(finished.requests)
     people = {name for text in FILES.values() for name in NAME.findall(text)}
     assert {t for (t,) in engine.rows("SELECT title FROM entities")} == people
     assert engine.rows("SELECT DISTINCT type FROM entities") == [("PERSON",)]
@@ -212,7 +206,7 @@ def test_an_end_of_a_relationship_that_is_not_listed_is_an_entity(tmp_path: Path
         )
 
     with ModelServer(say) as server:
-        engine = build(server, tmp_path, {"a.txt": FILES["a.txt"]})
+        engine = build_graph(server, tmp_path, {"a.txt": FILES["a.txt"]})
     assert engine.rows("SELECT title, type FROM entities ORDER BY title") == [
         ("Alice Smith", "PERSON"),
         ("Bob Jones", "OTHER"),
@@ -231,9 +225,7 @@ def test_gleaning_goes_on_only_where_the_model_says_so(
         return mind(messages)
 
     with ModelServer(say) as server:
-        engine = engine_for(server, tmp_path)
-        engine.write({"a.txt": FILES["a.txt"]})
-        engine.index()
+        engine = build_graph(server, tmp_path, {"a.txt": FILES["a.txt"]})
     assert len(server.asked()) == calls
     titles = {title for (title,) in engine.rows("SELECT title FROM entities")}
     assert ("Late Comer" in titles) == (said == "YES")
@@ -250,7 +242,9 @@ def test_claims_are_kept_with_what_was_said(tmp_path: Path) -> None:
         )
 
     with ModelServer(say) as server:
-        engine = build(server, tmp_path, {"a.txt": FILES["a.txt"]}, extraction={"claims": True})
+        engine = build_graph(
+            server, tmp_path, {"a.txt": FILES["a.txt"]}, extraction={"claims": True}
+        )
     assert engine.rows("SELECT subject, object, type, status FROM claims") == [
         ("Bob Jones", "Carol Brown", "PAYMENT", "TRUE")
     ]
@@ -268,7 +262,7 @@ def test_the_examples_of_the_prompt_do_not_get_into_the_graph(tmp_path: Path) ->
         return "\n##\n".join([*real, mind(messages)])
 
     with ModelServer(say) as server:
-        engine = build(server, tmp_path, {"a.txt": FILES["a.txt"]})
+        engine = build_graph(server, tmp_path, {"a.txt": FILES["a.txt"]})
     titles = {title for (title,) in engine.rows("SELECT title FROM entities")}
     assert titles == set(NAME.findall(FILES["a.txt"]))
 
@@ -280,7 +274,7 @@ def test_a_chunk_that_fails_is_seen_kept_apart_and_tried_again(
     server: ModelServer, tmp_path: Path, fault: Fault
 ) -> None:
     server.misbehave(always("extract", fault, about="quarry"))
-    engine = build(server, tmp_path)
+    engine = build_graph(server, tmp_path)
     failed = engine.rows("SELECT error FROM extractions WHERE status = 'failed'")
     assert len(failed) == 1
     assert failed[0][0]
@@ -291,7 +285,7 @@ def test_a_chunk_that_fails_is_seen_kept_apart_and_tried_again(
 
     server.misbehave(())
     server.forget()
-    update(engine, whole=False)
+    engine.index()
     assert asked_for(server)["extract"] == 1
     assert engine.rows("SELECT DISTINCT status FROM extractions") == [("ok",)]
     assert engine.rows("SELECT count(*) FROM extractions") == [(3,)]
@@ -343,7 +337,7 @@ def test_a_budget_stops_a_run_keeps_what_was_bought_and_the_rest_is_paid_later(
     engine = engine_for(server, tmp_path, llm=limit)
     engine.write(files)
     with pytest.raises(BudgetExceededError, match="raise the limit and run again") as caught:
-        update(engine)
+        update_tables(engine)
     assert "\n" not in str(caught.value)
     spent = server.prompt_tokens + server.completion_tokens
     assert 0 < spent <= limit.get("max_tokens", 10**9)
@@ -353,17 +347,16 @@ def test_a_budget_stops_a_run_keeps_what_was_bought_and_the_rest_is_paid_later(
     assert copied[1] <= limit.get("max_cost", 10**9)
 
     server.forget()
-    update(engine_for(server, tmp_path))
+    update_tables(engine_for(server, tmp_path))
     assert not bought & {request.content_hash for request in server.requests}
     assert server.repeated() == {}
 
 
-def test_an_unchanged_second_run_asks_nothing(server: ModelServer, tmp_path: Path) -> None:
-    engine = build(server, tmp_path, whole=True)
+def test_an_unchanged_second_run_asks_nothing(finished: Finished, tmp_path: Path) -> None:
+    engine = finished.copy(tmp_path)
     before = tables(engine)
-    server.forget()
     update(engine)
-    assert server.requests == []
+    assert finished.server.requests == []
     assert tables(engine) == before
 
 
@@ -380,10 +373,22 @@ def test_descriptions_are_merged_only_where_long_and_only_when_they_changed(
     }
     server.forget()
     engine.write({"d.txt": "Dora Green met Hugo White."})
-    update(engine, whole=False)
+    update_tables(engine)
     asked = [r.text for r in server.asked() if stage_of(r.messages) == "summary"]
     assert asked
     assert not any("Alice Smith" in text for text in asked)
+
+
+def test_merged_descriptions_get_into_the_graph_after_a_run_that_died_before_it_did_so(
+    server: ModelServer, tmp_path: Path
+) -> None:
+    engine = build_graph(server, tmp_path, graph={"max_description_tokens": 16})
+    assert summarise_descriptions(engine.store, engine.settings)["summarised"] > 0
+    server.forget()
+    update_graph(engine.store, engine.settings)
+    assert server.requests == []
+    (n_merged,) = engine.rows("SELECT count(*) FROM entities WHERE description LIKE 'All of it%'")
+    assert n_merged > (0,)
 
 
 def test_very_many_descriptions_are_merged_in_parts(tmp_path: Path) -> None:
@@ -402,11 +407,17 @@ def test_very_many_descriptions_are_merged_in_parts(tmp_path: Path) -> None:
     assert engine.rows("SELECT description FROM entities") == [("All of it, merged.",)]
 
 
-def test_a_report_is_told_its_context_and_keeps_only_true_references(
-    server: ModelServer, tmp_path: Path
-) -> None:
-    engine = build(server, tmp_path)
-    asked = [r.messages[1]["content"] for r in server.asked() if stage_of(r.messages) == "report"]
+@pytest.mark.parametrize("n", [2, 14, 15, 29])
+def test_no_description_is_lost_when_they_are_cut_into_parts(n: int) -> None:
+    descriptions = [f"Day {day}: " + "Alice Smith sailed to Orlen. " * 60 for day in range(n)]
+    parts = _parts(descriptions)
+    assert list(itertools.chain(*parts)) == descriptions
+    assert min(map(len, parts)) > 1
+
+
+def test_a_report_is_told_its_context_and_keeps_only_true_references(finished: Finished) -> None:
+    engine = finished.engine
+    asked = [r.messages[1]["content"] for r in finished.requests if kind_of(r) == "report"]
     assert asked
     ids = dict(engine.rows("SELECT title, human_readable_id FROM entities"))
     for context in asked:
@@ -478,41 +489,36 @@ def test_a_report_that_fails_is_recorded_its_parent_written_and_it_is_tried_agai
         assert engine.rows("SELECT count(*) FROM community_reports WHERE level = 0") == expected
         behaves = True
         server.forget()
-        update(engine, whole=False)
+        update_tables(engine)
         assert engine.rows("SELECT count(*) FROM report_failures") == [(0,)]
         assert asked_for(server)["report"] >= len(failed)
         server.forget()
-        update(engine, whole=False)
+        update_tables(engine)
         assert server.requests == []
 
 
 def test_a_report_is_not_written_again_when_another_part_of_the_graph_changes(
-    server: ModelServer, tmp_path: Path
+    finished: Finished, tmp_path: Path
 ) -> None:
-    engine = build(server, tmp_path)
-    server.forget()
+    engine = finished.copy(tmp_path)
     engine.write({"d.txt": "Hugo White met Ines Gray. Ines Gray paid Jan Reed."})
-    update(engine, whole=False)
-    asked = [r.messages[1]["content"] for r in server.asked() if stage_of(r.messages) == "report"]
+    update_tables(engine)
+    asked = [r.messages[1]["content"] for r in finished.server.asked() if kind_of(r) == "report"]
     assert len(asked) == 1
     assert "Hugo White" in asked[0]
 
 
 def test_the_ledger_is_copied_once_and_sums_to_what_the_server_counted(
-    server: ModelServer, tmp_path: Path
+    finished: Finished, tmp_path: Path
 ) -> None:
-    engine = build(server, tmp_path, whole=True)
+    engine = finished.copy(tmp_path)
     update(engine)
     (row,) = engine.rows(
         """SELECT count(*), count(DISTINCT id), sum(prompt_tokens)::BIGINT,
                   sum(completion_tokens)::BIGINT FROM llm_calls WHERE NOT cached"""
     )
-    assert row == (
-        server.answered,
-        server.answered,
-        server.prompt_tokens,
-        server.completion_tokens,
-    )
+    n_calls = len(finished.requests)
+    assert row == (n_calls, n_calls, *finished.tokens)
 
 
 @pytest.fixture
@@ -540,7 +546,7 @@ def test_assets_say_what_they_cost_and_nothing_private(
     assert refreshed.success
     assert failed_checks(ingested) == {"extractions:every_chunk_extracted"}
     found = metadata_of(ingested) | metadata_of(refreshed)
-    assert found["extractions", key]["model_calls"] == 6
+    assert found["extractions", key]["model_calls"] == 5
     assert found["extractions", key]["cost_usd"] > 0
     assert found["embeddings/chunks", None]["prompt_tokens"] > 0
     cost = pipeline.rows("SELECT sum(cost) FROM llm_calls")[0][0]
@@ -576,47 +582,128 @@ def test_one_command_indexes_and_a_wrong_key_is_one_line_with_its_exit_code(
     assert server.requests == []
 
 
-RUN = """
-import sys
-from pathlib import Path
-sys.path.insert(0, {tests!r})
-from test_llm_pipeline import engine_for, update
-class Address:
-    base_url = {url!r}
-engine = engine_for(Address, Path({folder!r}), graph={{"max_description_tokens": 16}})
-print("go", flush=True)
-update(engine, whole=False)
-"""
+KILLS = int(os.environ.get("GRAPHRAG_TEST_KILLS", "20"))
+AT_ONCE = 4
+KEEPS_SUMMARIES_SHORT = {"graph": {"max_description_tokens": 16}}
+
+
+def circles(n: int) -> dict[str, str]:
+    """Three files about each of some circles of three people who know nobody else."""
+    people = [
+        [f"{first} {chr(65 + i)}erston" for first in ("Alice", "Bob", "Carol")] for i in range(n)
+    ]
+    return {
+        f"{i}-{day}.txt": f"On day {day} {a} met {b}. {b} paid {c}. {c} met {a} by the river."
+        for i, (a, b, c) in enumerate(people)
+        for day in range(3)
+    }
+
+
+def moments(calls: Counter[str], dice: random.Random) -> list[tuple[str, int, float]]:
+    """When to kill: so many calls of a kind have arrived, and so many seconds later.
+
+    As many moments for each kind of call. All but one come while such calls are under way; the
+    last waits longer, to meet what is done between these calls and the next.
+    """
+    found: list[tuple[str, int, float]] = []
+    for kind in ("check", "summary", "report", "embeddings"):
+        n = KILLS // 4 - 1
+        places = range(1, calls[kind] + 1)
+        chosen = dice.sample(places, n) if n <= len(places) else dice.choices(places, k=n)
+        found += [(kind, place, dice.uniform(0, 0.04)) for place in sorted(chosen)]
+        found.append((kind, calls[kind], dice.uniform(0.05, 0.4)))
+    return found
+
+
+class Arrivals:
+    """The different calls of each kind that have arrived at a server."""
+
+    def __init__(self, server: ModelServer) -> None:
+        self.by_kind: defaultdict[str, set[str]] = defaultdict(set)
+        server.misbehave(self._count)
+
+    def _count(self, request: Request) -> None:
+        self.by_kind[kind_of(request)].add(request.content_hash)
+
+
+def kill_a_run(
+    server: ModelServer, arrivals: Arrivals, engine: Engine, moment: tuple[str, int, float]
+) -> bool:
+    """Start to index in another process and kill it; False if it came to its end before.
+
+    Where so many calls had arrived in an earlier run, the next call of any kind is waited for, or
+    a second if there is none.
+    """
+    kind, calls, seconds = moment
+    before, began = len(server.requests), time.monotonic()
+    given = (engine.inbox.parent, server.base_url, KEEPS_SUMMARIES_SHORT)
+    run = processes.Process(target=update_by_model, args=given)
+    run.start()
+
+    def has_come() -> bool:
+        passed = time.monotonic() - began
+        assert passed < 60, f"call {calls} of {kind} has not come"
+        is_new = len(server.requests) > before or passed > 1
+        return is_new and len(arrivals.by_kind[kind]) >= calls
+
+    while run.is_alive() and not has_come():
+        time.sleep(0.002)
+    time.sleep(seconds)
+    run.kill()
+    run.join(10)
+    return run.exitcode == -signal.SIGKILL
+
+
+def keys_kept(engine: Engine) -> set[bytes]:
+    """The keys of all answers and vectors that are on disk."""
+    with contextlib.closing(sqlite3.connect(engine.log.home / FILE_NAME)) as con:
+        rows = con.execute("SELECT key FROM responses UNION SELECT key FROM embeddings")
+        return {key for (key,) in rows}
+
+
+def keys_asked(request: Request, engine: Engine) -> set[bytes]:
+    """The keys under which the client keeps what a request asked for."""
+    given = engine.settings.llm
+    if request.endpoint == "embeddings":
+        texts = request.body["input"]
+        return set(embedding_keys(given.base_url, given.embedding_model, None, texts))
+    return {request_key(given.base_url, request_json(request.body))}
 
 
 def test_killed_at_any_moment_no_answered_call_is_made_again(tmp_path: Path) -> None:
-    files = {f"{n}.txt": f"{text} Day {n}." for n in range(4) for text in FILES.values()}
-    files |= {f"{name}{n}": f"{text} Day {n}." for n in range(3) for name, text in FILES.items()}
-    with ModelServer(mind) as calm:
-        undisturbed = build(
-            calm, tmp_path / "calm", files, whole=True, graph={"max_description_tokens": 16}
-        )
-    dice = random.Random(7)
-    folder = tmp_path / "killed"
-    with ModelServer(mind, latency=0.03) as server:
-        engine = engine_for(server, folder, graph={"max_description_tokens": 16})
+    """Twenty runs killed (SIGKILL) one after the other on one index, then one to the end.
+
+    An answer counts as arrived from the commit on that puts it into `llm_cache.sqlite`, which
+    comes before anything uses it: what the file holds right after a kill is never asked for
+    again, chat or vector. An answer that the server has sent but the client has not committed is
+    lost with the process and has to be bought again: at most eight a kill, four calls under way
+    and four answers on their way to the disk. The finished tables are those of a run that nobody
+    disturbed, vectors and release belong to them, and the ledger has each answer once.
+    """
+    files = circles(8)
+    with ModelServer(mind) as server:
+        calm = build(server, tmp_path / "calm", files, **KEEPS_SUMMARIES_SHORT)
+        undisturbed, calls = tables(calm), asked_for(server) + Counter(embeddings=len(TABLES))
+    with ModelServer(mind, latency=0.02) as server:
+        engine = engine_for(server, tmp_path / "killed", **KEEPS_SUMMARIES_SHORT)
         engine.write(files)
-        code = RUN.format(tests=str(Path(__file__).parent), url=server.base_url, folder=str(folder))
-        for _ in range(6):
-            run = subprocess.Popen(
-                [sys.executable, "-c", code],
-                stdout=subprocess.PIPE,
-                env=dict(os.environ),
-                text=True,
-            )
-            assert run.stdout is not None
-            run.stdout.readline()
-            time.sleep(dice.uniform(0.1, 0.9))
-            run.send_signal(signal.SIGKILL)
-            run.wait(10)
-            run.stdout.close()
+        arrivals, n_killed, kept, begins = Arrivals(server), 0, [], []
+        for moment in moments(calls, random.Random(7)):
+            begins.append(len(server.requests))
+            n_killed += kill_a_run(server, arrivals, engine, moment)
+            kept.append(keys_kept(engine))
         update(engine)
-        asked_again = sum(server.repeated().values()) - len(server.repeated())
-        # A call whose answer was on its way when its process died has to be made again.
-        assert asked_again <= 6 * 4
-    assert tables(engine) == tables(undisturbed)
+        with open_release(engine.log.home, settings=engine.settings) as release:
+            assert faults(release) == []
+        asked = [keys_asked(request, engine) for request in server.requests]
+    assert n_killed >= KILLS - 1  # The last moment may come when all is done.
+    assert set().union(*asked) == keys_kept(engine)
+    for begin, end, on_disk in zip(begins, [*begins[1:], len(asked)], kept, strict=True):
+        assert not on_disk & set().union(*asked[end:])
+        assert sum(not keys <= on_disk for keys in asked[begin:end]) <= 2 * AT_ONCE
+    assert tables(engine) == undisturbed
+    chats = {r.content_hash for r in server.requests if r.endpoint != "embeddings"}
+    entered = engine.rows(
+        "SELECT count(*) FROM llm_calls WHERE NOT cached AND stage <> 'embeddings'"
+    )
+    assert entered == [(len(chats),)]

@@ -88,7 +88,8 @@ def test_the_key_is_in_no_form_of_the_options() -> None:
     shown = [repr(options), str(options), f"{asdict(options)}", repr(copy.deepcopy(options))]
     shown += [str(pickle.dumps(options)), options.endpoint, repr(options.api_key)]
     assert_private("".join(shown))
-    assert "pass" not in options.endpoint
+    assert "pass" not in options.endpoint + repr(options)
+    assert LlmOptions(f"http://127.0.0.1:1/v1/?key={KEY}").endpoint == options.endpoint
     assert options.connection()[1] == KEY
 
 

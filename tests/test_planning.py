@@ -3,22 +3,51 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from model_server import ModelServer
-from test_llm_pipeline import FILES, build, engine_for, mind, update
+from conftest import Engine
+from index_process import by_model, update, update_tables
+from llm_helpers import document_in, stage_of
+from model_server import Fault, Messages, ModelServer, Request, unauthorized
+from test_llm_pipeline import FILES, mind
 from typer.testing import CliRunner
 
 from graphrag_pipeline.cli import app
-from graphrag_pipeline.planning import plan_run
+from graphrag_pipeline.llm import ModelError
+from graphrag_pipeline.planning import Plan, plan_run
 
+EXAMPLES = Path(__file__).parents[1] / "examples" / "corpus"
 LONG = {f"{n}.txt": f"Alice Smith met Bob Jones on day {n}. " * 200 for n in range(6)}
 
 
 @pytest.fixture(autouse=True)
 def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+
+
+def build(server: ModelServer, folder: Path, **given: Any) -> Engine:
+    """An index of FILES, built and published."""
+    engine = by_model(folder, server.base_url, **given)
+    engine.write(FILES)
+    update(engine)
+    return engine
+
+
+def calls(plan: Plan) -> dict[str, tuple[int, int]]:
+    """The calls of each stage that are to be paid for, and those in the cache."""
+    return {stage.stage: (stage.calls, stage.cached) for stage in plan.stages}
+
+
+def status() -> dict[str, Any]:
+    return json.loads(CliRunner().invoke(app, ["status", "--json"]).stdout)
 
 
 @pytest.fixture
@@ -37,7 +66,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_plan_counts_what_is_new_and_writes_and_asks_nothing(tmp_path: Path) -> None:
     with ModelServer(mind) as server:
-        engine = engine_for(server, tmp_path)
+        engine = by_model(tmp_path, server.base_url)
         engine.write({**LONG, "broken.pdf": b"%PDF-1.4 broken"})
         plan = plan_run(engine.settings, engine.inbox)
         assert server.requests == []
@@ -55,7 +84,7 @@ def test_a_plan_counts_what_is_new_and_writes_and_asks_nothing(tmp_path: Path) -
 
 def test_after_a_run_only_what_changed_is_planned(tmp_path: Path) -> None:
     with ModelServer(mind) as server:
-        engine = build(server, tmp_path, whole=False)
+        engine = build(server, tmp_path)
         plan = plan_run(engine.settings, engine.inbox)
         assert (plan.calls, plan.chunks, sum(plan.changes.values())) == (0, 0, 0)
         engine.write({"a.txt": "Alice Smith left.", "b.txt": None, "d.txt": "Hugo White came."})
@@ -63,7 +92,7 @@ def test_after_a_run_only_what_changed_is_planned(tmp_path: Path) -> None:
         assert plan.changes == {"add": 1, "change": 1, "remove": 1}
         assert plan.to_extract == 2
         server.forget()
-        update(engine, whole=False)
+        update_tables(engine)
     extraction = plan.stages[0]
     asked = sum(request.endpoint == "chat/completions" for request in server.requests)
     assert 0 < asked <= 2 * (extraction.calls + plan.stages[2].calls + 1)
@@ -71,14 +100,14 @@ def test_after_a_run_only_what_changed_is_planned(tmp_path: Path) -> None:
 
 def test_a_changed_prompt_plans_every_chunk_again(tmp_path: Path) -> None:
     with ModelServer(mind) as server:
-        build(server, tmp_path, whole=False)
-        other = engine_for(server, tmp_path, extraction={"entity_types": ("ship",)})
+        build(server, tmp_path)
+        other = by_model(tmp_path, server.base_url, extraction={"entity_types": ("ship",)})
     assert plan_run(other.settings, other.inbox).to_extract == len(FILES)
 
 
 def test_a_model_without_a_price_is_planned_in_tokens_and_that_is_said(tmp_path: Path) -> None:
     with ModelServer(mind) as server:
-        engine = engine_for(server, tmp_path, llm={"model": "my-own"})
+        engine = by_model(tmp_path, server.base_url, llm={"model": "my-own"})
         engine.write(LONG)
         plan = plan_run(engine.settings, engine.inbox)
     assert plan.cost is None
@@ -88,7 +117,7 @@ def test_a_model_without_a_price_is_planned_in_tokens_and_that_is_said(tmp_path:
 
 def test_the_extraction_estimate_is_near_what_the_run_takes(tmp_path: Path) -> None:
     with ModelServer(mind) as server:
-        engine = engine_for(server, tmp_path)
+        engine = by_model(tmp_path, server.base_url)
         engine.write(LONG)
         expected = plan_run(engine.settings, engine.inbox).stages[0]
         engine.index()
@@ -141,3 +170,191 @@ def test_what_costs_little_or_is_allowed_starts_and_status_says_what_was_spent(
     assert sum(row["tokens"] for row in told["model_calls"]) == tokens
     assert (told["failed_chunks"], told["failed_reports"]) == (0, 0)
     assert "extractions" in CliRunner().invoke(app, ["status"]).output
+
+
+def test_what_the_cache_holds_is_counted_apart_and_costs_nothing(tmp_path: Path) -> None:
+    with ModelServer(mind) as server:
+        engine = build(server, tmp_path)
+        shutil.rmtree(tmp_path / ".graphrag" / "vectors")
+        (tmp_path / ".graphrag" / "index.duckdb").unlink()
+        plan = plan_run(engine.settings, engine.inbox)
+    assert plan.to_extract == len(FILES)
+    extraction = next(stage for stage in plan.stages if stage.stage == "extractions")
+    assert (extraction.calls, extraction.cached, extraction.cost) == (0, 2 * len(FILES), 0.0)
+
+
+def test_a_talk_that_broke_off_is_planned_from_where_it_broke_off(tmp_path: Path) -> None:
+    def break_off(request: Request) -> Fault | None:
+        is_check = request.endpoint != "embeddings" and stage_of(request.messages) == "check"
+        return unauthorized() if is_check else None
+
+    with ModelServer(mind, faults=break_off) as server:
+        engine = by_model(tmp_path, server.base_url)
+        engine.write(FILES)
+        whole = plan_run(engine.settings, engine.inbox).stages[0]
+        with pytest.raises(ModelError):
+            update_tables(engine)
+        rest = plan_run(engine.settings, engine.inbox).stages[0]
+    assert 0 < rest.cached <= len(FILES)
+    assert whole.calls - rest.calls == rest.cached
+    assert 0 < rest.prompt_tokens < whole.prompt_tokens
+
+
+@pytest.mark.parametrize(
+    ("changed", "stages"),
+    [
+        ({}, set()),
+        ({"reports": {"max_words": 900}}, {"community_reports", "embeddings"}),
+        ({"reports": {"writer": "extractive"}}, {"embeddings"}),
+        ({"llm": {"embedding_model": "text-embedding-3-large"}}, {"embeddings"}),
+        ({"graph": {"max_description_tokens": 5}},
+         {"summaries", "community_reports", "embeddings"}),
+        ({"communities": {"max_cluster_size": 2}}, {"community_reports", "embeddings"}),
+    ],
+)  # fmt: skip
+def test_changed_settings_alone_plan_what_they_change(
+    tmp_path: Path, changed: dict[str, Any], stages: set[str]
+) -> None:
+    with ModelServer(mind) as server:
+        engine = build(server, tmp_path)
+        (reports,) = engine.rows("SELECT count(*) FROM communities WHERE size >= 2")[0]
+        changed = {**changed, "llm": {"base_url": server.base_url, **changed.get("llm", {})}}
+        other = by_model(tmp_path, server.base_url, **changed)
+        plan = plan_run(other.settings, other.inbox)
+        assert set(calls(plan)) == stages
+        assert plan.is_due == bool(stages)
+        assert not any(plan.changes.values())
+        server.forget()
+        update(other)
+        asked = [stage_of(request.messages) for request in server.asked()]
+    if "communities" in changed or "summaries" in stages:
+        return
+    assert asked.count("report") == calls(plan).get("community_reports", (0, 0))[0]
+    assert asked.count("report") in (0, reports)
+
+
+def test_removed_files_alone_plan_the_reports_on_what_they_named(tmp_path: Path) -> None:
+    with ModelServer(mind) as server:
+        engine = build(server, tmp_path)
+        engine.write({"b.txt": None})
+        plan = plan_run(engine.settings, engine.inbox)
+    (reports,) = engine.rows("SELECT count(*) FROM communities WHERE size >= 2")[0]
+    assert plan.changes == {"add": 0, "change": 0, "remove": 1}
+    assert plan.to_extract == 0
+    assert 0 < calls(plan)["community_reports"][0] <= reports
+    assert "summaries" not in calls(plan)
+    assert any(said.startswith("1 chunks go or change") for said in plan.assumptions)
+
+
+def test_chunks_that_failed_are_planned_again_and_counted(tmp_path: Path) -> None:
+    def unreadable(messages: Messages) -> str:
+        about_a_quarry = stage_of(messages) == "extract" and "quarry" in document_in(messages)
+        return "I do not know." if about_a_quarry else mind(messages)
+
+    with ModelServer(unreadable) as server:
+        engine = build(server, tmp_path)
+        plan = plan_run(engine.settings, engine.inbox)
+    assert (plan.to_extract, plan.to_retry) == (1, 1)
+    assert calls(plan)["extractions"][1] == 0
+    assert calls(plan)["extractions"][0] >= 2
+
+
+def test_the_estimate_of_a_first_build_is_within_twice_what_it_takes(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    monkeypatch.syspath_prepend(EXAMPLES.parents[1] / "benchmarks")
+    from played_answers import played_answer
+
+    with ModelServer(played_answer) as server:
+        monkeypatch.setenv("GRAPHRAG_LLM__BASE_URL", server.base_url)
+        shutil.copytree(EXAMPLES, home / "corpus")
+        done = CliRunner().invoke(app, ["index", "corpus", "--yes"])
+        assert done.exit_code == 0, done.output
+        asked, tokens = len(server.requests), server.prompt_tokens + server.completion_tokens
+    told = status()["estimate"]
+    expected, actual = told["total"]["estimated"], told["total"]["actual"]
+    assert (actual["calls"], actual["tokens"]) == (asked, tokens)
+    for name in ("calls", "tokens", "cost"):
+        assert actual[name] / 2 < expected[name] < actual[name] * 2, name
+    said = f"estimated  {expected['calls']} calls, {expected['tokens']:,} tokens, "
+    assert said in done.output
+    assert f"; took {actual['calls']} calls" in CliRunner().invoke(app, ["status"]).output
+
+
+def cli(*arguments: str, **options: Any) -> subprocess.Popen[str]:
+    """The command in a process of its own, in the current folder."""
+    environment = {name: value for name, value in os.environ.items() if name != "DAGSTER_HOME"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "graphrag_pipeline.cli", *arguments],
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        **options,
+    )
+
+
+@pytest.fixture
+def small(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    """A server, and in the documents' folder no more than FILES."""
+    shutil.rmtree(home / "documents")
+    (home / "documents").mkdir()
+    for name, text in FILES.items():
+        (home / "documents" / name).write_text(text)
+    with ModelServer(mind) as server:
+        monkeypatch.setenv("GRAPHRAG_LLM__BASE_URL", server.base_url)
+        yield server
+
+
+@pytest.mark.parametrize(("said", "code", "is_asked"), [("y\n", 0, True), ("n\n", 2, False)])
+def test_on_a_terminal_what_may_cost_much_is_asked_first(
+    small: ModelServer, monkeypatch: pytest.MonkeyPatch, said: str, code: int, *, is_asked: bool
+) -> None:
+    monkeypatch.setenv("GRAPHRAG_LLM__CONFIRM_COST", "0.0001")
+    ours, theirs = pty.openpty()
+    with os.fdopen(ours, "w") as terminal, cli("index", stdin=theirs) as run:
+        os.close(theirs)
+        terminal.write(said)
+        terminal.flush()
+        _, err = run.communicate(timeout=120)
+    assert run.returncode == code, err
+    assert "Go on?" in err
+    assert bool(small.requests) is is_asked
+    assert ("nothing was spent" in err) is not is_asked
+
+
+def test_a_run_that_its_budget_ended_goes_on_against_the_same_estimate(
+    small: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAPHRAG_LLM__MAX_TOKENS", "8000")
+    stopped = cli("index")
+    _, err = stopped.communicate(timeout=120)
+    assert stopped.returncode == 7, err
+    assert "budget reached" in err
+    first = status()["estimate"]
+    assert not first["finished"]
+    assert 0 < first["total"]["actual"]["tokens"] <= 8000
+    assert "took until now" in CliRunner().invoke(app, ["status"]).output
+
+    monkeypatch.setenv("GRAPHRAG_LLM__MAX_TOKENS", "0")
+    done = cli("index")
+    done.communicate(timeout=120)
+    assert done.returncode == 0
+    last = status()["estimate"]
+    assert last["finished"]
+    assert last["total"]["estimated"] == first["total"]["estimated"]
+    assert last["total"]["actual"]["tokens"] == small.prompt_tokens + small.completion_tokens
+
+
+def test_runs_without_a_plan_have_no_estimate_and_that_is_said(small: ModelServer) -> None:
+    engine = by_model(Path.cwd(), small.base_url)
+    update(engine)
+    assert status()["estimate"] is None
+    assert "estimate   none" in CliRunner().invoke(app, ["status"]).output
+
+
+def test_nothing_to_do_is_said(small: ModelServer) -> None:
+    update(by_model(Path.cwd(), small.base_url, llm={"concurrency": 16}))
+    assert "There is nothing to do." in CliRunner().invoke(app, ["plan"]).output
+    assert json.loads(CliRunner().invoke(app, ["plan", "--json"]).stdout)["is_due"] is False

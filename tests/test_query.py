@@ -239,9 +239,30 @@ def test_a_name_is_found_whole_whatever_its_case_accents_or_script(engine):
     assert named(f"the {NOT_A_TABLE.lower()}?") == [NOT_A_TABLE]
 
 
-def test_local_brings_all_four_kinds_of_context(engine):
+def test_local_brings_all_five_kinds_of_context(engine):
     kinds = {record.kind for record in engine.retrieve(QUESTIONS[0], "local").records}
-    assert kinds == {"report", "entity", "relationship", "chunk"}
+    assert kinds == {"report", "entity", "relationship", "claim", "chunk"}
+
+
+def test_local_brings_the_claims_about_its_entities_in_turn(engine):
+    found = engine.retrieve("What did Scrooge do for Bob Cratchit?", "local", top_k=2)
+    claims = [record for record in found.records if record.kind == "claim"]
+    assert [claim.title for claim in claims] == ["Bob Cratchit", "Scrooge", "Scrooge"]
+    assert (
+        "-----Claims-----\nid,entity,object,type,status,start_date,end_date,description\n"
+        "2,Bob Cratchit,,DEED,TRUE,1843-12-25,,"
+    ) in found.context
+    assert found.context.index("-----Claims-----") < found.context.index("-----Sources-----")
+
+
+def test_claims_leave_room_for_entities_relationships_and_text(engine):
+    found = engine.retrieve("What did Scrooge do?", "local", max_context_tokens=700)
+    tokens = {
+        kind: sum(record.n_tokens for record in found.records if record.kind == kind)
+        for kind in ("entity", "relationship", "claim", "chunk")
+    }
+    assert all(tokens.values())
+    assert tokens["claim"] <= 700 * (1 - 0.5 - 0.15) / 2
 
 
 @pytest.mark.parametrize("budget", [400, 1000, 3000])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import csv
-import io
 import json
 import re
 import time
@@ -23,32 +21,21 @@ from model_server import (
     slow_stream,
     unauthorized,
 )
-from query_fixture import COMMUNITIES, publish
+from query_fixture import CLAIMS, COMMUNITIES, publish
+from query_player import OTHER_SECTIONS, play, shown_numbers, step_of
 
 from graphrag_pipeline.config import Settings
 from graphrag_pipeline.errors import GraphRAGError, InputError
 from graphrag_pipeline.llm import BudgetExceededError, ModelOutputError, TerminalModelError
 from graphrag_pipeline.llm.database import FILE_NAME
 from graphrag_pipeline.query import METHODS, MODEL_METHODS, Answer, QueryEngine, open_release
-from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.citations import cite_quote
+from graphrag_pipeline.query.results import Citation, Record
 from graphrag_pipeline.query.writing import NOTHING_RELEVANT
 from graphrag_pipeline.query.writing.references import ReferenceFilter, Shown
 from graphrag_pipeline.tokens import count_tokens
 
 QUESTION = "Who was the clerk of Scrooge?"
-CITED = re.compile(r"\[Data: (\w+) \(([\d, ]+)\)\]")
-STEPS = {
-    "global_map": "reports on parts of a collection",
-    "summary_map": "passages of a collection of texts, and a question about",
-    "reduce": "Write the answer.",
-    "rate": "Rate how useful the report is",
-    "hyde": "Write the report that would answer the question",
-    "primer": "the reports that seem closest to it",
-    "follow up": "You work on one part of a larger question",
-    "drift_reduce": "Write the final answer.",
-    "basic": "from passages of texts",
-    "local": "from tables of a knowledge graph",
-}
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
@@ -79,59 +66,6 @@ def engine_for(home: Path, server: ModelServer, **sections) -> QueryEngine:
 def ask(home: Path, server: ModelServer, method: str, question=QUESTION, *, sections=None, **given):
     with engine_for(home, server, **(sections or {})) as engine:
         return engine.answer(question, method, **given)
-
-
-def step_of(messages: list[dict]) -> str:
-    system = messages[0]["content"]
-    return next(name for name, words in STEPS.items() if words in system)
-
-
-def shown_numbers(messages: list[dict], section: str) -> list[int]:
-    """The first column of a table that the model is shown."""
-    content = next(m["content"] for m in messages[::-1] if f"-----{section}-----" in m["content"])
-    part = content.split(f"-----{section}-----\n")[1].split("\n-----")[0].split("\n</")[0]
-    return [int(row[0]) for row in list(csv.reader(io.StringIO(part)))[1:] if row]
-
-
-def play(messages: list[dict]) -> str:
-    """A model that cites what it is shown, and one thing that it is not (9999)."""
-    step = step_of(messages)
-    if step in ("global_map", "summary_map"):
-        section = "Reports" if step == "global_map" else "Sources"
-        points = [
-            {"description": f"Point {n} [Data: {section} ({n}, 9999)].", "score": 10 * (n % 7)}
-            for n in shown_numbers(messages, section)
-        ]
-        return json.dumps({"points": points})
-    if step in ("reduce", "drift_reduce"):
-        found = CITED.findall(messages[-1]["content"])
-        return "In short: " + " ".join(f"so [Data: {kind} ({n}, 9999)]." for kind, n in found)
-    if step == "rate":
-        return json.dumps({"reason": "so", "rating": 5})
-    if step in ("primer", "follow up"):
-        section = "Reports" if step == "primer" else "Sources"
-        number = shown_numbers(messages, section)[0]
-        return json.dumps(
-            {
-                "intermediate_answer": f"By {step} [Data: {section} ({number})].",
-                "score": 50,
-                "follow_up_queries": [f"{step} about Scrooge {n}?" for n in range(9)],
-            }
-        )
-    if step == "hyde":
-        return "A report on the clerk of Scrooge, Bob Cratchit."
-    number = shown_numbers(messages, "Sources")[0]
-    return (
-        f"Bob Cratchit was his clerk [Data: Sources ({number}, 9999)] (a man [sic] of few words). "
-        "He had a son [Data: Sources (8888)]. "
-        + (
-            f"See [Data: Entities ({shown_numbers(messages, 'Entities')[0]}); Relationships "
-            f"({shown_numbers(messages, 'Relationships')[0]}); Reports "
-            f"({shown_numbers(messages, 'Reports')[0]})]."
-            if step == "local"
-            else "And so on."
-        )
-    )
 
 
 def steps(server: ModelServer) -> list[str]:
@@ -196,7 +130,7 @@ def test_a_source_cites_its_own_span_and_a_report_the_places_of_its_findings(hom
     with ModelServer(play) as server:
         found = ask(home, server, "local")
     kinds = {n.split()[0] for citation in found.citations for n in citation.references}
-    assert kinds == {"Sources", "Entities", "Relationships", "Reports"}
+    assert kinds == {"Sources", *OTHER_SECTIONS}
     sources = [c for c in found.citations if any("Sources" in n for n in c.references)]
     assert [c.chunk_id for c in sources] == [
         next(r.id for r in found.retrieval.records if r.kind == "chunk")
@@ -205,11 +139,95 @@ def test_a_source_cites_its_own_span_and_a_report_the_places_of_its_findings(hom
     assert numbers == list(range(1, len(numbers) + 1))
 
 
+@pytest.mark.parametrize("number", range(len(CLAIMS)))
+def test_a_claim_cites_the_words_it_was_taken_from(home, number):
+    subject, _, words = CLAIMS[number]
+    text = f"It is so [Data: Claims ({number}, 77)]."
+    with ModelServer(lambda _: text) as server:
+        found = ask(home, server, "local", f"What is claimed of {subject}?")
+    assert (found.text, found.references_removed) == (f"It is so [Data: Claims ({number})].", 1)
+    (citation,) = found.citations
+    assert citation.text == " ".join(words.split())
+    check_places(home, found)
+
+
+@pytest.mark.parametrize("quote", ["", "words that nobody wrote", "Par. (["])
+def test_a_claim_whose_words_are_not_in_the_text_cites_its_chunk(quote):
+    chunk = Citation(1, "d", "T", "d.txt", "c", 5, 21, "She went to Paris")
+    assert cite_quote(chunk, quote) == chunk
+
+
 def test_calls_of_questions_are_in_the_ledger(home):
     with ModelServer(play) as server:
         ask(home, server, "local")
     rows = paid(home)
     assert rows["stage"].to_list() == ["query"]
+
+
+# Embeddings by a model
+
+
+@pytest.fixture
+def embedded(tmp_path):
+    """A server that also embeds, and how to ask the index it has embedded."""
+    with ModelServer(play) as server:
+
+        def engine(**query: str) -> QueryEngine:
+            return engine_for(tmp_path, server, embeddings={"embedder": "llm"}, query=query)
+
+        sections = {"embeddings": {"embedder": "llm"}}
+        publish(tmp_path, settings=settings_for(tmp_path, server, **sections))
+        server.forget()
+        yield server, engine
+
+
+def test_an_answer_counts_the_call_that_embeds_its_question(embedded):
+    server, engine = embedded
+    with engine() as opened:
+        first = opened.answer(QUESTION, "local")
+        assert first.calls == {"embed": 1, "answer": 1}
+        assert (first.model_calls, first.cached_calls) == (2, 0)
+        assert first.prompt_tokens == server.prompt_tokens
+        assert len(server.asked("embeddings")) == 1
+        chat = opened.answer(QUESTION, "local")
+        assert chat.calls == {"answer": 1}
+        assert 0 < chat.cost < first.cost
+    with engine() as opened:
+        again = opened.answer(QUESTION, "local")
+    assert (again.model_calls, again.cached_calls) == (1, 1)
+    assert again.calls == {"embed": 1, "answer": 1}
+
+
+def test_drift_counts_the_embedding_of_every_follow_up(embedded):
+    server, engine = embedded
+    with engine() as opened:
+        found = opened.answer(QUESTION, "drift", depth=1, width=3)
+    assert found.calls["embed"] == len(server.asked("embeddings")) == 4
+    assert found.model_calls == len(server.requests)
+    assert found.prompt_tokens == server.prompt_tokens
+
+
+def test_evidence_counts_what_embedding_took_and_no_other_call_is_made(embedded):
+    server, engine = embedded
+    with engine(answers="extractive") as opened:
+        found = opened.answer(QUESTION, "local")
+        waiting = asyncio.run(opened.aanswer("Where was Marie Curie born?", "basic"))
+    assert server.asked() == []
+    assert found.calls.keys() == waiting.calls.keys() == {"embed"}
+    assert found.model_calls + waiting.model_calls == len(server.asked("embeddings"))
+    assert found.prompt_tokens + waiting.prompt_tokens == server.prompt_tokens
+    assert not found.generated
+
+
+def test_what_needs_no_vector_makes_no_call(embedded):
+    server, engine = embedded
+    with engine() as opened:
+        for method in ("fulltext", "text_summary"):
+            assert opened.retrieve(QUESTION, method).records
+            assert asyncio.run(opened.aretrieve(QUESTION, method)).records
+        assert opened.retrieve("What are the main themes?", "global").records
+        assert not server.requests
+        assert opened.answer(QUESTION, "fulltext").calls == {"answer": 1}
 
 
 def test_the_most_recent_turns_stand_between_system_and_question(home):

@@ -11,6 +11,11 @@ from hypothesis import strategies as st
 from graphrag_pipeline.data_references import check_references
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.report_parsing import (
+    DRIFT_SCHEMA,
+    POINTS_SCHEMA,
+    RATING_SCHEMA,
+    REPORT_SCHEMA,
+    DriftAnswer,
     Point,
     parse_drift,
     parse_points,
@@ -26,6 +31,31 @@ REPORT = {
     "rating_explanation": "It matters.",
     "findings": [{"summary": "She writes", "explanation": "Notes [Data: Relationships (23)]."}],
 }
+
+
+def answer_to(schema, name="answer"):
+    """Return the smallest answer that a schema takes, each text saying what it is."""
+    if schema["type"] == "object":
+        assert schema["required"] == list(schema["properties"])
+        assert schema["additionalProperties"] is False
+        return {key: answer_to(part, key) for key, part in schema["properties"].items()}
+    if schema["type"] == "array":
+        return [answer_to(schema["items"], name)]
+    return {"string": f"the {name}", "number": 3}[schema["type"]]
+
+
+def test_what_a_schema_asks_for_is_read_whole():
+    report = parse_report(json.dumps(answer_to(REPORT_SCHEMA)), {})
+    assert report.filled == ()
+    assert (report.title, report.rating) == ("the title", 3.0)
+    assert report.findings == (("the summary", "the explanation"),)
+    points = parse_points(json.dumps(answer_to(POINTS_SCHEMA)))
+    assert points == (Point("the description", 3.0),)
+    drift = parse_drift(json.dumps(answer_to(DRIFT_SCHEMA)))
+    assert drift == DriftAnswer("the intermediate_answer", 3.0, ("the follow_up_queries",))
+    assert parse_rating(json.dumps(answer_to(RATING_SCHEMA)), 5) == 3.0
+
+
 ALLOWED = {"Entities": {5, 7}, "Relationships": {23}, "Reports": {1}}
 
 

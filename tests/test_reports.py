@@ -1,9 +1,10 @@
 import pytest
 from conftest import build
 
-from graphrag_pipeline.extractive import Finding, ReportText, Sentence, select_sentences
+from graphrag_pipeline.extractive import Sentence, select_sentences
 from graphrag_pipeline.extractive import write_extractive as write
-from graphrag_pipeline.reports import reports_current, update_reports
+from graphrag_pipeline.report_text import Finding, ReportText
+from graphrag_pipeline.reports import adopt_reports, reports_current, update_reports
 
 PEOPLE = ("Alice Smith", "Bob Jones", "Carol Brown", "Dora Green", "Emil Black", "Frank Miller")
 PLACES = ("Paris", "London", "Berlin", "Madrid", "Vienna", "Lisbon")
@@ -143,6 +144,34 @@ def test_a_change_of_the_report_settings_writes_the_reports_again(tmp_path):
     engine.settings = type(engine.settings)(**SMALL, reports={"max_findings": 2})
     assert all(level.reused == 0 for level in engine.report())
     assert engine.rows("SELECT max(len(findings)) FROM community_reports") == [(2,)]
+
+
+class Untouched:
+    """A writer that reads claims and must not be asked for anything."""
+
+    name = version = "untouched"
+    reads_claims, cites_places = True, False
+
+    def write(self, store, contexts, failed):
+        raise AssertionError([context.community_id for context in contexts])
+
+
+def test_an_imported_report_stays_whatever_the_writer_and_whatever_it_reads(tmp_path):
+    engine = build(tmp_path, {"a.txt": "Alice Smith met Bob Jones in Paris."})
+    columns = "community_id, title, summary, rating, rating_explanation, findings, full_content"
+    given = engine.table(f"SELECT {columns} FROM community_reports")
+    assert adopt_reports(engine.store, engine.settings.reports, 0, given) == 1
+    with engine.store.transaction() as con:
+        con.execute(
+            """INSERT INTO claims BY NAME SELECT 'c' AS id, 1 AS human_readable_id,
+                      min(id) AS subject_id, 'told' AS description, 'x' AS subject,
+                      any_value(chunk_id) AS chunk_id, any_value(batch) AS batch
+               FROM entities, (SELECT chunk_id, batch FROM entity_mentions LIMIT 1)"""
+        )
+    done = update_reports(
+        engine.store, engine.settings.reports, 0, and_deeper=True, writer=Untouched()
+    )
+    assert (done.written, done.reused) == (0, 1)
 
 
 def sentence(text, score, *entities):

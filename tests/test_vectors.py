@@ -184,7 +184,7 @@ def test_another_embedder_starts_anew_and_the_published_release_stays_readable(s
     assert store.embedder_name("chunks") == large.name
     renamed = CountingEmbedder(32, name="other model")
     assert store.sync("chunks", rows({"a": "river"}), renamed).embedded == 1
-    store.optimize(keep_days=0)
+    store.optimize(keep_days=0, spare=0)
     old = VectorStore(store.uri).at(versions)
     assert old.embedder_name("chunks") == small.name
     assert ids(old.fulltext("chunks", "town", 5)) == ["b"]
@@ -202,7 +202,7 @@ def test_tagged_versions_survive_cleaning_and_the_others_go(store, embedder, mon
         if n == 3:
             store.tag("three")
         time.sleep(0.4)
-    store.optimize(keep_days=0)
+    store.optimize(keep_days=0, spare=0)
     assert store.at({"chunks": kept[3]}).count("chunks") == 3
     assert ids(store.at({"chunks": kept[3]}).fulltext("chunks", "word2 word3", 5)) == ["id2"]
     assert current(store).count("chunks") == 4
@@ -210,7 +210,7 @@ def test_tagged_versions_survive_cleaning_and_the_others_go(store, embedder, mon
         store.at({"chunks": kept[1]}).count("chunks")
     store.drop_tags(["three", "never made"])
     assert store.tags() == {}
-    store.optimize(keep_days=0)
+    store.optimize(keep_days=0, spare=0)
     with pytest.raises(VectorStoreError):
         store.at({"chunks": kept[3]}).count("chunks")
 
@@ -252,7 +252,7 @@ def test_full_text_sees_new_changed_and_removed_rows_at_every_version(store, emb
     assert ids(new.fulltext("chunks", "river", 5)) == ["c"]
     assert ids(new.fulltext("chunks", "town", 5)) == []
     assert ids(new.fulltext("chunks", "SEAS", 5)) == ["a"]
-    store.optimize()
+    store.optimize(spare=0)
     assert ids(current(store).fulltext("chunks", "river", 5)) == ["c"]
     assert ids(old.fulltext("chunks", "river", 5)) == ["a"]
 

@@ -31,10 +31,10 @@ def extraction_version(settings: Settings) -> str:
     if given.extractor != "llm":
         return fingerprint("extraction", NLP_VERSION, given.extractor, given.noun_phrases)
     from graphrag_pipeline.extraction.llm import llm_extraction_version
-    from graphrag_pipeline.models import prompts_folder
+    from graphrag_pipeline.models import answered_by, prompts_folder
 
     shown = settings.chunks.prepend_metadata
-    model = f"{settings.llm.model}:{settings.llm.temperature}"
+    model = ":".join(map(str, answered_by(settings.llm)))
     return fingerprint(
         "extraction", llm_extraction_version(given, model, prompts_folder(settings)), shown
     )

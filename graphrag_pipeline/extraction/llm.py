@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import polars as pl
 
@@ -18,22 +19,20 @@ from graphrag_pipeline.extraction.mentions import (
 )
 from graphrag_pipeline.extraction.tuples import ParsedExtraction, example_titles, parse_tuples
 from graphrag_pipeline.llm.client import Completion, ModelClient
-from graphrag_pipeline.llm.errors import (
-    BudgetExceededError,
-    ModelError,
-    ModelOutputError,
-    TerminalModelError,
-)
+from graphrag_pipeline.llm.errors import ModelError, ModelOutputError, TerminalModelError
 from graphrag_pipeline.llm.running import work_through
 from graphrag_pipeline.prompting import Message, load_examples, load_prompt, prompt_version
 from graphrag_pipeline.report_parsing import parse_yes_no
 from graphrag_pipeline.text import normalize_title
 from graphrag_pipeline.tokens import get_encoding
 
+Read = TypeVar("Read")
+
 LLM_VERSION = "1"
 STAGE = "extractions"
 _PROMPTS = ("extract_graph", "glean_check", "glean_continue")
 _BIAS = 100
+_TOKENS_OF_A_WORD = 5
 
 CLAIMS = pl.Schema(
     {
@@ -143,6 +142,7 @@ class _Asker:
         self._example_titles = example_titles(self._examples)
         self._claim_subjects = claim_subjects(self._claims.system)
         self._yes_or_no = _yes_no_bias()
+        self._in_a_word = True
 
     async def extract(
         self, chunk_id: str, text: str, context: str, variant: str | None
@@ -154,7 +154,7 @@ class _Asker:
             if self._settings.claims:
                 result.claims = await self._claims_of(shown, result)
         except ModelError as error:
-            if _stops_everything(error):
+            if error.stops_everything:
                 raise
             result.error = str(error)
         return result
@@ -165,11 +165,14 @@ class _Asker:
             examples=self._examples,
             document=shown,
         )
-        answer = await self._converse(messages, result, self._settings.gleanings)
-        parsed = parse_tuples(answer, chunk_text=shown, example_titles=self._example_titles)
-        if not parsed.answered:
-            raise ModelOutputError(f"{UNREADABLE} records of entities")
-        return parsed
+
+        def read(answer: str) -> ParsedExtraction:
+            parsed = parse_tuples(answer, chunk_text=shown, example_titles=self._example_titles)
+            if not parsed.answered:
+                raise ModelOutputError(f"{UNREADABLE} records of entities")
+            return parsed
+
+        return await self._converse(messages, result, read)
 
     async def _claims_of(self, shown: str, result: _ChunkResult) -> tuple[ParsedClaim, ...]:
         messages = self._claims.render(
@@ -177,25 +180,37 @@ class _Asker:
             claim_description=self._settings.claim_description,
             document=shown,
         )
-        answer = await self._converse(messages, result, self._settings.gleanings)
-        parsed = parse_claims(answer, chunk_text=shown, example_titles=self._claim_subjects)
-        if not parsed.answered:
-            raise ModelOutputError(f"{UNREADABLE} claims and did not say so")
-        return parsed.claims
+
+        def read(answer: str) -> tuple[ParsedClaim, ...]:
+            parsed = parse_claims(answer, chunk_text=shown, example_titles=self._claim_subjects)
+            if not parsed.answered:
+                raise ModelOutputError(f"{UNREADABLE} claims and did not say so")
+            return parsed.claims
+
+        return await self._converse(messages, result, read)
 
     async def _converse(
-        self, messages: Sequence[Message], result: _ChunkResult, gleanings: int
-    ) -> str:
-        """Ask, then ask for what was missed for as long as the model says that some is."""
+        self, messages: Sequence[Message], result: _ChunkResult, read: Callable[[str], Read]
+    ) -> Read:
+        """Ask, then ask for what was missed for as long as the model says that some is.
+
+        A first answer that cannot be read raises its error at once. What was read stays when the
+        model then refuses to go on, or the conversation becomes too long for it.
+        """
         talk = list(messages)
         answers = [await self._ask(talk, result)]
-        for _ in range(gleanings):
-            talk.append({"role": "assistant", "content": answers[-1]})
-            if not await self._something_missing(talk, result):
-                break
-            talk += self._prompts["glean_continue"].render()
-            answers.append(await self._ask(talk, result))
-        return "\n##\n".join(answers)
+        found = read(answers[0])
+        try:
+            for _ in range(self._settings.gleanings):
+                talk.append({"role": "assistant", "content": answers[-1]})
+                if not await self._something_missing(talk, result):
+                    break
+                talk += self._prompts["glean_continue"].render()
+                answers.append(await self._ask(talk, result))
+        except TerminalModelError as error:
+            if error.stops_everything:
+                raise
+        return read("\n##\n".join(answers)) if len(answers) > 1 else found
 
     async def _ask(self, talk: Sequence[Message], result: _ChunkResult) -> str:
         completion = await self._client.complete(
@@ -204,26 +219,29 @@ class _Asker:
         return result.pay(completion)
 
     async def _something_missing(self, talk: Sequence[Message], result: _ChunkResult) -> bool:
-        said = await self._client.complete(
-            [*talk, *self._prompts["glean_check"].render()],
-            stage=STAGE,
-            batch=self._batch,
-            logit_bias=self._yes_or_no,
-            max_output_tokens=5,
-            variant=result.variant,
-        )
-        return parse_yes_no(result.pay(said)) is True
+        """Ask for yes or no: in a few tokens, or in as many as a model takes that thinks first."""
+        question = [*talk, *self._prompts["glean_check"].render()]
+        if self._in_a_word:
+            try:
+                said = await self._client.complete(
+                    question,
+                    stage=STAGE,
+                    batch=self._batch,
+                    logit_bias=self._yes_or_no,
+                    max_output_tokens=_TOKENS_OF_A_WORD,
+                    variant=result.variant,
+                )
+                return parse_yes_no(result.pay(said)) is True
+            except TerminalModelError as error:
+                if error.kind != "length":
+                    raise
+                self._in_a_word = False
+        return parse_yes_no(await self._ask(question, result)) is True
 
 
 def _yes_no_bias() -> dict[int, int]:
     encode = get_encoding().encode_ordinary
     return {encode(word)[0]: _BIAS for word in ("YES", "NO")}
-
-
-def _stops_everything(error: ModelError) -> bool:
-    return isinstance(error, BudgetExceededError) or (
-        isinstance(error, TerminalModelError) and error.stops_everything
-    )
 
 
 def _gather(results: Sequence[_ChunkResult]) -> LlmExtraction:

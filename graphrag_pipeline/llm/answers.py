@@ -30,7 +30,7 @@ def read_answer(raw: Mapping[str, Any]) -> Answer:
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise _no_answer()
     choice = choices[0]
-    message = choice.get("message") or {}
+    message = _mapping(choice.get("message"))
     text, reason = clean(message.get("content")), str(choice.get("finish_reason") or "stop")
     check_answer(text, reason, refused=bool(message.get("refusal")))
     return Answer(text, reason, read_usage(raw))
@@ -77,10 +77,9 @@ class StreamedAnswer:
         """Add a piece and return its text, which may be empty."""
         self.usage = read_usage(piece) or self.usage
         choices = piece.get("choices")
-        if not choices:
-            return ""
-        delta = choices[0].get("delta") or {}
-        self._reason = choices[0].get("finish_reason") or self._reason
+        choice = _mapping(choices[0]) if isinstance(choices, list) and choices else {}
+        delta = _mapping(choice.get("delta"))
+        self._reason = str(choice.get("finish_reason") or self._reason)
         self._refused = self._refused or bool(delta.get("refusal"))
         text = clean(delta.get("content"))
         if text:
@@ -101,10 +100,9 @@ def read_usage(raw: Mapping[str, Any]) -> Usage | None:
     usage = raw.get("usage")
     if not isinstance(usage, Mapping) or not isinstance(usage.get("prompt_tokens"), int):
         return None
-    details = usage.get("prompt_tokens_details")
-    cached = details.get("cached_tokens") if isinstance(details, Mapping) else 0
     prompt = usage["prompt_tokens"]
-    return Usage(prompt, usage.get("completion_tokens") or 0, min(cached or 0, prompt))
+    cached = _number(_mapping(usage.get("prompt_tokens_details")).get("cached_tokens"))
+    return Usage(prompt, _number(usage.get("completion_tokens")), min(cached, prompt))
 
 
 def clean(content: object) -> str:
@@ -116,6 +114,14 @@ def clean(content: object) -> str:
     if text.isascii():
         return text
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _mapping(given: object) -> Mapping[str, Any]:
+    return given if isinstance(given, Mapping) else {}
+
+
+def _number(given: object) -> int:
+    return given if isinstance(given, int) else 0
 
 
 def _no_answer() -> TransientModelError:

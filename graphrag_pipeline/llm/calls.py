@@ -91,7 +91,7 @@ class Caller:
         prices: Prices,
         budget: Budget,
     ) -> None:
-        self.dialect = Dialect(options)
+        self.dialect = Dialect.of(options)
         self._options = options
         self._transport = transport
         self._database = database

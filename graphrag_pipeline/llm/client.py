@@ -75,7 +75,7 @@ class ModelClient:
     async def __aenter__(self) -> ModelClient:
         options = self.options
         self._transport = Transport(options)
-        self._database = CallDatabase(self._home / FILE_NAME)
+        self._database = await asyncio.to_thread(CallDatabase, self._home / FILE_NAME)
         spent = None if self._since is None else spent_since(self._database, self._since)
         self._budget = Budget(options.max_tokens, options.max_cost, spent)
         self._caller = Caller(options, self._transport, self._database, self._prices, self._budget)

@@ -1,8 +1,9 @@
-"""Vectors bought in bulk: each text once, many in a request."""
+"""Vectors bought in bulk: each text, or piece of a long one, once, and many in a request."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,9 +18,9 @@ from graphrag_pipeline.llm.embeddings import (
     Vectors,
     batches,
     combine,
+    normalised,
     pieces,
     read_vectors,
-    requests_of,
 )
 from graphrag_pipeline.llm.errors import TerminalModelError
 from graphrag_pipeline.llm.flights import Flights
@@ -29,6 +30,7 @@ from graphrag_pipeline.tokens import count_tokens
 
 _PATH = "/embeddings"
 _LOOKUP = 500
+_YIELD_EVERY = 20
 
 
 class EmbeddingCalls:
@@ -45,10 +47,14 @@ class EmbeddingCalls:
         options = self._options
         if not texts:
             return np.zeros((0, options.embedding_dimensions or 0), dtype=np.float32)
+        parts = await self._cut(texts)
         keys = embedding_keys(
-            options.endpoint, options.embedding_model, options.embedding_dimensions, texts
+            options.endpoint,
+            options.embedding_model,
+            options.embedding_dimensions,
+            (piece.text for of_text in parts for piece in of_text),
         )
-        wanted = dict(zip(keys, texts, strict=True))
+        wanted = dict(zip(keys, itertools.chain.from_iterable(parts), strict=True))
         found = await self._known(list(wanted))
         if found:
             call = Call(stage, options.embedding_model, batch, cached=True)
@@ -59,7 +65,15 @@ class EmbeddingCalls:
                 new = {key: wanted[key] for key in mine if key not in found}
                 found |= await self._buy_vectors(new, stage, batch)
             found |= await self._known([key for key in missing if key not in found])
-        return np.stack([found[key] for key in keys])
+        return combine(np.stack([found[key] for key in keys]), parts)
+
+    async def _cut(self, texts: Sequence[str]) -> list[list[Piece]]:
+        parts: list[list[Piece]] = []
+        for number, text in enumerate(texts):
+            parts.append(pieces(text, self._options.embedding_max_tokens))
+            if number % _YIELD_EVERY == 0:
+                await asyncio.sleep(0)
+        return parts
 
     async def _known(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
         found: dict[bytes, Vectors] = {}
@@ -69,21 +83,15 @@ class EmbeddingCalls:
         return found
 
     async def _buy_vectors(
-        self, texts: Mapping[bytes, str], stage: str, batch: str | None
+        self, wanted: Mapping[bytes, Piece], stage: str, batch: str | None
     ) -> dict[bytes, Vectors]:
-        keys = list(texts)
-        parts: list[list[Piece]] = []
-        for number, text in enumerate(texts.values()):
-            parts.append(pieces(text, self._options.embedding_max_tokens))
-            if number % _LOOKUP == 0:
-                await asyncio.sleep(0)
-        groups = list(batches(parts))
+        keys = iter(wanted)
+        groups = [
+            dict(zip(itertools.islice(keys, len(group)), group, strict=True))
+            for group in batches(wanted.values())
+        ]
         done = await asyncio.gather(
-            *(
-                self._buy_group({keys[i]: parts[i] for i in group}, stage, batch)
-                for group in groups
-            ),
-            return_exceptions=True,
+            *(self._buy_group(group, stage, batch) for group in groups), return_exceptions=True
         )
         failed = next((result for result in done if isinstance(result, BaseException)), None)
         if failed is not None:
@@ -91,18 +99,13 @@ class EmbeddingCalls:
         return {key: v for part in done if isinstance(part, dict) for key, v in part.items()}
 
     async def _buy_group(
-        self, texts: Mapping[bytes, Sequence[Piece]], stage: str, batch: str | None
+        self, group: Mapping[bytes, Piece], stage: str, batch: str | None
     ) -> dict[bytes, Vectors]:
-        parts = [part for of_text in texts.values() for part in of_text]
-        arrays, calls = [], []
-        for some in requests_of(parts):
-            vectors, turn = await self._request_vectors([p.text for p in some], stage, batch)
-            arrays.append(vectors)
-            calls.append(turn.call())
-        combined = combine(np.concatenate(arrays), list(texts.values()))
-        vectors = dict(zip(texts, combined, strict=True))
+        texts = [piece.text for piece in group.values()]
+        given, turn = await self._request_vectors(texts, stage, batch)
+        vectors = dict(zip(group, normalised(given), strict=True))
         model = self._options.embedding_model
-        await self._database.write([put_calls(*calls), put_embeddings(model, vectors)])
+        await self._database.write([put_calls(turn.call()), put_embeddings(model, vectors)])
         return vectors
 
     async def _request_vectors(

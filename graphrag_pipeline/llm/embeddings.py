@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,24 +44,8 @@ def pieces(text: str, max_tokens: int) -> list[Piece]:
     return [Piece(part.decode("utf-8", "ignore") or " ", len(part)) for part in parts]
 
 
-def batches(texts: Sequence[Sequence[Piece]]) -> Iterator[list[int]]:
-    """Yield groups of texts, by index, that one request holds (a huge text is alone)."""
-    group: list[int] = []
-    n_pieces = n_bytes = 0
-    for index, parts in enumerate(texts):
-        size = sum(part.n_bytes for part in parts)
-        full = n_pieces + len(parts) > MAX_PIECES or n_bytes + size > MAX_REQUEST_BYTES
-        if group and full:
-            yield group
-            group, n_pieces, n_bytes = [], 0, 0
-        group.append(index)
-        n_pieces, n_bytes = n_pieces + len(parts), n_bytes + size
-    if group:
-        yield group
-
-
-def requests_of(parts: Sequence[Piece]) -> Iterator[Sequence[Piece]]:
-    """Yield the pieces of a group by request: one, but for a huge text."""
+def batches(parts: Iterable[Piece]) -> Iterator[list[Piece]]:
+    """Yield the pieces in groups that one request holds."""
     group: list[Piece] = []
     n_bytes = 0
     for part in parts:
@@ -70,7 +54,8 @@ def requests_of(parts: Sequence[Piece]) -> Iterator[Sequence[Piece]]:
             group, n_bytes = [], 0
         group.append(part)
         n_bytes += part.n_bytes
-    yield group
+    if group:
+        yield group
 
 
 def read_vectors(raw: Mapping[str, Any], count: int) -> Vectors:
@@ -94,13 +79,15 @@ def read_vectors(raw: Mapping[str, Any], count: int) -> Vectors:
 
 
 def combine(vectors: Vectors, texts: Sequence[Sequence[Piece]]) -> Vectors:
-    """Return one vector of length one for each text: the mean of its pieces', by their bytes."""
+    """Return one vector of length one for each text: the mean of its pieces', by their bytes.
+
+    ``vectors`` has a row of length one for each piece of each text, in order.
+    """
     if all(len(parts) == 1 for parts in texts):
-        return normalised(vectors)
-    unit = normalised(vectors)
+        return vectors
     weights = np.array([p.n_bytes for parts in texts for p in parts], dtype=np.float32)
     starts = np.cumsum([0, *(len(parts) for parts in texts[:-1])])
-    return normalised(np.add.reduceat(unit * weights[:, None], starts, axis=0))
+    return normalised(np.add.reduceat(vectors * weights[:, None], starts, axis=0))
 
 
 def normalised(vectors: Vectors) -> Vectors:

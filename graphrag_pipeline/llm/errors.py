@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from graphrag_pipeline.errors import GraphRAGError
 
-STOPPING_KINDS = frozenset({"auth", "quota", "model"})
-"""Errors that every other call would meet too."""
+_STOPPING_KINDS = frozenset({"auth", "quota", "model"})
 
 
 class ModelError(GraphRAGError):
@@ -21,6 +20,11 @@ class ModelError(GraphRAGError):
         self.kind = kind
         self.retry_after = retry_after
 
+    @property
+    def stops_everything(self) -> bool:
+        """Whether every other call would meet this error too, so that none need be made."""
+        return False
+
 
 class TransientModelError(ModelError):
     """The same call may succeed later: rate limit, server error, timeout, lost connection."""
@@ -31,14 +35,19 @@ class TerminalModelError(ModelError):
 
     @property
     def stops_everything(self) -> bool:
-        """Whether all other calls would fail as this one did."""
-        return self.kind in STOPPING_KINDS
+        """True if the key, the quota or the model's name is at fault."""
+        return self.kind in _STOPPING_KINDS
 
 
 class BudgetExceededError(ModelError):
     """The next call might exceed ``max_cost`` or ``max_tokens``; it was not made."""
 
     exit_code = 7
+
+    @property
+    def stops_everything(self) -> bool:
+        """True: what one call may not spend, the next may not either."""
+        return True
 
 
 class ModelOutputError(ModelError):

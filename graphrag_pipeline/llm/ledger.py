@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +21,9 @@ _PUT_CALL = (
     "INSERT INTO llm_calls (stage, model, batch, prompt_tokens, completion_tokens, cost, seconds,"
     " cached, error, id, called_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
+
+
+_listener: ContextVar[Callable[[Call], object] | None] = ContextVar("call_listener", default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,20 @@ class Call:
 
 def put_calls(*calls: Call) -> Write:
     """Return the write that records calls."""
+    if listener := _listener.get():
+        for call in calls:
+            listener(call)
     return Write(_PUT_CALL, [astuple(call) for call in calls])
+
+
+@contextlib.contextmanager
+def hearing(listener: Callable[[Call], object]) -> Iterator[None]:
+    """Let ``listener(call)`` hear of each call recorded within this context."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
 
 
 def last_position(home: Path) -> int:

@@ -51,7 +51,7 @@ class LlmOptions:
     ConfigError for values out of range.
     """
 
-    base_url: str = ""
+    base_url: str = field(default="", repr=False)
     api_key: Secret | str = field(default=Secret(), repr=False)
     model: str = "gpt-4.1-mini"
     embedding_model: str = "text-embedding-3-small"
@@ -101,10 +101,10 @@ class LlmOptions:
 
     @property
     def endpoint(self) -> str:
-        """The base URL without user, password and trailing slash: safe to show."""
+        """The base URL without user, password, query and trailing slash: safe to show."""
         parts = urlsplit(self._url)
         host = parts.netloc.rpartition("@")[2]
-        return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), parts.query, ""))
+        return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
 
     @property
     def is_openai(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any
 
@@ -10,6 +11,7 @@ from graphrag_pipeline.llm.errors import ModelOutputError
 
 _MAX_DEPTH = 100
 _MAX_STARTS = 50
+_MAX_DIGITS = 4000
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _FENCE = re.compile(r"```[a-zA-Z0-9]*[ \t]*\n?(.*?)(?:```|\Z)", re.DOTALL)
 _SPACE = re.compile(r"(?:\s+|//[^\n]*|/\*.*?(?:\*/|\Z)|\#[^\n]*)+", re.DOTALL)
@@ -60,7 +62,7 @@ def _read(text: str, start: int) -> tuple[dict[str, Any] | None, int, bool]:
         value, _ = json.JSONDecoder().raw_decode(text, start)
         if _is_plain(value):
             return value, start, False
-    except (json.JSONDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         pass
     reader = _Reader(text, start)
     try:
@@ -132,10 +134,19 @@ class _Reader:
         if char in _QUOTES:
             return self._string()
         if number := _NUMBER.match(self.text, self.at):
-            self.at = number.end()
-            digits = number[0].lstrip("+")
-            return float(digits) if re.search(r"[.eE]", digits) else int(digits[:4000])
+            return self._number(number)
         return self._bare()
+
+    def _number(self, found: re.Match[str]) -> float | int | None:
+        digits = found[0].lstrip("+")
+        if re.search(r"[.eE]", digits):
+            self.at = found.end()
+            value = float(digits)
+            return value if math.isfinite(value) else None
+        if len(digits) > _MAX_DIGITS:
+            raise _UnreadableError(self.at)
+        self.at = found.end()
+        return int(digits)
 
     def _bare(self) -> Any:
         words = _WORD.match(self.text, self.at) or _BARE.match(self.text, self.at)

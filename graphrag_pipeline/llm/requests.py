@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -65,8 +66,16 @@ class Dialect:
     ``extra`` parameters are never left out.
     """
 
+    @classmethod
+    def of(cls, options: LlmOptions) -> Dialect:
+        """Return what this process knows of a server, for each of its models and ways to ask."""
+        models = (options.model, options.embedding_model)
+        key = (options.endpoint, *models, options.structured_output, frozenset(options.extra))
+        return _KNOWN.setdefault(key, cls(options))
+
     def __init__(self, options: LlmOptions) -> None:
         self._own = frozenset(options.extra)
+        self._lock = threading.Lock()
         self._formats = ["json_schema"]
         if options.structured_output == "auto":
             self._formats += ["json_object", ""]
@@ -95,9 +104,10 @@ class Dialect:
 
     def learn(self, refusal: TerminalModelError, sent: bytes, body: Mapping[str, Any]) -> bool:
         """Say whether the request can be put otherwise, having learned from its refusal."""
-        if self.write(body) == sent and isinstance(refusal, RefusedParameterError):
-            self._learn(refusal.named)
-        return self.write(body) != sent
+        with self._lock:
+            if self.write(body) == sent and isinstance(refusal, RefusedParameterError):
+                self._learn(refusal.named)
+            return self.write(body) != sent
 
     def _learn(self, named: frozenset[str]) -> None:
         for name in named - self._own:
@@ -107,6 +117,9 @@ class Dialect:
                 del self._formats[: len(self._formats) > 1]
             elif name in _MAY_BE_LEFT_OUT:
                 self._left_out.add(name)
+
+
+_KNOWN: dict[tuple[object, ...], Dialect] = {}
 
 
 class RefusedParameterError(TerminalModelError):

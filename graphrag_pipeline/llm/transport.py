@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import functools
 import importlib
 import json
 import logging
 import re
+import ssl
 import time
 from collections.abc import AsyncGenerator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -81,7 +83,9 @@ class Transport:
             base_url=base_url,
             max_retries=0,
             timeout=None,
-            http_client=openai.DefaultAsyncHttpxClient(limits=limits, timeout=None),
+            http_client=openai.DefaultAsyncHttpxClient(
+                limits=limits, timeout=None, verify=_certificates()
+            ),
         )
         return self._client
 
@@ -246,6 +250,14 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
             return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
     except (ValueError, TypeError):
         return None
+
+
+@functools.cache
+def _certificates() -> ssl.SSLContext:
+    """Return whom to trust; to read that again for every client costs as much as forty calls."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
 
 
 def _quieten(logger: logging.Logger) -> None:

@@ -18,7 +18,14 @@ from graphrag_pipeline.query.engine import (
     retrieve,
     stream_answer,
 )
-from graphrag_pipeline.query.methods import METHODS, MODEL_METHODS, Method, parameter_rows
+from graphrag_pipeline.query.history import read_history
+from graphrag_pipeline.query.methods import (
+    METHODS,
+    MODEL_METHODS,
+    Method,
+    methods_taking,
+    parameter_rows,
+)
 from graphrag_pipeline.query.release import Release, ReleaseFacts, open_release
 from graphrag_pipeline.query.results import Answer, Citation, Record, Retrieval
 from graphrag_pipeline.query.streaming import AnswerStream
@@ -38,8 +45,10 @@ __all__ = [
     "aanswer",
     "answer",
     "aretrieve",
+    "methods_taking",
     "open_release",
     "parameter_rows",
+    "read_history",
     "render_context",
     "retrieve",
     "stream_answer",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.query.citations import distinct, numbered
 from graphrag_pipeline.query.evidence import Passage, find_evidence
 from graphrag_pipeline.query.results import Answer, Citation, Retrieval
+from graphrag_pipeline.query.spending import Spent
 from graphrag_pipeline.query.timing import recorded
 
 if TYPE_CHECKING:
@@ -18,10 +19,11 @@ NOTHING_FOUND = "Nothing in the index matches the question.\n"
 POINTS = 5
 
 
-def extractive_answer(index: Release, retrieval: Retrieval) -> Answer:
+def extractive_answer(index: Release, retrieval: Retrieval, spent: Spent) -> Answer:
     """Answer with the passages of a retrieval that say most to its question.
 
-    Each point carries a marker such as ``[1]``, the number of its citation.
+    Each point carries a marker such as ``[1]``, the number of its citation. ``spent`` is what
+    embedding the question and the passages took.
     """
     with recorded() as timings:
         passages = find_evidence(index, retrieval.query, retrieval.records, POINTS)
@@ -33,16 +35,13 @@ def extractive_answer(index: Release, retrieval: Retrieval) -> Answer:
         citations=distinct(citations),
         retrieval=retrieval,
         generated=False,
-        model_calls=0,
-        prompt_tokens=0,
-        completion_tokens=0,
-        cost=0.0,
         timings={
             "retrieve": retrieval.timings["total"],
             "answer": timings["total"],
             "total": retrieval.timings["total"] + timings["total"],
         },
         release=retrieval.release,
+        **spent.totals(),
     )
 
 

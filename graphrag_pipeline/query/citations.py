@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -92,6 +93,19 @@ def cite_chunk(record: Record) -> Citation:
         end_char=end,
         text=record.text[: end - start],
     )
+
+
+def cite_quote(cited: Citation, quote: str) -> Citation:
+    """Return the citation of a quote in a cited text; if the quote is not there, of all the text.
+
+    Words must be the same, white space may differ.
+    """
+    words = map(re.escape, quote.split())
+    found = re.search(r"\s+".join(words), cited.text)
+    if found is None or not found[0]:
+        return cited
+    start = cited.start_char + found.start()
+    return replace(cited, start_char=start, end_char=start + len(found[0]), text=found[0])
 
 
 def cite_findings(index: Release, findings: Sequence[Record]) -> list[Citation]:

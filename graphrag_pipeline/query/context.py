@@ -17,9 +17,14 @@ _SECTIONS: dict[Kind, tuple[str, str]] = {
     "finding": ("Reports", "id,title,content"),
     "entity": ("Entities", "id,entity,description"),
     "relationship": ("Relationships", "id,relationship,description"),
-    "claim": ("Claims", "id,subject,claim"),
+    "claim": (
+        "Claims",
+        "id,entity,object,type,status,start_date,end_date,description",
+    ),
     "chunk": ("Sources", "id,title,text"),
 }
+"""The name of each kind's section, and its columns: number, title, attributes, text."""
+
 _FORGED_SECTION = re.compile(r"^(\s*)-{5}", re.MULTILINE)
 
 
@@ -30,10 +35,15 @@ def render_context(records: Sequence[Record]) -> str:
     """
     parts: list[str] = []
     for name in dict.fromkeys(section for section, _ in _SECTIONS.values()):
-        rows = [r for r in records if _SECTIONS[r.kind][0] == name]
+        rows = [r for r in records if section_of(r.kind) == name]
         if rows:
             parts += [render_header(rows[0].kind), *map(render_row, rows)]
     return "".join(parts)
+
+
+def section_of(kind: Kind) -> str:
+    """Return the name of the section that holds records of a kind, by which they are cited."""
+    return _SECTIONS[kind][0]
 
 
 def render_header(kind: Kind) -> str:
@@ -44,9 +54,11 @@ def render_header(kind: Kind) -> str:
 
 def render_row(record: Record) -> str:
     """Return a record's row, its line end included."""
+    named = _SECTIONS[record.kind][1].split(",")[2:-1]
+    attributes = [str(record.attributes[name] or "") for name in named]
     line = io.StringIO()
     writer = csv.writer(line, lineterminator="\n")
-    writer.writerow([record.number, _plain(record.title), _plain(record.text)])
+    writer.writerow([record.number, *map(_plain, [record.title, *attributes, record.text])])
     return line.getvalue()
 
 

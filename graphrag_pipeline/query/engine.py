@@ -18,19 +18,17 @@ from typing import TYPE_CHECKING, Any
 from graphrag_pipeline.errors import InputError
 from graphrag_pipeline.query.answering import extractive_answer
 from graphrag_pipeline.query.citations import citations_of, distinct
+from graphrag_pipeline.query.history import HISTORY_TURNS, Turn, recent_turns
 from graphrag_pipeline.query.methods import METHODS, MODEL_METHODS, Method
 from graphrag_pipeline.query.methods.method import as_mapping
 from graphrag_pipeline.query.release import Release, open_release
 from graphrag_pipeline.query.results import Answer, Retrieval
+from graphrag_pipeline.query.spending import Spent, embeddings_counted
 from graphrag_pipeline.query.streaming import AnswerStream
 from graphrag_pipeline.query.timing import recorded
 
 if TYPE_CHECKING:
     from graphrag_pipeline.config import Settings
-
-
-HISTORY_TURNS = 10
-"""Turns of a conversation that count unless told otherwise."""
 
 
 class QueryEngine:
@@ -40,7 +38,7 @@ class QueryEngine:
     another engine to see that.
 
     Raises NothingPublishedError when ``home`` (default: that of the settings) holds no release,
-    InputError when ``release`` is named and is not the one published.
+    InputError when ``release`` is named (by its id or the beginning of it) and is not kept.
     """
 
     def __init__(
@@ -84,7 +82,7 @@ class QueryEngine:
         question: str,
         method: str = "local",
         *,
-        history: Sequence[tuple[str, str]] = (),
+        history: Sequence[Turn] = (),
         history_turns: int = HISTORY_TURNS,
         response_type: str | None = None,
         **parameters: Any,
@@ -97,9 +95,9 @@ class QueryEngine:
         InputError where a model is needed and none is set.
         """
         chosen = self._chosen(method, parameters)
-        talk = _recent(history, history_turns)
+        talk = recent_turns(history, history_turns)
         if not self._is_written:
-            return extractive_answer(self.index, self.retrieve(question, method, **parameters))
+            return self._extracted(question, method, parameters)
         from graphrag_pipeline.llm.running import run_calls
 
         pieces = self._written(question, chosen, parameters, talk, response_type, stream=False)
@@ -110,7 +108,7 @@ class QueryEngine:
         question: str,
         method: str = "local",
         *,
-        history: Sequence[tuple[str, str]] = (),
+        history: Sequence[Turn] = (),
         history_turns: int = HISTORY_TURNS,
         response_type: str | None = None,
         **parameters: Any,
@@ -132,14 +130,14 @@ class QueryEngine:
         question: str,
         method: str = "local",
         *,
-        history: Sequence[tuple[str, str]] = (),
+        history: Sequence[Turn] = (),
         history_turns: int = HISTORY_TURNS,
         response_type: str | None = None,
         **parameters: Any,
     ) -> AsyncGenerator[str | Answer, None]:
         """Yield the pieces of an answer's text, then the answer."""
         chosen = self._chosen(method, parameters)
-        talk = _recent(history, history_turns)
+        talk = recent_turns(history, history_turns)
         if self._is_written:
             written = self._written(question, chosen, parameters, talk, response_type, stream=True)
             async with aclosing(written) as pieces:
@@ -160,14 +158,14 @@ class QueryEngine:
         question: str,
         method: str = "local",
         *,
-        history: Sequence[tuple[str, str]] = (),
+        history: Sequence[Turn] = (),
         history_turns: int = HISTORY_TURNS,
         response_type: str | None = None,
         **parameters: Any,
     ) -> Answer:
         """Return :meth:`answer` without blocking the event loop, on which calls are made."""
         chosen = self._chosen(method, parameters)
-        talk = _recent(history, history_turns)
+        talk = recent_turns(history, history_turns)
         if not self._is_written:
             return await asyncio.to_thread(self.answer, question, method, **parameters)
         return await _last(
@@ -192,12 +190,18 @@ class QueryEngine:
             )
         return chosen
 
+    def _extracted(self, question: str, method: str, parameters: Mapping[str, Any]) -> Answer:
+        spent = Spent()
+        with embeddings_counted(self.index, spent):
+            found = self.retrieve(question, method, **parameters)
+            return extractive_answer(self.index, found, spent)
+
     def _written(
         self,
         question: str,
         method: Method[Any],
         parameters: Mapping[str, Any],
-        history: Sequence[tuple[str, str]],
+        history: Sequence[Turn],
         response_type: str | None,
         *,
         stream: bool,
@@ -314,18 +318,6 @@ async def _last(pieces: AsyncGenerator[str | Answer, None]) -> Answer:
             if isinstance(piece, Answer):
                 return piece
     raise AssertionError("unreachable")
-
-
-def _recent(history: Sequence[tuple[str, str]], turns: int) -> list[tuple[str, str]]:
-    """Return the most recent turns of a conversation, oldest first."""
-    if isinstance(turns, bool) or not isinstance(turns, int) or turns < 0:
-        raise InputError(f"history_turns = {turns!r}: must be a whole number, at least 0")
-    for turn in history:
-        if len(turn) != 2 or turn[0] not in ("user", "assistant"):
-            raise InputError(
-                'history must be a list of (role, text), the role "user" or "assistant"'
-            )
-    return [(role, str(text)) for role, text in history][-turns:] if turns else []
 
 
 def _settings(home: str | Path | None) -> Settings:

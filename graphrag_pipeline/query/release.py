@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.errors import (
     ConfigError,
-    InputError,
     NothingPublishedError,
     StorageError,
 )
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from graphrag_pipeline.embedding import Embedder
     from graphrag_pipeline.vectors import VectorSnapshot
 
-PUBLISHED = "published.duckdb"
 VECTORS = "vectors"
 _QUESTIONS_REMEMBERED = 64
 
@@ -58,8 +56,11 @@ class Release:
     Vectors and the embedder are loaded when first needed.
     """
 
-    def __init__(self, home: Path, settings: Settings, con: duckdb.DuckDBPyConnection) -> None:
+    def __init__(
+        self, home: Path, settings: Settings, file: Path, con: duckdb.DuckDBPyConnection
+    ) -> None:
         self.home = home
+        self.file = file
         self.settings = settings
         self._con = con
         self._lock = threading.RLock()
@@ -81,9 +82,7 @@ class Release:
                 names = [column[0] for column in cursor.description or ()]
                 return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
         except (duckdb.IOException, duckdb.CatalogException) as error:
-            raise StorageError(
-                f"cannot read {self.home / PUBLISHED}: {_first_line(error)}"
-            ) from error
+            raise StorageError(f"cannot read {self.file}: {_first_line(error)}") from error
 
     def search_vectors(self, table: str, question: str, k: int) -> pa.Table:
         """Return (id, score) of the ``k`` rows of a vector table most similar to a question.
@@ -143,7 +142,9 @@ class Release:
     def _read_facts(self) -> ReleaseFacts:
         found = self.rows(_FACTS)
         if not found:
-            raise NothingPublishedError(_nothing_published(self.home))
+            from graphrag_pipeline.releases import nothing_published
+
+            raise NothingPublishedError(nothing_published(self.home))
         row = found[0]
         return ReleaseFacts(
             id=row["id"],
@@ -160,18 +161,20 @@ def open_release(
 ) -> Iterator[Release]:
     """Open what is published in a home folder, for reading.
 
-    ``release`` insists on a release id. ``settings`` (default: those in force) say how questions
+    ``release`` names another release that is kept, by its id or the beginning of it; its rows and
+    its vectors are read together. ``settings`` (default: those in force) say how questions
     are embedded and how much a query retrieves.
 
-    Raises NothingPublishedError when there is no release yet, InputError when ``release`` is not
-    the published one, StorageError when the file cannot be read.
+    Raises NothingPublishedError when there is no release yet, InputError when ``release`` is none
+    of those kept, StorageError when the file cannot be read.
     """
-    con = _connect(home)
+    from graphrag_pipeline.releases import release_file
+    from graphrag_pipeline.store import connect_published
+
+    file = release_file(home, release)
+    con = connect_published(file)
     try:
-        opened = Release(home, settings or _settings(), con)
-        if release not in (None, opened.facts.id):
-            raise InputError(f"release {release} is not published in {home}: {opened.facts.id} is")
-        yield opened
+        yield Release(home, settings or _settings(), file, con)
     finally:
         con.close()
 
@@ -180,15 +183,6 @@ def _settings() -> Settings:
     from graphrag_pipeline.config import load_settings
 
     return load_settings()
-
-
-def _connect(home: Path) -> duckdb.DuckDBPyConnection:
-    from graphrag_pipeline.store import connect_published
-
-    path = home / PUBLISHED
-    if not path.is_file():
-        raise NothingPublishedError(_nothing_published(home))
-    return connect_published(path)
 
 
 @contextlib.contextmanager
@@ -206,10 +200,6 @@ def _storage_errors() -> Iterator[None]:
 
 def _bound(value: object) -> object:
     return json.dumps(value) if isinstance(value, list) else value
-
-
-def _nothing_published(home: Path) -> str:
-    return f"nothing published in {home} yet: run graphrag-pipeline index FOLDER"
 
 
 def _first_line(error: Exception) -> str:

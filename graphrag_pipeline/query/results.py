@@ -82,10 +82,11 @@ class Answer:
     """An answer with its citations, what it rests on, and what it cost.
 
     ``generated`` tells a model's text from listed evidence; ``cost`` is in US dollars, None where
-    a model's price is not known. ``model_calls``, tokens and cost are of calls that were paid for;
-    ``cached_calls`` were answered from the cache. ``calls`` has both by step (rate, map, reduce and
-    so on). ``references_removed`` counts references to what was not in the model's context.
-    ``failures`` has one line for each part of the work that gave nothing and was left out.
+    a model's price is not known. ``model_calls``, tokens and cost are of calls that were paid for,
+    embeddings among them; ``cached_calls`` were answered from the cache. ``calls`` has both by step
+    (embed, rate, map, reduce and so on). ``references_removed`` counts references to what was not
+    in the model's context. ``failures`` has one line for each part of the work that gave nothing
+    and was left out. ``timings`` are seconds; ``first_piece`` is when a written answer began.
     """
 
     query: str

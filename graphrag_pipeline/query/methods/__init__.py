@@ -21,4 +21,14 @@ METHODS: dict[str, Method[Any]] = {
 MODEL_METHODS: dict[str, Method[Any]] = {method.name: method for method in (DRIFT, TEXT_SUMMARY)}
 """The methods that answer with a model only."""
 
-__all__ = ["METHODS", "MODEL_METHODS", "Method", "parameter_rows"]
+
+def methods_taking(parameter: str) -> list[str]:
+    """Return the names of the methods that have a parameter."""
+    return [
+        name
+        for name, method in (METHODS | MODEL_METHODS).items()
+        if parameter in {row[0] for row in parameter_rows(method)}
+    ]
+
+
+__all__ = ["METHODS", "MODEL_METHODS", "Method", "methods_taking", "parameter_rows"]

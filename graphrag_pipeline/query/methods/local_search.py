@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.errors import InputError
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
 _CHUNK_CANDIDATES = 200
+_CLAIM_CANDIDATES = 200
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,8 @@ class LocalParameters:
     """GraphRAG's local search (Edge et al., 2024, as in its reference implementation).
 
     ``report_share`` and what ``report_share`` and ``text_share`` leave, for the graph, are upper
-    limits; the text takes everything they do not use.
+    limits; the text takes everything they do not use. Of the graph's, entities have at most half,
+    claims about them at most half of the rest, and relationships what is left.
     """
 
     top_k: int = number(10)
@@ -41,7 +44,7 @@ class LocalParameters:
 
 
 def local_search(index: Release, question: str, p: LocalParameters) -> list[Record]:
-    """Return reports, entities, relationships and chunks around the question's entities."""
+    """Return reports, entities, relationships, claims and chunks around the question's entities."""
     entities = op.entities_for(index, question, p.top_k)
     edges = op.relationships_of(index, entities, p.relationships_per_entity * p.top_k)
     left = p.max_context_tokens
@@ -51,7 +54,7 @@ def local_search(index: Release, question: str, p: LocalParameters) -> list[Reco
     left -= sum(op.tokens_of(index, part) for part in graph)
     chunks = op.chunks_within(index, _chunks(index, question, entities, edges), left)
     text = op.fill(index, op.chunk_records(index, chunks), left)
-    return [*reports, *graph[0], *graph[1], *text]
+    return [*reports, *chain.from_iterable(graph), *text]
 
 
 def _reports(index: Release, question: str, entities: Ranking, p: LocalParameters) -> list[Record]:
@@ -65,12 +68,15 @@ def _reports(index: Release, question: str, entities: Ranking, p: LocalParameter
 
 def _graph(
     index: Release, entities: Ranking, edges: Ranking, p: LocalParameters
-) -> tuple[list[Record], list[Record]]:
-    """Return entities in at most half of the graph's tokens, and relationships in the rest."""
+) -> tuple[list[Record], list[Record], list[Record]]:
+    """Return entities, relationships and claims within the graph's share of the tokens."""
     budget = int(p.max_context_tokens * (1 - p.text_share - p.report_share))
     nodes = op.fill(index, op.entity_records(index, entities), budget // 2)
     rest = budget - op.tokens_of(index, nodes)
-    return nodes, op.fill(index, op.relationship_records(index, edges), rest)
+    found = op.claims_of(index, entities, _CLAIM_CANDIDATES)
+    claims = op.fill(index, op.claim_records(index, found), rest // 2)
+    rest -= op.tokens_of(index, claims)
+    return nodes, op.fill(index, op.relationship_records(index, edges), rest), claims
 
 
 def _chunks(index: Release, question: str, entities: Ranking, edges: Ranking) -> Ranking:

@@ -11,6 +11,7 @@ from graphrag_pipeline.query.operators.chunks import (
     chunks_within,
     every_chunk,
 )
+from graphrag_pipeline.query.operators.claims import claim_records, claims_of
 from graphrag_pipeline.query.operators.communities import (
     child_communities,
     communities_of,
@@ -49,6 +50,8 @@ __all__ = [
     "chunk_records",
     "chunks_of",
     "chunks_within",
+    "claim_records",
+    "claims_of",
     "communities_of",
     "entities_for",
     "entities_named_in",

@@ -9,15 +9,17 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.models import model_options
 from graphrag_pipeline.query.citations import citations_of, distinct
+from graphrag_pipeline.query.history import Turn
 from graphrag_pipeline.query.methods import METHODS, Method
 from graphrag_pipeline.query.methods.method import as_mapping
 from graphrag_pipeline.query.results import Answer, Retrieval
-from graphrag_pipeline.query.writing.asking import Asking, Final, Turn
+from graphrag_pipeline.query.writing.asking import Asking, Final
 from graphrag_pipeline.query.writing.drift import drift_answer
 from graphrag_pipeline.query.writing.map_reduce import global_answer, text_summary_answer
 from graphrag_pipeline.query.writing.references import ReferenceFilter, Shown, resolve
@@ -65,44 +67,60 @@ async def write_answer(
                 first = first or time.perf_counter() - began
                 texts.append(piece)
                 yield piece
-        asking.references_removed += references.n_removed
-        shown = final.shown if final else Shown()
-        citations = await asking.retrieve(lambda: resolve(index, shown, list(references.cited)))
-        evidence = final.evidence if final else ()
-        found = await asking.retrieve(lambda: distinct(citations_of(index, evidence)))
-    total = time.perf_counter() - began
-    spent = asking.spent
-    yield Answer(
-        query=question,
+        written = _Written("".join(texts), final, references)
+        answer = await _with_places(asking, method, parameters, written)
+    yield replace(answer, timings=_timings(asking, time.perf_counter() - began, first))
+
+
+@dataclass(frozen=True)
+class _Written:
+    """The text of an answer, the call that gave it, if one was made, and what it refers to."""
+
+    text: str
+    final: Final | None
+    references: ReferenceFilter
+
+
+async def _with_places(
+    asking: Asking, method: Method[Any], parameters: Any, written: _Written
+) -> Answer:
+    """Return an answer with the places in documents that it refers to, and those it rests on."""
+    index, final = asking.index, written.final
+    shown, evidence = (final.shown, final.evidence) if final else (Shown(), ())
+    cited = list(written.references.cited)
+    citations = await asking.retrieve(lambda: resolve(index, shown, cited))
+    found = await asking.retrieve(lambda: distinct(citations_of(index, evidence)))
+    retrieval = Retrieval(
         method=method.name,
-        text="".join(texts),
-        citations=citations,
-        retrieval=Retrieval(
-            method=method.name,
-            query=question,
-            records=evidence,
-            citations=found,
-            timings={"total": asking.retrieval_seconds},
-            parameters=as_mapping(parameters),
-            release=index.facts.id,
-        ),
-        generated=final is not None,
-        model_calls=spent.model_calls,
-        prompt_tokens=spent.prompt_tokens,
-        completion_tokens=spent.completion_tokens,
-        cost=spent.cost,
-        timings={
-            "retrieve": asking.retrieval_seconds,
-            "first_piece": first,
-            "answer": total - asking.retrieval_seconds,
-            "total": total,
-        },
+        query=asking.question,
+        records=evidence,
+        citations=found,
+        timings={"total": asking.retrieval_seconds},
+        parameters=as_mapping(parameters),
         release=index.facts.id,
-        references_removed=asking.references_removed,
-        cached_calls=spent.cached_calls,
-        calls=dict(spent.calls),
-        failures=tuple(asking.failures),
     )
+    return Answer(
+        query=asking.question,
+        method=method.name,
+        text=written.text,
+        citations=citations,
+        retrieval=retrieval,
+        generated=final is not None,
+        timings={},
+        release=index.facts.id,
+        references_removed=asking.references_removed + written.references.n_removed,
+        failures=tuple(asking.failures),
+        **asking.spent.totals(),
+    )
+
+
+def _timings(asking: Asking, total: float, first: float) -> dict[str, float]:
+    return {
+        "retrieve": asking.retrieval_seconds,
+        "first_piece": first,
+        "answer": total - asking.retrieval_seconds,
+        "total": total,
+    }
 
 
 async def _pieces(

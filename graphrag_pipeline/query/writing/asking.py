@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from graphrag_pipeline.llm.client import Completion, ModelClient
-from graphrag_pipeline.llm.errors import (
-    BudgetExceededError,
-    ModelError,
-    ModelOutputError,
-    TerminalModelError,
-)
+from graphrag_pipeline.llm.client import ModelClient
+from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.models import prompts_folder
 from graphrag_pipeline.prompting import Message, load_prompt
+from graphrag_pipeline.query.history import Turn
 from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.spending import Spent, embeddings_counted
 from graphrag_pipeline.query.writing.references import Shown
 from graphrag_pipeline.tokens import count_tokens
 
@@ -30,7 +26,6 @@ HISTORY_TOKENS = 4000
 """Older turns of a conversation than fit into so many tokens are left out."""
 
 T = TypeVar("T")
-Turn = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -45,30 +40,6 @@ class Final:
     values: dict[str, str]
     shown: Shown
     evidence: tuple[Record, ...]
-
-
-@dataclass
-class Spent:
-    """What the calls of one question took; those from the cache took nothing."""
-
-    model_calls: int = 0
-    cached_calls: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost: float | None = 0.0
-    calls: Counter[str] = field(default_factory=Counter)
-
-    def add(self, step: str, completion: Completion) -> None:
-        """Count one answered call."""
-        self.calls[step] += 1
-        if completion.cached:
-            self.cached_calls += 1
-            return
-        self.model_calls += 1
-        self.prompt_tokens += completion.prompt_tokens
-        self.completion_tokens += completion.completion_tokens
-        known = self.cost is not None and completion.cost is not None
-        self.cost = self.cost + completion.cost if known else None  # type: ignore[operator]
 
 
 class Asking:
@@ -105,9 +76,14 @@ class Asking:
 
     async def retrieve(self, work: Callable[[], T]) -> T:
         """Return what some work on the index gives, done in a thread."""
+
+        def counted() -> T:
+            with embeddings_counted(self.index, self.spent):
+                return work()
+
         began = time.perf_counter()
         try:
-            return await asyncio.to_thread(work)
+            return await asyncio.to_thread(counted)
         finally:
             self.retrieval_seconds += time.perf_counter() - began
 
@@ -157,7 +133,7 @@ class Asking:
                         raise ending[0]
                     return await part()
             except ModelError as error:
-                if ends_all(error):
+                if error.stops_everything:
                     ending.append(error)
                     raise
                 errors.append(error)
@@ -189,13 +165,6 @@ class Asking:
         completion = await self._client.complete(talk, stage=STAGE, use_cache=self._use_cache)
         self.spent.add(step, completion)
         return completion.text
-
-
-def ends_all(error: ModelError) -> bool:
-    """Say whether every other call would fail as this one did."""
-    return isinstance(error, BudgetExceededError) or (
-        isinstance(error, TerminalModelError) and error.stops_everything
-    )
 
 
 def _without_answer(error: ModelError, step: str) -> ModelError:

@@ -12,7 +12,7 @@ from graphrag_pipeline.query.context import render_context
 from graphrag_pipeline.query.methods.drift_search import DriftParameters, nearest_reports
 from graphrag_pipeline.query.methods.local_search import LocalParameters, local_search
 from graphrag_pipeline.query.results import Record
-from graphrag_pipeline.query.writing.asking import Asking, Final, ends_all
+from graphrag_pipeline.query.writing.asking import Asking, Final
 from graphrag_pipeline.query.writing.map_reduce import (
     Scored,
     best_first,
@@ -98,7 +98,7 @@ async def _imagine(asking: Asking, p: DriftParameters) -> str:
     try:
         return await asking.say("hyde", "drift_hyde", report=template[0].text)
     except ModelError as error:
-        if ends_all(error):
+        if error.stops_everything:
             raise
         asking.failures.append(f"hyde: {error}")
         return asking.search_text

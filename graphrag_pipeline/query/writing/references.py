@@ -11,24 +11,18 @@ from graphrag_pipeline.data_references import check_references
 from graphrag_pipeline.query.citations import (
     cite_chunk,
     cite_findings,
+    cite_quote,
     distinct,
     numbered,
     place_of,
 )
+from graphrag_pipeline.query.context import section_of
 from graphrag_pipeline.query.operators import chunk_records, findings_of
-from graphrag_pipeline.query.results import Citation, Kind, Record
+from graphrag_pipeline.query.results import Citation, Record
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
-SECTIONS: dict[Kind, str] = {
-    "report": "Reports",
-    "finding": "Reports",
-    "entity": "Entities",
-    "relationship": "Relationships",
-    "claim": "Claims",
-    "chunk": "Sources",
-}
 Reference = tuple[str, int]
 """A section of the context and a number in it."""
 
@@ -60,7 +54,7 @@ class Shown:
     def add(self, records: Iterable[Record]) -> None:
         """Take in more records."""
         for record in records:
-            self._records.setdefault((SECTIONS[record.kind], record.number), record)
+            self._records.setdefault((section_of(record.kind), record.number), record)
 
     def allowed(self) -> dict[str, set[int]]:
         """Return the numbers that resolve, by section."""
@@ -149,11 +143,16 @@ def _closing(text: str, opening: int) -> int:
 def resolve(index: Release, shown: Shown, cited: Sequence[Reference]) -> tuple[Citation, ...]:
     """Return the places in documents that references rest on, one citation for each place.
 
-    A source cites its own span; a report its findings' places; an entity or relationship the
-    chunks it was found in, those that were shown to the model first.
+    A source cites its own span; a report its findings' places; a claim the words it was taken from,
+    or their chunk; an entity or relationship the chunks it was found in, those that were shown to
+    the model first.
     """
     records = {reference: shown[reference] for reference in cited}
-    places = _by_report(index, records.values()) | _by_chunks(index, records.values(), shown)
+    places = {
+        **_by_report(index, records.values()),
+        **_by_claim(index, records.values()),
+        **_by_chunks(index, records.values(), shown),
+    }
     found = [
         (reference, citation)
         for reference, record in records.items()
@@ -181,6 +180,20 @@ def _by_report(index: Release, records: Iterable[Record]) -> dict[str, list[Cita
             text = report.attributes["summary"]
             places[report.id] = [Citation(0, "", report.title, "", "", 0, 0, text, report.id)]
     return places
+
+
+def _by_claim(index: Release, records: Iterable[Record]) -> dict[str, list[Citation]]:
+    claims = [record for record in records if record.kind == "claim"]
+    if not claims:
+        return {}
+    ids = dict.fromkeys((claim.attributes["chunk_id"] for claim in claims), 1.0)
+    cited = {chunk.id: cite_chunk(chunk) for chunk in chunk_records(index, ids)}
+    return {
+        claim.id: [
+            cite_quote(cited[claim.attributes["chunk_id"]], claim.attributes["source_text"] or "")
+        ]
+        for claim in claims
+    }
 
 
 def _by_chunks(

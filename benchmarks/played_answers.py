@@ -1,0 +1,97 @@
+"""A model's answers, played: records, reports and summaries as long as those a model writes.
+
+They are made of the words of what was asked, so the graph of a corpus is one that hangs together.
+The sizes are those of GPT-4o's recorded extractions and reports (``llm_outputs`` of the shared
+data): descriptions of about 110 characters, reports of about 4,000.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import zlib
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from llm_helpers import document_in, stage_of
+from model_server import Messages
+
+_NAME = re.compile(r"\b[A-Z][a-z]{2,}(?: [A-Z][a-z]+){0,2}")
+_LONG_WORD = re.compile(r"\b[a-z]{8,}\b")
+_ROW_ID = re.compile(r"^(\d+),", re.MULTILINE)
+_FEWEST, _MOST = 10, 18
+_DESCRIBED = 85
+_FINDINGS = 6
+_TYPES = ("PERSON", "ORGANIZATION", "GEO", "EVENT")
+
+
+def played_answer(messages: Messages) -> str:
+    """Return what a model might say: the same to the same messages, and at once."""
+    stage = stage_of(messages)
+    if stage == "check":
+        return "YES" if _number(document_in(messages)) % 2 else "NO"
+    if stage in ("extract", "glean"):
+        return _records(document_in(messages), missed=stage == "glean")
+    if stage == "report":
+        return _report(messages[1]["content"])
+    return " ".join(messages[-1]["content"].split()[:180])
+
+
+def _records(text: str, *, missed: bool) -> str:
+    """Return the records of a text: ten to eighteen entities and as many relationships.
+
+    A tenth more is ``missed`` at first and found when asked again.
+    """
+    names = _names(text)
+    first = len(names) - max(1, len(names) // 10)
+    pairs = [(a, names[(i + 1 + i % 3) % len(names)]) for i, a in enumerate(names)]
+    shown = slice(first, None) if missed else slice(None, first)
+    records = [
+        f'("entity"<|>{name}<|>{_TYPES[_number(name) % 4]}<|>{name} {_words_near(name, text)})'
+        for name in names[shown]
+    ]
+    records += [
+        f'("relationship"<|>{a}<|>{b}<|>{a} and {b} {_words_near(b, text)}<|>{_number(a) % 10 + 1})'
+        for a, b in pairs[shown]
+        if a != b
+    ]
+    return "\n##\n".join([*records, "<|COMPLETE|>"])
+
+
+def _names(text: str) -> list[str]:
+    """Return capitalised names, and long words where there are few; in the order of the text."""
+    words = set(re.findall(r"\b[a-z]+\b", text))
+    names = [name for name in _NAME.findall(text) if name.lower() not in words]
+    names = list(dict.fromkeys(names))[:_MOST]
+    others = dict.fromkeys(_LONG_WORD.findall(text))
+    return [*names, *list(others)[: max(0, _FEWEST - len(names))]] or ["Nobody"]
+
+
+def _words_near(name: str, text: str) -> str:
+    place = text.find(name) + len(name)
+    return re.sub(r"[\s()<>|]+", " ", text[place : place + _DESCRIBED]).strip()
+
+
+def _report(context: str) -> str:
+    ids = _ROW_ID.findall(context.partition("-----Entities-----")[2])[:5]
+    cited = f"Entities ({', '.join(ids)})" if ids else "Reports (0)"
+    told = " ".join(context.split()[8:90])[:520]
+    findings = [
+        {"summary": f"{told[20 * n : 20 * n + 90]}.", "explanation": f"{told} [Data: {cited}]."}
+        for n in range(_FINDINGS)
+    ]
+    names = ", ".join(_NAME.findall(context)[4:7]) or "names"
+    report = {
+        "title": f"The circle of {names}",
+        "summary": told,
+        "rating": _number(context) % 100 / 10,
+        "rating_explanation": "It is named in several of the conversations.",
+        "findings": findings,
+    }
+    return json.dumps(report)
+
+
+def _number(text: str) -> int:
+    return zlib.crc32(text.encode("utf-8", "replace"))

@@ -1,0 +1,76 @@
+"""A model for questions, played: it refers to what it is shown, and to one thing it is not."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+
+CITED = re.compile(r"\[Data: (\w+) \(([\d, ]+)\)\]")
+OTHER_SECTIONS = ("Entities", "Relationships", "Claims", "Reports")
+STEPS = {
+    "global_map": "reports on parts of a collection",
+    "summary_map": "passages of a collection of texts, and a question about",
+    "reduce": "Write the answer.",
+    "rate": "Rate how useful the report is",
+    "hyde": "Write the report that would answer the question",
+    "primer": "the reports that seem closest to it",
+    "follow up": "You work on one part of a larger question",
+    "drift_reduce": "Write the final answer.",
+    "basic": "from passages of texts",
+    "local": "from tables of a knowledge graph",
+}
+
+
+def step_of(messages: list[dict]) -> str:
+    system = messages[0]["content"]
+    return next(name for name, words in STEPS.items() if words in system)
+
+
+def shown_numbers(messages: list[dict], section: str) -> list[int]:
+    """The first column of a table that the model is shown."""
+    tables = (m["content"] for m in messages[::-1] if f"-----{section}-----" in m["content"])
+    if (content := next(tables, None)) is None:
+        return []
+    part = content.split(f"-----{section}-----\n")[1].split("\n-----")[0].split("\n</")[0]
+    return [int(row[0]) for row in list(csv.reader(io.StringIO(part)))[1:] if row]
+
+
+def play(messages: list[dict]) -> str:
+    """A model that cites what it is shown, and one thing that it is not (9999)."""
+    step = step_of(messages)
+    if step in ("global_map", "summary_map"):
+        section = "Reports" if step == "global_map" else "Sources"
+        points = [
+            {"description": f"Point {n} [Data: {section} ({n}, 9999)].", "score": 10 * (n % 7)}
+            for n in shown_numbers(messages, section)
+        ]
+        return json.dumps({"points": points})
+    if step in ("reduce", "drift_reduce"):
+        found = CITED.findall(messages[-1]["content"])
+        return "In short: " + " ".join(f"so [Data: {kind} ({n}, 9999)]." for kind, n in found)
+    if step == "rate":
+        return json.dumps({"reason": "so", "rating": 5})
+    if step in ("primer", "follow up"):
+        section = "Reports" if step == "primer" else "Sources"
+        number = shown_numbers(messages, section)[0]
+        return json.dumps(
+            {
+                "intermediate_answer": f"By {step} [Data: {section} ({number})].",
+                "score": 50,
+                "follow_up_queries": [f"{step} about Scrooge {n}?" for n in range(9)],
+            }
+        )
+    if step == "hyde":
+        return "A report on the clerk of Scrooge, Bob Cratchit."
+    number = shown_numbers(messages, "Sources")[0]
+    told = (
+        f"Bob Cratchit was his clerk [Data: Sources ({number}, 9999)] (a man [sic] of few words). "
+        "He had a son [Data: Sources (8888)]. "
+    )
+    if step != "local":
+        return f"{told}And so on."
+    first = {name: shown_numbers(messages, name)[:1] for name in OTHER_SECTIONS}
+    named = "; ".join(f"{name} ({numbers[0]})" for name, numbers in first.items() if numbers)
+    return f"{told}See [Data: {named}]."

@@ -1,0 +1,88 @@
+"""A process that does one thing to copies of an index, killed before one step after another.
+
+Run as ``python release_steps.py publish|rollback TEMPLATE FOLDER``: copy ``FOLDER/0`` is killed
+before the first change of a file's name or of a LanceDB tag, ``FOLDER/1`` before the second, until
+nothing is left to kill. Prints the number of copies that were killed. Each is done in a fork, which
+saves importing everything again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+from conftest import Engine
+from index_process import SMALL
+from lancedb.table import LanceTable, Tags
+
+from graphrag_pipeline.config import ReleaseSettings
+from graphrag_pipeline.publishing import publish
+from graphrag_pipeline.releases import release_ids, rollback
+
+KEEP = SMALL.model_copy(update={"releases": ReleaseSettings(keep=1)})
+_NAMES_CHANGE = ("os.rename", "os.link", "os.remove", "os.chmod")
+_PATIENCE = 60
+
+
+class _Killer:
+    def __init__(self, fatal: int) -> None:
+        self._left = fatal
+
+    def step(self) -> None:
+        if self._left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self._left -= 1
+
+    def watch(self, home: Path) -> None:
+        def hear(event: str, arguments: tuple[object, ...]) -> None:
+            if event in _NAMES_CHANGE and str(arguments[0]).startswith(str(home)):
+                self.step()
+
+        sys.addaudithook(hear)
+        for owner, name in ((Tags, "create"), (Tags, "delete"), (LanceTable, "optimize")):
+            setattr(owner, name, self._stepping(getattr(owner, name)))
+
+    def _stepping(self, method: Callable[..., object]) -> Callable[..., object]:
+        def stepping(*arguments: object, **named: object) -> object:
+            self.step()
+            return method(*arguments, **named)
+
+        return stepping
+
+
+def act(what: str, folder: Path, fatal: int) -> None:
+    """Publish, or roll back to the oldest release; do not survive step ``fatal``."""
+    engine = Engine(folder, KEEP)
+    home = engine.log.home
+    _Killer(fatal).watch(home)
+    if what == "publish":
+        publish(engine.store, home, engine.settings)
+    else:
+        rollback(engine.store, home, release_ids(home)[-1])
+
+
+def _is_killed(what: str, template: Path, folder: Path, fatal: int) -> bool:
+    shutil.copytree(template, folder)
+    child = os.fork()
+    if not child:
+        signal.alarm(_PATIENCE)
+        act(what, folder, fatal)
+        os._exit(0)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status not in (0, -signal.SIGKILL):
+        raise SystemExit(f"step {fatal} ended with {status}")
+    return status != 0
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    task, place, into = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+    number = 0
+    while _is_killed(task, place, into / str(number), number):
+        number += 1
+    sys.stdout.write(f"{number}\n")

@@ -1,0 +1,411 @@
+"""Releases that are kept: named, listed, gone back to, compared and let go, whatever is killed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from conftest import Engine
+from index_process import SMALL, faults, update
+from release_steps import KEEP
+
+from graphrag_pipeline import vectors
+from graphrag_pipeline.config import ReleaseSettings
+from graphrag_pipeline.errors import InputError, NothingPublishedError, StorageError
+from graphrag_pipeline.publishing import publish, query_published, refresh_needed
+from graphrag_pipeline.query import open_release, retrieve
+from graphrag_pipeline.release_diff import diff_releases
+from graphrag_pipeline.releases import (
+    find_release,
+    list_releases,
+    published_release,
+    release_ids,
+    rollback,
+)
+from graphrag_pipeline.vector_index import TABLES, update_vectors
+from graphrag_pipeline.vectors import VectorStore
+
+HERE = Path(__file__).parent
+
+STORY = {
+    "dam.md": "Oskar Kovarna built the Orlen Dam near Kelmouth.",
+    "ship.md": "Captain Mira Sorrel sailed the Kestrel out of Kelmouth with Oskar Kovarna.",
+    "map.md": "Lin Ruolan drew the map of Kelmouth for Mira Sorrel.",
+}
+QUESTION = "Who built the Orlen Dam near Kelmouth?"
+
+
+def grow(folder: Path, steps: Sequence[dict[str, str | None]]) -> tuple[Engine, list[str]]:
+    """Index and publish one step after the other; return the ids of the releases."""
+    engine = Engine(folder, SMALL)
+    made = []
+    for files in steps:
+        engine.write(files)
+        made.append(update(engine))
+    return engine, made
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory) -> tuple[Path, list[str]]:
+    """A folder with three releases: one, two and three documents; not to be changed."""
+    folder = tmp_path_factory.mktemp("three")
+    _, made = grow(folder, [{name: text} for name, text in STORY.items()])
+    return folder, made
+
+
+@pytest.fixture
+def indexed(three, tmp_path) -> tuple[Engine, list[str]]:
+    """A copy of :func:`three` to change."""
+    folder, made = three
+    shutil.copytree(folder, tmp_path / "index", dirs_exist_ok=True)
+    return Engine(tmp_path / "index", SMALL), made
+
+
+def assert_whole(home: Path, ids: Sequence[str]) -> None:
+    """Every release can be read: its rows and vectors belong together and a search finds some."""
+    for wanted in ids:
+        with open_release(home, settings=SMALL, release=wanted) as release:
+            assert release.facts.id == wanted
+            assert faults(release) == [], wanted
+        found = retrieve(QUESTION, "basic", home=home, settings=SMALL, release=wanted)
+        assert found.records, wanted
+
+
+def uris(home: Path, release: str | None = None) -> int:
+    _, rows = query_published(home, "SELECT count(*) FROM documents", release)
+    return int(str(rows[0][0]))
+
+
+def leftovers(home: Path) -> list[str]:
+    return [p.name for p in (*home.iterdir(), *(home / "releases").iterdir()) if "tmp" in p.name]
+
+
+# Reading a release by its name
+
+
+def test_each_release_is_read_with_its_own_rows_and_vectors(three):
+    folder, made = three
+    home = folder / ".graphrag"
+    assert_whole(home, made)
+    assert [uris(home, release) for release in made] == [1, 2, 3]
+    assert uris(home) == 3
+    for number, release in enumerate(made, 1):
+        found = retrieve("Kelmouth", "basic", home=home, settings=SMALL, release=release)
+        assert found.release == release
+        assert len(found.records) == number
+
+
+def test_the_beginning_of_an_id_is_enough_where_it_is_unique(three):
+    folder, made = three
+    home = folder / ".graphrag"
+    assert find_release(home, made[1][:-1]) == made[1]
+    with pytest.raises(InputError, match=f"could be {made[2]}, {made[1]}, {made[0]}: write more"):
+        find_release(home, made[0][:4])
+
+
+@pytest.mark.parametrize("unknown", ["1999", "../index", "", "x' OR 1=1 --", "a\0b"])
+def test_an_unknown_release_is_one_line_that_names_those_there_are(three, unknown):
+    folder, made = three
+    with pytest.raises(InputError) as raised:
+        query_published(folder / ".graphrag", "SELECT 1", unknown)
+    assert str(raised.value).splitlines() == [str(raised.value)]
+    assert ", ".join(reversed(made)) in str(raised.value)
+
+
+def test_without_a_release_everything_says_so(tmp_path):
+    engine = Engine(tmp_path, SMALL)
+    home = engine.log.home
+    for act in (
+        lambda: list_releases(home),
+        lambda: rollback(engine.store, home),
+        lambda: diff_releases(home),
+        lambda: find_release(home, "x"),
+    ):
+        with pytest.raises(NothingPublishedError, match="run graphrag-pipeline index"):
+            act()
+    assert not engine.store.path.exists()
+
+
+def test_the_list_says_when_what_and_which(three):
+    folder, made = three
+    listed = list_releases(folder / ".graphrag")
+    assert [release.id for release in listed] == made[::-1]
+    assert [release.counts["documents"] for release in listed] == [3, 2, 1]
+    assert [release.is_current for release in listed] == [True, False, False]
+    assert listed == sorted(listed, key=lambda r: r.created_at, reverse=True)
+    sizes = {(folder / ".graphrag" / "releases" / f"{r.id}.duckdb").stat().st_size for r in listed}
+    assert {release.n_bytes for release in listed} == sizes
+
+
+def test_a_release_holds_every_table_with_its_comments_and_is_one_file_twice(three):
+    folder, made = three
+    home = folder / ".graphrag"
+    assert (home / "published.duckdb").samefile(home / "releases" / f"{made[2]}.duckdb")
+    shape = """SELECT table_name, column_name, data_type, is_nullable, comment
+               FROM duckdb_columns() WHERE database_name = '{}' AND schema_name = 'main'
+               UNION SELECT table_name, '', '', false, comment FROM duckdb_tables()
+               WHERE database_name = '{}' AND schema_name = 'main' ORDER BY ALL"""
+    _, published = query_published(home, shape.format("published", "published"))
+    engine = Engine(folder, SMALL)
+    assert published == engine.rows(shape.format("index", "index"))
+    _, schemas = query_published(home, "SELECT DISTINCT schema_name FROM duckdb_tables()")
+    assert schemas == [("main",)]
+
+
+# Going back
+
+
+def test_a_rollback_shows_rows_and_vectors_of_the_older_release(indexed):
+    engine, made = indexed
+    home = engine.log.home
+    with open_release(home, settings=SMALL) as reader:
+        done = rollback(engine.store, home)
+        assert (done.before, done.now) == (made[2], made[1])
+        assert reader.facts.id == made[2]
+        assert faults(reader) == []
+    with open_release(home, settings=SMALL) as reader:
+        assert reader.facts.id == made[1]
+        assert faults(reader) == []
+    assert uris(home) == 2
+    listed = {release.id: release for release in list_releases(home)}
+    assert listed[made[1]].is_current
+    assert [listed[release].is_withdrawn for release in made] == [False, False, True]
+
+
+def test_a_rollback_stays_until_the_index_changes(indexed):
+    engine, made = indexed
+    home = engine.log.home
+    rollback(engine.store, home, made[0])
+    assert not refresh_needed(engine.store, home, SMALL)
+    again = publish(engine.store, home, SMALL)
+    assert (again.id, again.created, again.counts["documents"]) == (made[0], False, 1)
+    assert published_release(home) == made[0]
+    engine.write({"ship.md": None})
+    new = update(engine)
+    assert new not in made
+    assert published_release(home) == new
+    assert uris(home) == 2
+
+
+def test_the_one_before_is_never_one_that_was_withdrawn(indexed):
+    engine, made = indexed
+    home = engine.log.home
+    rollback(engine.store, home, made[0])
+    engine.write({"ship.md": None})
+    update(engine)
+    assert diff_releases(home).before == made[0]
+    assert rollback(engine.store, home).now == made[0]
+    with pytest.raises(InputError, match="no release before"):
+        rollback(engine.store, home)
+
+
+def test_a_rollback_can_be_taken_back(indexed):
+    engine, made = indexed
+    home = engine.log.home
+    rollback(engine.store, home)
+    assert rollback(engine.store, home, made[2]).now == made[2]
+    assert not any(release.is_withdrawn for release in list_releases(home))
+    with pytest.raises(InputError, match="published one already"):
+        rollback(engine.store, home, made[2])
+    assert not refresh_needed(engine.store, home, SMALL)
+
+
+def test_a_release_that_cannot_be_read_is_not_gone_back_to(indexed):
+    engine, made = indexed
+    home = engine.log.home
+    (home / "releases" / f"{made[1]}.duckdb").chmod(0o644)
+    (home / "releases" / f"{made[1]}.duckdb").write_bytes(b"no database" * 1000)
+    with pytest.raises(StorageError, match=f"{made[1]}.duckdb"):
+        rollback(engine.store, home)
+    for manifest in (home / "vectors" / "chunks.lance" / "_versions").iterdir():
+        manifest.unlink()
+    with pytest.raises(StorageError, match="chunks"):
+        rollback(engine.store, home, made[0])
+    assert published_release(home) == made[2]
+    assert [release.id for release in list_releases(home)] == made[::-1]
+
+
+# Letting go
+
+
+def kept_and_tagged(engine: Engine) -> tuple[list[str], list[str]]:
+    tags = VectorStore(engine.log.home / "vectors").tags()
+    return sorted(release_ids(engine.log.home)), sorted(tags)
+
+
+@pytest.mark.filterwarnings("ignore:optimize")
+def test_releases_are_let_go_by_number_and_their_vectors_reclaimed(tmp_path, monkeypatch):
+    monkeypatch.setattr(vectors, "_CLOCK_MARGIN", timedelta(milliseconds=100))
+    monkeypatch.setattr("graphrag_pipeline.publishing._LATE_READERS_DAYS", 0)
+    monkeypatch.setattr(VectorStore.optimize, "__defaults__", (7.0, 0))
+    engine = Engine(tmp_path, SMALL.model_copy(update={"releases": ReleaseSettings(keep=2)}))
+    made = []
+    for number in range(5):
+        engine.write({f"{number}.md": f"Oskar Kovarna met Mira Sorrel on day {number}."})
+        made.append(update(engine))
+        assert kept_and_tagged(engine) == (made[-2:], made[-2:])
+    assert_whole(engine.log.home, made[-2:])
+    with pytest.raises(StorageError, match="cannot be opened"):
+        VectorStore(engine.log.home / "vectors").at({"entities": 2}).count("entities")
+
+
+def test_releases_are_let_go_by_age_but_never_the_published_one_and_the_one_before(indexed):
+    engine, made = indexed
+    home = engine.log.home
+    engine.settings = SMALL.model_copy(update={"releases": ReleaseSettings(keep_days=1e-9)})
+    rollback(engine.store, home, made[0])
+    engine.write({"new.md": "Lin Ruolan met Oskar Kovarna."})
+    newest = update(engine)
+    kept = [made[0], made[2], newest]
+    assert kept_and_tagged(engine) == (kept, kept)
+    assert_whole(home, kept)
+
+
+def test_what_an_older_program_published_is_kept_by_the_next_run(indexed):
+    engine, made = indexed
+    home = engine.log.home
+    shutil.rmtree(home / "releases")
+    assert [release.id for release in list_releases(home)] == [made[2]]
+    assert publish(engine.store, home, SMALL).created is False
+    assert (home / "published.duckdb").samefile(home / "releases" / f"{made[2]}.duckdb")
+    assert_whole(home, [made[2]])
+
+
+# Comparing
+
+
+def test_the_difference_names_what_entered_left_and_changed(tmp_path):
+    engine, made = grow(
+        tmp_path,
+        [
+            {"a.md": STORY["dam.md"], "b.md": STORY["ship.md"]},
+            {"a.md": None, "b.md": STORY["ship.md"] + " Again.", "c.md": STORY["map.md"]},
+        ],
+    )
+    found = diff_releases(engine.log.home)
+    assert (found.before, found.after) == tuple(made)
+    documents = found.tables["documents"]
+    assert (documents.before, documents.after) == (2, 2)
+    names = {change: [Path(uri).name for uri in uris] for change, uris in documents.first.items()}
+    assert names == {"entered": ["c.md"], "left": ["a.md"], "changed": ["b.md"]}
+    entities = found.tables["entities"]
+    before, after = (titles(engine.log.home, release) for release in made)
+    assert set(entities.first["entered"]) == after.keys() - before.keys() != set()
+    assert set(entities.first["left"]) == before.keys() - after.keys() != set()
+    same = before.keys() & after.keys()
+    assert entities.changed == sum(before[name] != after[name] for name in same) > 0
+    backwards = diff_releases(engine.log.home, made[1], made[0]).tables["entities"]
+    assert backwards.entered == entities.left
+    with pytest.raises(InputError, match="named twice"):
+        diff_releases(engine.log.home, made[0], made[0])
+
+
+def titles(home: Path, release: str) -> dict[object, tuple[object, ...]]:
+    query = "SELECT title, type, description, frequency, degree FROM entities"
+    return {row[0]: row for row in query_published(home, query, release)[1]}
+
+
+def test_names_come_by_importance_and_no_more_than_asked_for(three):
+    folder, made = three
+    home = folder / ".graphrag"
+    found = diff_releases(home, made[0], made[2], most=2).tables["entities"]
+    query = f"""SELECT title FROM entities WHERE title NOT IN ({
+        ", ".join("'" + str(title) + "'" for title in titles(home, made[0]))
+    })
+        ORDER BY degree DESC, title LIMIT 2"""
+    assert found.entered > 2
+    assert found.first["entered"] == [row[0] for row in query_published(home, query)[1]]
+
+
+# Whatever is killed
+
+
+def killed_copies(what: str, template: Path, folder: Path) -> list[Engine]:
+    """Return copies of an index that were killed while something was done, each at another step."""
+    done = subprocess.run(
+        [sys.executable, str(HERE / "release_steps.py"), what, str(template), str(folder)],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return [Engine(folder / str(number), KEEP) for number in range(int(done.stdout))]
+
+
+@pytest.mark.slow
+def test_publishing_killed_at_any_step_leaves_releases_whole_and_the_next_one_clears_up(
+    indexed, tmp_path
+):
+    engine, made = indexed
+    engine.write({"new.md": "Lin Ruolan met Oskar Kovarna at the Orlen Dam."})
+    bring_up_to_publishing(engine)
+    copies = killed_copies("publish", engine.inbox.parent, tmp_path)
+    assert len(copies) >= 15
+    for step, copy in enumerate(copies):
+        home = copy.log.home
+        assert_whole(home, release_ids(home))
+        published = published_release(home)
+        assert published == made[2] or published not in made, step
+        release = publish(copy.store, home, KEEP)
+        assert uris(home) == 4, step
+        assert leftovers(home) == [], step
+        assert kept_and_tagged(copy) == ([made[2], release.id],) * 2, step
+        assert_whole(home, [made[2], release.id])
+        assert not refresh_needed(copy.store, home, KEEP)
+
+
+@pytest.mark.slow
+def test_a_rollback_killed_at_any_step_is_done_or_not_begun(indexed, tmp_path):
+    engine, made = indexed
+    copies = killed_copies("rollback", engine.inbox.parent, tmp_path)
+    assert len(copies) >= 2
+    for step, copy in enumerate(copies):
+        home = copy.log.home
+        assert_whole(home, made)
+        published = published_release(home)
+        assert published in (made[0], made[2]), step
+        assert publish(copy.store, home, KEEP).id == published
+        assert leftovers(home) == [], step
+        marked = [release.id for release in list_releases(home) if release.is_withdrawn]
+        assert marked == (made[:0:-1] if published == made[0] else marked), step
+
+
+def bring_up_to_publishing(engine: Engine) -> None:
+    engine.update()
+    for table in TABLES:
+        update_vectors(engine.store, engine.log.home, SMALL, table)
+
+
+# Others who have a file open
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_who_has_a_release_open_blocks_neither_publishing_nor_going_back(indexed, read_only):
+    engine, made = indexed
+    home = engine.log.home
+    path = home / "published.duckdb"
+    publish(engine.store, home, SMALL)
+    path.chmod(0o644)
+    code = f"""import duckdb; con = duckdb.connect({str(path)!r}, read_only={read_only})
+print(con.sql("SELECT count(*) FROM documents").fetchone(), flush=True); input()"""
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "(3,)\n"
+        assert published_release(home) == made[2]
+        assert publish(engine.store, home, SMALL).created is False
+        assert rollback(engine.store, home).now == made[1]
+        assert publish(engine.store, home, SMALL).id == made[1]
+        engine.write({"new.md": "Lin Ruolan met Oskar Kovarna."})
+        newest = update(engine)
+        assert published_release(home) == newest
+        assert_whole(home, [newest, made[1], made[0]])
+        other.communicate("\n", timeout=30)
+    assert_whole(home, [*made, newest])
