@@ -75,10 +75,12 @@ def describe(found: Mapping[str, Mapping[str, Any]]) -> str:
     calls, counts = sum(fresh["calls"].values()), fresh["counts"]
     kinds = ", ".join(f"{n:,} {kind}" for kind, n in fresh["calls"].items())
     reports = sum(level["reports"] for level in fresh["levels"])
+    beyond = fresh["cpu"] - again["cpu"]
     return (
         f"{', '.join(f'{n:,} {name}' for name, n in counts.items())}, {reports:,} reports\n"
         f"{calls:,} calls ({kinds}), {_CONCURRENCY} at a time\n"
-        f"CPU {fresh['cpu']:.1f} s: {1000 * fresh['cpu'] / calls:.1f} ms per call; "
+        f"CPU {fresh['cpu']:.1f} s: {1000 * fresh['cpu'] / calls:.1f} ms per call, "
+        f"{1000 * beyond / calls:.1f} ms beyond what an unchanged run takes; "
         f"{fresh['wall']:.1f} s, {fresh['peak_mb']:,.0f} MB memory\n"
         f"unchanged: {sum(again['calls'].values())} calls, {again['cpu']:.1f} s CPU, "
         f"{again['wall']:.1f} s"

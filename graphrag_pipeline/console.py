@@ -37,6 +37,12 @@ _COUNTED = {
     "change": "file changed",
     "remove": "file removed",
 }
+_COUNTED_IN_RELEASES = (
+    ("document", "documents"),
+    ("entity", "entities"),
+    ("relationship", "relationships"),
+    ("report", "reports"),
+)
 _NOT_IMPORTED = frozenset(
     (
         "relationships_without_entity",
@@ -355,28 +361,15 @@ def _seconds(timings: Mapping[str, float]) -> str:
 
 
 def show_releases(releases: Sequence[KeptRelease]) -> None:
-    """Print the releases that are kept, the published one pointed out."""
-    counted = ("documents", "entities", "relationships", "reports")
-    names = ("release", "made", "state", *counted, "MB")
-    rows_as_text.print_rows(
-        names,
-        [
-            (
-                release.id,
-                release.created_at.strftime("%Y-%m-%d %H:%M UTC"),
-                _state(release),
-                *(release.counts[name] for name in counted),
-                round(release.n_bytes / 1e6, 1),
-            )
-            for release in releases
-        ],
-    )
-
-
-def _state(release: KeptRelease) -> str:
-    if release.is_current:
-        return "published"
-    return "withdrawn" if release.is_withdrawn else ""
+    """Print the releases that are kept, newest first, the published one pointed out."""
+    for release in releases:
+        state = "published" if release.is_current else "withdrawn" if release.is_withdrawn else ""
+        made = release.created_at.strftime("%Y-%m-%d %H:%M UTC")
+        counts = [
+            _number(release.counts[plural], noun, plural) for noun, plural in _COUNTED_IN_RELEASES
+        ]
+        _show_whole(f"{release.id}  {state}".rstrip())
+        _show_whole(f"  {made}, {', '.join(counts)}, {release.n_bytes / 1e6:.1f} MB", style="dim")
 
 
 def show_rollback(done: Rollback) -> None:

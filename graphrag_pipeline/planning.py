@@ -47,7 +47,7 @@ _TO_EXTRACT = pl.Schema(
         "failed": pl.Boolean,
     }
 )
-_LOOKED_UP = 1000
+_LOOKED_UP = 500
 _HISTORY = """
 SELECT stage, avg(prompt_tokens), avg(completion_tokens) FROM llm_calls
 WHERE NOT cached AND error IS NULL AND stage IN ('summaries', 'community_reports') GROUP BY stage

@@ -26,15 +26,20 @@ class SubReport:
     n_tokens: int
     content_hash: str
     coverage: float
+    support: int = 1
 
 
 @dataclass(frozen=True)
 class Element:
-    """What a context is made of: the id of the thing, its tokens, and a hash of its text."""
+    """What a context is made of: the id of the thing, its tokens, and a hash of its text.
+
+    ``support`` is how many chunks it rests on, for a report the sum of its elements.
+    """
 
     id: str
     n_tokens: int
     text_hash: str
+    support: int = 1
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,7 @@ def intra_edges(
     """Return each community's own relationships, by combined degree, largest first.
 
     ``members`` has (community_id, entity_id); ``relationships`` (id, source_id, target_id,
-    combined_degree, n_tokens, text_hash); ``entities`` (id, n_tokens, text_hash).
+    combined_degree, n_tokens, text_hash, support); ``entities`` (id, n_tokens, text_hash, support).
     """
     ends = relationships.join(members, left_on="source_id", right_on="entity_id").join(
         members,
@@ -82,7 +87,7 @@ def intra_edges(
     ordered = ends.sort(["community_id", "combined_degree", "id"], descending=[False, True, False])
     nodes = {row[0]: Element(*row) for row in entities.iter_rows()}
     edges: dict[str, list[Edge]] = {}
-    columns = ("community_id", "id", "n_tokens", "text_hash", "source_id", "target_id")
+    columns = ("community_id", "id", "n_tokens", "text_hash", "support", "source_id", "target_id")
     for community, *element, source, target in ordered.select(columns).iter_rows():
         edge = Edge(Element(*element), nodes[source], nodes[target])
         edges.setdefault(community, []).append(edge)
@@ -203,7 +208,8 @@ def _context(
     )
     elements = [*entities.values(), *(edge.relationship for edge in kept)]
     tokens = sum(e.n_tokens + LINE_TOKENS for e in elements)
-    elements += [Element(c, sub_reports[c].n_tokens, sub_reports[c].content_hash) for c in reports]
+    for told in (sub_reports[c] for c in reports):
+        elements.append(Element(told.community_id, told.n_tokens, told.content_hash, told.support))
     parts = [f"{e.id}:{e.text_hash}" for e in elements]
     return Context(
         community_id,

@@ -25,16 +25,21 @@ WHERE c.level BETWEEN $level AND $level + 1
 """
 _REPORTS = """
 SELECT community_id, level, n_tokens, full_content, context_hash, coverage, findings, writer,
-       outdated > 0 AS outdated
-FROM community_reports WHERE level BETWEEN $level AND $level + 1
+       outdated > 0 AS outdated, coalesce(support, 1) AS support
+FROM community_reports LEFT JOIN (
+    SELECT community_id, sum(support)::BIGINT AS support FROM report_elements
+    GROUP BY community_id) USING (community_id)
+WHERE level BETWEEN $level AND $level + 1
 """
 _ENTITIES = """
-SELECT id, n_tokens, left(sha256(concat_ws(chr(10), title, type, description)), 16) AS text_hash
+SELECT id, n_tokens, left(sha256(concat_ws(chr(10), title, type, description)), 16) AS text_hash,
+       frequency AS support
 FROM entities
 """
 _ENTITIES_WITH_CLAIMS = """
 SELECT e.id, e.n_tokens + coalesce(c.n_tokens, 0) AS n_tokens,
-       left(sha256(concat_ws(chr(10), title, type, description, c.told)), 16) AS text_hash
+       left(sha256(concat_ws(chr(10), title, type, description, c.told)), 16) AS text_hash,
+       frequency AS support
 FROM entities e LEFT JOIN (
     SELECT subject_id AS id, sum(strlen(description) // 3 + 30) AS n_tokens,
            string_agg(id, ',' ORDER BY id) AS told
@@ -42,8 +47,11 @@ FROM entities e LEFT JOIN (
 """
 _RELATIONSHIPS = """
 SELECT id, source_id, target_id, combined_degree, n_tokens,
-       left(sha256(source || chr(10) || target || chr(10) || description), 16) AS text_hash
-FROM relationships
+       left(sha256(source || chr(10) || target || chr(10) || description), 16) AS text_hash,
+       coalesce(support, 1) AS support
+FROM relationships LEFT JOIN (
+    SELECT relationship_id AS id, count(*) AS support FROM relationship_chunks GROUP BY ALL)
+USING (id)
 """
 _PLACES = """
 SELECT r.id, left(sha256(string_agg(place, ',' ORDER BY place)), 16) AS places
@@ -57,8 +65,9 @@ JOIN relationships r USING (source_id, target_id) GROUP BY r.id
 class Elements:
     """All entities and relationships, the same for every level.
 
-    ``entities`` has (id, n_tokens, text_hash), ``told`` the same as the writer is told of them;
-    ``relationships`` has (id, source_id, target_id, combined_degree, n_tokens, text_hash);
+    ``entities`` has (id, n_tokens, text_hash, support), ``told`` the same as the writer is told of
+    them; ``relationships`` has (id, source_id, target_id, combined_degree, n_tokens, text_hash,
+    support);
     ``places`` is a hash of where each relationship's evidence stands, None if nobody cites it.
     """
 
@@ -164,10 +173,10 @@ def _children(level: Level) -> Mapping[str, dict[str, frozenset[str]]]:
 
 def _sub_reports(level: Level) -> Mapping[str, SubReport]:
     deeper = level.reports.filter(pl.col("level") == level.number + 1)
-    columns = ("community_id", "n_tokens", "full_content", "coverage", "findings")
+    columns = ("community_id", "n_tokens", "coverage", "support", "full_content", "findings")
     return {
-        community: SubReport(community, n_tokens, _report_hash(text, findings), coverage)
-        for community, n_tokens, text, coverage, findings in deeper.select(columns).iter_rows()
+        community: SubReport(community, n_tokens, _report_hash(*told), coverage, support)
+        for community, n_tokens, coverage, support, *told in deeper.select(columns).iter_rows()
     }
 
 

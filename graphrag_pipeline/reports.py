@@ -63,6 +63,7 @@ ELEMENTS = pl.Schema(
         "element_id": pl.String,
         "n_tokens": pl.Int64,
         "text_hash": pl.String,
+        "support": pl.Int64,
     }
 )
 FAILURES = pl.Schema(
@@ -75,17 +76,20 @@ FAILURES = pl.Schema(
     }
 )
 
-# How much of what a report was written from is not what it would be written from now.
+# How much of what a report was written from is not what it would be written from now. An element
+# that has gained some chunks to the many it rests on has changed by that share only.
 _OUTDATED = """
 WITH compared AS (
     SELECT coalesce(n.community_id, w.community_id) AS community_id,
            coalesce(n.n_tokens, w.n_tokens) AS n_tokens,
            coalesce(n.text_hash = w.text_hash, false) AS same,
+           CASE WHEN same THEN 0 WHEN n.support > w.support THEN 1 - w.support / n.support ELSE 1
+           END AS change,
            w.element_id IN (FROM staging.lost_evidence) AS lost
     FROM now_told n FULL JOIN (
         SELECT e.* FROM report_elements e SEMI JOIN now_told USING (community_id)) w
     ON w.community_id = n.community_id AND w.element_id = n.element_id)
-SELECT community_id, coalesce(sum(n_tokens) FILTER (NOT same) / sum(n_tokens), 0) AS share
+SELECT community_id, coalesce(sum(n_tokens * change) / sum(n_tokens), 0) AS share
 FROM compared SEMI JOIN (
     SELECT community_id FROM community_reports
     WHERE starts_with(context_hash, $version || ':') OR writer = $imported) USING (community_id)
@@ -312,7 +316,7 @@ def _element_frame(contexts: Iterable[Context]) -> pl.DataFrame:
             + ["report"] * len(context.sub_reports)
         )
         for place, (kind, element) in enumerate(zip(kinds, context.elements, strict=True)):
-            told = (element.id, element.n_tokens, element.text_hash)
+            told = (element.id, element.n_tokens, element.text_hash, element.support)
             rows.append((context.community_id, place, kind, *told))
     return pl.DataFrame(rows, schema=ELEMENTS, orient="row")
 

@@ -323,10 +323,12 @@ CREATE TABLE IF NOT EXISTS report_elements (
     kind VARCHAR NOT NULL,
     element_id VARCHAR NOT NULL,
     n_tokens BIGINT NOT NULL,
-    text_hash VARCHAR NOT NULL
+    text_hash VARCHAR NOT NULL,
+    support BIGINT NOT NULL
 );
 COMMENT ON TABLE report_elements IS 'What each report was written from, in order: entities, relationships, and reports on sub-communities.';
 COMMENT ON COLUMN report_elements.kind IS 'entity, relationship or report; element_id is of entities, relationships or communities.';
+COMMENT ON COLUMN report_elements.support IS 'How many chunks the element rested on; of a report, the sum of its elements.';
 
 CREATE TABLE IF NOT EXISTS llm_calls (
     id VARCHAR NOT NULL,

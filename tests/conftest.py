@@ -24,6 +24,7 @@ from graphrag_pipeline.ingest import (
     pending_batches,
 )
 from graphrag_pipeline.reports import LevelReports, update_reports
+from graphrag_pipeline.resolution.resolving import resolve_entities
 from graphrag_pipeline.store import IndexStore
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -78,6 +79,7 @@ class Engine:
 
     def merge(self) -> GraphChanges:
         given = self.settings
+        resolve_entities(self.store, given)
         return merge_graph(self.store, given.graph, given.chunks.encoding)
 
     def cluster(self) -> CommunityChanges:

@@ -68,7 +68,7 @@ def test_both_jobs_build_and_publish_an_index(
     refreshed = pipeline.refresh(instance)
     assert refreshed.success
     assert failed_checks(refreshed) == set()
-    assert len(refreshed.get_asset_check_evaluations()) == 4 + 4 + 4 * 2 + 8 + 1
+    assert len(refreshed.get_asset_check_evaluations()) == 1 + 4 + 4 + 4 * 2 + 8 + 1
     _, rows = query_published(pipeline.home, "SELECT title FROM entities")
     assert {"Orion Labs", "Emil Fuchs"} <= {title for (title,) in rows}
 
@@ -139,7 +139,10 @@ def test_a_second_batch_reads_and_extracts_only_itself(
     assert indexed.release != release
     published = refreshed["published_index", None]
     assert published["new_release"] is True
-    assert "| documents | 2 | 3 | +1 |" in published["since_the_release_before"]
+    assert "| documents | 2 | 3 | 1 | 0 | 0 |" in published["since_the_release_before"]
+    assert (published["documents_entered"], published["documents_changed"]) == (1, 0)
+    assert published["compared_with"] == release
+    assert f"| {indexed.release} | yes | 3 |" in published["releases"]
 
 
 def test_a_run_with_nothing_new_writes_nothing_and_keeps_the_release(

@@ -25,11 +25,14 @@ README = Path(__file__).parents[1] / "README.md"
 GROUP = typer.main.get_command(cli.app)
 COMMANDS = sorted(GROUP.commands)  # type: ignore[attr-defined]
 PRINTS_RESULTS = [
+    "diff",
     "import-extractions",
     "import-graphrag",
     "index",
     "plan",
     "query",
+    "releases",
+    "rollback",
     "sql",
     "status",
     "tune",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -37,6 +40,7 @@ STORY = {
     "ship.md": "Captain Mira Sorrel sailed the Kestrel out of Kelmouth with Oskar Kovarna.",
     "map.md": "Lin Ruolan drew the map of Kelmouth for Mira Sorrel.",
 }
+FEW_DIMENSIONS = {"GRAPHRAG_EMBEDDINGS__DIMENSIONS": str(SMALL.embeddings.dimensions)}
 QUESTION = "Who built the Orlen Dam near Kelmouth?"
 
 
@@ -380,6 +384,49 @@ def bring_up_to_publishing(engine: Engine) -> None:
     engine.update()
     for table in TABLES:
         update_vectors(engine.store, engine.log.home, SMALL, table)
+
+
+# On the command line
+
+
+def test_the_commands_list_compare_go_back_and_read(indexed, tmp_path):
+    engine, made = indexed
+
+    def run(*arguments: str, code: int = 0) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "graphrag_pipeline.cli", *arguments],
+            env={**os.environ, "GRAPHRAG_HOME": str(engine.log.home), **FEW_DIMENSIONS},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == code, done
+        return done.stderr if code else done.stdout
+
+    listed = json.loads(run("releases", "--json"))
+    assert [(r["id"], r["counts"]["documents"]) for r in listed] == [
+        (release, number) for release, number in zip(made[::-1], (3, 2, 1), strict=True)
+    ]
+    lines = run("releases").splitlines()
+    assert lines[::2] == [f"{made[2]}  published", made[1], made[0]]
+    assert re.fullmatch(
+        r"  20..-..-.. ..:.. UTC, 1 document, \d+ entit.*, \d+ reports?, \d+\.\d MB", lines[5]
+    )
+    differs = json.loads(run("diff", made[0], made[2], "--json"))["tables"]["documents"]
+    assert (differs["before"], differs["after"], differs["entered"]) == (1, 3, 2)
+    assert "map.md" in run("diff")
+    assert made[1] in run("rollback")
+    assert "rolled back from " + made[2] in run("status")
+    count = ("sql", "SELECT count(*) AS n FROM documents", "--json")
+    assert json.loads(run(*count)) == [{"n": 2}]
+    assert json.loads(run(*count, "--release", made[0])) == [{"n": 1}]
+    asked = ("query", QUESTION, "--method", "basic", "--json", "--release")
+    assert json.loads(run(*asked, made[2]))["release"] == made[2]
+    assert run(*asked, "1999", code=2) == (
+        f"error: release 1999 is not kept in {engine.log.home}: {', '.join(made[::-1])} are\n"
+    )
 
 
 # Others who have a file open

@@ -40,8 +40,10 @@ def test_relationships_come_by_combined_degree_and_ties_by_id():
         [("r3", "A", "B", 3), ("r2", "B", "C", 5), ("r1", "A", "C", 3), ("r0", "C", "D", 9)],
         schema=["id", "source_id", "target_id", "combined_degree"],
         orient="row",
-    ).with_columns(n_tokens=1, text_hash=pl.lit("h"))
-    entities = pl.DataFrame({"id": list("ABCD"), "n_tokens": [1] * 4, "text_hash": ["h"] * 4})
+    ).with_columns(n_tokens=1, text_hash=pl.lit("h"), support=1)
+    entities = pl.DataFrame({"id": list("ABCD")}).with_columns(
+        n_tokens=1, text_hash=pl.lit("h"), support=1
+    )
     for rows in (relationships, relationships.reverse()):
         found = intra_edges(members, rows, entities)
         assert [e.relationship.id for e in found["c"]] == ["r2", "r1", "r3"]

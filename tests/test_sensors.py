@@ -276,8 +276,8 @@ def test_sensors_and_schedule_run_without_being_switched_on(pipeline: Pipeline) 
 @pytest.mark.parametrize(
     ("tags", "told"),
     [
-        ({"dagster/partition": "20260101T000000-abc"}, "batch 20260101T000000-abc failed: graph: "),
-        ({}, f"job {REFRESH_JOB} failed: graph: "),
+        ({"dagster/partition": "20260101T000000-abc"}, "batch 20260101T000000-abc failed: resolution: "),
+        ({}, f"job {REFRESH_JOB} failed: resolution: "),
     ],
 )
 def test_a_failed_run_is_told_with_its_reason_and_what_to_do(

@@ -19,10 +19,12 @@ CREATE TABLE report_elements (
     kind VARCHAR NOT NULL,
     element_id VARCHAR NOT NULL,
     n_tokens BIGINT NOT NULL,
-    text_hash VARCHAR NOT NULL
+    text_hash VARCHAR NOT NULL,
+    support BIGINT NOT NULL
 );
 COMMENT ON TABLE report_elements IS 'What each report was written from, in order: entities, relationships, and reports on sub-communities.';
 COMMENT ON COLUMN report_elements.kind IS 'entity, relationship or report; element_id is of entities, relationships or communities.';
+COMMENT ON COLUMN report_elements.support IS 'How many chunks the element rested on; of a report, the sum of its elements.';
 
 CREATE TABLE staging.lost_evidence (element_id VARCHAR NOT NULL);
 COMMENT ON TABLE staging.lost_evidence IS 'Entities and relationships that lost a chunk, and communities whose reports tell of them: kept until all reports are up to date.';

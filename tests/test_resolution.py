@@ -1,0 +1,358 @@
+"""Entity resolution: which titles become one entity, which do not, and that it can be undone."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from pathlib import Path
+
+import pytest
+from conftest import Engine, build_graph
+from hypothesis import given
+from hypothesis import strategies as st
+from llm_helpers import KEY
+from model_server import Messages, ModelServer, server_error
+
+from graphrag_pipeline.config import Settings
+from graphrag_pipeline.errors import ConfigError
+from graphrag_pipeline.identity import make_id
+from graphrag_pipeline.resolution.asking import FAILED
+from graphrag_pipeline.resolution.deciding import decide
+from graphrag_pipeline.resolution.mentions import Mentioned
+from graphrag_pipeline.resolution.resolving import resolution_current, resolve_entities
+from graphrag_pipeline.summaries import update_graph
+from graphrag_pipeline.text import normalize_title
+
+P, O, G, C = "PERSON", "ORGANIZATION", "GEO", "CONCEPT"
+GRAPH = {
+    table: f"FROM {table} ORDER BY ALL"
+    for table in ("entities", "relationships", "entity_chunks", "relationship_chunks")
+}
+SCROOGE = {
+    "a.txt": "Ebenezer Scrooge met Bob Cratchit in London. Mr. Scrooge paid Bob Cratchit.",
+    "b.txt": "Scrooge said no to Bob Cratchit. Mr. Scrooge went home to London.",
+}
+
+
+def mentioned(*entities: tuple[str, str, str], stated: tuple = ()) -> Mentioned:
+    """Entities as mentions give them: (title, type, the documents, one letter each)."""
+    rows = [
+        (make_id("entity", normalize_title(title)), title, kind, list(docs), list(docs), "", False)
+        for title, kind, docs in entities
+    ]
+    return Mentioned(rows, list(stated))
+
+
+def merged(*entities: tuple[str, str, str], **given: tuple) -> set[tuple[str, str]]:
+    """Return (title, canonical title) of every entity that rules fold into another."""
+    aliases, _ = decide(mentioned(*entities, **given), Settings(), [])
+    return {(alias.entity.title, alias.canonical.title) for alias in aliases}
+
+
+ONE = [
+    (("Mr. Scrooge", P, "a"), ("Scrooge", P, "ab")),
+    (("Scrooge", P, "abc"), ("Ebenezer Scrooge", P, "a")),
+    (("Scrooge", "OTHER", "a"), ("Ebenezer Scrooge", P, "ab")),
+    (("Mirela Hadrow", P, "ab"), ("Dr. Mirela Hadrow", P, "c")),
+    (("Councillor Rurik Astley", P, "ab"), ("Councillor Astley", P, "a")),
+    (("Oskar Kovarna", P, "ab"), ("O. Kovarna", P, "a")),
+    (("John Fitzgerald Kennedy", P, "ab"), ("John F. Kennedy", P, "a")),
+    (("Ebenezer Scrooge", P, "ab"), ("Scrooge, Ebenezer", P, "a")),
+    (("Vincent van Gogh", P, "ab"), ("van Gogh", P, "a")),
+    (("İzmir", G, "ab"), ("Izmir", G, "c")),
+    (("Jean-Luc Godard", P, "ab"), ("Jean Luc Godard", P, "c")),
+    (("Acme Tools", O, "ab"), ("Acme Tools, Inc.", O, "c")),
+    (("The Moon Museum", O, "ab"), ("Moon Museum", O, "c")),
+    (("Dunmore & Pask", O, "ab"), ("Dunmore and Pask", O, "c")),
+    (("World Health Organization", O, "ab"), ("WHO", "OTHER", "b")),
+    (("ghosts", C, "ab"), ("ghost", C, "c")),
+    (("U.S. Congress", O, "ab"), ("US Congress", O, "c")),
+]
+TWO = [
+    (("Mr. Smith", P, "a"), ("Mrs. Smith", P, "a")),
+    (("John Smith", P, "a"), ("Mary Smith", P, "a")),
+    (("Smith", P, "a"), ("Smith", P, "a")),
+    (("Henry IV", P, "a"), ("Henry V", P, "a")),
+    (("Henry IV", P, "a"), ("Henry", P, "a")),
+    (("World War I", "EVENT", "a"), ("World War II", "EVENT", "a")),
+    (("Boeing 737", C, "a"), ("Boeing 747", C, "a")),
+    (("First Bank", O, "a"), ("Second Bank", O, "a")),
+    (("John Smith Jr.", P, "a"), ("John Smith", P, "a")),
+    (("George W. Bush", P, "a"), ("George H. W. Bush", P, "a")),
+    (("Washington", G, "a"), ("George Washington", P, "a")),
+    (("Lysander Marine Institute", O, "a"), ("Lysander", O, "a")),
+    (("Cratchits", "OTHER", "a"), ("Cratchit", "OTHER", "a")),
+    (("News Corp.", O, "a"), ("news", C, "a")),
+    (("customs", C, "a"), ("custom", C, "a")),
+    (("Mrs. Scrooge", P, "a"), ("Ebenezer Scrooge", P, "a")),
+    (("East Kingston", P, "a"), ("Kingston", "OTHER", "a")),
+    (("World Health Organization", O, "a"), ("WHO", O, "b")),
+    (("C++", C, "a"), ("C#", C, "a")),
+    (("1.5 kg", C, "a"), ("15 kg", C, "a")),
+    (("David", P, "ab"), ("Larry David", P, "c")),
+]
+
+
+@pytest.mark.parametrize(("kept", "alias"), ONE, ids=lambda entity: entity[0])
+def test_two_titles_of_one_thing_become_one(kept, alias):
+    assert merged(kept, alias) == {(alias[0], kept[0])}
+
+
+@pytest.mark.parametrize(("one", "two"), TWO, ids=lambda entity: entity[0])
+def test_two_things_stay_two(one, two):
+    assert merged(one, two) == set()
+
+
+def test_a_last_name_that_two_people_bear_stays_alone():
+    smiths = (("John Smith", P, "a"), ("Mary Smith", P, "b"))
+    both = [("Smith", P, "ab"), ("Mr. Smith", P, "ab")]
+    assert merged(*smiths, *both) == set()
+    aliases, apart = decide(mentioned(*smiths, *both), Settings(), [])
+    assert aliases == []
+    assert {frozenset((p.one.title, p.two.title)) for p in apart} >= {
+        frozenset(("Smith", "John Smith")),
+        frozenset(("Smith", "Mary Smith")),
+    }
+
+
+def test_in_documents_of_one_of_them_alone_a_last_name_means_that_one():
+    people = (("John Smith", P, "ab"), ("Mary Smith", P, "cd"))
+    assert merged(*people, ("Smith", P, "a")) == {("Smith", "John Smith")}
+    assert merged(*people, ("Smith", P, "ae")) == set()
+
+
+def test_an_acronym_is_what_the_text_says_and_not_what_it_could_be():
+    party = ("Democratic Left Party", O, "ab")
+    assert merged(party, ("DSP", O, "c")) == set()
+    said = (("DSP", "the Democratic Left Party"),)
+    assert merged(party, ("DSP", O, "c"), stated=said) == {("DSP", "Democratic Left Party")}
+    other = ("Democratic Socialist Party", O, "ab")
+    both = (*said, ("DSP", "the Democratic Socialist Party"))
+    assert merged(party, other, ("DSP", O, "ab"), stated=both) == set()
+
+
+@given(st.permutations([entity for pair in ONE + TWO for entity in pair]))
+def test_what_is_merged_does_not_depend_on_the_order(entities):
+    unique = {normalize_title(title): (title, kind, docs) for title, kind, docs in entities}
+    by_title = sorted(unique.values())
+    assert merged(*unique.values()) <= merged(*by_title) | merged(*unique.values())
+    once = {normalize_title(e[0]): e for e in sorted(entities)}
+    shuffled = [once[key] for key in unique]
+    assert merged(*shuffled) == merged(*once.values())
+
+
+def test_fifty_thousand_titles_take_seconds():
+    words = [f"{a}{b}{c}" for a in "BCDFGKLMNP" for b in "aeiou" for c in "bdfgklmnrst"]
+    titles = [
+        (f"{words[i % 499]} {words[(i * 7) % 541].title()}{i % 97}", C, "abc"[i % 3])
+        for i in range(50_000)
+    ]
+    started = time.process_time()
+    decide(mentioned(*titles), Settings(), [])
+    assert time.process_time() - started < 60
+
+
+def tables(engine: Engine) -> dict[str, list[tuple]]:
+    return {name: engine.rows(query) for name, query in GRAPH.items()}
+
+
+def settings(folder: Path, **given: object) -> Settings:
+    return Settings(home=str(folder), resolution={"aliases_file": str(folder / "aliases.csv")} | given)  # fmt: skip
+
+
+def told(folder: Path, *lines: str) -> Settings:
+    (folder / "aliases.csv").write_text("\n".join(("action,a,b,note", *lines)), "utf-8")
+    return settings(folder)
+
+
+def test_mr_scrooge_and_scrooge_are_one_node_with_their_edges_summed(tmp_path):
+    engine = build_graph(tmp_path, SCROOGE)
+    titles = {title for (title,) in engine.rows("SELECT title FROM entities")}
+    assert {title for title in titles if "Scrooge" in title} == {"Mr. Scrooge"}
+    (row,) = engine.rows(
+        """SELECT weight, (SELECT sum(weight) FROM resolved_relationship_mentions m
+                           WHERE m.source_id = r.source_id AND m.target_id = r.target_id)
+           FROM relationships r WHERE 'Bob Cratchit' IN (source, target)
+           AND 'Mr. Scrooge' IN (source, target)"""
+    )
+    assert row[0] == row[1] >= 3
+    assert engine.rows("SELECT count(*) FROM relationships WHERE source_id = target_id") == [(0,)]
+    assert engine.rows(
+        """SELECT DISTINCT method, canonical_title, evidence->>'last_name' FROM entity_aliases
+           WHERE title LIKE '%Scrooge'"""
+    ) == [("rule", "Mr. Scrooge", "scrooge")]
+
+
+def test_undoing_a_merge_restores_the_graph_exactly(tmp_path):
+    engine = build_graph(tmp_path, SCROOGE)
+    before = tables(engine)
+    engine.settings = told(tmp_path, "merge,London,Bob Cratchit,a joke")
+    engine.merge()
+    titles = {title for (title,) in engine.rows("SELECT title FROM entities")}
+    assert titles == {"Mr. Scrooge", "Bob Cratchit"}
+    engine.settings = told(tmp_path)
+    engine.merge()
+    assert tables(engine) == before
+
+
+def test_the_user_wins_over_every_rule(tmp_path):
+    engine = Engine(tmp_path, told(tmp_path, "never,Mr. Scrooge,Ebenezer Scrooge,two men"))
+    engine.write(SCROOGE)
+    engine.index()
+    titles = {title for (title,) in engine.rows("SELECT title FROM entities")}
+    assert {"Mr. Scrooge", "Ebenezer Scrooge"} <= titles
+    (reason,) = engine.rows("SELECT method, reason FROM entities_kept_apart WHERE method = 'user'")
+    assert reason == ("user", "aliases.csv")
+
+
+def test_titles_link_others_even_where_no_document_mentions_them(tmp_path):
+    engine = Engine(tmp_path, told(tmp_path, "merge,London,The Smoke,", "merge,The Smoke,Scrooge,"))
+    engine.write(SCROOGE)
+    engine.index()
+    assert engine.rows("SELECT count(*) FROM entities") == [(2,)]
+    assert resolve_entities(engine.store, engine.settings).absent == ("The Smoke",)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("action,a\nmerge,x", r"aliases\.csv:1: column b is missing"),
+        ("action,a,b\njoin,x,y", r"aliases\.csv:2: unknown action 'join': write merge or never"),
+        ("action,a,b\n\nmerge,x,", r"aliases\.csv:3: b is empty"),
+        ("action,a,b\nmerge,x,y\nmerge,y,z\nnever,Z,x", r"aliases\.csv:4: never 'Z' and 'x' contr"),
+        (b"action,a,b\nmerge,\xff,y", r"cannot read .*: it is not UTF-8"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused_in_one_line(tmp_path, text, said):
+    path = tmp_path / "aliases.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ConfigError, match=said) as raised:
+        resolve_entities(Engine(tmp_path).store, settings(tmp_path))
+    assert "\n" not in str(raised.value)
+
+
+def test_a_file_that_was_asked_for_must_be_there(tmp_path):
+    with pytest.raises(ConfigError, match="there is no such file"):
+        resolve_entities(Engine(tmp_path).store, settings(tmp_path))
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abcd"), st.sampled_from([None, 0, 1, 2])), min_size=1, max_size=6
+    )
+)
+def test_the_graph_after_any_history_is_that_of_a_fresh_build(tmp_path_factory, history):
+    texts = (*SCROOGE.values(), "Fan Scrooge met Bob Cratchit. Scrooge said yes to Fan Scrooge.")
+    engine = Engine(tmp_path_factory.mktemp("history"))
+    files: dict[str, str] = {}
+    for name, number in history:
+        engine.write({f"{name}.txt": None if number is None else texts[number]})
+        files.pop(f"{name}.txt", None)
+        files |= {} if number is None else {f"{name}.txt": texts[number]}
+        engine.index()
+    fresh = build_graph(tmp_path_factory.mktemp("fresh"), files)
+    for query in (
+        "SELECT title, type, description, frequency, degree, n_tokens FROM entities ORDER BY ALL",
+        "SELECT source, target, description, weight, pmi FROM relationships ORDER BY ALL",
+        "FROM entity_aliases ORDER BY ALL",
+        "FROM entities_kept_apart ORDER BY ALL",
+    ):
+        assert engine.rows(query) == fresh.rows(query)
+
+
+def test_what_is_up_to_date_is_left_alone_and_new_documents_are_seen_before_the_graph(tmp_path):
+    engine = build_graph(tmp_path, {"a.txt": SCROOGE["a.txt"]})
+    with engine.store.read() as con:
+        assert resolution_current(con, engine.settings)
+    assert not resolve_entities(engine.store, engine.settings).changed
+    assert engine.merge().entities == {}
+    engine.write({"b.txt": "Fan Scrooge met Bob Cratchit. Mr. Scrooge met Fan Scrooge."})
+    (batch,) = engine.cut()
+    engine.ingest(batch.key)
+    documents = engine.rows("FROM documents")
+    assert resolve_entities(engine.store, engine.settings).changed
+    assert engine.rows("FROM documents") == documents
+    assert engine.merge().batches == (batch.key,)
+    titles = {title for (title,) in engine.rows("SELECT title FROM entities")}
+    assert {"Mr. Scrooge", "Ebenezer Scrooge", "Fan Scrooge"} <= titles
+
+
+def test_off_merges_nothing_and_auto_leaves_imports_as_they_are(tmp_path):
+    engine = Engine(tmp_path, Settings(resolution={"method": "off"}))
+    engine.write(SCROOGE)
+    engine.index()
+    assert engine.rows("FROM entity_aliases") == []
+    with engine.store.transaction() as con:
+        con.execute("UPDATE extractions SET extractor = 'import'")
+        con.execute("DELETE FROM meta WHERE key = 'resolution_state'")
+    engine.settings = Settings()
+    engine.merge()
+    assert engine.rows("FROM entity_aliases") == []
+    engine.settings = Settings(resolution={"method": "rules"})
+    engine.merge()
+    assert engine.rows("SELECT count(*) > 0 FROM entity_aliases") == [(True,)]
+
+
+def judge(messages: Messages) -> str:
+    """Say of every pair that it is the same if both names begin with the same letter."""
+    lines = re.findall(r'^\{"pair".*\}$', messages[-1]["content"], re.MULTILINE)
+    rows = [json.loads(line) for line in lines]
+    pairs = [
+        {
+            "pair": row["pair"],
+            "same": row["a"]["name"][:4] == row["b"]["name"][:4],
+            "confidence": 0.9,
+            "reason": "they begin alike",
+        }
+        for row in rows
+    ]
+    return json.dumps({"pairs": pairs})
+
+
+ALIKE = {"a.txt": "Catherine Lindqvist met Rolf Tennick. Catharine Lindqvist met Rolf Tenick."}
+
+
+def by_model(server: ModelServer, folder: Path, **llm: object) -> Engine:
+    given = {"base_url": server.base_url, "max_retries": 0, **llm}
+    home = str(folder / ".graphrag")
+    engine = Engine(folder, Settings(home=home, llm=given, resolution={"method": "llm"}))
+    engine.write(ALIKE)
+    return engine
+
+
+def test_the_model_decides_what_rules_cannot_and_is_asked_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with ModelServer(judge) as server:
+        engine = by_model(server, tmp_path)
+        engine.index()
+        assert engine.rows("SELECT title, canonical_title, method FROM entity_aliases") == [
+            ("Rolf Tenick", "Rolf Tennick", "model")
+        ]
+        assert ("model", "the model says so") in engine.rows(
+            "SELECT method, reason FROM entities_kept_apart"
+        )
+        asked = len(server.requests)
+        with engine.store.transaction() as con:
+            con.execute("DELETE FROM meta WHERE key = 'resolution_state'")
+        engine.merge()
+        assert len(server.requests) == asked > 0
+
+
+def test_a_call_that_fails_leaves_the_pair_apart_until_it_is_answered(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with ModelServer(judge, faults=[server_error()]) as server:
+        engine = by_model(server, tmp_path)
+        engine.index()
+        assert engine.rows("FROM entity_aliases") == []
+        assert engine.rows("SELECT DISTINCT reason FROM entities_kept_apart") == [(FAILED,)]
+        engine.merge()
+        assert engine.rows("SELECT count(*) FROM entity_aliases") == [(1,)]
+
+
+def test_summaries_are_made_of_the_descriptions_of_all_titles(tmp_path):
+    engine = build_graph(tmp_path, SCROOGE)
+    update_graph(engine.store, engine.settings)
+    (described,) = engine.rows("SELECT frequency, description FROM entities WHERE title = 'Mr. Scrooge'")  # fmt: skip
+    assert described[0] == 2
+    assert described[1].count("Scrooge") >= 2
