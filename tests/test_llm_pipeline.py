@@ -582,7 +582,7 @@ def test_one_command_indexes_and_a_wrong_key_is_one_line_with_its_exit_code(
     assert server.requests == []
 
 
-KILLS = int(os.environ.get("GRAPHRAG_TEST_KILLS", "20"))
+KILLS = int(os.environ.get("TEST_KILLS", "20"))
 AT_ONCE = 4
 KEEPS_SUMMARIES_SHORT = {"graph": {"max_description_tokens": 16}}
 

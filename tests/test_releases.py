@@ -18,7 +18,7 @@ from index_process import SMALL, faults, update
 from release_steps import KEEP
 
 from graphrag_pipeline import vectors
-from graphrag_pipeline.config import ReleaseSettings
+from graphrag_pipeline.config import InputSettings, ReleaseSettings
 from graphrag_pipeline.errors import InputError, NothingPublishedError, StorageError
 from graphrag_pipeline.publishing import publish, query_published, refresh_needed
 from graphrag_pipeline.query import open_release, retrieve
@@ -351,17 +351,19 @@ def test_publishing_killed_at_any_step_leaves_releases_whole_and_the_next_one_cl
     bring_up_to_publishing(engine)
     copies = killed_copies("publish", engine.inbox.parent, tmp_path)
     assert len(copies) >= 15
+    another = KEEP.model_copy(update={"input": InputSettings(max_file_mb=7)})
     for step, copy in enumerate(copies):
         home = copy.log.home
         assert_whole(home, release_ids(home))
         published = published_release(home)
         assert published == made[2] or published not in made, step
-        release = publish(copy.store, home, KEEP)
+        taken_up = publish(copy.store, home, KEEP).id
+        assert published_release(home) == taken_up
         assert uris(home) == 4, step
+        newest = publish(copy.store, home, another).id
         assert leftovers(home) == [], step
-        assert kept_and_tagged(copy) == ([made[2], release.id],) * 2, step
-        assert_whole(home, [made[2], release.id])
-        assert not refresh_needed(copy.store, home, KEEP)
+        assert kept_and_tagged(copy) == ([taken_up, newest],) * 2, step
+        assert_whole(home, [taken_up, newest])
 
 
 @pytest.mark.slow

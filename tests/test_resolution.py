@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import Engine, build_graph
 from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from llm_helpers import KEY
 from model_server import Messages, ModelServer, server_error
@@ -51,9 +52,9 @@ def merged(*entities: tuple[str, str, str], **given: tuple) -> set[tuple[str, st
 
 
 ONE = [
-    (("Mr. Scrooge", P, "a"), ("Scrooge", P, "ab")),
+    (("Scrooge", P, "ab"), ("Mr. Scrooge", P, "a")),
     (("Scrooge", P, "abc"), ("Ebenezer Scrooge", P, "a")),
-    (("Scrooge", "OTHER", "a"), ("Ebenezer Scrooge", P, "ab")),
+    (("Ebenezer Scrooge", P, "ab"), ("Scrooge", "OTHER", "a")),
     (("Mirela Hadrow", P, "ab"), ("Dr. Mirela Hadrow", P, "c")),
     (("Councillor Rurik Astley", P, "ab"), ("Councillor Astley", P, "a")),
     (("Oskar Kovarna", P, "ab"), ("O. Kovarna", P, "a")),
@@ -132,11 +133,10 @@ def test_an_acronym_is_what_the_text_says_and_not_what_it_could_be():
     assert merged(party, other, ("DSP", O, "ab"), stated=both) == set()
 
 
+@hypothesis_settings(max_examples=5)
 @given(st.permutations([entity for pair in ONE + TWO for entity in pair]))
 def test_what_is_merged_does_not_depend_on_the_order(entities):
     unique = {normalize_title(title): (title, kind, docs) for title, kind, docs in entities}
-    by_title = sorted(unique.values())
-    assert merged(*unique.values()) <= merged(*by_title) | merged(*unique.values())
     once = {normalize_title(e[0]): e for e in sorted(entities)}
     shuffled = [once[key] for key in unique]
     assert merged(*shuffled) == merged(*once.values())
@@ -207,7 +207,7 @@ def test_the_user_wins_over_every_rule(tmp_path):
 
 
 def test_titles_link_others_even_where_no_document_mentions_them(tmp_path):
-    engine = Engine(tmp_path, told(tmp_path, "merge,London,The Smoke,", "merge,The Smoke,Scrooge,"))
+    engine = Engine(tmp_path, told(tmp_path, "merge,Bob Cratchit,The Smoke,", "merge,The Smoke,Scrooge,"))
     engine.write(SCROOGE)
     engine.index()
     assert engine.rows("SELECT count(*) FROM entities") == [(2,)]
@@ -237,13 +237,14 @@ def test_a_file_that_was_asked_for_must_be_there(tmp_path):
         resolve_entities(Engine(tmp_path).store, settings(tmp_path))
 
 
+@hypothesis_settings(max_examples=6)
 @given(
     st.lists(
         st.tuples(st.sampled_from("abcd"), st.sampled_from([None, 0, 1, 2])), min_size=1, max_size=6
     )
 )
 def test_the_graph_after_any_history_is_that_of_a_fresh_build(tmp_path_factory, history):
-    texts = (*SCROOGE.values(), "Fan Scrooge met Bob Cratchit. Scrooge said yes to Fan Scrooge.")
+    texts = (*SCROOGE.values(), "Mary Scrooge met Bob Cratchit. Scrooge said yes to Mary Scrooge.")
     engine = Engine(tmp_path_factory.mktemp("history"))
     files: dict[str, str] = {}
     for name, number in history:
@@ -267,7 +268,7 @@ def test_what_is_up_to_date_is_left_alone_and_new_documents_are_seen_before_the_
         assert resolution_current(con, engine.settings)
     assert not resolve_entities(engine.store, engine.settings).changed
     assert engine.merge().entities == {}
-    engine.write({"b.txt": "Fan Scrooge met Bob Cratchit. Mr. Scrooge met Fan Scrooge."})
+    engine.write({"b.txt": "Mary Scrooge met Bob Cratchit. Mr. Scrooge met Mary Scrooge."})
     (batch,) = engine.cut()
     engine.ingest(batch.key)
     documents = engine.rows("FROM documents")
@@ -275,7 +276,7 @@ def test_what_is_up_to_date_is_left_alone_and_new_documents_are_seen_before_the_
     assert engine.rows("FROM documents") == documents
     assert engine.merge().batches == (batch.key,)
     titles = {title for (title,) in engine.rows("SELECT title FROM entities")}
-    assert {"Mr. Scrooge", "Ebenezer Scrooge", "Fan Scrooge"} <= titles
+    assert {"Mr. Scrooge", "Ebenezer Scrooge", "Mary Scrooge"} <= titles
 
 
 def test_off_merges_nothing_and_auto_leaves_imports_as_they_are(tmp_path):
@@ -295,22 +296,22 @@ def test_off_merges_nothing_and_auto_leaves_imports_as_they_are(tmp_path):
 
 
 def judge(messages: Messages) -> str:
-    """Say of every pair that it is the same if both names begin with the same letter."""
+    """Say of every pair that it is the same if only doubled letters are in its way."""
     lines = re.findall(r'^\{"pair".*\}$', messages[-1]["content"], re.MULTILINE)
     rows = [json.loads(line) for line in lines]
     pairs = [
         {
             "pair": row["pair"],
-            "same": row["a"]["name"][:4] == row["b"]["name"][:4],
+            "same": len({re.sub(r"(.)\1", r"\1", row[side]["name"]) for side in "ab"}) == 1,
             "confidence": 0.9,
-            "reason": "they begin alike",
+            "reason": "they look alike",
         }
         for row in rows
     ]
     return json.dumps({"pairs": pairs})
 
 
-ALIKE = {"a.txt": "Catherine Lindqvist met Rolf Tennick. Catharine Lindqvist met Rolf Tenick."}
+ALIKE = {"a.txt": "Oskar Kovarna met Rolf Tennick. Oskar Kovarni met Rolf Tenick in Bergen."}
 
 
 def by_model(server: ModelServer, folder: Path, **llm: object) -> Engine:
@@ -341,11 +342,12 @@ def test_the_model_decides_what_rules_cannot_and_is_asked_once(tmp_path, monkeyp
 
 def test_a_call_that_fails_leaves_the_pair_apart_until_it_is_answered(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with ModelServer(judge, faults=[server_error()]) as server:
+    with ModelServer(judge, faults=lambda _: server_error()) as server:
         engine = by_model(server, tmp_path)
         engine.index()
         assert engine.rows("FROM entity_aliases") == []
         assert engine.rows("SELECT DISTINCT reason FROM entities_kept_apart") == [(FAILED,)]
+        server.misbehave(())
         engine.merge()
         assert engine.rows("SELECT count(*) FROM entity_aliases") == [(1,)]
 

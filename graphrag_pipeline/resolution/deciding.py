@@ -33,7 +33,8 @@ def decide(
     apart = _left_apart([*nevers, *refused, *found.apart], aliases)
     if method == "llm":
         told = _by_model(apart, settings)
-        aliases, refused = merge_pairs(merges, never, [*found.merge, *told])
+        same = [pair for pair in told if pair.confidence]
+        aliases, refused = merge_pairs(merges, never, [*found.merge, *same])
         apart = _left_apart([*nevers, *refused, *told, *apart], aliases)
     known = {entity.id for entity in entities}
     return [alias for alias in aliases if alias.entity.id in known], apart[:_MOST_APART]
