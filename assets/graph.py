@@ -120,11 +120,11 @@ def entity_aliases(index: IndexResource) -> dg.MaterializeResult:
     """Decide which titles mean the same thing."""
     with stage("resolution") as clock, index.spending() as spent:
         done = resolve_entities(index.store, index.settings)
-    told: dict[str, object] = {"kept_apart": done.kept_apart, "changed": done.changed}
-    if done.absent:
-        told["titles_not_in_the_corpus"] = ", ".join(done.absent)
     with index.get_connection() as con:
-        told |= {
+        told = {
+            "kept_apart": done.kept_apart,
+            "changed": done.changed,
+            "titles_not_in_the_corpus": ", ".join(done.absent) or "none",
             **facts(con, _ALIAS_FACTS),
             **column_schema(con, "entity_aliases"),
             "preview": markdown_table(con, _ALIAS_PREVIEW),

@@ -25,6 +25,7 @@ from graphrag_pipeline.publishing import publish
 from graphrag_pipeline.query import open_release, retrieve
 from graphrag_pipeline.query.release import Release
 from graphrag_pipeline.reports import update_reports
+from graphrag_pipeline.resolution.resolving import resolve_entities
 from graphrag_pipeline.spending import ledger_position, spending
 from graphrag_pipeline.summaries import update_graph
 from graphrag_pipeline.vector_index import TABLES, update_vectors
@@ -88,6 +89,7 @@ def update_tables(engine: Engine, say: Callable[[str], None] = lambda stage: Non
         for key in keys:
             ingest_extractions(store, settings, key)
         say("graph")
+        resolve_entities(store, settings)
         update_graph(store, settings)
         say("communities")
         engine.cluster()

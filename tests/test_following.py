@@ -81,7 +81,8 @@ def published(engine: Engine) -> dict[str, list[tuple]]:
         "documents": "SELECT uri, title, text FROM documents ORDER BY uri",
         "entities": "SELECT id, title, description, frequency FROM entities ORDER BY id",
         "edges": "SELECT id, description, weight FROM relationships ORDER BY id",
-        "reports": "SELECT full_content FROM community_reports ORDER BY ALL",
+        "reports": """SELECT kind, element_id, text_hash FROM report_elements
+                      WHERE kind <> 'report' ORDER BY ALL""",
         "members": "SELECT entity_id, level FROM community_members ORDER BY ALL",
     }
     with open_release(engine.log.home, settings=engine.settings) as release:
@@ -92,14 +93,18 @@ def published(engine: Engine) -> dict[str, list[tuple]]:
         }
 
 
-def test_a_renamed_document_costs_nothing_and_leaves_the_graph_as_it_was(
-    server: ModelServer, engine: Engine
+@pytest.mark.parametrize(
+    ("name", "cost"), [("moved/mill-0.txt", {}), ("moved/elsewhere.txt", {"embeddings": 1})]
+)
+def test_a_renamed_document_leaves_the_graph_as_it_was(
+    server: ModelServer, engine: Engine, name: str, cost: dict[str, int]
 ) -> None:
+    """A move costs nothing; another file name is another title, which is embedded."""
     before = published(engine)
     reports = engine.rows("SELECT id, full_content FROM community_reports ORDER BY id")
-    engine.write({"mill-0.txt": None, "moved/elsewhere.txt": FILES["mill-0.txt"]})
+    engine.write({"mill-0.txt": None, name: FILES["mill-0.txt"]})
     update(engine)
-    assert asked(server) == {}
+    assert asked(server) == cost
     after = published(engine)
     assert {uri for uri, _, _ in after["documents"]} != {uri for uri, _, _ in before["documents"]}
     for table in ("entities", "edges", "reports", "members"):
@@ -128,7 +133,8 @@ def test_what_is_removed_leaves_no_trace_and_costs_no_more_than_it_touches(
     calls = asked(server)
     assert calls["extract"] == 0
     assert calls["report"] == 1
-    everything = str(published(engine))
+    told = str(engine.rows("SELECT full_content FROM community_reports"))
+    everything = told + str(published(engine))
     assert "Castleman" not in everything
     assert "Quarryman" not in everything
     assert "On day 2 Alice Millman" not in everything
@@ -147,6 +153,8 @@ def test_many_removals_are_one_rebuild(server: ModelServer, engine: Engine) -> N
 def test_after_a_history_the_index_is_that_of_a_fresh_build(
     server: ModelServer, engine: Engine, tmp_path: Path
 ) -> None:
+    exact = {"reports": {"max_outdated": 0.0}}
+    engine = by_model(tmp_path, server.base_url, **exact)
     changed = {"mill-0.txt": circle("Mill", 8), "castle-1.txt": circle("Harbour", 9)}
     engine.write({"market-0.txt": None, **changed})
     update(engine)
@@ -154,7 +162,7 @@ def test_after_a_history_the_index_is_that_of_a_fresh_build(
     update(engine)
     engine.write({"market-0.txt": FILES["market-0.txt"]})
     update(engine)
-    fresh = by_model(tmp_path / "fresh", server.base_url)
+    fresh = by_model(tmp_path / "fresh", server.base_url, **exact)
     fresh.write({**FILES, **changed})
     server.forget()
     update(fresh)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from llm_helpers import KEY
 from model_server import Messages, ModelServer, server_error
 
-from graphrag_pipeline.config import Settings
+from graphrag_pipeline.config import LlmSettings, ResolutionSettings, Settings
 from graphrag_pipeline.errors import ConfigError
 from graphrag_pipeline.identity import make_id
 from graphrag_pipeline.resolution.asking import FAILED
@@ -25,7 +25,7 @@ from graphrag_pipeline.resolution.resolving import resolution_current, resolve_e
 from graphrag_pipeline.summaries import update_graph
 from graphrag_pipeline.text import normalize_title
 
-P, O, G, C = "PERSON", "ORGANIZATION", "GEO", "CONCEPT"
+P, ORG, G, C = "PERSON", "ORGANIZATION", "GEO", "CONCEPT"
 GRAPH = {
     table: f"FROM {table} ORDER BY ALL"
     for table in ("entities", "relationships", "entity_chunks", "relationship_chunks")
@@ -63,12 +63,12 @@ ONE = [
     (("Vincent van Gogh", P, "ab"), ("van Gogh", P, "a")),
     (("İzmir", G, "ab"), ("Izmir", G, "c")),
     (("Jean-Luc Godard", P, "ab"), ("Jean Luc Godard", P, "c")),
-    (("Acme Tools", O, "ab"), ("Acme Tools, Inc.", O, "c")),
-    (("The Moon Museum", O, "ab"), ("Moon Museum", O, "c")),
-    (("Dunmore & Pask", O, "ab"), ("Dunmore and Pask", O, "c")),
-    (("World Health Organization", O, "ab"), ("WHO", "OTHER", "b")),
+    (("Acme Tools", ORG, "ab"), ("Acme Tools, Inc.", ORG, "c")),
+    (("The Moon Museum", ORG, "ab"), ("Moon Museum", ORG, "c")),
+    (("Dunmore & Pask", ORG, "ab"), ("Dunmore and Pask", ORG, "c")),
+    (("World Health Organization", ORG, "ab"), ("WHO", "OTHER", "b")),
     (("ghosts", C, "ab"), ("ghost", C, "c")),
-    (("U.S. Congress", O, "ab"), ("US Congress", O, "c")),
+    (("U.S. Congress", ORG, "ab"), ("US Congress", ORG, "c")),
 ]
 TWO = [
     (("Mr. Smith", P, "a"), ("Mrs. Smith", P, "a")),
@@ -78,17 +78,17 @@ TWO = [
     (("Henry IV", P, "a"), ("Henry", P, "a")),
     (("World War I", "EVENT", "a"), ("World War II", "EVENT", "a")),
     (("Boeing 737", C, "a"), ("Boeing 747", C, "a")),
-    (("First Bank", O, "a"), ("Second Bank", O, "a")),
+    (("First Bank", ORG, "a"), ("Second Bank", ORG, "a")),
     (("John Smith Jr.", P, "a"), ("John Smith", P, "a")),
     (("George W. Bush", P, "a"), ("George H. W. Bush", P, "a")),
     (("Washington", G, "a"), ("George Washington", P, "a")),
-    (("Lysander Marine Institute", O, "a"), ("Lysander", O, "a")),
+    (("Lysander Marine Institute", ORG, "a"), ("Lysander", ORG, "a")),
     (("Cratchits", "OTHER", "a"), ("Cratchit", "OTHER", "a")),
-    (("News Corp.", O, "a"), ("news", C, "a")),
+    (("News Corp.", ORG, "a"), ("news", C, "a")),
     (("customs", C, "a"), ("custom", C, "a")),
     (("Mrs. Scrooge", P, "a"), ("Ebenezer Scrooge", P, "a")),
     (("East Kingston", P, "a"), ("Kingston", "OTHER", "a")),
-    (("World Health Organization", O, "a"), ("WHO", O, "b")),
+    (("World Health Organization", ORG, "a"), ("WHO", ORG, "b")),
     (("C++", C, "a"), ("C#", C, "a")),
     (("1.5 kg", C, "a"), ("15 kg", C, "a")),
     (("David", P, "ab"), ("Larry David", P, "c")),
@@ -124,13 +124,13 @@ def test_in_documents_of_one_of_them_alone_a_last_name_means_that_one():
 
 
 def test_an_acronym_is_what_the_text_says_and_not_what_it_could_be():
-    party = ("Democratic Left Party", O, "ab")
-    assert merged(party, ("DSP", O, "c")) == set()
+    party = ("Democratic Left Party", ORG, "ab")
+    assert merged(party, ("DSP", ORG, "c")) == set()
     said = (("DSP", "the Democratic Left Party"),)
-    assert merged(party, ("DSP", O, "c"), stated=said) == {("DSP", "Democratic Left Party")}
-    other = ("Democratic Socialist Party", O, "ab")
+    assert merged(party, ("DSP", ORG, "c"), stated=said) == {("DSP", "Democratic Left Party")}
+    other = ("Democratic Socialist Party", ORG, "ab")
     both = (*said, ("DSP", "the Democratic Socialist Party"))
-    assert merged(party, other, ("DSP", O, "ab"), stated=both) == set()
+    assert merged(party, other, ("DSP", ORG, "ab"), stated=both) == set()
 
 
 @hypothesis_settings(max_examples=5)
@@ -157,8 +157,9 @@ def tables(engine: Engine) -> dict[str, list[tuple]]:
     return {name: engine.rows(query) for name, query in GRAPH.items()}
 
 
-def settings(folder: Path, **given: object) -> Settings:
-    return Settings(home=str(folder), resolution={"aliases_file": str(folder / "aliases.csv")} | given)  # fmt: skip
+def settings(folder: Path) -> Settings:
+    given = ResolutionSettings(aliases_file=str(folder / "aliases.csv"))
+    return Settings(home=str(folder), resolution=given)
 
 
 def told(folder: Path, *lines: str) -> Settings:
@@ -207,7 +208,9 @@ def test_the_user_wins_over_every_rule(tmp_path):
 
 
 def test_titles_link_others_even_where_no_document_mentions_them(tmp_path):
-    engine = Engine(tmp_path, told(tmp_path, "merge,Bob Cratchit,The Smoke,", "merge,The Smoke,Scrooge,"))
+    engine = Engine(
+        tmp_path, told(tmp_path, "merge,Bob Cratchit,The Smoke,", "merge,The Smoke,Scrooge,")
+    )
     engine.write(SCROOGE)
     engine.index()
     assert engine.rows("SELECT count(*) FROM entities") == [(2,)]
@@ -280,7 +283,7 @@ def test_what_is_up_to_date_is_left_alone_and_new_documents_are_seen_before_the_
 
 
 def test_off_merges_nothing_and_auto_leaves_imports_as_they_are(tmp_path):
-    engine = Engine(tmp_path, Settings(resolution={"method": "off"}))
+    engine = Engine(tmp_path, Settings(resolution=ResolutionSettings(method="off")))
     engine.write(SCROOGE)
     engine.index()
     assert engine.rows("FROM entity_aliases") == []
@@ -290,7 +293,7 @@ def test_off_merges_nothing_and_auto_leaves_imports_as_they_are(tmp_path):
     engine.settings = Settings()
     engine.merge()
     assert engine.rows("FROM entity_aliases") == []
-    engine.settings = Settings(resolution={"method": "rules"})
+    engine.settings = Settings(resolution=ResolutionSettings(method="rules"))
     engine.merge()
     assert engine.rows("SELECT count(*) > 0 FROM entity_aliases") == [(True,)]
 
@@ -314,10 +317,12 @@ def judge(messages: Messages) -> str:
 ALIKE = {"a.txt": "Oskar Kovarna met Rolf Tennick. Oskar Kovarni met Rolf Tenick in Bergen."}
 
 
-def by_model(server: ModelServer, folder: Path, **llm: object) -> Engine:
-    given = {"base_url": server.base_url, "max_retries": 0, **llm}
+def by_model(server: ModelServer, folder: Path) -> Engine:
+    given = LlmSettings(base_url=server.base_url, max_retries=0)
     home = str(folder / ".graphrag")
-    engine = Engine(folder, Settings(home=home, llm=given, resolution={"method": "llm"}))
+    engine = Engine(
+        folder, Settings(home=home, llm=given, resolution=ResolutionSettings(method="llm"))
+    )
     engine.write(ALIKE)
     return engine
 
@@ -355,6 +360,8 @@ def test_a_call_that_fails_leaves_the_pair_apart_until_it_is_answered(tmp_path, 
 def test_summaries_are_made_of_the_descriptions_of_all_titles(tmp_path):
     engine = build_graph(tmp_path, SCROOGE)
     update_graph(engine.store, engine.settings)
-    (described,) = engine.rows("SELECT frequency, description FROM entities WHERE title = 'Mr. Scrooge'")  # fmt: skip
+    (described,) = engine.rows(
+        "SELECT frequency, description FROM entities WHERE title = 'Mr. Scrooge'"
+    )
     assert described[0] == 2
     assert described[1].count("Scrooge") >= 2

@@ -57,7 +57,7 @@ def ask_about(pairs: Sequence[Pair], settings: Settings) -> list[Pair]:
     if not pairs:
         return []
     prompt = load_prompt(PROMPT, prompts_folder(settings))
-    calls = [pairs[at : at + _PAIRS_PER_CALL] for at in range(0, len(pairs), _PAIRS_PER_CALL)]
+    calls = _calls(pairs)
     decided: dict[int, list[Pair]] = {}
 
     async def ask(client: ModelClient) -> None:
@@ -69,6 +69,20 @@ def ask_about(pairs: Sequence[Pair], settings: Settings) -> list[Pair]:
 
     with_model(settings, ask)
     return [pair for number in range(len(calls)) for pair in decided[number]]
+
+
+def _calls(pairs: Sequence[Pair]) -> list[list[Pair]]:
+    """Cut pairs into calls at places that their own ids decide.
+
+    A new pair then changes one call, and the answers to the others are in the cache.
+    """
+    calls: list[list[Pair]] = []
+    for pair in sorted(pairs, key=lambda pair: pair.ids):
+        begins = int(pair.ids[0][:4], 16) % _PAIRS_PER_CALL == 0
+        if not calls or begins or len(calls[-1]) == _PAIRS_PER_CALL:
+            calls.append([])
+        calls[-1].append(pair)
+    return calls
 
 
 async def _ask(pairs: Sequence[Pair], client: ModelClient, prompt: Prompt) -> list[Pair]:

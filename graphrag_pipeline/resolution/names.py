@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -212,10 +213,10 @@ def _core(title: str, numbers: frozenset[str]) -> tuple[str, tuple[str, ...]]:
 
 
 def _person(
-    title: str, kind: str, honorific: str, core: tuple[str, ...]
+    title: str, kind: str, honorific: str, core: Sequence[str]
 ) -> tuple[tuple[str, ...], str]:
     """Return given and last names of what may be a person's name."""
-    if not 1 <= len(core) <= 4 or core[-1] in STOP_WORDS or len(core[-1]) < 2:
+    if not core or len(core) > 4 or core[-1] in STOP_WORDS or len(core[-1]) < 2:
         return (), ""
     written = re.findall(r"[^\W\d_]+", title)[-len(core) :]
     if not all(word[:1].isupper() or fold(word) in _PARTICLES for word in written):
@@ -226,7 +227,7 @@ def _person(
     if len(core) > 1 and first in _LISTED["no given name"]:
         return (), ""
     plausible = len(core) < 2 or len(first) == 1 or is_given_name(first) or not usually_lower(first)
-    return (core[:-1], core[-1]) if is_person and plausible else ((), "")
+    return (tuple(core[:-1]), core[-1]) if is_person and plausible else ((), "")
 
 
 def _numbers(title: str, words: tuple[str, ...]) -> frozenset[str]:
