@@ -120,6 +120,8 @@ def _joined_terms(text: str) -> str:
 
 def fold(text: str) -> str:
     """Return a text in NFKC, case and accents folded: what differs in these alone is the same."""
+    if text.isascii():
+        return text.lower()
     folded = unicodedata.normalize("NFKC", text).casefold().translate(_LETTERS)
     bare = _ACCENT.sub("", unicodedata.normalize("NFD", folded))
     return unicodedata.normalize("NFKC", bare)

@@ -93,7 +93,7 @@ class Name:
         """Keys of which equal things that are only spelled otherwise share one."""
         if not any(char.isalpha() for char in self.title):
             return frozenset()
-        forms = {_INSIDE.sub(" ", self.title), _INSIDE.sub("", self.title)}
+        forms = {_unhyphened(self.title), _unhyphened(self.title, "")}
         bare = {" ".join(self._without_frame(_words(form))) for form in forms}
         # What is left of "News Corp." is a name; "news" is none.
         names = {f"a name: {key}" for key in bare if " " not in key and self.title[:1].isupper()}
@@ -144,7 +144,7 @@ class Name:
 
 def take_apart(title: str, kind: str) -> Name:
     """Return the parts of a title of this type."""
-    words = _words(_INSIDE.sub(" ", title))
+    words = _words(_unhyphened(title))
     numbers = _numbers(title, words)
     honorific, core = _core(_reordered(title, kind).removeprefix("O "), numbers)
     given, last = _person(title, kind, honorific, core)
@@ -186,6 +186,10 @@ def _same_or_initial(one: str, two: str) -> bool:
     return one == two or (len(shorter) == 1 and longer.startswith(shorter))
 
 
+def _unhyphened(title: str, by: str = " ") -> str:
+    return _INSIDE.sub(by, title) if "-" in title else title
+
+
 def _words(title: str) -> tuple[str, ...]:
     plain = _MARKS.sub("", fold(title).replace("&", " and "))
     return tuple(_WORD.findall(plain))
@@ -200,7 +204,7 @@ def _reordered(title: str, kind: str) -> str:
 
 def _core(title: str, numbers: frozenset[str]) -> tuple[str, tuple[str, ...]]:
     """Return the honorific, and the words without it, numerals and lower-case particles."""
-    written = _INSIDE.sub(" ", title).replace(".", ". ").split()
+    written = _unhyphened(title).replace(".", ". ").split()
     kept = [w for w in written if not (w.islower() and fold(w) in _PARTICLES)]
     words = [word for part in kept for word in _words(part)]
     honorific = ""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
@@ -91,16 +91,26 @@ class Asking:
         """Return a model's answer to a prompt."""
         return await self._complete(step, self.messages(prompt, values))
 
-    async def read(self, step: str, parse: Callable[[str], T], prompt: str, **values: str) -> T:
-        """Return a model's answer as read; one that cannot be is asked for once more, told why."""
+    async def read(
+        self,
+        step: str,
+        parse: Callable[[str], T],
+        schema: Mapping[str, Any],
+        prompt: str,
+        **values: str,
+    ) -> T:
+        """Return a model's answer as read; one that cannot be is asked for once more, told why.
+
+        ``schema`` is the JSON schema of what ``parse`` reads.
+        """
         talk = self.messages(prompt, values)
-        text = await self._complete(step, talk)
+        text = await self._complete(step, talk, schema)
         try:
             return parse(text)
         except ModelOutputError as error:
             again = load_prompt("report_retry", self._folder).render(error=str(error))
             talk = [*talk, {"role": "assistant", "content": text}, *again]
-        return parse(await self._complete(step, talk))
+        return parse(await self._complete(step, talk, schema))
 
     async def pieces(self, final: Final) -> AsyncGenerator[str, None]:
         """Yield the final answer as the model writes it."""
@@ -161,8 +171,12 @@ class Asking:
         turns = [{"role": role, "content": text} for role, text in self._history]
         return [*rendered[:n_system], *turns, *rendered[n_system:]]
 
-    async def _complete(self, step: str, talk: Sequence[Message]) -> str:
-        completion = await self._client.complete(talk, stage=STAGE, use_cache=self._use_cache)
+    async def _complete(
+        self, step: str, talk: Sequence[Message], schema: Mapping[str, Any] | None = None
+    ) -> str:
+        completion = await self._client.complete(
+            talk, stage=STAGE, use_cache=self._use_cache, json_schema=schema
+        )
         self.spent.add(step, completion)
         return completion.text
 

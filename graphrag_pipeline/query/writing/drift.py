@@ -21,7 +21,7 @@ from graphrag_pipeline.query.writing.map_reduce import (
     within,
 )
 from graphrag_pipeline.query.writing.references import Shown
-from graphrag_pipeline.report_parsing import DriftAnswer, parse_drift
+from graphrag_pipeline.report_parsing import DRIFT_SCHEMA, DriftAnswer, parse_drift
 
 
 @dataclass(frozen=True)
@@ -114,6 +114,7 @@ async def _prime(asking: Asking, group: Sequence[Record], p: DriftParameters) ->
     given = await asking.read(
         "primer",
         parse_drift,
+        DRIFT_SCHEMA,
         "drift_primer",
         reports=render_context(group),
         n_follow_ups=str(p.width),
@@ -130,6 +131,7 @@ async def _follow_up(asking: Asking, question: str, p: DriftParameters, shown: S
     given = await asking.read(
         "follow up",
         parse_drift,
+        DRIFT_SCHEMA,
         "drift_local",
         context=render_context(records),
         question=question,

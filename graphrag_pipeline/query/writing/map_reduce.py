@@ -16,7 +16,7 @@ from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.writing.asking import Asking, Final
 from graphrag_pipeline.query.writing.references import Reference, Shown
 from graphrag_pipeline.query.writing.selection import select_reports
-from graphrag_pipeline.report_parsing import Point, parse_points
+from graphrag_pipeline.report_parsing import POINTS_SCHEMA, Point, parse_points
 from graphrag_pipeline.tokens import count_tokens
 
 MAP_WORDS = 1000
@@ -73,7 +73,7 @@ async def _map(
     asking: Asking, group: Sequence[Record], prompt: str, placeholder: str
 ) -> list[Scored]:
     values = {placeholder: render_context(group), "max_words": str(MAP_WORDS)}
-    points = await asking.read("map", parse_points, prompt, **values)
+    points = await asking.read("map", parse_points, POINTS_SCHEMA, prompt, **values)
     shown = Shown(group)
     return [_checked(asking, point, shown) for point in points]
 

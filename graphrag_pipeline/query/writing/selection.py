@@ -11,7 +11,7 @@ from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.global_search import GlobalParameters
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.writing.asking import Asking
-from graphrag_pipeline.report_parsing import parse_rating
+from graphrag_pipeline.report_parsing import RATING_SCHEMA, parse_rating
 
 HIGHEST = 5.0
 
@@ -69,7 +69,7 @@ async def _children(asking: Asking, ids: Sequence[str], level: int) -> list[dict
 async def _rate(asking: Asking, report: Record, p: GlobalParameters) -> float:
     fitted = op.fill(asking.index, [report], p.max_context_tokens) or [report]
     text = f"{report.title}\n\n{fitted[0].text}"
-    return await asking.read("rate", _read_rating, "rate_community", report=text)
+    return await asking.read("rate", _read_rating, RATING_SCHEMA, "rate_community", report=text)
 
 
 def _read_rating(text: str) -> float:
