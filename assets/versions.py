@@ -8,9 +8,10 @@ import dagster as dg
 
 from graphrag_pipeline.communities import COMMUNITIES_VERSION
 from graphrag_pipeline.config import Settings, fingerprint
-from graphrag_pipeline.extractive import EXTRACTIVE_VERSION
+from graphrag_pipeline.extractive import ExtractiveWriter
 from graphrag_pipeline.graph import GRAPH_VERSION
 from graphrag_pipeline.ingest import stage_versions
+from graphrag_pipeline.models import report_writer
 from graphrag_pipeline.publishing import config_hash
 from graphrag_pipeline.reports import REPORTS_VERSION
 from graphrag_pipeline.resolution.resolving import RESOLUTION_VERSION
@@ -31,13 +32,14 @@ def with_code_versions(
 def code_versions(settings: Settings) -> dict[str, str]:
     """Return the version of each stage by the first part of its assets' keys."""
     given = settings
+    writer = report_writer(given) or ExtractiveWriter(given.reports)
     return {
         **stage_versions(given),
         "graph": fingerprint(
             GRAPH_VERSION, RESOLUTION_VERSION, given.graph, given.resolution, given.chunks.encoding
         ),
         "communities": fingerprint(COMMUNITIES_VERSION, given.communities),
-        "community_reports": fingerprint(REPORTS_VERSION, EXTRACTIVE_VERSION, given.reports),
+        "community_reports": fingerprint(REPORTS_VERSION, writer.version, given.reports),
         "embeddings": fingerprint("embeddings", given.embeddings),
         "published_index": config_hash(given),
     }

@@ -148,13 +148,23 @@ def _read_json(rows: list[tuple[object, ...]], columns: Sequence[int]) -> list[t
     ]
 
 
+_ANSWERS_DEPEND_ON = {
+    "base_url",
+    "model",
+    "embedding_model",
+    "embedding_dimensions",
+    "temperature",
+    "extra",
+    "prompts",
+}
+
+
 def config_hash(settings: Settings) -> str:
     """Return a hash of the settings that shape an index."""
-    not_shaping = {"home", "query", "schedule", "releases", "batches"}
+    not_shaping = {"home", "query", "schedule", "releases", "batches", "llm"}
     watching = {"folder", "settle_seconds", "poll_seconds"}
-    return fingerprint(
-        settings.model_dump(exclude={**dict.fromkeys(not_shaping, True), "input": watching})
-    )
+    index = settings.model_dump(exclude={**dict.fromkeys(not_shaping, True), "input": watching})
+    return fingerprint(index, settings.llm.model_dump(include=_ANSWERS_DEPEND_ON))
 
 
 def content_hash(con: duckdb.DuckDBPyConnection) -> str:
@@ -181,6 +191,8 @@ def refresh_needed(store: IndexStore, home: Path, settings: Settings) -> bool:
         if known == (0,) and newest is None:
             return False
         if not resolution_current(con, settings):
+            return True
+        if not communities_current(con, settings.communities):
             return True
         current = (content_hash(con), config_hash(settings))
     if newest is None or newest[1:] != current:
