@@ -1,4 +1,4 @@
-"""`make bench`: indexing speed, extraction and retrieval quality, and cost of model calls."""
+"""`make bench`: speed, quality, what model calls cost, and what a change of the corpus costs."""
 
 from __future__ import annotations
 
@@ -9,21 +9,28 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from benchmarks import extraction_quality, llm_client, model_index, retrieval_quality
+from benchmarks import (
+    changing_corpus,
+    extraction_quality,
+    llm_client,
+    model_index,
+    retrieval_quality,
+)
 from benchmarks.index_speed import index_speed, podcast_files
 
+PARTS = ("speed", "extraction", "retrieval", "model", "changes")
 DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def main() -> None:
     """Print every measurement, or only the parts named."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", help="speed, extraction, retrieval, model")
+    parser.add_argument("parts", nargs="*", help=", ".join(PARTS))
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     options = parser.parse_args()
     if not options.data.is_dir():
         raise SystemExit(f"the data sets are not in {options.data}: name their folder with --data")
-    parts = options.parts or ["speed", "extraction", "retrieval", "model"]
+    parts = options.parts or PARTS
     print(f"{platform.python_implementation()} {platform.python_version()}, {os.cpu_count()} cores")
     if "speed" in parts:
         _speed(options.data)
@@ -35,6 +42,15 @@ def main() -> None:
         retrieval_quality.main([str(options.data)])
     if "model" in parts:
         _model(options.data)
+    if "changes" in parts:
+        _changes(options.data)
+
+
+def _changes(data: Path) -> None:
+    print("\nOne per cent more podcast transcripts, by a model (through Dagster)")
+    print(changing_corpus.describe_growth(changing_corpus.growing_by_one_percent(data)))
+    print("\nTwenty times one per cent of 500 transcripts")
+    print(changing_corpus.describe_steps(changing_corpus.twenty_steps(data)))
 
 
 def _model(data: Path) -> None:

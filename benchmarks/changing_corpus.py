@@ -7,7 +7,6 @@ Dagster, in processes of their own.
 from __future__ import annotations
 
 import shutil
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -126,14 +125,3 @@ def describe_steps(steps: Sequence[Mapping[str, Any]]) -> str:
         for number, step in enumerate(steps)
     ]
     return "\n".join(lines)
-
-
-def main(arguments: Sequence[str]) -> None:
-    """Print both measurements."""
-    data = Path(arguments[0])
-    print(describe_growth(growing_by_one_percent(data)))
-    print(describe_steps(twenty_steps(data)))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -27,7 +27,6 @@ def llm_client_cost(calls: int = _CALLS) -> dict[str, Any]:
     Every prompt is distinct and has about 600 tokens, every answer about 200; the least of three
     runs counts, each in a process of its own.
     """
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
     from model_server import ModelServer
 
     found: dict[str, list[float]] = {}

@@ -7,7 +7,6 @@ pipeline, whose CPU alone is counted: interpreter, imports, Dagster and every st
 from __future__ import annotations
 
 import shutil
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Mapping
@@ -27,7 +26,6 @@ def model_index_cost(data_dir: Path, documents: int = _DOCUMENTS) -> dict[str, d
     Returns for ``fresh`` and ``unchanged`` what :func:`index_speed` measures, and ``calls``: how
     many calls of each kind the server has counted.
     """
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
     from model_server import ModelServer
 
     from benchmarks.played_answers import played_answer

@@ -9,11 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import zlib
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from llm_helpers import document_in, stage_of
 from model_server import Messages
