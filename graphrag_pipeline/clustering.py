@@ -83,8 +83,13 @@ def leiden(
     )
 
 
-def modularity(edges: Sequence[Edge], clusters: Sequence[Cluster]) -> float | None:
-    """Return the modularity of the root level (Newman, 2004), None without edges."""
+def modularity(
+    edges: Sequence[Edge], clusters: Sequence[Cluster], resolution: float = 1.0
+) -> float | None:
+    """Return the modularity of the root level (Newman, 2004), None without edges.
+
+    At another resolution than 1 it is what :func:`leiden` maximises there.
+    """
     import graspologic_native
 
     if not edges:
@@ -97,7 +102,7 @@ def modularity(edges: Sequence[Edge], clusters: Sequence[Cluster]) -> float | No
         for node in cluster.members
         if node in ends
     }
-    return graspologic_native.modularity(list(edges), partition, 1.0)
+    return graspologic_native.modularity(list(edges), partition, resolution)
 
 
 def build_hierarchy(

@@ -155,7 +155,7 @@ def _clustered(graph: _Graph, old: Sequence[Cluster], settings: CommunitySetting
 def _measured(
     how: str, graph: _Graph, clusters: Sequence[Cluster], settings: CommunitySettings
 ) -> _Found:
-    reached = modularity(graph.edges, clusters)
+    reached = modularity(graph.edges, clusters, settings.resolution)
     if reached is None:
         return _Found(how, clusters, None, None)
     possible, _ = leiden(graph.edges, settings.resolution, settings.seed)
@@ -167,11 +167,12 @@ _ENTITIES = """
 SELECT id, title, degree, frequency, type NOT IN ('CONCEPT', 'DATE') AS named FROM entities
 """
 # Edges found by rule are weighted by how much more often than chance their ends meet: always
-# positive, so that no edge is lost. A model's and an imported index's weights are taken as given.
+# positive, so that no edge is lost. A model's and an imported index's weights are taken as given,
+# but for a 0, which would lose one too.
 _STRENGTHS = """
 SELECT source_id, target_id,
        CASE WHEN (SELECT bool_and(extractor = 'nlp') FROM extractions)
-            THEN weight * (1 + pmi) / 2 + 1e-9 ELSE weight END AS strength
+            THEN weight * (1 + pmi) / 2 + 1e-9 ELSE greatest(weight, 1e-9) END AS strength
 FROM relationships ORDER BY source_id, target_id
 """
 

@@ -185,6 +185,8 @@ def show_index(summary: dict[str, Any]) -> None:
         _show_changes(summary)
     _show_counts(summary)
     _show_left_out(summary)
+    _show_absent(summary)
+    _show_failed(summary)
     _show_estimate(summary)
     _show_seconds(summary["seconds"])
     _show_published(summary)
@@ -199,10 +201,12 @@ def show_status(summary: dict[str, Any]) -> None:
         return
     _show_counts(summary)
     _show_spent(summary)
+    _show_failed(summary)
     _show_estimate(summary)
     pending = len(summary["pending_batches"])
     _show_fact("pending", _number(pending, "batch", "batches"))
     _show_left_out(summary)
+    _show_absent(summary)
     _show_published(summary)
     if pending or summary["refresh_needed"]:
         say("The published index is behind: run graphrag-pipeline index FOLDER")
@@ -239,12 +243,12 @@ def show_plan(plan: Plan) -> None:
     if not plan.stages:
         say("No model call would be made, and nothing spent.")
         return
-    names = ("stage", "model", "calls", "cached", "tokens in", "tokens out", "cost")
+    cached = ("cached",) if plan.cached else ()
     rows_as_text.print_rows(
-        names,
+        ("stage", "model", "calls", *cached, "tokens in", "out", "cost"),
         [
-            (s.stage, s.model, s.calls, s.cached, s.prompt_tokens, s.completion_tokens,
-             _money(s.cost))
+            (s.stage, s.model, s.calls, *(s.cached for _ in cached), s.prompt_tokens,
+             s.completion_tokens, _money(s.cost))
             for s in plan.stages
         ],
     )  # fmt: skip
@@ -439,7 +443,7 @@ def _show_changes(summary: dict[str, Any]) -> None:
         if summary.get("reclustered"):
             say("The whole graph was clustered anew.")
         elif summary.get("new_release"):
-            say("What an earlier run had left unfinished is done now.")
+            say("What settings or aliases.csv changed, or a run left unfinished, is done now.")
 
 
 def _show_counts(summary: dict[str, Any]) -> None:
@@ -454,7 +458,7 @@ def _show_counts(summary: dict[str, Any]) -> None:
 
 
 def _show_spent(summary: dict[str, Any]) -> None:
-    """Print what the model cost until now, and what it failed at."""
+    """Print what the model cost until now."""
     if summary["model_calls"]:
         names = ("stage", "calls", "cached", "failed", "tokens", "cost")
         rows_as_text.print_rows(
@@ -464,6 +468,10 @@ def _show_spent(summary: dict[str, Any]) -> None:
                 for row in summary["model_calls"]
             ],
         )
+
+
+def _show_failed(summary: dict[str, Any]) -> None:
+    """Print what the model failed at."""
     if summary["failed_chunks"]:
         say(
             f"{_number(summary['failed_chunks'], 'chunk')} could not be extracted (see the table "
@@ -521,6 +529,15 @@ def _show_left_out(summary: dict[str, Any]) -> None:
         _show_whole(f"  {one_line(row['uri'])}: {one_line(row['reason'])}")
     if len(bad) > _MOST_LEFT_OUT:
         say(f"  and {len(bad) - _MOST_LEFT_OUT:,} more")
+
+
+def _show_absent(summary: dict[str, Any]) -> None:
+    """Print the titles of the user's aliases that may be misspelt."""
+    absent = [one_line(title) for title in summary["titles_not_in_the_corpus"]]
+    if absent:
+        named = ", ".join(absent[:_MOST_LEFT_OUT])
+        _show_whole(f"aliases.csv names what no document mentions: {named}")
+        _show_more(len(absent) - _MOST_LEFT_OUT)
 
 
 def _show_seconds(seconds: dict[str, float]) -> None:

@@ -152,6 +152,14 @@ def assumptions(
         f"prices as of {load_prices(settings.llm.prices_file).date}; set llm.prices_file to your "
         "own"
     )
+    known = sum(stage.cost or 0.0 for stage in stages)
+    tokens = sum(stage.prompt_tokens + stage.completion_tokens for stage in stages)
+    limits = settings.llm
+    if 0 < limits.max_cost < known or 0 < limits.max_tokens < tokens:
+        said.append(
+            "this is more than llm.max_cost or llm.max_tokens allow: the run would stop there, keep "
+            "what was bought, and go on when run again with more"
+        )
     unknown = sorted({stage.model for stage in stages if stage.cost is None})
     if unknown:
         said.append(f"the price of {', '.join(unknown)} is not known: tokens only")

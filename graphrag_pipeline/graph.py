@@ -1,9 +1,8 @@
 """The graph: mentions merged into entities and relationships (paper, 3.1.3).
 
 The graph is a fold over the mentions that are in the index now, each under the entity it is
-resolved to, so it depends on the documents
-that survive and not on the order in which they came. It is computed whole, by column, and only
-rows that differ are written.
+resolved to, so it depends on the documents that survive and not on the order in which they came.
+It is computed whole, by column, and only rows that differ are written.
 """
 
 from __future__ import annotations
@@ -119,7 +118,8 @@ LEFT JOIN description_summaries x ON x.id = k.id AND x.input_hash = d.input_hash
 # together in every chunk.
 _WANTED_RELATIONSHIPS = """
 CREATE OR REPLACE TEMP TABLE wanted_relationships AS
-WITH total AS MATERIALIZED (SELECT count(*)::DOUBLE AS n FROM extractions WHERE status = 'ok')
+WITH total AS MATERIALIZED (
+    SELECT count(*)::DOUBLE AS n FROM extractions WHERE status = 'ok' OR n_entities > 0)
 SELECT e.id, i.human_readable_id, e.source_id, e.target_id, s.title AS source, t.title AS target,
        coalesce(x.description, d.description, '') AS description, e.weight,
        CASE WHEN e.n_chunks >= (FROM total) THEN 1.0 ELSE round(
@@ -137,6 +137,14 @@ LEFT JOIN description_summaries x ON x.id = e.id AND x.input_hash = d.input_hash
 _IDENTIFIED_EDGES = f"""
 CREATE OR REPLACE TEMP TABLE identified_edges AS
 SELECT left(sha256('relationship' || source_id || target_id), {ID_DIGITS}) AS id, * FROM edges;
+"""
+
+# A summary tells of the documents it was made from, also once they are gone.
+_FORGOTTEN = """
+DELETE FROM description_summaries WHERE (id, input_hash) NOT IN (
+    SELECT (id, input_hash) FROM described UNION ALL
+    SELECT (e.id, d.input_hash) FROM edge_descriptions d
+    JOIN identified_edges e USING (source_id, target_id))
 """
 
 _PROVENANCE = """
@@ -190,6 +198,7 @@ def merge_graph(
             "wanted_relationship_chunks",
             ("relationship_id", "chunk_id"),
         )
+        con.execute(_FORGOTTEN)
         set_meta(con, "graph_version", version)
     return GraphChanges(entities, relationships, batches)
 

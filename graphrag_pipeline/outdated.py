@@ -48,7 +48,7 @@ WHERE m.entity_id IN (
     SELECT source_id FROM relationships WHERE id IN (SELECT unnest($ids)))
 """
 _COMMUNITIES_OF_A_CHUNK = f"""
-SELECT coalesce(count(DISTINCT (chunk_id, m.community_id)) / count(DISTINCT chunk_id), 0)
+SELECT count(DISTINCT (chunk_id, m.community_id)) / nullif(count(DISTINCT chunk_id), 0)
 FROM entity_chunks JOIN community_members m USING (entity_id)
 SEMI JOIN ({_REPORTED}) c ON c.id = m.community_id
 """

@@ -413,11 +413,17 @@ def _state(
     last: int,
     writer: ReportWriter,
 ) -> str:
+    """Return a hash of all that the reports of some levels depend on.
+
+    The graph does not tell which communities there are: it may have been clustered anew.
+    """
     below = con.execute(
         """SELECT coalesce(bit_xor(hash(community_id, full_content, findings)), 0), count(*),
                   (SELECT sum(hash(chunk_id, source_id, target_id, start_char)::HUGEINT)
                    FROM resolved_relationship_mentions),
-                  (SELECT sum(hash(id, subject_id)::HUGEINT) FROM resolved_claims)
+                  (SELECT sum(hash(id, subject_id)::HUGEINT) FROM resolved_claims),
+                  (SELECT sum(hash(community_id, entity_id, level)::HUGEINT)
+                   FROM community_members)
            FROM community_reports WHERE level = ?""",
         [last + 1],
     ).fetchone()

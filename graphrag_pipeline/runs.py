@@ -29,7 +29,7 @@ _RANGE_START = "dagster/asset_partition_range_start"
 _RANGE_END = "dagster/asset_partition_range_end"
 _POLL_SECONDS = 1.0
 _HISTORY = "history"
-_MODEL_EXIT_CODES = (6, 7)
+_TOLD_EXIT_CODES = (2, 6, 7)
 
 
 class RunFailedError(GraphRAGError):
@@ -187,7 +187,7 @@ def _exit_code(result: dg.ExecuteInProcessResult) -> int:
         failure = event.step_failure_data.user_failure_data if event.is_step_failure else None
         code = failure.metadata.get("exit_code") if failure else None
         value = code.value if code else None
-        if isinstance(value, int) and value in _MODEL_EXIT_CODES:
+        if isinstance(value, int) and value in _TOLD_EXIT_CODES:
             return value
     return RunFailedError.exit_code
 

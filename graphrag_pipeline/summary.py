@@ -13,6 +13,7 @@ from graphrag_pipeline.estimate_log import compare_estimate
 from graphrag_pipeline.ingest import pending_batches
 from graphrag_pipeline.publishing import published_release, refresh_needed
 from graphrag_pipeline.releases import rolled_back_from
+from graphrag_pipeline.resolution.resolving import absent_titles
 from graphrag_pipeline.store import IndexStore
 
 _COUNTED = ("documents", "chunks", "entities", "relationships", "claims")
@@ -55,6 +56,7 @@ def summarise(settings: Settings) -> dict[str, Any]:
             "indexed": False,
             **dict.fromkeys(_COUNTED, 0),
             **{name: [] for name in ("levels", "quarantined", "pending_batches", "model_calls")},
+            "titles_not_in_the_corpus": [],
             "estimate": None,
             "failed_chunks": 0,
             "failed_reports": 0,
@@ -71,6 +73,7 @@ def summarise(settings: Settings) -> dict[str, Any]:
         calls = _rows(con, _CALLS)
         failed = _rows(con, _FAILED)[0]
         release = _rows(con, _RELEASE, id=published) if published else []
+        absent = absent_titles(con, settings)
     return {
         "home": str(home),
         "indexed": True,
@@ -78,6 +81,7 @@ def summarise(settings: Settings) -> dict[str, Any]:
         "levels": levels,
         "quarantined": quarantined,
         "pending_batches": pending_batches(store, BatchLog(home), settings),
+        "titles_not_in_the_corpus": list(absent),
         "model_calls": calls,
         "estimate": compare_estimate(store, home),
         **failed,

@@ -6,6 +6,7 @@ version; nothing is used until the settings name the folder.
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
 from graphrag_pipeline.models import prompts_folder, with_model
-from graphrag_pipeline.prompting import EXAMPLES, bake, load_prompt
+from graphrag_pipeline.prompting import EXAMPLES, Message, bake, load_prompt
 from graphrag_pipeline.reading import read_file
 
 STAGE = "tune"
@@ -109,9 +110,8 @@ async def _propose(client: ModelClient, sample: Sequence[str], settings: Setting
     language = _line(await ask("tune_language", text=text))
     persona = _line(await ask("tune_persona", domain=domain, text=text))
     rating = _line(await ask("tune_report_rating", domain=domain, text=text, persona=persona))
-    types = _types(
-        await ask("tune_entity_types", domain=domain, text=text, language=language, persona=persona)
-    )
+    values = {"domain": domain, "text": text, "language": language, "persona": persona}
+    types = await _entity_types(client, load_prompt("tune_entity_types", own).render(**values), own)
     examples = []
     for chunk in sample:
         if len(examples) == _EXAMPLES:
@@ -129,6 +129,19 @@ async def _propose(client: ModelClient, sample: Sequence[str], settings: Setting
     return _Proposal(domain, language, persona, rating, types, tuple(examples))
 
 
+async def _entity_types(
+    client: ModelClient, talk: Sequence[Message], own: Path | None
+) -> tuple[str, ...]:
+    """Ask for entity types, once more where they cannot be read: that answer is never kept."""
+    answer = (await client.complete(talk, stage=STAGE)).text
+    try:
+        return _types(answer)
+    except ModelOutputError as error:
+        retry = load_prompt("report_retry", own).render(error=str(error))
+    again = [*talk, {"role": "assistant", "content": answer}, *retry]
+    return _types((await client.complete(again, stage=STAGE, use_cache=False)).text)
+
+
 def _write(proposed: _Proposal, target: Path, settings: Settings) -> list[Path]:
     own = prompts_folder(settings)
     report = bake(
@@ -142,10 +155,10 @@ def _write(proposed: _Proposal, target: Path, settings: Settings) -> list[Path]:
         f"Example {number}\nEntity types: {types}\nText:\n{text}\nRecords:\n{records}"
         for number, (text, records) in enumerate(proposed.examples, 1)
     )
-    listed = ", ".join(f'"{kind}"' for kind in proposed.entity_types)
+    listed = ", ".join(map(_toml, proposed.entity_types))
     settings_text = (
         f"# Tuned to: {proposed.domain} ({proposed.language}). Copy into graphrag.toml.\n"
-        f'[llm]\nprompts = "{target.as_posix()}"\n\n'
+        f"[llm]\nprompts = {_toml(target.as_posix())}\n\n"
         f'[extraction]\nentity_types = [{listed}]\ndomain = "{DOMAIN}"\n'
     )
     contents = {
@@ -159,13 +172,17 @@ def _write(proposed: _Proposal, target: Path, settings: Settings) -> list[Path]:
 
 
 def _line(text: str) -> str:
-    return " ".join(text.split())
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def _toml(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _types(answer: str) -> tuple[str, ...]:
     found, _ = parse_json_object(answer)
     given = found.get("entity_types")
-    types = [_line(str(kind)).replace('"', "") for kind in given] if isinstance(given, list) else []
+    types = [_line(str(kind)) for kind in given] if isinstance(given, list) else []
     if not types:
         raise ModelOutputError("the model proposed no entity types: try again, or another model")
     return tuple(dict.fromkeys(filter(None, types)))

@@ -315,9 +315,17 @@ def test_index_says_what_it_built(indexed: Indexed) -> None:
     assert re.search(r"^ +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$", done.out, re.MULTILINE)
 
 
+def test_status_names_the_titles_of_aliases_that_no_document_mentions(
+    run: Run, indexed: Indexed, tmp_path: Path
+) -> None:
+    (tmp_path / "aliases.csv").write_text("action,a,b\nmerge,The Smoke,Lundun\n")
+    said = run("status", home=indexed.home).out
+    assert "aliases.csv names what no document mentions: Lundun, The Smoke" in said
+
+
 def test_index_says_each_stage_once_on_standard_error_and_nothing_else(indexed: Indexed) -> None:
     lines = indexed.first.err.splitlines()
-    stages = ["documents", "chunks", "extractions", "graph", "communities", "reports"]
+    stages = ["documents", "chunks", "extractions", "resolution", "graph", "communities", "reports"]
     assert sorted(line.split()[0] for line in lines) == sorted([*stages, "embeddings", "publish"])
     assert all(re.fullmatch(r"\w+ +\d+/\d+ +\d+\.\d s", line) for line in lines), lines
 

@@ -9,6 +9,7 @@ from conftest import Engine, build
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphrag_pipeline import invariants
 from graphrag_pipeline.clustering import build_hierarchy, hierarchical_leiden
 from graphrag_pipeline.communities import ask_for_clustering, update_communities
 from graphrag_pipeline.config import CommunitySettings
@@ -271,3 +272,36 @@ def test_other_settings_cluster_anew(tmp_path):
     finer = CommunitySettings(resolution=3.0)
     assert update_communities(engine.store, finer).how == "clustered"
     assert update_communities(engine.store, finer.model_copy(update={"max_drift": 0.5})).how is None
+
+
+def test_drift_is_measured_at_the_resolution_that_was_clustered_at(tmp_path):
+    engine = build(tmp_path, sample(20), communities={"resolution": 0.4, "max_drift": 0.05})
+    engine.write({"one.txt": "Nadia Fenwright met Zeno Quillon of the Halcyon Trust."})
+    engine.index()
+    changes = engine.cluster()
+    assert changes.how == "repaired"
+    ask_for_clustering(engine.store)
+    assert changes.drift == pytest.approx(1 - changes.modularity / engine.cluster().modularity, 0.1)
+
+
+def test_relationships_to_which_a_model_gave_no_strength_hold_a_community_together(tmp_path):
+    engine = build(tmp_path, {"a.txt": "Alice Smith met Bob Jones in Paris."})
+    with engine.store.transaction() as con:
+        con.execute("UPDATE extractions SET extractor = 'llm'; UPDATE relationships SET weight = 0")
+    ask_for_clustering(engine.store)
+    assert engine.cluster().modularity == pytest.approx(0.0)
+    assert engine.rows("SELECT size FROM communities") == [(3,)]
+
+
+def test_communities_clustered_anew_get_reports_though_the_graph_is_as_it_was(tmp_path):
+    engine = build(tmp_path, sample(8))
+    engine.write(sample(20))
+    engine.update()
+    before = stored(engine)
+    ask_for_clustering(engine.store)
+    engine.cluster()
+    assert stored(engine) != before
+    engine.report()
+    with engine.store.read() as con:
+        levels = {"first": 0, "last": 9}
+        assert invariants.violations(con, invariants.EVERY_COMMUNITY_REPORTED, levels) == 0

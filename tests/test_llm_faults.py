@@ -26,7 +26,12 @@ from model_server import (
     without_usage,
 )
 
-from graphrag_pipeline.llm import Completion, TerminalModelError, TransientModelError
+from graphrag_pipeline.llm import (
+    Completion,
+    ModelError,
+    TerminalModelError,
+    TransientModelError,
+)
 
 TRANSIENT = {
     "429": rate_limited(),
@@ -110,8 +115,40 @@ def test_a_hanging_server_is_left_after_the_time_allowed(tmp_path: Path) -> None
 def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
     with ModelServer() as server:
         pass
-    with pytest.raises(TransientModelError, match=r"no connection to http://127.0.0.1:\d+/v1"):
+    with pytest.raises(TerminalModelError, match=r"no connection to http://127.0.0.1:\d+/v1"):
         ask(server, tmp_path, max_retries=1)
+
+
+def test_calls_to_a_server_that_is_not_there_end_with_the_first_that_gives_up(
+    tmp_path: Path,
+) -> None:
+    with ModelServer() as server:
+        pass
+    results = ask_many(server, tmp_path, [f"q{n}" for n in range(50)], concurrency=4, max_retries=2)
+    assert {result.kind for result in results if isinstance(result, ModelError)} == {"unreachable"}
+    assert len(results) == 50
+    assert paid(tmp_path).height <= 8 * 3
+
+
+def test_a_server_that_answers_nothing_is_given_up_before_all_calls_are_tried(
+    tmp_path: Path,
+) -> None:
+    with ModelServer(faults=lambda request: server_error()) as server:
+        results = ask_many(server, tmp_path, [f"q{n}" for n in range(100)], max_retries=0)
+    last = results[-1]
+    assert isinstance(last, ModelError)
+    assert last.stops_everything
+    assert "calls in a row had no answer" in str(last)
+    assert len(server.requests) < 40
+
+
+def test_calls_that_fail_between_answers_do_not_end_the_others(tmp_path: Path) -> None:
+    def faults(request):
+        return server_error() if int(request.text[1:]) % 3 else None
+
+    with ModelServer(faults=faults) as server:
+        results = ask_many(server, tmp_path, [f"q{n}" for n in range(90)], max_retries=0)
+    assert sum(isinstance(result, Completion) for result in results) == 30
 
 
 @pytest.mark.parametrize("form", ["seconds", "date", "milliseconds"])

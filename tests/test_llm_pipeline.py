@@ -250,6 +250,24 @@ def test_claims_are_kept_with_what_was_said(tmp_path: Path) -> None:
     ]
 
 
+def test_a_chunk_whose_claims_cannot_be_read_keeps_its_graph_and_is_tried_again(
+    server: ModelServer, tmp_path: Path
+) -> None:
+    server.misbehave(always("claims", Fault(text="There is not much to say.")))
+    engine = build_graph(server, tmp_path, {"a.txt": FILES["a.txt"]}, extraction={"claims": True})
+    titles = {title for (title,) in engine.rows("SELECT title FROM entities")}
+    assert titles == set(NAME.findall(FILES["a.txt"]))
+    assert engine.rows("SELECT status FROM extractions") == [("failed",)]
+
+    said = "(Bob Jones<|>NONE<|>A<|>TRUE<|>NONE<|>NONE<|>He paid.<|>He paid.)\n<|COMPLETE|>"
+    server.misbehave(always("claims", Fault(text=said)))
+    server.forget()
+    update(engine)
+    assert (asked_for(server)["extract"], asked_for(server)["claims"]) == (0, 1)
+    assert engine.rows("SELECT subject FROM claims") == [("Bob Jones",)]
+    assert engine.rows("SELECT status FROM extractions") == [("ok",)]
+
+
 def test_the_examples_of_the_prompt_do_not_get_into_the_graph(tmp_path: Path) -> None:
     def say(messages: Messages) -> str:
         if stage_of(messages) != "extract":
@@ -389,6 +407,19 @@ def test_merged_descriptions_get_into_the_graph_after_a_run_that_died_before_it_
     assert server.requests == []
     (n_merged,) = engine.rows("SELECT count(*) FROM entities WHERE description LIKE 'All of it%'")
     assert n_merged > (0,)
+
+
+def test_merged_descriptions_go_with_the_documents_they_were_made_from(
+    server: ModelServer, tmp_path: Path
+) -> None:
+    engine = build(server, tmp_path, graph={"max_description_tokens": 16})
+    merged = "SELECT DISTINCT id FROM description_summaries"
+    in_use = """SELECT id FROM entities WHERE description LIKE 'All of it%' UNION
+                SELECT id FROM relationships WHERE description LIKE 'All of it%'"""
+    assert set(engine.rows(merged)) == set(engine.rows(in_use)) != set()
+    engine.write(dict.fromkeys(FILES))
+    update_tables(engine)
+    assert engine.rows(merged) == []
 
 
 def test_very_many_descriptions_are_merged_in_parts(tmp_path: Path) -> None:

@@ -137,11 +137,20 @@ def test_the_embedded_profile_plans_no_call(home: Path, monkeypatch: pytest.Monk
 def test_the_command_prints_stages_total_and_assumptions_and_json(home: Path) -> None:
     text = CliRunner().invoke(app, ["plan", "documents"])
     assert text.exit_code == 0, text.output
-    for part in ("6 files added", "extractions", "embeddings", "$", "Assumed:"):
+    shown = ("6 files added", "extractions", "community_reports", "text-embedding-3-small", "$")
+    for part in (*shown, "Assumed:"):
         assert part in text.output
+    assert "more than llm.max_cost" not in text.output
     values = json.loads(CliRunner().invoke(app, ["plan", "--json"]).stdout)
     assert values["calls"] == sum(stage["calls"] for stage in values["stages"])
     assert not (home / ".graphrag").exists()
+
+
+def test_a_budget_that_will_not_do_is_told_before_the_run(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAPHRAG_LLM__MAX_TOKENS", "100")
+    assert "more than llm.max_cost or llm.max_tokens" in CliRunner().invoke(app, ["plan"]).output
 
 
 def test_without_a_terminal_what_costs_more_than_allowed_is_refused(

@@ -8,6 +8,7 @@ from model_server import ModelServer
 
 from graphrag_pipeline.config import Settings
 from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.prompting import check_prompts, load_examples, load_prompt
 from graphrag_pipeline.tuning import DOMAIN, tune
 
@@ -60,6 +61,40 @@ def test_the_settings_it_writes_can_be_read(tuned, tmp_path):
     written = tomllib.loads((tmp_path / "prompts" / "settings.toml").read_text())
     assert written["extraction"] == {"entity_types": ["keeper", "place"], "domain": DOMAIN}
     assert Settings(**written).llm.prompts == str(tmp_path / "prompts")
+
+
+def test_what_the_model_names_cannot_break_the_settings_file(tmp_path, corpus, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    odd = ["ship\\captain", 'a "quoted" kind', "två\x00\x7f\nord"]
+
+    def named(messages):
+        asked = messages[0]["content"]
+        return json.dumps({"entity_types": odd}) if "entity_types" in asked else answer(messages)
+
+    with ModelServer(named) as server:
+        settings = Settings(home=str(tmp_path / "home"), llm={"base_url": server.base_url})
+        tune(settings, corpus, tmp_path / "prompts")
+    written = tomllib.loads((tmp_path / "prompts" / "settings.toml").read_text())
+    assert written["extraction"]["entity_types"] == ["ship\\captain", 'a "quoted" kind', "två ord"]
+
+
+def test_entity_types_that_cannot_be_read_are_asked_for_anew(tmp_path, corpus, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    unwilling = True
+
+    def moody(messages):
+        if "entity_types" in messages[0]["content"] and (unwilling or len(messages) < 3):
+            return "keepers and places"
+        if len(messages) > 2:
+            return json.dumps({"entity_types": ["keeper"]})
+        return answer(messages)
+
+    with ModelServer(moody) as server:
+        settings = Settings(home=str(tmp_path / "home"), llm={"base_url": server.base_url})
+        with pytest.raises(ModelOutputError):
+            tune(settings, corpus, tmp_path / "prompts")
+        unwilling = False
+        assert tune(settings, corpus, tmp_path / "prompts").entity_types == ("keeper",)
 
 
 def test_prompts_that_are_there_are_not_overwritten(tuned, tmp_path, corpus):

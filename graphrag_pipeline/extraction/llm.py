@@ -74,7 +74,6 @@ class LlmExtraction:
 @dataclass
 class _ChunkResult:
     chunk_id: str
-    variant: str | None = None
     extraction: ParsedExtraction | None = None
     claims: tuple[ParsedClaim, ...] = ()
     error: str | None = None
@@ -110,7 +109,8 @@ async def extract_llm(
     ``context`` is metadata shown before the text, or empty; ``variant`` is null, or what tells this
     attempt from one whose answer is in the cache but could not be read.
 
-    A chunk that fails is an outcome with its error; the others are kept. Raises the model's error
+    A chunk that fails is an outcome with its error; the others are kept, and so is the graph of a
+    chunk of which only the claims failed. Raises the model's error
     when every further call would meet it too (key, model name, quota, budget): what was answered
     until then is in the cache.
     """
@@ -147,19 +147,21 @@ class _Asker:
     async def extract(
         self, chunk_id: str, text: str, context: str, variant: str | None
     ) -> _ChunkResult:
-        result = _ChunkResult(chunk_id, variant)
+        result = _ChunkResult(chunk_id)
         shown = f"{context}{text}"
         try:
-            result.extraction = await self._graph(shown, result)
+            result.extraction = await self._graph(shown, result, variant)
             if self._settings.claims:
-                result.claims = await self._claims_of(shown, result)
+                result.claims = await self._claims_of(shown, result, variant)
         except ModelError as error:
             if error.stops_everything:
                 raise
             result.error = str(error)
         return result
 
-    async def _graph(self, shown: str, result: _ChunkResult) -> ParsedExtraction:
+    async def _graph(
+        self, shown: str, result: _ChunkResult, variant: str | None
+    ) -> ParsedExtraction:
         messages = self._prompts["extract_graph"].render(
             entity_types=", ".join(self._settings.entity_types),
             examples=self._examples,
@@ -172,9 +174,11 @@ class _Asker:
                 raise ModelOutputError(f"{UNREADABLE} records of entities")
             return parsed
 
-        return await self._converse(messages, result, read)
+        return await self._read(messages, result, variant, read)
 
-    async def _claims_of(self, shown: str, result: _ChunkResult) -> tuple[ParsedClaim, ...]:
+    async def _claims_of(
+        self, shown: str, result: _ChunkResult, variant: str | None
+    ) -> tuple[ParsedClaim, ...]:
         messages = self._claims.render(
             entities=", ".join(self._settings.entity_types),
             claim_description=self._settings.claim_description,
@@ -187,10 +191,31 @@ class _Asker:
                 raise ModelOutputError(f"{UNREADABLE} claims and did not say so")
             return parsed.claims
 
-        return await self._converse(messages, result, read)
+        return await self._read(messages, result, variant, read)
+
+    async def _read(
+        self,
+        messages: Sequence[Message],
+        result: _ChunkResult,
+        variant: str | None,
+        read: Callable[[str], Read],
+    ) -> Read:
+        """Return what a conversation gave; one that is there and can be read is not paid again."""
+        paid = (result.prompt_tokens, result.completion_tokens)
+        try:
+            return await self._converse(messages, result, None, read)
+        except ModelOutputError:
+            if variant is None:
+                raise
+        result.prompt_tokens, result.completion_tokens = paid
+        return await self._converse(messages, result, variant, read)
 
     async def _converse(
-        self, messages: Sequence[Message], result: _ChunkResult, read: Callable[[str], Read]
+        self,
+        messages: Sequence[Message],
+        result: _ChunkResult,
+        variant: str | None,
+        read: Callable[[str], Read],
     ) -> Read:
         """Ask, then ask for what was missed for as long as the model says that some is.
 
@@ -198,27 +223,29 @@ class _Asker:
         model then refuses to go on, or the conversation becomes too long for it.
         """
         talk = list(messages)
-        answers = [await self._ask(talk, result)]
+        answers = [await self._ask(talk, result, variant)]
         found = read(answers[0])
         try:
             for _ in range(self._settings.gleanings):
                 talk.append({"role": "assistant", "content": answers[-1]})
-                if not await self._something_missing(talk, result):
+                if not await self._something_missing(talk, result, variant):
                     break
                 talk += self._prompts["glean_continue"].render()
-                answers.append(await self._ask(talk, result))
+                answers.append(await self._ask(talk, result, variant))
         except TerminalModelError as error:
             if error.stops_everything:
                 raise
         return read("\n##\n".join(answers)) if len(answers) > 1 else found
 
-    async def _ask(self, talk: Sequence[Message], result: _ChunkResult) -> str:
+    async def _ask(self, talk: Sequence[Message], result: _ChunkResult, variant: str | None) -> str:
         completion = await self._client.complete(
-            talk, stage=STAGE, batch=self._batch, variant=result.variant
+            talk, stage=STAGE, batch=self._batch, variant=variant
         )
         return result.pay(completion)
 
-    async def _something_missing(self, talk: Sequence[Message], result: _ChunkResult) -> bool:
+    async def _something_missing(
+        self, talk: Sequence[Message], result: _ChunkResult, variant: str | None
+    ) -> bool:
         """Ask for yes or no: in a few tokens, or in as many as a model takes that thinks first."""
         question = [*talk, *self._prompts["glean_check"].render()]
         if self._in_a_word:
@@ -229,14 +256,14 @@ class _Asker:
                     batch=self._batch,
                     logit_bias=self._yes_or_no,
                     max_output_tokens=_TOKENS_OF_A_WORD,
-                    variant=result.variant,
+                    variant=variant,
                 )
                 return parse_yes_no(result.pay(said)) is True
             except TerminalModelError as error:
                 if error.kind != "length":
                     raise
                 self._in_a_word = False
-        return parse_yes_no(await self._ask(question, result)) is True
+        return parse_yes_no(await self._ask(question, result, variant)) is True
 
 
 def _yes_no_bias() -> dict[int, int]:
@@ -267,7 +294,7 @@ def _gather(results: Sequence[_ChunkResult]) -> LlmExtraction:
 
 def _entity_rows(results: Sequence[_ChunkResult]) -> Iterator[tuple[object, ...]]:
     for result in results:
-        if result.extraction is not None and result.error is None:
+        if result.extraction is not None:
             for entity in result.extraction.entities:
                 yield result.chunk_id, entity.title, entity.type, entity.description, None, None
             listed = {normalize_title(entity.title) for entity in result.extraction.entities}
@@ -280,7 +307,7 @@ def _entity_rows(results: Sequence[_ChunkResult]) -> Iterator[tuple[object, ...]
 
 def _relationship_rows(results: Sequence[_ChunkResult]) -> Iterator[tuple[object, ...]]:
     for result in results:
-        if result.extraction is not None and result.error is None:
+        if result.extraction is not None:
             for r in result.extraction.relationships:
                 yield result.chunk_id, r.source, r.target, r.description, 1.0, None, None
 

@@ -29,6 +29,7 @@ T = TypeVar("T")
 _LONGEST_DELAY = 30.0
 _LONGEST_RETRY_AFTER = 300.0
 _RETRIES_WHEN_EMPTY = 1
+_MOST_LOST_IN_A_ROW = 16
 _UNBOUNDED_ANSWER = 1000
 _TEMPLATE_TOKENS = 16
 
@@ -80,7 +81,8 @@ class Caller:
     """Sends requests within the limits of concurrency, rate and budget.
 
     A terminal error of the kind every call would meet (key, quota, model name) also ends the
-    calls that wait; once none is left, calls are made again.
+    calls that wait; once none is left, calls are made again. So does a server that is not there:
+    a run must not go through a whole corpus to find nothing.
     """
 
     def __init__(
@@ -104,6 +106,7 @@ class Caller:
         self._excess: dict[str, float] = {}
         self._halt: TerminalModelError | None = None
         self._halted = asyncio.Event()
+        self._lost_in_a_row = 0
         self._running = 0
 
     @contextlib.contextmanager
@@ -176,6 +179,7 @@ class Caller:
                 self._raise_if_halted()
                 turn.called_at, turn.began = time.time(), time.perf_counter()
                 yield turn
+                self._lost_in_a_row = 0
             except ModelError as error:
                 self._record_failure(turn, str(error))
                 raise
@@ -192,12 +196,12 @@ class Caller:
     async def after(self, error: ModelError, failures: int, outgoing: Outgoing, sent: bytes) -> int:
         """Wait until the call can be tried again, or raise the error. Returns the failures."""
         if isinstance(error, TerminalModelError):
+            self._lost_in_a_row = 0
             if self.dialect.learn(error, sent, outgoing.body):
                 log.warning("%s: asking again without what was refused", error)
                 return failures
-            if error.stops_everything and self._halt is None:
-                self._halt = error
-                self._halted.set()
+            if error.stops_everything:
+                self._halt_all(error)
         if not isinstance(error, TransientModelError):
             raise error
         failures += 1
@@ -205,7 +209,7 @@ class Caller:
         asked = error.retry_after or 0.0
         most = min(self._options.max_retries, _RETRIES_WHEN_EMPTY if empty else 10**6)
         if failures > most or asked > _LONGEST_RETRY_AFTER:
-            raise error
+            raise error if empty else self._given_up(error)
         if asked:
             self._limiter.pause(asked)
         backoff = min(_LONGEST_DELAY, self._options.retry_seconds * 2 ** (failures - 1))
@@ -213,6 +217,24 @@ class Caller:
         log.info("%s (stage %s): trying again in %.1f s", error, outgoing.stage, delay)
         await self._pause(delay)
         return failures
+
+    def _given_up(self, error: TransientModelError) -> ModelError:
+        """Return the error of a call that was tried often enough; of a lost server, for all."""
+        self._lost_in_a_row += 1
+        if error.kind == "unreachable":
+            ending = TerminalModelError(str(error), error.kind)
+        elif self._lost_in_a_row >= _MOST_LOST_IN_A_ROW:
+            told = f"{error} ({self._lost_in_a_row} calls in a row had no answer)"
+            ending = TerminalModelError(told, "unreachable")
+        else:
+            return error
+        self._halt_all(ending)
+        return ending
+
+    def _halt_all(self, error: TerminalModelError) -> None:
+        if self._halt is None:
+            self._halt = error
+            self._halted.set()
 
     def _expected(self, outgoing: Outgoing) -> tuple[Amount, int]:
         """Return the most that the call may take, and its prompt's tokens as counted here."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from graphrag_pipeline.errors import GraphRAGError
 
-_STOPPING_KINDS = frozenset({"auth", "quota", "model"})
+_STOPPING_KINDS = frozenset({"auth", "quota", "model", "unreachable"})
 
 
 class ModelError(GraphRAGError):
@@ -35,7 +35,7 @@ class TerminalModelError(ModelError):
 
     @property
     def stops_everything(self) -> bool:
-        """True if the key, the quota or the model's name is at fault."""
+        """True if the key, the quota or the model's name is at fault, or no server answers."""
         return self.kind in _STOPPING_KINDS
 
 

@@ -72,6 +72,7 @@ class Transport:
         self._raw = httpx2.Response
         self._stream_class = openai.AsyncStream[object]
         self._status_error = openai.APIStatusError
+        self._not_connected = httpx2.ConnectError
         self._lost = (openai.APIError, httpx2.HTTPError, httpx2.StreamError, OSError)
         limits = httpx2.Limits(
             max_connections=None,
@@ -214,10 +215,11 @@ class Transport:
         )
 
     def _connection_lost(self, caught: BaseException) -> TransientModelError:
+        refused = isinstance(caught.__cause__ or caught, self._not_connected)
         return TransientModelError(
             f"no connection to {self._endpoint}, or it was lost: check base_url and that the "
             "server runs",
-            "connection",
+            "unreachable" if refused else "connection",
         )
 
     def _not_json(self) -> TransientModelError:

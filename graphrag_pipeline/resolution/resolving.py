@@ -72,6 +72,14 @@ def resolution_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bo
     return get_meta(con, _STATE) == _state(con, settings, user)
 
 
+def absent_titles(con: duckdb.DuckDBPyConnection, settings: Settings) -> tuple[str, ...]:
+    """Return the titles in the user's file that no document mentions, which may be misspelt.
+
+    Raises ConfigError if the file cannot be used.
+    """
+    return _absent(con, read_user_aliases(settings.aliases_path))
+
+
 def _state(con: duckdb.DuckDBPyConnection, settings: Settings, user: Sequence[UserRow]) -> str:
     """Return a hash of all that decides."""
     given = settings.resolution

@@ -60,6 +60,8 @@ class Asking:
         self.failures: list[str] = []
         self.references_removed = 0
         self.retrieval_seconds = 0.0
+        self._retrieving = 0
+        self._retrieving_since = 0.0
         self._client = client
         self._folder = prompts_folder(settings)
         self._response_type = response_type or settings.query.response_type
@@ -75,17 +77,24 @@ class Asking:
         return "\n".join([self.question, *reversed(asked)])
 
     async def retrieve(self, work: Callable[[], T]) -> T:
-        """Return what some work on the index gives, done in a thread."""
+        """Return what some work on the index gives, done in a thread.
+
+        Time in which several threads retrieve counts once.
+        """
 
         def counted() -> T:
             with embeddings_counted(self.index, self.spent):
                 return work()
 
-        began = time.perf_counter()
+        if not self._retrieving:
+            self._retrieving_since = time.perf_counter()
+        self._retrieving += 1
         try:
             return await asyncio.to_thread(counted)
         finally:
-            self.retrieval_seconds += time.perf_counter() - began
+            self._retrieving -= 1
+            if not self._retrieving:
+                self.retrieval_seconds += time.perf_counter() - self._retrieving_since
 
     async def say(self, step: str, prompt: str, **values: str) -> str:
         """Return a model's answer to a prompt."""
