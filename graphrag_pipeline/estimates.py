@@ -157,8 +157,8 @@ def assumptions(
     limits = settings.llm
     if 0 < limits.max_cost < known or 0 < limits.max_tokens < tokens:
         said.append(
-            "this is more than llm.max_cost or llm.max_tokens allow: the run would stop there, keep "
-            "what was bought, and go on when run again with more"
+            "this is more than llm.max_cost or llm.max_tokens allow: the run would stop there and "
+            "keep what was bought; raise them to go on"
         )
     unknown = sorted({stage.model for stage in stages if stage.cost is None})
     if unknown:

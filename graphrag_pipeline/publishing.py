@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import duckdb
@@ -42,6 +42,8 @@ _CONTENT = (
     "community_members",
     "community_reports",
     "claims",
+    "entity_aliases",
+    "entities_kept_apart",
     "quarantine",
 )
 _COUNTS = """
@@ -221,7 +223,7 @@ def _new_release(
 ) -> str:
     from graphrag_pipeline.vectors import VectorStore
 
-    now = datetime.now(UTC)
+    now = _next_moment(store)
     release = f"{now:%Y%m%dT%H%M%S%f}-{content[:8]}"
     versions = VectorStore(home / VECTORS_FOLDER).tag(release)
     with store.transaction() as con:
@@ -240,6 +242,15 @@ def _new_release(
             ],
         )
     return release
+
+
+def _next_moment(store: IndexStore) -> datetime:
+    """Return the time now, or just after the newest release where a clock has been put back."""
+    now = datetime.now(UTC)
+    with store.read() as con:
+        last = con.execute("SELECT max(created_at) FROM releases").fetchone()
+    newest = last[0] if last else None
+    return max(now, newest.astimezone(UTC) + timedelta(microseconds=1)) if newest else now
 
 
 def _publish_copy(store: IndexStore, home: Path) -> None:

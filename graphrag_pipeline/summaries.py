@@ -33,7 +33,8 @@ WITH told AS (
     SELECT e.id, e.title AS name, m.description FROM resolved_entity_mentions m
     JOIN entities e ON e.id = m.entity_id JOIN extractions x USING (chunk_id)
     WHERE m.description <> '' AND x.extractor <> 'nlp' UNION
-    SELECT r.id, r.source || ' and ' || r.target, m.description FROM resolved_relationship_mentions m
+    SELECT r.id, r.source || ' and ' || r.target, m.description
+    FROM resolved_relationship_mentions m
     JOIN relationships r USING (source_id, target_id) JOIN extractions x USING (chunk_id)
     WHERE m.description <> '' AND x.extractor <> 'nlp'),
 grouped AS (

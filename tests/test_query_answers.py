@@ -651,6 +651,7 @@ def test_drift_imagines_primes_follows_up_and_reduces(home):
         order = steps(server)
     assert order == ["hyde", "primer", *["follow up"] * 6, "drift_reduce"]
     assert found.calls == {"hyde": 1, "primer": 1, "follow up": 6, "reduce": 1}
+    assert found.timings["total"] > found.timings["retrieve"] > 0
     check_places(home, found)
 
 

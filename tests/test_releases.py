@@ -30,6 +30,7 @@ from graphrag_pipeline.releases import (
     release_ids,
     rollback,
 )
+from graphrag_pipeline.resolution.resolving import resolve_entities
 from graphrag_pipeline.vector_index import TABLES, update_vectors
 from graphrag_pipeline.vectors import VectorStore
 
@@ -243,6 +244,28 @@ def kept_and_tagged(engine: Engine) -> tuple[list[str], list[str]]:
 
 
 @pytest.mark.filterwarnings("ignore:optimize")
+def test_what_the_user_keeps_apart_is_published_though_the_graph_stays(indexed):
+    engine, made = indexed
+    home = engine.store.path.parent
+    (home / "aliases.csv").write_text("action,a,b\nnever,Oskar Kovarna,Kelmouth\n")
+    settings = SMALL.model_copy(update={"home": home})
+    resolve_entities(engine.store, settings)
+    assert refresh_needed(engine.store, home, settings)
+    assert publish(engine.store, home, settings).id != made[-1]
+    _, rows = query_published(home, "SELECT count(*) FROM entities_kept_apart WHERE method='user'")
+    assert rows == [(1,)]
+
+
+def test_a_clock_that_is_put_back_does_not_make_an_older_release_the_newest(indexed):
+    engine, made = indexed
+    with engine.store.transaction() as con:
+        con.execute("UPDATE releases SET created_at = created_at + INTERVAL 1 DAY")
+    engine.write({"more.md": "Ada Quill painted the Orlen Dam."})
+    release = update(engine)
+    assert release > made[-1]
+    assert update(engine) == release
+
+
 def test_releases_are_let_go_by_number_and_their_vectors_reclaimed(tmp_path, monkeypatch):
     monkeypatch.setattr(vectors, "_CLOCK_MARGIN", timedelta(milliseconds=100))
     monkeypatch.setattr("graphrag_pipeline.publishing._LATE_READERS_DAYS", 0)

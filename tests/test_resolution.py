@@ -97,7 +97,21 @@ TWO = [
 
 @pytest.mark.parametrize(("kept", "alias"), ONE, ids=lambda entity: entity[0])
 def test_two_titles_of_one_thing_become_one(kept, alias):
-    assert merged(kept, alias) == {(alias[0], kept[0])}
+    ((one, other),) = merged(kept, alias)
+    assert {one, other} == {kept[0], alias[0]}
+
+
+@pytest.mark.parametrize(
+    ("named", "others"),
+    [
+        ("Ebenezer Scrooge", ["Scrooge", "Mr. Scrooge"]),
+        ("Mirela Hadrow", ["Dr. Mirela Hadrow", "Hadrow"]),
+    ],
+)
+def test_the_fullest_name_stands_for_a_person_however_often_each_occurs(named, others):
+    for frequent in (named, *others):
+        told = [(title, P, "abcdef" if title == frequent else "ab") for title in (named, *others)]
+        assert merged(*told) == {(other, named) for other in others}
 
 
 @pytest.mark.parametrize(("one", "two"), TWO, ids=lambda entity: entity[0])
@@ -170,19 +184,19 @@ def told(folder: Path, *lines: str) -> Settings:
 def test_mr_scrooge_and_scrooge_are_one_node_with_their_edges_summed(tmp_path):
     engine = build_graph(tmp_path, SCROOGE)
     titles = {title for (title,) in engine.rows("SELECT title FROM entities")}
-    assert {title for title in titles if "Scrooge" in title} == {"Mr. Scrooge"}
+    assert {title for title in titles if "Scrooge" in title} == {"Ebenezer Scrooge"}
     (row,) = engine.rows(
         """SELECT weight, (SELECT sum(weight) FROM resolved_relationship_mentions m
                            WHERE m.source_id = r.source_id AND m.target_id = r.target_id)
            FROM relationships r WHERE 'Bob Cratchit' IN (source, target)
-           AND 'Mr. Scrooge' IN (source, target)"""
+           AND 'Ebenezer Scrooge' IN (source, target)"""
     )
     assert row[0] == row[1] >= 3
     assert engine.rows("SELECT count(*) FROM relationships WHERE source_id = target_id") == [(0,)]
     assert engine.rows(
         """SELECT DISTINCT method, canonical_title, evidence->>'last_name' FROM entity_aliases
            WHERE title LIKE '%Scrooge'"""
-    ) == [("rule", "Mr. Scrooge", "scrooge")]
+    ) == [("rule", "Ebenezer Scrooge", "scrooge")]
 
 
 def test_undoing_a_merge_restores_the_graph_exactly(tmp_path):
@@ -191,7 +205,7 @@ def test_undoing_a_merge_restores_the_graph_exactly(tmp_path):
     engine.settings = told(tmp_path, "merge,London,Bob Cratchit,a joke")
     engine.merge()
     titles = {title for (title,) in engine.rows("SELECT title FROM entities")}
-    assert titles == {"Mr. Scrooge", "Bob Cratchit"}
+    assert titles == {"Ebenezer Scrooge", "Bob Cratchit"}
     engine.settings = told(tmp_path)
     engine.merge()
     assert tables(engine) == before
@@ -361,7 +375,7 @@ def test_summaries_are_made_of_the_descriptions_of_all_titles(tmp_path):
     engine = build_graph(tmp_path, SCROOGE)
     update_graph(engine.store, engine.settings)
     (described,) = engine.rows(
-        "SELECT frequency, description FROM entities WHERE title = 'Mr. Scrooge'"
+        "SELECT frequency, description FROM entities WHERE title = 'Ebenezer Scrooge'"
     )
     assert described[0] == 2
     assert described[1].count("Scrooge") >= 2

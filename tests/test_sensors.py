@@ -276,7 +276,10 @@ def test_sensors_and_schedule_run_without_being_switched_on(pipeline: Pipeline) 
 @pytest.mark.parametrize(
     ("tags", "told"),
     [
-        ({"dagster/partition": "20260101T000000-abc"}, "batch 20260101T000000-abc failed: resolution: "),
+        (
+            {"dagster/partition": "20260101T000000-abc"},
+            "batch 20260101T000000-abc failed: resolution: ",
+        ),
         ({}, f"job {REFRESH_JOB} failed: resolution: "),
     ],
 )

@@ -6,7 +6,7 @@ import tomllib
 import pytest
 from model_server import ModelServer
 
-from graphrag_pipeline.config import Settings
+from graphrag_pipeline.config import LlmSettings, Settings
 from graphrag_pipeline.errors import InputError
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.prompting import check_prompts, load_examples, load_prompt
@@ -43,7 +43,7 @@ def corpus(tmp_path):
 def tuned(tmp_path, corpus, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "test")
     with ModelServer(answer) as server:
-        settings = Settings(home=str(tmp_path / "home"), llm={"base_url": server.base_url})
+        settings = Settings(home=str(tmp_path / "home"), llm=LlmSettings(base_url=server.base_url))
         yield settings, tune(settings, corpus, tmp_path / "prompts")
 
 
@@ -72,7 +72,7 @@ def test_what_the_model_names_cannot_break_the_settings_file(tmp_path, corpus, m
         return json.dumps({"entity_types": odd}) if "entity_types" in asked else answer(messages)
 
     with ModelServer(named) as server:
-        settings = Settings(home=str(tmp_path / "home"), llm={"base_url": server.base_url})
+        settings = Settings(home=str(tmp_path / "home"), llm=LlmSettings(base_url=server.base_url))
         tune(settings, corpus, tmp_path / "prompts")
     written = tomllib.loads((tmp_path / "prompts" / "settings.toml").read_text())
     assert written["extraction"]["entity_types"] == ["ship\\captain", 'a "quoted" kind', "två ord"]
@@ -90,7 +90,7 @@ def test_entity_types_that_cannot_be_read_are_asked_for_anew(tmp_path, corpus, m
         return answer(messages)
 
     with ModelServer(moody) as server:
-        settings = Settings(home=str(tmp_path / "home"), llm={"base_url": server.base_url})
+        settings = Settings(home=str(tmp_path / "home"), llm=LlmSettings(base_url=server.base_url))
         with pytest.raises(ModelOutputError):
             tune(settings, corpus, tmp_path / "prompts")
         unwilling = False

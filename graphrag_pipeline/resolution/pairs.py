@@ -29,9 +29,22 @@ class Entity:
         return self.name.title
 
     @property
-    def rank(self) -> tuple[int, int, str, str]:
-        """Sorts the entity whose title names a merged one first."""
-        return -len(self.chunks), -len(self.title), self.title, self.id
+    def rank(self) -> tuple[int, bool, int, str, str]:
+        """Sorts the entity whose title names a merged one first: the fullest, without honorific.
+
+        It does not depend on how often a title occurs, so that an entity keeps its id as documents
+        come and go. Of two names of a person the longer is fuller, of two words the shorter is
+        more likely the singular.
+        """
+        name = self.name
+        length = len(self.title)
+        return (
+            -len(name.core),
+            bool(name.honorific),
+            -length if name.last else length,
+            self.title,
+            self.id,
+        )
 
 
 @dataclass(frozen=True)
