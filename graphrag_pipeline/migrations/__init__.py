@@ -20,7 +20,11 @@ from graphrag_pipeline.errors import StorageError
 def migrations() -> tuple[tuple[int, str, str], ...]:
     """Return (version, name, SQL) of every migration, in order; ``0002_x.sql`` leads to 2."""
     files = sorted(
-        (file for file in resources.files(__package__).iterdir() if file.name.endswith(".sql")),
+        (
+            file
+            for file in resources.files("graphrag_pipeline.migrations").iterdir()
+            if file.name.endswith(".sql")
+        ),
         key=lambda file: file.name,
     )
     return tuple(
