@@ -46,7 +46,7 @@ def published_index(index: IndexResource) -> dg.MaterializeResult:
             **release.counts,
             "release": release.id,
             "new_release": release.created,
-            **_changes(index.home),
+            **(_changes(index.home) if release.created else {}),
             "releases": _releases(index.home),
             "path": dg.MetadataValue.path(str(path)),
             "size_mb": round(path.stat().st_size / 1e6, 3),

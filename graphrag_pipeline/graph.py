@@ -27,7 +27,7 @@ from graphrag_pipeline.store import (
 )
 from graphrag_pipeline.tokens import DEFAULT_ENCODING, count_tokens
 
-GRAPH_VERSION = "1"
+GRAPH_VERSION = "2"
 
 _FOLDED = """
 CREATE OR REPLACE TEMP TABLE mentions AS FROM resolved_entity_mentions;
@@ -68,12 +68,11 @@ SELECT id, string_agg(description, ' ' ORDER BY place) AS description,
        sha256(string_agg(description, chr(10) ORDER BY description)) AS input_hash FROM (
     SELECT id, description, by_rule, row_number() OVER (
         PARTITION BY id ORDER BY CASE WHEN by_rule THEN n_entities END DESC,
-        CASE WHEN by_rule THEN first_chunk END, CASE WHEN by_rule THEN first_char END,
-        description) AS place
+        CASE WHEN by_rule THEN first_char END, description) AS place
     FROM (
         SELECT m.entity_id AS id, m.description, max(s.n_entities) AS n_entities,
-               min(c.id) AS first_chunk, min(m.start_char) AS first_char
-        FROM mentions m JOIN chunks c ON c.id = m.chunk_id
+               min(m.start_char) AS first_char
+        FROM mentions m
         JOIN sentence_scores s ON s.chunk_id = m.chunk_id AND s.description = m.description
         WHERE m.description <> '' GROUP BY ALL) JOIN kept USING (id))
 WHERE place <= $max_sentences OR NOT by_rule GROUP BY id;
@@ -96,9 +95,9 @@ SELECT source_id, target_id, string_agg(description, ' ' ORDER BY place) AS desc
        sha256(string_agg(description, chr(10) ORDER BY description)) AS input_hash FROM (
     SELECT source_id, target_id, description, by_rule, row_number() OVER (
         PARTITION BY source_id, target_id ORDER BY CASE WHEN by_rule THEN n END DESC,
-        CASE WHEN by_rule THEN first_chunk END, description) AS place
+        description) AS place
     FROM (
-        SELECT source_id, target_id, description, count(*) AS n, min(chunk_id) AS first_chunk
+        SELECT source_id, target_id, description, count(*) AS n
         FROM links SEMI JOIN edges USING (source_id, target_id)
         WHERE description <> '' GROUP BY ALL) JOIN edges USING (source_id, target_id))
 WHERE place <= $max_sentences OR NOT by_rule GROUP BY source_id, target_id;

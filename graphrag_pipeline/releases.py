@@ -134,9 +134,8 @@ def find_release(home: Path, given: str) -> str:
         return fitting[0]
     if fitting:
         raise InputError(f"release {given} could be {_named(fitting)}: write more of the id")
-    raise InputError(
-        f"release {given} is not kept in {home}: {_named(ids)} {'is' if len(ids) == 1 else 'are'}"
-    )
+    are = "is" if len(ids) == 1 else "are"
+    raise InputError(f"no release {given} is kept in {home}; there {are} {_named(ids)}")
 
 
 def release_file(home: Path, given: str | None = None) -> Path:

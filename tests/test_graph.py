@@ -1,4 +1,5 @@
 import math
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -247,6 +248,22 @@ def test_every_entity_and_relationship_leads_back_to_a_chunk(tmp_path):
         "SELECT count(*) FROM relationships ANTI JOIN relationship_chunks ON id = relationship_id"
     )
     assert engine.rows(lost) == [(0,)]
+
+
+def test_a_document_that_moves_leaves_the_graph_as_it_was(tmp_path):
+    corpus = Path(__file__).parents[1] / "examples" / "corpus"
+    files = {path.name: path.read_bytes() for path in sorted(corpus.rglob("*.md"))}
+    engine = build_graph(tmp_path, files)
+    graph = (
+        "SELECT * EXCLUDE human_readable_id FROM entities ORDER BY id",
+        "SELECT * EXCLUDE human_readable_id FROM relationships ORDER BY id",
+    )
+    before = [engine.rows(query) for query in graph]
+    moved = list(files)[::3]
+    engine.write({name: None for name in moved})
+    engine.write({f"elsewhere/{name}": files[name] for name in moved})
+    engine.index()
+    assert [engine.rows(query) for query in graph] == before
 
 
 def test_only_rows_that_differ_are_written(tmp_path):
