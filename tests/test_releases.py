@@ -375,7 +375,7 @@ def test_publishing_killed_at_any_step_leaves_releases_whole_and_the_next_one_cl
     copies = killed_copies("publish", engine.inbox.parent, tmp_path)
     assert len(copies) >= 15
     another = KEEP.model_copy(update={"input": InputSettings(max_file_mb=7)})
-    for step, copy in enumerate(copies):
+    for step, copy in list(enumerate(copies))[:: 1 if os.environ.get("TEST_KILLS") else 3]:
         home = copy.log.home
         assert_whole(home, release_ids(home))
         published = published_release(home)

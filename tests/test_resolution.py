@@ -254,7 +254,7 @@ def test_a_file_that_was_asked_for_must_be_there(tmp_path):
         resolve_entities(Engine(tmp_path).store, settings(tmp_path))
 
 
-@hypothesis_settings(max_examples=6)
+@hypothesis_settings(max_examples=4)
 @given(
     st.lists(
         st.tuples(st.sampled_from("abcd"), st.sampled_from([None, 0, 1, 2])), min_size=1, max_size=6
