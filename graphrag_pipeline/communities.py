@@ -113,7 +113,7 @@ def adopt_hierarchy(
     )
     _store(con, communities, members)
     set_meta(con, "communities_state", f"{ADOPTED}:{graph.hash}" if settled else "")
-    _log_update(con, _measured(ADOPTED, graph, clusters, settings))
+    _log_update(con, _measured(ADOPTED, graph, clusters, settings, _possible(graph, settings)))
 
 
 @dataclass(frozen=True)
@@ -137,10 +137,11 @@ def _followed(
 ) -> _Found | None:
     """Return the old hierarchy repaired or else improved, None if both drift too far."""
     entities = graph.entities["id"].to_list()
+    possible = _possible(graph, settings)
     for how in (REPAIRED, IMPROVED):
         regain = how == IMPROVED
         clusters = repair_hierarchy(old, entities, graph.edges, settings, regain=regain)
-        found = _measured(how, graph, clusters, settings)
+        found = _measured(how, graph, clusters, settings, possible)
         if (found.drift or 0.0) <= allowed_drift:
             return found
     return None
@@ -149,18 +150,29 @@ def _followed(
 def _clustered(graph: _Graph, old: Sequence[Cluster], settings: CommunitySettings) -> _Found:
     clusters = build_hierarchy(graph.entities["id"].to_list(), graph.edges, settings)
     clusters = keep_ids(old, clusters)
-    return _measured(CLUSTERED, graph, clusters, settings)
+    reached = modularity(graph.edges, clusters, settings.resolution)
+    return _Found(CLUSTERED, clusters, reached, None if reached is None else 0.0)
 
 
 def _measured(
-    how: str, graph: _Graph, clusters: Sequence[Cluster], settings: CommunitySettings
+    how: str,
+    graph: _Graph,
+    clusters: Sequence[Cluster],
+    settings: CommunitySettings,
+    possible: float | None,
 ) -> _Found:
     reached = modularity(graph.edges, clusters, settings.resolution)
-    if reached is None:
-        return _Found(how, clusters, None, None)
-    possible, _ = leiden(graph.edges, settings.resolution, settings.seed)
-    drift = max(0.0, 1 - reached / possible) if possible > 0 and how != CLUSTERED else 0.0
+    if reached is None or possible is None:
+        return _Found(how, clusters, reached, None)
+    drift = max(0.0, 1 - reached / possible) if possible > 0 else 0.0
     return _Found(how, clusters, reached, drift)
+
+
+def _possible(graph: _Graph, settings: CommunitySettings) -> float | None:
+    """Return the modularity of a fresh clustering, None without relationships."""
+    if not graph.edges:
+        return None
+    return leiden(graph.edges, settings.resolution, settings.seed)[0]
 
 
 _ENTITIES = """
@@ -325,7 +337,6 @@ def _log_update(con: duckdb.DuckDBPyConnection, found: _Found) -> None:
             "drift": found.drift,
         },
     )
-    set_meta(con, "modularity", "" if found.modularity is None else repr(found.modularity))
 
 
 def _n_levels(con: duckdb.DuckDBPyConnection) -> int:

@@ -214,13 +214,11 @@ def _divide(
 
 def _is_elsewhere(prior: Ints, owner: Ints) -> npt.NDArray[np.bool_]:
     """Whether a node has another parent than most of its old community: there it is new."""
-    home = _heirs(owner, prior)
-    found = np.zeros(len(prior), dtype=bool)
-    known = prior >= 0
-    found[known] = [
-        home.get(place) != parent
-        for place, parent in zip(prior[known].tolist(), owner[known].tolist(), strict=True)
-    ]
+    places, parents = _heirs(owner, prior)
+    home = np.full(int(prior.max(initial=-1)) + 1, -1, dtype=np.int64)
+    home[places] = parents
+    found = prior >= 0
+    found[found] = home[prior[found]] != owner[found]
     return found
 
 
@@ -385,7 +383,8 @@ def _named(
 
     An old id goes to the largest remainder of its community. ``taken`` ids are not given again.
     """
-    heirs = {part: place for place, part in _heirs(label, prior.at(level)).items()}
+    places, largest = _heirs(label, prior.at(level))
+    heirs = dict(zip(largest.tolist(), places.tolist(), strict=True))
     found = []
     for parent in parents:
         parts = label[parent.nodes]
@@ -406,15 +405,13 @@ def _named(
     return found
 
 
-def _heirs(label: Ints, prior: Ints) -> dict[int, int]:
-    """Return the part that holds most of each old cluster."""
+def _heirs(label: Ints, prior: Ints) -> tuple[Ints, Ints]:
+    """Return the old clusters of which something is left, and the part that holds most of each."""
     known = (label >= 0) & (prior >= 0)
     pairs, counts = np.unique(np.stack([prior[known], label[known]]), axis=1, return_counts=True)
-    heirs: dict[int, tuple[int, int]] = {}
-    for place, part, n in zip(pairs[0].tolist(), pairs[1].tolist(), counts.tolist(), strict=True):
-        if place not in heirs or n > heirs[place][0]:
-            heirs[place] = (n, part)
-    return {place: part for place, (_, part) in heirs.items()}
+    places, parts = pairs[:, np.lexsort((pairs[1], -counts, pairs[0]))]
+    first = np.flatnonzero(np.diff(places, prepend=-1))
+    return places[first], parts[first]
 
 
 def _free_id(wanted: str, taken: set[str]) -> str:

@@ -20,7 +20,7 @@ from graphrag_pipeline.publishing import published_release, query_published
 from graphrag_pipeline.query import answer
 
 Found = TypeVar("Found")
-PATIENCE = 150
+PATIENCE = 420
 PEOPLE = "Anna Berg works with Boris Claude at Orion Labs in Lyon. Boris Claude leads Orion Labs."
 RIVERS = "Hanna Iversen sails the Jordan River. Kora Lund paints the Jordan River near Montreux."
 RUNS = """query Runs($job: String!) { runsOrError(filter: {pipelineName: $job}) {
