@@ -28,7 +28,7 @@ from graphrag_pipeline.releases import (
 )
 from graphrag_pipeline.reports import reports_current
 from graphrag_pipeline.resolution.resolving import resolution_current
-from graphrag_pipeline.store import IndexStore, connect_published, get_meta
+from graphrag_pipeline.store import IndexStore, connect_published
 from graphrag_pipeline.vector_index import VECTORS_FOLDER, configured_embedder, stale_tables
 
 _LATE_READERS_DAYS = 1.0
@@ -55,6 +55,7 @@ _COUNTED = """
 SELECT n_documents, n_chunks, n_entities, n_relationships, n_communities, n_reports
 FROM releases WHERE id = ?
 """
+_MODULARITY = "SELECT arg_max_null(modularity, updated_at) FROM community_updates"
 _NOBODY_WRITES = ~0o222
 _NEWEST = "SELECT id, content_hash, config_hash FROM releases ORDER BY created_at DESC LIMIT 1"
 
@@ -227,16 +228,14 @@ def _new_release(
     release = f"{now:%Y%m%dT%H%M%S%f}-{content[:8]}"
     versions = VectorStore(home / VECTORS_FOLDER).tag(release)
     with store.transaction() as con:
-        modularity = get_meta(con, "modularity")
         con.execute(
-            f"""INSERT INTO releases SELECT ?, ?, ?, ?, counts.*, ?, ?, ?
+            f"""INSERT INTO releases SELECT ?, ?, ?, ?, counts.*, ({_MODULARITY}), ?, ?
                 FROM ({_COUNTS}) counts""",
             [
                 release,
                 now,
                 content,
                 config,
-                float(modularity) if modularity else None,
                 configured_embedder(settings).name,
                 json.dumps(versions),
             ],
