@@ -1,7 +1,5 @@
 """When reports that cost money are written anew: not at once for little, at once for removal."""
 
-import itertools
-
 import pytest
 from conftest import Engine
 
@@ -118,10 +116,12 @@ def test_small_changes_gather_until_a_report_is_written_anew(engine):
         engine.write({f"n{number}.txt": f"Carol Brown told Bob Jones about tree {number}. "})
         done = bring_up(engine, teller, 0.3)
         shares.append(max(outdated(engine).values()))
-        rewritten = rewritten or done.written > 0
+        rewritten = done.written > 0
+        if rewritten:
+            break
     assert rewritten
     assert max(shares) <= 0.3
-    assert any(later < earlier for earlier, later in itertools.pairwise(shares))
+    assert shares[-1] < shares[-2]
 
 
 def test_without_patience_any_change_counts(engine):

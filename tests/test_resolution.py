@@ -156,15 +156,15 @@ def test_what_is_merged_does_not_depend_on_the_order(entities):
     assert merged(*shuffled) == merged(*once.values())
 
 
-def test_fifty_thousand_titles_take_seconds():
+def test_twenty_thousand_titles_take_seconds():
     words = [f"{a}{b}{c}" for a in "BCDFGKLMNP" for b in "aeiou" for c in "bdfgklmnrst"]
     titles = [
         (f"{words[i % 499]} {words[(i * 7) % 541].title()}{i % 97}", C, "abc"[i % 3])
-        for i in range(50_000)
+        for i in range(20_000)
     ]
     started = time.process_time()
     decide(mentioned(*titles), Settings(), [])
-    assert time.process_time() - started < 60
+    assert time.process_time() - started < 30
 
 
 def tables(engine: Engine) -> dict[str, list[tuple]]:
@@ -254,10 +254,10 @@ def test_a_file_that_was_asked_for_must_be_there(tmp_path):
         resolve_entities(Engine(tmp_path).store, settings(tmp_path))
 
 
-@hypothesis_settings(max_examples=4)
+@hypothesis_settings(max_examples=3)
 @given(
     st.lists(
-        st.tuples(st.sampled_from("abcd"), st.sampled_from([None, 0, 1, 2])), min_size=1, max_size=6
+        st.tuples(st.sampled_from("abcd"), st.sampled_from([None, 0, 1, 2])), min_size=1, max_size=4
     )
 )
 def test_the_graph_after_any_history_is_that_of_a_fresh_build(tmp_path_factory, history):
