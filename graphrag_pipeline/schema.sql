@@ -3,6 +3,8 @@
 
 CREATE TABLE IF NOT EXISTS meta (key VARCHAR NOT NULL, value VARCHAR NOT NULL);
 COMMENT ON TABLE meta IS 'Facts about this file, such as the schema version.';
+COMMENT ON COLUMN meta.key IS 'Name of the fact.';
+COMMENT ON COLUMN meta.value IS 'The fact, as text.';
 
 CREATE TABLE IF NOT EXISTS batches (
     batch VARCHAR NOT NULL,
@@ -14,9 +16,15 @@ CREATE TABLE IF NOT EXISTS batches (
     n_removed BIGINT NOT NULL,
     n_quarantined BIGINT NOT NULL
 );
-COMMENT ON TABLE batches IS 'One row per document batch, the partition of ingestion.';
+COMMENT ON TABLE batches IS 'One row per document batch, the partition of ingestion: what changed in the folder since the last look.';
+COMMENT ON COLUMN batches.batch IS 'Key of the batch; keys sort by time.';
+COMMENT ON COLUMN batches.created_at IS 'When the folder was looked at.';
 COMMENT ON COLUMN batches.root IS 'The folder that was scanned.';
 COMMENT ON COLUMN batches.status IS 'ok; partial: some of its files are quarantined; quarantined: all of them are.';
+COMMENT ON COLUMN batches.n_added IS 'Files added.';
+COMMENT ON COLUMN batches.n_changed IS 'Files changed.';
+COMMENT ON COLUMN batches.n_removed IS 'Files removed.';
+COMMENT ON COLUMN batches.n_quarantined IS 'Files and records that could not be read; the table quarantine names them.';
 
 CREATE TABLE IF NOT EXISTS batch_sources (
     batch VARCHAR NOT NULL,
@@ -28,8 +36,13 @@ CREATE TABLE IF NOT EXISTS batch_sources (
     n_documents BIGINT NOT NULL
 );
 COMMENT ON TABLE batch_sources IS 'The manifest of each batch: one row per source file added, changed or removed.';
+COMMENT ON COLUMN batch_sources.batch IS 'The batch; joins batches.batch.';
+COMMENT ON COLUMN batch_sources.uri IS 'The file; joins documents.source.';
 COMMENT ON COLUMN batch_sources.action IS 'add, change or remove.';
+COMMENT ON COLUMN batch_sources.sha256 IS 'SHA-256 of the file''s bytes; NULL if it was removed.';
+COMMENT ON COLUMN batch_sources.n_bytes IS 'Size of the file in bytes; NULL if it was removed.';
 COMMENT ON COLUMN batch_sources.status IS 'ok, quarantined, removed, or superseded by a later batch.';
+COMMENT ON COLUMN batch_sources.n_documents IS 'Documents read from it; a table or JSON file can hold many.';
 
 CREATE TABLE IF NOT EXISTS quarantine (
     batch VARCHAR NOT NULL,
@@ -37,6 +50,9 @@ CREATE TABLE IF NOT EXISTS quarantine (
     reason VARCHAR NOT NULL
 );
 COMMENT ON TABLE quarantine IS 'What could not be read, and why: a whole file, or one record of it (uri#key).';
+COMMENT ON COLUMN quarantine.batch IS 'The batch; joins batches.batch.';
+COMMENT ON COLUMN quarantine.uri IS 'The file, with #key for one record of it.';
+COMMENT ON COLUMN quarantine.reason IS 'What is wrong with it, in words.';
 
 CREATE TABLE IF NOT EXISTS batch_stages (
     batch VARCHAR NOT NULL,
@@ -46,11 +62,19 @@ CREATE TABLE IF NOT EXISTS batch_stages (
     seconds DOUBLE NOT NULL,
     staged BOOLEAN NOT NULL
 );
-COMMENT ON COLUMN batch_stages.staged IS 'Whether its rows still wait in the schema staging for the graph to take them in.';
 COMMENT ON TABLE batch_stages IS 'Ledger: which stage has been done for which batch, under which configuration; written with the stage''s own rows.';
+COMMENT ON COLUMN batch_stages.batch IS 'The batch; joins batches.batch.';
+COMMENT ON COLUMN batch_stages.stage IS 'documents, chunks or extractions.';
+COMMENT ON COLUMN batch_stages.version IS 'Hash of the settings and code that shape the stage''s rows; import for what was imported.';
+COMMENT ON COLUMN batch_stages.finished_at IS 'When the stage was done.';
+COMMENT ON COLUMN batch_stages.seconds IS 'Seconds it took.';
+COMMENT ON COLUMN batch_stages.staged IS 'Whether its rows still wait in the schema staging for the graph to take them in.';
 
 CREATE TABLE IF NOT EXISTS identifiers (kind VARCHAR NOT NULL, id VARCHAR NOT NULL, human_readable_id BIGINT NOT NULL);
 COMMENT ON TABLE identifiers IS 'Small integers shown to people and models: assigned once, never reused.';
+COMMENT ON COLUMN identifiers.kind IS 'document, chunk, entity, relationship, claim or community.';
+COMMENT ON COLUMN identifiers.id IS 'Id in the table of that kind.';
+COMMENT ON COLUMN identifiers.human_readable_id IS 'The small integer, from 0 within each kind.';
 
 CREATE TABLE IF NOT EXISTS documents (
     id VARCHAR NOT NULL,
@@ -65,9 +89,16 @@ CREATE TABLE IF NOT EXISTS documents (
     batch VARCHAR NOT NULL
 );
 COMMENT ON TABLE documents IS 'The current version of each source document.';
+COMMENT ON COLUMN documents.id IS '32 hexadecimal digits, made from the uri.';
+COMMENT ON COLUMN documents.human_readable_id IS 'Small integer shown to people and models; never reused.';
 COMMENT ON COLUMN documents.uri IS 'Source file, with #key for one record of a file that holds many.';
 COMMENT ON COLUMN documents.source IS 'The source file''s path.';
+COMMENT ON COLUMN documents.title IS 'Its title, as found in the document, else the file''s name.';
+COMMENT ON COLUMN documents.content_hash IS 'Hash of title, metadata and text: another hash is another version.';
+COMMENT ON COLUMN documents.n_chars IS 'Length of text in characters.';
 COMMENT ON COLUMN documents.metadata IS 'Whatever else the source said of it, as JSON.';
+COMMENT ON COLUMN documents.text IS 'The cleaned text; every span of characters in this file counts in it.';
+COMMENT ON COLUMN documents.batch IS 'The batch that brought this version; joins batches.batch.';
 
 CREATE TABLE IF NOT EXISTS chunks (
     id VARCHAR NOT NULL,
@@ -81,8 +112,15 @@ CREATE TABLE IF NOT EXISTS chunks (
     batch VARCHAR NOT NULL
 );
 COMMENT ON TABLE chunks IS 'Text units: spans of documents.';
+COMMENT ON COLUMN chunks.id IS '32 hexadecimal digits, made from document, span and text.';
+COMMENT ON COLUMN chunks.human_readable_id IS 'Small integer shown to people and models; never reused.';
+COMMENT ON COLUMN chunks.document_id IS 'The document it is cut from; joins documents.id.';
+COMMENT ON COLUMN chunks.ordinal IS 'Its place among the chunks of its document, from 0.';
 COMMENT ON COLUMN chunks.start_char IS 'First character of the span in documents.text, from 0; substr(text, start_char + 1, end_char - start_char) is the chunk.';
 COMMENT ON COLUMN chunks.end_char IS 'End of the span, exclusive.';
+COMMENT ON COLUMN chunks.n_tokens IS 'Length in tokens.';
+COMMENT ON COLUMN chunks.text IS 'The text of the span; consecutive chunks overlap.';
+COMMENT ON COLUMN chunks.batch IS 'The batch that brought it; joins batches.batch.';
 
 CREATE TABLE IF NOT EXISTS extractions (
     chunk_id VARCHAR NOT NULL,
@@ -97,7 +135,16 @@ CREATE TABLE IF NOT EXISTS extractions (
     batch VARCHAR NOT NULL
 );
 COMMENT ON TABLE extractions IS 'What was tried on each chunk, and what it gave.';
+COMMENT ON COLUMN extractions.chunk_id IS 'The chunk; joins chunks.id.';
+COMMENT ON COLUMN extractions.extractor IS 'nlp (by rule), llm (a model) or import.';
+COMMENT ON COLUMN extractions.version IS 'Hash of the settings, prompts and code that shape what is found.';
 COMMENT ON COLUMN extractions.status IS 'ok or failed; a failed chunk is tried again by the next run.';
+COMMENT ON COLUMN extractions.error IS 'Why it failed; NULL if it did not.';
+COMMENT ON COLUMN extractions.n_entities IS 'Mentions of entities found.';
+COMMENT ON COLUMN extractions.n_relationships IS 'Mentions of relationships found.';
+COMMENT ON COLUMN extractions.prompt_tokens IS 'Tokens sent to the model, gleaning included; 0 without a model.';
+COMMENT ON COLUMN extractions.completion_tokens IS 'Tokens the model answered with.';
+COMMENT ON COLUMN extractions.batch IS 'The batch of the chunk; joins batches.batch.';
 
 CREATE TABLE IF NOT EXISTS entity_mentions (
     chunk_id VARCHAR NOT NULL,
@@ -110,6 +157,14 @@ CREATE TABLE IF NOT EXISTS entity_mentions (
     batch VARCHAR NOT NULL
 );
 COMMENT ON TABLE entity_mentions IS 'Entities as found in chunks, before merging. Spans are characters of the chunk''s text.';
+COMMENT ON COLUMN entity_mentions.chunk_id IS 'The chunk; joins chunks.id.';
+COMMENT ON COLUMN entity_mentions.entity_id IS 'The entity before aliases are resolved; joins entities.id or entity_aliases.entity_id. The view resolved_entity_mentions has it resolved.';
+COMMENT ON COLUMN entity_mentions.title IS 'The name as found.';
+COMMENT ON COLUMN entity_mentions.type IS 'The type as found.';
+COMMENT ON COLUMN entity_mentions.description IS 'What is said of it there.';
+COMMENT ON COLUMN entity_mentions.start_char IS 'First character in chunks.text, from 0; NULL if not known.';
+COMMENT ON COLUMN entity_mentions.end_char IS 'End of the span, exclusive; NULL if not known.';
+COMMENT ON COLUMN entity_mentions.batch IS 'The batch of the chunk; joins batches.batch.';
 
 CREATE TABLE IF NOT EXISTS relationship_mentions (
     chunk_id VARCHAR NOT NULL,
@@ -122,6 +177,14 @@ CREATE TABLE IF NOT EXISTS relationship_mentions (
     batch VARCHAR NOT NULL
 );
 COMMENT ON TABLE relationship_mentions IS 'Relationships as found in chunks, before merging. Spans are characters of the chunk''s text.';
+COMMENT ON COLUMN relationship_mentions.chunk_id IS 'The chunk; joins chunks.id.';
+COMMENT ON COLUMN relationship_mentions.source_id IS 'One end before aliases are resolved; joins entities.id or entity_aliases.entity_id.';
+COMMENT ON COLUMN relationship_mentions.target_id IS 'The other end, likewise.';
+COMMENT ON COLUMN relationship_mentions.description IS 'What is said to relate them; by rule, the sentence they share.';
+COMMENT ON COLUMN relationship_mentions.weight IS 'Strength: 1, unless the extractor grades it.';
+COMMENT ON COLUMN relationship_mentions.start_char IS 'First character of the evidence in chunks.text, from 0; NULL if not known.';
+COMMENT ON COLUMN relationship_mentions.end_char IS 'End of that span, exclusive; NULL if not known.';
+COMMENT ON COLUMN relationship_mentions.batch IS 'The batch of the chunk; joins batches.batch.';
 
 CREATE TABLE IF NOT EXISTS claims (
     id VARCHAR NOT NULL,
@@ -139,6 +202,19 @@ CREATE TABLE IF NOT EXISTS claims (
     batch VARCHAR NOT NULL
 );
 COMMENT ON TABLE claims IS 'Claims (covariates) about entities, as found in chunks.';
+COMMENT ON COLUMN claims.id IS '32 hexadecimal digits, made from chunk and claim.';
+COMMENT ON COLUMN claims.human_readable_id IS 'Small integer shown to people and models; never reused.';
+COMMENT ON COLUMN claims.chunk_id IS 'The chunk that claims it; joins chunks.id.';
+COMMENT ON COLUMN claims.subject_id IS 'Whom it is about, before aliases are resolved; joins entities.id; NULL if the subject has no entity. The view resolved_claims has it resolved.';
+COMMENT ON COLUMN claims.subject IS 'Whom or what it is about, as written.';
+COMMENT ON COLUMN claims.object IS 'Whom or what else it concerns, as written; NULL if nobody.';
+COMMENT ON COLUMN claims.type IS 'What kind of claim it is.';
+COMMENT ON COLUMN claims.status IS 'TRUE, FALSE or SUSPECTED, as the text has it.';
+COMMENT ON COLUMN claims.start_date IS 'When it began to hold, ISO 8601; NULL if the text does not say.';
+COMMENT ON COLUMN claims.end_date IS 'When it ceased to hold, ISO 8601; NULL if the text does not say.';
+COMMENT ON COLUMN claims.description IS 'The claim in words.';
+COMMENT ON COLUMN claims.source_text IS 'The words of the text that it rests on.';
+COMMENT ON COLUMN claims.batch IS 'The batch of the chunk; joins batches.batch.';
 
 CREATE TABLE IF NOT EXISTS entity_aliases (
     entity_id VARCHAR NOT NULL,
@@ -152,9 +228,15 @@ CREATE TABLE IF NOT EXISTS entity_aliases (
     evidence JSON NOT NULL
 );
 COMMENT ON TABLE entity_aliases IS 'Entities folded into another by resolution: one row each, never a chain.';
+COMMENT ON COLUMN entity_aliases.entity_id IS 'The entity that was folded into another; no longer in entities.';
+COMMENT ON COLUMN entity_aliases.canonical_id IS 'The entity it was folded into; joins entities.id, unless both together were too rare to become one.';
+COMMENT ON COLUMN entity_aliases.title IS 'Title it had.';
+COMMENT ON COLUMN entity_aliases.canonical_title IS 'Title of the entity it was folded into, when that was decided.';
+COMMENT ON COLUMN entity_aliases.type IS 'Type it had.';
 COMMENT ON COLUMN entity_aliases.method IS 'rule, model, or user (aliases.csv).';
 COMMENT ON COLUMN entity_aliases.rule IS 'Why they are the same.';
 COMMENT ON COLUMN entity_aliases.confidence IS 'How sure this is, up to 1.';
+COMMENT ON COLUMN entity_aliases.evidence IS 'What the decision rests on, as JSON: shared documents, similarities, the line of aliases.csv.';
 
 CREATE TABLE IF NOT EXISTS entities_kept_apart (
     one_id VARCHAR NOT NULL,
@@ -166,12 +248,28 @@ CREATE TABLE IF NOT EXISTS entities_kept_apart (
     evidence JSON NOT NULL
 );
 COMMENT ON TABLE entities_kept_apart IS 'Pairs that look alike and were not merged, the most important 1,000, for review.';
+COMMENT ON COLUMN entities_kept_apart.one_id IS 'One of the pair; joins entities.id, unless it was too rare to become one.';
+COMMENT ON COLUMN entities_kept_apart.two_id IS 'The other of the pair, likewise.';
+COMMENT ON COLUMN entities_kept_apart.one_title IS 'Title of the one.';
+COMMENT ON COLUMN entities_kept_apart.two_title IS 'Title of the other.';
+COMMENT ON COLUMN entities_kept_apart.method IS 'rule, model, or user (aliases.csv).';
+COMMENT ON COLUMN entities_kept_apart.reason IS 'Why they were not merged.';
+COMMENT ON COLUMN entities_kept_apart.evidence IS 'What the decision rests on, as JSON.';
 
 CREATE VIEW IF NOT EXISTS resolved_entity_mentions AS
 SELECT m.chunk_id, coalesce(a.canonical_id, m.entity_id) AS entity_id, m.entity_id AS mentioned_id,
        m.title, m.type, m.description, m.start_char, m.end_char, m.batch
 FROM entity_mentions m LEFT JOIN entity_aliases a ON a.entity_id = m.entity_id;
 COMMENT ON VIEW resolved_entity_mentions IS 'Mentions under the entity they are folded into.';
+COMMENT ON COLUMN resolved_entity_mentions.chunk_id IS 'The chunk; joins chunks.id.';
+COMMENT ON COLUMN resolved_entity_mentions.entity_id IS 'The entity it counts for; joins entities.id. What was found once only by rule may have no row there.';
+COMMENT ON COLUMN resolved_entity_mentions.mentioned_id IS 'The entity before aliases were resolved.';
+COMMENT ON COLUMN resolved_entity_mentions.title IS 'The name as found.';
+COMMENT ON COLUMN resolved_entity_mentions.type IS 'The type as found.';
+COMMENT ON COLUMN resolved_entity_mentions.description IS 'What is said of it there.';
+COMMENT ON COLUMN resolved_entity_mentions.start_char IS 'First character in chunks.text, from 0; NULL if not known.';
+COMMENT ON COLUMN resolved_entity_mentions.end_char IS 'End of the span, exclusive; NULL if not known.';
+COMMENT ON COLUMN resolved_entity_mentions.batch IS 'The batch of the chunk; joins batches.batch.';
 
 CREATE VIEW IF NOT EXISTS resolved_relationship_mentions AS
 SELECT chunk_id, least(one, two) AS source_id, greatest(one, two) AS target_id, description, weight,
@@ -183,14 +281,37 @@ FROM (SELECT m.*, coalesce(s.canonical_id, m.source_id) AS one,
       LEFT JOIN entity_aliases t ON t.entity_id = m.target_id)
 WHERE one <> two;
 COMMENT ON VIEW resolved_relationship_mentions IS 'Mentions between the entities their ends are folded into; those of an entity with itself left out.';
+COMMENT ON COLUMN resolved_relationship_mentions.chunk_id IS 'The chunk; joins chunks.id.';
+COMMENT ON COLUMN resolved_relationship_mentions.source_id IS 'The end with the smaller id; joins entities.id.';
+COMMENT ON COLUMN resolved_relationship_mentions.target_id IS 'The end with the larger id; joins entities.id.';
+COMMENT ON COLUMN resolved_relationship_mentions.description IS 'What is said to relate them; by rule, the sentence they share.';
+COMMENT ON COLUMN resolved_relationship_mentions.weight IS 'Strength: 1, unless the extractor grades it.';
+COMMENT ON COLUMN resolved_relationship_mentions.start_char IS 'First character of the evidence in chunks.text, from 0; NULL if not known.';
+COMMENT ON COLUMN resolved_relationship_mentions.end_char IS 'End of that span, exclusive; NULL if not known.';
+COMMENT ON COLUMN resolved_relationship_mentions.batch IS 'The batch of the chunk; joins batches.batch.';
 
 CREATE VIEW IF NOT EXISTS resolved_claims AS
 SELECT c.* REPLACE (coalesce(a.canonical_id, c.subject_id) AS subject_id)
 FROM claims c LEFT JOIN entity_aliases a ON a.entity_id = c.subject_id;
 COMMENT ON VIEW resolved_claims IS 'Claims about the entity their subject is folded into.';
+COMMENT ON COLUMN resolved_claims.id IS 'The claim; joins claims.id.';
+COMMENT ON COLUMN resolved_claims.human_readable_id IS 'Small integer shown to people and models; never reused.';
+COMMENT ON COLUMN resolved_claims.chunk_id IS 'The chunk that claims it; joins chunks.id.';
+COMMENT ON COLUMN resolved_claims.subject_id IS 'Whom it is about; joins entities.id.';
+COMMENT ON COLUMN resolved_claims.subject IS 'Whom or what it is about, as written.';
+COMMENT ON COLUMN resolved_claims.object IS 'Whom or what else it concerns, as written; NULL if nobody.';
+COMMENT ON COLUMN resolved_claims.type IS 'What kind of claim it is.';
+COMMENT ON COLUMN resolved_claims.status IS 'TRUE, FALSE or SUSPECTED, as the text has it.';
+COMMENT ON COLUMN resolved_claims.start_date IS 'When it began to hold, ISO 8601; NULL if the text does not say.';
+COMMENT ON COLUMN resolved_claims.end_date IS 'When it ceased to hold, ISO 8601; NULL if the text does not say.';
+COMMENT ON COLUMN resolved_claims.description IS 'The claim in words.';
+COMMENT ON COLUMN resolved_claims.source_text IS 'The words of the text that it rests on.';
+COMMENT ON COLUMN resolved_claims.batch IS 'The batch of the chunk; joins batches.batch.';
 
 CREATE TABLE IF NOT EXISTS graph_batches (batch VARCHAR NOT NULL, version VARCHAR NOT NULL);
 COMMENT ON TABLE graph_batches IS 'Ledger: the batches merged into the graph, and the extraction version of each.';
+COMMENT ON COLUMN graph_batches.batch IS 'The batch; joins batches.batch.';
+COMMENT ON COLUMN graph_batches.version IS 'Version of its extractions that the graph holds.';
 
 CREATE TABLE IF NOT EXISTS entities (
     id VARCHAR NOT NULL,
@@ -203,8 +324,13 @@ CREATE TABLE IF NOT EXISTS entities (
     n_tokens BIGINT NOT NULL
 );
 COMMENT ON TABLE entities IS 'Nodes of the graph.';
+COMMENT ON COLUMN entities.id IS '32 hexadecimal digits, made from the normalised title.';
+COMMENT ON COLUMN entities.human_readable_id IS 'Small integer shown to people and models; never reused.';
+COMMENT ON COLUMN entities.title IS 'Its name, in the fullest form found.';
+COMMENT ON COLUMN entities.type IS 'The type most of its mentions have.';
+COMMENT ON COLUMN entities.description IS 'What its mentions say of it, merged.';
 COMMENT ON COLUMN entities.frequency IS 'Number of chunks that mention it.';
-COMMENT ON COLUMN entities.degree IS 'Number of distinct neighbours.';
+COMMENT ON COLUMN entities.degree IS 'Number of distinct neighbours in relationships.';
 COMMENT ON COLUMN entities.n_tokens IS 'Tokens of title and description.';
 
 CREATE TABLE IF NOT EXISTS relationships (
@@ -221,10 +347,17 @@ CREATE TABLE IF NOT EXISTS relationships (
     n_tokens BIGINT NOT NULL
 );
 COMMENT ON TABLE relationships IS 'Undirected edges of the graph, each pair once.';
+COMMENT ON COLUMN relationships.id IS '32 hexadecimal digits, made from the ids of both ends.';
+COMMENT ON COLUMN relationships.human_readable_id IS 'Small integer shown to people and models; never reused.';
+COMMENT ON COLUMN relationships.source_id IS 'One end; joins entities.id. Which end is the source means nothing.';
+COMMENT ON COLUMN relationships.target_id IS 'The other end; joins entities.id.';
+COMMENT ON COLUMN relationships.source IS 'Title of the one end.';
+COMMENT ON COLUMN relationships.target IS 'Title of the other end.';
+COMMENT ON COLUMN relationships.description IS 'What its mentions say of it, merged.';
 COMMENT ON COLUMN relationships.weight IS 'Sum over the instances that support it (1 each unless the extractor grades them).';
 COMMENT ON COLUMN relationships.pmi IS 'Normalised pointwise mutual information of its ends over chunks, -1 to 1.';
-COMMENT ON COLUMN relationships.n_tokens IS 'Tokens of source, target and description.';
 COMMENT ON COLUMN relationships.combined_degree IS 'Degree of source plus degree of target.';
+COMMENT ON COLUMN relationships.n_tokens IS 'Tokens of source, target and description.';
 
 CREATE TABLE IF NOT EXISTS description_summaries (
     id VARCHAR NOT NULL,
@@ -233,7 +366,10 @@ CREATE TABLE IF NOT EXISTS description_summaries (
     model VARCHAR NOT NULL
 );
 COMMENT ON TABLE description_summaries IS 'What a model made of several descriptions of one entity or relationship.';
+COMMENT ON COLUMN description_summaries.id IS 'The entity or relationship; joins entities.id or relationships.id.';
 COMMENT ON COLUMN description_summaries.input_hash IS 'Hash of the descriptions it was made from: it serves as long as they are the same.';
+COMMENT ON COLUMN description_summaries.description IS 'The summary.';
+COMMENT ON COLUMN description_summaries.model IS 'The model that wrote it.';
 
 CREATE TABLE IF NOT EXISTS report_failures (
     community_id VARCHAR NOT NULL,
@@ -243,6 +379,11 @@ CREATE TABLE IF NOT EXISTS report_failures (
     attempts INTEGER NOT NULL
 );
 COMMENT ON TABLE report_failures IS 'Reports a model could not write; they are tried again by the next run.';
+COMMENT ON COLUMN report_failures.community_id IS 'The community; joins communities.id.';
+COMMENT ON COLUMN report_failures.level IS 'Level of the community, 0 = root.';
+COMMENT ON COLUMN report_failures.context_hash IS 'Hash of what the model was given.';
+COMMENT ON COLUMN report_failures.error IS 'What went wrong.';
+COMMENT ON COLUMN report_failures.attempts IS 'How often it was tried with this context.';
 
 CREATE TABLE IF NOT EXISTS entity_chunks (
     entity_id VARCHAR NOT NULL,
@@ -252,6 +393,11 @@ CREATE TABLE IF NOT EXISTS entity_chunks (
     end_char BIGINT
 );
 COMMENT ON TABLE entity_chunks IS 'Provenance: the chunks that mention an entity; the span is the first mention''s, in characters of the document.';
+COMMENT ON COLUMN entity_chunks.entity_id IS 'The entity; joins entities.id.';
+COMMENT ON COLUMN entity_chunks.chunk_id IS 'The chunk; joins chunks.id.';
+COMMENT ON COLUMN entity_chunks.n_mentions IS 'How often the chunk names it.';
+COMMENT ON COLUMN entity_chunks.start_char IS 'First character of the first mention in documents.text, from 0; NULL if not known.';
+COMMENT ON COLUMN entity_chunks.end_char IS 'End of that span, exclusive; NULL if not known.';
 
 CREATE TABLE IF NOT EXISTS relationship_chunks (
     relationship_id VARCHAR NOT NULL,
@@ -261,6 +407,11 @@ CREATE TABLE IF NOT EXISTS relationship_chunks (
     end_char BIGINT
 );
 COMMENT ON TABLE relationship_chunks IS 'Provenance: the chunks that support a relationship; the span is the first evidence''s, in characters of the document.';
+COMMENT ON COLUMN relationship_chunks.relationship_id IS 'The relationship; joins relationships.id.';
+COMMENT ON COLUMN relationship_chunks.chunk_id IS 'The chunk; joins chunks.id.';
+COMMENT ON COLUMN relationship_chunks.n_mentions IS 'How often the chunk supports it.';
+COMMENT ON COLUMN relationship_chunks.start_char IS 'First character of the first evidence in documents.text, from 0; NULL if not known.';
+COMMENT ON COLUMN relationship_chunks.end_char IS 'End of that span, exclusive; NULL if not known.';
 
 CREATE TABLE IF NOT EXISTS communities (
     id VARCHAR NOT NULL,
@@ -273,7 +424,14 @@ CREATE TABLE IF NOT EXISTS communities (
     n_relationships BIGINT NOT NULL
 );
 COMMENT ON TABLE communities IS 'Communities of hierarchical Leiden; level 0 is the root level.';
+COMMENT ON COLUMN communities.id IS '32 hexadecimal digits; kept as long as most of its members stay together.';
+COMMENT ON COLUMN communities.human_readable_id IS 'Small integer shown to people and models; never reused.';
+COMMENT ON COLUMN communities.level IS 'The level it first stands at, 0 = root.';
 COMMENT ON COLUMN communities.last_level IS 'The deepest level this community still stands at: beyond level for a leaf that is split no further, so that every level covers every entity.';
+COMMENT ON COLUMN communities.parent_id IS 'The community it is a part of; joins communities.id; NULL at the root level.';
+COMMENT ON COLUMN communities.title IS 'Titles of its most important entities, or as imported; its report has a title of its own.';
+COMMENT ON COLUMN communities.size IS 'Number of entities in it.';
+COMMENT ON COLUMN communities.n_relationships IS 'Number of relationships with both ends in it.';
 
 CREATE TABLE IF NOT EXISTS community_updates (
     updated_at TIMESTAMPTZ NOT NULL,
@@ -285,6 +443,12 @@ CREATE TABLE IF NOT EXISTS community_updates (
     drift DOUBLE
 );
 COMMENT ON TABLE community_updates IS 'Each time communities were clustered, repaired or adopted from an import.';
+COMMENT ON COLUMN community_updates.updated_at IS 'When.';
+COMMENT ON COLUMN community_updates.how IS 'clustered (all anew), repaired (where the graph changed), improved (all, from what there was) or adopted (from an import).';
+COMMENT ON COLUMN community_updates.n_entities IS 'Entities clustered.';
+COMMENT ON COLUMN community_updates.n_relationships IS 'Relationships clustered.';
+COMMENT ON COLUMN community_updates.n_communities IS 'Communities afterwards, all levels together.';
+COMMENT ON COLUMN community_updates.modularity IS 'Modularity of the root level afterwards, at most 1; NULL without relationships.';
 COMMENT ON COLUMN community_updates.drift IS 'Share of the modularity of a fresh clustering that these communities lack.';
 
 CREATE TABLE IF NOT EXISTS community_members (
@@ -293,6 +457,9 @@ CREATE TABLE IF NOT EXISTS community_members (
     level INTEGER NOT NULL
 );
 COMMENT ON TABLE community_members IS 'Membership at every level: each entity once per level.';
+COMMENT ON COLUMN community_members.community_id IS 'The community; joins communities.id.';
+COMMENT ON COLUMN community_members.entity_id IS 'The entity; joins entities.id.';
+COMMENT ON COLUMN community_members.level IS 'The level this holds at; a community that is not split has rows at all deeper levels too.';
 
 CREATE TABLE IF NOT EXISTS community_reports (
     id VARCHAR NOT NULL,
@@ -312,8 +479,19 @@ CREATE TABLE IF NOT EXISTS community_reports (
     outdated DOUBLE DEFAULT 0
 );
 COMMENT ON TABLE community_reports IS 'One report per community of two or more entities.';
-COMMENT ON COLUMN community_reports.coverage IS 'Share of the community''s relationships that the context held.';
+COMMENT ON COLUMN community_reports.id IS '32 hexadecimal digits, made from the community''s id.';
+COMMENT ON COLUMN community_reports.community_id IS 'The community; joins communities.id.';
+COMMENT ON COLUMN community_reports.level IS 'Level of the community, 0 = root.';
+COMMENT ON COLUMN community_reports.title IS 'What the community is about.';
+COMMENT ON COLUMN community_reports.summary IS 'The report in a few sentences.';
+COMMENT ON COLUMN community_reports.rating IS 'How much it matters, 0 to 10.';
+COMMENT ON COLUMN community_reports.rating_explanation IS 'Why it has that rating.';
 COMMENT ON COLUMN community_reports.findings IS 'Findings, most important first; chunk_id and span (characters of the document) say where an extractive finding stands.';
+COMMENT ON COLUMN community_reports.full_content IS 'The whole report as Markdown.';
+COMMENT ON COLUMN community_reports.n_tokens IS 'Tokens of full_content.';
+COMMENT ON COLUMN community_reports.context_hash IS 'Hash of what it was written from: as long as it is the same, the report stays.';
+COMMENT ON COLUMN community_reports.context_tokens IS 'Tokens of what it was written from.';
+COMMENT ON COLUMN community_reports.coverage IS 'Share of the community''s relationships that the context held.';
 COMMENT ON COLUMN community_reports.writer IS 'extractive, or the model that wrote it, or import.';
 COMMENT ON COLUMN community_reports.outdated IS 'Share of the context, by tokens, that has changed since the report was written: 0, or no more than reports.max_outdated.';
 
@@ -327,7 +505,12 @@ CREATE TABLE IF NOT EXISTS report_elements (
     support BIGINT NOT NULL
 );
 COMMENT ON TABLE report_elements IS 'What each report was written from, in order: entities, relationships, and reports on sub-communities.';
-COMMENT ON COLUMN report_elements.kind IS 'entity, relationship or report; element_id is of entities, relationships or communities.';
+COMMENT ON COLUMN report_elements.community_id IS 'The community whose report it is; joins community_reports.community_id.';
+COMMENT ON COLUMN report_elements.place IS 'Its place in what was read, from 0.';
+COMMENT ON COLUMN report_elements.kind IS 'entity, relationship or report.';
+COMMENT ON COLUMN report_elements.element_id IS 'The element: joins entities.id, relationships.id or, for a report, communities.id.';
+COMMENT ON COLUMN report_elements.n_tokens IS 'Tokens it took.';
+COMMENT ON COLUMN report_elements.text_hash IS 'Hash of its text as it was then.';
 COMMENT ON COLUMN report_elements.support IS 'How many chunks the element rested on; of a report, the sum of its elements.';
 
 CREATE TABLE IF NOT EXISTS llm_calls (
@@ -344,6 +527,17 @@ CREATE TABLE IF NOT EXISTS llm_calls (
     error VARCHAR
 );
 COMMENT ON TABLE llm_calls IS 'Every model call, and what it cost in US dollars.';
+COMMENT ON COLUMN llm_calls.id IS 'Id of the call.';
+COMMENT ON COLUMN llm_calls.called_at IS 'When the call was made.';
+COMMENT ON COLUMN llm_calls.stage IS 'What it was for: extractions, summaries, resolution, community_reports, embeddings, query or tune.';
+COMMENT ON COLUMN llm_calls.batch IS 'The batch, where the call was for one; joins batches.batch.';
+COMMENT ON COLUMN llm_calls.model IS 'The model that was asked.';
+COMMENT ON COLUMN llm_calls.prompt_tokens IS 'Tokens sent; of a cached answer, when it was bought.';
+COMMENT ON COLUMN llm_calls.completion_tokens IS 'Tokens received; of a cached answer, when it was bought.';
+COMMENT ON COLUMN llm_calls.cost IS 'US dollars: 0 from the cache; NULL where no price is known.';
+COMMENT ON COLUMN llm_calls.seconds IS 'Seconds until the answer was there.';
+COMMENT ON COLUMN llm_calls.cached IS 'Whether the answer came from the cache, so that nothing was paid.';
+COMMENT ON COLUMN llm_calls.error IS 'What went wrong; NULL if nothing did.';
 
 CREATE TABLE IF NOT EXISTS releases (
     id VARCHAR NOT NULL,
@@ -360,7 +554,20 @@ CREATE TABLE IF NOT EXISTS releases (
     embedder VARCHAR NOT NULL,
     vector_versions JSON NOT NULL
 );
-COMMENT ON TABLE releases IS 'Published releases, the newest last; vector_versions are the LanceDB versions that belong to it.';
+COMMENT ON TABLE releases IS 'Published releases, the newest last: all up to this one.';
+COMMENT ON COLUMN releases.id IS 'Time of publication and the beginning of content_hash; ids sort by time.';
+COMMENT ON COLUMN releases.created_at IS 'When it was published.';
+COMMENT ON COLUMN releases.content_hash IS 'Hash of all that it holds.';
+COMMENT ON COLUMN releases.config_hash IS 'Hash of the settings that shape an index.';
+COMMENT ON COLUMN releases.n_documents IS 'Number of documents.';
+COMMENT ON COLUMN releases.n_chunks IS 'Number of chunks.';
+COMMENT ON COLUMN releases.n_entities IS 'Number of entities.';
+COMMENT ON COLUMN releases.n_relationships IS 'Number of relationships.';
+COMMENT ON COLUMN releases.n_communities IS 'Number of communities, all levels together.';
+COMMENT ON COLUMN releases.n_reports IS 'Number of community reports.';
+COMMENT ON COLUMN releases.modularity IS 'Modularity of the root level, at most 1; NULL without relationships.';
+COMMENT ON COLUMN releases.embedder IS 'What made the vectors, and their dimensions.';
+COMMENT ON COLUMN releases.vector_versions IS 'Version of each LanceDB table that belongs to it, as JSON.';
 
 -- What ingestion has made of a batch waits here until the graph takes it in, all in one
 -- transaction: the tables above always belong together.

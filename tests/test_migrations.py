@@ -39,6 +39,16 @@ def test_an_older_index_becomes_what_a_new_one_is_and_keeps_what_it_holds(older,
         assert get_meta(con, "schema_version") == str(migrations.migrations()[-1][0])
 
 
+def test_an_index_takes_over_new_comments_without_a_migration(tmp_path):
+    store, new = (IndexStore(tmp_path / name / "index.duckdb") for name in ("known", "new"))
+    with store.read() as con:
+        con.execute("COMMENT ON COLUMN documents.uri IS 'as it was'")
+        con.execute("COMMENT ON TABLE chunks IS NULL")
+        assert shape(new) != con.execute(SHAPE).fetchall()
+        set_meta(con, "comments", "of an older schema.sql")
+    assert shape(store) == shape(new)
+
+
 def test_migrations_are_numbered_one_by_one():
     numbers = [number for number, _, _ in migrations.migrations()]
     assert numbers == list(range(2, 2 + len(numbers)))

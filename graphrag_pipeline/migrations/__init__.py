@@ -2,7 +2,8 @@
 
 ``schema.sql`` is the schema as it is today; a new index is made from it. An index made before is
 brought up to it by the numbered files here, each applied once, in order, when it is opened. A
-change of the schema is made in both.
+change of the schema is made in both; a change of comments only in ``schema.sql``, whose comments an
+index is given anew whenever that file is another.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from pathlib import Path
 import duckdb
 
 from graphrag_pipeline.errors import StorageError
+from graphrag_pipeline.identity import content_hash
+
+_COMMENTS = "comments"
 
 
 @cache
@@ -30,6 +34,12 @@ def migrations() -> tuple[tuple[int, str, str], ...]:
     return tuple(
         (int(file.name[:4]), file.name[5:].removesuffix(".sql"), file.read_text()) for file in files
     )
+
+
+@cache
+def schema_sql() -> str:
+    """Return the SQL that makes the tables of a new index, with their comments."""
+    return resources.files("graphrag_pipeline").joinpath("schema.sql").read_text()
 
 
 def ensure_schema(con: duckdb.DuckDBPyConnection, path: Path) -> None:
@@ -54,6 +64,8 @@ def ensure_schema(con: duckdb.DuckDBPyConnection, path: Path) -> None:
         )
     elif version < newest:
         _bring_up(con, path, version)
+    if version is not None:
+        _bring_comments_up(con)
 
 
 def _version(con: duckdb.DuckDBPyConnection, path: Path) -> int | None:
@@ -67,10 +79,24 @@ def _version(con: duckdb.DuckDBPyConnection, path: Path) -> int | None:
 
 
 def _make(con: duckdb.DuckDBPyConnection, version: int) -> None:
-    sql = resources.files("graphrag_pipeline").joinpath("schema.sql").read_text()
     con.execute("BEGIN")
-    con.execute(sql)
+    con.execute(schema_sql())
     con.execute("INSERT INTO meta VALUES ('schema_version', ?)", [str(version)])
+    con.execute("INSERT INTO meta VALUES (?, ?)", [_COMMENTS, content_hash(schema_sql())])
+    con.execute("COMMIT")
+
+
+def _bring_comments_up(con: duckdb.DuckDBPyConnection) -> None:
+    wanted = content_hash(schema_sql())
+    known = con.execute("SELECT value FROM meta WHERE key = ?", [_COMMENTS]).fetchone()
+    if known == (wanted,):
+        return
+    con.execute("BEGIN")
+    for statement in con.extract_statements(schema_sql()):
+        if statement.query.lstrip().startswith("COMMENT ON"):
+            con.execute(statement)
+    con.execute("DELETE FROM meta WHERE key = ?", [_COMMENTS])
+    con.execute("INSERT INTO meta VALUES (?, ?)", [_COMMENTS, wanted])
     con.execute("COMMIT")
 
 
