@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 
 import dagster as dg
 import duckdb
 
 from graphrag_pipeline import progress
+from graphrag_pipeline.pictures import Picture
 from resources import readable_failures
 
 OWNERS = ["team:graphrag"]
 INDEX_POOL = "index_db"
 VECTORS_POOL = "vectors"
 _CELL = 90
+_MARKUP = re.compile(r"([\\`*_~\[\]<>|!&#$@])")
+_LINK = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?=@)", re.IGNORECASE)
+_INVISIBLE = "\u2060"
 
 
 @dataclass
@@ -68,7 +75,10 @@ def column_schema(con: duckdb.DuckDBPyConnection, table: str) -> dict[str, objec
 
 
 def markdown_table(
-    con: duckdb.DuckDBPyConnection, query: str, parameters: Mapping[str, object] | None = None
+    con: duckdb.DuckDBPyConnection,
+    query: str,
+    parameters: Mapping[str, object] | None = None,
+    longest: int = _CELL,
 ) -> dg.MetadataValue:
     """Return the rows of one of the project's own queries as a Markdown table.
 
@@ -76,16 +86,42 @@ def markdown_table(
     """
     result = con.execute(query, parameters or {})
     names = [column[0] for column in result.description or []]
-    return markdown_rows(names, result.fetchall())
+    return markdown_rows(names, result.fetchall(), longest)
 
 
-def markdown_rows(names: Sequence[str], rows: Sequence[Sequence[object]]) -> dg.MetadataValue:
-    """Return rows as a Markdown table, long values cut."""
+def markdown_rows(
+    names: Sequence[str], rows: Sequence[Sequence[object]], longest: int = _CELL
+) -> dg.MetadataValue:
+    """Return rows as a Markdown table, values cut to ``longest`` characters and made inert."""
     if not rows:
         return dg.MetadataValue.md("*no rows*")
     lines = ["| " + " | ".join(names) + " |", "|" + " --- |" * len(names)]
-    lines += ["| " + " | ".join(_cell(value) for value in row) + " |" for row in rows]
+    lines += ["| " + " | ".join(_cell(value, longest) for value in row) + " |" for row in rows]
     return dg.MetadataValue.md("\n".join(lines))
+
+
+def picture(home: Path, drawn: Picture | None) -> dict[str, object]:
+    """Return a picture as metadata, under its own name; nothing where there is nothing to see.
+
+    The stage's work is done by now: what goes wrong with a picture is told in its place.
+    """
+    if drawn is None:
+        return {}
+    try:
+        data = base64.b64encode(drawn.png(home)).decode()
+    except Exception as error:
+        return {drawn.name: f"could not be drawn: {type(error).__name__}: {error}"[:200]}
+    shown = f"![{drawn.name}](data:image/png;base64,{data})\n\n{inert(drawn.caption)}"
+    return {drawn.name: dg.MetadataValue.md(shown)}
+
+
+def inert(text: str) -> str:
+    """Return text from anywhere as one line of Markdown that shows it and does nothing else.
+
+    The UI makes links of addresses even where their markup is escaped: a word joiner, which is
+    not seen, takes them apart.
+    """
+    return _MARKUP.sub(r"\\\1", _LINK.sub(_INVISIBLE, " ".join(text.split())))
 
 
 def check(asset: dg.AssetKey, name: str, broken: int, what: str) -> dg.AssetCheckResult:
@@ -112,7 +148,7 @@ def warning(asset: dg.AssetKey | str, name: str, concerned: int, what: str) -> d
     )
 
 
-def _cell(value: object) -> str:
+def _cell(value: object, longest: int) -> str:
     if value is None:
         text = ""
     elif isinstance(value, float):
@@ -120,6 +156,8 @@ def _cell(value: object) -> str:
     elif isinstance(value, datetime):
         text = value.isoformat(sep=" ", timespec="seconds")
     else:
-        text = value if isinstance(value, str) else json.dumps(value, default=str)
-    flat = " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
-    return flat if len(flat) <= _CELL else flat[: _CELL - 1] + "…"
+        text = (
+            value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+        )
+    flat = " ".join(text.split())
+    return inert(flat if len(flat) <= longest else flat[: longest - 1] + "…")

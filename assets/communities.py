@@ -2,7 +2,7 @@
 
 # No annotations from the future: Dagster reads the class of a config from them.
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import dagster as dg
 import duckdb
@@ -15,11 +15,12 @@ from assets.common import (
     column_schema,
     facts,
     markdown_table,
+    picture,
     stage,
     storage,
 )
 from assets.graph import ENTITIES, RELATIONSHIPS
-from graphrag_pipeline import invariants
+from graphrag_pipeline import invariants, pictures
 from graphrag_pipeline.communities import ask_for_clustering, update_communities
 from resources import IndexResource
 
@@ -31,9 +32,10 @@ SELECT count(*) AS "dagster/row_count", max(size) AS largest, median(size) AS me
 FROM communities WHERE level BETWEEN $first AND $last
 """
 _PREVIEW = """
-SELECT title, level, size, n_relationships FROM communities
+SELECT title, level, size AS entities, n_relationships AS relationships FROM communities
 WHERE level BETWEEN $first AND $last ORDER BY size DESC, title LIMIT 8
 """
+_PICTURED_LEVELS = 2
 _DEEPEST = "SELECT coalesce(max(last_level), 0) FROM communities"
 
 
@@ -87,9 +89,13 @@ def build_communities(levels: int) -> dg.AssetsDefinition:
         measures = {"modularity": done.modularity, "modularity_drift": done.drift}
         told |= {name: value for name, value in measures.items() if value is not None}
         with index.get_connection() as con:
-            told |= done.counts
-            results = [_result(con, level, levels, told) for level in range(levels)]
-        yield from results
+            counts = [_counts_of(done.counts, level, levels) for level in range(levels)]
+            results = [_result(con, level, levels, told | counts[level]) for level in range(levels)]
+            shown = _pictures(con, min(levels, _PICTURED_LEVELS))
+        for level, result in enumerate(results):
+            drawn = [picture(index.home, one) for one in shown.get(level, ())]
+            together = {name: value for one in drawn for name, value in one.items()}
+            yield result._replace(metadata={**together, **(result.metadata or {})})
 
     return communities
 
@@ -124,6 +130,26 @@ def _result(
         metadata=metadata,
         check_results=[check(level_key(level), COVERED, _uncovered(con, held), what)],
     )
+
+
+def _counts_of(counts: Mapping[int, Mapping[str, int]], level: int, levels: int) -> dict[str, int]:
+    """Return what changed at the levels an asset holds; nothing when nothing changed at all."""
+    held = level_range(level, levels)
+    of_levels = [counts[one] for one in counts if held["first"] <= one <= held["last"]]
+    names = {name: 0 for one in counts.values() for name in one}
+    return {name: sum(one[name] for one in of_levels) for name in names}
+
+
+def _pictures(
+    con: duckdb.DuckDBPyConnection, levels: int
+) -> Mapping[int, Sequence[pictures.Picture | None]]:
+    """Return the pictures of the first ``levels`` levels; what concerns all is on the root's."""
+    graph = pictures.read_graph(con)
+    of_level = [
+        pictures.graph_picture(graph, pictures.read_names(con, level)) for level in range(levels)
+    ]
+    of_all = (pictures.sizes_picture(con), pictures.updates_picture(con))
+    return {level: (one, *(of_all if not level else ())) for level, one in enumerate(of_level)}
 
 
 def _uncovered(con: duckdb.DuckDBPyConnection, held: Mapping[str, int]) -> int:

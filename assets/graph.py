@@ -14,12 +14,13 @@ from assets.common import (
     column_schema,
     facts,
     markdown_table,
+    picture,
     stage,
     storage,
     warning,
 )
 from assets.ingestion import extractions
-from graphrag_pipeline import invariants
+from graphrag_pipeline import invariants, pictures
 from graphrag_pipeline.resolution.resolving import resolve_entities
 from graphrag_pipeline.summaries import update_graph
 from resources import IndexResource
@@ -163,11 +164,12 @@ def graph(index: IndexResource) -> Iterator[dg.MaterializeResult]:
     told = {"batches_taken_in": len(done.batches), "seconds": clock.seconds, **summaries}
     told |= spent.metadata
     with index.get_connection() as con:
-        results = [
-            _result(con, ENTITIES, {**told, **done.entities}),
-            _result(con, RELATIONSHIPS, {**told, **done.relationships}),
-        ]
-    yield from results
+        entities = _result(con, ENTITIES, {**told, **done.entities})
+        relationships = _result(con, RELATIONSHIPS, {**told, **done.relationships})
+        degrees = pictures.degree_picture(con)
+    drawn = picture(index.home, degrees)
+    yield entities._replace(metadata={**drawn, **(entities.metadata or {})})
+    yield relationships
 
 
 def _result(

@@ -25,6 +25,7 @@ GROUP = "ingestion"
 
 _DOCUMENT_FACTS = f"""
 SELECT count(*) AS "dagster/partition_row_count", coalesce(sum(n_chars), 0)::BIGINT AS characters,
+       max(n_chars) AS longest, median(n_chars) AS median_length,
        (SELECT count(*) FROM quarantine WHERE batch = $key) AS quarantined
 FROM ({of_batch("documents")})
 """
@@ -36,16 +37,34 @@ FROM ({of_batch("chunks")})
 _EXTRACTION_FACTS = f"""
 SELECT count(*) AS "dagster/partition_row_count", count(*) FILTER (status = 'failed') AS failed,
        (SELECT count(*) FROM ({of_batch("entity_mentions")})) AS entity_mentions,
-       (SELECT count(*) FROM ({of_batch("relationship_mentions")})) AS relationship_mentions
+       (SELECT count(*) FROM ({of_batch("relationship_mentions")})) AS relationship_mentions,
+       count(*) FILTER (status = 'ok' AND n_entities = 0) AS without_entities
 FROM ({of_batch("extractions")})
 """
+_LONG_CELL = 240
 _DOCUMENT_PREVIEW = f"""
-SELECT title, uri, n_chars FROM ({of_batch("documents")}) ORDER BY uri LIMIT 8
+SELECT title, uri, n_chars AS characters FROM ({of_batch("documents")}) ORDER BY uri LIMIT 8
 """
 _CHUNK_PREVIEW = f"""
-SELECT ordinal, n_tokens, text FROM ({of_batch("chunks")}) ORDER BY human_readable_id LIMIT 5
+SELECT d.title AS document, c.ordinal AS chunk, c.n_tokens AS tokens, c.text
+FROM ({of_batch("chunks")}) c JOIN ({of_batch("documents")}) d ON d.id = c.document_id
+ORDER BY c.human_readable_id LIMIT 5
 """
-_EXTRACTION_PREVIEW = f"""
+_SAMPLES = f"""
+SELECT d.title AS document, c.ordinal AS chunk, left(c.text, 120) || '…' AS begins,
+       string_agg(m.title, ', ' ORDER BY m.start_char, m.title) AS found
+FROM ({of_batch("chunks")}) c JOIN ({of_batch("documents")}) d ON d.id = c.document_id
+LEFT JOIN (SELECT chunk_id, title, min(start_char) AS start_char
+           FROM ({of_batch("entity_mentions")}) GROUP BY ALL) m ON m.chunk_id = c.id
+GROUP BY c.id, d.title, c.ordinal, c.text ORDER BY hash(c.id) LIMIT 6
+"""
+_FAILURES = f"""
+SELECT d.title AS document, c.ordinal AS chunk, e.error AS reason
+FROM ({of_batch("extractions")}) e JOIN ({of_batch("chunks")}) c ON c.id = e.chunk_id
+JOIN ({of_batch("documents")}) d ON d.id = c.document_id
+WHERE e.status = 'failed' ORDER BY d.title, c.ordinal LIMIT 10
+"""
+_MOST_FOUND = f"""
 SELECT title, type, count(*) AS mentions FROM ({of_batch("entity_mentions")}) GROUP BY ALL
 ORDER BY mentions DESC, title LIMIT 15
 """
@@ -149,9 +168,13 @@ def extractions(context: dg.AssetExecutionContext, index: IndexResource) -> dg.M
         return ingest.ingest_extractions(index.store, index.settings, key)
 
     def metadata(con: duckdb.DuckDBPyConnection, key: dict[str, str]) -> dict[str, object]:
+        found = facts(con, _EXTRACTION_FACTS, key)
+        if found["failed"]:
+            found["failures"] = markdown_table(con, _FAILURES, key, _LONG_CELL)
         return {
-            **facts(con, _EXTRACTION_FACTS, key),
-            "preview": markdown_table(con, _EXTRACTION_PREVIEW, key),
+            **found,
+            "most_found": markdown_table(con, _MOST_FOUND, key),
+            "preview": markdown_table(con, _SAMPLES, key, _LONG_CELL),
         }
 
     _each_batch(context, index, work, metadata)

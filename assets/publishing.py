@@ -17,6 +17,8 @@ from resources import IndexResource
 
 _MOST_RELEASES = 6
 _FIRST = 3
+_ID = len("20261121T093000")
+_COUNTED = ("documents", "entities", "reports")
 
 
 @dg.asset(
@@ -58,6 +60,8 @@ def published_index(index: IndexResource) -> dg.MaterializeResult:
 
 def _changes(home: Path) -> dict[str, dg.MetadataValue | str | int]:
     """Return how the published release differs from the one before, by numbers and as a table."""
+    if len(list_releases(home)) == 1:
+        return {"since_the_release_before": "this is the only release that is kept"}
     try:
         diff = diff_releases(home, most=_FIRST)
     except GraphRAGError as error:
@@ -79,7 +83,9 @@ def _changes(home: Path) -> dict[str, dg.MetadataValue | str | int]:
 
 
 def _releases(home: Path) -> dg.MetadataValue:
-    kept = list_releases(home)[:_MOST_RELEASES]
-    names = ("release", "published", *kept[0].counts)
-    rows = [(r.id, "yes" if r.is_current else "", *r.counts.values()) for r in kept]
-    return markdown_rows(names, rows)
+    """Return the newest releases in columns that fit the page; the id's beginning names one."""
+    rows = [
+        (r.id[:_ID], "yes" if r.is_current else "", *(r.counts[name] for name in _COUNTED))
+        for r in list_releases(home)[:_MOST_RELEASES]
+    ]
+    return markdown_rows(("release", "published", *_COUNTED), rows)

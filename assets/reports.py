@@ -30,8 +30,15 @@ SELECT count(*) AS "dagster/row_count", avg(rating) AS mean_rating, avg(coverage
 FROM community_reports WHERE level BETWEEN $first AND $last
 """
 _PREVIEW = """
-SELECT title, level, rating, coverage, summary FROM community_reports
-WHERE level BETWEEN $first AND $last ORDER BY rating DESC, title LIMIT 5
+SELECT r.title, r.rating, c.size AS entities, r.summary
+FROM community_reports r JOIN communities c ON c.id = r.community_id
+WHERE r.level BETWEEN $first AND $last ORDER BY r.rating DESC, c.size DESC, r.title LIMIT 6
+"""
+_LONG_CELL = 400
+_FAILURES = """
+SELECT c.title AS community, c.size AS entities, f.attempts, f.error AS reason
+FROM report_failures f JOIN communities c ON c.id = f.community_id
+WHERE f.level BETWEEN $first AND $last ORDER BY c.size DESC, c.title LIMIT 10
 """
 
 
@@ -86,8 +93,10 @@ def _report_asset(level: int, levels: int) -> dg.AssetsDefinition:
             metadata = {
                 **facts(con, _FACTS, held),
                 **column_schema(con, "community_reports"),
-                "preview": markdown_table(con, _PREVIEW, held),
+                "preview": markdown_table(con, _PREVIEW, held, _LONG_CELL),
             }
+            if done.failed:
+                metadata["failures"] = markdown_table(con, _FAILURES, held, _LONG_CELL)
             missing = invariants.violations(con, invariants.EVERY_COMMUNITY_REPORTED, {**held})
         counts = {
             "written": done.written,

@@ -43,12 +43,12 @@ MEMBERS = pl.Schema({"community_id": pl.String, "entity_id": pl.String, "level":
 class CommunityChanges:
     """What was done: ``how`` is clustered, repaired or improved, None when nothing had changed.
 
-    ``counts`` are rows of ``communities`` (added, changed, removed, reused); ``drift`` is the share
-    of modularity that a fresh clustering would have and this one has not.
+    ``counts`` are rows of ``communities`` by level (added, changed, removed, reused); ``drift`` is
+    the share of modularity that a fresh clustering would have and this one has not.
     """
 
     how: str | None
-    counts: Mapping[str, int]
+    counts: Mapping[int, Mapping[str, int]]
     modularity: float | None
     drift: float | None
     n_levels: int
@@ -261,7 +261,7 @@ def _community_frame(
 
 def _store(
     con: duckdb.DuckDBPyConnection, communities: pl.DataFrame, members: pl.DataFrame
-) -> Mapping[str, int]:
+) -> Mapping[int, Mapping[str, int]]:
     con.register("new_communities", communities)
     con.register("new_members", members)
     assign_identifiers(
@@ -273,11 +273,27 @@ def _store(
                   c.n_relationships
            FROM new_communities c JOIN identifiers i ON i.kind = 'community' AND i.id = c.id"""
     )
-    counts = replace_changed(con, "communities", "wanted_communities")
+    counts = _changes(con)
+    replace_changed(con, "communities", "wanted_communities")
     replace_links(con, "community_members", "new_members", ("community_id", "entity_id", "level"))
     con.unregister("new_communities")
     con.unregister("new_members")
     return counts
+
+
+def _changes(con: duckdb.DuckDBPyConnection) -> Mapping[int, Mapping[str, int]]:
+    """Return by level what becomes of ``communities`` when they are made those wanted."""
+    rows = con.execute(
+        """SELECT coalesce(new.level, old.level) AS level,
+                  count(*) FILTER (old.id IS NULL),
+                  count(*) FILTER (old.id = new.id AND old IS DISTINCT FROM new),
+                  count(*) FILTER (new.id IS NULL),
+                  count(*) FILTER (old IS NOT DISTINCT FROM new)
+           FROM wanted_communities new FULL JOIN communities old ON old.id = new.id
+           GROUP BY ALL ORDER BY ALL"""
+    ).fetchall()
+    names: tuple[str, ...] = ("added", "changed", "removed", "reused")
+    return {level: dict(zip(names, numbers, strict=True)) for level, *numbers in rows}
 
 
 def _fingerprint(settings: CommunitySettings) -> str:

@@ -23,6 +23,7 @@ from dagster_helpers import (
 
 from graphrag_pipeline.publishing import query_published
 
+Told = dict[tuple[str, str | None], dict]
 FILES = {"people.txt": PEOPLE, "places.md": PLACES, "broken.pdf": b"%PDF-1.4 not really"}
 
 
@@ -38,21 +39,30 @@ def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a published index, to be copied."""
+def first_build(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Told]:
+    """A folder with a published index, and what was told of the run that made it."""
     folder = tmp_path_factory.mktemp("built")
     with pytest.MonkeyPatch.context() as patch, dg.DagsterInstance.ephemeral() as ephemeral:
         pipeline = Pipeline(folder, patch)
         pipeline.write(FILES)
         assert pipeline.ingest(ephemeral, pipeline.cut()).success
-        assert pipeline.refresh(ephemeral).success
-    return folder
+        refreshed = pipeline.refresh(ephemeral)
+        assert refreshed.success
+    return folder, metadata_of(refreshed)
+
+
+@pytest.fixture(scope="module")
+def first_told(first_build: tuple[Path, Told]) -> Told:
+    """The metadata of the run that made the index."""
+    return first_build[1]
 
 
 @pytest.fixture
-def indexed(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
+def indexed(
+    first_build: tuple[Path, Told], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Pipeline:
     """A pipeline whose index is built and published."""
-    shutil.copytree(built, tmp_path, dirs_exist_ok=True)
+    shutil.copytree(first_build[0], tmp_path, dirs_exist_ok=True)
     return Pipeline(tmp_path, monkeypatch)
 
 
@@ -95,12 +105,14 @@ def test_every_materialisation_says_rows_columns_time_and_shows_some(
     assert ingested["documents", key]["quarantined"] == 1
     assert "broken.pdf" in ingested["documents", key]["quarantined_files"]
     assert ingested["chunks", key]["tokens"] > 20
+    assert "Boris Claude" in ingested["extractions", key]["preview"]
     for table in ("entities", "relationships"):
         count = pipeline.rows(f"SELECT count(*) FROM {table}")[0][0]
         assert refreshed[f"graph/{table}", None]["dagster/row_count"] == count > 0
     assert "| Orion Labs |" in refreshed["graph/entities", None]["preview"]
     described = refreshed["graph/entities", None]["dagster/column_schema"].columns
-    assert {c.name: c.description for c in described}["degree"] == "Number of distinct neighbours."
+    about = {c.name: c.description for c in described}["degree"]
+    assert str(about).startswith("Number of distinct neighbours")
 
 
 def test_each_batch_of_one_run_is_told_of_its_own_rows(
@@ -115,6 +127,41 @@ def test_each_batch_of_one_run_is_told_of_its_own_rows(
     assert rows == [1, 2]
     assert "people" in told["documents", keys[0]]["preview"]
     assert "people" not in told["documents", keys[1]]["preview"]
+
+
+def test_pictures_stand_where_they_belong_and_levels_count_their_own(
+    first_told: Told, indexed: Pipeline
+) -> None:
+    pictured = {
+        (asset, name)
+        for (asset, _), metadata in first_told.items()
+        for name, value in metadata.items()
+        if "(data:image/png;base64," in str(value)
+    }
+    assert pictured == {
+        ("graph/entities", "degree_distribution"),
+        ("communities/level_0", "graph_at_level_0"),
+        ("communities/level_0", "communities_by_size"),
+    }
+    by_level = dict(indexed.rows("SELECT level, count(*) FROM communities GROUP BY level"))
+    for level in range(4):
+        counts = first_told[f"communities/level_{level}", None]
+        assert counts["added"] == counts["dagster/row_count"] == by_level.get(level, 0)
+
+
+def test_a_picture_that_cannot_be_drawn_fails_no_stage(
+    indexed: Pipeline, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def break_down(*_: object) -> bytes:
+        raise ValueError("no paint")
+
+    shutil.rmtree(indexed.home / "pictures")
+    monkeypatch.setattr("graphrag_pipeline.pictures.draw_graph", break_down)
+    result = indexed.refresh(instance)
+    assert result.success
+    told = metadata_of(result)["communities/level_0", None]
+    assert told["graph_at_level_0"] == "could not be drawn: ValueError: no paint"
+    assert "base64" in told["communities_by_size"]
 
 
 def test_a_second_batch_reads_and_extracts_only_itself(
@@ -142,7 +189,7 @@ def test_a_second_batch_reads_and_extracts_only_itself(
     assert "| documents | 2 | 3 | 1 | 0 | 0 |" in published["since_the_release_before"]
     assert (published["documents_entered"], published["documents_changed"]) == (1, 0)
     assert published["compared_with"] == release
-    assert f"| {indexed.release} | yes | 3 |" in published["releases"]
+    assert f"| {str(indexed.release)[:15]} | yes | 3 |" in published["releases"]
 
 
 def test_a_run_with_nothing_new_writes_nothing_and_keeps_the_release(
@@ -157,6 +204,7 @@ def test_a_run_with_nothing_new_writes_nothing_and_keeps_the_release(
     assert told["published_index", None]["new_release"] is False
     assert told["graph/entities", None]["batches_taken_in"] == 0
     assert told["communities/level_0", None]["done"] == "unchanged"
+    assert "base64" in told["communities/level_0", None]["graph_at_level_0"]
     assert {m.get("embedded", 0) for m in told.values()} == {0}
     assert {m.get("written", 0) for m in told.values()} == {0}
     assert indexed.release == release
