@@ -67,6 +67,9 @@ OfRelease = Annotated[
     str | None,
     typer.Option("--release", help="A release that is kept: its id, or how that begins."),
 ]
+Documents = Annotated[
+    Path | None, typer.Argument(help="Folder of documents (default: input.folder).")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 
 
@@ -110,6 +113,18 @@ class Format(StrEnum):
     table = "table"
     csv = "csv"
     json = "json"
+
+
+class ExportFormat(StrEnum):
+    """What `export` writes."""
+
+    graphrag = "graphrag"
+    graphml = "graphml"
+    json = "json"
+    neo4j = "neo4j"
+    rdf = "rdf"
+    parquet = "parquet"
+    csv = "csv"
 
 
 def _show_version(wanted: bool) -> None:
@@ -157,9 +172,7 @@ def init(
 
 @app.command()
 def index(
-    folder: Annotated[
-        Path | None, typer.Argument(help="Folder of documents (default: input.folder).")
-    ] = None,
+    folder: Documents = None,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Do not ask, whatever it costs.")
     ] = False,
@@ -198,9 +211,7 @@ def index(
 
 @app.command()
 def plan(
-    folder: Annotated[
-        Path | None, typer.Argument(help="Folder of documents (default: input.folder).")
-    ] = None,
+    folder: Documents = None,
     as_json: AsJson = False,
 ) -> None:
     """Say what the next index run would do and cost; nothing is written or spent."""
@@ -244,9 +255,7 @@ def _confirm(cost: float, most: float) -> None:
 
 @app.command()
 def tune(
-    folder: Annotated[
-        Path | None, typer.Argument(help="Folder of documents (default: input.folder).")
-    ] = None,
+    folder: Documents = None,
     output: Annotated[Path, typer.Option(help="Folder for the prompts.")] = Path("prompts"),
     as_json: AsJson = False,
 ) -> None:
@@ -339,17 +348,50 @@ def sql(
     ] = Format.table,
     as_json: AsJson = False,
 ) -> None:
-    """Run SQL on the published index, read-only."""
+    """Run SQL on the published index, read-only; its marts are there as marts.NAME.
+
+    Macros answer the common questions by a name: "FROM neighbors('X')", "FROM evidence('X', 'Y')".
+    "FROM macros" lists them, each with an example.
+    """
     from graphrag_pipeline import console
+    from graphrag_pipeline.marts import marts_behind
     from graphrag_pipeline.publishing import query_published
 
-    names, rows = query_published(_settings().home_path, statement, release)
+    home = _settings().home_path
+    names, rows = query_published(home, statement, release)
+    if behind := marts_behind(home, statement):
+        console.note(behind)
     if as_json or output is Format.json:
         console.show_records(names, rows)
     elif output is Format.csv:
         console.show_csv(names, rows)
     else:
         console.show_rows(names, rows)
+
+
+@app.command()
+def marts(
+    force: Annotated[
+        bool, typer.Option("--force", help="Build them also if they tell of what is published.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Build the marts: tables that answer the common questions, each tested, in marts.duckdb.
+
+    Profiles of entities, evidence of relationships down to the sentence, communities with their
+    reports, coverage of documents, cost, quality and growth. Nothing is built when they tell of the
+    published release already. Ask them with: graphrag-pipeline sql "FROM marts.entity_profile".
+    """
+    from dataclasses import asdict
+
+    from graphrag_pipeline import console
+
+    settings = _settings()
+    with console.progress("Building the marts"):
+        from graphrag_pipeline.runs import run_marts
+
+        done = run_marts(settings, force=force)
+    console.show_json(asdict(done)) if as_json else console.show_marts(done)
 
 
 @app.command()
@@ -409,6 +451,88 @@ def diff(
 
     found = diff_releases(_settings().home_path, before, after)
     console.show_json(asdict(found)) if as_json else console.show_diff(found)
+
+
+@app.command()
+def export(
+    format: Annotated[ExportFormat, typer.Argument(help="What to write.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File or folder to make (default: here).")
+    ] = None,
+    release: OfRelease = None,
+    table: Annotated[
+        list[str] | None,
+        typer.Option("--table", help="parquet, csv: a table; again for more (default: all)."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over what is there.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write the published index in a format of another tool.
+
+    graphrag: microsoft/graphrag's parquet files; import-graphrag reads them.
+    graphml, json (node-link): the graph, for networkx, Gephi, D3.
+    neo4j: CSV for neo4j-admin, with a script that loads it.
+    rdf: N-Triples (SKOS). parquet, csv: tables.
+    """
+    from dataclasses import asdict
+
+    from graphrag_pipeline import console
+    from graphrag_pipeline.exporting import export_release
+
+    home = _settings().home_path
+    done = export_release(
+        home, format.value, output, release=release, tables=table or (), force=force
+    )
+    console.show_json(asdict(done)) if as_json else console.show_export(done)
+
+
+@app.command()
+def explore(
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path(
+        "graph.html"
+    ),
+    release: OfRelease = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the graph as one HTML page to look around in: search, zoom, communities, source text.
+
+    An entity leads to its description, relationships and passages; a community to its report, its
+    members, and the communities inside and above it. The page needs no network and no other file.
+    """
+    from dataclasses import asdict
+
+    from graphrag_pipeline import console
+    from graphrag_pipeline.explorer import write_page
+
+    done = write_page(_settings().home_path, output, release)
+    console.show_json(asdict(done)) if as_json else console.show_page(done)
+
+
+@app.command()
+def report(
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path(
+        "report.html"
+    ),
+    title: Annotated[
+        str | None, typer.Option(help="What heads the page (default: from the folder's name).")
+    ] = None,
+    release: OfRelease = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write an overview of the whole corpus as one HTML page, to read, print or send.
+
+    Its chapters are the root communities; it has the key entities and
+    relationships with the sentences that support them, what could not be
+    read, what it cost, and what changed since the release before. It needs
+    no network and no other file.
+    """
+    from dataclasses import asdict
+
+    from graphrag_pipeline import console
+    from graphrag_pipeline.overview import write_report
+
+    done = write_report(_settings().home_path, output, release, title=title)
+    console.show_json(asdict(done)) if as_json else console.show_report(done)
 
 
 @app.command()

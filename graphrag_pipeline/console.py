@@ -22,10 +22,14 @@ from graphrag_pipeline.progress import Listener, listening
 from graphrag_pipeline.rows import one_line
 
 if TYPE_CHECKING:
+    from graphrag_pipeline.explorer import WrittenPage
+    from graphrag_pipeline.exporting import Export
+    from graphrag_pipeline.overview import WrittenReport
     from graphrag_pipeline.planning import Plan
     from graphrag_pipeline.query import Answer, AnswerStream, Citation
     from graphrag_pipeline.release_diff import ReleaseDiff
     from graphrag_pipeline.releases import KeptRelease, Rollback
+    from graphrag_pipeline.runs import MartsOutcome
     from graphrag_pipeline.tuning import Tuning
 
 _MOST_ROWS = 200
@@ -383,6 +387,18 @@ def show_rollback(done: Rollback) -> None:
         _show_whole(f"To take this back: graphrag-pipeline rollback {done.before}")
 
 
+def show_marts(done: MartsOutcome) -> None:
+    """Print what the marts hold, and whether they were built now."""
+    if done.built:
+        warned = f", {done.tests_warned} warned" if done.tests_warned else ""
+        say(f"Built {len(done.rows)} marts; {done.tests_passed} data tests passed{warned}.")
+    else:
+        say("Nothing new is published: the marts stay as they are.")
+    _show_fact("release", done.release)
+    _show_fact("file", done.file)
+    rows_as_text.print_rows(("mart", "rows"), list(done.rows.items()))
+
+
 def show_diff(diff: ReleaseDiff) -> None:
     """Print what entered, left and changed between two releases."""
     _show_fact("before", diff.before)
@@ -403,6 +419,33 @@ def show_diff(diff: ReleaseDiff) -> None:
                     _show_whole(f"  {one_line(title)}")
                 if more:
                     _show_whole(f"  and {more:,} more")
+
+
+def show_export(done: Export) -> None:
+    """Print what was written, what the format could not hold, and how to use it."""
+    for file in done.files:
+        counts = ", ".join(f"{n:,} {what}" for what, n in file.rows.items())
+        _show_whole(f"{file.name:<28}{file.n_bytes / 1e6:>8.2f} MB  {counts}".rstrip())
+    _show_whole(f"Wrote {done.path} from release {done.release}")
+    if done.lost:
+        say(f"Not in it: {'; '.join(done.lost)}.", style="dim")
+    _show_whole(f"Use it with: {done.next}", style="dim")
+
+
+def show_page(done: WrittenPage) -> None:
+    """Print where the page of the graph is, and what it shows."""
+    _show_whole(f"Wrote {done.path} ({done.n_bytes / 1e6:.2f} MB) from release {done.release}")
+    say(
+        f"{done.n_entities:,} entities, {done.n_relationships:,} relationships, "
+        f"{done.n_communities:,} communities. Open it in a browser; it needs no network.",
+        style="dim",
+    )
+
+
+def show_report(done: WrittenReport) -> None:
+    """Print where the overview of a corpus is."""
+    _show_whole(f"Wrote {done.path} ({done.n_bytes / 1e6:.2f} MB) from release {done.release}")
+    say("Open it in a browser; it needs no network and no other file.", style="dim")
 
 
 def _show_whole(text: str, style: str | None = None) -> None:

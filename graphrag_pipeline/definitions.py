@@ -6,15 +6,25 @@ import dagster as dg
 
 from assets import build_ingestion, build_tail, inbox
 from graphrag_pipeline.config import Settings, load_settings
+from graphrag_pipeline.marts import MARTS_JOB, manifest
 from resources import IndexResource
-from sensors import build_inbox_sensor, build_refresh_schedule, run_failure_sensor
+from sensors import (
+    build_inbox_sensor,
+    build_marts_sensor,
+    build_refresh_schedule,
+    run_failure_sensor,
+)
 
 INGEST_JOB = "ingest_batch"
 REFRESH_JOB = "refresh_index"
 
 
-def build_definitions(settings: Settings) -> dg.Definitions:
-    """Return the definitions under these settings."""
+def build_definitions(settings: Settings, *, marts: bool = False) -> dg.Definitions:
+    """Return the definitions under these settings; with ``marts``, those of dbt too.
+
+    dbt takes seconds to import, and to read its project for the first time: only who shows or
+    builds the marts asks for them.
+    """
     ingestion, tail = build_ingestion(settings), build_tail(settings)
     ingest_job = dg.define_asset_job(
         INGEST_JOB,
@@ -26,7 +36,7 @@ def build_definitions(settings: Settings) -> dg.Definitions:
         selection=dg.AssetSelection.assets(*tail),
         description="Take finished batches into the graph, refresh all that follows, and publish.",
     )
-    return dg.Definitions(
+    index = dg.Definitions(
         assets=[inbox, *ingestion, *tail],
         jobs=[ingest_job, refresh_job],
         sensors=[build_inbox_sensor(ingest_job, settings.input), run_failure_sensor],
@@ -35,6 +45,28 @@ def build_definitions(settings: Settings) -> dg.Definitions:
         # One process per run: a second one would only wait for DuckDB's single writer.
         executor=dg.in_process_executor,
     )
+    return dg.Definitions.merge(index, _marts(settings)) if marts else index
 
 
-defs = build_definitions(load_settings())
+def _marts(settings: Settings) -> dg.Definitions:
+    from assets.marts import build_marts
+    from resources.marts import build_dbt
+
+    models = build_marts(manifest(settings.home_path))
+    job = dg.define_asset_job(
+        MARTS_JOB,
+        selection=dg.AssetSelection.assets(models),
+        description="Build the marts of the published release, and test them.",
+    )
+    return dg.Definitions(
+        assets=[models],
+        jobs=[job],
+        sensors=[build_marts_sensor(MARTS_JOB)],
+        resources={"dbt": build_dbt()},
+    )
+
+
+@dg.definitions
+def defs() -> dg.Definitions:
+    """Return the definitions that Dagster's tools load."""
+    return build_definitions(load_settings(), marts=True)

@@ -10,6 +10,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
+from importlib import resources
 from pathlib import Path
 
 import duckdb
@@ -17,6 +19,8 @@ import duckdb
 from graphrag_pipeline.communities import communities_current
 from graphrag_pipeline.config import Settings, fingerprint
 from graphrag_pipeline.errors import InputError, StorageError
+from graphrag_pipeline.marts import marts_asked_for, marts_lacking
+from graphrag_pipeline.migrations import schema_sql
 from graphrag_pipeline.models import report_writer
 from graphrag_pipeline.releases import (
     PUBLISHED,
@@ -99,6 +103,12 @@ def publish(store: IndexStore, home: Path, settings: Settings) -> Release:
     return _published(store, release, created=True)
 
 
+@cache
+def published_sql() -> str:
+    """Return the SQL that makes the views and macros of a release, with their comments."""
+    return resources.files("graphrag_pipeline").joinpath("published.sql").read_text()
+
+
 def query_published(
     home: Path, statement: str, release: str | None = None
 ) -> tuple[list[str], list[tuple[object, ...]]]:
@@ -107,9 +117,9 @@ def query_published(
     ``release`` names another release that is kept, by its id or the beginning of it. JSON columns
     come as Python values. Nothing outside the file can be read or written. Raises InputError for
     SQL that fails or is no query and for an unknown release, NothingPublishedError when there is
-    no release yet.
+    no release yet. The marts are attached as ``marts`` for a statement that asks for them.
     """
-    con = connect_published(release_file(home, release))
+    con = connect_published(release_file(home, release), **marts_asked_for(home, statement))
     try:
         con.execute("SET lock_configuration = true")
         _check_is_query(con, statement)
@@ -117,7 +127,8 @@ def query_published(
         columns = result.description or []
         rows = result.fetchall()
     except (duckdb.Error, ValueError, OverflowError) as error:
-        raise InputError(f"SQL: {str(error).strip()}") from None
+        lacking = marts_lacking(home, statement)
+        raise InputError(lacking or f"SQL: {str(error).strip()}") from None
     finally:
         con.close()
     nested = [place for place, column in enumerate(columns) if str(column[1]) == "JSON"]
@@ -171,8 +182,8 @@ def config_hash(settings: Settings) -> str:
 
 
 def content_hash(con: duckdb.DuckDBPyConnection) -> str:
-    """Return a hash of everything a release holds."""
-    parts = []
+    """Return a hash of everything a release holds, its comments, views and macros included."""
+    parts = [schema_sql(), published_sql()]
     for table in _CONTENT:
         row = con.execute(
             f"SELECT count(*), coalesce(bit_xor(hash(t)), 0) FROM {table} t"
@@ -257,7 +268,7 @@ def _publish_copy(store: IndexStore, home: Path) -> None:
 
 
 def _pack(copy: Path) -> None:
-    """Leave out of a copy of the index what readers do not need: staging, and free space."""
+    """Leave out of a copy of the index staging and free space, and add views and macros."""
     packed = copy.with_name(f"{copy.name}.packed")
     con = duckdb.connect()
     try:
@@ -266,6 +277,8 @@ def _pack(copy: Path) -> None:
             con.execute(f"ATTACH '{quoted}' AS {name}")
         con.execute("DROP SCHEMA IF EXISTS whole.staging CASCADE")
         con.execute("COPY FROM DATABASE whole TO packed")
+        con.execute("USE packed")
+        con.execute(published_sql())
         con.close()
         packed.chmod(packed.stat().st_mode & _NOBODY_WRITES)
         packed.replace(copy)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -21,6 +23,8 @@ from graphrag_pipeline.config import Settings
 from graphrag_pipeline.errors import GraphRAGError, StorageError
 from graphrag_pipeline.ingest import pending_batches, stage_versions
 from graphrag_pipeline.liveness import end_dead_runs
+from graphrag_pipeline.marts import MARTS, MARTS_JOB, built_marts, marts_outdated
+from graphrag_pipeline.releases import release_file
 from graphrag_pipeline.spending import LEDGER_TAG, ledger_position, uses_model
 from graphrag_pipeline.store import IndexStore
 
@@ -49,6 +53,22 @@ class IndexOutcome:
 
     batches: Sequence[str]
     run_ids: Sequence[str]
+
+
+@dataclass(frozen=True)
+class MartsOutcome:
+    """What `marts` did."""
+
+    file: str
+    release: str
+    """The release the marts tell of."""
+    rows: Mapping[str, int]
+    """Rows of each mart."""
+    built: bool
+    """Whether they were built now: False if they told of the published release already."""
+    tests_passed: int
+    tests_warned: int
+    run: str | None
 
 
 def dagster_home(settings: Settings) -> Path:
@@ -111,9 +131,9 @@ def index_folder(settings: Settings, folder: Path, *, recluster: bool = False) -
 def run_pending(settings: Settings, store: IndexStore, log: BatchLog) -> IndexOutcome:
     """Run all batches that are not done, then refresh what depends on them and publish."""
     dagster_home(settings)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dg.BetaWarning)
-        from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB, defs
+    defs = _definitions(settings)
+    from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB
+
     version = {"graphrag/version": stage_versions(settings)["extractions"]}
     run_ids = []
     budget = {LEDGER_TAG: str(ledger_position(settings.home_path))} if uses_model(settings) else {}
@@ -122,9 +142,50 @@ def run_pending(settings: Settings, store: IndexStore, log: BatchLog) -> IndexOu
         pending = pending_batches(store, log, settings)
         for keys in _add_partitions(instance, pending):
             tags = {_RANGE_START: keys[0], _RANGE_END: keys[-1], **version, **budget}
-            run_ids.append(_run(instance, defs, INGEST_JOB, tags))
-        run_ids.append(_run(instance, defs, REFRESH_JOB, budget))
+            run_ids.append(_run(instance, defs, INGEST_JOB, tags).run_id)
+        run_ids.append(_run(instance, defs, REFRESH_JOB, budget).run_id)
     return IndexOutcome(pending, run_ids)
+
+
+def run_marts(settings: Settings, *, force: bool = False) -> MartsOutcome:
+    """Build the marts of the published release, in the job of the UI, unless they tell of it.
+
+    Raises NothingPublishedError when there is nothing to build from, and RunFailedError with the
+    reason when a model or a data test fails; the last marts then stay.
+    """
+    home = settings.home_path
+    release_file(home)
+    if not force and not marts_outdated(home):
+        return _marts_outcome(home)
+    dagster_home(settings)
+    defs = _definitions(settings, marts=True)
+    # dagster-dbt repeats all that dbt says on standard output, which is for results.
+    with contextlib.redirect_stdout(io.StringIO()), _instance() as instance:
+        return _marts_outcome(home, _run(instance, defs, MARTS_JOB, {}))
+
+
+def _marts_outcome(home: Path, run: dg.ExecuteInProcessResult | None = None) -> MartsOutcome:
+    marts = built_marts(home)
+    if marts is None:
+        raise StorageError(f"{home / MARTS} cannot be read: build it again, with --force")
+    passed = [check.passed for check in run.get_asset_check_evaluations()] if run else []
+    return MartsOutcome(
+        file=str(home / MARTS),
+        release=marts.release,
+        rows=marts.rows,
+        built=run is not None,
+        tests_passed=sum(passed),
+        tests_warned=len(passed) - sum(passed),
+        run=run.run_id if run else None,
+    )
+
+
+def _definitions(settings: Settings, *, marts: bool = False) -> dg.Definitions:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        from graphrag_pipeline.definitions import build_definitions
+
+        return build_definitions(settings, marts=marts)
 
 
 def _instance() -> dg.DagsterInstance:
@@ -160,7 +221,7 @@ def _wait_for_others(instance: dg.DagsterInstance) -> None:
 
 def _run(
     instance: dg.DagsterInstance, defs: dg.Definitions, job_name: str, tags: dict[str, str]
-) -> str:
+) -> dg.ExecuteInProcessResult:
     _wait_for_others(instance)
     result = defs.resolve_job_def(job_name).execute_in_process(
         instance=instance, tags=tags, run_config=_QUIET, raise_on_error=False
@@ -169,7 +230,7 @@ def _run(
         if _was_interrupted(result):
             raise KeyboardInterrupt
         raise RunFailedError(_why(result), _exit_code(result))
-    return result.run_id
+    return result
 
 
 def _was_interrupted(result: dg.ExecuteInProcessResult) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
+from graphrag_pipeline.marts import MARTS_JOB
 from sensors.runs import BATCH
 
 
@@ -18,7 +19,7 @@ def run_failure_sensor(context: dg.RunFailureSensorContext) -> None:
     batch = run.tags.get(BATCH)
     what = f"batch {batch}" if batch else f"job {run.job_name}"
     why = "; ".join(_reasons(context)) or context.failure_event.message
-    context.log.error(f"{what} failed: {why}. {_advice(batch)}")
+    context.log.error(f"{what} failed: {why}. {_advice(batch, run.job_name)}")
 
 
 def _reasons(context: dg.RunFailureSensorContext) -> list[str]:
@@ -33,7 +34,9 @@ def _reasons(context: dg.RunFailureSensorContext) -> list[str]:
     return reasons
 
 
-def _advice(batch: str | None) -> str:
+def _advice(batch: str | None, job: str) -> str:
+    if job == MARTS_JOB:
+        return "The marts sensor asks for it again, up to three times; the last marts stay."
     again = (
         "The inbox sensor asks for it again, up to three times"
         if batch

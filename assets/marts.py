@@ -1,0 +1,109 @@
+"""The marts: one asset per model of the dbt project, its data tests as asset checks.
+
+Imported only where the marts are wanted: dbt takes seconds to import.
+"""
+
+# No annotations from the future: Dagster reads the class of a context from them.
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+from dagster_dbt import (
+    DagsterDbtTranslator,
+    DagsterDbtTranslatorSettings,
+    DbtCliInvocation,
+    dbt_assets,
+)
+
+from assets.common import OWNERS, stage
+from graphrag_pipeline.marts import building
+from graphrag_pipeline.rows import one_line
+from resources import IndexResource
+from resources.marts import MartsDbt
+
+MARTS_POOL = "marts"
+_STAGING = "staging"
+_MOST_NAMED = 3
+
+
+class _Translator(DagsterDbtTranslator):
+    def __init__(self) -> None:
+        # All tables of the release come from the one asset that publishes it.
+        super().__init__(DagsterDbtTranslatorSettings(enable_duplicate_source_asset_keys=True))
+
+    def get_asset_key(self, dbt_resource_props: Mapping[str, Any]) -> dg.AssetKey:
+        if dbt_resource_props["resource_type"] != "model":
+            return super().get_asset_key(dbt_resource_props)
+        within = [_STAGING] if dbt_resource_props["schema"] == _STAGING else []
+        return dg.AssetKey(["marts", *within, dbt_resource_props["name"]])
+
+    def get_group_name(self, dbt_resource_props: Mapping[str, Any]) -> str | None:
+        is_staging = dbt_resource_props.get("schema") == _STAGING
+        return "marts_staging" if is_staging else "marts"
+
+    def get_owners(self, dbt_resource_props: Mapping[str, Any]) -> list[str]:
+        return OWNERS
+
+    def get_asset_check_spec(
+        self, asset_spec: dg.AssetSpec, manifest: Mapping[str, Any], unique_id: str, project: Any
+    ) -> dg.AssetCheckSpec | None:
+        spec = super().get_asset_check_spec(asset_spec, manifest, unique_id, project)
+        if spec is None or spec.description:
+            return spec
+        return spec._replace(description=_test_description(manifest["nodes"][unique_id]))
+
+
+def _test_description(test: Mapping[str, Any]) -> str:
+    """Say what a generic test asks for, from its name and arguments."""
+    given = test["test_metadata"]["kwargs"]
+    columns = given.get("column_name") or ", ".join(given.get("columns", ()))
+    more = {name: value for name, value in given.items() if name in ("values", "to", "field")}
+    told = ", ".join(f"{name} {value}" for name, value in more.items())
+    return f"{columns}: {test['test_metadata']['name'].replace('_', ' ')}" + (
+        f" ({told})" if told else ""
+    )
+
+
+def build_marts(manifest: Path) -> dg.AssetsDefinition:
+    """Return the assets of all models, which are built together."""
+
+    @dbt_assets(
+        manifest=manifest,
+        name="marts",
+        dagster_dbt_translator=_Translator(),
+        pool=MARTS_POOL,
+    )
+    def marts(
+        context: dg.AssetExecutionContext, dbt: MartsDbt, index: IndexResource
+    ) -> Iterator[Any]:
+        if context.is_subset:
+            raise dg.Failure(
+                "the marts are built together, from one release: materialise all of them (job "
+                "build_marts)"
+            )
+        with (
+            stage("marts"),
+            building(index.home) as build,
+            dbt.build(context, build) as invocation,
+        ):
+            # Waiting for dbt first: these iterators take a processor core each while they wait.
+            passed = invocation.is_successful()
+            yield from invocation.stream().fetch_row_counts().fetch_column_metadata()
+            if not passed:
+                raise dg.Failure(_why(invocation))
+            build.put_in_place()
+
+    return marts
+
+
+def _why(invocation: DbtCliInvocation) -> str:
+    try:
+        results = invocation.get_artifact("run_results.json")["results"]
+    except OSError:
+        return f"dbt failed with exit code {invocation.process.returncode}; the last marts stay"
+    broken = [r for r in results if r["status"] in ("fail", "error")]
+    named = [f"{r['unique_id'].split('.')[2]}: {one_line(r['message'])}" for r in broken]
+    more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+    return f"{'; '.join(named[:_MOST_NAMED])}{more}; the last marts stay"

@@ -1,0 +1,5 @@
+select
+    community_id,
+    entity_id,
+    level
+from {{ source('published', 'community_members') }}

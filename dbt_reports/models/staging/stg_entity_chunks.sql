@@ -1,0 +1,7 @@
+select
+    entity_id,
+    chunk_id,
+    n_mentions,
+    start_char,
+    end_char
+from {{ source('published', 'entity_chunks') }}

@@ -1,0 +1,12 @@
+select
+    id as relationship_id,
+    human_readable_id,
+    source_id,
+    target_id,
+    source,
+    target,
+    description,
+    weight,
+    pmi,
+    combined_degree
+from {{ source('published', 'relationships') }}

@@ -1,0 +1,398 @@
+"""The marts: what they say of an index, how they are built, and what a broken build leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import duckdb
+import pytest
+from dagster_helpers import failed_checks, metadata_of
+from query_fixture import DOCUMENTS, publish
+from typer.testing import CliRunner
+
+from graphrag_pipeline import marts, runs
+from graphrag_pipeline.cli import app
+from graphrag_pipeline.config import load_settings
+from graphrag_pipeline.errors import InputError, StorageError
+from graphrag_pipeline.marts import MARTS_JOB
+from graphrag_pipeline.publishing import query_published
+from graphrag_pipeline.releases import published_release
+from resources import IndexResource
+from sensors import build_marts_sensor
+
+# What the hand-written index lacks: where it came from, what was tried, what it cost.
+MORE = """
+INSERT INTO batches
+    VALUES ('b1', TIMESTAMPTZ '2026-11-01 10:00:00Z', 'docs', 'partial', 5, 0, 0, 1);
+INSERT INTO batch_sources
+    SELECT 'b1', source, 'add', 'x', 1, 'ok', 1 FROM documents
+    UNION ALL VALUES ('b1', 'docs/broken.pdf', 'add', 'x', 1, 'quarantined', 0);
+INSERT INTO quarantine VALUES ('b1', 'docs/broken.pdf', 'it is encrypted');
+INSERT INTO extractions
+    SELECT c.id, 'llm', 'v', if(c.ordinal = 0 AND d.uri = 'docs/0.txt', 'failed', 'ok'), NULL,
+           2, 1, 10, 5, 'b1'
+    FROM chunks c JOIN documents d ON d.id = c.document_id;
+INSERT INTO llm_calls
+    SELECT 'call-' || i, TIMESTAMPTZ '2026-11-01 23:30:00Z' + INTERVAL 1 HOUR * (i % 2),
+           'extractions', 'b1', 'm', 100, 10, if(i = 3, NULL, 0.25), 1.0, i = 2, NULL
+    FROM range(40) t(i);
+INSERT INTO entity_aliases
+    SELECT 'alias', id, 'Ebenezer', title, type, 'rule', 'honorific', 0.9, '{}'
+    FROM entities WHERE title = 'Scrooge';
+UPDATE entity_chunks SET start_char = 0, end_char = 3;
+UPDATE relationship_chunks r SET start_char = c.start_char + 2, end_char = c.start_char + 9
+    FROM chunks c WHERE c.id = r.chunk_id AND c.ordinal = 0;
+INSERT INTO relationship_chunks
+    SELECT id, (SELECT min(id) FROM chunks), 1, NULL, NULL FROM relationships
+    WHERE id NOT IN (SELECT relationship_id FROM relationship_chunks);
+DELETE FROM community_reports WHERE level = 2 AND title LIKE 'Fezziwig%';
+"""
+BROKEN = "INSERT INTO documents FROM documents LIMIT 1"
+
+
+def put_release(home: Path, release: str, *statements: str) -> None:
+    publish(home, release=release)
+    published = home / "published.duckdb"
+    with duckdb.connect(str(published)) as con:
+        for statement in statements:
+            con.execute(statement)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A home with a release, and its marts built by the job that the command line runs."""
+    place = tmp_path_factory.mktemp("marts")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GRAPHRAG_HOME", str(place))
+        patch.setenv("DAGSTER_HOME", str(place / "dagster"))
+        patch.chdir(place)
+        put_release(place, "r1", MORE)
+        yield place
+
+
+@pytest.fixture(scope="module")
+def built(home: Path) -> dg.ExecuteInProcessResult:
+    """The run that built the marts."""
+    settings = load_settings()
+    runs.dagster_home(settings)
+    defs = runs._definitions(settings, marts=True)
+    with dg.DagsterInstance.get() as instance:
+        return defs.resolve_job_def(MARTS_JOB).execute_in_process(
+            instance=instance, run_config=runs._QUIET, raise_on_error=False
+        )
+
+
+@pytest.fixture(scope="module")
+def ask(home: Path, built: dg.ExecuteInProcessResult):
+    assert built.success
+
+    def rows(statement: str) -> list[tuple]:
+        return query_published(home, statement)[1]
+
+    return rows
+
+
+def test_a_profile_tells_where_an_entity_is_found_and_belongs(ask) -> None:
+    (row,) = ask(
+        """SELECT degree, n_documents, documents, first_seen::VARCHAR, root_community,
+                  [c.level FOR c IN communities], aliases
+           FROM marts.entity_profile WHERE title = 'Scrooge'"""
+    )
+    assert row == (
+        4,
+        1,
+        ["docs/0.txt"],
+        "2026-11-01 10:00:00+00",
+        "Scrooge, Marley, Bob Cratchit",
+        [0, 1, 2],
+        ["Ebenezer"],
+    )
+    assert ask("SELECT count(*) FROM marts.entity_profile") == ask("SELECT count(*) FROM entities")
+    assert ask(
+        """SELECT count(*) FROM marts.entity_profile p JOIN entities e ON e.id = p.entity_id
+           WHERE p.n_chunks <> (SELECT count(*) FROM entity_chunks WHERE entity_id = e.id)"""
+    ) == [(0,)]
+
+
+def test_evidence_quotes_the_document_at_its_characters(ask) -> None:
+    rows = ask("SELECT uri, start_char, end_char, is_exact, quote FROM marts.relationship_evidence")
+    assert len(rows) == ask("SELECT count(*) FROM relationship_chunks")[0][0]
+    assert {exact for *_, exact, _ in rows} == {True, False}
+    texts = list(DOCUMENTS.values())
+    for uri, start, end, exact, quote in rows:
+        text = texts[int(Path(uri).stem)]
+        assert quote == text[start:end]
+        assert not exact or end - start == 7
+
+
+def test_the_overview_has_every_community_with_its_way_and_its_report(ask) -> None:
+    assert ask("SELECT count(*) FROM marts.community_overview") == [(8,)]
+    (row,) = ask(
+        """SELECT parent, path, level, size, n_children, has_report, key_entities[1]
+           FROM marts.community_overview WHERE title = 'Scrooge, Marley' """
+    )
+    way = "Scrooge, Marley, Bob Cratchit > Scrooge, Marley, Fezziwig > Scrooge, Marley"
+    assert row == ("Scrooge, Marley, Fezziwig", way, 2, 2, 0, True, "Scrooge")
+    assert ask("SELECT n_missing FROM marts.report_freshness ORDER BY level") == [(0,), (0,), (1,)]
+
+
+def test_coverage_has_documents_failures_and_what_could_not_be_read(ask) -> None:
+    rows = ask("SELECT status, count(*), sum(n_chunks) FROM marts.document_coverage GROUP BY 1")
+    assert dict(row[:2] for row in rows) == {"ok": 3, "partial": 1, "quarantined": 1}
+    assert sum(row[2] for row in rows) == ask("SELECT count(*) FROM chunks")[0][0]
+    assert ask("SELECT uri, reason FROM marts.document_coverage WHERE status = 'quarantined'") == [
+        ("docs/broken.pdf", "it is encrypted")
+    ]
+
+
+def test_cost_is_by_day_in_utc_and_adds_up(ask) -> None:
+    rows = ask(
+        """SELECT day::VARCHAR, n_calls, n_cached, n_unpriced, prompt_tokens, cost
+           FROM marts.llm_cost ORDER BY day"""
+    )
+    assert rows == [("2026-11-01", 20, 1, 0, 1900, 5.0), ("2026-11-02", 20, 0, 1, 2000, 4.75)]
+    assert sum(row[5] for row in rows) == ask("SELECT sum(cost) FROM llm_calls")[0][0]
+
+
+def test_quality_counts_failures_orphans_and_answers(ask) -> None:
+    found = dict(ask("SELECT measure, number FROM marts.extraction_quality"))
+    chunks = ask("SELECT count(*) FROM chunks")[0][0]
+    assert found["failed_chunks"] == 1
+    assert found["orphan_entities"] == 1
+    assert found["duplicate_titles"] == 0
+    assert found["merged_titles"] == 1
+    assert found["repeated_answers"] == 40 - chunks
+    assert ask("SELECT n_failed, answers_per_chunk FROM marts.extraction_batches") == [
+        (1, 40 / chunks)
+    ]
+
+
+def test_growth_and_origin_name_the_release(ask, home: Path) -> None:
+    assert ask("SELECT release_id, new_entities FROM marts.index_growth") == [("r1", 14)]
+    assert ask("SELECT release_id, project_version FROM marts.built_from") == [
+        ("r1", marts.project_version())
+    ]
+
+
+def test_data_tests_are_asset_checks_and_the_ui_has_counts_columns_and_lineage(
+    built: dg.ExecuteInProcessResult,
+) -> None:
+    # One report is missing: the only data test that only warns.
+    assert failed_checks(built) == {"marts/report_freshness:every_report_is_written"}
+    told = metadata_of(built)[("marts/relationship_evidence", None)]
+    assert told["dagster/row_count"] > 10
+    assert "quote" in {column.name for column in told["dagster/column_schema"].columns}
+    made_from = told["dagster/column_lineage"].deps_by_column["weight"]
+    assert [(d.asset_key.path[-1], d.column_name) for d in made_from] == [
+        ("stg_relationships", "weight")
+    ]
+
+
+def test_lineage_leads_from_the_published_index_to_the_marts(
+    built: dg.ExecuteInProcessResult, home: Path
+) -> None:
+    graph = runs._definitions(load_settings(), marts=True).resolve_asset_graph()
+    keys = {key for key in graph.get_all_asset_keys() if key.path[0] == "marts"}
+    staging = {key for key in keys if key.path[1] == "staging"}
+    assert (len(keys - staging), len(staging)) == (11, 15)
+    for key in keys:
+        node = graph.get(key)
+        assert node.group_name == ("marts_staging" if key in staging else "marts")
+        assert node.pools == {"marts"}
+        assert node.kinds == {"dbt", "duckdb"}
+        assert node.description
+    assert all(graph.get(key).parent_keys == {dg.AssetKey("published_index")} for key in staging)
+    checks = [key for key in graph.asset_check_keys if key.asset_key in keys]
+    assert [key.name for key in checks if not graph.get_check_spec(key).description] == []
+
+
+def test_every_model_and_column_is_described_in_the_file_too(built, home: Path) -> None:
+    models = json.loads(marts.manifest(home).read_text())["nodes"]
+    described = {
+        node["name"]: {name for name, column in node["columns"].items() if column["description"]}
+        for node in models.values()
+        if node["resource_type"] == "model" and node["description"]
+    }
+    with duckdb.connect(str(home / "marts.duckdb"), read_only=True) as con:
+        tables = dict(con.execute("SELECT table_name, comment FROM duckdb_tables()").fetchall())
+        columns = con.execute(
+            "SELECT table_name, column_name, comment FROM duckdb_columns() WHERE NOT internal"
+        ).fetchall()
+        views = con.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
+    assert views == []
+    assert [name for name, comment in tables.items() if not comment] == []
+    assert [column for column in columns if not column[2]] == []
+    staging = {name for name in described if name.startswith("stg_")}
+    assert set(described) == staging | set(tables)
+    for name in tables:
+        assert described[name] == {column for table, column, _ in columns if table == name}
+    assert len(staging) == 15
+
+
+def test_nothing_new_builds_nothing_and_writes_nothing_where_one_stands(built, home: Path) -> None:
+    before = (home / "marts.duckdb").stat()
+    said = CliRunner().invoke(app, ["marts", "--json"])
+    assert said.exit_code == 0, said.output
+    outcome = json.loads(said.stdout)
+    assert (outcome["built"], outcome["release"], outcome["rows"]["entity_profile"]) == (
+        False,
+        "r1",
+        14,
+    )
+    after = (home / "marts.duckdb").stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert {path.name for path in home.iterdir()} & {"target", "logs"} == set()
+    assert not list((home / "dbt").glob("building-*"))
+
+
+def test_the_sensor_asks_until_the_marts_tell_of_what_is_published(
+    built, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sensor = build_marts_sensor(MARTS_JOB)
+
+    def tick(instance: dg.DagsterInstance) -> dg.RunRequest | dg.SkipReason:
+        context = dg.build_sensor_context(instance, resources={"index": IndexResource()})
+        return sensor(context)  # type: ignore[return-value]
+
+    with dg.DagsterInstance.ephemeral() as instance:
+        assert isinstance(tick(instance), dg.SkipReason)
+        monkeypatch.setattr("sensors.marts.marts_outdated", lambda home: "r2")
+        asked = tick(instance)
+        assert isinstance(asked, dg.RunRequest)
+        assert asked.tags["graphrag/release"] == "r2"
+        for _ in range(3):
+            run = instance.create_run_for_job(_nothing, tags=asked.tags)
+            instance.report_run_failed(run)
+        told = tick(instance)
+        assert isinstance(told, dg.SkipReason)
+        assert "failed 3 times" in str(told.skip_message)
+
+
+@dg.job(name=MARTS_JOB)
+def _nothing() -> None:
+    pass
+
+
+@pytest.mark.slow
+def test_a_failing_data_test_fails_its_check_and_leaves_the_last_marts(
+    built, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = shutil.copytree(home, tmp_path / "home", ignore=shutil.ignore_patterns("dagster"))
+    put_release(place, "r2", MORE, BROKEN)
+    monkeypatch.setenv("GRAPHRAG_HOME", str(place))
+    with duckdb.connect(str(place / "marts.duckdb"), read_only=True) as reader:
+        said = CliRunner().invoke(app, ["marts", "--json"])
+        assert reader.execute("SELECT release_id FROM built_from").fetchone() == ("r1",)
+    assert said.exit_code == 1
+    assert "marts/staging/stg_documents unique_stg_documents_document_id" in said.stderr
+    assert len(said.stderr.strip().splitlines()) == 1
+    found = marts.built_marts(place)
+    assert found is not None
+    assert found.release == "r1"
+    assert marts.marts_outdated(place) == "r2"
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+import duckdb
+from graphrag_pipeline import marts
+with marts.building(Path(sys.argv[1])) as build:
+    with duckdb.connect(build.environment["DBT_ENV_SECRET_MARTS"]) as con:
+        con.execute("CREATE TABLE built_from AS SELECT 'half' AS release_id")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_build_leaves_the_last_marts_and_the_next_clears_up(built, home: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED, str(home)], env=os.environ, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert len(list((home / "dbt").glob("building-*"))) == 1
+    found = marts.built_marts(home)
+    assert found is not None
+    assert found.release == "r1"
+    with marts.building(home):
+        pass
+    assert not list((home / "dbt").glob("building-*"))
+
+
+def test_a_build_is_of_one_release_and_readers_do_not_hold_it_up(
+    built, home: Path, tmp_path: Path
+) -> None:
+    put_release(tmp_path, "r1")
+    parsed = marts.manifest(home).parent
+    shutil.copytree(parsed, tmp_path / "dbt" / parsed.name)
+
+    def build(publish_meanwhile: str) -> marts.Marts:
+        with marts.building(tmp_path) as build:
+            given = build.environment
+            put_release(tmp_path, publish_meanwhile)
+            pinned = given["DBT_ENV_SECRET_RELEASE"]
+            with duckdb.connect(given["DBT_ENV_SECRET_MARTS"]) as con:
+                con.execute(f"ATTACH '{pinned}' AS published (READ_ONLY)")
+                con.execute("CREATE SCHEMA staging")
+                con.execute("CREATE VIEW staging.v AS FROM published.releases")
+                con.execute(
+                    "CREATE TABLE built_from AS SELECT id AS release_id, now() AS built_at, "
+                    "'p' AS project_version FROM published.releases"
+                )
+            return build.put_in_place()
+
+    assert build("r2").release == "r1"
+    with duckdb.connect(str(tmp_path / "marts.duckdb"), read_only=True) as reader:
+        assert build("r3").release == "r2"
+        assert reader.execute("SELECT release_id FROM built_from").fetchone() == ("r1",)
+    assert published_release(tmp_path) == "r3"
+    assert marts.marts_outdated(tmp_path) == "r3"
+
+
+def test_sql_says_what_to_do_where_there_are_no_marts_or_old_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAPHRAG_HOME", str(tmp_path))
+    said = CliRunner().invoke(app, ["marts"])
+    assert (said.exit_code, "run graphrag-pipeline index" in said.stderr) == (3, True)
+    put_release(tmp_path, "r1")
+    with pytest.raises(InputError, match="run graphrag-pipeline marts"):
+        query_published(tmp_path, "SELECT * FROM marts.entity_profile")
+    assert query_published(tmp_path, "SELECT 'marts. ' AS said")[1] == [("marts. ",)]
+    with duckdb.connect(str(tmp_path / "marts.duckdb")) as con:
+        con.execute("CREATE TABLE built_from AS SELECT 'r0' release_id, now() a, '' b")
+    said = CliRunner().invoke(app, ["sql", "-f", "csv", "SELECT release_id FROM marts.built_from"])
+    assert said.stdout.split() == ["release_id", "r0"]
+    assert "another release" in said.stderr
+
+
+def test_a_release_of_an_older_program_is_refused(tmp_path: Path) -> None:
+    put_release(tmp_path, "r1", "UPDATE meta SET value = '1' WHERE key = 'schema_version'")
+    with (
+        pytest.raises(StorageError, match="run graphrag-pipeline index"),
+        marts.building(tmp_path),
+    ):
+        pass
+
+
+@pytest.mark.slow
+def test_docs_are_generated_by_dbt_alone(home: Path, tmp_path: Path) -> None:
+    put_release(tmp_path, "r1")
+    command = [marts.dbt_command(), "docs", "generate", "--quiet"]
+    given = {"GRAPHRAG_HOME": str(tmp_path), "DBT_LOG_PATH": str(tmp_path)}
+    done = subprocess.run(
+        [*command, "--target-path", str(tmp_path / "target")],
+        cwd=marts.PROJECT,
+        env={**os.environ, **marts.dbt_environment(), **given},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    catalog = json.loads((tmp_path / "target" / "catalog.json").read_text())
+    assert len(catalog["sources"]) == 18
