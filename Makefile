@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test lint types ui bench clean
+.PHONY: help install dev demo test lint types docs ui bench clean
 
 help: ## Say what each target does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -40,6 +40,11 @@ lint: dev ## Check style
 
 types: dev ## Check types
 	@$(BIN)/pyright
+
+docs: dev ## Write the reference pages and build the site in build/docs
+	@$(BIN)/python -m docs.generate
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "Open build/docs/index.html"
 
 ui: install ## Start Dagster's UI on http://127.0.0.1:3000
 	@$(BIN)/graphrag-pipeline ui

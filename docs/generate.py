@@ -1,0 +1,333 @@
+"""The reference pages, made from the code they describe: ``python -m docs.generate`` writes them.
+
+They are kept in the repository, so that they can be read without building the site; a test says
+when they are not what the code says any more, and when something in the code says nothing of
+itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import yaml
+
+PAGES = Path(__file__).parent / "reference"
+_ABOUT_MACROS = "Called by name; those that give rows stand in FROM."
+_ABOUT_MARTS = (
+    "One asset for each model of the dbt project, built together from `published_index`. Data "
+    "tests are their checks; where one fails, the last marts stay. Columns: [Marts](marts.md)."
+)
+_ABOUT_STARTING = "The job `build_marts` builds the marts."
+_MARTS = Path(__file__).parents[1] / "dbt_reports" / "models" / "marts" / "marts.yml"
+NOTE = "<!-- Made by `make docs` from the code: edit that. -->\n"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing the reference tells of: its full name, what it says of itself, its table row."""
+
+    name: str
+    about: str
+    row: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Part:
+    """A heading, what it says of itself, and the things under it, in a table with these columns."""
+
+    entry: Entry
+    columns: tuple[str, ...] = ()
+    entries: Sequence[Entry] = ()
+    text: str = ""
+
+
+def undocumented() -> list[str]:
+    """Return the full name of everything on the reference pages that says nothing of itself."""
+    return [
+        entry.name
+        for page in PARTS
+        for part in _parts(page)
+        for entry in (part.entry, *part.entries)
+        if not entry.about.strip()
+    ]
+
+
+def pages() -> dict[Path, str]:
+    """Return the reference pages: their files and contents."""
+    return {
+        PAGES / f"{name}.md": NOTE + introduction + "".join(map(_render, _parts(name)))
+        for name, (introduction, _) in PARTS.items()
+    }
+
+
+@functools.cache
+def _parts(page: str) -> list[Part]:
+    return list(PARTS[page][1]())
+
+
+def _render(part: Part) -> str:
+    lines = [f"\n## {part.entry.name}\n", f"{part.entry.about}\n"]
+    lines += [f"{part.text}\n"] if part.text else []
+    if part.entries:
+        rows = [part.columns, tuple("---" for _ in part.columns), *(e.row for e in part.entries)]
+        lines.append("".join(f"| {' | '.join(map(_cell, row))} |\n" for row in rows))
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _code(values: Iterable[object]) -> str:
+    return ", ".join(f"`{value}`" for value in values)
+
+
+def command_parts() -> Iterator[Part]:
+    """Yield the commands, with their arguments and options."""
+    import typer
+
+    from graphrag_pipeline import cli
+
+    group: Any = typer.main.get_command(cli.app)
+    columns = ("argument, option", "takes", "meaning")
+    entry = Entry("graphrag-pipeline", group.help or "")
+    context = typer.Context(group)
+    everywhere = [_option(entry.name, option, context) for option in _shown(group)]
+    yield Part(entry, columns, everywhere, cli.EXIT_CODES)
+    for name, command in sorted(group.commands.items()):
+        about = Entry(f"graphrag-pipeline {name}", command.help or "")
+        options = [_option(about.name, option, context) for option in _shown(command)]
+        usage = " ".join([about.name, "[OPTIONS]", *filter(None, map(_place, command.params))])
+        yield Part(about, columns, options, f"```text\n{usage}\n```")
+
+
+def _shown(command: Any) -> list[Any]:
+    return [option for option in command.params if option.name != "help"]
+
+
+def _place(option: Any) -> str:
+    if option.param_type_name != "argument":
+        return ""
+    return option.name.upper() if option.required else f"[{option.name.upper()}]"
+
+
+def _option(command: str, option: Any, context: Any) -> Entry:
+    is_argument = option.param_type_name == "argument"
+    name = option.name.upper() if is_argument else option.opts[0]
+    names = [name] if is_argument else option.opts
+    taken = "" if getattr(option, "is_flag", False) else _taken(option, context)
+    about = option.help or ""
+    return Entry(f"{command} {name}", about, (_code(names), taken, about))
+
+
+def _taken(option: Any, context: Any) -> str:
+    """Say what kind of value is taken, or which values; and the default, if there is one."""
+    kind = option.display_type(context).strip("<>").removesuffix(" range")
+    kinds = _code(kind.split("|"))
+    if option.required:
+        return f"{kinds}, required"
+    default = getattr(option.default, "value", option.default)
+    return f"{kinds}, default `{default}`" if default not in (None, ()) else kinds
+
+
+def setting_parts() -> Iterator[Part]:
+    """Yield the sections of ``graphrag.toml``, with their settings."""
+    from graphrag_pipeline.config import PREFIX, Settings, setting_rows
+
+    schema = Settings.model_json_schema()
+    sections: dict[str, list[Entry]] = {}
+    for section, name, default, about in setting_rows():
+        place = schema["$defs"][_definition(schema, section)] if section else schema
+        full = f"{section}.{name}" if section else name
+        variable = PREFIX + full.replace(".", "__").upper()
+        kind = _kind(place["properties"][name])
+        row = (f"`{name}`<br>`{variable}`", f"{about}<br>{kind}; default `{_toml(default)}`")
+        sections.setdefault(section, []).append(Entry(full, about, row))
+    for section, entries in sections.items():
+        about = schema["$defs"][_definition(schema, section)]["description"] if section else ""
+        heading = Entry(section or "Top of the file", about or "Above the first section.")
+        yield Part(heading, ("setting, variable", "meaning"), entries)
+
+
+def _definition(schema: Mapping[str, Any], section: str) -> str:
+    given = schema["properties"][section]
+    return given["$ref"].rsplit("/", 1)[-1]
+
+
+def _toml(value: object) -> str:
+    return json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False)
+
+
+def _kind(schema: Mapping[str, Any]) -> str:
+    """Say in words what a JSON schema allows."""
+    if "enum" in schema:
+        return _code(schema["enum"])
+    plain = {"string": "text", "array": "list of text", "object": "table", "boolean": "true, false"}
+    kind = schema.get("type", "")
+    if kind in plain:
+        return plain[kind]
+    least = schema.get("minimum", schema.get("exclusiveMinimum"))
+    most = schema.get("maximum", schema.get("exclusiveMaximum"))
+    over = "over " if "exclusiveMinimum" in schema else ""
+    words = "whole number" if kind == "integer" else "number"
+    if most is not None and most < 1e4:
+        return f"{words}, {over}{least:g} to {most:g}"
+    return words if least is None else f"{words}, {over or 'from '}{least:g}"
+
+
+_TABLES = """
+SELECT name, kind, coalesce(about, '') FROM (
+    SELECT table_name AS name, 'table' AS kind, comment AS about, table_oid AS place
+    FROM duckdb_tables() WHERE schema_name = 'main' UNION ALL
+    SELECT view_name, 'view', comment, view_oid
+    FROM duckdb_views() WHERE schema_name = 'main' AND NOT internal
+) ORDER BY kind, place
+"""
+_COLUMNS = """
+SELECT column_name, data_type, coalesce(comment, '') FROM duckdb_columns()
+WHERE table_name = ? AND schema_name = 'main' ORDER BY column_index
+"""
+_MACROS = """
+SELECT DISTINCT function_name, function_name || '(' || array_to_string(parameters, ', ') || ')',
+       coalesce(split_part(comment, ' Example: ', 1), ''),
+       coalesce(split_part(comment, ' Example: ', 2), '')
+FROM duckdb_functions() WHERE NOT internal AND function_type IN ('macro', 'table_macro')
+ORDER BY ALL
+"""
+
+
+def table_parts() -> Iterator[Part]:
+    """Yield the tables and views of the published file with their columns, and its macros."""
+    con = duckdb.connect()
+    for name in ("schema.sql", "published.sql"):
+        con.execute(resources.files("graphrag_pipeline").joinpath(name).read_text())
+    for name, kind, about in con.execute(_TABLES).fetchall():
+        columns = [
+            Entry(f"{name}.{column}", meaning, (f"`{column}`", type_, meaning))
+            for column, type_, meaning in con.execute(_COLUMNS, [name]).fetchall()
+        ]
+        shown = f"View. {about}" if about and kind == "view" else about
+        yield Part(Entry(name, shown), ("column", "type", "meaning"), columns)
+    macros = [
+        Entry(name, about, (f"`{call}`", about, f"`{example}`"))
+        for name, call, about, example in con.execute(_MACROS).fetchall()
+    ]
+    con.close()
+    yield Part(Entry("All macros", _ABOUT_MACROS), ("macro", "what it gives", "example"), macros)
+
+
+def mart_parts() -> Iterator[Part]:
+    """Yield the marts of the dbt project with their columns."""
+    described = yaml.safe_load(_MARTS.read_text())
+    for model in described["models"]:
+        name = model["name"]
+        columns = [
+            Entry(f"{name}.{column['name']}", about, (f"`{column['name']}`", about))
+            for column in model["columns"]
+            for about in [column.get("description", "")]
+        ]
+        about = " ".join(model.get("description", "").split())
+        yield Part(Entry(name, about), ("column", "meaning"), columns)
+
+
+def asset_parts() -> Iterator[Part]:
+    """Yield the groups of Dagster assets; then jobs, sensors and schedules."""
+    from graphrag_pipeline.config import Settings
+    from graphrag_pipeline.definitions import build_definitions
+
+    defs = build_definitions(Settings())
+    graph = defs.resolve_asset_graph()
+    groups: dict[str, list[Entry]] = {}
+    for key in reversed(graph.toposorted_asset_keys):
+        groups.setdefault(graph.get(key).group_name, []).insert(0, _asset(graph, key))
+    columns = ("asset", "what it is", "made from", "checks")
+    for group in reversed(groups):
+        about = Entry(group, "In the order in which they are made.")
+        yield Part(about, columns, groups[group])
+    told = [(f"marts/{part.entry.name}", part.entry.about) for part in mart_parts()]
+    marts = [Entry(name, about, (f"`{name}`", about)) for name, about in told]
+    yield Part(Entry("marts", _ABOUT_MARTS), ("asset", "what it is"), marts)
+    started = [
+        Entry(thing.name, about, (f"`{thing.name}`", kind, about))
+        for kind, thing in _what_starts_runs(defs)
+        for about in [thing.description or ""]
+    ]
+    heading = Entry("Jobs, sensors and schedules", _ABOUT_STARTING)
+    yield Part(heading, ("name", "kind", "what it does"), started)
+
+
+def _what_starts_runs(defs: Any) -> Iterator[tuple[str, Any]]:
+    from graphrag_pipeline.definitions import MARTS_JOB
+    from sensors import build_marts_sensor
+
+    yield from (("job", job) for job in defs.jobs)
+    sensors = [*defs.sensors, build_marts_sensor(MARTS_JOB)]
+    yield from (("sensor", sensor) for sensor in sensors)
+    yield from (("schedule", schedule) for schedule in defs.schedules)
+
+
+def _asset(graph: Any, key: Any) -> Entry:
+    node = graph.get(key)
+    name = key.to_user_string()
+    about = " ".join((node.description or "").split())
+    parents = sorted(parent.to_user_string() for parent in node.parent_keys)
+    checks = [graph.get_check_spec(check) for check in sorted(node.check_keys, key=str)]
+    told = "<br>".join(
+        f"`{spec.name}`{'' if spec.blocking else ' (warns)'}: {spec.description}" for spec in checks
+    )
+    silent = [spec.name for spec in checks if not spec.description]
+    return Entry(name, "" if silent else about, (f"`{name}`", about, _code(parents), told))
+
+
+PARTS: dict[str, tuple[str, Callable[[], Iterator[Part]]]] = {
+    "cli": (
+        "# Command line\n\nEvery command, as `--help` has it. Results go to standard output, "
+        "everything else to standard error.\n",
+        command_parts,
+    ),
+    "configuration": (
+        "# Configuration\n\nSettings are read from `graphrag.toml`: the file that `--config` or "
+        "`GRAPHRAG_CONFIG` names, the one in the current folder, or the one in the home folder. "
+        "`graphrag-pipeline init` writes one with every setting. Environment variables win over "
+        'the file; lists and tables are given as JSON, such as `\'["person", "geo"]\'`. The key '
+        "of a model is read from `OPENAI_API_KEY` only. A wrong value is told in one line: the "
+        "setting, the value, and what would be right.\n",
+        setting_parts,
+    ),
+    "tables": (
+        "# Tables\n\nThe tables of the published file, `published.duckdb` in the home folder, in "
+        "the order in which the pipeline fills them. The same comments are in the file: `SELECT "
+        "table_name, comment FROM duckdb_tables()`.\n",
+        table_parts,
+    ),
+    "marts": (
+        "# Marts\n\nTables that dbt makes of the published index, in a file of their own: "
+        "`marts.duckdb` in the home folder. `graphrag-pipeline marts` builds them; in "
+        "`graphrag-pipeline sql` they are `marts.NAME`.\n",
+        mart_parts,
+    ),
+    "assets": (
+        "# Dagster assets\n\nThe assets as Dagster's UI shows them, with four levels of "
+        "communities (`communities.levels`). A check that fails stops what depends on its asset, "
+        "unless it only warns.\n",
+        asset_parts,
+    ),
+}
+
+
+def main() -> None:
+    """Write the reference pages."""
+    PAGES.mkdir(exist_ok=True)
+    for path, text in pages().items():
+        path.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

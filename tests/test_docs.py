@@ -1,0 +1,221 @@
+"""The documentation: it says what the code says, its examples run, and its site builds offline."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from conftest import Engine
+
+from docs import generate
+from graphrag_pipeline import cli
+from graphrag_pipeline.publishing import publish, query_published
+from graphrag_pipeline.query import METHODS, MODEL_METHODS, operators, parameter_rows
+from graphrag_pipeline.vector_index import TABLES, update_vectors
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted(ROOT.glob("docs/**/*.md"))
+WITH_EXAMPLES = [ROOT / "README.md", *PAGES]
+TESTED_ELSEWHERE = {("docs/sql.md", "sql"), ("docs/sql.md", "python")}
+UPDATE = "make docs"
+DOCUMENTS = (
+    "press/soft-stone-how-we-reported-it.md",
+    "press/interview-orsolya-venn.txt",
+    "reference/kestrel-bridge.md",
+    "reference/orlen-dam.md",
+    "records/biographical-register.json",
+)
+_BLOCK = re.compile(
+    r"(?P<note><!--.*?-->\n)?^```(?P<kind>python|sh|sql)\n(?P<code>.*?)^```$", re.M | re.S
+)
+_NOT_RUN = re.compile(r"<!-- not run: .{10,}? -->\n")
+_ASSETS_OF_A_PAGE = {"script": "src", "img": "src", "iframe": "src", "source": "src"}
+_LOADED = {"stylesheet", "icon", "preload", "preconnect", "manifest"}
+
+
+def test_everything_there_is_says_what_it_is() -> None:
+    assert generate.undocumented() == []
+
+
+def test_the_reference_pages_are_current() -> None:
+    written = {path: path.read_text() for path in generate.PAGES.glob("*.md")}
+    made = generate.pages()
+    stale = [
+        path.name for path in made.keys() | written.keys() if written.get(path) != made.get(path)
+    ]
+    assert stale == [], f"run: {UPDATE}"
+
+
+def test_the_readme_links_to_what_there_is() -> None:
+    links = re.findall(r"\]\(([^)#:]+)(?:#([^)]+))?\)", (ROOT / "README.md").read_text())
+    assert [path for path, _ in links if not (ROOT / path).exists()] == []
+    for path, anchor in links:
+        headings = re.findall(r"^#+ (.*)$", (ROOT / path).read_text(), re.M)
+        assert not anchor or anchor in [re.sub(r"\W+", "-", h.lower()) for h in headings]
+
+
+def test_the_page_on_methods_names_every_method_parameter_and_operator() -> None:
+    text = (ROOT / "docs" / "methods.md").read_text()
+    sections = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##)", text, re.M | re.S))
+    methods = METHODS | MODEL_METHODS
+    assert list(sections) == list(methods)
+    for name, method in methods.items():
+        missing = [p for p, _, _ in parameter_rows(method) if f"`{p}`" not in sections[name]]
+        assert missing == [], name
+        for parameter, kind, default in parameter_rows(method):
+            shown = f"{default:,}" if kind is int else str(default)
+            assert kind is bool or shown in sections[name], f"{name}: {parameter} = {default}"
+    silent = [name for name in operators.__all__ if name != "Ranking" and f"`{name}`" not in text]
+    assert silent == []
+
+
+@dataclass(frozen=True)
+class Example:
+    """A block of code on a page."""
+
+    place: str
+    kind: str
+    code: str
+    is_run: bool
+
+
+def _examples(page: Path) -> list[Example]:
+    text, name = page.read_text(), str(page.relative_to(ROOT))
+    return [
+        Example(
+            f"{name}:{text[: found.start('code')].count(chr(10)) + 1}",
+            found["kind"],
+            found["code"],
+            not _NOT_RUN.fullmatch(found["note"] or ""),
+        )
+        for found in _BLOCK.finditer(text)
+        if (name, found["kind"]) not in TESTED_ELSEWHERE
+    ]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder as a reader would have it: some documents, an index of them, some questions."""
+    folder = tmp_path_factory.mktemp("docs")
+    engine = Engine(folder)
+    for name in DOCUMENTS:
+        engine.write({name: (ROOT / "examples" / "corpus" / name).read_bytes()})
+    engine.update()
+    for table in TABLES:
+        update_vectors(engine.store, engine.log.home, engine.settings, table)
+    publish(engine.store, engine.log.home, engine.settings)
+    questions = (ROOT / "examples" / "questions.jsonl").read_text().splitlines(keepends=True)
+    (folder / "examples").mkdir()
+    (folder / "examples" / "questions.jsonl").write_text("".join(questions[:3]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for variable in [name for name in os.environ if name.startswith("GRAPHRAG_")]:
+            patch.delenv(variable)
+        yield folder
+
+
+def test_every_example_runs(place: Path) -> None:
+    examples = [example for page in WITH_EXAMPLES for example in _examples(page)]
+    for example in examples:
+        try:
+            _run(example, place / ".graphrag")
+        except BaseException as error:
+            error.add_note(f"in the example at {example.place}")
+            raise
+
+
+def _run(example: Example, home: Path) -> None:
+    if not example.is_run:
+        return
+    if example.kind == "python":
+        _run_python(example)
+    elif example.kind == "sql":
+        query_published(home, example.code)
+    else:
+        for line in example.code.splitlines():
+            _run_command(line)
+
+
+def _run_python(example: Example) -> None:
+    code = compile(example.code, example.place, "exec")
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        exec(code, {"__name__": "__main__"})
+    assert out.getvalue().strip(), "it prints nothing"
+
+
+def _run_command(line: str) -> None:
+    words = shlex.split(line, comments=True)
+    assert words[0] == "graphrag-pipeline", f"cannot run {line!r}: mark the block"
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = cli.app(words[1:], standalone_mode=False)
+    assert not code, f"{line}: {err.getvalue()}"
+    assert out.getvalue().strip(), f"{line} prints nothing"
+
+
+class _Loads(HTMLParser):
+    """What a page makes a browser load, and whether it is from the network."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.from_network: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        address = given.get(_ASSETS_OF_A_PAGE.get(tag, ""))
+        if tag == "link" and _LOADED & set((given.get("rel") or "").split()):
+            address = given.get("href")
+        if address and re.match(r"(https?:)?//", address):
+            self.from_network.append(address)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built as `make docs` builds it."""
+    target = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(target)]
+    built = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert built.returncode == 0, built.stderr
+    return target
+
+
+def test_the_site_has_every_page(site: Path) -> None:
+    made = {path.relative_to(site).with_suffix(".md") for path in site.rglob("*.html")}
+    pages = {page.relative_to(ROOT / "docs") for page in PAGES}
+    assert pages - made == set()
+    assert list(site.rglob("*.py")) == []
+
+
+def test_no_page_loads_anything_from_the_network(site: Path) -> None:
+    found = {}
+    for page in site.rglob("*.html"):
+        loads = _Loads()
+        loads.feed(text := page.read_text())
+        assert 'class="mermaid"' not in text, "the theme loads mermaid from the network"
+        found[page.name] = loads.from_network
+    assert {name: loaded for name, loaded in found.items() if loaded} == {}
+    styles = [
+        sheet
+        for sheet in site.rglob("*.css")
+        if re.search(r"url\(['\"]?(https?:)?//", sheet.read_text())
+    ]
+    assert styles == []
+    pictures = sum(path.stat().st_size for path in (site / "images").iterdir())
+    assert pictures < 1_000_000
