@@ -26,12 +26,14 @@ GROUP = typer.main.get_command(cli.app)
 COMMANDS = sorted(GROUP.commands)  # type: ignore[attr-defined]
 PRINTS_RESULTS = [
     "diff",
+    "export",
     "import-extractions",
     "import-graphrag",
     "index",
     "plan",
     "query",
     "releases",
+    "report",
     "rollback",
     "sql",
     "status",

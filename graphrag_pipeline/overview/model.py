@@ -1,0 +1,192 @@
+"""What the overview page shows, as plain values. All texts are untrusted and not yet escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+Text = Sequence["str | Note"]
+"""Text in pieces; a note stands where the text refers to its evidence."""
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A place in a document: ``quote`` with what stands around it; spans in characters."""
+
+    title: str
+    place: str
+    start: int
+    end: int
+    before: str
+    quote: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Note:
+    """What a statement rests on: a passage, and the names and connections it cites."""
+
+    number: int
+    passage: Passage | None
+    entities: Sequence[Named] = ()
+    relationships: Sequence[str] = ()
+    reports: Sequence[str] = ()
+    n_more: int = 0
+
+
+@dataclass(frozen=True)
+class Named:
+    """A name, and its anchor where the page has more on it."""
+
+    title: str
+    anchor: str = ""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bar of a chart: ``share`` of the longest, 0 to 1."""
+
+    label: str
+    value: int
+    share: float
+    anchor: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A finding; an extractive one has a quote from a document instead of a text."""
+
+    heading: str
+    text: Text
+    is_quote: bool
+
+
+@dataclass(frozen=True)
+class Community:
+    """A community and its report; ``children`` are the largest of the next level."""
+
+    id: str
+    number: int
+    title: str
+    size: int
+    n_relationships: int
+    rating: float | None
+    rating_explanation: str
+    summary: Text
+    writer: str = ""
+    n_documents: int = 0
+    findings: Sequence[Finding] = ()
+    notes: Sequence[Note] = ()
+    children: Sequence[Community] = ()
+    n_more_children: int = 0
+    top_entities: Sequence[Named] = ()
+
+
+@dataclass(frozen=True)
+class Entity:
+    """A key entity and where it is mentioned."""
+
+    anchor: str
+    title: str
+    type: str
+    description: str
+    frequency: int
+    degree: int
+    chapter: Named | None
+    documents: Sequence[str]
+    n_documents: int
+
+
+@dataclass(frozen=True)
+class Relationship:
+    """A telling relationship and the sentence that supports it."""
+
+    source: Named
+    target: Named
+    description: str
+    weight: float
+    n_chunks: int
+    passage: Passage | None
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What was read, and what could not be."""
+
+    documents: int
+    unreadable: Sequence[tuple[str, str]]
+    n_unreadable: int
+    chunks: int
+    failed_chunks: int
+    failed_reports: int
+    silent_documents: Sequence[str]
+    n_silent_documents: int
+    isolated: int
+    told: float | None
+    """Share of the relationships that some report was written from."""
+
+
+@dataclass(frozen=True)
+class StageCost:
+    """Model calls of one stage; ``cost`` in US dollars, None where a price is not known."""
+
+    stage: str
+    calls: int
+    cached: int
+    failed: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+
+
+@dataclass(frozen=True)
+class Change:
+    """How one table differs from the release before, with the first names of each change."""
+
+    what: str
+    before: int
+    after: int
+    entered: int
+    left: int
+    changed: int
+    names: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Making:
+    """How the index was made: counts by extractor and by report writer, models, embedder."""
+
+    extractors: Mapping[str, int]
+    writers: Mapping[str, int]
+    models: Sequence[str]
+    embedder: str
+    merged_names: int
+    modularity: float | None
+    levels: int
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Everything on the page."""
+
+    title: str
+    release: str
+    created_at: datetime
+    words: int
+    counts: Mapping[str, int]
+    file_types: Sequence[tuple[str, int, int]]
+    entity_types: Sequence[Bar]
+    sizes: Sequence[Bar]
+    chapters: Sequence[Community]
+    others: Sequence[Community]
+    n_more_others: int
+    singletons: int
+    n_themes: int
+    entities: Sequence[Entity]
+    relationships: Sequence[Relationship]
+    coverage: Coverage
+    costs: Sequence[StageCost]
+    making: Making
+    changed_since: str | None
+    changes: Sequence[Change]
