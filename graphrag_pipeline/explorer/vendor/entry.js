@@ -1,0 +1,2 @@
+export { default as Sigma } from "sigma";
+export { UndirectedGraph } from "graphology";
