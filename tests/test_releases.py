@@ -16,8 +16,10 @@ import pytest
 from conftest import Engine
 from index_process import SMALL, faults, update
 from release_steps import KEEP
+from typer.testing import CliRunner
 
 from graphrag_pipeline import vectors
+from graphrag_pipeline.cli import app
 from graphrag_pipeline.config import InputSettings, ReleaseSettings
 from graphrag_pipeline.errors import InputError, NothingPublishedError, StorageError
 from graphrag_pipeline.publishing import publish, query_published, refresh_needed
@@ -419,20 +421,14 @@ def bring_up_to_publishing(engine: Engine) -> None:
 # On the command line
 
 
-def test_the_commands_list_compare_go_back_and_read(indexed, tmp_path):
+def test_the_commands_list_compare_go_back_and_read(indexed, tmp_path, monkeypatch):
     engine, made = indexed
+    monkeypatch.chdir(tmp_path)
+    given = {"GRAPHRAG_HOME": str(engine.log.home), **FEW_DIMENSIONS}
 
     def run(*arguments: str, code: int = 0) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "graphrag_pipeline.cli", *arguments],
-            env={**os.environ, "GRAPHRAG_HOME": str(engine.log.home), **FEW_DIMENSIONS},
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == code, done
+        done = CliRunner().invoke(app, arguments, env=given)
+        assert done.exit_code == code, done.output
         return done.stderr if code else done.stdout
 
     listed = json.loads(run("releases", "--json"))
