@@ -16,8 +16,9 @@ from dagster_dbt import (
     DbtCliInvocation,
     dbt_assets,
 )
+from dagster_dbt.core.dbt_event_iterator import DbtEventIterator
 
-from assets.common import OWNERS, stage
+from assets.common import OWNERS, markdown_rows, stage
 from graphrag_pipeline.marts import building
 from graphrag_pipeline.rows import one_line
 from resources import IndexResource
@@ -26,6 +27,10 @@ from resources.marts import MartsDbt
 MARTS_POOL = "marts"
 _STAGING = "staging"
 _MOST_NAMED = 3
+_COLUMNS = "dagster/column_schema"
+_LINEAGE = "dagster/column_lineage"
+_LONGEST_ORIGIN = 400
+_DBT_TEXT = "character varying(256)"
 
 
 class _Translator(DagsterDbtTranslator):
@@ -88,14 +93,52 @@ def build_marts(manifest: Path) -> dg.AssetsDefinition:
             building(index.home) as build,
             dbt.build(context, build) as invocation,
         ):
-            # Waiting for dbt first: these iterators take a processor core each while they wait.
-            passed = invocation.is_successful()
-            yield from invocation.stream().fetch_row_counts().fetch_column_metadata()
-            if not passed:
+            if not invocation.is_successful():
+                yield from invocation.stream()
                 raise dg.Failure(_why(invocation))
+            for event in _counted_and_described(invocation):
+                yield _with_columns_told(event)
             build.put_in_place()
 
     return marts
+
+
+def _counted_and_described(invocation: DbtCliInvocation) -> Iterator[Any]:
+    """Return dbt's events with row counts and columns; each step ends before the next begins.
+
+    Chained as they are meant to be, these iterators take a processor core each to wait for one
+    another.
+    """
+    events: Iterator[Any] = invocation.stream()
+    for told in (DbtEventIterator.fetch_row_counts, DbtEventIterator.fetch_column_metadata):
+        events = told(DbtEventIterator(iter(list(events)), invocation))
+    return events
+
+
+def _with_columns_told(event: Any) -> Any:
+    """Return an event with the types that DuckDB has, and a table of what columns are made from.
+
+    dbt's adapter takes every text for ``character varying(256)``. The lineage of columns that
+    Dagster keeps is not shown by its open-source UI.
+    """
+    if _COLUMNS not in event.metadata:
+        return event
+    columns = [
+        dg.TableColumn(c.name, "VARCHAR" if c.type == _DBT_TEXT else c.type)
+        for c in event.metadata[_COLUMNS].value.columns
+    ]
+    lineage = event.metadata.get(_LINEAGE)
+    origins = lineage.value.deps_by_column if lineage else {}
+    made_from = [
+        (name, ", ".join(f"{o.asset_key.path[-1]}.{o.column_name}" for o in deps))
+        for name, deps in origins.items()
+        if deps
+    ]
+    told = {
+        _COLUMNS: dg.TableSchema(columns=columns),
+        "columns_made_from": markdown_rows(("column", "made from"), made_from, _LONGEST_ORIGIN),
+    }
+    return event.with_metadata({**event.metadata, **told})
 
 
 def _why(invocation: DbtCliInvocation) -> str:

@@ -114,16 +114,16 @@ LEFT JOIN description_summaries x ON x.id = k.id AND x.input_hash = d.input_hash
 """
 
 # Normalised PMI over chunks: ln(p(x,y) / (p(x) p(y))) / -ln p(x,y), and 1 for a pair that is
-# together in every chunk.
+# together in every chunk. An import may name fewer chunks for an entity than for its relationship.
 _WANTED_RELATIONSHIPS = """
 CREATE OR REPLACE TEMP TABLE wanted_relationships AS
 WITH total AS MATERIALIZED (
     SELECT count(*)::DOUBLE AS n FROM extractions WHERE status = 'ok' OR n_entities > 0)
 SELECT e.id, i.human_readable_id, e.source_id, e.target_id, s.title AS source, t.title AS target,
        coalesce(x.description, d.description, '') AS description, e.weight,
-       CASE WHEN e.n_chunks >= (FROM total) THEN 1.0 ELSE round(
+       CASE WHEN e.n_chunks >= (FROM total) THEN 1.0 ELSE least(1.0, round(
            ln(e.n_chunks * (FROM total) / (s.frequency::DOUBLE * t.frequency))
-           / -ln(e.n_chunks / (FROM total)), 6)
+           / -ln(e.n_chunks / (FROM total)), 6))
        END AS pmi,
        s.degree + t.degree AS combined_degree
 FROM identified_edges e

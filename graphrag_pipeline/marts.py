@@ -158,6 +158,13 @@ def marts_outdated(home: Path) -> str | None:
     return None if current else published
 
 
+def is_of_this_version(release: Path) -> bool:
+    """Whether a published file has the tables of this program, which the models read."""
+    with connect_published(release) as con:
+        schema = con.execute(_SCHEMA).fetchone()
+    return schema == (str(migrations()[-1][0]),)
+
+
 def marts_asked_for(home: Path, statement: str) -> dict[str, Path]:
     """Return what to attach for a statement: the marts under their name, if it asks for them."""
     path = home / MARTS
@@ -242,9 +249,7 @@ def _pin(published: Path, pinned: Path) -> None:
         pinned.hardlink_to(published)
     except OSError:
         shutil.copyfile(published, pinned)
-    with connect_published(pinned) as con:
-        schema = con.execute(_SCHEMA).fetchone()
-    if schema != (str(migrations()[-1][0]),):
+    if not is_of_this_version(pinned):
         raise StorageError(
             f"{published} was published by another version of this program: run graphrag-pipeline "
             "index, then try again"

@@ -366,7 +366,7 @@ SELECT DISTINCT function_name || '(' || array_to_string(parameters, ', ') || ')'
 FROM duckdb_functions()
 WHERE function_type IN ('macro', 'table_macro') AND NOT internal AND contains(comment, ' Example: ')
 ORDER BY macro;
-COMMENT ON VIEW macros IS 'The macros of this file, each with an example to try.';
+COMMENT ON VIEW macros IS 'The macros of this file, each with an example; its names are those of the sample corpus.';
 COMMENT ON COLUMN macros.macro IS 'Name and arguments.';
 COMMENT ON COLUMN macros.about IS 'What it gives.';
 COMMENT ON COLUMN macros.example IS 'A query that uses it.';

@@ -6,7 +6,8 @@ import dagster as dg
 
 from graphrag_pipeline.errors import GraphRAGError
 from graphrag_pipeline.liveness import end_dead_runs
-from graphrag_pipeline.marts import marts_outdated, project_version
+from graphrag_pipeline.marts import is_of_this_version, marts_outdated, project_version
+from graphrag_pipeline.releases import release_file
 from resources import IndexResource
 from sensors.runs import unfinished_runs
 
@@ -40,10 +41,16 @@ def build_marts_sensor(job_name: str) -> dg.SensorDefinition:
             return dg.SkipReason(f"run {under_way[0].run_id} is still under way")
         try:
             release = marts_outdated(index.home)
+            readable = release is None or is_of_this_version(release_file(index.home))
         except GraphRAGError as error:
             raise dg.Failure(str(error)) from error
         if release is None:
             return dg.SkipReason("the marts tell of the published release, if there is one")
+        if not readable:
+            return dg.SkipReason(
+                f"release {release} was published by another version of this program: the next "
+                "refresh publishes it again"
+            )
         tags = {RELEASE: release, PROJECT_VERSION: project_version()}
         attempts = context.instance.get_runs_count(dg.RunsFilter(job_name=job_name, tags=tags))
         if attempts >= MOST_ATTEMPTS:

@@ -126,6 +126,16 @@ def until(page, expression):
     raise AssertionError(f"never true: {expression}")
 
 
+def settled(page, expression):
+    """Return what an expression gives once it has given the same for a while."""
+    seen = [page.evaluate(expression)]
+    while len(seen) < 4 or any(value != seen[-1] for value in seen[-4:]):
+        assert len(seen) < 100, f"never settles: {expression}"
+        page.wait_for_timeout(150)
+        seen.append(page.evaluate(expression))
+    return seen[-1]
+
+
 class Opened:
     """A page in the browser, and whatever it complained of or asked of a network."""
 
@@ -196,6 +206,11 @@ def test_search_by_keyboard_finds_titles_aliases_and_communities(browser, file):
         assert "Also: Old Ebenezer" in panel(page).inner_text()
         page.fill("#search", "qqq")
         assert "Nothing" in page.locator("#found").inner_text()
+        page.fill("#search", "marley")
+        dots = page.locator("#found li", has_text="community of").locator(".dot")
+        colours = dots.evaluate_all("dots => dots.map(dot => dot.style.background)")
+        assert len(colours) > 1
+        assert "var(--alone)" not in colours
 
 
 @pytest.mark.browser
@@ -241,8 +256,7 @@ def test_communities_are_drilled_into_and_out_of(browser, file):
         wait_for_heading(page, "The graph")
         assert page.evaluate("explorer.picture.highlighted") is None
         until(page, "!explorer.picture.sigma.getCamera().isAnimated()")
-        page.wait_for_timeout(300)
-        name = page.evaluate(BARE_NAME)
+        name = settled(page, BARE_NAME)
         box = page.locator("#canvas").bounding_box()
         page.mouse.click(box["x"] + name["x"], box["y"] + name["y"])
         title = f"explorer.index.communities.title[{name['community']}]"
@@ -281,6 +295,9 @@ def test_nothing_overlaps_and_text_can_be_read(browser, file, size, scheme):
             "({x: r.left, y: r.top, width: r.wide, height: r.high}))"
         )
         assert len(labels) > 2
+        buttons, main = page.locator(".zoom").bounding_box(), boxes[1]
+        corner = {**buttons, "x": buttons["x"] - main["x"], "y": buttons["y"] - main["y"]}
+        assert sum(_overlap(corner, one) for one in labels) == 1  # their own place
         assert all(sum(_overlap(one, other) for other in labels) == 1 for one in labels)
         light = page.evaluate(
             "['background-color', 'color'].map(name => getComputedStyle(document.body)"

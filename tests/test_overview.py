@@ -207,6 +207,17 @@ def test_an_index_by_rule_says_that_nobody_has_written_it(plain, tmp_path):
     assert "There is no release kept from before" in words
 
 
+def test_a_release_that_changed_nothing_says_so_in_a_sentence(plain, tmp_path):
+    (tmp_path / "releases").mkdir()
+    for place in ("published.duckdb", "releases/r1.duckdb", "releases/r0.duckdb"):
+        shutil.copy(plain / "published.duckdb", tmp_path / place)
+    with opened(tmp_path, "releases/r0.duckdb") as con:
+        con.execute("UPDATE releases SET id = 'r0', created_at = created_at - INTERVAL 1 DAY")
+    _, parsed = made(tmp_path, tmp_path)
+    assert "Nothing, since release r0." in parsed.words
+    assert "themes of all levels" not in parsed.words
+
+
 def test_what_changed_since_the_release_before_is_told(plain, tmp_path):
     (tmp_path / "releases").mkdir()
     for place in ("published.duckdb", "releases/r1.duckdb", "releases/r0.duckdb"):
@@ -220,6 +231,7 @@ def test_what_changed_since_the_release_before_is_told(plain, tmp_path):
     assert (documents.before, documents.after, documents.entered) == (3, 4, 1)
     _, parsed = made(tmp_path, tmp_path)
     assert "Since release r0" in parsed.words
+    assert "themes of all levels" in parsed.words
 
 
 def crowded(home: Path, target: Path) -> Path:

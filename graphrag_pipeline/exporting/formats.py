@@ -63,7 +63,7 @@ FORMATS = {
     ),
     "parquet": Format(
         "tables-parquet",
-        "SELECT * FROM '{path}/*.parquet' in DuckDB, or polars.read_parquet",
+        "SELECT * FROM '{path}/NAME.parquet' in DuckDB, or polars.read_parquet",
         folder=partial(tables.write_tables, kind="parquet"),
         takes_tables=True,
     ),

@@ -129,7 +129,7 @@ _CHANGED = {
     "documents": "documents",
     "entities": "names",
     "relationships": "connections",
-    "communities": "groups",
+    "communities": "themes of all levels",
     "community_reports": "reports",
 }
 

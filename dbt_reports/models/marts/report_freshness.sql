@@ -14,8 +14,6 @@ select
 from {{ ref('stg_communities') }} as communities
 left join {{ ref('stg_community_reports') }} as reports
     on communities.community_id = reports.community_id
-left join (
-    select distinct community_id from {{ source('published', 'report_failures') }}
-) as failures
+left join {{ ref('stg_report_failures') }} as failures
     on communities.community_id = failures.community_id
 group by communities.level

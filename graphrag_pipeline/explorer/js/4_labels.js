@@ -12,6 +12,7 @@ class Labels {
     this.context = this.canvas.getContext("2d");
     const { index } = picture;
     const degrees = Array.from({ length: index.size }, (_, v) => index.degree(v));
+    this.buttons = parent.querySelector(".zoom");
     this.byDegree = Array.from(degrees.keys()).sort((a, b) => degrees[b] - degrees[a] || a - b);
     this.names = [];
     this.drawn = [];
@@ -43,7 +44,7 @@ class Labels {
     const { sigma } = this.picture;
     const { width, height } = sigma.getDimensions();
     this.prepare(width, height);
-    this.drawn = [];
+    this.drawn = [this.underButtons()];
     this.place = this.picture.placer();
     if (this.picture.focus !== ROOT) this.drawTitle(this.picture.focus, true);
     if (this.picture.focus === ROOT) this.drawNames(width, height);
@@ -64,6 +65,11 @@ class Labels {
     this.context.lineJoin = "round";
     this.width = width;
     this.height = height;
+  }
+
+  underButtons() {
+    const { offsetLeft: left, offsetTop: top, offsetWidth: wide, offsetHeight: high } = this.buttons;
+    return { left, top, wide, high, community: ROOT };
   }
 
   drawNames(width, height) {

@@ -41,8 +41,8 @@ class Search {
 
 /** The box and its list of results, also by keyboard. */
 class SearchBox {
-  constructor(input, list, index, picture, open) {
-    Object.assign(this, { input, list, index, picture, open, chosen: 0, found: [] });
+  constructor(input, list, index, colourOf, open) {
+    Object.assign(this, { input, list, index, colourOf, open, chosen: 0, found: [] });
     this.search = new Search(index);
     input.addEventListener("input", () => this.update());
     input.addEventListener("focus", () => this.update());
@@ -60,7 +60,7 @@ class SearchBox {
     this.chosen = 0;
     const rows = this.found.map((row, i) => {
       const id = `found-${i}`;
-      const item = element("li", { id, role: "option" }, dot(this.colour(row)),
+      const item = element("li", { id, role: "option" }, dot(this.colourOf(row.kind, row.at)),
         element("span", { class: "name", text: row.title }),
         element("span", { class: "kind", text: this.kind(row) }));
       item.addEventListener("pointerdown", (event) => { event.preventDefault(); this.take(i); });
@@ -78,12 +78,6 @@ class SearchBox {
     if (row.kind === "community") return `community of ${row.weight.toLocaleString("en")}`;
     if (row.alias) return `also ${row.alias}`;
     return this.index.types[this.index.entities.type[row.at]].toLowerCase();
-  }
-
-  colour(row) {
-    if (!this.picture) return "var(--alone)";
-    if (row.kind === "entity") return this.picture.colours[row.at];
-    return this.picture.communityColour.get(row.at) ?? "var(--alone)";
   }
 
   press(event) {

@@ -104,7 +104,7 @@ class Panel {
     const from = imported && imported < standing.length
       ? ` (${imported} from the import, ${standing.length - imported} found here)` : "";
     return `${found}${from}` +
-      (alone ? `, and ${plural(alone, "entity", "entities")} linked to no other.` : ".");
+      (alone ? `, and ${plural(alone, "entity", "entities")} in none.` : ".");
   }
 
   showEntity(v) {
@@ -137,7 +137,7 @@ class Panel {
     if (!edges.length) return this.section("Relationships", element("p", { class: "quiet", text: "None." }));
     const row = (e) => element("li", {},
       element("div", { class: "neighbour" }, this.entityLink(index.neighbour(v, e)),
-        element("span", { class: "note", title: "weight", text: String(+weight[e].toFixed(2)) })),
+        element("span", { class: "note", text: `weight ${+weight[e].toFixed(2)}` })),
       element("p", { text: description[e] }));
     return this.section(`Relationships (${edges.length.toLocaleString("en")})`,
       ...this.list(edges, row, "relationships"));
@@ -201,7 +201,7 @@ class Panel {
     if (!writer[c]) return [element("p", { class: "quiet", text: "It has no report." })];
     const said = { extractive: "sentences picked from the text", import: "imported" }[writer[c]];
     const covered = writer[c] === "import" || coverage[c] == null ? ""
-      : ` from ${Math.round(coverage[c] * 100)} % of its relationships`;
+      : `, on ${Math.round(coverage[c] * 100)} % of its relationships`;
     return [
       element("p", { class: "description", text: summary[c] }),
       element("p", { class: "quiet", title: why[c], text:

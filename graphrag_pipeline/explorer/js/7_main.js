@@ -9,7 +9,7 @@ class Explorer {
     this.picture = this.index.size ? this.draw() : null;
     this.panel.colourOf = (kind, at) => this.colourOf(kind, at);
     new SearchBox(document.getElementById("search"), document.getElementById("found"),
-      this.index, this.picture, (kind, at) => this.open(kind, at));
+      this.index, this.panel.colourOf, (kind, at) => this.open(kind, at));
     this.offerLevels();
     this.listen();
   }

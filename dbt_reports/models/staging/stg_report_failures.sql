@@ -1,0 +1,2 @@
+select distinct community_id
+from {{ source('published', 'report_failures') }}
