@@ -8,7 +8,7 @@ from assets.communities import build_communities
 from assets.embeddings import build_embeddings
 from assets.graph import entity_aliases, graph
 from assets.ingestion import BATCHES, chunks, documents, extractions, inbox
-from assets.publishing import published_index
+from assets.publishing import build_published_index
 from assets.reports import build_reports
 from assets.versions import with_code_versions
 from graphrag_pipeline.config import Settings
@@ -29,7 +29,7 @@ def build_tail(settings: Settings) -> list[dg.AssetsDefinition]:
         graph,
         build_communities(levels),
         *build_reports(levels),
-        *build_embeddings(levels),
-        published_index,
+        *build_embeddings(settings),
+        build_published_index(settings),
     ]
     return with_code_versions(tail, settings)

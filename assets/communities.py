@@ -87,7 +87,7 @@ def build_communities(levels: int) -> dg.AssetsDefinition:
             "seconds": clock.seconds,
         }
         measures = {"modularity": done.modularity, "modularity_drift": done.drift}
-        told |= {name: value for name, value in measures.items() if value is not None}
+        told |= {name: round(value, 4) for name, value in measures.items() if value is not None}
         with index.get_connection() as con:
             counts = [_counts_of(done.counts, level, levels) for level in range(levels)]
             results = [_result(con, level, levels, told | counts[level]) for level in range(levels)]

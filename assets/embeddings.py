@@ -1,4 +1,7 @@
-"""Embeddings: a LanceDB table with vectors and full text for each searchable table."""
+"""Embeddings: a LanceDB table with vectors and full text for each searchable table.
+
+Facts, and titles with the synonyms among them, are there where the settings ask for them.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,48 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from assets.common import OWNERS, VECTORS_POOL, check, stage
+from assets.common import (
+    INDEX_POOL,
+    OWNERS,
+    VECTORS_POOL,
+    check,
+    column_schema,
+    facts,
+    markdown_table,
+    stage,
+    storage,
+)
 from assets.graph import ENTITIES, RELATIONSHIPS
 from assets.reports import report_key
 from graphrag_pipeline import invariants
+from graphrag_pipeline.config import Settings
+from graphrag_pipeline.synonyms import update_synonyms
 from graphrag_pipeline.vector_index import (
-    TABLES,
     VECTORS_FOLDER,
     configured_embedder,
     update_vectors,
+    wanted_tables,
 )
 from resources import IndexResource
 
 GROUP = "embeddings"
 PRESENT = "every_row_has_a_vector"
 FINITE = "vectors_are_numbers"
+LINKED = "synonyms_are_entities"
+SYNONYMS = dg.AssetKey([GROUP, "synonyms"])
+_DESCRIPTIONS = {
+    "facts": "Vectors and full text of what single texts say of two entities, in LanceDB.",
+    "entity_titles": "Vectors of the titles of entities, without their descriptions, in LanceDB.",
+}
+_SYNONYM_FACTS = """
+SELECT count(*) AS "dagster/row_count", count(DISTINCT source_id) AS entities,
+       max(similarity) AS highest FROM synonym_edges
+"""
+_SYNONYM_PREVIEW = """
+SELECT s.title AS entity, t.title AS synonym, similarity FROM synonym_edges
+JOIN entities s ON s.id = source_id JOIN entities t ON t.id = target_id
+WHERE source_id < target_id ORDER BY similarity DESC, 1, 2 LIMIT 8
+"""
 
 
 def embedding_key(table: str) -> dg.AssetKey:
@@ -28,25 +58,38 @@ def embedding_key(table: str) -> dg.AssetKey:
     return dg.AssetKey(["embeddings", table])
 
 
-def build_embeddings(levels: int) -> list[dg.AssetsDefinition]:
-    """Return one asset per vector table."""
+def build_embeddings(settings: Settings) -> list[dg.AssetsDefinition]:
+    """Return one asset per vector table that the settings ask for, and that of the synonyms."""
     # A chunk's vector waits for the graph: taking in a batch is what makes its chunks current.
     deps: dict[str, Sequence[dg.AssetKey]] = {
         "chunks": [dg.AssetKey("chunks"), ENTITIES],
         "entities": [ENTITIES],
         "relationships": [RELATIONSHIPS],
-        "community_reports": [report_key(level) for level in range(levels)],
+        "community_reports": [report_key(n) for n in range(settings.communities.levels)],
+        "facts": [RELATIONSHIPS],
+        "entity_titles": [ENTITIES],
     }
-    return [_embedding_asset(table, deps[table]) for table in TABLES]
+    tables = wanted_tables(settings)
+    assets = [_embedding_asset(table, deps[table], tables) for table in tables]
+    return [*assets, synonyms] if settings.embeddings.synonyms else assets
 
 
-def _embedding_asset(table: str, deps: Sequence[dg.AssetKey]) -> dg.AssetsDefinition:
+def embedding_keys(settings: Settings) -> list[dg.AssetKey]:
+    """Return the keys of all assets of :func:`build_embeddings`."""
+    keys = [embedding_key(table) for table in wanted_tables(settings)]
+    return [*keys, SYNONYMS] if settings.embeddings.synonyms else keys
+
+
+def _embedding_asset(
+    table: str, deps: Sequence[dg.AssetKey], tables: Sequence[str]
+) -> dg.AssetsDefinition:
     key = embedding_key(table)
+    searchable = f"Vectors and full text of {table.replace('_', ' ')}, in LanceDB."
 
     @dg.asset(
         key=key,
         deps=deps,
-        description=f"Vectors and full text of {table.replace('_', ' ')}, in LanceDB.",
+        description=_DESCRIPTIONS.get(table, searchable),
         group_name=GROUP,
         kinds={"python", "lancedb"},
         owners=OWNERS,
@@ -58,8 +101,10 @@ def _embedding_asset(table: str, deps: Sequence[dg.AssetKey]) -> dg.AssetsDefini
         ],
     )
     def embeddings(index: IndexResource) -> dg.MaterializeResult:
-        part = TABLES.index(table)
-        with stage("embeddings", part, len(TABLES)) as clock, index.spending() as spent:
+        with (
+            stage("embeddings", tables.index(table), len(tables)) as clock,
+            index.spending() as spent,
+        ):
             done = update_vectors(index.store, index.home, index.settings, table)
         with index.get_connection() as con:
             broken = invariants.vector_violations(con, index.home / VECTORS_FOLDER, table)
@@ -82,6 +127,37 @@ def _embedding_asset(table: str, deps: Sequence[dg.AssetKey]) -> dg.AssetsDefini
         )
 
     return embeddings
+
+
+@dg.asset(
+    key=SYNONYMS,
+    deps=[embedding_key("entity_titles")],
+    group_name=GROUP,
+    kinds={"python", "duckdb"},
+    owners=OWNERS,
+    pool=INDEX_POOL,
+    metadata=storage("synonym_edges"),
+    check_specs=[
+        dg.AssetCheckSpec(
+            LINKED, asset=SYNONYMS, blocking=True, description="Both ends are entities."
+        ),
+    ],
+)
+def synonyms(index: IndexResource) -> dg.MaterializeResult:
+    """Entities whose titles are alike by vector."""
+    with stage("synonyms") as clock:
+        done = update_synonyms(index.store, index.home, index.settings)
+    with index.get_connection() as con:
+        broken = invariants.violations(con, invariants.SYNONYMS_EXIST)
+        told = {
+            **facts(con, _SYNONYM_FACTS),
+            **column_schema(con, "synonym_edges"),
+            "preview": markdown_table(con, _SYNONYM_PREVIEW),
+        }
+    return dg.MaterializeResult(
+        metadata={**told, "searched": done.searched, "seconds": clock.seconds},
+        check_results=[check(SYNONYMS, LINKED, broken, "synonyms are of no entity")],
+    )
 
 
 def _size_mb(index: IndexResource, table: str) -> float:

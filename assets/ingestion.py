@@ -1,5 +1,6 @@
 """Ingestion: documents, chunks and extractions, partitioned by document batch."""
 
+import warnings
 from collections.abc import Callable
 
 import dagster as dg
@@ -19,6 +20,9 @@ from graphrag_pipeline import ingest
 from graphrag_pipeline.ingest import StageResult
 from graphrag_pipeline.staging import of_batch
 from resources import IndexResource
+
+# Dagster would say so three times in every process of the UI.
+warnings.filterwarnings("ignore", "Parameter `backfill_policy`", dg.BetaWarning)
 
 BATCHES = dg.DynamicPartitionsDefinition(name="document_batch")
 GROUP = "ingestion"
@@ -43,7 +47,7 @@ FROM ({of_batch("extractions")})
 """
 _LONG_CELL = 240
 _DOCUMENT_PREVIEW = f"""
-SELECT title, uri, n_chars AS characters FROM ({of_batch("documents")}) ORDER BY uri LIMIT 8
+SELECT title, n_chars AS characters, uri FROM ({of_batch("documents")}) ORDER BY uri LIMIT 8
 """
 _CHUNK_PREVIEW = f"""
 SELECT d.title AS document, c.ordinal AS chunk, c.n_tokens AS tokens, c.text

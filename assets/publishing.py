@@ -7,12 +7,12 @@ from pathlib import Path
 import dagster as dg
 
 from assets.common import INDEX_POOL, OWNERS, markdown_rows, stage
-from assets.embeddings import embedding_key
+from assets.embeddings import embedding_keys
+from graphrag_pipeline.config import Settings
 from graphrag_pipeline.errors import GraphRAGError
 from graphrag_pipeline.publishing import publish
 from graphrag_pipeline.release_diff import CHANGES, diff_releases
 from graphrag_pipeline.releases import PUBLISHED, list_releases, published_release
-from graphrag_pipeline.vector_index import TABLES
 from resources import IndexResource
 
 _MOST_RELEASES = 6
@@ -21,51 +21,56 @@ _ID = len("20261121T093000")
 _COUNTED = ("documents", "entities", "reports")
 
 
-@dg.asset(
-    deps=[embedding_key(table) for table in TABLES],
-    group_name="serving",
-    kinds={"duckdb", "lancedb"},
-    owners=OWNERS,
-    pool=INDEX_POOL,
-    metadata={"dagster/table_name": "published.main", "dagster/storage_kind": "duckdb"},
-    check_specs=[
-        dg.AssetCheckSpec(
-            "release_readable",
-            asset="published_index",
-            blocking=True,
-            description="A reader who opens the published file finds this release.",
-        ),
-    ],
-)
-def published_index(index: IndexResource) -> dg.MaterializeResult:
-    """A consistent copy of graph, reports and vectors, put in place in one step."""
-    with stage("publish") as clock:
-        release = publish(index.store, index.home, index.settings)
-    path = index.home / PUBLISHED
-    readable = published_release(index.home) == release.id
-    return dg.MaterializeResult(
-        metadata={
-            **release.counts,
-            "release": release.id,
-            "new_release": release.created,
-            **(_changes(index.home) if release.created else {}),
-            "releases": _releases(index.home),
-            "path": dg.MetadataValue.path(str(path)),
-            "size_mb": round(path.stat().st_size / 1e6, 3),
-            "seconds": clock.seconds,
-        },
-        check_results=[dg.AssetCheckResult(check_name="release_readable", passed=readable)],
+def build_published_index(settings: Settings) -> dg.AssetsDefinition:
+    """Return the asset that publishes, which waits for all embeddings there are to be."""
+
+    @dg.asset(
+        deps=embedding_keys(settings),
+        group_name="serving",
+        kinds={"duckdb", "lancedb"},
+        owners=OWNERS,
+        pool=INDEX_POOL,
+        metadata={"dagster/table_name": "published.main", "dagster/storage_kind": "duckdb"},
+        check_specs=[
+            dg.AssetCheckSpec(
+                "release_readable",
+                asset="published_index",
+                blocking=True,
+                description="A reader who opens the published file finds this release.",
+            ),
+        ],
     )
+    def published_index(index: IndexResource) -> dg.MaterializeResult:
+        """A consistent copy of graph, reports and vectors, put in place in one step."""
+        with stage("publish") as clock:
+            release = publish(index.store, index.home, index.settings)
+        path = index.home / PUBLISHED
+        readable = published_release(index.home) == release.id
+        return dg.MaterializeResult(
+            metadata={
+                **release.counts,
+                "release": release.id,
+                "new_release": release.created,
+                **(_changes(index.home) if release.created else {}),
+                "releases": _releases(index.home),
+                "path": dg.MetadataValue.path(str(path)),
+                "size_mb": round(path.stat().st_size / 1e6, 3),
+                "seconds": clock.seconds,
+            },
+            check_results=[dg.AssetCheckResult(check_name="release_readable", passed=readable)],
+        )
+
+    return published_index
 
 
 def _changes(home: Path) -> dict[str, dg.MetadataValue | str | int]:
     """Return how the published release differs from the one before, by numbers and as a table."""
     if len(list_releases(home)) == 1:
-        return {"since_the_release_before": "this is the only release that is kept"}
+        return {"what_changed": "this is the only release that is kept"}
     try:
         diff = diff_releases(home, most=_FIRST)
     except GraphRAGError as error:
-        return {"since_the_release_before": str(error)}
+        return {"what_changed": str(error)}
     rows = [
         (
             name.replace("_", " "),
@@ -78,7 +83,7 @@ def _changes(home: Path) -> dict[str, dg.MetadataValue | str | int]:
     return {
         **{f"{n}_{c}": getattr(t, c) for n, t in diff.tables.items() for c in CHANGES},
         "compared_with": diff.before,
-        "since_the_release_before": markdown_rows(names, rows),
+        "what_changed": markdown_rows(names, rows),
     }
 
 

@@ -40,6 +40,8 @@ def code_versions(settings: Settings) -> dict[str, str]:
         ),
         "communities": fingerprint(COMMUNITIES_VERSION, given.communities),
         "community_reports": fingerprint(REPORTS_VERSION, writer.version, given.reports),
-        "embeddings": fingerprint("embeddings", given.embeddings),
+        "embeddings": fingerprint(
+            "embeddings", given.embeddings.model_dump(exclude={"facts", "synonyms"})
+        ),
         "published_index": config_hash(given),
     }

@@ -205,6 +205,12 @@ class EmbeddingSettings(_Section):
     """local: model name or folder."""
     dimensions: Annotated[int, Field(ge=32, le=8192)] = 640
     """hashing: length of the vectors."""
+    facts: bool = False
+    """Embed each fact (what one text says of two entities), too: the method hipporag2 needs it."""
+    synonyms: bool = False
+    """Embed the titles of entities, too, and link those alike: the hipporag methods use it."""
+    synonym_similarity: Annotated[float, Field(gt=0, le=1)] = 0.8
+    """Titles whose vectors have at least this cosine are linked as synonyms."""
 
 
 class QuerySettings(_Section):

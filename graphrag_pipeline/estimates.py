@@ -32,6 +32,7 @@ _CHECK_TOKENS = 50
 _MERGES = 0.05
 _ENTITIES, _ENTITY_TOKENS = 7, 60
 _RELATIONSHIPS, _RELATIONSHIP_TOKENS = 12, 36
+_TITLE_TOKENS = 4
 _REPORT_CONTEXT = 1200
 _REPORT_ANSWER = 950
 
@@ -123,7 +124,7 @@ def estimate(settings: Settings, work: Work, history: Mapping[str, Average]) -> 
         guess = Average(_report_prompt(settings, work.report_tokens), _REPORT_ANSWER)
         yield from _averaged(prices, "community_reports", chat, work.reports, history, guess)
     if settings.embeddings.embedder == "llm":
-        calls, tokens, known = _embedding(work)
+        calls, tokens, known = _embedding(settings, work)
         model = settings.llm.embedding_model
         yield from _priced(prices, "embeddings", model, calls, tokens, 0, known)
 
@@ -206,7 +207,7 @@ def _report_prompt(settings: Settings, context: float | None) -> float:
     return _length(around) + (context or min(_REPORT_CONTEXT, given.max_context_tokens))
 
 
-def _embedding(work: Work) -> tuple[float, float, int]:
+def _embedding(settings: Settings, work: Work) -> tuple[float, float, int]:
     """Return calls to make, their tokens, and calls that are cached."""
     entities, relationships = work.grown.full * _ENTITIES, work.grown.full * _RELATIONSHIPS
     guessed = [
@@ -214,6 +215,10 @@ def _embedding(work: Work) -> tuple[float, float, int]:
         (relationships, relationships * _RELATIONSHIP_TOKENS),
         (work.reports, work.reports * _REPORT_ANSWER),
     ]
+    if settings.embeddings.facts:
+        guessed.append((relationships, relationships * _RELATIONSHIP_TOKENS))
+    if settings.embeddings.synonyms:
+        guessed.append((entities, entities * _TITLE_TOKENS))
     counted = [(texts.number, texts.n_bytes / _BYTES_PER_TOKEN) for texts in work.texts]
     parts = [*counted, *guessed]
     known = sum(math.ceil(texts.known / MAX_PIECES) for texts in work.texts)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import duckdb
 
+from graphrag_pipeline.vector_index import ids_of
+
 ENTITY_IDS_UNIQUE = "SELECT count(*) - count(DISTINCT id) FROM entities"
 RELATIONSHIP_IDS_UNIQUE = "SELECT count(*) - count(DISTINCT id) FROM relationships"
 ENDPOINTS_EXIST = """
@@ -15,6 +17,10 @@ WHERE r.source_id NOT IN (SELECT id FROM entities) OR r.target_id NOT IN (SELECT
 ENTITIES_HAVE_SOURCES = """
 SELECT count(*) FROM entities ANTI JOIN (
     SELECT entity_id AS id FROM entity_chunks SEMI JOIN chunks ON chunk_id = chunks.id) USING (id)
+"""
+SYNONYMS_EXIST = """
+SELECT count(*) FROM synonym_edges
+WHERE source_id NOT IN (SELECT id FROM entities) OR target_id NOT IN (SELECT id FROM entities)
 """
 EVERY_ENTITY_COVERED_ONCE = """
 SELECT count(*) FROM (
@@ -45,7 +51,7 @@ def vector_violations(con: duckdb.DuckDBPyConnection, vectors: Path, table: str)
 
     from graphrag_pipeline.vectors import VectorStore
 
-    ids = [row[0] for row in con.execute(f"SELECT id FROM {table}").fetchall()]
+    ids = ids_of(con, table)
     if not ids:
         return {"missing": 0, "not_finite": 0}
     store = VectorStore(vectors)

@@ -16,7 +16,12 @@ from graphrag_pipeline.models import report_writer
 from graphrag_pipeline.report_inputs import MIN_SIZE
 from graphrag_pipeline.reports import outdated_reports, reports_current
 from graphrag_pipeline.summaries import Descriptions, descriptions_to_merge
-from graphrag_pipeline.vector_index import configured_embedder, stale_tables, texts_of
+from graphrag_pipeline.vector_index import (
+    configured_embedder,
+    stale_tables,
+    texts_of,
+    wanted_tables,
+)
 
 _MERGED = """
 SELECT chunk_id AS id FROM extractions
@@ -158,7 +163,7 @@ def _texts_to_embed(con: duckdb.DuckDBPyConnection, settings: Settings) -> list[
     """Return the texts of the vector tables that are not those of the configured model."""
     if settings.embeddings.embedder != "llm":
         return []
-    stale = stale_tables(con, configured_embedder(settings).name)
+    stale = stale_tables(con, configured_embedder(settings).name, wanted_tables(settings))
     return [text for table in stale for text in texts_of(con, table)]
 
 

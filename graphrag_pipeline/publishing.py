@@ -33,7 +33,14 @@ from graphrag_pipeline.releases import (
 from graphrag_pipeline.reports import reports_current
 from graphrag_pipeline.resolution.resolving import resolution_current
 from graphrag_pipeline.store import IndexStore, connect_published
-from graphrag_pipeline.vector_index import VECTORS_FOLDER, configured_embedder, stale_tables
+from graphrag_pipeline.synonyms import drop_synonyms, synonyms_current
+from graphrag_pipeline.vector_index import (
+    OPTIONAL,
+    VECTORS_FOLDER,
+    configured_embedder,
+    stale_tables,
+    wanted_tables,
+)
 
 _LATE_READERS_DAYS = 1.0
 """How long vectors of a release that was let go stay for who has it open still."""
@@ -48,6 +55,7 @@ _CONTENT = (
     "claims",
     "entity_aliases",
     "entities_kept_apart",
+    "synonym_edges",
     "quarantine",
 )
 _COUNTS = """
@@ -84,6 +92,9 @@ def publish(store: IndexStore, home: Path, settings: Settings) -> Release:
     release then stays.
     """
     embedder = configured_embedder(settings)
+    if not settings.embeddings.synonyms:
+        with store.transaction() as con:
+            drop_synonyms(con)
     with store.read() as con:
         keep_published(home)
         _check_consistent(con, settings, embedder.name)
@@ -222,7 +233,10 @@ def _check_consistent(
         late.append("communities")
     if not reports_current(con, settings.reports, report_writer(settings)):
         late.append("reports")
-    late += [f"vectors of {table}" for table in stale_tables(con, embedder_name)]
+    wanted = wanted_tables(settings)
+    late += [f"vectors of {table}" for table in stale_tables(con, embedder_name, wanted)]
+    if settings.embeddings.synonyms and not synonyms_current(con, settings):
+        late.append("synonyms")
     if late:
         raise StorageError(
             f"not published: {', '.join(late)} are behind the graph (another run changed the "
@@ -237,7 +251,7 @@ def _new_release(
 
     now = _next_moment(store)
     release = f"{now:%Y%m%dT%H%M%S%f}-{content[:8]}"
-    versions = VectorStore(home / VECTORS_FOLDER).tag(release)
+    versions = VectorStore(home / VECTORS_FOLDER).tag(release, wanted_tables(settings))
     with store.transaction() as con:
         con.execute(
             f"""INSERT INTO releases SELECT ?, ?, ?, ?, counts.*, ({_MODULARITY}), ?, ?
@@ -299,6 +313,7 @@ def _let_go_of_old(store: IndexStore, home: Path, settings: Settings, before: st
     if old:
         vectors.drop_tags(old)
         vectors.optimize(_LATE_READERS_DAYS)
+    vectors.drop_untagged(sorted(set(OPTIONAL) - set(wanted_tables(settings))))
 
 
 def _published(store: IndexStore, release: str, *, created: bool) -> Release:

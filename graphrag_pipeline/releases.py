@@ -24,7 +24,7 @@ import duckdb
 
 from graphrag_pipeline.errors import InputError, NothingPublishedError, StorageError
 from graphrag_pipeline.store import IndexStore, connect_published
-from graphrag_pipeline.vector_index import TABLES, VECTORS_FOLDER
+from graphrag_pipeline.vector_index import OPTIONAL, TABLES, VECTORS_FOLDER, count_of
 
 PUBLISHED = "published.duckdb"
 RELEASES = "releases"
@@ -251,10 +251,10 @@ def _check_readable(home: Path, release: str) -> None:
     path = _path(home, release)
     with connect_published(path) as con, _reading(path):
         row = con.execute(_VERSIONS).fetchone()
-        rows = {table: con.table(table).count("*").fetchone() for table in TABLES}
-    found, versions = row or (None, "{}")
-    vectors = VectorSnapshot(home / VECTORS_FOLDER, json.loads(versions))
-    lacking = [table for table in TABLES if rows[table] != (vectors.count(table),)]
+        found, versions = row or (None, "{}")
+        vectors = VectorSnapshot(home / VECTORS_FOLDER, json.loads(versions))
+        held = [*TABLES, *(table for table in OPTIONAL if table in vectors.versions)]
+        lacking = [table for table in held if count_of(con, table) != vectors.count(table)]
     if found != release or lacking:
         what = f"the vectors of {', '.join(lacking)} are not there" if lacking else f"it is {found}"
         raise StorageError(f"release {release} cannot be used: {what}; {path} stays as it is")

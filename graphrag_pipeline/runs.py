@@ -8,7 +8,6 @@ import os
 import sys
 import tempfile
 import time
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -181,11 +180,9 @@ def _marts_outcome(home: Path, run: dg.ExecuteInProcessResult | None = None) -> 
 
 
 def _definitions(settings: Settings, *, marts: bool = False) -> dg.Definitions:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dg.BetaWarning)
-        from graphrag_pipeline.definitions import build_definitions
+    from graphrag_pipeline.definitions import build_definitions
 
-        return build_definitions(settings, marts=marts)
+    return build_definitions(settings, marts=marts)
 
 
 def _instance() -> dg.DagsterInstance:

@@ -413,6 +413,36 @@ COMMENT ON COLUMN relationship_chunks.n_mentions IS 'How often the chunk support
 COMMENT ON COLUMN relationship_chunks.start_char IS 'First character of the first evidence in documents.text, from 0; NULL if not known.';
 COMMENT ON COLUMN relationship_chunks.end_char IS 'End of that span, exclusive; NULL if not known.';
 
+CREATE VIEW IF NOT EXISTS facts AS
+SELECT left(sha256('fact' || source_id || target_id || lower(said)), 32) AS id, source_id, target_id,
+       min(said) AS text, count(DISTINCT chunk_id) AS n_chunks, count(*) AS n_mentions
+FROM (SELECT m.chunk_id, m.source_id, m.target_id,
+             CASE WHEN x.extractor IS DISTINCT FROM 'nlp'
+                   AND contains(lower(m.description), lower(s.title))
+                   AND contains(lower(m.description), lower(t.title)) THEN m.description
+                  ELSE s.title || ', ' || t.title || ': ' || m.description END AS said
+      FROM resolved_relationship_mentions m
+      JOIN entities s ON s.id = m.source_id JOIN entities t ON t.id = m.target_id
+      LEFT JOIN extractions x ON x.chunk_id = m.chunk_id)
+GROUP BY source_id, target_id, lower(said);
+COMMENT ON VIEW facts IS 'What single texts say of two entities, each statement once: an imported triple, a model''s description of a relationship, or, by rule, the pair and the sentence it shares.';
+COMMENT ON COLUMN facts.id IS '32 hexadecimal digits, made from both ends and the text without regard to case.';
+COMMENT ON COLUMN facts.source_id IS 'The end with the smaller id; joins entities.id.';
+COMMENT ON COLUMN facts.target_id IS 'The end with the larger id; joins entities.id.';
+COMMENT ON COLUMN facts.text IS 'The statement; both ends are named before it where it does not name them itself, and always where it was found by rule.';
+COMMENT ON COLUMN facts.n_chunks IS 'How many chunks say so.';
+COMMENT ON COLUMN facts.n_mentions IS 'How often it is said.';
+
+CREATE TABLE IF NOT EXISTS synonym_edges (
+    source_id VARCHAR NOT NULL,
+    target_id VARCHAR NOT NULL,
+    similarity DOUBLE NOT NULL
+);
+COMMENT ON TABLE synonym_edges IS 'Entities whose titles are alike by vector: of each entity the 100 nearest. Empty unless embeddings.synonyms is set.';
+COMMENT ON COLUMN synonym_edges.source_id IS 'The entity; joins entities.id.';
+COMMENT ON COLUMN synonym_edges.target_id IS 'One of those nearest to it; joins entities.id. The pair stands here the other way round too, unless that one has 100 nearer.';
+COMMENT ON COLUMN synonym_edges.similarity IS 'Cosine of the vectors of both titles, at least embeddings.synonym_similarity.';
+
 CREATE TABLE IF NOT EXISTS communities (
     id VARCHAR NOT NULL,
     human_readable_id BIGINT NOT NULL,
@@ -580,3 +610,5 @@ CREATE TABLE IF NOT EXISTS staging.relationship_mentions AS FROM main.relationsh
 CREATE TABLE IF NOT EXISTS staging.claims AS FROM main.claims LIMIT 0;
 CREATE TABLE IF NOT EXISTS staging.lost_evidence (element_id VARCHAR NOT NULL);
 COMMENT ON TABLE staging.lost_evidence IS 'Entities and relationships that lost a chunk, and communities whose reports tell of them: kept until all reports are up to date.';
+CREATE TABLE IF NOT EXISTS staging.synonyms_searched (entity_id VARCHAR NOT NULL, title VARCHAR NOT NULL);
+COMMENT ON TABLE staging.synonyms_searched IS 'The titles that synonyms were searched for: only others are searched again.';

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,8 +26,14 @@ _TEXTS = {
                         NULL::INTEGER AS level, NULL::VARCHAR AS batch FROM relationships""",
     "community_reports": """SELECT id, full_content AS text, level, NULL::VARCHAR AS batch
                             FROM community_reports""",
+    "facts": "SELECT id, text, NULL::INTEGER AS level, NULL::VARCHAR AS batch FROM facts",
+    "entity_titles": """SELECT id, title AS text, NULL::INTEGER AS level, NULL::VARCHAR AS batch
+                        FROM entities""",
 }
-TABLES = tuple(_TEXTS)
+OPTIONAL = ("facts", "entity_titles")
+"""The vector tables that only some methods need: kept where the settings ask for them."""
+TABLES = tuple(table for table in _TEXTS if table not in OPTIONAL)
+"""The vector tables of every index."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,13 @@ class VectorChanges:
     embedded: int
     removed: int
     version: int
+
+
+def wanted_tables(settings: Settings) -> tuple[str, ...]:
+    """Return the vector tables that the settings ask for."""
+    given = settings.embeddings
+    asked = {"facts": given.facts, "entity_titles": given.synonyms}
+    return (*TABLES, *(table for table in OPTIONAL if asked[table]))
 
 
 def configured_embedder(settings: Settings) -> Embedder:
@@ -56,12 +70,13 @@ def configured_embedder(settings: Settings) -> Embedder:
 def update_vectors(store: IndexStore, home: Path, settings: Settings, table: str) -> VectorChanges:
     """Make a vector table hold one row per row of the index; embed only what changed.
 
-    ``table`` is one of ``TABLES``. Does nothing when neither rows nor embedder changed.
+    ``table`` is one of ``TABLES`` or ``OPTIONAL``. Does nothing when neither rows nor embedder
+    changed.
     """
     embedder = configured_embedder(settings)
     with store.read() as con:
         state = f"{embedder.name}:{rows_hash(con, table)}"
-        rows = _count(con, table)
+        rows = count_of(con, table)
         stored = get_meta(con, f"vectors:{table}")
         folder = home / VECTORS_FOLDER / f"{table}.lance"
         if stored and stored.rsplit("@", 1)[0] == state and (folder.is_dir() or not rows):
@@ -86,11 +101,13 @@ def rows_hash(con: duckdb.DuckDBPyConnection, table: str) -> str:
     return "{}:{}".format(*(row or (0, 0)))
 
 
-def stale_tables(con: duckdb.DuckDBPyConnection, embedder_name: str) -> list[str]:
-    """Return the vector tables that do not hold what the index holds now."""
+def stale_tables(
+    con: duckdb.DuckDBPyConnection, embedder_name: str, tables: Sequence[str]
+) -> list[str]:
+    """Return those of the vector tables that do not hold what the index holds now."""
     return [
         table
-        for table in TABLES
+        for table in tables
         if (get_meta(con, f"vectors:{table}") or "").rsplit("@", 1)[0]
         != f"{embedder_name}:{rows_hash(con, table)}"
     ]
@@ -101,6 +118,12 @@ def texts_of(con: duckdb.DuckDBPyConnection, table: str) -> list[str]:
     return [text for (text,) in con.execute(f"SELECT text FROM ({_TEXTS[table]})").fetchall()]
 
 
-def _count(con: duckdb.DuckDBPyConnection, table: str) -> int:
-    row = con.execute(f"SELECT count(*) FROM {table}").fetchone()
+def ids_of(con: duckdb.DuckDBPyConnection, table: str) -> list[str]:
+    """Return the ids of the rows that a vector table should hold."""
+    return [key for (key,) in con.execute(f"SELECT id FROM ({_TEXTS[table]})").fetchall()]
+
+
+def count_of(con: duckdb.DuckDBPyConnection, table: str) -> int:
+    """Return the number of rows that a vector table should hold."""
+    row = con.execute(f"SELECT count(*) FROM ({_TEXTS[table]})").fetchone()
     return row[0] if row else 0

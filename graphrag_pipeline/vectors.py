@@ -1,4 +1,4 @@
-"""Vectors and full text in LanceDB: four tables kept equal to what the pipeline wants in them.
+"""Vectors and full text in LanceDB: tables kept equal to what the pipeline wants in them.
 
 Every table holds one row per id with its text, its search terms, its vector and two columns to
 filter by. :class:`VectorStore` is the writer's side. :class:`VectorSnapshot` is the reader's: the
@@ -32,7 +32,14 @@ if TYPE_CHECKING:
     from lancedb.index import FTS
     from lancedb.table import LanceTable
 
-TABLES = ("chunks", "entities", "relationships", "community_reports")
+TABLES = (
+    "chunks",
+    "entities",
+    "relationships",
+    "community_reports",
+    "facts",
+    "entity_titles",
+)
 
 VECTOR_INDEX_ROWS = 250_000
 """From here a table gets an approximate index; below, exact search takes under 0.2 s."""
@@ -162,8 +169,8 @@ class VectorStore:
         """Return the name of the embedder a table was written with."""
         return _embedder_name(_open(self._db, table))
 
-    def tag(self, release: str) -> dict[str, int]:
-        """Protect every table's current version under a release id and return the versions.
+    def tag(self, release: str, tables: Sequence[str] = TABLES) -> dict[str, int]:
+        """Protect the current versions of tables under a release id and return the versions.
 
         A tagged version survives :meth:`optimize`. Tagging a release again moves its tags to
         the versions current then. Tables never written are left out.
@@ -180,6 +187,8 @@ class VectorStore:
         versions: dict[str, int] = {}
         with _writing(self.uri):
             for table, opened in self._tables():
+                if table not in tables:
+                    continue
                 versions[table] = opened.version
                 tags = opened.tags
                 if release in tags.list():
@@ -203,6 +212,16 @@ class VectorStore:
                 tags = opened.tags
                 for release in set(releases) & tags.list().keys():
                     tags.delete(release)
+
+    def drop_untagged(self, tables: Sequence[str]) -> list[str]:
+        """Remove those of these tables that no release holds a version of; return their names."""
+        dropped = [
+            name for name, opened in self._tables() if name in tables and not opened.tags.list()
+        ]
+        with _writing(self.uri):
+            for name in dropped:
+                self._db.drop_table(name)
+        return dropped
 
     def optimize(self, keep_days: float = 7.0, spare: int = 10) -> None:
         """Compact the tables, complete their indexes, and remove versions no one needs.
@@ -333,6 +352,15 @@ class VectorSnapshot:
         """Return the vectors of those ids that the table holds."""
         opened = self._table(table)
         return {} if opened is None else _vectors_of(opened, ids)
+
+    def matrix(self, table: str) -> tuple[list[str], npt.NDArray[np.float32]]:
+        """Return the ids of a table, ascending, and their vectors, one a row."""
+        opened = self._table(table)
+        if opened is None:
+            return [], np.empty((0, 0), np.float32)
+        found = _scan(opened, ["id", _VECTOR]).sort_by("id").combine_chunks()
+        flat = found[_VECTOR].combine_chunks().flatten().to_numpy(zero_copy_only=False)
+        return found["id"].to_pylist(), flat.reshape(len(found), _dimensions(opened))
 
     def count(self, table: str) -> int:
         """Return the number of rows of a table."""

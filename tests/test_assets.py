@@ -186,7 +186,7 @@ def test_a_second_batch_reads_and_extracts_only_itself(
     assert indexed.release != release
     published = refreshed["published_index", None]
     assert published["new_release"] is True
-    assert "| documents | 2 | 3 | 1 | 0 | 0 |" in published["since_the_release_before"]
+    assert "| documents | 2 | 3 | 1 | 0 | 0 |" in published["what_changed"]
     assert (published["documents_entered"], published["documents_changed"]) == (1, 0)
     assert published["compared_with"] == release
     assert f"| {str(indexed.release)[:15]} | yes | 3 |" in published["releases"]

@@ -79,6 +79,22 @@ def test_there_are_as_many_level_assets_as_configured(levels: int) -> None:
     assert "all deeper levels" in last
 
 
+def test_facts_and_synonyms_are_assets_where_they_are_asked_for() -> None:
+    asked = Settings(embeddings=EmbeddingSettings(facts=True, synonyms=True))
+    before, after = _versions(Settings()), _versions(asked)
+    assert {key.to_user_string() for key in after.keys() - before.keys()} == {
+        "embeddings/facts",
+        "embeddings/entity_titles",
+        "embeddings/synonyms",
+    }
+    assert {key.path[0] for key in before if before[key] != after[key]} == {"published_index"}
+    graph = build_definitions(asked).resolve_asset_graph()
+    published = graph.get(dg.AssetKey("published_index")).parent_keys
+    assert published >= after.keys() - before.keys()
+    titles = {dg.AssetKey(["embeddings", "entity_titles"])}
+    assert graph.get(dg.AssetKey(["embeddings", "synonyms"])).parent_keys == titles
+
+
 @pytest.mark.parametrize(
     ("changed", "outdated"),
     [
