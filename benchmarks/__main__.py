@@ -13,12 +13,13 @@ from benchmarks import (
     changing_corpus,
     extraction_quality,
     llm_client,
+    method_quality,
     model_index,
     retrieval_quality,
 )
 from benchmarks.index_speed import index_speed, podcast_files
 
-PARTS = ("speed", "extraction", "retrieval", "model", "changes")
+PARTS = ("speed", "extraction", "retrieval", "methods", "model", "changes")
 DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
@@ -40,6 +41,9 @@ def main() -> None:
     if "retrieval" in parts:
         print("\nRecall of gold passages, 100 MuSiQue questions over 1,890 passages (percent)")
         retrieval_quality.main([str(options.data)])
+    if "methods" in parts:
+        print("\nEvery method on the same questions and passages, indexed by the pipeline")
+        method_quality.main([str(options.data)])
     if "model" in parts:
         _model(options.data)
     if "changes" in parts:

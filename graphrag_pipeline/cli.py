@@ -60,6 +60,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -288,7 +289,8 @@ def query(
         typer.Option(
             "--method",
             "-m",
-            help="basic, fulltext, hybrid, local, global (model: drift, text_summary).",
+            help="Such as local, global, bm25, auto; with a parameter: kg_triplets:hops=1. "
+            "The README lists them all.",
         ),
     ] = "local",
     release: OfRelease = None,
@@ -307,12 +309,13 @@ def query(
 ) -> None:
     """Answer a question from the published index, with citations."""
     from graphrag_pipeline import console
-    from graphrag_pipeline.query import answer, read_history, stream_answer
+    from graphrag_pipeline.query import answer, read_history, read_method, stream_answer
 
     if stream and as_json:
         raise InputError("--stream prints text as it comes: use it without --json")
     given = {"level": level, "top_k": top_k, "seed": seed, "depth": depth, "width": width}
-    options = _taken(method, {**given, "dynamic": dynamic or None})
+    method, written = read_method(method)
+    options = _taken(method, {**given, "dynamic": dynamic or None}) | written
     options |= {"history": read_history(history) if history else ()}
     options |= {"response_type": response_type}
     settings = _settings()
@@ -326,12 +329,48 @@ def query(
     console.show_json(found.to_dict()) if as_json else console.show_answer(found)
 
 
+@app.command()
+def compare(
+    question: Annotated[str, typer.Argument(help="What you want to know.")],
+    methods: Annotated[
+        str,
+        typer.Option(
+            "--methods",
+            "-m",
+            help="Methods, with commas between; parameters as in kg_triplets:hops=1.",
+        ),
+    ] = "basic,bm25,local,global",
+    retrieval_only: Annotated[
+        bool, typer.Option("--retrieval-only", help="What each finds, with no answer made of it.")
+    ] = False,
+    release: OfRelease = None,
+    as_json: AsJson = False,
+) -> None:
+    """Answer a question by several methods: their answers, citations, tokens, cost and time."""
+    from graphrag_pipeline import console
+    from graphrag_pipeline.query import compare as compare_methods
+
+    settings = _settings()
+    found = compare_methods(
+        question,
+        methods.split(","),
+        retrieval_only=retrieval_only,
+        home=settings.home_path,
+        release=release,
+        settings=settings,
+    )
+    if as_json:
+        console.show_json([each.to_dict() for each in found])
+    else:
+        console.show_compared(found)
+
+
 def _taken(method: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that were given; InputError where the method does not take one."""
-    from graphrag_pipeline.query import METHODS, MODEL_METHODS, methods_taking
+    from graphrag_pipeline.query import methods_taking
 
     parameters = {name: value for name, value in given.items() if value is not None}
-    for name in parameters if method in METHODS | MODEL_METHODS else ():
+    for name in parameters:
         takers = methods_taking(name)
         if method not in takers:
             option = f"--{name.replace('_', '-')}"
@@ -540,14 +579,17 @@ def ui(
     port: Annotated[int, typer.Option(min=1, max=65_535, help="Port of the web page.")] = 3000,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
 ) -> None:
-    """Start Dagster's UI, with the inbox sensor and the refresh schedule running."""
+    """Start Dagster's UI, with its sensors and the refresh schedule running."""
     from graphrag_pipeline.runs import dagster_home
 
     settings = _settings()
     place = dagster_home(settings)
     os.environ["GRAPHRAG_HOME"] = str(settings.home_path)
     typer.echo(f"Dagster's UI: http://{host}:{port} (stop with Ctrl-C)")
-    command = [sys.executable, "-m", "dagster", "dev", "-w", str(place / "workspace.yaml")]
+    # `dg dev`, which Dagster would rather have, wants to start in the folder of a project.
+    quiet = "ignore:Function `dev_command` is superseded"
+    command = [sys.executable, "-W", quiet, "-m", "dagster", "dev"]
+    command += ["-w", str(place / "workspace.yaml")]
     os.execv(sys.executable, [*command, "-h", host, "-p", str(port)])
 
 

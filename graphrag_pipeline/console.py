@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.exporting import Export
     from graphrag_pipeline.overview import WrittenReport
     from graphrag_pipeline.planning import Plan
-    from graphrag_pipeline.query import Answer, AnswerStream, Citation
+    from graphrag_pipeline.query import Answer, AnswerStream, Citation, Compared, Record
     from graphrag_pipeline.release_diff import ReleaseDiff
     from graphrag_pipeline.releases import KeptRelease, Rollback
     from graphrag_pipeline.runs import MartsOutcome
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 _MOST_ROWS = 200
 _MOST_LEFT_OUT = 10
 _MOST_CITED = 20
+_MOST_IN_A_BLOCK = 5
+_MOST_OF_A_KIND = 2
+_BLOCK_WIDTH = 80
 _UNPRINTABLE = {n: None for n in (*range(32), *range(127, 160)) if chr(n) not in "\n\t"}
 _COUNTED = {
     "add": "file added",
@@ -298,6 +301,56 @@ def show_stream(stream: AnswerStream) -> None:
     _show_grounds(stream.answer)
 
 
+def show_compared(found: Sequence[Compared]) -> None:
+    """Print a block for each method: what it answered or found, and what that took."""
+    for place, compared in enumerate(found):
+        if place:
+            say()
+        say(f"── {compared.method} ".ljust(_BLOCK_WIDTH, "─"), style="bold")
+        if compared.retrieval is None:
+            say(one_line(compared.error), style="yellow")
+            continue
+        if compared.answer is not None:
+            say(compared.answer.text.translate(_UNPRINTABLE).rstrip())
+            _show_first_citations(compared.answer.citations)
+        else:
+            _show_first_records(compared.retrieval.records)
+        for step in compared.retrieval.steps:
+            _show_whole(one_line(step), style="dim")
+        for line in _found(compared):
+            _show_whole(line, style="dim")
+
+
+def _show_first_citations(citations: Sequence[Citation]) -> None:
+    if citations:
+        say()
+    for citation in citations[:_MOST_IN_A_BLOCK]:
+        _show_citation(citation)
+    _show_more(len(citations) - _MOST_IN_A_BLOCK, "; --json gives all")
+
+
+def _show_first_records(records: Sequence[Record]) -> None:
+    kinds = {record.kind: [r for r in records if r.kind == record.kind] for record in records}
+    of_each = _MOST_IN_A_BLOCK if len(kinds) < 2 else _MOST_OF_A_KIND
+    shown = [record for of_kind in kinds.values() for record in of_kind[:of_each]]
+    for record in shown:
+        line = one_line(f"{record.kind} {record.number} · {record.title}: {record.text}")
+        say(line if len(line) <= _BLOCK_WIDTH else f"{line[: _BLOCK_WIDTH - 1]}…")
+    _show_more(len(records) - len(shown), "; --json gives all")
+    if not records:
+        say("nothing found")
+
+
+def _found(compared: Compared) -> tuple[str, str]:
+    """Return what a method found and what that took, a line each."""
+    plural = {"entity": "entities"}
+    kinds = ", ".join(_number(n, kind, plural.get(kind, "")) for kind, n in compared.kinds.items())
+    seconds = f"{compared.seconds:.2f} s"
+    took = [f"{compared.context_tokens:,} tokens of context"]
+    took += [_calls(compared.answer)] if compared.answer and compared.answer.model_calls else []
+    return kinds or "no records", "; ".join([*took, seconds])
+
+
 def _show_grounds(answer: Answer) -> None:
     """Print what stands below an answer."""
     if answer.citations:
@@ -307,6 +360,8 @@ def _show_grounds(answer: Answer) -> None:
     _show_more(len(answer.citations) - _MOST_CITED, "; --json gives all")
     _show_amiss(answer)
     say()
+    for step in answer.retrieval.steps:
+        _show_whole(one_line(step), style="dim")
     say(f"{answer.method} search, release {answer.release}", style="dim")
     say(f"{_calls(answer)}, {_seconds(answer.timings)}", style="dim")
 

@@ -129,7 +129,7 @@ def read_once(home: Path, settings: Settings) -> dict[str, Any]:
     """Read the published release by SQL, by vector and by full text."""
     with open_release(home, settings=settings) as release:
         seen = {"release": release.facts.id, "faults": faults(release)}
-    for method in ("basic", "fulltext"):
+    for method in ("basic", "bm25"):
         found = retrieve("Who built the Orlen Dam?", method, home=home, settings=settings)
         if not found.records:
             seen["faults"].append(f"{method} found nothing in {found.release}")

@@ -77,6 +77,7 @@ RELATIONSHIPS = [
     ("Irène Joliot-Curie", "Nobel Prize"),
     ("贾宝玉", "林黛玉"),
 ]
+SYNONYMS = [("Marie Curie", "Pierre Curie")]
 # (level, last level, parent, members): every level covers every entity once.
 CAROL = ["Scrooge", "Marley", "Bob Cratchit", "Tiny Tim", "Fezziwig", "London"]
 CURIE = ["Marie Curie", "Pierre Curie", "Nobel Prize", "Paris", "Irène Joliot-Curie"]
@@ -134,6 +135,7 @@ def publish(
         for table, rows in tables.items():
             if rows:
                 insert(con, table, pl.DataFrame(rows, infer_schema_length=None))
+        tables["facts"] = con.sql("SELECT id, text FROM facts").pl().to_dicts()
     embedder = configured_embedder(settings or settings_for(home))
     versions = _sync(home, tables, release, embedder)
     with store.transaction() as con:
@@ -163,6 +165,24 @@ def _tables(texts: dict[str, str]) -> dict[str, list[dict[str, object]]]:
             for r in edges
             for c in chunks
             if r["source"] in c["text"] and r["target"] in c["text"]
+        ],
+        "relationship_mentions": [
+            {
+                "chunk_id": c["id"],
+                "source_id": min(str(r["source_id"]), str(r["target_id"])),
+                "target_id": max(str(r["source_id"]), str(r["target_id"])),
+                "description": r["description"],
+                "weight": 1.0,
+                "batch": "b1",
+            }
+            for r in edges
+            for c in chunks
+            if r["source"] in c["text"] and r["target"] in c["text"]
+        ],
+        "synonym_edges": [
+            {"source_id": _key(one), "target_id": _key(other), "similarity": 0.8}
+            for pair in SYNONYMS
+            for one, other in (pair, pair[::-1])
         ],
         "claims": [_claim(n, chunks) for n in range(len(CLAIMS))],
         "communities": [_community(n, name) for n, name in enumerate(COMMUNITIES)],
@@ -344,9 +364,12 @@ def _sync(
         "entities": lambda r: f"{r['title']}: {r['description']}",
         "relationships": lambda r: r["description"],
         "community_reports": lambda r: r["full_content"],
+        "facts": lambda r: r["text"],
+        "entity_titles": lambda r: r["title"],
     }
     for table, text_of in texts.items():
-        rows = [(r["id"], text_of(r)) for r in tables[table]]
+        of = "entities" if table == "entity_titles" else table
+        rows = [(r["id"], text_of(r)) for r in tables[of]]
         store.sync(table, _vector_rows(rows), embedder)
     return store.tag(release)
 

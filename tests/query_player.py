@@ -18,6 +18,14 @@ STEPS = {
     "primer": "the reports that seem closest to it",
     "follow up": "You work on one part of a larger question",
     "drift_reduce": "Write the final answer.",
+    "entities": "Name the entities to look up in it",
+    "named": "in two lists",
+    "reason": "You find the answer to a question step by step",
+    "keywords": "high-level keywords: the wider",
+    "classify": "classify questions into one of two categories",
+    "filter facts": "You are given a question and numbered facts",
+    "cot": "step by step; there are no sources",
+    "zero_shot": "there are no sources to look at",
     "basic": "from passages of texts",
     "local": "from tables of a knowledge graph",
 }
@@ -64,7 +72,19 @@ def play(messages: list[dict]) -> str:
         )
     if step == "hyde":
         return "A report on the clerk of Scrooge, Bob Cratchit."
-    number = shown_numbers(messages, "Sources")[0]
+    if step == "entities":
+        return json.dumps({"entities": ["bob cratchit"], "synonyms": ["SCROOGE", "Nobody"]})
+    if step == "named":
+        return json.dumps({"named": ["Bob Cratchit"], "generic": ["clerk"]})
+    if step == "reason":
+        return "So the answer is: Bob Cratchit."
+    if step == "keywords":
+        return json.dumps({"high_level_keywords": ["prize"], "low_level_keywords": ["Scrooge"]})
+    if step == "filter facts":
+        return json.dumps({"facts": [1]})
+    if step == "classify":
+        return json.dumps({"category": "fact-based"})
+    number = next(iter(shown_numbers(messages, "Sources")), 7777)
     told = (
         f"Bob Cratchit was his clerk [Data: Sources ({number}, 9999)] (a man [sic] of few words). "
         "He had a son [Data: Sources (8888)]. "

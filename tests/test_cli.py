@@ -25,11 +25,14 @@ README = Path(__file__).parents[1] / "README.md"
 GROUP = typer.main.get_command(cli.app)
 COMMANDS = sorted(GROUP.commands)  # type: ignore[attr-defined]
 PRINTS_RESULTS = [
+    "compare",
     "diff",
+    "explore",
     "export",
     "import-extractions",
     "import-graphrag",
     "index",
+    "marts",
     "plan",
     "query",
     "releases",
@@ -428,7 +431,7 @@ def test_an_answer_shows_where_it_stands(run: Run, indexed: Indexed) -> None:
     assert re.search(r"^0 model calls, \$0\.0000, \d+\.\d\d s$", done.out, re.MULTILINE)
 
 
-@pytest.mark.parametrize("method", ["basic", "fulltext", "hybrid", "local", "global"])
+@pytest.mark.parametrize("method", ["basic", "bm25", "hybrid", "local", "global"])
 def test_an_answer_as_json_cites_spans_of_documents(
     run: Run, indexed: Indexed, method: str
 ) -> None:

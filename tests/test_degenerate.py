@@ -25,7 +25,7 @@ from graphrag_pipeline.query.release import Release
 from graphrag_pipeline.vector_index import TABLES, update_vectors
 
 CORPUS = Path(__file__).parents[1] / "examples" / "corpus"
-METHODS = ("basic", "fulltext", "hybrid", "local", "global")
+METHODS = ("basic", "bm25", "hybrid", "local", "global")
 SENTENCE = "Nadia Fenwright met Orsolya Venn in Kelmouth."
 
 

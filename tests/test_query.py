@@ -46,6 +46,7 @@ from graphrag_pipeline.query import (
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.answering import NOT_WRITTEN, NOTHING_FOUND
 from graphrag_pipeline.query.evidence import _sentences
+from graphrag_pipeline.query.methods.method import as_mapping
 from graphrag_pipeline.tokens import count_tokens
 
 QUESTIONS = (
@@ -55,6 +56,7 @@ QUESTIONS = (
     "Qui est Irène Joliot-Curie?",
     "What are the main themes of these documents?",
 )
+GRAPH_ONLY = ("global", "kg_triplets", "kg_triplets_text", "fast_graphrag")
 HOSTILE = (
     "'; DROP TABLE chunks; --",
     '" OR 1=1 --',
@@ -143,7 +145,7 @@ def test_an_open_release_does_not_change_when_another_is_published(tmp_path):
     with QueryEngine(tmp_path, settings=settings) as before:
         publish(tmp_path, documents=new, release="r2")
         with QueryEngine(tmp_path, settings=settings) as after:
-            for method in ("basic", "fulltext", "local"):
+            for method in ("basic", "bm25", "local"):
                 old = before.retrieve("Who is Scrooge?", method)
                 assert {c.document_title for c in old.citations} <= DOCUMENTS.keys()
                 assert old.citations
@@ -194,7 +196,7 @@ def test_what_each_record_costs_is_known(engine, method):
     assert all(record.n_tokens > 0 for record in records)
 
 
-@pytest.mark.parametrize("method", ["basic", "fulltext", "hybrid", "local", "global"])
+@pytest.mark.parametrize("method", ["basic", "bm25", "hybrid", "local", "global"])
 def test_a_question_is_answered_by_the_sentence_that_answers_it(engine, method):
     answers = {
         "What did Marie Curie discover?": "polonium",
@@ -206,8 +208,8 @@ def test_a_question_is_answered_by_the_sentence_that_answers_it(engine, method):
         assert expected in found.citations[0].text
 
 
-def test_basic_and_fulltext_and_hybrid_return_at_most_top_k_chunks_best_first(engine):
-    for method in ("basic", "fulltext", "hybrid"):
+def test_basic_and_bm25_and_hybrid_return_at_most_top_k_chunks_best_first(engine):
+    for method in ("basic", "bm25", "hybrid"):
         records = engine.retrieve("Scrooge and Marley", method, top_k=2).records
         assert [record.kind for record in records] == ["chunk", "chunk"]
         assert records[0].score >= records[1].score
@@ -399,7 +401,7 @@ def test_an_index_of_text_alone_is_answered_from_text(tmp_path):
     con.close()
     for method in METHODS:
         found = answer(QUESTIONS[0], method, home=tmp_path, settings=settings_for(tmp_path))
-        assert ("[1]" in found.text) == (method in ("basic", "fulltext", "hybrid", "local"))
+        assert ("[1]" in found.text) == (method not in GRAPH_ONLY), method
 
 
 # Input
@@ -424,7 +426,7 @@ def test_an_empty_question_is_an_input_error(engine, question):
 
 def test_an_unknown_method_is_an_input_error_that_names_the_known(engine, tmp_path):
     for ask in (engine.answer, stream_answer):
-        with pytest.raises(InputError, match="basic, fulltext, hybrid, local, global"):
+        with pytest.raises(InputError, match="basic, bm25, hybrid, local, global"):
             ask("Who?", "magic")
 
 
@@ -448,9 +450,11 @@ def test_shares_that_exceed_the_whole_are_an_input_error(engine):
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=lambda m: m.name)
 def test_the_defaults_of_methods_are_those_of_the_settings(method):
-    settings = QuerySettings()
+    changed = QuerySettings(top_k=3, max_context_tokens=77, level=1)
+    taken = as_mapping(method.parametrise({}, changed))
     for name, _, default in parameter_rows(method):
-        assert default == getattr(settings, name, default)
+        is_common = default == getattr(QuerySettings(), name, None)
+        assert taken[name] == (getattr(changed, name) if is_common else default)
     assert method.parameters.__doc__
     assert all(field.metadata for field in fields(method.parameters))
 
@@ -479,7 +483,7 @@ def test_an_answer_without_a_model_says_so_and_marks_every_point(engine, method)
 
 
 def test_a_question_nothing_matches_is_told_so(engine):
-    found = engine.answer("xylophone quokka", "fulltext")
+    found = engine.answer("xylophone quokka", "bm25")
     assert found.text == f"{NOT_WRITTEN}\n\n{NOTHING_FOUND}"
     assert found.citations == ()
 
@@ -503,7 +507,7 @@ def test_sentences_that_overlapping_chunks_share_are_evidence_once(engine):
 def test_text_without_sentences_is_cited_in_short_exact_pieces(tmp_path):
     publish(tmp_path, documents={"Wall": "alpha beta gamma " * 400 + "omega", "没": "字" * 3000})
     texts = document_texts(tmp_path)
-    found = answer("omega alpha", "fulltext", home=tmp_path, settings=settings_for(tmp_path))
+    found = answer("omega alpha", "bm25", home=tmp_path, settings=settings_for(tmp_path))
     assert found.citations
     for citation in found.citations:
         span = texts[citation.document_id][citation.start_char : citation.end_char]
@@ -580,7 +584,7 @@ def test_a_context_has_a_section_per_kind_and_a_row_per_record(engine):
 
 
 def test_a_document_cannot_forge_a_section_of_the_context(engine):
-    context = engine.retrieve("ignore previous instructions", "fulltext").context
+    context = engine.retrieve("ignore previous instructions", "bm25").context
     assert "{injected}" in context
     assert [line for line in context.splitlines() if line.startswith("-----")] == [
         "-----Sources-----"

@@ -160,15 +160,16 @@ def test_a_malformed_history_is_one_line(server, query, content, complaint):
         (["-m", "local", "--seed", "1"], "--seed is for global, text_summary;"),
         (["-m", "global", "--depth", "1"], "--depth is for drift;"),
         (["-m", "basic", "--width", "1"], "--width is for drift;"),
-        (["-m", "basic", "--level", "1"], "--level is for local, global, drift;"),
-        (["-m", "global", "--top-k", "1"], "--top-k is for basic, fulltext, hybrid, local, drift;"),
+        (["-m", "basic", "--level", "1"], "--level is for local, global, selection,"),
+        (["-m", "global", "--top-k", "1"], "--top-k is for basic, bm25, hybrid, local,"),
     ],
 )
 def test_an_option_that_the_method_does_not_take_names_those_that_do(
     server, query, arguments, takers
 ):
     line = refused(query(QUESTION, *arguments))
-    assert line == f"error: {takers} {arguments[1]} does not take it"
+    assert line.startswith(f"error: {takers}")
+    assert line.endswith(f"; {arguments[1]} does not take it")
     assert not server.requests
 
 
@@ -195,3 +196,74 @@ def test_without_a_model_evidence_streams_and_what_does_not_count_is_said(
     assert out.startswith("No model is configured")
     assert "\n[1] A Christmas Carol\n    docs/0.txt " in out
     assert not server.requests
+
+
+# Several methods
+
+
+@pytest.fixture
+def compare(monkeypatch, capfd):
+    """Run `compare` in this process; returns its exit code, its output and its errors."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["graphrag-pipeline", "compare", *arguments])
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        code = stopped.value.code
+        return code if isinstance(code, int) else 0, *capfd.readouterr()
+
+    return run
+
+
+def test_a_method_is_given_with_its_parameters(server, query):
+    told = json.loads(query(QUESTION, "-m", "lightrag:mode=local:top-k=3", "--json")[1])
+    assert told["method"] == "lightrag"
+    assert told["retrieval"]["parameters"]["mode"] == "local"
+    assert told["retrieval"]["parameters"]["top_k"] == 3
+    line = refused(query(QUESTION, "-m", "lightrag:mode=naive"))
+    assert line == "error: mode = 'naive': must be one of local, global, hybrid, mix"
+    assert refused(query(QUESTION, "-m", "bm25:hops=2")).startswith(
+        "error: method bm25 has no parameter hops: it has top_k"
+    )
+
+
+def test_each_method_has_a_block_with_answer_citations_and_cost(server, compare):
+    code, out, err = compare(QUESTION, "--methods", "bm25,auto,cot")
+    assert (code, err) == (0, "")
+    blocks = re.split(r"^── (\S+) ─+$", out, flags=re.MULTILINE)[1:]
+    assert blocks[::2] == ["bm25", "auto", "cot"]
+    words, selected, alone = blocks[1::2]
+    assert "Bob Cratchit was his clerk [Data: Sources (" in words
+    assert re.search(r"^\[1\] .*\n    docs/0\.txt \d+–\d+$", words, re.MULTILINE)
+    assert re.search(
+        r"^\d+ chunks\n[\d,]+ tokens of context; 1 model call, [\d,]+ tokens in, "
+        r"\d+ out, \$0\.\d{4}; \d+\.\d\d s$",
+        words,
+        re.MULTILINE,
+    )
+    assert "fact-based: basic search (by model)\n" in selected
+    assert "2 model calls" in selected
+    assert "no records\n0 tokens of context; 1 model call" in alone
+    assert max(map(len, re.findall("^──.*$", out, re.MULTILINE))) == 80
+
+
+def test_retrieval_alone_is_compared_without_a_call(server, compare):
+    code, out, _ = compare(QUESTION, "-m", "local,kg_triplets:hops=1,cot", "--retrieval-only")
+    assert code == 0
+    assert "── kg_triplets:hops=1 ──" in out
+    assert "relationship 1 · Scrooge – Bob Cratchit: " in out
+    assert "nothing found" in out
+    assert max(map(len, out.splitlines())) <= 80
+    assert not server.requests
+
+
+def test_a_comparison_is_json_for_scripts(server, compare):
+    found = json.loads(compare(QUESTION, "--methods", "basic,cot", "--json")[1])
+    assert [each["method"] for each in found] == ["basic", "cot"]
+    assert found[0]["citations"][0]["document_title"] == "A Christmas Carol"
+    assert found[0]["prompt_tokens"] > found[0]["context_tokens"] > 0
+    assert found[1]["text"].startswith("Bob Cratchit was his clerk")
+    assert found[0]["cost"] > found[1]["cost"] > 0
+    refusal = refused(compare(QUESTION, "--methods", "basic,magic"))
+    assert refusal.startswith("error: unknown method 'magic': use one of basic, bm25")

@@ -69,6 +69,13 @@ def extract_nlp(chunks: pl.DataFrame, options: NlpOptions) -> Extraction:
     )
 
 
+def names_in(text: str) -> list[str]:
+    """Return the names in a text, each once, in order: what :func:`extract_nlp` would find."""
+    reading = _read(text, NlpOptions(noun_phrases=False, dates=False), {})
+    found = [m for mentions in reading.mentions.values() for m in mentions.values()]
+    return list(dict.fromkeys(reading.title(mention) for mention in found))
+
+
 @dataclass(frozen=True)
 class _Reading:
     text: str

@@ -5,10 +5,12 @@
 
 :func:`retrieve` finds evidence, :func:`answer` makes an answer of it, :func:`stream_answer` gives
 it piece by piece; ``aretrieve`` and ``aanswer`` are their async forms, and a stream works with
-``async for``. :class:`QueryEngine` asks many questions of one open release. ``METHODS`` are the
-retrieval methods by name, ``MODEL_METHODS`` those that answer with a model only.
+``async for``. :class:`QueryEngine` asks many questions of one open release. :func:`compare` asks
+several methods. ``METHODS`` are the retrieval methods by name, ``MODEL_METHODS`` those that answer
+with a model only.
 """
 
+from graphrag_pipeline.query.comparing import Compared, compare
 from graphrag_pipeline.query.context import render_context
 from graphrag_pipeline.query.engine import (
     QueryEngine,
@@ -25,6 +27,7 @@ from graphrag_pipeline.query.methods import (
     Method,
     methods_taking,
     parameter_rows,
+    read_method,
 )
 from graphrag_pipeline.query.release import Release, ReleaseFacts, open_release
 from graphrag_pipeline.query.results import Answer, Citation, Record, Retrieval
@@ -36,6 +39,7 @@ __all__ = [
     "Answer",
     "AnswerStream",
     "Citation",
+    "Compared",
     "Method",
     "QueryEngine",
     "Record",
@@ -45,10 +49,12 @@ __all__ = [
     "aanswer",
     "answer",
     "aretrieve",
+    "compare",
     "methods_taking",
     "open_release",
     "parameter_rows",
     "read_history",
+    "read_method",
     "render_context",
     "retrieve",
     "stream_answer",

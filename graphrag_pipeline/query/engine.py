@@ -19,11 +19,12 @@ from graphrag_pipeline.errors import InputError
 from graphrag_pipeline.query.answering import extractive_answer
 from graphrag_pipeline.query.citations import citations_of, distinct
 from graphrag_pipeline.query.history import HISTORY_TURNS, Turn, recent_turns
-from graphrag_pipeline.query.methods import METHODS, MODEL_METHODS, Method
+from graphrag_pipeline.query.methods import Method, method_named
 from graphrag_pipeline.query.methods.method import as_mapping
 from graphrag_pipeline.query.release import Release, open_release
 from graphrag_pipeline.query.results import Answer, Retrieval
 from graphrag_pipeline.query.spending import Spent, embeddings_counted
+from graphrag_pipeline.query.steps import told
 from graphrag_pipeline.query.streaming import AnswerStream
 from graphrag_pipeline.query.timing import recorded
 
@@ -61,20 +62,21 @@ class QueryEngine:
         Raises InputError for an empty question, an unknown method or parameter, or a value out of
         range.
         """
-        chosen = _method(method)
-        asked = _question(question)
+        chosen = method_named(method)
+        asked = plain_question(question)
         values = chosen.parametrise(parameters, self.index.settings.query)
-        with recorded() as timings:
+        with recorded() as timings, told() as steps:
             records = chosen.retrieve(self.index, asked, values)
             citations = distinct(citations_of(self.index, records))
         return Retrieval(
-            method=method,
+            method=chosen.name,
             query=asked,
             records=tuple(records),
             citations=citations,
             timings=timings,
             parameters=as_mapping(values),
             release=self.index.facts.id,
+            steps=tuple(steps),
         )
 
     def answer(
@@ -178,10 +180,10 @@ class QueryEngine:
 
     def _chosen(self, name: str, parameters: Mapping[str, Any]) -> Method[Any]:
         """Return a method that can answer as things are set."""
-        chosen = _method(name)
+        chosen = method_named(name)
         if self._is_written:
             return chosen
-        needing = name if chosen.needs_model else ""
+        needing = chosen.name if chosen.needs_model else ""
         needing = needing or ("dynamic community selection" if parameters.get("dynamic") else "")
         if needing:
             raise InputError(
@@ -208,7 +210,7 @@ class QueryEngine:
     ) -> AsyncGenerator[str | Answer, None]:
         from graphrag_pipeline.query.writing import write_answer
 
-        asked = _question(question)
+        asked = plain_question(question)
         values = method.parametrise(parameters, self.index.settings.query)
         return write_answer(
             self.index, method, asked, values, history, response_type or "", stream=stream
@@ -330,18 +332,12 @@ def _settings(home: str | Path | None) -> Settings:
 
 def _check(question: str, method: str) -> None:
     """Complain of what can be seen without opening the release."""
-    _method(method)
-    _question(question)
+    method_named(method)
+    plain_question(question)
 
 
-def _method(name: str) -> Method[Any]:
-    known = METHODS | MODEL_METHODS
-    if name not in known:
-        raise InputError(f"unknown method {name!r}: use one of {', '.join(known)}")
-    return known[name]
-
-
-def _question(question: str) -> str:
+def plain_question(question: str) -> str:
+    """Return a question as it is asked; raises InputError for one that says nothing."""
     asked = question.encode("utf-8", "replace").decode().replace("\0", " ").strip()
     if not asked:
         raise InputError("the question is empty: ask something")

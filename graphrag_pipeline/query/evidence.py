@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from graphrag_pipeline.query.citations import citations_of
+from graphrag_pipeline.query.citations import citations_of, cite_chunk
+from graphrag_pipeline.query.operators.chunks import chunk_records
 from graphrag_pipeline.query.operators.scoring import relevance
 from graphrag_pipeline.query.results import Citation, Record
 from graphrag_pipeline.query.timing import operator
@@ -42,6 +43,13 @@ FROM (SELECT unnest($ids::JSON::VARCHAR[]) AS id,
 JOIN chunks c USING (id) JOIN documents d ON d.id = c.document_id ORDER BY place
 """
 
+_SUPPORT = """
+SELECT relationship_id AS id, first(chunk_id ORDER BY n_mentions DESC, chunk_id) AS chunk_id
+FROM relationship_chunks
+SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS relationship_id) USING (relationship_id)
+GROUP BY relationship_id
+"""
+
 
 @dataclass(frozen=True)
 class Passage:
@@ -64,12 +72,16 @@ def find_evidence(
 
     Findings of reports, where there are any, stand as they are ranked. Otherwise the sentences of
     the chunks are ranked by words shared with the question, embedding similarity, rank of their
-    chunk, and how many of the retrieved entities they name.
+    chunk, and how many of the retrieved entities they name. Of a retrieval without text, the
+    relationships are ranked by the first two and cite the chunk that supports them most.
     """
     findings = [record for record in records if record.kind == "finding"]
     if findings:
         return _distinct(_stated(index, findings), most)
     chunks = [record.id for record in records if record.kind == "chunk"]
+    if not chunks:
+        edges = [record for record in records if record.kind == "relationship"]
+        return _distinct(_related(index, question, edges), most)
     names = {record.title for record in records if record.kind == "entity"}
     return _distinct(_ranked(index, question, list(_sentences(index, chunks)), names), most)
 
@@ -80,6 +92,19 @@ def _stated(index: Release, findings: Sequence[Record]) -> list[Passage]:
         Passage(finding.text, finding.score, citation, finding.title)
         for finding, citation in zip(findings, citations, strict=True)
     ]
+
+
+def _related(index: Release, question: str, edges: Sequence[Record]) -> list[Passage]:
+    rows = {row["id"]: row["chunk_id"] for row in index.rows(_SUPPORT, ids=[e.id for e in edges])}
+    chunks = chunk_records(index, dict.fromkeys(rows.values(), 1.0))
+    cited = {chunk.id: cite_chunk(chunk) for chunk in chunks}
+    held = [edge for edge in edges if rows.get(edge.id) in cited]
+    scores = relevance(index, question, [f"{edge.title}: {edge.text}" for edge in held])
+    passages = [
+        Passage(edge.text, score, cited[rows[edge.id]], edge.title)
+        for edge, score in zip(held, scores, strict=True)
+    ]
+    return sorted(passages, key=lambda passage: -passage.score)
 
 
 def _ranked(

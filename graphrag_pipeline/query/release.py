@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from graphrag_pipeline.config import Settings
     from graphrag_pipeline.embedding import Embedder
+    from graphrag_pipeline.query.graph_arrays import GraphArrays
     from graphrag_pipeline.vectors import VectorSnapshot
 
 VECTORS = "vectors"
@@ -74,29 +75,55 @@ class Release:
 
         Raises StorageError when the file is damaged or lacks a table.
         """
-        import duckdb
+        with self._asked(sql, parameters) as cursor:
+            names = [column[0] for column in cursor.description or ()]
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
-        try:
-            with self._cursor() as cursor:
-                cursor.execute(sql, {name: _bound(v) for name, v in parameters.items()})
-                names = [column[0] for column in cursor.description or ()]
-                return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-        except (duckdb.IOException, duckdb.CatalogException) as error:
-            raise StorageError(f"cannot read {self.file}: {_first_line(error)}") from error
+    def columns(self, sql: str, **parameters: object) -> pa.Table:
+        """Return the same by columns: for many rows."""
+        with self._asked(sql, parameters) as cursor:
+            return cursor.to_arrow_table()
 
-    def search_vectors(self, table: str, question: str, k: int) -> pa.Table:
+    @property
+    def graph(self) -> GraphArrays:
+        """The graph as arrays, loaded when first asked for."""
+        with self._lock:
+            return self._graph
+
+    def search_vectors(
+        self, table: str, question: str, k: int, *, columns: Sequence[str] = ()
+    ) -> pa.Table:
         """Return (id, score) of the ``k`` rows of a vector table most similar to a question.
+
+        And the columns asked for, of those that :class:`VectorSnapshot` has.
 
         Raises ConfigError when the release was embedded by another embedder than is configured,
         StorageError when its vectors are gone.
         """
         with _storage_errors():
-            return self._vectors.search(table, self.embed_question(question), k)
+            vector = self.embed_question(question)
+            return self._vectors.search(table, vector, k, columns=columns)
 
-    def search_text(self, table: str, question: str, k: int) -> pa.Table:
+    def similarities(self, table: str, question: str, ids: Sequence[str]) -> dict[str, float]:
+        """Return the cosine of a question and each of these rows of a vector table."""
+        import numpy as np
+
+        with _storage_errors():
+            vectors = self._vectors.vectors(table, ids)
+            asked = self.embed_question(question)
+        if not vectors:
+            return {}
+        matrix = np.stack(list(vectors.values()))
+        length = np.linalg.norm(matrix, axis=1) * np.linalg.norm(asked)
+        cosines = matrix @ asked / np.where(length > 0, length, 1)
+        return dict(zip(vectors, cosines.tolist(), strict=True))
+
+    def search_text(
+        self, table: str, question: str, k: int, *, columns: Sequence[str] = ()
+    ) -> pa.Table:
         """Return (id, score) of the ``k`` rows that best match a question by BM25."""
         with _storage_errors():
-            return self._vectors.fulltext(table, question, k)
+            return self._vectors.fulltext(table, question, k, columns=columns)
 
     @property
     def lexical(self) -> bool:
@@ -110,6 +137,12 @@ class Release:
 
     def _embed_question(self, question: str) -> npt.NDArray[np.float32]:
         return self.embed([question])[0]
+
+    @functools.cached_property
+    def _graph(self) -> GraphArrays:
+        from graphrag_pipeline.query.graph_arrays import GraphArrays
+
+        return GraphArrays(self.columns)
 
     @functools.cached_property
     def _vectors(self) -> VectorSnapshot:
@@ -128,6 +161,19 @@ class Release:
                 f"[embeddings] settings give {embedder.name}: set them back, or index again"
             )
         return embedder
+
+    @contextlib.contextmanager
+    def _asked(
+        self, sql: str, parameters: Mapping[str, object]
+    ) -> Iterator[duckdb.DuckDBPyConnection]:
+        import duckdb
+
+        try:
+            with self._cursor() as cursor:
+                cursor.execute(sql, {name: _bound(v) for name, v in parameters.items()})
+                yield cursor
+        except (duckdb.IOException, duckdb.CatalogException) as error:
+            raise StorageError(f"cannot read {self.file}: {_first_line(error)}") from error
 
     @contextlib.contextmanager
     def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:

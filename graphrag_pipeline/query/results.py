@@ -54,7 +54,7 @@ class Retrieval:
     """What a method found, best first within each kind, fitted to its token budget.
 
     ``citations`` are the places of the records that stand in documents; ``timings`` are seconds
-    by operator and ``total``.
+    by operator and ``total``; ``steps`` say what the method decided on its way, where it does.
     """
 
     method: str
@@ -64,6 +64,7 @@ class Retrieval:
     timings: Mapping[str, float]
     parameters: Mapping[str, Any]
     release: str
+    steps: tuple[str, ...] = ()
 
     @property
     def context(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -22,8 +22,9 @@ class Method(Generic[P]):
 
     ``retrieve`` takes the open release, the question and the parameters, and returns records that
     fit the parameters' token budget. ``parameters`` is a frozen dataclass of :func:`number`,
-    :func:`share` and :func:`flag` fields; those that ``settings.query`` has too take their defaults
-    from there. One that ``needs_model`` can retrieve without a model, but not answer.
+    :func:`share`, :func:`flag` and :func:`choice` fields. Those that ``settings.query`` has too,
+    with the same default, are set there; another default is that of the method's paper, and stays.
+    One that ``needs_model`` can retrieve without a model, but not answer.
     """
 
     name: str
@@ -44,7 +45,12 @@ class Method(Generic[P]):
                 f"method {self.name} has no parameter {unknown[0]}: "
                 f"it has {', '.join(known) or 'none'}"
             )
-        values = {name: getattr(settings, name) for name in known if hasattr(settings, name)}
+        common = type(settings).model_fields
+        values = {
+            name: getattr(settings, name)
+            for name, declared in known.items()
+            if name in common and declared.default == common[name].default
+        }
         values |= {name: value for name, value in given.items() if value is not None}
         return self.parameters(**{n: _checked(n, v, known[n]) for n, v in values.items()})
 
@@ -64,6 +70,20 @@ def flag(default: bool) -> Any:
     return field(default=default, metadata={"type": bool, "least": None, "most": None})
 
 
+def choice(default: str, among: Sequence[str] | Callable[[], Sequence[str]]) -> Any:
+    """Declare a parameter that is one of some words, listed or, if not known yet, given later."""
+    return field(default=default, metadata={"type": str, "among": among})
+
+
+def read_parameters(method: Method[Any], given: Mapping[str, str]) -> dict[str, Any]:
+    """Return parameters written as text, each read by its type; the rest is as for the method.
+
+    Raises InputError where a text is none of the type.
+    """
+    types = {name: kind for name, kind, _ in parameter_rows(method)}
+    return {name: _read(name, text, types.get(name, str)) for name, text in given.items()}
+
+
 def parameter_rows(method: Method[Any]) -> list[tuple[str, type, Any]]:
     """Return (name, type, default) of a method's parameters, in order."""
     return [
@@ -77,8 +97,26 @@ def as_mapping(parameters: Any) -> dict[str, Any]:
     return asdict(parameters)
 
 
+def _read(name: str, text: str, kind: type) -> Any:
+    if kind is bool:
+        return {"true": True, "false": False}.get(text.lower(), text)
+    try:
+        return kind(text)
+    except ValueError:
+        raise InputError(f"{name} = {text!r}: must be a number") from None
+
+
+def _words(among: Sequence[str] | Callable[[], Sequence[str]]) -> Sequence[str]:
+    return among() if callable(among) else among
+
+
 def _checked(name: str, value: Any, declared: Field[Any]) -> Any:
     rule = declared.metadata
+    if rule["type"] is str:
+        words = _words(rule["among"])
+        if value not in words:
+            raise InputError(f"{name} = {value!r}: must be one of {', '.join(words)}")
+        return value
     if rule["type"] is bool:
         if not isinstance(value, bool):
             raise InputError(f"{name} = {value!r}: must be true or false")

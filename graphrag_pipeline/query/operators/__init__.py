@@ -25,26 +25,44 @@ from graphrag_pipeline.query.operators.communities import (
 from graphrag_pipeline.query.operators.entities import (
     entities_for,
     entities_named_in,
+    entities_titled,
     entity_records,
     neighbours,
 )
+from graphrag_pipeline.query.operators.facts import best_facts, ends_of_facts, link_entities
+from graphrag_pipeline.query.operators.graph import (
+    bridge,
+    k_hop,
+    personalized_pagerank,
+    shortest_path,
+)
 from graphrag_pipeline.query.operators.ranking import (
     Ranking,
+    at_least,
     best,
     by_place,
     fulltext_search,
     fuse,
+    in_turn,
+    most_similar,
     vector_search,
 )
 from graphrag_pipeline.query.operators.relationships import (
     relationship_records,
+    relationships_by_degree,
+    relationships_by_score,
     relationships_of,
+    relationships_within,
 )
 from graphrag_pipeline.query.operators.scoring import relevance
+from graphrag_pipeline.query.operators.seeds import entities_by_rule, scaled_search
 
 __all__ = [
     "Ranking",
+    "at_least",
     "best",
+    "best_facts",
+    "bridge",
     "by_place",
     "child_communities",
     "chunk_records",
@@ -53,8 +71,11 @@ __all__ = [
     "claim_records",
     "claims_of",
     "communities_of",
+    "ends_of_facts",
+    "entities_by_rule",
     "entities_for",
     "entities_named_in",
+    "entities_titled",
     "entity_records",
     "every_chunk",
     "fill",
@@ -63,15 +84,25 @@ __all__ = [
     "fulltext_search",
     "fuse",
     "groups",
+    "in_turn",
+    "k_hop",
+    "link_entities",
     "measured",
+    "most_similar",
     "neighbours",
+    "personalized_pagerank",
     "relationship_records",
+    "relationships_by_degree",
+    "relationships_by_score",
     "relationships_of",
+    "relationships_within",
     "relevance",
     "report_records",
     "reports_at",
     "reports_of",
     "root_communities",
+    "scaled_search",
+    "shortest_path",
     "summarised",
     "tokens_of",
     "vector_search",

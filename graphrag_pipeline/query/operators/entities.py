@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.query.operators.ranking import Ranking, best, vector_search
@@ -18,6 +19,16 @@ SELECT id, strip_accents(lower(title)) AS name, strip_accents(lower($question)) 
 FROM entities
 WHERE length(title) > 1 AND contains(strip_accents(lower($question)), strip_accents(lower(title)))
 ORDER BY length(title) DESC, degree DESC, id
+"""
+_TITLED = """
+WITH wanted AS (
+    SELECT strip_accents(lower(unnest($names::JSON::VARCHAR[]))) AS name,
+           generate_subscripts($names::JSON::VARCHAR[], 1) AS place),
+known AS (
+    SELECT id, title FROM entities UNION ALL
+    SELECT canonical_id, title FROM entity_aliases SEMI JOIN entities ON canonical_id = id)
+SELECT id FROM known JOIN wanted ON strip_accents(lower(title)) = name
+GROUP BY id ORDER BY min(place), id
 """
 _RECORDS = """
 SELECT e.id, human_readable_id, title, type, description, frequency, degree
@@ -38,14 +49,30 @@ _LETTER = r"[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\U0003ffff]"
 
 
 @operator
-def entities_named_in(index: Release, question: str, limit: int) -> Ranking:
+def entities_named_in(index: Release, question: str, limit: int, *, apart: bool = False) -> Ranking:
     """Rank the entities whose whole title stands in the question, longest title first.
 
-    Case and accents do not matter; stop words are no names. Scores are 1.
+    Case and accents do not matter; stop words are no names. ``apart`` leaves out a title that
+    stands only within longer ones: "Kestrel Bridge" names no "bridge". Scores are 1.
     """
     found = index.rows(_NAMED, question=question)
-    named = [row["id"] for row in found if _is_name_in(row["name"], row["question"])]
+    text = found[0]["question"] if found else ""
+    named: list[str] = []
+    for row in found:
+        if _is_name_in(row["name"], text):
+            named.append(row["id"])
+            text = _whole(row["name"]).sub("\0", text) if apart else text
     return dict.fromkeys(named[:limit], 1.0)
+
+
+@operator
+def entities_titled(index: Release, names: Sequence[str]) -> Ranking:
+    """Rank the entities that have one of these names as title, or had it before they were merged.
+
+    In the order of the names; case and accents do not matter. Scores are 1.
+    """
+    found = index.rows(_TITLED, names=[" ".join(name.split()) for name in names])
+    return {row["id"]: 1.0 for row in found}
 
 
 def entities_for(index: Release, question: str, k: int) -> Ranking:
@@ -92,6 +119,8 @@ def entity_records(index: Release, entities: Ranking) -> list[Record]:
 
 
 def _is_name_in(name: str, question: str) -> bool:
-    name = name.strip()
-    whole = rf"(?<!{_LETTER}){re.escape(name)}(?!{_LETTER})"
-    return bool(terms(name)) and re.search(whole, question) is not None
+    return bool(terms(name)) and _whole(name).search(question) is not None
+
+
+def _whole(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!{_LETTER}){re.escape(name.strip())}(?!{_LETTER})")

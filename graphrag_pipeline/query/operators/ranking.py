@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from graphrag_pipeline.query.timing import operator
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 Ranking: TypeAlias = dict[str, float]
 """Ids to scores, in order, best first."""
 
-VectorTable = Literal["chunks", "entities", "relationships", "community_reports"]
+VectorTable = Literal[
+    "chunks", "entities", "relationships", "community_reports", "facts", "entity_titles"
+]
 
 
 @operator
@@ -31,6 +33,24 @@ def fulltext_search(index: Release, table: VectorTable, question: str, k: int) -
     return _ranking(index.search_text(table, question, k))
 
 
+@operator
+def most_similar(
+    index: Release, table: VectorTable, question: str, ids: Iterable[str], k: int
+) -> Ranking:
+    """Rank the ``k`` of the given rows that are most similar to a question, by cosine."""
+    scores = index.similarities(table, question, list(ids))
+    return dict(sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:k])
+
+
+def in_turn(*rankings: Ranking) -> Ranking:
+    """Merge rankings by turns: the first of each, the second of each, and so on, each id once."""
+    merged: Ranking = {}
+    for turn in zip_longest(*(ranking.items() for ranking in rankings)):
+        for item in filter(None, turn):
+            merged.setdefault(*item)
+    return merged
+
+
 def fuse(
     rankings: Sequence[Iterable[str]], *, k: int = 60, weights: Sequence[float] | None = None
 ) -> Ranking:
@@ -43,6 +63,11 @@ def fuse(
         for place, key in enumerate(ranking, start=1):
             scores[key] = scores.get(key, 0.0) + weight / (k + place)
     return dict(sorted(scores.items(), key=lambda item: (-item[1], item[0])))
+
+
+def at_least(ranking: Ranking, score: float) -> Ranking:
+    """Return what of a ranking scores no less than this."""
+    return {key: value for key, value in ranking.items() if value >= score}
 
 
 def best(ranking: Ranking, n: int) -> Ranking:

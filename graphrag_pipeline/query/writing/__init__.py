@@ -17,13 +17,19 @@ from graphrag_pipeline.models import model_options
 from graphrag_pipeline.query.citations import citations_of, distinct
 from graphrag_pipeline.query.history import Turn
 from graphrag_pipeline.query.methods import METHODS, Method
+from graphrag_pipeline.query.methods.kg_search import triplets_and_text, triplets_around
 from graphrag_pipeline.query.methods.method import as_mapping
 from graphrag_pipeline.query.results import Answer, Retrieval
 from graphrag_pipeline.query.writing.asking import Asking, Final
+from graphrag_pipeline.query.writing.combined import selection_answer
 from graphrag_pipeline.query.writing.drift import drift_answer
+from graphrag_pipeline.query.writing.hipporag import hipporag2_answer, hipporag_answer
+from graphrag_pipeline.query.writing.ircot import ircot_answer
+from graphrag_pipeline.query.writing.keywords import fast_graphrag_answer, lightrag_answer
+from graphrag_pipeline.query.writing.kg import kg_answer
 from graphrag_pipeline.query.writing.map_reduce import global_answer, text_summary_answer
 from graphrag_pipeline.query.writing.references import ReferenceFilter, Shown, resolve
-from graphrag_pipeline.query.writing.single import in_one_call
+from graphrag_pipeline.query.writing.single import from_nothing, in_one_call
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
@@ -32,12 +38,24 @@ NOTHING_RELEVANT = "Nothing in the index bears on this question.\n"
 
 PREPARE: dict[str, Callable[[Asking, Any], Awaitable[Final | None]]] = {
     "basic": in_one_call(METHODS["basic"], "basic_answer"),
-    "fulltext": in_one_call(METHODS["fulltext"], "basic_answer"),
+    "bm25": in_one_call(METHODS["bm25"], "basic_answer"),
     "hybrid": in_one_call(METHODS["hybrid"], "basic_answer"),
     "local": in_one_call(METHODS["local"], "local_answer"),
     "global": global_answer,
     "drift": drift_answer,
     "text_summary": text_summary_answer,
+    "kg_triplets": kg_answer(triplets_around),
+    "kg_triplets_text": kg_answer(triplets_and_text),
+    "lightrag": lightrag_answer,
+    "fast_graphrag": fast_graphrag_answer,
+    "ppr": in_one_call(METHODS["ppr"], "basic_answer"),
+    "ircot": ircot_answer,
+    "hipporag": hipporag_answer,
+    "hipporag2": hipporag2_answer,
+    "selection": selection_answer,
+    "integration": in_one_call(METHODS["integration"], "local_answer"),
+    "zero_shot": from_nothing("zero_shot_answer"),
+    "cot": from_nothing("cot_answer"),
 }
 
 
@@ -98,6 +116,7 @@ async def _with_places(
         timings={"total": asking.retrieval_seconds},
         parameters=as_mapping(parameters),
         release=index.facts.id,
+        steps=tuple(asking.steps),
     )
     return Answer(
         query=asking.question,

@@ -58,6 +58,7 @@ class Asking:
         self.question = question
         self.spent = Spent()
         self.failures: list[str] = []
+        self.steps: list[str] = []
         self.references_removed = 0
         self.retrieval_seconds = 0.0
         self._retrieving = 0

@@ -1,4 +1,4 @@
-"""Full-text search: the chunks that best match the question's words (BM25)."""
+"""BM25: the chunks that best match the question's words, the baseline without vectors or graph."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class FulltextParameters:
+class Bm25Parameters:
     """BM25 over chunks: Robertson and Zaragoza, 2009."""
 
     top_k: int = number(10)
     max_context_tokens: int = number(12_000)
 
 
-def fulltext_search(index: Release, question: str, p: FulltextParameters) -> list[Record]:
+def bm25_search(index: Release, question: str, p: Bm25Parameters) -> list[Record]:
     """Return the ``top_k`` chunks with the highest BM25 score."""
     found = op.fulltext_search(index, "chunks", question, p.top_k)
     return op.fill(index, op.chunk_records(index, found), p.max_context_tokens)
 
 
-FULLTEXT = Method("fulltext", "chunks by BM25", FulltextParameters, fulltext_search)
+BM25 = Method("bm25", "chunks by words (BM25)", Bm25Parameters, bm25_search)

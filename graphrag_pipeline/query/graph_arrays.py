@@ -1,0 +1,267 @@
+"""The graph of a release as arrays: loaded once, by whole columns, and walked without rows.
+
+Nodes are numbered: entities from 0 by id, then chunks by id. Edges come in kinds, loaded when first
+asked for, so that each method combines those that its paper has.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Numbers: TypeAlias = npt.NDArray[np.integer[Any]]
+Weights: TypeAlias = npt.NDArray[np.floating[Any]]
+
+_NODES = """
+SELECT id, (row_number() OVER (ORDER BY is_chunk, id) - 1)::INTEGER AS node, is_chunk
+FROM (SELECT id, false AS is_chunk FROM entities UNION ALL SELECT id, true FROM chunks)
+"""
+
+EDGE_KINDS: Mapping[str, str] = {
+    "relationships": """
+        SELECT source_id AS one, target_id AS two, weight, id FROM relationships""",
+    "links": """
+        SELECT source_id AS one, target_id AS two, 1 AS weight, id FROM relationships""",
+    "facts": """
+        SELECT source_id AS one, target_id AS two, coalesce(count, 1) AS weight, r.id
+        FROM relationships r LEFT JOIN (
+            SELECT relationship_id, sum(n_mentions) AS count FROM relationship_chunks GROUP BY ALL
+        ) ON relationship_id = r.id""",
+    "mentions": """
+        SELECT DISTINCT entity_id AS one, chunk_id AS two, 1 AS weight, chunk_id AS id
+        FROM entity_chunks""",
+    "synonyms": """
+        SELECT least(source_id, target_id) AS one, greatest(source_id, target_id) AS two,
+               max(similarity) AS weight, one AS id
+        FROM synonym_edges GROUP BY ALL""",
+    "statements": """
+        SELECT source_id AS one, target_id AS two, n_mentions AS weight, id FROM facts""",
+}
+"""What each kind of edge is made of: its two nodes, its weight and the row it stands for.
+
+``relationships`` weigh what the index says, ``links`` are the same, each by 1, ``facts`` are the
+same pairs by how many mentions support each, ``mentions`` join an entity to the chunks that mention
+it, each by 1. ``statements`` are the rows of the view ``facts``, whoever found them, by how often
+each is made. ``synonyms`` join entities of like titles, by their similarity.
+"""
+
+_EDGES = """
+WITH nodes AS ({nodes}), edges AS ({edges})
+SELECT one.node AS one, two.node AS two, weight::FLOAT AS weight, encode(e.id) AS id
+FROM edges e JOIN nodes one ON one.id = e.one JOIN nodes two ON two.id = e.two
+WHERE weight > 0 AND one.node <> two.node ORDER BY e.id, 1, 2
+"""
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Undirected edges, each once: ``one[i]`` and ``two[i]`` are joined by ``weight[i]``.
+
+    ``ids`` (bytes) are the rows they stand for, by which they are sorted.
+    """
+
+    one: npt.NDArray[np.int32]
+    two: npt.NDArray[np.int32]
+    weight: npt.NDArray[np.float32]
+    ids: npt.NDArray[np.bytes_]
+
+
+@dataclass(frozen=True)
+class Adjacency:
+    """A weighted undirected graph: each edge from both its ends, by rows (CSR).
+
+    The neighbours of node ``i`` are ``neighbours[offsets[i]:offsets[i + 1]]``, ascending, none
+    twice, joined to it by ``weights`` at the same places.
+    """
+
+    offsets: npt.NDArray[np.int64]
+    neighbours: npt.NDArray[np.int32]
+    weights: npt.NDArray[np.float32]
+
+    @property
+    def n_nodes(self) -> int:
+        """How many nodes there are."""
+        return len(self.offsets) - 1
+
+    @cached_property
+    def strengths(self) -> npt.NDArray[np.float64]:
+        """The summed weights at each node; 0 where it has no neighbour."""
+        return _summed(self.rows, self.weights, self.n_nodes)
+
+    @cached_property
+    def rows(self) -> npt.NDArray[np.int32]:
+        """The node whose row each neighbour stands in."""
+        counts = np.diff(self.offsets)
+        return np.repeat(np.arange(self.n_nodes, dtype=np.int32), counts)
+
+    def step(self, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return scores passed on along edges, each node's in proportion to their weights."""
+        filled, starts, sources, shares = self._transitions
+        passed = np.zeros(self.n_nodes)
+        if len(filled):
+            passed[filled] = np.add.reduceat(scores[sources] * shares, starts)
+        return passed
+
+    @cached_property
+    def _transitions(self) -> tuple[Numbers, Numbers, Numbers, npt.NDArray[np.float64]]:
+        """Return the nodes with neighbours, where their rows start, and whence they get how much.
+
+        In the widths NumPy computes in: converting at each step takes longer than the step.
+        """
+        filled = np.flatnonzero(np.diff(self.offsets))
+        sources = self.neighbours.astype(np.intp)
+        return filled, self.offsets[filled], sources, self.weights / self.strengths[sources]
+
+    def neighbours_of(self, nodes: Numbers) -> npt.NDArray[np.int32]:
+        """Return the distinct neighbours of nodes, ascending."""
+        starts, counts = self.offsets[nodes], np.diff(self.offsets)[nodes]
+        within = np.arange(counts.sum()) - np.repeat(counts.cumsum() - counts, counts)
+        return np.unique(self.neighbours[np.repeat(starts, counts) + within])
+
+
+class GraphArrays:
+    """The nodes of a release and its edges by kind. Safe to use from several threads.
+
+    ``read`` runs one of the project's own queries and returns its columns.
+    """
+
+    def __init__(self, read: Callable[[str], pa.Table]) -> None:
+        self._read = read
+        self._lock = threading.RLock()
+        self._edges: dict[str, Edges] = {}
+        self._adjacency: dict[tuple[str, ...], Adjacency] = {}
+        nodes = read(f"SELECT encode(id) AS id, is_chunk FROM ({_NODES}) ORDER BY node")
+        self.ids = _bytes(nodes, "id")
+        self.n_nodes = len(self.ids)
+        self.n_entities = self.n_nodes - int(nodes["is_chunk"].to_numpy().sum())
+        self.n_chunks = self.n_nodes - self.n_entities
+
+    @cached_property
+    def chunk_counts(self) -> npt.NDArray[np.int64]:
+        """How many chunks mention each entity, by entity."""
+        return np.bincount(self.edges("mentions").one, minlength=self.n_entities)
+
+    @cached_property
+    def specificity(self) -> npt.NDArray[np.float64]:
+        """1 / number of chunks that mention it for each entity, 0 for all other nodes.
+
+        Source: node specificity, Gutiérrez et al., HippoRAG, 2024, section 2.3.
+        """
+        spread = np.zeros(self.n_nodes)
+        counts = self.chunk_counts
+        np.divide(1.0, counts, out=spread[: self.n_entities], where=counts > 0)
+        return spread
+
+    def edges(self, kind: str) -> Edges:
+        """Return the edges of a kind of :data:`EDGE_KINDS`."""
+        with self._lock:
+            if kind not in self._edges:
+                found = self._read(_EDGES.format(nodes=_NODES, edges=EDGE_KINDS[kind]))
+                one, two, weight = (found[n].to_numpy() for n in ("one", "two", "weight"))
+                self._edges[kind] = Edges(one, two, weight, _bytes(found, "id"))
+            return self._edges[kind]
+
+    def adjacency(self, *kinds: str) -> Adjacency:
+        """Return the graph of some kinds of edges; weights between the same two nodes add up."""
+        chosen = tuple(sorted(kinds))
+        with self._lock:
+            if chosen not in self._adjacency:
+                parts = [self.edges(kind) for kind in chosen]
+                self._adjacency[chosen] = join_edges(self.n_nodes, parts)
+            return self._adjacency[chosen]
+
+    def entity_nodes(self, ids: Iterable[str]) -> npt.NDArray[np.int64]:
+        """Return the nodes of entities, in their order; ids that are none are left out."""
+        places, known = _places(self.ids[: self.n_entities], ids)
+        return places[known]
+
+    def chunk_nodes(self, ids: Iterable[str]) -> npt.NDArray[np.int64]:
+        """Return the nodes of chunks, in their order; ids that are none are left out."""
+        places, known = _places(self.ids[self.n_entities :], ids)
+        return self.n_entities + places[known]
+
+    def weigh_entities(self, weights: Mapping[str, float]) -> npt.NDArray[np.float64]:
+        """Return weights of entities, by id, as one weight for each node."""
+        return self._weigh(weights, slice(0, self.n_entities))
+
+    def weigh_chunks(self, weights: Mapping[str, float]) -> npt.NDArray[np.float64]:
+        """Return weights of chunks, by id, as one weight for each node."""
+        return self._weigh(weights, slice(self.n_entities, self.n_nodes))
+
+    def weigh_ends(self, kind: str, weights: Mapping[str, float]) -> npt.NDArray[np.float64]:
+        """Return weights of edges of a kind, by id, summed at the nodes each joins."""
+        edges = self.edges(kind)
+        places, known = _places(edges.ids, weights)
+        given = np.fromiter(weights.values(), float, len(weights))[known]
+        ends = np.concatenate([edges.one[places[known]], edges.two[places[known]]])
+        return _summed(ends, np.concatenate([given, given]), self.n_nodes)
+
+    def best_entities(self, scores: Weights, k: int) -> dict[str, float]:
+        """Rank the ``k`` entities with the highest score among nodes; none with 0, ties by id."""
+        return _best(self.ids[: self.n_entities], scores[: self.n_entities], k)
+
+    def best_chunks(self, scores: Weights, k: int) -> dict[str, float]:
+        """Rank the ``k`` chunks with the highest score among nodes; none with 0, ties by id."""
+        return _best(self.ids[self.n_entities :], scores[self.n_entities :], k)
+
+    def ids_of(self, nodes: Numbers) -> list[str]:
+        """Return the ids of nodes, entities or chunks, in their order."""
+        return [key.decode() for key in self.ids[nodes].tolist()]
+
+    def _weigh(self, weights: Mapping[str, float], part: slice) -> npt.NDArray[np.float64]:
+        spread = np.zeros(self.n_nodes)
+        places, known = _places(self.ids[part], weights)
+        spread[part][places[known]] = np.fromiter(weights.values(), float, len(weights))[known]
+        return spread
+
+
+def join_edges(n_nodes: int, parts: Iterable[Edges]) -> Adjacency:
+    """Return the graph of several lists of edges; weights between the same two nodes add up."""
+    given = list(parts)
+    one = np.concatenate([edges.one for edges in given]).astype(np.int64)
+    two = np.concatenate([edges.two for edges in given]).astype(np.int64)
+    weight = np.concatenate([edges.weight for edges in given])
+    places, where = np.unique(
+        np.concatenate([one * n_nodes + two, two * n_nodes + one]), return_inverse=True
+    )
+    summed = _summed(where, np.concatenate([weight, weight]), len(places))
+    rows = places // max(1, n_nodes)
+    return Adjacency(
+        offsets=np.searchsorted(rows, np.arange(n_nodes + 1)),
+        neighbours=(places % max(1, n_nodes)).astype(np.int32),
+        weights=summed.astype(np.float32),
+    )
+
+
+def _summed(places: Numbers, values: Weights, n: int) -> npt.NDArray[np.float64]:
+    return np.bincount(places, values, minlength=n).astype(np.float64, copy=False)
+
+
+def _places(
+    sorted_ids: npt.NDArray[np.bytes_], ids: Iterable[str]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Return where each id stands, and whether it does."""
+    asked = np.array([key.encode() for key in ids], dtype=np.bytes_)
+    places = np.searchsorted(sorted_ids, asked)
+    known = places < len(sorted_ids)
+    known[known] = sorted_ids[places[known]] == asked[known]
+    return places, known
+
+
+def _best(ids: npt.NDArray[np.bytes_], scores: Weights, k: int) -> dict[str, float]:
+    order = np.argsort(-scores, kind="stable")[:k]
+    found = order[scores[order] > 0]
+    return dict(zip(map(bytes.decode, ids[found].tolist()), scores[found].tolist(), strict=True))
+
+
+def _bytes(table: pa.Table, column: str) -> npt.NDArray[np.bytes_]:
+    return np.array(table[column].to_pylist(), dtype=np.bytes_)

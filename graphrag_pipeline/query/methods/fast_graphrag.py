@@ -1,0 +1,116 @@
+"""FastGraphRAG: PageRank over entities, from them to relationships, from these to chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.query import operators as op
+from graphrag_pipeline.query.methods.method import Method, number, share
+from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.steps import tell
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.operators import Ranking
+    from graphrag_pipeline.query.release import Release
+
+_NAMED = 20
+_TITLE = 1.0
+
+
+@dataclass(frozen=True)
+class FastGraphragParameters:
+    """fast-graphrag (circlemind), as in its source; there is no paper.
+
+    Each entity that the question names is matched with the most similar one of the graph, if the
+    cosine is at least ``named_similarity``, or with the one that has it as title; the question and
+    what it asks for in general with the ``generic_k`` most similar, at least
+    ``generic_similarity``. PageRank, with ``damping`` and all relationships alike, goes on from
+    these by their similarity. Entities that score at least ``least_score`` are kept; relationships
+    score the sum of their ends, chunks that of the relationships found in them. A model names the
+    entities, in one call. Without one the named are found by rule, and the question alone is
+    generic. Entities that are the same by similarity are not linked with each other.
+    """
+
+    named_similarity: float = share(0.7)
+    generic_similarity: float = share(0.5)
+    generic_k: int = number(20)
+    damping: float = share(0.85)
+    least_score: float = share(0.005)
+    entities: int = number(128)
+    relationships: int = number(64)
+    chunks: int = number(8)
+    max_entity_tokens: int = number(4000)
+    max_relation_tokens: int = number(3000)
+    max_chunk_tokens: int = number(9000)
+    max_context_tokens: int = number(16_000)
+
+
+def fast_graphrag(index: Release, question: str, p: FastGraphragParameters) -> list[Record]:
+    """Return entities, relationships and chunks, from the entities that a rule finds named."""
+    named = op.entities_named_in(index, question, _NAMED, apart=True)
+    titles = [record.title for record in op.entity_records(index, named)]
+    tell(f"named: {', '.join(titles) or 'none'} (by rule)")
+    return from_entities(index, titles, [question], p)
+
+
+def from_entities(
+    index: Release, named: Sequence[str], generic: Sequence[str], p: FastGraphragParameters
+) -> list[Record]:
+    """Return what fast-graphrag retrieves for named entities and other words of a question."""
+    entities = walked(index, seeds(index, named, generic, p), p)
+    edges = op.relationships_by_score(index, entities, p.relationships)
+    chunks = op.chunks_of(index, {}, edges, limit=p.chunks)
+    left = p.max_context_tokens
+    found: list[Record] = []
+    for records, budget in (
+        (op.entity_records(index, entities), p.max_entity_tokens),
+        (op.relationship_records(index, edges), p.max_relation_tokens),
+        (op.chunk_records(index, chunks), p.max_chunk_tokens),
+    ):
+        filled = op.fill(index, records, min(left, budget))
+        left -= op.tokens_of(index, filled)
+        found += filled
+    return found
+
+
+def seeds(
+    index: Release, named: Sequence[str], generic: Sequence[str], p: FastGraphragParameters
+) -> Ranking:
+    """Return the entities to set out from: for each, its best as named plus its best as generic."""
+    titled = dict.fromkeys(op.entities_titled(index, named), _TITLE)
+    nearest = [
+        op.at_least(op.vector_search(index, "entities", name, 1), p.named_similarity)
+        for name in named
+    ]
+    similar = [
+        op.at_least(op.vector_search(index, "entities", text, p.generic_k), p.generic_similarity)
+        for text in generic
+    ]
+    by_name, by_kind = _highest([titled, *nearest]), _highest(similar)
+    return {key: by_name.get(key, 0.0) + by_kind.get(key, 0.0) for key in by_name | by_kind}
+
+
+def walked(index: Release, start: Ranking, p: FastGraphragParameters) -> Ranking:
+    """Rank the entities that PageRank from some of them gives a score worth keeping."""
+    graph = index.graph
+    scores = op.personalized_pagerank(
+        graph.adjacency("links"), graph.weigh_entities(start), damping=p.damping
+    )
+    return op.at_least(graph.best_entities(scores, p.entities), p.least_score)
+
+
+def _highest(rankings: Iterable[Ranking]) -> Ranking:
+    highest: Ranking = {}
+    for key, score in (item for ranking in rankings for item in ranking.items()):
+        highest[key] = max(score, highest.get(key, 0.0))
+    return highest
+
+
+FAST_GRAPHRAG = Method(
+    "fast_graphrag",
+    "PageRank from the question's entities to relationships and text",
+    FastGraphragParameters,
+    fast_graphrag,
+)

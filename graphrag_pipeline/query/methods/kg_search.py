@@ -1,0 +1,88 @@
+"""KG-GraphRAG: triplets around the question's entities, alone or with the text they come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.query import operators as op
+from graphrag_pipeline.query.methods.method import Method, number
+from graphrag_pipeline.query.results import Record
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.operators import Ranking
+    from graphrag_pipeline.query.release import Release
+
+
+@dataclass(frozen=True)
+class KgTripletsParameters:
+    """KG-GraphRAG (Triplets): Han et al., 2025, 3.2, after LlamaIndex's KnowledgeGraphRAGRetriever.
+
+    Up to ``entities`` of the question, and ``synonyms`` for them, are matched with the graph's
+    entities by name; from these it is walked ``hops`` relationships far, and the ``triplets``
+    nearest are taken. A model finds the names, in one call for LlamaIndex's two; without one they
+    are the entities that the question names. Nothing is matched by similarity, as in LlamaIndex.
+    Within one step, triplets of the entity matched first come first, then the heaviest, where
+    LlamaIndex takes them as they are stored. A model sees descriptions for relation names.
+    """
+
+    entities: int = number(5)
+    synonyms: int = number(5, least=0)
+    hops: int = number(2)
+    triplets: int = number(30)
+    max_context_tokens: int = number(12_000)
+
+
+@dataclass(frozen=True)
+class KgTripletsTextParameters(KgTripletsParameters):
+    """KG-GraphRAG (Triplets+Text): the same, and the source text of the triplets.
+
+    Chunks that hold most of the triplets come first. The triplets are filled in first; the chunks
+    have what they leave of ``max_context_tokens``.
+    """
+
+
+def kg_triplets(index: Release, question: str, p: KgTripletsParameters) -> list[Record]:
+    """Return the triplets around the entities that the question names, nearest first."""
+    return triplets_around(index, named_entities(index, question, p), p)
+
+
+def kg_triplets_text(index: Release, question: str, p: KgTripletsTextParameters) -> list[Record]:
+    """Return the triplets around the entities that the question names, and their chunks."""
+    return triplets_and_text(index, named_entities(index, question, p), p)
+
+
+def named_entities(index: Release, question: str, p: KgTripletsParameters) -> Ranking:
+    """Return the entities that a question names, as far as a rule can tell."""
+    return op.entities_named_in(index, question, p.entities, apart=True)
+
+
+def triplets_around(index: Release, entities: Ranking, p: KgTripletsParameters) -> list[Record]:
+    """Return the triplets up to ``hops`` relationships away from entities, nearest first."""
+    found = op.relationships_within(index, entities, p.hops, p.triplets)
+    return op.fill(index, op.relationship_records(index, found), p.max_context_tokens)
+
+
+def triplets_and_text(
+    index: Release, entities: Ranking, p: KgTripletsTextParameters
+) -> list[Record]:
+    """Return triplets as :func:`triplets_around` does, and the chunks they come from."""
+    triplets = triplets_around(index, entities, p)
+    edges = {record.id: 1.0 for record in triplets}
+    left = p.max_context_tokens - op.tokens_of(index, triplets)
+    chunks = op.chunks_within(index, op.chunks_of(index, {}, edges, limit=p.triplets), left)
+    return [*triplets, *op.fill(index, op.chunk_records(index, chunks), left)]
+
+
+KG_TRIPLETS = Method(
+    "kg_triplets",
+    "relationships up to two steps from the entities named",
+    KgTripletsParameters,
+    kg_triplets,
+)
+KG_TRIPLETS_TEXT = Method(
+    "kg_triplets_text",
+    "those relationships, and their source text",
+    KgTripletsTextParameters,
+    kg_triplets_text,
+)

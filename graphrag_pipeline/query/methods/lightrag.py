@@ -1,0 +1,144 @@
+"""LightRAG: entities by the question's details, relationships by its themes, and their text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.query import operators as op
+from graphrag_pipeline.query.methods.method import Method, choice, number, share
+from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.steps import tell
+from graphrag_pipeline.text import terms
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.operators import Ranking
+    from graphrag_pipeline.query.release import Release
+
+MODES = ("local", "global", "hybrid", "mix")
+_CHUNKS_EACH = 5
+_CHUNK_CANDIDATES = 1000
+_NAMED = 20
+_WORD = re.compile(r"\w[\w'-]*")
+
+
+@dataclass(frozen=True)
+class LightragParameters:
+    """LightRAG: Guo et al., 2024, 3.2 and 3.3, with the defaults of its code (1.5.7).
+
+    Low-level keywords find the ``top_k`` entities nearest to them, and of these the relationships,
+    by the degrees of their ends summed, then weight: mode ``local``. High-level keywords find the
+    ``top_k`` nearest relationships, and of these the ends: ``global``. ``hybrid`` takes both in
+    turn, ``mix`` also the chunks nearest to the question. Nothing less similar than
+    ``least_similarity`` is found. Entities and relationships are cut to their own budgets; then
+    half of five chunks for each of them, those most similar to the question, are taken in turn, at
+    most ``chunk_top_k``, in what is left of ``max_context_tokens``.
+
+    A model finds the keywords in one call. Without one, by rule: entities that the question names
+    are its details, its other words its themes; where there are none, the whole question is both.
+    """
+
+    mode: str = choice("mix", MODES)
+    top_k: int = number(40)
+    chunk_top_k: int = number(20)
+    least_similarity: float = share(0.2)
+    max_entity_tokens: int = number(6000)
+    max_relation_tokens: int = number(8000)
+    max_context_tokens: int = number(30_000)
+
+
+@dataclass(frozen=True)
+class Keywords:
+    """What a question asks for: its details (low level) and its themes (high level)."""
+
+    low: str
+    high: str
+
+    def __str__(self) -> str:
+        return f"low-level keywords: {self.low}; high-level: {self.high}"
+
+
+def lightrag(index: Release, question: str, p: LightragParameters) -> list[Record]:
+    """Return entities, relationships and chunks, for keywords found by rule."""
+    keywords = keywords_by_rule(index, question)
+    tell(f"{keywords} (by rule)")
+    return by_keywords(index, question, keywords, p)
+
+
+def keywords_by_rule(index: Release, question: str) -> Keywords:
+    """Return the names that stand in a question, and its other words that mean something."""
+    named = op.entity_records(index, op.entities_named_in(index, question, _NAMED, apart=True))
+    names = {term for record in named for term in terms(record.title)}
+    rest = [word for word in _WORD.findall(question) if set(terms(word)) - names]
+    return keywords_of(question, [record.title for record in named], rest)
+
+
+def keywords_of(question: str, low: Sequence[str], high: Sequence[str]) -> Keywords:
+    """Return keywords as they are searched for, the question where there are none of a kind."""
+    return Keywords(", ".join(low) or question, ", ".join(high) or question)
+
+
+def by_keywords(
+    index: Release, question: str, keywords: Keywords, p: LightragParameters
+) -> list[Record]:
+    """Return what LightRAG retrieves for keywords: entities, relationships, then chunks."""
+    near, of_near = _local(index, keywords.low, p) if p.mode != "global" else ({}, {})
+    ends, far = _global(index, keywords.high, p) if p.mode != "local" else ({}, {})
+    left = p.max_context_tokens
+    found = op.entity_records(index, op.in_turn(near, ends))
+    entities = op.fill(index, found, min(left, p.max_entity_tokens))
+    left -= op.tokens_of(index, entities)
+    found = op.relationship_records(index, op.in_turn(of_near, far))
+    edges = op.fill(index, found, min(left, p.max_relation_tokens))
+    left -= op.tokens_of(index, edges)
+    chunks = op.chunks_within(index, _chunks(index, question, entities, edges, p), left)
+    return [*entities, *edges, *op.fill(index, op.chunk_records(index, chunks), left)]
+
+
+def _local(index: Release, text: str, p: LightragParameters) -> tuple[Ranking, Ranking]:
+    """Return the entities nearest to a text, and their relationships by degree."""
+    entities = op.at_least(op.vector_search(index, "entities", text, p.top_k), p.least_similarity)
+    return entities, op.relationships_by_degree(index, entities, p.max_relation_tokens)
+
+
+def _global(index: Release, text: str, p: LightragParameters) -> tuple[Ranking, Ranking]:
+    """Return the ends of the relationships nearest to a text, and these relationships."""
+    found = op.vector_search(index, "relationships", text, p.top_k)
+    edges = op.at_least(found, p.least_similarity)
+    records = op.relationship_records(index, edges)
+    pairs = ((r.attributes["source_id"], r.attributes["target_id"]) for r in records)
+    return dict.fromkeys(chain.from_iterable(pairs), 1.0), edges
+
+
+def _chunks(
+    index: Release,
+    question: str,
+    entities: Sequence[Record],
+    edges: Sequence[Record],
+    p: LightragParameters,
+) -> Ranking:
+    """Rank chunks in turn: nearest to the question, of the entities, of the relationships."""
+    nearest: Ranking = {}
+    if p.mode == "mix":
+        found = op.vector_search(index, "chunks", question, p.chunk_top_k)
+        nearest = op.at_least(found, p.least_similarity)
+    nodes = {} if p.mode == "global" else {record.id: 1.0 for record in entities}
+    links = {} if p.mode == "local" else {record.id: 1.0 for record in edges}
+    of_nodes = op.chunks_of(index, nodes, limit=_CHUNK_CANDIDATES)
+    of_links = op.chunks_of(index, {}, links, limit=_CHUNK_CANDIDATES)
+    picked = [
+        op.most_similar(index, "chunks", question, of, _CHUNKS_EACH * len(given) // 2)
+        for of, given in ((of_nodes, nodes), (of_links, links))
+    ]
+    return op.best(op.in_turn(nearest, *picked), p.chunk_top_k)
+
+
+LIGHTRAG = Method(
+    "lightrag",
+    "entities by details, relationships by themes, and their text",
+    LightragParameters,
+    lightrag,
+)

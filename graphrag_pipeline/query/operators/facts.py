@@ -1,0 +1,87 @@
+"""Facts, what single texts say of two entities: those nearest to a question, and their ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.query.operators.ranking import Ranking
+from graphrag_pipeline.query.timing import operator
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.release import Release
+
+_MOST_SCALED = 10_000
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A row of ``facts``: ``score`` is 1 for the best of the index and 0 for the worst."""
+
+    id: str
+    text: str
+    score: float
+
+
+@operator
+def best_facts(index: Release, question: str, k: int) -> list[Fact]:
+    """Return the ``k`` facts most similar to a question, scores scaled by min and max.
+
+    By vectors; by BM25 where vectors know words only. Raises InputError where the release has no
+    facts.
+    """
+    check_kept(index, "facts", "facts")
+    search = index.search_text if index.lexical else index.search_vectors
+    found = search("facts", question, max(k, _MOST_SCALED), columns=("text",))
+    scores = found["score"].to_numpy()
+    lowest = float(scores.min()) if len(scores) and not index.lexical else 0.0
+    span = float(scores.max()) - lowest if len(scores) else 0.0
+    # All facts alike: the authors' code then gives each 1.
+    scaled = (scores - lowest) / span if span > 0 else scores * 0 + 1
+    ids, texts = (found[name].slice(0, k).to_pylist() for name in ("id", "text"))
+    return [Fact(*row) for row in zip(ids, texts, scaled[:k].tolist(), strict=True)]
+
+
+@operator
+def ends_of_facts(index: Release, facts: Iterable[Fact]) -> dict[str, tuple[int, int]]:
+    """Return the two nodes of ``index.graph`` that each fact joins, by the fact's id."""
+    import numpy as np
+
+    kept = index.graph.edges("statements")
+    asked = np.array([fact.id.encode() for fact in facts], dtype=np.bytes_)
+    _, places, _ = np.intersect1d(kept.ids, asked, return_indices=True)
+    ends = zip(kept.one[places].tolist(), kept.two[places].tolist(), strict=True)
+    return {key.decode(): pair for key, pair in zip(kept.ids[places], ends, strict=True)}
+
+
+@operator
+def link_entities(index: Release, names: Sequence[str]) -> Ranking:
+    """Return for each name the entity whose title is most like it, with their similarity.
+
+    By vectors of titles; by BM25 where vectors know words only. Raises InputError where the release
+    has no vectors of titles.
+    """
+    check_kept(index, "entity_titles", "synonyms")
+    search = index.search_text if index.lexical else index.search_vectors
+    linked: Ranking = {}
+    for name in names:
+        found = search("entity_titles", name, 1)
+        for key, score in zip(found["id"].to_pylist(), found["score"].to_pylist(), strict=True):
+            linked[key] = max(score, linked.get(key, 0.0))
+    return linked
+
+
+def has_synonyms(index: Release) -> bool:
+    """Whether a release was made with synonyms."""
+    return "entity_titles" in index.facts.vector_versions
+
+
+def check_kept(index: Release, table: str, setting: str) -> None:
+    """Raise InputError where a release lacks an optional vector table."""
+    if table not in index.facts.vector_versions:
+        raise InputError(
+            f"release {index.facts.id} has no {table.replace('_', ' ')}: set embeddings.{setting} "
+            "= true, index again, and ask once more"
+        )

@@ -1,0 +1,46 @@
+"""Where a walk over the graph sets out: entities named by rule, and rows by scaled similarity."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.query.operators.entities import entities_titled
+from graphrag_pipeline.query.operators.ranking import Ranking, VectorTable
+from graphrag_pipeline.query.timing import operator
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.release import Release
+
+MOST_SCALED = 10_000
+"""Rows that similarities are scaled over: all of a small index, the best of a large one."""
+
+
+@operator
+def entities_by_rule(index: Release, question: str) -> Ranking:
+    """Rank the entities whose names the rule extractor finds in a question, in its order.
+
+    Scores are 1. A question without names, or all in lower case, has none.
+    """
+    from graphrag_pipeline.extraction.nlp import names_in
+
+    return entities_titled(index, names_in(question))
+
+
+@operator
+def scaled_search(
+    index: Release, table: VectorTable, question: str, k: int = MOST_SCALED
+) -> Ranking:
+    """Rank the ``k`` rows most like a question, scaled so that the best has 1 and the last 0.
+
+    The last is that of the table, or the 10,000th. By vectors; by BM25 where vectors know words
+    only: what has none of the words has 0 by that, and is left out.
+    """
+    if index.lexical:
+        found, lowest = index.search_text(table, question, k), 0.0
+    else:
+        found = index.search_vectors(table, question, MOST_SCALED)
+        lowest = found["score"][-1].as_py() if len(found) else 0.0
+    scores = found["score"].to_numpy()[:k] - lowest
+    if not len(scores) or scores[0] <= 0:
+        return {}
+    return dict(zip(found["id"][:k].to_pylist(), (scores / scores[0]).tolist(), strict=True))

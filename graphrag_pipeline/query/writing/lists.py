@@ -1,0 +1,59 @@
+"""Lists of words that a model gives for a question: entities, synonyms, keywords."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
+from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.query.writing.asking import Asking
+
+_LONGEST = 200
+
+
+async def ask_lists(
+    asking: Asking, step: str, prompt: str, names: Sequence[str], **values: str
+) -> list[list[str]] | None:
+    """Return the lists of these names that a model gives, or None if it gave none to read.
+
+    The failure is noted; one that ends everything is raised.
+    """
+    try:
+        return await asking.read(
+            step, lambda text: _lists(text, names), _schema(names), prompt, **values
+        )
+    except ModelError as error:
+        if error.stops_everything:
+            raise
+        asking.failures.append(f"{step}: {error}")
+        return None
+
+
+def one_line_of(text: str) -> str:
+    """Return what a model said as one line that can be searched for."""
+    return " ".join(text.encode("utf-8", "replace").decode().replace("\0", " ").split())
+
+
+def _lists(text: str, names: Sequence[str]) -> list[list[str]]:
+    given, _ = parse_json_object(text)
+    if not any(isinstance(given.get(name), list) for name in names):
+        wanted = " and ".join(f'"{name}"' for name in names)
+        raise ModelOutputError(f"the answer must be a JSON object with the lists {wanted}")
+    return [_words(given.get(name)) for name in names]
+
+
+def _words(given: object) -> list[str]:
+    said = [item for item in given if isinstance(item, str)] if isinstance(given, list) else []
+    words = (one_line_of(word)[:_LONGEST] for word in said)
+    return list(dict.fromkeys(filter(None, words)))
+
+
+def _schema(names: Sequence[str]) -> Mapping[str, Any]:
+    words = {"type": "array", "items": {"type": "string"}}
+    return {
+        "type": "object",
+        "properties": dict.fromkeys(names, words),
+        "required": list(names),
+        "additionalProperties": False,
+    }
