@@ -17,7 +17,7 @@ $(BIN)/python:
 		{ rm -rf $(VENV); echo "Cannot make a virtual environment (Debian: apt install python3-venv)"; exit 1; }
 
 $(VENV)/.installed: $(BIN)/python pyproject.toml constraints.txt
-	@echo "Installing into $(VENV) (about a minute)"
+	@echo "Installing into $(VENV) (a minute or two)"
 	@$(PIP) install --quiet -c constraints.txt -e .
 	@touch $@
 

@@ -92,10 +92,9 @@ def publish(store: IndexStore, home: Path, settings: Settings) -> Release:
     release then stays.
     """
     embedder = configured_embedder(settings)
-    if not settings.embeddings.synonyms:
-        with store.transaction() as con:
+    with store.transaction() as con:
+        if not settings.embeddings.synonyms:
             drop_synonyms(con)
-    with store.read() as con:
         keep_published(home)
         _check_consistent(con, settings, embedder.name)
         content = content_hash(con)
