@@ -16,6 +16,8 @@ What to try next, with .venv/bin on your PATH (source .venv/bin/activate):
 
   graphrag-pipeline query "Who paid Nils Okker a pension, and why?"
   graphrag-pipeline sql "SELECT title, type, degree FROM entities ORDER BY degree DESC LIMIT 10"
+  graphrag-pipeline explore               the graph as a page to look around in
+  graphrag-pipeline report                the corpus at a glance, to read or send
   graphrag-pipeline status
   graphrag-pipeline index YOUR_FOLDER     your own documents, beside these
   graphrag-pipeline init                  a graphrag.toml with every setting
