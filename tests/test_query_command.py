@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -38,18 +39,23 @@ def server(published, monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def query(monkeypatch, capfd):
-    """Run the command in this process; returns its exit code, its output and its errors."""
+def run(monkeypatch, capfd):
+    """Run a command in this process; returns its exit code, its output and its errors."""
 
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["graphrag-pipeline", "query", *arguments])
+    def run_command(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["graphrag-pipeline", *arguments])
         capfd.readouterr()
         with pytest.raises(SystemExit) as stopped:
             cli.main()
         code = stopped.value.code
         return code if isinstance(code, int) else 0, *capfd.readouterr()
 
-    return run
+    return run_command
+
+
+@pytest.fixture
+def query(run):
+    return partial(run, "query")
 
 
 def refused(done: tuple[int, str, str]) -> str:
@@ -202,18 +208,8 @@ def test_without_a_model_evidence_streams_and_what_does_not_count_is_said(
 
 
 @pytest.fixture
-def compare(monkeypatch, capfd):
-    """Run `compare` in this process; returns its exit code, its output and its errors."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["graphrag-pipeline", "compare", *arguments])
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        code = stopped.value.code
-        return code if isinstance(code, int) else 0, *capfd.readouterr()
-
-    return run
+def compare(run):
+    return partial(run, "compare")
 
 
 def test_a_method_is_given_with_its_parameters(server, query):
