@@ -99,11 +99,15 @@ class IndexStore:
         try:
             con.execute("SET TimeZone = 'UTC'")
             con.execute("SET enable_progress_bar = false")
-            ensure_schema(con, self.path)
+            self.ensure_schema(con)
         except BaseException:
             con.close()
             raise
         return con
+
+    def ensure_schema(self, con: duckdb.DuckDBPyConnection) -> None:
+        """Give a new file its tables, and an older one what it lacks."""
+        ensure_schema(con, self.path)
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:

@@ -1,0 +1,1 @@
+"""Evaluation on the user's own corpus: the papers' experiments as a tool."""

@@ -1,0 +1,81 @@
+"""Questions, with the gold answers and gold passages that are known for them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from graphrag_pipeline.errors import InputError
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A passage that answers a question: the ``title`` of its document, its ``text``, or both."""
+
+    title: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question.
+
+    ``answers`` are right answers, aliases among them; ``passages`` those that it takes to answer.
+    ``type`` is what its source calls its kind; ``persona`` and ``task`` are of generated ones.
+    """
+
+    text: str
+    answers: tuple[str, ...] = ()
+    passages: tuple[Passage, ...] = ()
+    type: str = ""
+    persona: str = ""
+    task: str = ""
+
+    @property
+    def id(self) -> str:
+        """A hash of the text."""
+        return hashlib.sha256(self.text.encode()).hexdigest()[:16]
+
+
+def put_questions(
+    con: duckdb.DuckDBPyConnection, question_set: str, questions: Sequence[Question]
+) -> None:
+    """Make a question set hold these questions, in this order; one asked twice counts once."""
+    con.execute("DELETE FROM questions WHERE question_set = ?", [question_set])
+    distinct = {question.id: question for question in questions}
+    rows = [_row(question_set, n, question) for n, question in enumerate(distinct.values())]
+    if rows:
+        con.executemany("INSERT INTO questions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+
+
+def get_questions(con: duckdb.DuckDBPyConnection, question_set: str) -> list[Question]:
+    """Return the questions of a set in order. Raises InputError where there is no such set."""
+    found = con.execute(
+        """SELECT question, answers, passages, type, persona, task FROM questions
+           WHERE question_set = ? ORDER BY position""",
+        [question_set],
+    ).fetchall()
+    if not found:
+        raise InputError(f"there is no question set {question_set!r}: name one, or a file")
+    return [
+        Question(text, tuple(answers), tuple(Passage(**p) for p in passages), *rest)
+        for text, answers, passages, *rest in found
+    ]
+
+
+def _row(question_set: str, position: int, question: Question) -> list[Any]:
+    return [
+        question_set,
+        question.id,
+        position,
+        question.text,
+        list(question.answers),
+        [{"title": p.title, "text": p.text} for p in question.passages],
+        question.type,
+        question.persona,
+        question.task,
+    ]

@@ -1,0 +1,208 @@
+CREATE TABLE IF NOT EXISTS meta (key VARCHAR PRIMARY KEY, value VARCHAR NOT NULL);
+
+CREATE TABLE IF NOT EXISTS questions (
+    question_set VARCHAR NOT NULL,
+    question_id VARCHAR NOT NULL,
+    position INTEGER NOT NULL,
+    question VARCHAR NOT NULL,
+    answers VARCHAR[] NOT NULL,
+    passages STRUCT(title VARCHAR, "text" VARCHAR)[] NOT NULL,
+    type VARCHAR NOT NULL,
+    persona VARCHAR NOT NULL,
+    task VARCHAR NOT NULL,
+    PRIMARY KEY (question_set, question_id)
+);
+COMMENT ON TABLE questions IS 'Questions, with what is known to be right about them.';
+COMMENT ON COLUMN questions.question_set IS 'Name of the set: that of its file, or of what generated it.';
+COMMENT ON COLUMN questions.question_id IS 'Hash of the question''s text.';
+COMMENT ON COLUMN questions.position IS 'Place within the set, from 0.';
+COMMENT ON COLUMN questions.question IS 'The question.';
+COMMENT ON COLUMN questions.answers IS 'Gold answers, any of which is right: aliases count. Empty where none is known.';
+COMMENT ON COLUMN questions.passages IS 'Gold passages: document title, text, or both. Empty where none is known.';
+COMMENT ON COLUMN questions.type IS 'Kind of question, as its source calls it; empty if it does not.';
+COMMENT ON COLUMN questions.persona IS 'Who would ask it, for generated questions; else empty.';
+COMMENT ON COLUMN questions.task IS 'For what task, for generated questions; else empty.';
+
+CREATE TABLE IF NOT EXISTS experiments (
+    experiment VARCHAR PRIMARY KEY,
+    question_set VARCHAR NOT NULL,
+    spec VARCHAR NOT NULL,
+    started_at TIMESTAMPTZ NOT NULL,
+    finished_at TIMESTAMPTZ
+);
+COMMENT ON TABLE experiments IS 'Experiments: conditions over a set of questions.';
+COMMENT ON COLUMN experiments.experiment IS 'Its name.';
+COMMENT ON COLUMN experiments.question_set IS 'The questions it asks.';
+COMMENT ON COLUMN experiments.spec IS 'The experiment as read, as JSON.';
+COMMENT ON COLUMN experiments.started_at IS 'When it was last started.';
+COMMENT ON COLUMN experiments.finished_at IS 'When all of it was done; empty until then.';
+
+CREATE TABLE IF NOT EXISTS conditions (
+    experiment VARCHAR NOT NULL,
+    condition VARCHAR NOT NULL,
+    position INTEGER NOT NULL,
+    method VARCHAR NOT NULL,
+    parameters VARCHAR NOT NULL,
+    release VARCHAR NOT NULL,
+    PRIMARY KEY (experiment, condition)
+);
+COMMENT ON TABLE conditions IS 'What an experiment compares: a method with parameters on a release.';
+COMMENT ON COLUMN conditions.experiment IS 'The experiment.';
+COMMENT ON COLUMN conditions.condition IS 'Name of the condition, such as C0 or SS.';
+COMMENT ON COLUMN conditions.position IS 'Place within the experiment, from 0.';
+COMMENT ON COLUMN conditions.method IS 'Retrieval method.';
+COMMENT ON COLUMN conditions.parameters IS 'All its parameters, as JSON.';
+COMMENT ON COLUMN conditions.release IS 'Release that was asked.';
+
+CREATE TABLE IF NOT EXISTS answers (
+    answer_id VARCHAR PRIMARY KEY,
+    question VARCHAR NOT NULL,
+    method VARCHAR NOT NULL,
+    parameters VARCHAR NOT NULL,
+    release VARCHAR NOT NULL,
+    model VARCHAR NOT NULL,
+    text VARCHAR NOT NULL,
+    context VARCHAR NOT NULL,
+    chunk_ids VARCHAR[] NOT NULL,
+    citations INTEGER NOT NULL,
+    citations_resolved INTEGER NOT NULL,
+    context_tokens INTEGER NOT NULL,
+    prompt_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL,
+    model_calls INTEGER NOT NULL,
+    cost DOUBLE,
+    retrieve_ms DOUBLE NOT NULL,
+    total_ms DOUBLE NOT NULL,
+    failures VARCHAR[] NOT NULL,
+    answered_at TIMESTAMPTZ NOT NULL
+);
+COMMENT ON TABLE answers IS 'Answers, each made once whatever number of experiments asks for it.';
+COMMENT ON COLUMN answers.answer_id IS 'Hash of question, method, parameters, release, model and settings of the answer.';
+COMMENT ON COLUMN answers.question IS 'The question.';
+COMMENT ON COLUMN answers.method IS 'Retrieval method.';
+COMMENT ON COLUMN answers.parameters IS 'All its parameters, as JSON.';
+COMMENT ON COLUMN answers.release IS 'Release that was asked.';
+COMMENT ON COLUMN answers.model IS 'Model that wrote the answer; empty where its text is the evidence itself.';
+COMMENT ON COLUMN answers.text IS 'The answer; empty where only retrieval was asked for.';
+COMMENT ON COLUMN answers.context IS 'What the answer was made from, as a model reads it.';
+COMMENT ON COLUMN answers.chunk_ids IS 'Retrieved chunks, best first.';
+COMMENT ON COLUMN answers.citations IS 'References in the answer.';
+COMMENT ON COLUMN answers.citations_resolved IS 'Those of them that lead to a place in a document or report.';
+COMMENT ON COLUMN answers.context_tokens IS 'Tokens of the context.';
+COMMENT ON COLUMN answers.prompt_tokens IS 'Tokens sent to models, embeddings among them.';
+COMMENT ON COLUMN answers.completion_tokens IS 'Tokens that models wrote.';
+COMMENT ON COLUMN answers.model_calls IS 'Calls of models that were paid for.';
+COMMENT ON COLUMN answers.cost IS 'US dollars; empty where a price is not known.';
+COMMENT ON COLUMN answers.retrieve_ms IS 'Milliseconds of retrieval.';
+COMMENT ON COLUMN answers.total_ms IS 'Milliseconds from question to answer.';
+COMMENT ON COLUMN answers.failures IS 'Parts of the work that gave nothing and were left out.';
+COMMENT ON COLUMN answers.answered_at IS 'When it was made.';
+
+CREATE TABLE IF NOT EXISTS experiment_answers (
+    experiment VARCHAR NOT NULL,
+    condition VARCHAR NOT NULL,
+    question_id VARCHAR NOT NULL,
+    answer_id VARCHAR NOT NULL,
+    PRIMARY KEY (experiment, condition, question_id)
+);
+COMMENT ON TABLE experiment_answers IS 'Which answer each condition gave to each question.';
+COMMENT ON COLUMN experiment_answers.experiment IS 'The experiment.';
+COMMENT ON COLUMN experiment_answers.condition IS 'The condition.';
+COMMENT ON COLUMN experiment_answers.question_id IS 'The question.';
+COMMENT ON COLUMN experiment_answers.answer_id IS 'The answer.';
+
+CREATE TABLE IF NOT EXISTS scores (
+    answer_id VARCHAR NOT NULL,
+    question_set VARCHAR NOT NULL,
+    metric VARCHAR NOT NULL,
+    value DOUBLE NOT NULL,
+    PRIMARY KEY (answer_id, question_set, metric)
+);
+COMMENT ON TABLE scores IS 'How good one answer, or its retrieval, is by one metric.';
+COMMENT ON COLUMN scores.answer_id IS 'The answer.';
+COMMENT ON COLUMN scores.question_set IS 'The set whose gold answers and passages it was compared with.';
+COMMENT ON COLUMN scores.metric IS 'Name of the metric, such as f1, recall@5 or claims.';
+COMMENT ON COLUMN scores.value IS 'Its value; shares are from 0 to 1.';
+
+CREATE TABLE IF NOT EXISTS claims (
+    answer_id VARCHAR NOT NULL,
+    position INTEGER NOT NULL,
+    claim VARCHAR NOT NULL,
+    PRIMARY KEY (answer_id, position)
+);
+COMMENT ON TABLE claims IS 'Claims that an answer makes, duplicates removed.';
+COMMENT ON COLUMN claims.answer_id IS 'The answer.';
+COMMENT ON COLUMN claims.position IS 'Place within the answer, from 0.';
+COMMENT ON COLUMN claims.claim IS 'The claim, understandable by itself.';
+
+CREATE TABLE IF NOT EXISTS judgments (
+    judgment_id VARCHAR PRIMARY KEY,
+    question VARCHAR NOT NULL,
+    first_answer VARCHAR NOT NULL,
+    second_answer VARCHAR NOT NULL,
+    criterion VARCHAR NOT NULL,
+    replicate INTEGER NOT NULL,
+    judge VARCHAR NOT NULL,
+    winner VARCHAR NOT NULL,
+    explanation VARCHAR NOT NULL,
+    judged_at TIMESTAMPTZ NOT NULL
+);
+COMMENT ON TABLE judgments IS 'One verdict of a judge about two answers shown in one order.';
+COMMENT ON COLUMN judgments.judgment_id IS 'Hash of question, both answers'' texts, criterion, replicate, judge and prompt.';
+COMMENT ON COLUMN judgments.question IS 'The question.';
+COMMENT ON COLUMN judgments.first_answer IS 'answer_id of the answer shown first.';
+COMMENT ON COLUMN judgments.second_answer IS 'answer_id of the answer shown second.';
+COMMENT ON COLUMN judgments.criterion IS 'Comprehensiveness, diversity, empowerment, directness or overall.';
+COMMENT ON COLUMN judgments.replicate IS 'Number of the repetition, from 0.';
+COMMENT ON COLUMN judgments.judge IS 'Model that judged.';
+COMMENT ON COLUMN judgments.winner IS 'first, second or tie.';
+COMMENT ON COLUMN judgments.explanation IS 'The judge''s reason.';
+COMMENT ON COLUMN judgments.judged_at IS 'When it judged.';
+
+CREATE TABLE IF NOT EXISTS comparisons (
+    experiment VARCHAR NOT NULL,
+    criterion VARCHAR NOT NULL,
+    condition_a VARCHAR NOT NULL,
+    condition_b VARCHAR NOT NULL,
+    questions INTEGER NOT NULL,
+    win_rate DOUBLE NOT NULL,
+    ties DOUBLE NOT NULL,
+    first_chosen DOUBLE NOT NULL,
+    consistent DOUBLE NOT NULL,
+    z DOUBLE,
+    p DOUBLE,
+    p_corrected DOUBLE,
+    winner VARCHAR NOT NULL,
+    verdict VARCHAR NOT NULL,
+    PRIMARY KEY (experiment, criterion, condition_a, condition_b)
+);
+COMMENT ON TABLE comparisons IS 'Two conditions of an experiment by one criterion, over all questions, orders and replicates.';
+COMMENT ON COLUMN comparisons.experiment IS 'The experiment.';
+COMMENT ON COLUMN comparisons.criterion IS 'The criterion.';
+COMMENT ON COLUMN comparisons.condition_a IS 'The one.';
+COMMENT ON COLUMN comparisons.condition_b IS 'The other.';
+COMMENT ON COLUMN comparisons.questions IS 'Questions judged in both orders.';
+COMMENT ON COLUMN comparisons.win_rate IS 'Mean score of condition_a: 1 for a win, 0.5 for a tie.';
+COMMENT ON COLUMN comparisons.ties IS 'Share of verdicts that are ties.';
+COMMENT ON COLUMN comparisons.first_chosen IS 'Share of verdicts, ties left out, for the answer shown first; 0.5 is fair.';
+COMMENT ON COLUMN comparisons.consistent IS 'Share of questions on which both orders name the same winner.';
+COMMENT ON COLUMN comparisons.z IS 'Z of the Wilcoxon signed-rank test; empty where all scores are equal.';
+COMMENT ON COLUMN comparisons.p IS 'Its two-sided p value.';
+COMMENT ON COLUMN comparisons.p_corrected IS 'The p value after Holm-Bonferroni over the pairs of one criterion.';
+COMMENT ON COLUMN comparisons.winner IS 'The better condition; empty where the verdict is that there is none.';
+COMMENT ON COLUMN comparisons.verdict IS 'Why there is a winner or none, in words.';
+
+CREATE TABLE IF NOT EXISTS index_metrics (
+    release VARCHAR NOT NULL,
+    metric VARCHAR NOT NULL,
+    level INTEGER NOT NULL,
+    value DOUBLE NOT NULL,
+    measured_at TIMESTAMPTZ NOT NULL,
+    PRIMARY KEY (release, metric, level)
+);
+COMMENT ON TABLE index_metrics IS 'How good an index is, by one metric.';
+COMMENT ON COLUMN index_metrics.release IS 'The release measured.';
+COMMENT ON COLUMN index_metrics.metric IS 'Name of the metric, such as modularity.';
+COMMENT ON COLUMN index_metrics.level IS 'Level of the communities; -1 where the metric has none.';
+COMMENT ON COLUMN index_metrics.value IS 'Its value.';
+COMMENT ON COLUMN index_metrics.measured_at IS 'When it was measured.';
