@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from graphrag_pipeline import eval_cli
 from graphrag_pipeline.errors import GraphRAGError, InputError
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(eval_cli.app)
 
 OfRelease = Annotated[
     str | None,
@@ -83,8 +85,12 @@ History = Annotated[
 ]
 _OF_METHODS = "Options of some methods"
 Level = Annotated[
-    int | None,
-    typer.Option(help="Community level to read reports of.", rich_help_panel=_OF_METHODS),
+    str | None,
+    typer.Option(
+        help="Community level to read reports of: C0 (or 0) is the root; what is not split at a "
+        "level is read there too.",
+        rich_help_panel=_OF_METHODS,
+    ),
 ]
 TopK = Annotated[
     int | None,
@@ -240,18 +246,8 @@ def _estimate(settings: Settings, folder: Path, *, yes: bool, recluster: bool) -
         console.note(console.plan_total(expected))
     most = settings.llm.confirm_cost
     if not yes and most and (expected.cost or 0.0) > most:
-        _confirm(expected.cost or 0.0, most)
+        console.confirm(expected.cost or 0.0, most, "graphrag-pipeline plan")
     begin_estimate(IndexStore(settings.home_path / "index.duckdb"), settings, expected)
-
-
-def _confirm(cost: float, most: float) -> None:
-    if not sys.stdin.isatty():
-        raise InputError(
-            f"the run may cost ${cost:.2f}, more than llm.confirm_cost ({most:g}): see "
-            "graphrag-pipeline plan, then run it again with --yes"
-        )
-    if not typer.confirm("Go on?", err=True):
-        raise InputError("nothing was started and nothing was spent")
 
 
 @app.command()
@@ -310,10 +306,12 @@ def query(
     """Answer a question from the published index, with citations."""
     from graphrag_pipeline import console
     from graphrag_pipeline.query import answer, read_history, read_method, stream_answer
+    from graphrag_pipeline.query.methods.method import read_level
 
     if stream and as_json:
         raise InputError("--stream prints text as it comes: use it without --json")
-    given = {"level": level, "top_k": top_k, "seed": seed, "depth": depth, "width": width}
+    given = {"level": None if level is None else read_level(level), "top_k": top_k}
+    given |= {"seed": seed, "depth": depth, "width": width}
     method, written = read_method(method)
     options = _taken(method, {**given, "dynamic": dynamic or None}) | written
     options |= {"history": read_history(history) if history else ()}

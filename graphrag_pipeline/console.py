@@ -18,6 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from graphrag_pipeline import rows as rows_as_text
+from graphrag_pipeline.errors import InputError
 from graphrag_pipeline.progress import Listener, listening
 from graphrag_pipeline.rows import one_line
 
@@ -149,6 +150,22 @@ def _bars(times: StageTimes, start: str) -> Iterator[Listener]:
 def say(text: str = "", style: str | None = None) -> None:
     """Print a text on standard output: wrapped at words on a terminal, else whole."""
     out.print(Text(text), style=style, soft_wrap=not out.is_terminal)
+
+
+def confirm(cost: float, most: float, see: str) -> None:
+    """Ask whether to spend more than ``most`` dollars; ``see`` is the command that says on what.
+
+    Raises InputError if the answer is no, or if there is nobody to ask.
+    """
+    import typer
+
+    if not sys.stdin.isatty():
+        raise InputError(
+            f"the run may cost ${cost:.2f}, more than llm.confirm_cost ({most:g}): see "
+            f"{see}, then run it again with --yes"
+        )
+    if not typer.confirm("Go on?", err=True):
+        raise InputError("nothing was started and nothing was spent")
 
 
 def note(text: str) -> None:

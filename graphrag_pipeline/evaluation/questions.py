@@ -11,6 +11,15 @@ import duckdb
 
 from graphrag_pipeline.errors import InputError
 
+_REMEMBER = """CREATE OR REPLACE TEMP TABLE gold_before AS
+SELECT question_set, question, answers, passages FROM questions WHERE question_set = ?
+"""
+_FORGET = """DELETE FROM scores WHERE question_set = ? AND answer_id IN (
+    SELECT a.answer_id FROM answers a JOIN gold_before b USING (question)
+    JOIN questions q USING (question_set, question)
+    WHERE b.answers <> q.answers OR b.passages <> q.passages)
+"""
+
 
 @dataclass(frozen=True)
 class Passage:
@@ -44,12 +53,17 @@ class Question:
 def put_questions(
     con: duckdb.DuckDBPyConnection, question_set: str, questions: Sequence[Question]
 ) -> None:
-    """Make a question set hold these questions, in this order; one asked twice counts once."""
+    """Make a question set hold these questions, in this order; one asked twice counts once.
+
+    Scores of answers to questions that are known now to have other right answers go.
+    """
+    con.execute(_REMEMBER, [question_set])
     con.execute("DELETE FROM questions WHERE question_set = ?", [question_set])
     distinct = {question.id: question for question in questions}
     rows = [_row(question_set, n, question) for n, question in enumerate(distinct.values())]
     if rows:
         con.executemany("INSERT INTO questions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    con.execute(_FORGET, [question_set])
 
 
 def get_questions(con: duckdb.DuckDBPyConnection, question_set: str) -> list[Question]:
@@ -65,6 +79,12 @@ def get_questions(con: duckdb.DuckDBPyConnection, question_set: str) -> list[Que
         Question(text, tuple(answers), tuple(Passage(**p) for p in passages), *rest)
         for text, answers, passages, *rest in found
     ]
+
+
+def set_names(con: duckdb.DuckDBPyConnection) -> list[str]:
+    """Return the names of the question sets there are."""
+    rows = con.execute("SELECT DISTINCT question_set FROM questions ORDER BY ALL").fetchall()
+    return [name for (name,) in rows]
 
 
 def _row(question_set: str, position: int, question: Question) -> list[Any]:

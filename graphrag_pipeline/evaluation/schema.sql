@@ -148,7 +148,7 @@ CREATE TABLE IF NOT EXISTS judgments (
     judged_at TIMESTAMPTZ NOT NULL
 );
 COMMENT ON TABLE judgments IS 'One verdict of a judge about two answers shown in one order.';
-COMMENT ON COLUMN judgments.judgment_id IS 'Hash of question, both answers'' texts, criterion, replicate, judge and prompt.';
+COMMENT ON COLUMN judgments.judgment_id IS 'Hash of question, both answers'' texts, criterion, replicate, judge and prompt: of all that a verdict depends on.';
 COMMENT ON COLUMN judgments.question IS 'The question.';
 COMMENT ON COLUMN judgments.first_answer IS 'answer_id of the answer shown first.';
 COMMENT ON COLUMN judgments.second_answer IS 'answer_id of the answer shown second.';
@@ -165,13 +165,26 @@ CREATE TABLE IF NOT EXISTS comparisons (
     condition_a VARCHAR NOT NULL,
     condition_b VARCHAR NOT NULL,
     questions INTEGER NOT NULL,
+    verdicts INTEGER NOT NULL,
     win_rate DOUBLE NOT NULL,
+    win_rate_low DOUBLE NOT NULL,
+    win_rate_high DOUBLE NOT NULL,
+    win_rate_first DOUBLE NOT NULL,
+    win_rate_second DOUBLE NOT NULL,
     ties DOUBLE NOT NULL,
-    first_chosen DOUBLE NOT NULL,
+    first_chosen DOUBLE,
+    first_chosen_low DOUBLE,
+    first_chosen_high DOUBLE,
     consistent DOUBLE NOT NULL,
+    agreed INTEGER NOT NULL,
+    agreed_wins INTEGER NOT NULL,
     z DOUBLE,
-    p DOUBLE,
-    p_corrected DOUBLE,
+    p DOUBLE NOT NULL,
+    p_corrected DOUBLE NOT NULL,
+    p_agreed DOUBLE NOT NULL,
+    p_naive DOUBLE NOT NULL,
+    p_first DOUBLE NOT NULL,
+    p_second DOUBLE NOT NULL,
     winner VARCHAR NOT NULL,
     verdict VARCHAR NOT NULL,
     PRIMARY KEY (experiment, criterion, condition_a, condition_b)
@@ -182,15 +195,28 @@ COMMENT ON COLUMN comparisons.criterion IS 'The criterion.';
 COMMENT ON COLUMN comparisons.condition_a IS 'The one.';
 COMMENT ON COLUMN comparisons.condition_b IS 'The other.';
 COMMENT ON COLUMN comparisons.questions IS 'Questions judged in both orders.';
-COMMENT ON COLUMN comparisons.win_rate IS 'Mean score of condition_a: 1 for a win, 0.5 for a tie.';
+COMMENT ON COLUMN comparisons.verdicts IS 'Verdicts on these questions.';
+COMMENT ON COLUMN comparisons.win_rate IS 'Mean score of condition_a: 1 for a win, 0.5 for a tie; both orders weigh the same.';
+COMMENT ON COLUMN comparisons.win_rate_low IS 'Lower end of its 95 % interval, by bootstrap over questions.';
+COMMENT ON COLUMN comparisons.win_rate_high IS 'Upper end.';
+COMMENT ON COLUMN comparisons.win_rate_first IS 'The same where condition_a is shown first.';
+COMMENT ON COLUMN comparisons.win_rate_second IS 'The same where condition_a is shown second.';
 COMMENT ON COLUMN comparisons.ties IS 'Share of verdicts that are ties.';
-COMMENT ON COLUMN comparisons.first_chosen IS 'Share of verdicts, ties left out, for the answer shown first; 0.5 is fair.';
-COMMENT ON COLUMN comparisons.consistent IS 'Share of questions on which both orders name the same winner.';
-COMMENT ON COLUMN comparisons.z IS 'Z of the Wilcoxon signed-rank test; empty where all scores are equal.';
+COMMENT ON COLUMN comparisons.first_chosen IS 'Share of verdicts, ties left out, for the answer shown first; 0.5 is fair. Empty where all are ties.';
+COMMENT ON COLUMN comparisons.first_chosen_low IS 'Lower end of its 95 % interval, by bootstrap over questions; the judge is biased where 0.5 is outside.';
+COMMENT ON COLUMN comparisons.first_chosen_high IS 'Upper end.';
+COMMENT ON COLUMN comparisons.consistent IS 'Share of questions on which both orders say the same.';
+COMMENT ON COLUMN comparisons.agreed IS 'Questions on which both orders name the same winner.';
+COMMENT ON COLUMN comparisons.agreed_wins IS 'Those of them that name condition_a.';
+COMMENT ON COLUMN comparisons.z IS 'Z of the Wilcoxon signed-rank test on the scores of the questions, zeros left out; empty where all are even.';
 COMMENT ON COLUMN comparisons.p IS 'Its two-sided p value.';
 COMMENT ON COLUMN comparisons.p_corrected IS 'The p value after Holm-Bonferroni over the pairs of one criterion.';
-COMMENT ON COLUMN comparisons.winner IS 'The better condition; empty where the verdict is that there is none.';
-COMMENT ON COLUMN comparisons.verdict IS 'Why there is a winner or none, in words.';
+COMMENT ON COLUMN comparisons.p_agreed IS 'p of a sign test on the questions on which both orders name the same winner.';
+COMMENT ON COLUMN comparisons.p_naive IS 'What p would be if each verdict were an observation of its own.';
+COMMENT ON COLUMN comparisons.p_first IS 'What p would be with condition_a always shown first.';
+COMMENT ON COLUMN comparisons.p_second IS 'What p would be with condition_a always shown second.';
+COMMENT ON COLUMN comparisons.winner IS 'The better condition: p_corrected and p_agreed below 0.05, for the same side; empty where there is none.';
+COMMENT ON COLUMN comparisons.verdict IS 'Why there is a winner or none, and what the order of answers did to it, in words.';
 
 CREATE TABLE IF NOT EXISTS index_metrics (
     release VARCHAR NOT NULL,

@@ -96,9 +96,9 @@ class QueryEngine:
         ``response_type`` is the length and form asked for. Also raises the model's error, and
         InputError where a model is needed and none is set.
         """
-        chosen = self._chosen(method, parameters)
+        chosen = self.check(method, parameters)
         talk = recent_turns(history, history_turns)
-        if not self._is_written:
+        if not self.writes:
             return self._extracted(question, method, parameters)
         from graphrag_pipeline.llm.running import run_calls
 
@@ -138,9 +138,9 @@ class QueryEngine:
         **parameters: Any,
     ) -> AsyncGenerator[str | Answer, None]:
         """Yield the pieces of an answer's text, then the answer."""
-        chosen = self._chosen(method, parameters)
+        chosen = self.check(method, parameters)
         talk = recent_turns(history, history_turns)
-        if self._is_written:
+        if self.writes:
             written = self._written(question, chosen, parameters, talk, response_type, stream=True)
             async with aclosing(written) as pieces:
                 async for piece in pieces:
@@ -166,22 +166,23 @@ class QueryEngine:
         **parameters: Any,
     ) -> Answer:
         """Return :meth:`answer` without blocking the event loop, on which calls are made."""
-        chosen = self._chosen(method, parameters)
+        chosen = self.check(method, parameters)
         talk = recent_turns(history, history_turns)
-        if not self._is_written:
+        if not self.writes:
             return await asyncio.to_thread(self.answer, question, method, **parameters)
         return await _last(
             self._written(question, chosen, parameters, talk, response_type, stream=False)
         )
 
     @property
-    def _is_written(self) -> bool:
+    def writes(self) -> bool:
+        """Whether a model writes the answers."""
         return self.index.settings.query.answers == "llm"
 
-    def _chosen(self, name: str, parameters: Mapping[str, Any]) -> Method[Any]:
-        """Return a method that can answer as things are set."""
+    def check(self, name: str, parameters: Mapping[str, Any]) -> Method[Any]:
+        """Return a method by name; raises InputError if it cannot answer as things are set."""
         chosen = method_named(name)
-        if self._is_written:
+        if self.writes:
             return chosen
         needing = chosen.name if chosen.needs_model else ""
         needing = needing or ("dynamic community selection" if parameters.get("dynamic") else "")

@@ -1,0 +1,228 @@
+"""How good an answer is, by gold answers: pure functions of texts.
+
+Exact match, precision, recall and F1 are SQuAD's (Rajpurkar et al. 2016), the best alias counting,
+with the rule of HotpotQA that ArchRAG follows: a "yes" or "no" earns nothing unless it is the whole
+of both answer and gold answer. Accuracy is ArchRAG's: the gold answer stands somewhere in the
+answer; but as whole words, and of "yes" and "no" the first that the answer says counts, where plain
+containment would find "no" in "know".
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+from graphrag_pipeline.data_references import check_references
+from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.query.answering import NOT_WRITTEN
+
+USUAL: Final = ("exact_match", "precision", "recall", "f1", "accuracy")
+"""Scores that any gold answer gives."""
+
+POLAR: Final = frozenset(["yes", "no"])
+
+NO_ANSWER: Final = (
+    "Insufficient information",
+    "Not enough information",
+    "noanswer",
+    "cannot be answered",
+    "Nothing in the index bears on this question",
+    "Nothing in the index matches the question",
+)
+"""What counts as a right answer where there is none: the first is MultiHop-RAG's own."""
+
+_POLAR_OR_NONE = POLAR | {"noanswer"}
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_NUMBERS = re.compile(r"[ \t]?\[\d+(?:[,;][ \t]?\d+)*\]")
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+_METEOR_TOKEN = re.compile(r"\w+|[^\w\s]")
+_ROUGE_TOKEN = re.compile(r"[a-z0-9]+")
+
+
+def bare(answer: str) -> str:
+    """Return an answer without its references, as ``[Data: Sources (1)]`` or ``[1]``.
+
+    And without the line that says that no model wrote it.
+    """
+    said = answer.removeprefix(NOT_WRITTEN).lstrip()
+    return _NUMBERS.sub("", check_references(said, {}).text)
+
+
+def normalized(text: str) -> str:
+    """Return a text as SQuAD compares it: lower case, no punctuation, no articles, one space."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def usual_scores(answer: str, gold: Sequence[str]) -> dict[str, float]:
+    """Return the ``USUAL`` scores of a bare answer, each from 0 to 1; ``gold`` are aliases.
+
+    Precision and recall are those of the alias with the best F1.
+    """
+    f1, precision, recall = max(token_scores(answer, each) for each in gold)
+    said = normalized(answer)
+    return {
+        "exact_match": float(any(said == normalized(each) for each in gold)),
+        "precision": precision,
+        "recall": recall,
+        "f1": f1,
+        "accuracy": float(is_accurate(answer, gold)),
+    }
+
+
+def token_scores(answer: str, gold: str) -> tuple[float, float, float]:
+    """Return F1, precision and recall of the words of an answer, as HotpotQA's script does."""
+    said, wanted = normalized(answer), normalized(gold)
+    if said != wanted and (said in _POLAR_OR_NONE or wanted in _POLAR_OR_NONE):
+        return 0.0, 0.0, 0.0
+    said_words, wanted_words = said.split(), wanted.split()
+    common = (Counter(said_words) & Counter(wanted_words)).total()
+    if not common:
+        same = float(said == wanted)
+        return same, same, same
+    precision, recall = common / len(said_words), common / len(wanted_words)
+    return 2 * precision * recall / (precision + recall), precision, recall
+
+
+def is_polar(gold: Sequence[str]) -> bool:
+    """Say whether a question asks for yes or no."""
+    return any(normalized(each) in POLAR for each in gold)
+
+
+def is_accurate(answer: str, gold: Sequence[str]) -> bool:
+    """Say whether an answer contains one of the gold answers."""
+    said = normalized(answer)
+    first = next((word for word in said.split() if word in POLAR), "")
+    return any(
+        first == wanted if wanted in POLAR else contains(said, wanted)
+        for wanted in map(normalized, gold)
+    )
+
+
+def contains(text: str, words: str) -> bool:
+    """Say whether normalised words stand in a normalised text, as whole words.
+
+    Scripts that put no spaces between words have none to respect.
+    """
+    if not words or words not in text:
+        return False
+    whole = rf"(?<!\w){re.escape(words)}(?!\w)"
+    return bool(_UNSPACED.search(words) or re.search(whole, text))
+
+
+def rouge_2(answer: str, gold: Sequence[str]) -> float:
+    """Return the F1 of ROUGE-2, bigrams in common (Lin 2004); of several references the best."""
+    return max(_overlap(_bigrams(answer), _bigrams(each)) for each in gold)
+
+
+def rouge_l(answer: str, gold: Sequence[str]) -> float:
+    """Return the F1 of ROUGE-L, the longest common subsequence; of several references the best.
+
+    Both as the package rouge-score has them, without stemming; words are Latin letters and digits.
+    """
+    return max(_rouge_l(_rouge_words(answer), _rouge_words(each)) for each in gold)
+
+
+def bleu_1(answer: str, gold: Sequence[str]) -> float:
+    """Return BLEU-1 from 0 to 1, of sacrebleu (13a tokens, brevity penalty, all references)."""
+    sacrebleu = _module("sacrebleu", "bleu1")
+    metric = sacrebleu.metrics.BLEU(max_ngram_order=1, effective_order=True)
+    return metric.sentence_score(answer, list(gold)).score / 100
+
+
+def meteor(answer: str, gold: Sequence[str]) -> float:
+    """Return METEOR of NLTK from 0 to 1, with its exact and stem stages; the best reference counts.
+
+    The synonym stage is left out everywhere, since its WordNet data is a download of its own:
+    scores are a little below those of a full METEOR, and the same on every machine.
+    """
+    scorer = _module("nltk.translate.meteor_score", "meteor")
+    words = _METEOR_TOKEN.findall(answer)
+    return max(
+        scorer.single_meteor_score(_METEOR_TOKEN.findall(each), words, wordnet=_NoSynonyms())
+        for each in gold
+    )
+
+
+def bert_scores(answers: Sequence[str], golds: Sequence[Sequence[str]]) -> list[float]:
+    """Return BERTScore's F1 of each answer (Zhang et al. 2019), by its default English model.
+
+    The model is downloaded on first use, and runs on this machine.
+    """
+    scorer = _module("bert_score", "bertscore")
+    _, _, f1 = scorer.score(list(answers), [list(gold) for gold in golds], lang="en")
+    return [float(value) for value in f1]
+
+
+EXTRA: Final[Mapping[str, Callable[[str, Sequence[str]], float]]] = {
+    "rouge2": rouge_2,
+    "rougeL": rouge_l,
+    "bleu1": bleu_1,
+    "meteor": meteor,
+}
+"""Scores that are computed where they are asked for, one answer at a time."""
+
+BATCHED: Final[
+    Mapping[str, Callable[[Sequence[str], Sequence[Sequence[str]]], Sequence[float]]]
+] = {"bertscore": bert_scores}
+"""Scores that are computed where they are asked for, all answers at once."""
+
+
+class _NoSynonyms:
+    """WordNet without an entry."""
+
+    def synsets(self, _: str) -> list[Any]:
+        return []
+
+
+def _module(name: str, metric: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError:
+        package = name.partition(".")[0]
+        raise InputError(
+            f"the metric {metric} needs the package {package}: "
+            "pip install 'graphrag-pipeline[metrics]', or leave it out of metrics"
+        ) from None
+
+
+def _rouge_words(text: str) -> list[str]:
+    return _ROUGE_TOKEN.findall(text.lower())
+
+
+def _bigrams(text: str) -> Counter[tuple[str, str]]:
+    words = _rouge_words(text)
+    return Counter(pairwise(words))
+
+
+def _overlap(said: Counter[tuple[str, str]], wanted: Counter[tuple[str, str]]) -> float:
+    total = said.total() + wanted.total()
+    return 2 * (said & wanted).total() / total if total else 0.0
+
+
+def _rouge_l(said: Sequence[str], wanted: Sequence[str]) -> float:
+    if not said or not wanted:
+        return 0.0
+    return 2 * _common_subsequence(said, wanted) / (len(said) + len(wanted))
+
+
+def _common_subsequence(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return the length of the longest common subsequence, a row of the table as one integer.
+
+    The algorithm is Hyyrö's (2004): a zero bit of ``row`` is a place where the length grows.
+    """
+    places: dict[str, int] = {}
+    for place, word in enumerate(one):
+        places[word] = places.get(word, 0) | 1 << place
+    full = (1 << len(one)) - 1
+    row = full
+    for word in other:
+        matched = row & places.get(word, 0)
+        row = (row + matched | row - matched) & full
+    return len(one) - row.bit_count()

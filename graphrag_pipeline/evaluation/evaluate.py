@@ -1,0 +1,156 @@
+"""An experiment from beginning to end: answers, scores, verdicts; and what all that would cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from graphrag_pipeline.config import Settings
+from graphrag_pipeline.estimates import StagePlan
+from graphrag_pipeline.evaluation import judging
+from graphrag_pipeline.evaluation.experiment import Experiment, Judge
+from graphrag_pipeline.evaluation.pricing import plan_answers, plan_judging_unseen
+from graphrag_pipeline.evaluation.questions import Question
+from graphrag_pipeline.evaluation.running import (
+    Answered,
+    Asked,
+    answer_questions,
+    load_questions,
+    look,
+    opened,
+)
+from graphrag_pipeline.evaluation.scoring import check_metrics, score
+from graphrag_pipeline.evaluation.store import EvaluationStore
+
+
+@dataclass(frozen=True)
+class ExperimentPlan:
+    """What a run of an experiment would do: answers to make and to reuse, and paid calls."""
+
+    experiment: str
+    questions: int
+    conditions: int
+    to_make: int
+    reused: int
+    stages: tuple[StagePlan, ...]
+    errors: tuple[str, ...]
+
+    @property
+    def cost(self) -> float | None:
+        """Dollars, None where a price is not known."""
+        costs = [stage.cost for stage in self.stages]
+        return None if None in costs else sum(cost for cost in costs if cost)
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """What a run of an experiment did."""
+
+    experiment: str
+    answered: Answered
+    scores: int
+    verdicts: int
+    failures: tuple[str, ...]
+
+
+def plan_experiment(settings: Settings, experiment: Experiment) -> ExperimentPlan:
+    """Return what a run would do and cost; no model is asked.
+
+    Where no answer of a method is known yet, its tokens are guessed from what it retrieves for the
+    first questions. Raises InputError for questions or metrics that there are not.
+    """
+    check_metrics(experiment.metrics)
+    store = EvaluationStore(settings.home_path)
+    _, asked = load_questions(store, experiment)
+    conditions = look(store, experiment, settings, asked)
+    stages = [
+        *plan_answers(store, experiment, settings, conditions),
+        *_plan_verdicts(store, experiment, settings, conditions, asked),
+    ]
+    missing = sum(len(one.missing) for one in conditions)
+    return ExperimentPlan(
+        experiment.name,
+        len(asked),
+        len(conditions),
+        missing,
+        sum(len(one.wanted) for one in conditions) - missing,
+        tuple(stages),
+        tuple(f"{one.condition.name}: {one.error}" for one in conditions if one.error),
+    )
+
+
+def run_experiment(settings: Settings, experiment: Experiment) -> Evaluated:
+    """Answer, score and judge what has not been yet; what was done is kept if it ends early.
+
+    Raises InputError if no condition can be asked, and the model's error where no further call can
+    succeed.
+    """
+    check_metrics(experiment.metrics)
+    store = EvaluationStore(settings.home_path)
+    answered = answer_questions(store, experiment, settings)
+    scores = score_answers(store, experiment, settings)
+    verdicts, failures = judge_answers(store, experiment, settings)
+    with store.transaction() as con:
+        con.execute(
+            "UPDATE experiments SET finished_at = now() WHERE experiment = ?", [experiment.name]
+        )
+    return Evaluated(experiment.name, answered, scores, verdicts, failures)
+
+
+def score_answers(store: EvaluationStore, experiment: Experiment, settings: Settings) -> int:
+    """Score an experiment's answers by the gold there is; return how many scores were written."""
+    set_name, asked = load_questions(store, experiment)
+    if not any(question.answers or question.passages for question in asked):
+        return 0
+    written, seen = 0, set[str]()
+    for condition in experiment.conditions:
+        with opened(condition, settings) as engine:
+            if engine.index.facts.id not in seen:
+                seen.add(engine.index.facts.id)
+                written += score(store, engine.index, set_name, experiment.metrics)
+    return written
+
+
+def judge_answers(
+    store: EvaluationStore, experiment: Experiment, settings: Settings
+) -> tuple[int, tuple[str, ...]]:
+    """Have the judge compare an experiment's answers; return its new verdicts, and failures."""
+    if (given := experiment.judge) is None:
+        return 0, ()
+    judge = judging.judge_of(settings)
+    with store.read() as con:
+        pairs = judging.pairs_of(
+            con, experiment.name, against=given.against, questions=given.questions
+        )
+        wanted = judging.missing(con, pairs, given.criteria, given.replicates, judge)
+    done = judging.judge(settings, store, wanted)
+    with store.transaction() as con:
+        judging.compare(con, experiment.name, pairs, given.criteria, given.replicates, judge)
+    return done.made, done.failures
+
+
+def _plan_verdicts(
+    store: EvaluationStore,
+    experiment: Experiment,
+    settings: Settings,
+    conditions: Sequence[Asked],
+    asked: Sequence[Question],
+) -> list[StagePlan]:
+    given = experiment.judge
+    if given is None:
+        return []
+    if any(one.missing for one in conditions):
+        n_questions = min(given.questions or len(asked), len(asked))
+        n_pairs = _pairs(given, sum(not one.error for one in conditions)) * n_questions
+        return [plan_judging_unseen(settings, n_pairs * len(given.criteria) * given.replicates * 2)]
+    judge = judging.judge_of(settings)
+    with store.read() as con:
+        pairs = judging.pairs_of(
+            con, experiment.name, against=given.against, questions=given.questions
+        )
+        wanted = judging.missing(con, pairs, given.criteria, given.replicates, judge)
+    return [judging.plan_judging(settings, wanted)]
+
+
+def _pairs(judge: Judge, conditions: int) -> int:
+    return max(0, conditions - 1 if judge.against else conditions * (conditions - 1) // 2)

@@ -1,0 +1,261 @@
+"""An experiment: which conditions answer which questions, and how the answers are judged.
+
+It is read from a TOML file::
+
+    name = "levels"
+    questions = "questions.jsonl"      # a file beside this one, or the name of a question set
+    preset = "graphrag"                # C0 C1 C2 C3 TS SS, as in the GraphRAG paper
+    methods = ["local", "lightrag:mode=mix"]
+    levels = [0, 1]                    # each method that reads a level, at each of these
+    context_tokens = [8000, 16000]     # each method with a budget, with each of these
+
+    [[condition]]
+    name = "smaller chunks"
+    method = "basic:top_k=20"
+    home = "../other-index"
+
+    [judge]
+    replicates = 5
+    against = "SS"                     # default: every pair
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.query.methods import methods_taking, read_method
+
+WORDS = {
+    "C0": "global:level=0",
+    "C1": "global:level=1",
+    "C2": "global:level=2",
+    "C3": "global:level=3",
+    "TS": "text_summary",
+    "SS": "basic:top_k=1000",
+}
+"""Conditions of the GraphRAG paper (4.1.2), by their names there.
+
+SS fills the context window with the chunks most like the question.
+"""
+
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    "graphrag": {"conditions": tuple(WORDS), "context_tokens": (8000,)},
+    "context-window": {"conditions": ("SS",), "context_tokens": (8000, 16000, 32000, 64000)},
+}
+"""graphrag: the paper's six conditions (4.1). context-window: its study of sizes (appendix C)."""
+
+CRITERIA = ("comprehensiveness", "diversity", "empowerment", "directness", "overall")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A method with parameters, on what is published in ``home`` (default: the settings')."""
+
+    name: str
+    method: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    home: Path | None = None
+    release: str | None = None
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Judge(_Strict):
+    """How answers are compared by a model."""
+
+    criteria: tuple[str, ...] = CRITERIA
+    replicates: Annotated[int, Field(ge=1, le=100)] = 5
+    against: str = ""
+    questions: Annotated[int, Field(ge=0)] = 0
+
+
+class Claims(_Strict):
+    """How claims are counted: distances at which two belong together."""
+
+    thresholds: tuple[float, ...] = (0.5, 0.6, 0.7, 0.8)
+
+
+class _Given(_Strict):
+    """A condition as a file gives it."""
+
+    name: str = ""
+    method: str
+    home: str = ""
+    release: str = ""
+
+
+class _File(_Strict):
+    name: str = ""
+    questions: str
+    preset: str = ""
+    methods: tuple[str, ...] = ()
+    levels: tuple[int, ...] = ()
+    context_tokens: tuple[int, ...] = ()
+    retrieval_only: bool = False
+    limit: Annotated[int, Field(ge=0)] = 0
+    metrics: tuple[str, ...] = ()
+    condition: tuple[_Given, ...] = ()
+    judge: Judge | None = None
+    claims: Claims | None = None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Conditions over a set of questions.
+
+    ``questions`` is a file or the name of a stored set, of which the first ``limit`` are asked (0:
+    all). ``retrieval_only`` asks for no answers. ``metrics`` are those beyond the usual ones.
+    ``judge`` and ``claims`` are None where no model is to look at the answers.
+    """
+
+    name: str
+    questions: str
+    conditions: tuple[Condition, ...]
+    retrieval_only: bool = False
+    limit: int = 0
+    metrics: tuple[str, ...] = ()
+    judge: Judge | None = None
+    claims: Claims | None = None
+
+
+def read_experiment(file: Path) -> Experiment:
+    """Read a TOML file. Raises InputError that says which line or value is wrong."""
+    try:
+        values = tomllib.loads(file.read_text("utf-8-sig"))
+    except OSError as error:
+        raise InputError(f"cannot read {file}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{file} is not valid TOML: {error}") from None
+    try:
+        given = _File.model_validate(values)
+        return _experiment(given, file)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise InputError(f"{file}: {place}: {first['msg']}") from None
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from None
+
+
+def experiment_of(
+    name: str,
+    questions: str,
+    methods: Sequence[str],
+    *,
+    preset: str = "",
+    levels: Sequence[int] = (),
+    context_tokens: Sequence[int] = (),
+    **more: Any,
+) -> Experiment:
+    """Return the experiment that runs methods, or the paper's conditions such as C0, on questions.
+
+    ``preset`` adds those of :data:`PRESETS`. A method that reads a community level is run at each
+    of ``levels``, one that has a budget with each of ``context_tokens``; ``more`` are further
+    fields of :class:`Experiment`. Raises InputError for an unknown method or parameter.
+    """
+    conditions = _conditions(methods, preset, levels, context_tokens)
+    return _checked(Experiment(name, questions, tuple(conditions), **more))
+
+
+def _experiment(given: _File, file: Path) -> Experiment:
+    spread = _conditions(given.methods, given.preset, given.levels, given.context_tokens)
+    tables = [_from_table(one, file.parent) for one in given.condition]
+    return _checked(
+        Experiment(
+            given.name or file.stem,
+            _questions(given.questions, file.parent),
+            (*spread, *tables),
+            given.retrieval_only,
+            given.limit,
+            given.metrics,
+            given.judge,
+            given.claims,
+        )
+    )
+
+
+def _conditions(
+    methods: Sequence[str], preset: str, levels: Sequence[int], budgets: Sequence[int]
+) -> list[Condition]:
+    chosen = _preset(preset)
+    specs = [*chosen.get("conditions", ()), *methods]
+    budgets = budgets or chosen.get("context_tokens", ())
+    return _spread([_condition(spec) for spec in specs], levels, budgets)
+
+
+def _preset(name: str) -> Mapping[str, Any]:
+    if name and name not in PRESETS:
+        raise InputError(f"preset = {name!r}: use one of {', '.join(PRESETS)}")
+    return PRESETS.get(name, {})
+
+
+def _questions(given: str, folder: Path) -> str:
+    beside = folder / given
+    return str(beside) if beside.is_file() else given
+
+
+def _from_table(given: _Given, folder: Path) -> Condition:
+    made = _condition(given.method)
+    home = (folder / given.home).resolve() if given.home else None
+    name = given.name or made.name
+    return replace(made, name=name, home=home, release=given.release or None)
+
+
+def _condition(spec: str) -> Condition:
+    method, parameters = read_method(WORDS.get(spec, spec))
+    return Condition(spec, method, parameters)
+
+
+def _spread(
+    conditions: Iterable[Condition], levels: Sequence[int], budgets: Sequence[int]
+) -> list[Condition]:
+    """Return each condition at each level and with each budget that it can have and has not."""
+    taking = {name: methods_taking(name) for name in ("level", "max_context_tokens")}
+
+    def values(condition: Condition, parameter: str, wanted: Sequence[int]) -> Sequence[int | None]:
+        has = parameter in condition.parameters or condition.method not in taking[parameter]
+        return [None] if has or not wanted else wanted
+
+    spread = []
+    for condition in conditions:
+        at = values(condition, "level", levels)
+        budget = values(condition, "max_context_tokens", budgets)
+        several = len(budgets) > 1
+        spread += [_with(condition, *pair, several) for pair in product(at, budget)]
+    return spread
+
+
+def _with(condition: Condition, level: int | None, budget: int | None, several: bool) -> Condition:
+    name, parameters = condition.name, dict(condition.parameters)
+    if level is not None:
+        name, parameters["level"] = f"{name} level {level}", level
+    if budget is not None:
+        name = f"{name} {budget // 1000}k" if several else name
+        parameters["max_context_tokens"] = budget
+    return replace(condition, name=name, parameters=parameters)
+
+
+def _checked(experiment: Experiment) -> Experiment:
+    names = [condition.name for condition in experiment.conditions]
+    if not names:
+        raise InputError("an experiment needs conditions: methods, a preset or [[condition]]")
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise InputError(f"two conditions are called {twice[0]!r}: give one another name")
+    judge = experiment.judge or Judge()
+    if unknown := [name for name in judge.criteria if name not in CRITERIA]:
+        raise InputError(f"judge.criteria: {unknown[0]!r} is none of {', '.join(CRITERIA)}")
+    if judge.against and judge.against not in names:
+        raise InputError(f"judge.against = {judge.against!r} is no condition of the experiment")
+    if experiment.retrieval_only and (experiment.judge or experiment.claims):
+        raise InputError("retrieval_only makes no answers: there is nothing to judge")
+    return experiment

@@ -1,0 +1,372 @@
+"""The judge: a model says which of two answers is better by a criterion, in both orders.
+
+After GraphRAG (Edge et al., 2024, 3.3 and appendix F): four criteria, ties allowed, five
+replicates; added are the other order of each pair, always, and the criterion "overall". A call is
+about one criterion, as there, and not about all, as LightRAG's and HiRAG's judges are asked: what a
+model has just written on one criterion would colour its word on the next, and one that fails or is
+added later costs no other. The price is that the answers are read once for each criterion. The
+prompt is our own wording.
+
+Replicates are calls of their own, told apart in the cache; at temperature 0 they differ little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import polars as pl
+
+from graphrag_pipeline.config import Settings
+from graphrag_pipeline.evaluation.keeping import kept
+from graphrag_pipeline.evaluation.store import EvaluationStore
+from graphrag_pipeline.evaluation.verdict_text import explain
+from graphrag_pipeline.evaluation.verdicts import Comparison, Verdict, Won, compare_verdicts
+from graphrag_pipeline.identity import content_hash, make_id
+from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
+from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.llm.running import work_through
+from graphrag_pipeline.models import answered_by, prompts_folder, with_model
+from graphrag_pipeline.progress import Listener, report
+from graphrag_pipeline.prompting import Prompt, load_prompt, prompt_version
+from graphrag_pipeline.store import insert
+from graphrag_pipeline.tokens import count_tokens
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.estimates import StagePlan
+    from graphrag_pipeline.llm.client import ModelClient
+
+STAGE = "evaluation"
+REPLICATES = 5
+CRITERIA: Mapping[str, str] = {
+    "comprehensiveness": "Comprehensiveness: how much detail the answer gives to cover all aspects "
+    "of the question. A comprehensive answer is thorough and complete, leaves out nothing "
+    "important, and neither repeats itself nor strays from the question.",
+    "diversity": "Diversity: how varied and rich the answer is in perspectives and insights on the "
+    "question. A diverse answer has many facets, different points of view, and different sources "
+    "and evidence behind them; one that gives a single perspective or source is not diverse.",
+    "empowerment": "Empowerment: how well the answer helps the reader to understand the topic and "
+    "to judge it for themselves, without being misled. It explains, gives its reasons, and names "
+    "the sources of what it claims.",
+    "directness": "Directness: how specifically and clearly the answer addresses the question. A "
+    "direct answer says what was asked, clearly and concisely, and nothing else.",
+    "overall": "Overall: which answer serves the reader who asked the question better, taking "
+    "everything together: how complete, varied, understandable, well founded and to the point it "
+    "is.",
+}
+"""What each criterion means, as the judge is told; GraphRAG's but for "overall"."""
+
+_PROMPT = "judge_answers"
+_VERDICT_TOKENS = 80
+"""What a verdict takes: the explanations of the recorded judgments have 67 tokens on average."""
+_WINNERS: Mapping[str, Won] = {"0": "tie", "1": "first", "2": "second", "tie": "tie"}
+_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "reasoning": {"type": "string"},
+        "winner": {"type": "integer", "enum": [0, 1, 2]},
+    },
+    "required": ["reasoning", "winner"],
+    "additionalProperties": False,
+}
+_PAIRS = """
+SELECT q.question_id, q.question, x.condition, y.condition, a.answer_id, a.text, b.answer_id, b.text
+FROM experiments
+JOIN questions q USING (question_set)
+JOIN experiment_answers x USING (experiment, question_id)
+JOIN experiment_answers y USING (experiment, question_id)
+JOIN conditions cx ON cx.experiment = x.experiment AND cx.condition = x.condition
+JOIN conditions cy ON cy.experiment = y.experiment AND cy.condition = y.condition
+JOIN answers a ON a.answer_id = x.answer_id
+JOIN answers b ON b.answer_id = y.answer_id
+WHERE experiment = $experiment AND cx.position < cy.position
+  AND ($against = '' OR $against IN (x.condition, y.condition))
+  AND ($questions = 0 OR q.position < $questions)
+ORDER BY cx.position, cy.position, q.position
+"""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An answer as the judge sees it."""
+
+    answer_id: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two conditions' answers to one question."""
+
+    question_id: str
+    question: str
+    condition_a: str
+    condition_b: str
+    a: Shown
+    b: Shown
+
+    @property
+    def is_same(self) -> bool:
+        """Whether both answers say the same: a tie that no one need be asked about."""
+        return self.a.text == self.b.text
+
+
+@dataclass(frozen=True)
+class JudgeModel:
+    """Who judges: the model's name, and a hash of what decides its verdicts besides the answers."""
+
+    name: str
+    version: str
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A verdict to be asked for; ``id`` is a hash of all that it depends on."""
+
+    id: str
+    question: str
+    first: Shown
+    second: Shown
+    criterion: str
+    replicate: int
+
+
+@dataclass(frozen=True)
+class Judged:
+    """How many verdicts were given, and why others were not; those are still missing."""
+
+    made: int
+    failures: tuple[str, ...]
+
+
+def judge_of(settings: Settings) -> JudgeModel:
+    """Return the judge that the settings name: their model and prompt."""
+    prompt = prompt_version(_PROMPT, folder=prompts_folder(settings))
+    return JudgeModel(
+        settings.llm.model, make_id("judge", prompt, *map(repr, answered_by(settings.llm)))
+    )
+
+
+def pairs_of(
+    con: duckdb.DuckDBPyConnection, experiment: str, *, against: str = "", questions: int = 0
+) -> list[Pair]:
+    """Return the pairs of answers of an experiment, conditions and questions in their order.
+
+    ``against`` leaves only the pairs with this condition, ``questions`` only the first so many
+    questions (0: all).
+    """
+    given = {"experiment": experiment, "against": against, "questions": questions}
+    rows = con.execute(_PAIRS, given).fetchall()
+    return [
+        Pair(id, question, one, two, Shown(a_id, a_text), Shown(b_id, b_text))
+        for id, question, one, two, a_id, a_text, b_id, b_text in rows
+    ]
+
+
+def missing(
+    con: duckdb.DuckDBPyConnection,
+    pairs: Sequence[Pair],
+    criteria: Sequence[str],
+    replicates: int,
+    judge: JudgeModel,
+) -> list[Wanted]:
+    """Return the verdicts on these pairs that are not in ``judgments``, each once: a call each."""
+    wanted = {
+        one.id: one
+        for pair in pairs
+        if not pair.is_same
+        for _, one in _wanted(pair, criteria, replicates, judge)
+    }
+    have = _winners(con, list(wanted))
+    return [one for one in wanted.values() if one.id not in have]
+
+
+def plan_judging(settings: Settings, wanted: Sequence[Wanted]) -> StagePlan:
+    """Return what asking for these verdicts would take: a call each, retries left out."""
+    from graphrag_pipeline.estimates import StagePlan
+    from graphrag_pipeline.llm.prices import load_prices
+
+    prompt = load_prompt(_PROMPT, prompts_folder(settings))
+    criteria = list(dict.fromkeys(one.criterion for one in wanted))
+    around = [_length(_messages(prompt, "", "", "", criterion)) for criterion in criteria]
+    of_criterion = dict(zip(criteria, around, strict=True))
+    texts = {text for one in wanted for text in (one.question, one.first.text, one.second.text)}
+    ordered = sorted(texts)
+    of_text = dict(zip(ordered, count_tokens(ordered), strict=True))
+    tokens = sum(
+        of_criterion[one.criterion]
+        + of_text[one.question]
+        + of_text[one.first.text]
+        + of_text[one.second.text]
+        for one in wanted
+    )
+    said, model = len(wanted) * _VERDICT_TOKENS, settings.llm.model
+    cost = load_prices(settings.llm.prices_file).cost(model, tokens, said)
+    return StagePlan(STAGE, model, len(wanted), 0, tokens, said, cost)
+
+
+def judge(
+    settings: Settings,
+    store: EvaluationStore,
+    wanted: Sequence[Wanted],
+    progress: Listener = report,
+) -> Judged:
+    """Ask for verdicts and keep each in ``judgments``; ``progress`` is told how far it is.
+
+    A verdict that cannot be had is left out, and told. Raises the model's error when no further
+    call can succeed; what was answered until then is kept.
+    """
+    if not wanted:
+        return Judged(0, ())
+    prompt = load_prompt(_PROMPT, prompts_folder(settings))
+    again = load_prompt("report_retry", prompts_folder(settings))
+    failures: list[str] = []
+    made = 0
+
+    async def ask(client: ModelClient) -> None:
+        async def one(verdict: Wanted) -> None:
+            nonlocal made
+            try:
+                keep(_row(verdict, settings.llm.model, *await _ask(client, prompt, again, verdict)))
+                made += 1
+            except ModelError as error:
+                if error.stops_everything:
+                    raise
+                failures.append(f"{verdict.criterion}: {error}")
+            progress(STAGE, made + len(failures), len(wanted))
+
+        await work_through(wanted, one, 2 * client.options.concurrency)
+
+    with kept(store, "judgments", "judgment_id") as keep:
+        with_model(settings, ask)
+    return Judged(made, tuple(failures))
+
+
+def compare(
+    con: duckdb.DuckDBPyConnection,
+    experiment: str,
+    pairs: Sequence[Pair],
+    criteria: Sequence[str],
+    replicates: int,
+    judge: JudgeModel,
+) -> list[Comparison]:
+    """Compare an experiment's conditions by the verdicts there are, and write ``comparisons``.
+
+    Questions that a pair has verdicts on in one order only do not count. The connection is one of
+    a transaction.
+    """
+    asked = [
+        (pair, is_ahead, one)
+        for pair in pairs
+        for is_ahead, one in _wanted(pair, criteria, replicates, judge)
+    ]
+    winners = _winners(con, [one.id for pair, _, one in asked if not pair.is_same])
+    verdicts = [
+        _verdict(pair, is_ahead, one, "tie" if pair.is_same else winners[one.id])
+        for pair, is_ahead, one in asked
+        if pair.is_same or one.id in winners
+    ]
+    conditions = dict.fromkeys(n for pair in pairs for n in (pair.condition_a, pair.condition_b))
+    found = compare_verdicts(verdicts, list(conditions))
+    write_comparisons(con, experiment, found)
+    return found
+
+
+def write_comparisons(
+    con: duckdb.DuckDBPyConnection, experiment: str, comparisons: Sequence[Comparison]
+) -> None:
+    """Make the comparisons of an experiment these."""
+    con.execute("DELETE FROM comparisons WHERE experiment = ?", [experiment])
+    rows = [
+        {"experiment": experiment, **asdict(one), "winner": one.winner, "verdict": explain(one)}
+        for one in comparisons
+    ]
+    if rows:
+        insert(con, "comparisons", pl.DataFrame(rows, infer_schema_length=None))
+
+
+def parse_verdict(text: str) -> tuple[Won, str]:
+    """Return the winner and the reason that a judge's answer gives. Raises ModelOutputError."""
+    said, _ = parse_json_object(text)
+    value = said.get("winner")
+    word = str(value).strip().lower().removeprefix("answer").strip().removesuffix(".0")
+    if word not in _WINNERS:
+        raise ModelOutputError('the answer must be a JSON object with a "winner": 1, 2 or 0')
+    return _WINNERS[word], str(said.get("reasoning") or "")
+
+
+def _wanted(
+    pair: Pair, criteria: Sequence[str], replicates: int, judge: JudgeModel
+) -> Iterator[tuple[bool, Wanted]]:
+    """Yield all verdicts on a pair, each with whether condition_a's answer is shown first."""
+    hashes = content_hash(pair.a.text), content_hash(pair.b.text)
+    for criterion, is_ahead, n in product(criteria, (True, False), range(replicates)):
+        first, second = (pair.a, pair.b) if is_ahead else (pair.b, pair.a)
+        shown = hashes if is_ahead else hashes[::-1]
+        about = (pair.question, *shown, criterion, CRITERIA[criterion], n, judge.version)
+        id = make_id("judgment", *about)
+        yield is_ahead, Wanted(id, pair.question, first, second, criterion, n)
+
+
+def _winners(con: duckdb.DuckDBPyConnection, ids: Sequence[str]) -> dict[str, Won]:
+    """Return the verdicts there are, by id."""
+    con.register("asked", pl.DataFrame({"judgment_id": ids}, schema={"judgment_id": pl.String}))
+    try:
+        rows = con.execute(
+            "SELECT judgment_id, winner FROM judgments SEMI JOIN asked USING (judgment_id)"
+        ).fetchall()
+    finally:
+        con.unregister("asked")
+    return dict(rows)
+
+
+def _verdict(pair: Pair, is_ahead: bool, one: Wanted, winner: Won) -> Verdict:
+    shown = pair.condition_a, pair.condition_b
+    first, second = shown if is_ahead else shown[::-1]
+    return Verdict(pair.question_id, one.criterion, first, second, winner, one.replicate)
+
+
+async def _ask(client: ModelClient, prompt: Prompt, again: Prompt, one: Wanted) -> tuple[Won, str]:
+    """Return winner and reason; an answer that cannot be read is asked for once more."""
+    # The first replicate is the plain call; the others must not be answered by its cached answer.
+    variant = f"replicate {one.replicate}" if one.replicate else None
+    talk = _messages(prompt, one.question, one.first.text, one.second.text, one.criterion)
+    said = await client.complete(talk, stage=STAGE, json_schema=_SCHEMA, variant=variant)
+    try:
+        return parse_verdict(said.text)
+    except ModelOutputError as error:
+        retry = again.render(error=str(error))
+        talk = [*talk, {"role": "assistant", "content": said.text}, *retry]
+    said = await client.complete(talk, stage=STAGE, json_schema=_SCHEMA, variant=variant)
+    return parse_verdict(said.text)
+
+
+def _messages(
+    prompt: Prompt, question: str, first: str, second: str, criterion: str
+) -> list[dict[str, str]]:
+    return prompt.render(
+        criterion=CRITERIA[criterion], question=question, first_answer=first, second_answer=second
+    )
+
+
+def _length(messages: Sequence[Mapping[str, str]]) -> int:
+    return sum(count_tokens([message["content"] for message in messages]))
+
+
+def _row(one: Wanted, model: str, winner: Won, explanation: str) -> dict[str, Any]:
+    return {
+        "judgment_id": one.id,
+        "question": one.question,
+        "first_answer": one.first.answer_id,
+        "second_answer": one.second.answer_id,
+        "criterion": one.criterion,
+        "replicate": one.replicate,
+        "judge": model,
+        "winner": winner,
+        "explanation": explanation,
+        "judged_at": datetime.now(UTC),
+    }

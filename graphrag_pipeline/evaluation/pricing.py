@@ -1,0 +1,126 @@
+"""What the answers of an experiment would cost, told before a model is asked.
+
+A method that has answered before costs what its answers took on average. One that has not is
+reckoned from what it retrieves for the first questions and from how many calls it makes.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+from graphrag_pipeline.config import Settings
+from graphrag_pipeline.errors import GraphRAGError
+from graphrag_pipeline.estimates import StagePlan
+from graphrag_pipeline.evaluation.experiment import Experiment
+from graphrag_pipeline.evaluation.running import Asked, opened
+from graphrag_pipeline.evaluation.store import EvaluationStore
+from graphrag_pipeline.llm.prices import load_prices
+from graphrag_pipeline.query import QueryEngine
+from graphrag_pipeline.query import operators as op
+from graphrag_pipeline.query.methods.text_summary import TextSummaryParameters, chunks_to_read
+from graphrag_pipeline.tokens import count_tokens
+
+_SAMPLED = 3
+_PROMPT_TOKENS = 600
+_ANSWER_TOKENS = 600
+_STEP_TOKENS = 400
+"""What a prompt holds besides its context, what a model answers, and a short step before it."""
+_JUDGED_TOKENS = 2 * _ANSWER_TOKENS + 500
+_VERDICT_TOKENS = 120
+_STEPS_BEFORE = {
+    "hipporag": 1, "hipporag2": 1, "lightrag": 1, "fast_graphrag": 1, "kg_triplets": 2,
+    "kg_triplets_text": 2, "selection": 1,
+}  # fmt: skip
+"""Short calls that a method makes before it retrieves."""
+_KNOWN = """
+SELECT avg(model_calls), avg(prompt_tokens), avg(completion_tokens) FROM answers
+WHERE method = $method AND parameters = $parameters AND model = $model AND model_calls > 0
+HAVING count(*) >= 3
+"""
+
+Tokens = tuple[float, float, float]
+"""Calls, prompt tokens and completion tokens of one answer."""
+
+
+def plan_answers(
+    store: EvaluationStore, experiment: Experiment, settings: Settings, conditions: Sequence[Asked]
+) -> list[StagePlan]:
+    """Return the calls for the missing answers, a stage for each condition, if a model answers."""
+    if experiment.retrieval_only or settings.query.answers != "llm":
+        return []
+    return [_plan(store, settings, one) for one in conditions if one.missing]
+
+
+def plan_judging_unseen(settings: Settings, verdicts: int) -> StagePlan:
+    """Return what so many verdicts on answers not made yet would take."""
+    return _stage(settings, "verdicts", verdicts, (1, _JUDGED_TOKENS, _VERDICT_TOKENS))
+
+
+def _plan(store: EvaluationStore, settings: Settings, one: Asked) -> StagePlan:
+    import json
+
+    given = {
+        "method": one.condition.method,
+        "parameters": json.dumps(one.parameters, sort_keys=True),
+        "model": settings.llm.model,
+    }
+    with store.read() as con:
+        known = con.execute(_KNOWN, given).fetchone()
+    return _stage(settings, one.condition.name, len(one.missing), known or _guess(settings, one))
+
+
+def _stage(settings: Settings, name: str, answers: int, each: Tokens) -> StagePlan:
+    calls, prompt, completion = (math.ceil(answers * value) for value in each)
+    model = settings.llm.model
+    cost = load_prices(settings.llm.prices_file).cost(model, prompt, completion)
+    return StagePlan(name, model, calls, 0, prompt, completion, cost)
+
+
+def _guess(settings: Settings, one: Asked) -> Tokens:
+    with opened(one.condition, settings) as engine:
+        if (whole := _whole(engine, one)) is not None:
+            return whole
+        tokens = statistics.fmean(
+            _context_tokens(engine, one, question.text) for question in one.missing[:_SAMPLED]
+        )
+    calls = _calls(one)
+    steps = _STEPS_BEFORE.get(one.condition.method, 0)
+    prompt = calls * (tokens + _PROMPT_TOKENS) + steps * _STEP_TOKENS
+    return calls + steps, prompt, calls * _ANSWER_TOKENS + steps * _STEP_TOKENS / 4
+
+
+def _whole(engine: QueryEngine, one: Asked) -> Tokens | None:
+    """Return what a method takes that reads all reports of a level, or all text; else None."""
+    index, method = engine.index, one.condition.method
+    if method == "global":
+        records = op.report_records(index, op.reports_at(index, one.parameters["level"]))
+    elif method == "text_summary":
+        records = chunks_to_read(index, TextSummaryParameters(**one.parameters))
+    else:
+        return None
+    budget = one.parameters["max_context_tokens"]
+    groups = op.groups(index, records, budget)
+    read = sum(record.n_tokens for group in groups for record in group)
+    calls = len(groups) + 1
+    reduced = min(budget, len(groups) * _ANSWER_TOKENS)
+    return calls, read + reduced + calls * _PROMPT_TOKENS, calls * _ANSWER_TOKENS
+
+
+def _context_tokens(engine: QueryEngine, one: Asked, question: str) -> int:
+    try:
+        found = engine.retrieve(question, one.condition.method, **one.condition.parameters)
+    except GraphRAGError:
+        return one.parameters.get("max_context_tokens", 0)
+    return count_tokens([found.context], engine.index.settings.chunks.encoding)[0]
+
+
+def _calls(one: Asked) -> int:
+    """Return how many calls read a context."""
+    given = one.parameters
+    if one.condition.method == "drift":
+        return 2 + given["width"] * given["depth"]
+    if one.condition.method == "ircot":
+        return given["steps"] + 1
+    return 1

@@ -1,0 +1,180 @@
+"""What experiments found: a line for each condition, and differences that are more than chance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import duckdb
+import numpy as np
+import polars as pl
+
+from graphrag_pipeline.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_DRAWS = 2000
+_SEED = 86
+_SURE = (2.5, 97.5)
+
+SHOWN_FIRST = ("recall@5", "all_gold@5", "answer_in_context", "accuracy", "f1", "exact_match")
+"""Metrics in the order in which a table shows them; others follow by name."""
+
+_COSTS = """
+SELECT condition, c.method, any_value(position) AS position, count(*) AS answers,
+       median(context_tokens) AS context_tokens,
+       avg(prompt_tokens + completion_tokens) AS model_tokens, sum(cost) AS cost,
+       avg(model_calls) AS model_calls, median(retrieve_ms) AS retrieve_ms,
+       median(total_ms) AS total_ms,
+       sum(citations_resolved) / nullif(sum(citations), 0) AS citation_validity,
+       bool_or(a.model <> '') AS written, any_value(c.release) AS release, any_value(c.parameters) AS parameters
+FROM conditions c JOIN experiment_answers x USING (experiment, condition)
+JOIN answers a USING (answer_id)
+WHERE experiment = ? GROUP BY condition, c.method ORDER BY position
+"""
+_SCORES = """
+SELECT x.condition, x.question_id, s.metric, s.value
+FROM experiment_answers x JOIN experiments e USING (experiment)
+JOIN scores s ON s.answer_id = x.answer_id AND s.question_set = e.question_set
+WHERE experiment = ? ORDER BY ALL
+"""
+_EXPERIMENTS = """
+SELECT e.experiment, e.question_set, started_at, finished_at,
+       (SELECT count(*) FROM conditions c WHERE c.experiment = e.experiment) AS conditions,
+       (SELECT count(DISTINCT question_id) FROM experiment_answers x
+        WHERE x.experiment = e.experiment) AS questions
+FROM experiments e ORDER BY started_at DESC, e.experiment
+"""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How one metric differs between two conditions on the questions that both answered.
+
+    ``difference`` is right minus left, between ``low`` and ``high`` with 95 % certainty (bootstrap
+    over questions); ``p_corrected`` is of the signed-rank test, Holm-Bonferroni over all metrics
+    compared together.
+    """
+
+    condition: str
+    metric: str
+    questions: int
+    left: float
+    right: float
+    difference: float
+    low: float
+    high: float
+    p: float
+    p_corrected: float
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether chance is an unlikely reason."""
+        return self.p_corrected < 0.05
+
+
+def experiments(con: duckdb.DuckDBPyConnection) -> pl.DataFrame:
+    """Return one row for each experiment, the latest first."""
+    return con.execute(_EXPERIMENTS).pl()
+
+
+def named_experiment(con: duckdb.DuckDBPyConnection, name: str | None) -> str:
+    """Return an experiment by name, the latest for None. Raises InputError if there is none."""
+    known = experiments(con)["experiment"].to_list()
+    if not known:
+        raise InputError("there is no experiment yet: graphrag-pipeline eval run")
+    if name is not None and name not in known:
+        raise InputError(f"there is no experiment {name!r}: there are {', '.join(known)}")
+    return name or known[0]
+
+
+def costs(con: duckdb.DuckDBPyConnection, experiment: str) -> pl.DataFrame:
+    """Return what each condition took, in their order: medians of tokens and milliseconds."""
+    return con.execute(_COSTS, [experiment]).pl()
+
+
+def question_scores(con: duckdb.DuckDBPyConnection, experiment: str) -> pl.DataFrame:
+    """Return scores by condition, question_id and metric."""
+    return con.execute(_SCORES, [experiment]).pl()
+
+
+def means(scores: pl.DataFrame) -> pl.DataFrame:
+    """Return the mean of each metric for each condition, with its 95 % bootstrap interval.
+
+    ``scores`` are those of :func:`question_scores`. Columns: condition, metric, questions, mean,
+    low, high.
+    """
+    rows = [
+        (*key, len(part), float(values.mean()), *interval(values))
+        for key, part in scores.group_by("condition", "metric", maintain_order=True)
+        if len(values := part["value"].to_numpy())
+    ]
+    names = ("condition", "metric", "questions", "mean", "low", "high")
+    return pl.DataFrame(rows, schema=names, orient="row")
+
+
+def interval(values: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """Return the 95 % bootstrap interval of a mean; it is the mean itself for one value."""
+    draws = np.random.default_rng(_SEED).integers(0, len(values), (_DRAWS, len(values)))
+    low, high = np.percentile(values[draws].mean(axis=1), _SURE)
+    return float(low), float(high)
+
+
+def metric_order(metrics: Sequence[str]) -> list[str]:
+    """Return metrics as a table shows them."""
+    first = [name for name in SHOWN_FIRST if name in metrics]
+    return [*first, *sorted(set(metrics) - set(first))]
+
+
+def compare_results(con: duckdb.DuckDBPyConnection, left: str, right: str) -> list[Difference]:
+    """Compare two experiments condition by condition, or two conditions.
+
+    Each side is the name of an experiment, or ``experiment/condition``. Raises InputError where
+    there is none of the name, or where both have nothing in common.
+    """
+    one, two = _side(con, left), _side(con, right)
+    if left.count("/") or right.count("/"):
+        label = f"from {left} to {right}"
+        one, two = (part.with_columns(condition=pl.lit(label)) for part in (one, two))
+    both = one.join(two, ["condition", "question_id", "metric"], suffix="_right")
+    found = list(_differences(both))
+    if not found:
+        raise InputError(f"{left} and {right} have no condition, question and metric in common")
+    return _corrected(found)
+
+
+def _side(con: duckdb.DuckDBPyConnection, name: str) -> pl.DataFrame:
+    experiment, _, condition = name.partition("/")
+    scores = question_scores(con, named_experiment(con, experiment))
+    if not condition:
+        return scores
+    if (chosen := scores.filter(condition=condition)).is_empty():
+        known = ", ".join(scores["condition"].unique(maintain_order=True))
+        raise InputError(f"{experiment} has no scores of a condition {condition!r}: {known}")
+    return chosen
+
+
+def _differences(both: pl.DataFrame) -> Iterator[Difference]:
+    from graphrag_pipeline.evaluation.verdicts import signed_rank
+
+    for key, part in both.group_by("condition", "metric", maintain_order=True):
+        left, right = part["value"].to_numpy(), part["value_right"].to_numpy()
+        _, p = signed_rank(right - left)
+        condition, metric = map(str, key)
+        low, high = interval(right - left)
+        mean = float((right - left).mean())
+        yield Difference(
+            condition, metric, len(part), float(left.mean()), float(right.mean()), mean, low, high,
+            p, p,
+        )  # fmt: skip
+
+
+def _corrected(found: Sequence[Difference]) -> list[Difference]:
+    from dataclasses import replace
+
+    from graphrag_pipeline.evaluation.verdicts import holm
+
+    corrected = holm([one.p for one in found])
+    return [replace(one, p_corrected=p) for one, p in zip(found, corrected, strict=True)]

@@ -1,0 +1,149 @@
+"""Scores of answers by what is known to be right about their questions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import duckdb
+import polars as pl
+
+from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.evaluation.answer_metrics import (
+    BATCHED,
+    EXTRA,
+    USUAL,
+    bare,
+    is_polar,
+    usual_scores,
+)
+from graphrag_pipeline.evaluation.retrieval_metrics import (
+    IN_CONTEXT,
+    RETRIEVAL,
+    answer_in_context,
+    chunks_of,
+    retrieval_scores,
+)
+from graphrag_pipeline.evaluation.store import EvaluationStore
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.release import Release
+
+_DUE = """
+SELECT a.answer_id, a.method, a.parameters, a.text, a.model, a.chunk_ids, q.answers, q.passages,
+       coalesce(s.metrics, []) AS scored,
+       CASE WHEN list_contains(scored, $in_context) THEN '' ELSE a.context END AS context
+FROM answers a JOIN questions q ON q.question = a.question AND q.question_set = $set
+LEFT JOIN (SELECT answer_id, list(metric) AS metrics FROM scores
+           WHERE question_set = $set GROUP BY answer_id) s USING (answer_id)
+WHERE a.release = $release AND (len(q.answers) > 0 OR len(q.passages) > 0)
+ORDER BY q.position, a.answer_id
+"""
+_KEEP = "INSERT OR REPLACE INTO scores SELECT answer_id, ?, metric, value FROM found"
+_MEANS = """
+SELECT x.condition, coalesce(q.type, 'all') AS type, s.metric, count(*) AS questions,
+       avg(s.value) AS mean
+FROM experiment_answers x
+JOIN experiments e USING (experiment) JOIN conditions c USING (experiment, condition)
+JOIN questions q ON q.question_set = e.question_set AND q.question_id = x.question_id
+JOIN scores s ON s.question_set = e.question_set AND s.answer_id = x.answer_id
+WHERE experiment = ?
+GROUP BY GROUPING SETS ((x.condition, c.position, s.metric),
+                        (x.condition, c.position, s.metric, q.type))
+ORDER BY c.position, grouping(q.type) DESC, type, s.metric
+"""
+
+_SCORES = pl.Schema({"answer_id": pl.String, "metric": pl.String, "value": pl.Float64})
+
+Score = tuple[str, str, float]
+"""answer_id, metric and value."""
+
+
+def score(
+    store: EvaluationStore, release: Release, question_set: str, metrics: Sequence[str] = ()
+) -> int:
+    """Score the answers made from a release to the questions of a set, those not scored yet.
+
+    Gold answers give the ``USUAL`` scores, ``IN_CONTEXT`` and what ``metrics`` names beyond them
+    (of ``EXTRA`` and ``BATCHED``); gold passages the ``RETRIEVAL`` ones, where the method retrieves
+    chunks for any question at all. An answer that no model wrote is evidence, and says neither yes
+    nor no. Returns the number of scores written.
+
+    Raises InputError for an unknown metric, or one whose package is not installed.
+    """
+    check_metrics(metrics)
+    with store.read() as con:
+        given = {"set": question_set, "release": release.facts.id, "in_context": IN_CONTEXT}
+        due = con.execute(_DUE, given).pl()
+    found = [*_of_answers(due, metrics), *_of_contexts(due), *_of_retrieval(due, release)]
+    rows = pl.DataFrame(found, _SCORES, orient="row")
+    with store.transaction() as con:
+        con.register("found", rows)
+        con.execute(_KEEP, [question_set])
+        con.unregister("found")
+    return rows.height
+
+
+def check_metrics(metrics: Sequence[str]) -> None:
+    """Raise InputError for a metric that there is not."""
+    for name in metrics:
+        if name not in EXTRA and name not in BATCHED and name not in USUAL:
+            known = ", ".join((*EXTRA, *BATCHED))
+            raise InputError(f"unknown metric {name!r}: beyond the usual ones there are {known}")
+
+
+def mean_scores(con: duckdb.DuckDBPyConnection, experiment: str) -> pl.DataFrame:
+    """Return the mean of each metric for each condition of an experiment, and by question type.
+
+    Columns: condition, type ("all" for all questions), metric, questions, mean.
+    """
+    return con.execute(_MEANS, [experiment]).pl()
+
+
+def _of_answers(due: pl.DataFrame, metrics: Sequence[str]) -> Iterator[Score]:
+    rows = due.filter(pl.col("text") != "", pl.col("answers").list.len() > 0)
+    wanted = [
+        (row["answer_id"], _said(row), row["answers"], set(row["scored"]))
+        for row in rows.iter_rows(named=True)
+        if not set(row["scored"]).issuperset((*USUAL, *metrics))
+    ]
+    for answer_id, said, gold, scored in wanted:
+        if not scored.issuperset(USUAL):
+            scores = usual_scores(said, gold)
+            yield from ((answer_id, name, value) for name, value in scores.items())
+        for name in metrics:
+            if name in EXTRA and name not in scored:
+                yield answer_id, name, EXTRA[name](said, gold)
+    for name in metrics:
+        missing = [each for each in wanted if name not in each[3]]
+        if name in BATCHED and missing:
+            ids, said, golds, _ = zip(*missing, strict=True)
+            yield from ((i, name, v) for i, v in zip(ids, BATCHED[name](said, golds), strict=True))
+
+
+def _said(row: dict[str, object]) -> str:
+    is_evidence = not row["model"] and is_polar(row["answers"])  # pyright: ignore
+    return "" if is_evidence else bare(str(row["text"]))
+
+
+def _of_contexts(due: pl.DataFrame) -> Iterator[Score]:
+    for row in due.filter(pl.col("answers").list.len() > 0).iter_rows(named=True):
+        if IN_CONTEXT not in row["scored"]:
+            value = answer_in_context(row["context"], row["answers"])
+            if value is not None:
+                yield row["answer_id"], IN_CONTEXT, value
+
+
+def _of_retrieval(due: pl.DataFrame, release: Release) -> list[Score]:
+    n_chunks = pl.col("chunk_ids").list.len()
+    asked = due.filter(
+        pl.col("passages").list.len() > 0,
+        ~pl.col("scored").list.contains(RETRIEVAL[-1]),
+        n_chunks.max().over("method", "parameters") > 0,
+    )
+    if asked.is_empty():
+        return []
+    ids = asked["chunk_ids"].explode().drop_nulls().unique().to_list()
+    with duckdb.connect(":memory:") as con:
+        columns = asked.select("answer_id", "chunk_ids", "passages").to_arrow()
+        return retrieval_scores(con, columns, chunks_of(release, ids))
