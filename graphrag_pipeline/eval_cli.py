@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphrag_pipeline import eval_run
+from graphrag_pipeline import eval_index, eval_run
 from graphrag_pipeline.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 
-for _command in (eval_run.run, eval_run.plan, eval_run.results, eval_run.compare):
+for _command in (eval_run.run, eval_run.plan, eval_run.results, eval_run.compare, eval_index.index):
     app.command()(_command)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]

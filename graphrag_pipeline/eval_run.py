@@ -259,6 +259,7 @@ def _tell(done: Evaluated) -> None:
     console.note(
         f"{done.answered.made:,} answers made, {done.answered.reused:,} made before; "
         f"{done.scores:,} scores, {done.verdicts:,} verdicts"
+        + (f", claims of {done.claims:,} answers" if done.claims else "")
     )
 
 

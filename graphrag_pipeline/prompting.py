@@ -24,11 +24,12 @@ EXAMPLES: Final = "examples"
 DEFAULT_DOMAIN: Final = "general"
 
 FENCED: Final = frozenset(
-    ["answers", "context", "descriptions", "document", "report", "reports", "text"]
-)
+    ["answers", "context", "descriptions", "document", "first_answer", "names", "report",
+     "reports", "second_answer", "text"]
+)  # fmt: skip
 """Placeholders whose values come from documents, or from a model that has read them."""
 
-REQUIRED: Final = FENCED | {"question", "error"}
+REQUIRED: Final = FENCED | {"criterion", "question", "error"}
 """Placeholders that a user's prompt must have if the one that ships has them."""
 
 DATA_RULE: Final = (

@@ -13,6 +13,8 @@ import re
 import string
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any, Final
 
@@ -35,11 +37,13 @@ NO_ANSWER: Final = (
 )
 """What counts as a right answer where there is none: the first is MultiHop-RAG's own."""
 
+_PACKAGES = {"bleu1": "sacrebleu", "meteor": "nltk", "bertscore": "bert_score"}
 _POLAR_OR_NONE = POLAR | {"noanswer"}
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _NUMBERS = re.compile(r"[ \t]?\[\d+(?:[,;][ \t]?\d+)*\]")
-_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+"""A character of a script that puts no spaces between words."""
 _METEOR_TOKEN = re.compile(r"\w+|[^\w\s]")
 _ROUGE_TOKEN = re.compile(r"[a-z0-9]+")
 
@@ -111,7 +115,7 @@ def contains(text: str, words: str) -> bool:
     if not words or words not in text:
         return False
     whole = rf"(?<!\w){re.escape(words)}(?!\w)"
-    return bool(_UNSPACED.search(words) or re.search(whole, text))
+    return bool(UNSPACED.search(words) or re.search(whole, text))
 
 
 def rouge_2(answer: str, gold: Sequence[str]) -> float:
@@ -124,13 +128,22 @@ def rouge_l(answer: str, gold: Sequence[str]) -> float:
 
     Both as the package rouge-score has them, without stemming; words are Latin letters and digits.
     """
-    return max(_rouge_l(_rouge_words(answer), _rouge_words(each)) for each in gold)
+    return max(rouge_l_of_words(_rouge_words(answer), _rouge_words(each)) for each in gold)
+
+
+def rouge_l_of_words(said: Sequence[str], wanted: Sequence[str]) -> float:
+    """Return the F1 of ROUGE-L of two texts that are taken apart into words."""
+    if not said or not wanted:
+        return 0.0
+    return 2 * _common_subsequence(said, wanted) / (len(said) + len(wanted))
 
 
 def bleu_1(answer: str, gold: Sequence[str]) -> float:
     """Return BLEU-1 from 0 to 1, of sacrebleu (13a tokens, brevity penalty, all references)."""
-    sacrebleu = _module("sacrebleu", "bleu1")
-    metric = sacrebleu.metrics.BLEU(max_ngram_order=1, effective_order=True)
+    require("bleu1")
+    from sacrebleu.metrics.bleu import BLEU
+
+    metric = BLEU(max_ngram_order=1, effective_order=True)
     return metric.sentence_score(answer, list(gold)).score / 100
 
 
@@ -140,10 +153,12 @@ def meteor(answer: str, gold: Sequence[str]) -> float:
     The synonym stage is left out everywhere, since its WordNet data is a download of its own:
     scores are a little below those of a full METEOR, and the same on every machine.
     """
-    scorer = _module("nltk.translate.meteor_score", "meteor")
+    require("meteor")
+    from nltk.translate.meteor_score import single_meteor_score
+
     words = _METEOR_TOKEN.findall(answer)
     return max(
-        scorer.single_meteor_score(_METEOR_TOKEN.findall(each), words, wordnet=_NoSynonyms())
+        single_meteor_score(_METEOR_TOKEN.findall(each), words, wordnet=_NO_SYNONYMS)
         for each in gold
     )
 
@@ -153,8 +168,10 @@ def bert_scores(answers: Sequence[str], golds: Sequence[Sequence[str]]) -> list[
 
     The model is downloaded on first use, and runs on this machine.
     """
-    scorer = _module("bert_score", "bertscore")
-    _, _, f1 = scorer.score(list(answers), [list(gold) for gold in golds], lang="en")
+    require("bertscore")
+    _, _, f1 = import_module("bert_score").score(
+        list(answers), [list(gold) for gold in golds], lang="en"
+    )
     return [float(value) for value in f1]
 
 
@@ -172,6 +189,16 @@ BATCHED: Final[
 """Scores that are computed where they are asked for, all answers at once."""
 
 
+def require(metric: str) -> None:
+    """Raise InputError if the package that a metric is computed by is not installed."""
+    package = _PACKAGES.get(metric)
+    if package and find_spec(package) is None:
+        raise InputError(
+            f"the metric {metric} needs the package {package}: "
+            "pip install 'graphrag-pipeline[metrics]', or leave it out of metrics"
+        )
+
+
 class _NoSynonyms:
     """WordNet without an entry."""
 
@@ -179,17 +206,7 @@ class _NoSynonyms:
         return []
 
 
-def _module(name: str, metric: str) -> Any:
-    from importlib import import_module
-
-    try:
-        return import_module(name)
-    except ImportError:
-        package = name.partition(".")[0]
-        raise InputError(
-            f"the metric {metric} needs the package {package}: "
-            "pip install 'graphrag-pipeline[metrics]', or leave it out of metrics"
-        ) from None
+_NO_SYNONYMS: Any = _NoSynonyms()
 
 
 def _rouge_words(text: str) -> list[str]:
@@ -204,12 +221,6 @@ def _bigrams(text: str) -> Counter[tuple[str, str]]:
 def _overlap(said: Counter[tuple[str, str]], wanted: Counter[tuple[str, str]]) -> float:
     total = said.total() + wanted.total()
     return 2 * (said & wanted).total() / total if total else 0.0
-
-
-def _rouge_l(said: Sequence[str], wanted: Sequence[str]) -> float:
-    if not said or not wanted:
-        return 0.0
-    return 2 * _common_subsequence(said, wanted) / (len(said) + len(wanted))
 
 
 def _common_subsequence(one: Sequence[str], other: Sequence[str]) -> int:

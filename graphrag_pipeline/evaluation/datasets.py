@@ -12,6 +12,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,10 @@ class _UnreadableError(Exception):
 
 
 def read_questions(path: Path, format: str = "") -> list[Question]:
-    """Return the questions of a file, in order; one asked twice counts once.
+    """Return the questions of a file, in order.
 
+    One asked twice counts once, with all its answers and passages: QMSum and SQuALITY ask the same
+    of every meeting and story, so take a file for each document there, as the papers do.
     ``format`` is one of ``FORMATS``; without it each entry's fields tell it. A byte-order mark is
     skipped.
 
@@ -48,7 +51,10 @@ def read_questions(path: Path, format: str = "") -> list[Question]:
     text = _text_of(path)
     is_plain = path.suffix.lower() == ".txt" and not format
     found = _plain(text) if is_plain else _structured(path, text, format)
-    distinct = {question.id: question for question in found}
+    distinct: dict[str, Question] = {}
+    for question in found:
+        known = distinct.get(question.text)
+        distinct[question.text] = _merged(known, question) if known else question
     if not distinct:
         raise InputError(f"{path} holds no question")
     return list(distinct.values())
@@ -70,6 +76,13 @@ def _as_object(question: Question) -> dict[str, Any]:
         "task": question.task,
     }
     return {name: value for name, value in values.items() if value}
+
+
+def _merged(known: Question, again: Question) -> Question:
+    answers = tuple(dict.fromkeys([*known.answers, *again.answers]))
+    return replace(
+        known, answers=answers, passages=tuple(dict.fromkeys([*known.passages, *again.passages]))
+    )
 
 
 def _plain(text: str) -> Iterator[Question]:
@@ -140,7 +153,8 @@ def _hotpotqa(entry: Entry) -> Iterator[Question]:
 
 
 def _span(sentences: Sequence[Any], numbers: Sequence[int]) -> str:
-    return _clean(" ".join(map(str, sentences[max(min(numbers), 0) : max(numbers) + 1])))
+    known = [number for number in numbers if 0 <= number < len(sentences)]
+    return _clean(" ".join(map(str, sentences[min(known) : max(known) + 1]))) if known else ""
 
 
 def _multihop_rag(entry: Entry) -> Iterator[Question]:

@@ -1,4 +1,4 @@
-"""An experiment from beginning to end: answers, scores, verdicts; and what all that would cost."""
+"""An experiment from beginning to end: answers, scores, claims, verdicts; and what they cost."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from dataclasses import dataclass
 
 from graphrag_pipeline.config import Settings
 from graphrag_pipeline.estimates import StagePlan
-from graphrag_pipeline.evaluation import judging
+from graphrag_pipeline.evaluation import claims, judging
 from graphrag_pipeline.evaluation.experiment import Experiment, Judge
-from graphrag_pipeline.evaluation.pricing import plan_answers, plan_judging_unseen
+from graphrag_pipeline.evaluation.history import record_means
+from graphrag_pipeline.evaluation.pricing import (
+    plan_answers,
+    plan_claims_unseen,
+    plan_judging_unseen,
+)
 from graphrag_pipeline.evaluation.questions import Question
 from graphrag_pipeline.evaluation.running import (
     Answered,
@@ -49,6 +54,7 @@ class Evaluated:
     experiment: str
     answered: Answered
     scores: int
+    claims: int
     verdicts: int
     failures: tuple[str, ...]
 
@@ -65,6 +71,7 @@ def plan_experiment(settings: Settings, experiment: Experiment) -> ExperimentPla
     conditions = look(store, experiment, settings, asked)
     stages = [
         *plan_answers(store, experiment, settings, conditions),
+        *_plan_claims(store, experiment, settings, conditions),
         *_plan_verdicts(store, experiment, settings, conditions, asked),
     ]
     missing = sum(len(one.missing) for one in conditions)
@@ -89,12 +96,22 @@ def run_experiment(settings: Settings, experiment: Experiment) -> Evaluated:
     store = EvaluationStore(settings.home_path)
     answered = answer_questions(store, experiment, settings)
     scores = score_answers(store, experiment, settings)
-    verdicts, failures = judge_answers(store, experiment, settings)
+    examined, unexamined = count_claims(store, experiment, settings)
+    verdicts, unjudged = judge_answers(store, experiment, settings)
+    with store.transaction() as con:
+        record_means(con, experiment.name)
+    finish(store, experiment)
+    return Evaluated(
+        experiment.name, answered, scores, examined, verdicts, (*unexamined, *unjudged)
+    )
+
+
+def finish(store: EvaluationStore, experiment: Experiment) -> None:
+    """Note that all of an experiment is done."""
     with store.transaction() as con:
         con.execute(
             "UPDATE experiments SET finished_at = now() WHERE experiment = ?", [experiment.name]
         )
-    return Evaluated(experiment.name, answered, scores, verdicts, failures)
 
 
 def score_answers(store: EvaluationStore, experiment: Experiment, settings: Settings) -> int:
@@ -109,6 +126,23 @@ def score_answers(store: EvaluationStore, experiment: Experiment, settings: Sett
                 seen.add(engine.index.facts.id)
                 written += score(store, engine.index, set_name, experiment.metrics)
     return written
+
+
+def count_claims(
+    store: EvaluationStore, experiment: Experiment, settings: Settings
+) -> tuple[int, tuple[str, ...]]:
+    """Count the claims of an experiment's answers; return how many were examined, and failures."""
+    if experiment.claims is None:
+        return 0, ()
+    with store.read() as con:
+        found = con.execute(
+            "SELECT DISTINCT answer_id FROM experiment_answers WHERE experiment = ?",
+            [experiment.name],
+        ).fetchall()
+        wanted = claims.missing(con, [id for (id,) in found], claims.extractor_of(settings))
+    done = claims.examine(settings, store, wanted)
+    claims.score_claims(store, experiment.name, experiment.claims.thresholds)
+    return done.made, done.failures
 
 
 def judge_answers(
@@ -127,6 +161,19 @@ def judge_answers(
     with store.transaction() as con:
         judging.compare(con, experiment.name, pairs, given.criteria, given.replicates, judge)
     return done.made, done.failures
+
+
+def _plan_claims(
+    store: EvaluationStore, experiment: Experiment, settings: Settings, conditions: Sequence[Asked]
+) -> list[StagePlan]:
+    if experiment.claims is None:
+        return []
+    ids = {id for one in conditions for id in one.wanted.values()}
+    with store.read() as con:
+        wanted = claims.missing(con, ids, claims.extractor_of(settings))
+    if to_make := sum(len(one.missing) for one in conditions):
+        return [plan_claims_unseen(settings, to_make + len(wanted))]
+    return [claims.plan_claims(settings, wanted)]
 
 
 def _plan_verdicts(

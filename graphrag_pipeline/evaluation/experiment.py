@@ -82,7 +82,7 @@ class Judge(_Strict):
 class Claims(_Strict):
     """How claims are counted: distances at which two belong together."""
 
-    thresholds: tuple[float, ...] = (0.5, 0.6, 0.7, 0.8)
+    thresholds: tuple[Annotated[float, Field(gt=0, le=1)], ...] = (0.5, 0.6, 0.7, 0.8)
 
 
 class _Given(_Strict):

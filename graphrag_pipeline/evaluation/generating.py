@@ -273,7 +273,7 @@ class _Generation:
         return results
 
     async def _ask(self, what: str, number: int, **values: str) -> list[str]:
-        """Return so many texts from a model, or fewer if a second answer has no more either.
+        """Return the texts that a model gives, at most so many, and at least one.
 
         An answer that cannot be read is asked for once more, and that answer is never kept.
         """

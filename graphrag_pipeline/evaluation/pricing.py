@@ -29,6 +29,8 @@ _STEP_TOKENS = 400
 """What a prompt holds besides its context, what a model answers, and a short step before it."""
 _JUDGED_TOKENS = 2 * _ANSWER_TOKENS + 500
 _VERDICT_TOKENS = 120
+_EXAMINED_TOKENS = _ANSWER_TOKENS + 500
+_CLAIMS_TOKENS = 700
 _STEPS_BEFORE = {
     "hipporag": 1, "hipporag2": 1, "lightrag": 1, "fast_graphrag": 1, "kg_triplets": 2,
     "kg_triplets_text": 2, "selection": 1,
@@ -56,6 +58,11 @@ def plan_answers(
 def plan_judging_unseen(settings: Settings, verdicts: int) -> StagePlan:
     """Return what so many verdicts on answers not made yet would take."""
     return _stage(settings, "verdicts", verdicts, (1, _JUDGED_TOKENS, _VERDICT_TOKENS))
+
+
+def plan_claims_unseen(settings: Settings, answers: int) -> StagePlan:
+    """Return what finding the claims of so many answers not made yet would take."""
+    return _stage(settings, "claims", answers, (1, _EXAMINED_TOKENS, _CLAIMS_TOKENS))
 
 
 def _plan(store: EvaluationStore, settings: Settings, one: Asked) -> StagePlan:

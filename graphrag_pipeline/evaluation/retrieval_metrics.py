@@ -37,20 +37,24 @@ _CHUNKS = """
 SELECT c.id AS chunk_id, d.title, d.uri, c.text FROM chunks c JOIN documents d
 ON d.id = c.document_id WHERE c.id IN (SELECT unnest($ids::JSON::VARCHAR[]))
 """
-_SCORED = r"""
+# Python's white space; \s alone is that of ASCII.
+_SPACE = r"[\s\pZ\x1c-\x1f\x{85}]+"
+_SCORED = """
 WITH gold AS (
     SELECT answer_id, chunk_ids, unnest(list_distinct(passages)) AS passage,
            len(list_distinct(passages)) AS n_gold
     FROM asked
 ), numbered AS MATERIALIZED (
-    SELECT *, row_number() OVER () AS n, lower(passage.title) AS wanted_title,
-           trim(regexp_replace(passage."text", '\s+', ' ', 'g')) AS wanted_text FROM gold
+    SELECT *, row_number() OVER () AS n,
+           lower(trim(regexp_replace(passage.title, $space, ' ', 'g'))) AS wanted_title,
+           trim(regexp_replace(passage."text", $space, ' ', 'g')) AS wanted_text FROM gold
 ), ranked AS (
     SELECT answer_id, n, wanted_title, wanted_text,
            unnest(chunk_ids) AS chunk_id, generate_subscripts(chunk_ids, 1) AS place FROM numbered
 ), plain AS (
-    SELECT chunk_id, lower(title) AS title, lower('/' || uri) AS uri,
-           trim(regexp_replace("text", '\s+', ' ', 'g')) AS "text" FROM retrieved_chunks
+    SELECT chunk_id, lower('/' || uri) AS uri,
+           lower(trim(regexp_replace(title, $space, ' ', 'g'))) AS title,
+           trim(regexp_replace("text", $space, ' ', 'g')) AS "text" FROM retrieved_chunks
 ), held AS (
     SELECT answer_id, n, min(place) AS place FROM ranked JOIN plain USING (chunk_id)
     WHERE (wanted_title = '' OR wanted_title = title OR ends_with(uri, '/' || wanted_title))
@@ -83,7 +87,7 @@ def retrieval_scores(
     con.register("asked", asked)
     con.register("retrieved_chunks", chunks)
     try:
-        return con.execute(_SCORED, {"depths": list(DEPTHS)}).fetchall()
+        return con.execute(_SCORED, {"depths": list(DEPTHS), "space": _SPACE}).fetchall()
     finally:
         con.unregister("asked")
         con.unregister("retrieved_chunks")

@@ -135,6 +135,14 @@ COMMENT ON COLUMN claims.answer_id IS 'The answer.';
 COMMENT ON COLUMN claims.position IS 'Place within the answer, from 0.';
 COMMENT ON COLUMN claims.claim IS 'The claim, understandable by itself.';
 
+CREATE TABLE IF NOT EXISTS claim_extractions (
+    answer_id VARCHAR PRIMARY KEY,
+    extractor VARCHAR NOT NULL
+);
+COMMENT ON TABLE claim_extractions IS 'Answers whose claims were asked for, those that make none among them.';
+COMMENT ON COLUMN claim_extractions.answer_id IS 'The answer.';
+COMMENT ON COLUMN claim_extractions.extractor IS 'Hash of the model and prompt that found them.';
+
 CREATE TABLE IF NOT EXISTS judgments (
     judgment_id VARCHAR PRIMARY KEY,
     question VARCHAR NOT NULL,
@@ -232,3 +240,20 @@ COMMENT ON COLUMN index_metrics.metric IS 'Name of the metric, such as modularit
 COMMENT ON COLUMN index_metrics.level IS 'Level of the communities; -1 where the metric has none.';
 COMMENT ON COLUMN index_metrics.value IS 'Its value.';
 COMMENT ON COLUMN index_metrics.measured_at IS 'When it was measured.';
+
+CREATE TABLE IF NOT EXISTS metric_history (
+    experiment VARCHAR NOT NULL,
+    condition VARCHAR NOT NULL,
+    metric VARCHAR NOT NULL,
+    release VARCHAR NOT NULL,
+    mean DOUBLE NOT NULL,
+    measured_at TIMESTAMPTZ NOT NULL,
+    PRIMARY KEY (experiment, condition, metric, measured_at)
+);
+COMMENT ON TABLE metric_history IS 'Mean of each metric at the end of each run of an experiment: to see what became better or worse.';
+COMMENT ON COLUMN metric_history.experiment IS 'The experiment.';
+COMMENT ON COLUMN metric_history.condition IS 'The condition.';
+COMMENT ON COLUMN metric_history.metric IS 'Name of the metric.';
+COMMENT ON COLUMN metric_history.release IS 'Release that was asked.';
+COMMENT ON COLUMN metric_history.mean IS 'Mean over the questions that have it.';
+COMMENT ON COLUMN metric_history.measured_at IS 'When the run was scored; the same for all its rows.';

@@ -15,6 +15,7 @@ from graphrag_pipeline.evaluation.answer_metrics import (
     USUAL,
     bare,
     is_polar,
+    require,
     usual_scores,
 )
 from graphrag_pipeline.evaluation.retrieval_metrics import (
@@ -85,8 +86,9 @@ def score(
 
 
 def check_metrics(metrics: Sequence[str]) -> None:
-    """Raise InputError for a metric that there is not."""
+    """Raise InputError for a metric that there is not, or whose package is not installed."""
     for name in metrics:
+        require(name)
         if name not in EXTRA and name not in BATCHED and name not in USUAL:
             known = ", ".join((*EXTRA, *BATCHED))
             raise InputError(f"unknown metric {name!r}: beyond the usual ones there are {known}")

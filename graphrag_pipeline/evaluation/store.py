@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
 import duckdb
 
 from graphrag_pipeline.errors import StorageError
-from graphrag_pipeline.store import IndexStore
+from graphrag_pipeline.identity import content_hash
+from graphrag_pipeline.store import IndexStore, get_meta
 
 FILE = "evaluation.duckdb"
 _VERSION = "1"
+_MADE_BY = "schema"
 
 
 class EvaluationStore(IndexStore):
@@ -26,7 +29,12 @@ class EvaluationStore(IndexStore):
 
     def ensure_schema(self, con: duckdb.DuckDBPyConnection) -> None:
         """Give a new file its tables; refuse one that a newer program made."""
+        if _made_by(con) == content_hash(_schema()):
+            return
         con.execute(_schema())
+        con.execute(
+            "INSERT OR REPLACE INTO meta VALUES (?, ?)", [_MADE_BY, content_hash(_schema())]
+        )
         con.execute("INSERT OR IGNORE INTO meta VALUES ('schema_version', ?)", [_VERSION])
         row = con.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone()
         if row is None or row[0] != _VERSION:
@@ -36,5 +44,12 @@ class EvaluationStore(IndexStore):
             )
 
 
+def _made_by(con: duckdb.DuckDBPyConnection) -> str | None:
+    """Return a hash of the schema that a file's tables are made by, None for a new file."""
+    found = con.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'meta'").fetchone()
+    return get_meta(con, _MADE_BY) if found != (0,) else None
+
+
+@cache
 def _schema() -> str:
     return resources.files(__package__).joinpath("schema.sql").read_text("utf-8")

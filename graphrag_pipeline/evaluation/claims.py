@@ -1,0 +1,349 @@
+"""Claims that answers make, found by a model, and how many different things they say.
+
+After GraphRAG's second experiment (Edge et al., 2024, 4.2): comprehensiveness is the number of an
+answer's claims, duplicates removed, and diversity the number of their clusters, by complete linkage
+over 1 - ROUGE-L, at several thresholds (after Padmakumar and He, 2024). The claims are found as
+Claimify finds them (Metropolitansky and Larson, 2025): sentence by sentence, seen within the
+answer, in the steps select, disambiguate and decompose. There each step is a call for each
+sentence; here one call takes all steps for up to ``SENTENCES`` of them, numbered so that none is
+passed over, with the sentences before them: as a rule one call an answer, where Claimify makes a
+hundred. The prompt is our own wording.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import duckdb
+import numpy as np
+import polars as pl
+
+from graphrag_pipeline.config import Settings
+from graphrag_pipeline.evaluation.answer_metrics import (
+    UNSPACED,
+    bare,
+    normalized,
+    rouge_l_of_words,
+)
+from graphrag_pipeline.evaluation.store import EvaluationStore
+from graphrag_pipeline.identity import make_id
+from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
+from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.llm.running import work_through
+from graphrag_pipeline.models import answered_by, prompts_folder, with_model
+from graphrag_pipeline.progress import Listener, report
+from graphrag_pipeline.prompting import Message, Prompt, load_prompt, prompt_version
+from graphrag_pipeline.store import insert
+from graphrag_pipeline.tokens import count_tokens
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.estimates import StagePlan
+    from graphrag_pipeline.llm.client import ModelClient
+
+STAGE: Final = "evaluation"
+SENTENCES: Final = 40
+"""So many sentences are asked about at once."""
+CLAIMS: Final = "claims"
+"""Name of the score that counts an answer's claims."""
+CLUSTERS: Final = "claim_clusters@{:g}"
+"""Name of the score that counts their clusters at a threshold."""
+
+_PROMPT = "eval_claims"
+_VERSION = "1"
+_WORD = re.compile(r"[^\W_]+")
+_BEFORE = 5
+_MOST = 1000
+_LONGEST = 1000
+_CLAIM_TOKENS_PER_TOKEN = 1.2
+_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "sentences": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "number": {"type": "integer"},
+                    "claims": {"type": "array", "items": {"type": "string"}},
+                },
+                "required": ["number", "claims"],
+                "additionalProperties": False,
+            },
+        }
+    },
+    "required": ["sentences"],
+    "additionalProperties": False,
+}
+_MISSING = """
+SELECT answer_id, question, text FROM answers SEMI JOIN asked USING (answer_id)
+LEFT JOIN claim_extractions e USING (answer_id)
+WHERE e.extractor IS DISTINCT FROM $extractor ORDER BY answer_id
+"""
+_OUTDATED = f"""
+DELETE FROM scores WHERE answer_id IN (SELECT answer_id FROM examined)
+  AND (metric = '{CLAIMS}' OR starts_with(metric, '{CLUSTERS.partition("{")[0]}'))
+"""
+_UNSCORED = """
+SELECT x.answer_id, c.claims, s.metrics
+FROM (SELECT DISTINCT answer_id FROM experiment_answers WHERE experiment = $experiment) x
+SEMI JOIN claim_extractions USING (answer_id)
+LEFT JOIN (SELECT answer_id, list(claim ORDER BY position) AS claims FROM claims
+           GROUP BY answer_id) c USING (answer_id)
+LEFT JOIN (SELECT answer_id, list(metric) AS metrics FROM scores WHERE question_set = $set
+           GROUP BY answer_id) s USING (answer_id)
+WHERE NOT list_has_all(coalesce(s.metrics, []), $wanted) ORDER BY x.answer_id
+"""
+
+
+@dataclass(frozen=True)
+class Unexamined:
+    """An answer whose claims are to be asked for."""
+
+    answer_id: str
+    question: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Examined:
+    """How many answers were examined, and why others were not; those are still missing."""
+
+    made: int
+    failures: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Sentences that are asked about at once, and those before them."""
+
+    question: str
+    before: tuple[str, ...]
+    sentences: tuple[str, ...]
+
+    def messages(self, prompt: Prompt) -> list[Message]:
+        numbered = [f"{n}. {sentence}" for n, sentence in enumerate(self.sentences, 1)]
+        return prompt.render(
+            question=self.question,
+            context="\n".join(self.before) or "(nothing)",
+            text="\n".join(numbered),
+        )
+
+
+def extractor_of(settings: Settings) -> str:
+    """Return a hash of what decides which claims are found in an answer: model and prompt."""
+    prompt = prompt_version(_PROMPT, folder=prompts_folder(settings))
+    return make_id("claims", _VERSION, prompt, *map(repr, answered_by(settings.llm)))
+
+
+def missing(
+    con: duckdb.DuckDBPyConnection, answer_ids: Iterable[str], extractor: str
+) -> list[Unexamined]:
+    """Return those of some answers that there are and this extractor has not examined."""
+    con.register("asked", pl.DataFrame({"answer_id": list(answer_ids)}, {"answer_id": pl.String}))
+    try:
+        return [
+            Unexamined(*row) for row in con.execute(_MISSING, {"extractor": extractor}).fetchall()
+        ]
+    finally:
+        con.unregister("asked")
+
+
+def plan_claims(settings: Settings, wanted: Sequence[Unexamined]) -> StagePlan:
+    """Return what examining these answers would take, retries left out."""
+    from graphrag_pipeline.estimates import StagePlan
+    from graphrag_pipeline.llm.prices import load_prices
+
+    prompt = load_prompt(_PROMPT, prompts_folder(settings))
+    pieces = {piece for one in wanted for piece in _pieces(one)}
+    talks = [message["content"] for piece in pieces for message in piece.messages(prompt)]
+    said = sum(count_tokens(["\n".join(piece.sentences) for piece in pieces]))
+    read, written = sum(count_tokens(talks)), round(said * _CLAIM_TOKENS_PER_TOKEN)
+    cost = load_prices(settings.llm.prices_file).cost(settings.llm.model, read, written)
+    return StagePlan(CLAIMS, settings.llm.model, len(pieces), 0, read, written, cost)
+
+
+def examine(
+    settings: Settings,
+    store: EvaluationStore,
+    wanted: Sequence[Unexamined],
+    progress: Listener = report,
+) -> Examined:
+    """Ask for the claims of answers and keep them in ``claims``, duplicates removed.
+
+    The same answer to the same question is asked about once. An answer some part of which cannot be
+    read is left out, and told. Raises the model's error when no further call can succeed; what was
+    answered until then is kept.
+    """
+    if not wanted:
+        return Examined(0, ())
+    found: dict[tuple[str, str], list[str]] = {}
+    failures: list[str] = []
+    asked = {(one.question, one.text): one for one in wanted}
+    prompt = load_prompt(_PROMPT, prompts_folder(settings))
+    again = load_prompt("report_retry", prompts_folder(settings))
+
+    async def ask(client: ModelClient) -> None:
+        async def one(answer: Unexamined) -> None:
+            said: list[str] = []
+            try:
+                for piece in _pieces(answer):
+                    said += await _ask(client, prompt, again, piece)
+                found[answer.question, answer.text] = distinct(said)
+            except ModelError as error:
+                if error.stops_everything:
+                    raise
+                failures.append(f"claims: {error}")
+            progress(CLAIMS, len(found) + len(failures), len(asked))
+
+        await work_through(list(asked.values()), one, 2 * client.options.concurrency)
+
+    try:
+        with_model(settings, ask)
+    finally:
+        done = {
+            one.answer_id: found[one.question, one.text]
+            for one in wanted
+            if (one.question, one.text) in found
+        }
+        _keep(store, done, extractor_of(settings))
+    return Examined(len(done), tuple(failures))
+
+
+def score_claims(store: EvaluationStore, experiment: str, thresholds: Sequence[float]) -> int:
+    """Write how many claims the examined answers make and how many clusters these form.
+
+    Returns the number of scores written; those there are stay.
+    """
+    names = [CLAIMS, *map(CLUSTERS.format, thresholds)]
+    with store.transaction() as con:
+        row = con.execute(
+            "SELECT question_set FROM experiments WHERE experiment = ?", [experiment]
+        ).fetchone()
+        given = {"experiment": experiment, "set": row[0] if row else "", "wanted": names}
+        due = con.execute(_UNSCORED, given).fetchall()
+        rows = [
+            (answer_id, given["set"], name, float(value))
+            for answer_id, claims, has in due
+            for name, value in zip(names, _counts(claims or [], thresholds), strict=True)
+            if name not in (has or ())
+        ]
+        if rows:
+            con.executemany("INSERT INTO scores VALUES (?, ?, ?, ?)", rows)
+    return len(rows)
+
+
+def distinct(claims: Sequence[str]) -> list[str]:
+    """Return the claims that say something, each once whatever its case and punctuation."""
+    keys = ((normalized(claim), claim) for claim in claims)
+    first: dict[str, str] = {}
+    for key, claim in keys:
+        if key:
+            first.setdefault(key, claim)
+    return list(first.values())[:_MOST]
+
+
+def cluster_counts(claims: Sequence[str], thresholds: Sequence[float]) -> list[int]:
+    """Return the number of clusters at each threshold, of an answer's distinct claims.
+
+    Two clusters are joined if each claim of the one is nearer than the threshold to each of the
+    other (complete linkage), by 1 - ROUGE-L.
+    """
+    if len(claims) < 2:
+        return [len(claims)] * len(thresholds)
+    from sklearn.cluster import AgglomerativeClustering
+
+    distances = rouge_distances(claims)
+    given: Mapping[str, Any] = {
+        "n_clusters": None, "metric": "precomputed", "linkage": "complete",
+    }  # fmt: skip
+    models = (AgglomerativeClustering(distance_threshold=t, **given) for t in thresholds)
+    return [int(model.fit(distances).n_clusters_) for model in models]
+
+
+def rouge_distances(claims: Sequence[str]) -> np.ndarray:
+    """Return 1 - ROUGE-L of each pair of claims, shape (n, n).
+
+    Words are those of rouge-score for Latin text, without stemming; text in scripts that write none
+    apart is compared character by character.
+    """
+    words = [_words(claim) for claim in claims]
+    distances = np.zeros((len(words), len(words)))
+    for one in range(len(words)):
+        for two in range(one):
+            distance = 1.0 - rouge_l_of_words(words[one], words[two])
+            distances[one, two] = distances[two, one] = distance
+    return distances
+
+
+def parse_claims(text: str) -> list[str]:
+    """Return the claims in a model's answer, in order. Raises ModelOutputError."""
+    said, _ = parse_json_object(text)
+    listed = said.get("sentences", said.get("claims"))
+    if not isinstance(listed, list):
+        raise ModelOutputError('the answer must be a JSON object with the list "sentences"')
+    return [
+        claim[:_LONGEST]
+        for item in listed
+        for given in _given(item)
+        if isinstance(given, str) and (claim := " ".join(given.split()))
+    ]
+
+
+def _given(item: object) -> Sequence[object]:
+    claims = item.get("claims") if isinstance(item, Mapping) else item
+    return claims if isinstance(claims, list) else [claims]
+
+
+def _counts(claims: Sequence[str], thresholds: Sequence[float]) -> list[int]:
+    return [len(claims), *cluster_counts(claims, thresholds)]
+
+
+def _words(claim: str) -> list[str]:
+    return _WORD.findall(UNSPACED.sub(r" \g<0> ", claim.lower()))
+
+
+def _pieces(answer: Unexamined) -> Iterator[_Piece]:
+    from graphrag_pipeline.extraction.sentences import sentence_spans
+
+    text = bare(answer.text)
+    spans = sentence_spans(text)
+    sentences = [" ".join(text[start:end].split()) for start, end in spans]
+    for first in range(0, len(sentences), SENTENCES):
+        before = tuple(sentences[max(0, first - _BEFORE) : first])
+        yield _Piece(answer.question, before, tuple(sentences[first : first + SENTENCES]))
+
+
+async def _ask(client: ModelClient, prompt: Prompt, again: Prompt, piece: _Piece) -> list[str]:
+    """Return the claims of a piece; an answer that cannot be read is asked for once more."""
+    talk = piece.messages(prompt)
+    said = await client.complete(talk, stage=STAGE, json_schema=_SCHEMA)
+    try:
+        return parse_claims(said.text)
+    except ModelOutputError as error:
+        retry = again.render(error=str(error))
+    talk = [*talk, {"role": "assistant", "content": said.text}, *retry]
+    second = await client.complete(talk, stage=STAGE, json_schema=_SCHEMA, use_cache=False)
+    return parse_claims(second.text)
+
+
+def _keep(store: EvaluationStore, found: Mapping[str, Sequence[str]], extractor: str) -> None:
+    """Make these the claims of answers; scores of claims that they had are outdated."""
+    if not found:
+        return
+    examined = pl.DataFrame({"answer_id": list(found)}).with_columns(extractor=pl.lit(extractor))
+    claims = pl.DataFrame(
+        [(id, n, claim) for id, claims in found.items() for n, claim in enumerate(claims)],
+        schema={"answer_id": pl.String, "position": pl.Int32, "claim": pl.String},
+        orient="row",
+    )
+    with store.transaction() as con:
+        con.register("examined", examined)
+        for table in ("claims", "claim_extractions"):
+            con.execute(f"DELETE FROM {table} WHERE answer_id IN (SELECT answer_id FROM examined)")
+        con.execute(_OUTDATED)
+        con.unregister("examined")
+        insert(con, "claims", claims)
+        insert(con, "claim_extractions", examined)

@@ -1,0 +1,275 @@
+"""How good an index is, by itself: its graph, its communities, what its texts rest on.
+
+Nothing is asked of a model. All is reckoned on whole columns of a published release; what grows
+with more than its size is bounded: triangles are counted from the end of an edge that has fewer
+neighbours (at most edges ** 1.5 steps), findings are drawn if there are very many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from graphrag_pipeline.evaluation.answer_metrics import NO_ANSWER, POLAR
+from graphrag_pipeline.evaluation.groundedness import groundedness
+from graphrag_pipeline.evaluation.store import EvaluationStore
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.release import Release
+
+NO_LEVEL: Final = -1
+"""The level of what is about the whole index."""
+
+ABOUT: Final = {
+    "modularity": "of communities, by weight (Newman, 2004; resolution 1)",
+    "coverage": "share of the weight of relationships that lies inside communities",
+    "calinski_harabasz": "of the vectors of entities in communities (ArchRAG, eq. 3)",
+    "centroid_cosine": "mean cosine of entities and the centroid of their community (eq. 4)",
+    "clustering_coefficient": "mean share of an entity's neighbours that are neighbours",
+    "orphans": "share of entities without a relationship",
+    "duplicates": "share of entities whose letters and digits are an earlier one's",
+    "groundedness": "share of report findings that the text they cite bears out",
+    "citation_validity": "share of references in answers that lead somewhere",
+    "answer_entities": "share of short gold answers that are, or contain, an entity",
+    "answers_as_entities": "share of short gold answers that are an entity",
+}
+"""What each metric is. The last two are of one question set, whose name follows after an @."""
+
+_MOST_VECTORS = 1_000_000
+_DIMENSIONS_AT_ONCE = 64
+_MOST_WORDS = 6
+
+
+def _bare_name(column: str) -> str:
+    """Return the SQL of a name without case, punctuation and leading article."""
+    words = f"regexp_replace(lower({column}), '[^\\p{{L}}\\p{{M}}\\p{{N}}]+', ' ', 'g')"
+    return f"regexp_replace(trim({words}), '^(the|a|an) ', '')"
+
+
+_COMMUNITIES = """
+WITH levels AS (SELECT DISTINCT level FROM community_members),
+placed AS (
+    SELECT levels.level, coalesce(a.community_id, source_id) AS one,
+           coalesce(b.community_id, target_id) AS two, weight
+    FROM levels CROSS JOIN relationships
+    LEFT JOIN community_members a ON a.level = levels.level AND a.entity_id = source_id
+    LEFT JOIN community_members b ON b.level = levels.level AND b.entity_id = target_id
+    WHERE weight > 0),
+inside AS (
+    SELECT level, fsum(weight) AS total, coalesce(fsum(weight) FILTER (one = two), 0) AS inside
+    FROM placed GROUP BY level),
+strength AS (
+    SELECT level, fsum(weight) AS strength
+    FROM (SELECT level, one AS community, weight FROM placed
+          UNION ALL SELECT level, two, weight FROM placed)
+    GROUP BY level, community)
+SELECT level, any_value(inside) / any_value(total) AS coverage,
+       any_value(inside) / any_value(total) - fsum((strength / (2 * total)) ** 2) AS modularity
+FROM inside JOIN strength USING (level) GROUP BY level ORDER BY level
+"""
+# A triangle is found at its corner with the fewest neighbours, as two edges that a third joins.
+_CLUSTERING = """
+WITH pairs AS (
+    SELECT DISTINCT least(source_id, target_id) AS one, greatest(source_id, target_id) AS two
+    FROM relationships WHERE source_id <> target_id),
+ranked AS MATERIALIZED (
+    SELECT id, count(*) AS degree, row_number() OVER (ORDER BY count(*), id) AS place
+    FROM (SELECT unnest([one, two]) AS id FROM pairs) GROUP BY id),
+edges AS MATERIALIZED (
+    SELECT least(a.place, b.place) AS low, greatest(a.place, b.place) AS high
+    FROM pairs JOIN ranked a ON a.id = one JOIN ranked b ON b.id = two),
+triangles AS (
+    SELECT p.low AS one, p.high AS two, q.high AS three
+    FROM edges p JOIN edges q ON q.low = p.low AND q.high > p.high
+    SEMI JOIN edges r ON r.low = p.high AND r.high = q.high),
+closed AS (
+    SELECT place, count(*) AS n FROM (SELECT unnest([one, two, three]) AS place FROM triangles)
+    GROUP BY place)
+SELECT coalesce(fsum(n / (degree * (degree - 1) / 2)), 0) / (SELECT count(*) FROM entities)
+FROM closed JOIN ranked USING (place) HAVING (SELECT count(*) FROM pairs) > 0
+"""
+_ENTITIES = """
+WITH keyed AS (
+    SELECT id, lower(regexp_replace(title, '[^\\p{L}\\p{M}\\p{N}]', '', 'g')) AS key FROM entities),
+linked AS (SELECT unnest([source_id, target_id]) AS id FROM relationships)
+SELECT 1 - (SELECT count(DISTINCT l.id) FROM linked l SEMI JOIN entities e ON e.id = l.id)
+           / count(*) AS orphans,
+       1 - count(DISTINCT coalesce(nullif(key, ''), id)) / count(*) AS duplicates
+FROM keyed HAVING count(*) > 0
+"""
+_MEMBERS = """
+SELECT level, community_id, entity_id FROM community_members
+QUALIFY count(*) OVER (PARTITION BY level, community_id) > 1 ORDER BY ALL
+"""
+_CITATIONS = """
+SELECT sum(citations_resolved) / sum(citations) FROM answers
+WHERE release = ? HAVING sum(citations) > 0
+"""
+_NAMES = f"""
+SELECT DISTINCT {_bare_name("title")} AS name
+FROM (SELECT title FROM entities UNION ALL SELECT title FROM entity_aliases)
+"""
+# The runs of words of an answer, to be found among the names: no answer meets every name.
+_ANSWER_ENTITIES = f"""
+WITH no_answers AS (SELECT {_bare_name("no")} AS plain FROM (SELECT unnest($none) AS no)),
+given AS (
+    SELECT question_id, {_bare_name("answer")} AS said
+    FROM (SELECT question_id, unnest(answers) AS answer FROM questions WHERE question_set = $set)),
+short AS (
+    SELECT question_id, said, string_split(said, ' ') AS words FROM given
+    WHERE said <> '' AND len(words) <= {_MOST_WORDS}),
+runs AS (
+    SELECT question_id, said,
+           unnest(flatten([[array_to_string(words[i:j], ' ') FOR j IN range(i, len(words) + 1)]
+                           FOR i IN range(1, len(words) + 1)])) AS run
+    FROM short WHERE said NOT IN (SELECT plain FROM no_answers)),
+found AS (
+    SELECT question_id, bool_or(name IS NOT NULL AND name = said) AS whole,
+           bool_or(name IS NOT NULL) AS part
+    FROM runs LEFT JOIN names ON name = run GROUP BY question_id)
+SELECT avg(part::INTEGER) AS answer_entities, avg(whole::INTEGER) AS answers_as_entities
+FROM found HAVING count(*) > 0
+"""
+
+Floats = npt.NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One value; ``level`` is that of the communities, ``NO_LEVEL`` where it has none."""
+
+    name: str
+    value: float
+    level: int = NO_LEVEL
+
+    @property
+    def has_level(self) -> bool:
+        """Whether it is about one level of the communities, not the whole index."""
+        return self.level != NO_LEVEL
+
+
+def measure_index(release: Release, store: EvaluationStore, question_set: str = "") -> list[Metric]:
+    """Measure a release and keep the values in ``index_metrics``, in place of earlier ones.
+
+    ``question_set`` names the gold answers that are looked for in the graph. What cannot be
+    reckoned, such as modularity without relationships, is left out.
+    """
+    found = [*measures(release)]
+    with store.transaction() as con:
+        found += _of_answers(con, release.facts.id)
+        if question_set:
+            found += answer_entities(con, release, question_set)
+        rows = [(release.facts.id, one.name, one.level, one.value) for one in found]
+        con.execute(
+            "DELETE FROM index_metrics WHERE release = ? AND NOT contains(metric, '@')",
+            [release.facts.id],
+        )
+        if rows:
+            con.executemany("INSERT OR REPLACE INTO index_metrics VALUES (?, ?, ?, ?, now())", rows)
+    return found
+
+
+def measures(release: Release) -> Iterator[Metric]:
+    """Yield what can be said of a release by itself: levels, vectors, graph, findings."""
+    for row in release.rows(_COMMUNITIES):
+        for name in ("modularity", "coverage"):
+            yield Metric(name, row[name], row["level"])
+    yield from _of_vectors(release)
+    yield from (
+        Metric("clustering_coefficient", value)
+        for row in release.rows(_CLUSTERING)
+        for value in row.values()
+    )
+    for row in release.rows(_ENTITIES):
+        yield from (Metric(name, value) for name, value in row.items())
+    if (share := groundedness(release)) is not None:
+        yield Metric("groundedness", share)
+
+
+def answer_entities(
+    con: duckdb.DuckDBPyConnection, release: Release, question_set: str
+) -> list[Metric]:
+    """Return how many questions have a short gold answer that is in the graph.
+
+    A gold answer is short with up to six words; yes, no and "not enough information" are none. It
+    is in the graph if it is the name of an entity or one folded into it, case, punctuation and a
+    leading article aside (``answers_as_entities``), or contains such a name as whole words
+    (``answer_entities``). "RAG vs. GraphRAG" (Han et al., 2025, 4.2) found 65.8 % on HotpotQA.
+    """
+    con.register("names", release.columns(_NAMES))
+    try:
+        given = {"set": question_set, "none": [*POLAR, *NO_ANSWER]}
+        rows = con.execute(_ANSWER_ENTITIES, given).pl()
+    finally:
+        con.unregister("names")
+    return [Metric(f"{n}@{question_set}", v) for row in rows.to_dicts() for n, v in row.items()]
+
+
+def spread(vectors: Floats, labels: npt.NDArray[np.intp]) -> tuple[float | None, float]:
+    """Return the Calinski-Harabasz index of labelled vectors, and their mean cosine to centroids.
+
+    ArchRAG (Wang et al., 2025), equations 3 and 4; vectors have shape (n, dimensions), labels are
+    from 0, none is without a vector. The index is None where there is one label only, each vector
+    has its own, or all vectors are their centroids. It equals scikit-learn's, which looks through
+    all vectors once for each label.
+    """
+    order = np.argsort(labels, kind="stable")
+    sizes = np.bincount(labels)
+    starts = sizes.cumsum() - sizes
+    within = between = 0.0
+    dot, own, centre = np.zeros(len(labels)), np.zeros(len(labels)), np.zeros(len(sizes))
+    for first in range(0, vectors.shape[1], _DIMENSIONS_AT_ONCE):
+        part = vectors[order, first : first + _DIMENSIONS_AT_ONCE].astype(np.float64)
+        centroids = np.add.reduceat(part, starts) / sizes[:, None]
+        of_each = np.repeat(centroids, sizes, axis=0)
+        within += float(((part - of_each) ** 2).sum())
+        between += float((sizes[:, None] * (centroids - part.mean(axis=0)) ** 2).sum())
+        dot += (part * of_each).sum(axis=1)
+        own += (part**2).sum(axis=1)
+        centre += (centroids**2).sum(axis=1)
+    lengths = np.sqrt(own * np.repeat(centre, sizes))
+    cosines = np.divide(dot, lengths, out=np.zeros_like(dot), where=lengths > 0)
+    n, k = len(labels), len(sizes)
+    index = between / within * (n - k) / (k - 1) if 1 < k < n and within > 0 else None
+    return index, float(cosines.mean())
+
+
+def _of_vectors(release: Release) -> Iterator[Metric]:
+    """Yield how close entities are in the communities of two or more, level by level."""
+    ids, vectors = _entity_vectors(release)
+    if not len(ids):
+        return
+    place = pl.DataFrame({"entity_id": ids}).with_row_index("place")
+    members = pl.DataFrame(release.columns(_MEMBERS)).join(
+        place, on="entity_id", maintain_order="left"
+    )
+    for (level,), part in members.group_by("level", maintain_order=True):
+        labels = part["community_id"].rank("dense").to_numpy().astype(np.intp) - 1
+        index, cosine = spread(vectors[part["place"].to_numpy()], labels)
+        if index is not None:
+            yield Metric("calinski_harabasz", index, int(str(level)))
+        yield Metric("centroid_cosine", cosine, int(str(level)))
+
+
+def _entity_vectors(release: Release) -> tuple[Sequence[str], Floats]:
+    """Return the entities with a vector that is not zero; none where they would fill the memory."""
+    from graphrag_pipeline.query.release import VECTORS
+    from graphrag_pipeline.vectors import VectorSnapshot
+
+    snapshot = VectorSnapshot(release.home / VECTORS, release.facts.vector_versions)
+    if not 0 < snapshot.count("entities") <= _MOST_VECTORS:
+        return [], np.empty((0, 0))
+    ids, vectors = snapshot.matrix("entities")
+    told = np.flatnonzero(vectors.any(axis=1))
+    return [ids[place] for place in told], vectors[told]
+
+
+def _of_answers(con: duckdb.DuckDBPyConnection, release: str) -> list[Metric]:
+    rows = con.execute(_CITATIONS, [release]).fetchall()
+    return [Metric("citation_validity", float(share)) for (share,) in rows]
