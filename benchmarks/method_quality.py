@@ -112,17 +112,19 @@ def method_quality(
                 print(f"{name}: {error}")
                 continue
             plain = [_timed(engine, one.question, name) for one in asked]
-            widened = _WIDENED.get(name, {})
-            wide = [engine.retrieve(one.question, name, **widened) for one in asked]
+            widened = _WIDENED.get(name)
+            wide = [
+                engine.retrieve(one.question, name, **widened) if widened else retrieval
+                for one, (retrieval, _) in zip(asked, plain, strict=True)
+            ]
             found = [_passages(retrieval, passage_of) for retrieval in wide]
             if any(found):
                 yield _quality(name, asked, found, plain)
 
 
-def _timed(engine: QueryEngine, question: str, method: str) -> tuple[int, float]:
+def _timed(engine: QueryEngine, question: str, method: str) -> tuple[Retrieval, float]:
     began = time.perf_counter()
-    records = engine.retrieve(question, method).records
-    return sum(record.n_tokens for record in records), 1000 * (time.perf_counter() - began)
+    return engine.retrieve(question, method), 1000 * (time.perf_counter() - began)
 
 
 def _passages(
@@ -136,7 +138,7 @@ def _quality(
     name: str,
     asked: Sequence[Asked],
     found: Sequence[Sequence[tuple[str, str]]],
-    plain: Sequence[tuple[int, float]],
+    plain: Sequence[tuple[Retrieval, float]],
 ) -> Quality:
     pairs = [(one.gold, list(passages)) for one, passages in zip(asked, found, strict=True)]
     return Quality(
@@ -148,7 +150,7 @@ def _quality(
             for k in CUTOFFS
         },
         all_at_5=statistics.fmean(gold <= set(passages[:5]) for gold, passages in pairs),
-        tokens=statistics.fmean(tokens for tokens, _ in plain),
+        tokens=statistics.fmean(sum(r.n_tokens for r in found.records) for found, _ in plain),
         milliseconds=statistics.median(taken for _, taken in plain),
     )
 

@@ -160,6 +160,17 @@ def stage_extraction(
     insert(con, "staging.relationship_mentions", relationships.with_columns(batch=pl.lit(batch)))
     if extracted.claims is not None:
         _stage_claims(con, extracted.claims.with_columns(batch=pl.lit(batch)))
+    if extracted.names is not None:
+        insert(
+            con, "staging.chunk_names", _named(extracted.names).with_columns(batch=pl.lit(batch))
+        )
+
+
+def _named(names: pl.DataFrame) -> pl.DataFrame:
+    """Give names the ids of the entities of their titles, each once in a chunk."""
+    ids = [make_id("entity", key) if (key := normalize_title(t)) else None for t in names["title"]]
+    found = names.with_columns(entity_id=pl.Series(ids, dtype=pl.String)).drop_nulls()
+    return found.unique(["chunk_id", "entity_id"], keep="first", maintain_order=True)
 
 
 def _all_ok(chunk_ids: pl.Series) -> pl.DataFrame:

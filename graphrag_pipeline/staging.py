@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import duckdb
 
-DERIVED = ("extractions", "entity_mentions", "relationship_mentions", "claims")
+DERIVED = ("extractions", "entity_mentions", "relationship_mentions", "claims", "chunk_names")
 
 # What stood in chunks that are no more, and the reports that tell of it.
 _LOST_EVIDENCE = """

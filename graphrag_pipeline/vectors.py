@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -24,6 +25,7 @@ import pyarrow as pa
 
 from graphrag_pipeline.embedding import Embedder
 from graphrag_pipeline.errors import StorageError
+from graphrag_pipeline.held_vectors import HeldVectors, rounded
 from graphrag_pipeline.text import terms, terms_batch
 
 if TYPE_CHECKING:
@@ -39,6 +41,9 @@ TABLES = (
     "community_reports",
     "facts",
     "entity_titles",
+    "hirag_entities",
+    "attributed_communities",
+    "raptor_nodes",
 )
 
 VECTOR_INDEX_ROWS = 250_000
@@ -47,14 +52,21 @@ VECTOR_INDEX_ROWS = 250_000
 UNINDEXED_ROWS = 2_000
 """New rows that full-text search may scan unindexed before a sync folds them into the index."""
 
+HELD_BYTES = 128 * 2**20
+"""Readers hold the vectors of a table up to this size in memory; a larger one LanceDB searches."""
+
 SLICE_ROWS = 4_096
 """Rows embedded and committed at a time: what a crash can lose, and what memory must hold."""
 
 _ID_FILTER_ROWS = 10_000
 # An approximate index finds this many times k rows, whose exact similarity then decides.
 _REFINE = 10
+# Rows asked for beyond those wanted, to see whether the last of these ties with more.
+_TIES = 64
+_FLOAT_BYTES = 4
 _VECTOR = "vector"
 _TERMS = "terms"
+_ID_AND_VECTOR = ["id", _VECTOR]
 _LANCE_IO = "LanceError(IO)"
 _TAG = re.compile(r"[A-Za-z0-9._-]+")
 _EMBEDDER = b"embedder"
@@ -264,7 +276,9 @@ class VectorStore:
 class VectorSnapshot:
     """Vector and full-text search over the tables at fixed versions, read-only.
 
-    Later writes do not change what it returns. A table without a version is empty.
+    Later writes do not change what it returns. A table without a version is empty. Vectors of up
+    to :data:`HELD_BYTES` a table are loaded when first searched, and then stay in memory. Equal
+    scores are in the order of ids. Safe to use from several threads.
 
     Raises
     ------
@@ -275,7 +289,9 @@ class VectorSnapshot:
     def __init__(self, uri: str | Path, versions: Mapping[str, int]) -> None:
         self.versions = dict(versions)
         self._db = _connect(os.fspath(uri))
+        self._lock = threading.Lock()
         self._opened: dict[str, LanceTable | None] = {}
+        self._held: dict[str, HeldVectors | None] = {}
 
     def search(
         self,
@@ -301,24 +317,39 @@ class VectorSnapshot:
         Returns
         -------
         pyarrow.Table
-            ``id``, ``score`` (cosine similarity, -1 to 1, best first), and the columns asked for.
+            ``id``, ``score`` (cosine similarity, -1 to 1, to six decimals, best first), and the
+            columns asked for. What has no direction, a vector of zeros, is like nothing.
         """
         opened = self._table(table)
         if opened is None or k < 1:
             return _no_hits(columns)
-        query = np.asarray(vector, dtype=np.float32)
-        if query.shape != (_dimensions(opened),):
-            raise VectorStoreError(
-                f"the query vector has shape {query.shape}, the vectors of {table} have "
-                f"{_dimensions(opened)} dimensions: embed the query with {_embedder_name(opened)}"
-            )
+        held = self._hold(table, opened)
+        query = _checked_query(opened, table, vector, held)
+        if held is not None and where is None:
+            return _with_columns(opened, columns, *held.nearest(query, k))
         search: Any = opened.search(query, vector_column_name=_VECTOR, query_type="vector")
         search = search.distance_type("cosine").refine_factor(_REFINE).limit(k)
         search = search.select(["id", *columns, "_distance"])
         if where is not None:
             search = search.where(where, prefilter=True)
         found = search.to_arrow()
-        return _hits(found, 1.0 - found["_distance"].to_numpy(), columns)
+        return _hits(found, rounded(1.0 - found["_distance"].to_numpy()), columns)
+
+    def similarities(
+        self,
+        table: str,
+        vector: Sequence[float] | npt.NDArray[np.floating[Any]],
+        ids: Sequence[str],
+    ) -> dict[str, float]:
+        """Return the cosine of a vector and each of those ids that the table holds."""
+        opened = self._table(table)
+        if opened is None:
+            return {}
+        held = self._hold(table, opened)
+        query = _checked_query(opened, table, vector, held)
+        if held is None:
+            held = HeldVectors(*_matrix(_with_ids(opened, ids)))
+        return held.similarities(query, ids)
 
     def fulltext(
         self,
@@ -342,11 +373,16 @@ class VectorSnapshot:
             return _no_hits(columns)
         match: Any = MatchQuery
         search: Any = opened.search(match(" ".join(words), _TERMS), query_type="fts")
-        search = search.limit(k).select(["id", *columns, "_score"])
+        search = search.select(["id", *columns, "_score"])
         if where is not None:
             search = search.where(where, prefilter=True)
-        found = search.to_arrow()
-        return _hits(found, found["_score"].to_numpy(), columns)
+        asked = k + _TIES
+        while True:
+            found = search.limit(asked).to_arrow()
+            hits = _hits(found, found["_score"].to_numpy(), columns)
+            if len(hits) < asked or hits["score"][k - 1] != hits["score"][-1]:
+                return hits.slice(0, k)
+            asked *= 2
 
     def vectors(self, table: str, ids: Sequence[str]) -> dict[str, npt.NDArray[np.float32]]:
         """Return the vectors of those ids that the table holds."""
@@ -358,9 +394,7 @@ class VectorSnapshot:
         opened = self._table(table)
         if opened is None:
             return [], np.empty((0, 0), np.float32)
-        found = _scan(opened, ["id", _VECTOR]).sort_by("id").combine_chunks()
-        flat = found[_VECTOR].combine_chunks().flatten().to_numpy(zero_copy_only=False)
-        return found["id"].to_pylist(), flat.reshape(len(found), _dimensions(opened))
+        return _matrix(_scan(opened, _ID_AND_VECTOR).sort_by("id"))
 
     def count(self, table: str) -> int:
         """Return the number of rows of a table."""
@@ -377,6 +411,16 @@ class VectorSnapshot:
             version = self.versions.get(table, 0)
             self._opened[table] = _open(self._db, table, version) if version else None
         return self._opened[table]
+
+    def _hold(self, table: str, opened: LanceTable) -> HeldVectors | None:
+        with self._lock:
+            if table not in self._held:
+                size = opened.count_rows() * _dimensions(opened) * _FLOAT_BYTES
+                few = size <= HELD_BYTES
+                self._held[table] = (
+                    HeldVectors(*_matrix(_scan(opened, _ID_AND_VECTOR))) if few else None
+                )
+            return self._held[table]
 
 
 @dataclass(frozen=True)
@@ -585,14 +629,37 @@ def _scan(table: LanceTable, columns: list[str], where: Expr | None = None) -> p
     return (query if where is None else query.where(where)).to_arrow()
 
 
+def _checked_query(
+    opened: LanceTable,
+    table: str,
+    vector: Sequence[float] | npt.NDArray[np.floating[Any]],
+    held: HeldVectors | None,
+) -> npt.NDArray[np.float32]:
+    query = np.asarray(vector, dtype=np.float32)
+    dimensions = _dimensions(opened) if held is None else held.dimensions
+    if query.shape != (dimensions,):
+        raise VectorStoreError(
+            f"the query vector has shape {query.shape}, the vectors of {table} have "
+            f"{dimensions} dimensions: embed the query with {_embedder_name(opened)}"
+        )
+    return query
+
+
 def _vectors_of(table: LanceTable, ids: Sequence[str]) -> dict[str, npt.NDArray[np.float32]]:
-    vectors: dict[str, npt.NDArray[np.float32]] = {}
-    for part in _batched(list(dict.fromkeys(ids)), _ID_FILTER_ROWS):
-        found = _scan(table, ["id", _VECTOR], _has_id(part)).combine_chunks()
-        flat = found[_VECTOR].combine_chunks().flatten().to_numpy(zero_copy_only=False)
-        matrix = flat.reshape(len(found), _dimensions(table))
-        vectors.update(zip(found["id"].to_pylist(), matrix, strict=True))
-    return vectors
+    return dict(zip(*_matrix(_with_ids(table, ids)), strict=True))
+
+
+def _with_ids(table: LanceTable, ids: Sequence[str]) -> pa.Table:
+    """Return ids and vectors of those rows that the table holds."""
+    parts = _batched(list(dict.fromkeys(ids)), _ID_FILTER_ROWS)
+    found = [_scan(table, _ID_AND_VECTOR, _has_id(part)) for part in parts]
+    return pa.concat_tables(found) if found else table.schema.empty_table().select(_ID_AND_VECTOR)
+
+
+def _matrix(rows: pa.Table) -> tuple[list[str], npt.NDArray[np.float32]]:
+    column = rows[_VECTOR].combine_chunks()
+    flat = column.flatten().to_numpy(zero_copy_only=False)
+    return rows["id"].to_pylist(), flat.reshape(len(rows), column.type.list_size)
 
 
 def _has_id(ids: Sequence[str]) -> Expr:
@@ -610,11 +677,25 @@ def _slices(rows: pa.Table) -> Iterator[pa.Table]:
     return (rows.slice(start, SLICE_ROWS).combine_chunks() for start in starts)
 
 
-def _hits(found: pa.Table, score: npt.NDArray[np.float32], columns: Sequence[str]) -> pa.Table:
+def _hits(
+    found: pa.Table, score: npt.NDArray[np.floating[Any]], columns: Sequence[str]
+) -> pa.Table:
     hits = found.select(["id"]).append_column("score", pa.array(score, pa.float64()))
     for name in columns:
         hits = hits.append_column(found.schema.field(name), found[name])
     return hits.sort_by([("score", "descending"), ("id", "ascending")])
+
+
+def _with_columns(
+    table: LanceTable, columns: Sequence[str], ids: Sequence[str], scores: npt.NDArray[np.float64]
+) -> pa.Table:
+    if not ids:
+        return _no_hits(columns)
+    if not columns:
+        return pa.table({"id": pa.array(ids, pa.string()), "score": scores})
+    parts = [_scan(table, ["id", *columns], _has_id(p)) for p in _batched(ids, _ID_FILTER_ROWS)]
+    found, score_of = pa.concat_tables(parts), dict(zip(ids, scores, strict=True))
+    return _hits(found, np.array([score_of[key] for key in found["id"].to_pylist()]), columns)
 
 
 def _no_hits(columns: Sequence[str]) -> pa.Table:

@@ -9,7 +9,7 @@ import polars as pl
 from graphrag_pipeline import progress
 from graphrag_pipeline.config import Settings, fingerprint
 from graphrag_pipeline.extraction.mentions import Extraction, empty_extraction
-from graphrag_pipeline.extraction.nlp import NLP_VERSION, NlpOptions, extract_nlp
+from graphrag_pipeline.extraction.nlp import NLP_VERSION, NlpOptions, chunk_names, extract_nlp
 
 
 @dataclass(frozen=True)
@@ -17,12 +17,14 @@ class Extracted:
     """What an extractor found in some chunks.
 
     ``claims`` and ``outcomes`` are those of ``extraction.llm.LlmExtraction``, None where the
-    extractor finds no claims and cannot fail.
+    extractor finds no claims and cannot fail. ``names`` are those that rules find in the same
+    chunks, (chunk_id, title), None where the extractor is that rule.
     """
 
     found: Extraction
     claims: pl.DataFrame | None = None
     outcomes: pl.DataFrame | None = None
+    names: pl.DataFrame | None = None
 
 
 def extraction_version(settings: Settings) -> str:
@@ -47,7 +49,7 @@ def extract(chunks: pl.DataFrame, settings: Settings, batch: str) -> Extracted:
     """
     extractor = settings.extraction.extractor
     if extractor == "import":
-        return Extracted(empty_extraction())
+        return Extracted(empty_extraction(), names=chunk_names(chunks))
     if extractor == "llm":
         return _by_model(chunks, settings, batch)
     return Extracted(extract_nlp(chunks, NlpOptions(noun_phrases=settings.extraction.noun_phrases)))
@@ -70,4 +72,4 @@ def _by_model(chunks: pl.DataFrame, settings: Settings, batch: str) -> Extracted
             on_done=lambda done, total: progress.report("extractions", done, total),
         ),
     )
-    return Extracted(done.found, done.claims, done.outcomes)
+    return Extracted(done.found, done.claims, done.outcomes, chunk_names(chunks))

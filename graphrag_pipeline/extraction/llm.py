@@ -1,9 +1,13 @@
-"""The `llm` extractor: entities, relationships and claims by a model (paper, 3.1.2, A.1, A.2)."""
+"""The `llm` extractor: entities, relationships and claims by a model (paper, 3.1.2, A.1, A.2).
+
+In one pass a call gives both entities and relationships; in two (HiRAG, section 4.1 and I) the
+first gives entities, and the second relationships between the entities it is shown.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,6 +21,7 @@ from graphrag_pipeline.extraction.mentions import (
     UNREADABLE,
     Extraction,
 )
+from graphrag_pipeline.extraction.passes import entity_examples, relation_examples
 from graphrag_pipeline.extraction.tuples import ParsedExtraction, example_titles, parse_tuples
 from graphrag_pipeline.llm.client import Completion, ModelClient
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError, TerminalModelError
@@ -30,7 +35,8 @@ Read = TypeVar("Read")
 
 LLM_VERSION = "1"
 STAGE = "extractions"
-_PROMPTS = ("extract_graph", "glean_check", "glean_continue")
+_GLEANING = ("glean_check", "glean_continue")
+_ASKING = {1: ("extract_graph",), 2: ("extract_entities", "extract_relations")}
 _BIAS = 100
 _TOKENS_OF_A_WORD = 5
 
@@ -89,8 +95,8 @@ class _ChunkResult:
 
 def llm_extraction_version(settings: ExtractionSettings, model: str, prompts: Path | None) -> str:
     """Return what decides a model's extractions: model, prompts, examples, settings."""
-    names = (*_PROMPTS, *(["extract_claims"] if settings.claims else []))
-    shaping = settings.model_dump(exclude={"noun_phrases", "extractor"})
+    names = (*_prompts(settings), *(["extract_claims"] if settings.claims else []))
+    shaping = settings.model_dump(exclude={"noun_phrases", "extractor", "passes"})
     version = prompt_version(*names, folder=prompts, domain=settings.domain)
     return f"{LLM_VERSION}:{model}:{version}:{sorted(shaping.items())}"
 
@@ -129,6 +135,10 @@ async def extract_llm(
     return _gather([result for result in results if result is not None])
 
 
+def _prompts(settings: ExtractionSettings) -> tuple[str, ...]:
+    return (*_ASKING[settings.passes], *_GLEANING)
+
+
 class _Asker:
     def __init__(
         self, client: ModelClient, settings: ExtractionSettings, batch: str, prompts: Path | None
@@ -136,7 +146,7 @@ class _Asker:
         self._client = client
         self._settings = settings
         self._batch = batch
-        self._prompts = {name: load_prompt(name, prompts) for name in _PROMPTS}
+        self._prompts = {name: load_prompt(name, prompts) for name in _prompts(settings)}
         self._claims = load_prompt("extract_claims", prompts)
         self._examples = load_examples(settings.domain, prompts)
         self._example_titles = example_titles(self._examples)
@@ -162,12 +172,29 @@ class _Asker:
     async def _graph(
         self, shown: str, result: _ChunkResult, variant: str | None
     ) -> ParsedExtraction:
-        messages = self._prompts["extract_graph"].render(
-            entity_types=", ".join(self._settings.entity_types),
-            examples=self._examples,
+        types = ", ".join(self._settings.entity_types)
+        if self._settings.passes == 1:
+            messages = self._prompts["extract_graph"].render(
+                entity_types=types, examples=self._examples, document=shown
+            )
+            return await self._records(messages, shown, result, variant)
+        messages = self._prompts["extract_entities"].render(
+            entity_types=types, examples=entity_examples(self._examples), document=shown
+        )
+        found = await self._records(messages, shown, result, variant)
+        if len(found.entities) < 2:
+            return replace(found, relationships=())
+        messages = self._prompts["extract_relations"].render(
+            names="\n".join(dict.fromkeys(entity.title for entity in found.entities)),
+            examples=relation_examples(self._examples),
             document=shown,
         )
+        related = await self._records(messages, shown, result, variant)
+        return replace(found, relationships=related.relationships)
 
+    async def _records(
+        self, messages: Sequence[Message], shown: str, result: _ChunkResult, variant: str | None
+    ) -> ParsedExtraction:
         def read(answer: str) -> ParsedExtraction:
             parsed = parse_tuples(answer, chunk_text=shown, example_titles=self._example_titles)
             if not parsed.answered:

@@ -69,6 +69,16 @@ def extract_nlp(chunks: pl.DataFrame, options: NlpOptions) -> Extraction:
     )
 
 
+def chunk_names(chunks: pl.DataFrame) -> pl.DataFrame:
+    """Return the names in chunks (columns ``id``, ``text``): rows of (chunk_id, title)."""
+    found = [
+        (chunk_id, name)
+        for chunk_id, text in chunks.select("id", "text").iter_rows()
+        for name in names_in(text or "")
+    ]
+    return pl.DataFrame(found, schema={"chunk_id": pl.String, "title": pl.String}, orient="row")
+
+
 def names_in(text: str) -> list[str]:
     """Return the names in a text, each once, in order: what :func:`extract_nlp` would find."""
     reading = _read(text, NlpOptions(noun_phrases=False, dates=False), {})

@@ -16,6 +16,7 @@ from graphrag_pipeline.chunking import CHUNKS
 from graphrag_pipeline.documents import BatchDocuments, stage_documents
 from graphrag_pipeline.extraction import Extraction
 from graphrag_pipeline.extraction.extractors import Extracted
+from graphrag_pipeline.extraction.nlp import chunk_names
 from graphrag_pipeline.identity import content_hash, make_id
 from graphrag_pipeline.ingest import IMPORTED, STAGES, stage_chunks, stage_extraction
 from graphrag_pipeline.store import IndexStore, assign_identifiers
@@ -146,7 +147,13 @@ def stage_import(
     number(con, "document", numbered)
     stage_documents(con, batch, read)
     stage_chunks(con, chunks.with_columns(batch=pl.lit(batch.key)), batch.key)
-    stage_extraction(con, extracted, Extracted(found), IMPORTED, IMPORTED, batch.key)
+    texts = con.sql(
+        """SELECT id, text FROM (FROM staging.chunks UNION BY NAME FROM chunks)
+           WHERE id IN (SELECT unnest($ids::JSON::VARCHAR[]))""",
+        params={"ids": json.dumps(extracted.to_list())},
+    ).pl()
+    done = Extracted(found, names=chunk_names(texts.unique("id")))
+    stage_extraction(con, extracted, done, IMPORTED, IMPORTED, batch.key)
     seconds = (datetime.now(UTC) - started).total_seconds()
     con.executemany(
         "INSERT INTO batch_stages VALUES (?, ?, ?, ?, ?, true)",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from graphrag_pipeline.query.operators.chunks import chunk_records
 from graphrag_pipeline.query.results import Citation, Record
 from graphrag_pipeline.text import terms
 
@@ -37,21 +39,28 @@ SELECT community_id, c.id, c.text FROM (
 JOIN chunks c ON c.id = chunk_id ORDER BY community_id, n DESC, c.id
 """
 _CHUNKS_CONSIDERED = 20
+_WORDS_REMEMBERED = 1024
 
 
 def citations_of(index: Release, records: Sequence[Record]) -> list[Citation]:
-    """Return one citation for each chunk and each finding among records, in their order.
+    """Return one citation for each chunk, finding and summary among records, in their order.
 
-    A chunk cites all of its text, or as much as is in the record. A finding cites its own span;
-    one without cites the chunk of its community that shares most words with it; if there is no
-    such chunk, the report. Citations of one place share a number, from 1 up.
+    A chunk cites all of its text, or as much as is in the record. A summary cites the chunk below
+    it that is nearest to the question. A finding cites its own span; one without cites the chunk of
+    its community that shares most words with it; if there is no such chunk, the report. Citations
+    of one place share a number, from 1 up.
     """
     findings = [record for record in records if record.kind == "finding"]
-    placed = iter(cite_findings(index, findings))
+    summaries = [record for record in records if record.kind == "summary"]
+    below = cite_summaries(index, summaries)
+    placed = {
+        "finding": iter(cite_findings(index, findings)),
+        "summary": (below[summary.id][0] for summary in summaries),
+    }
     return numbered(
-        next(placed) if record.kind == "finding" else cite_chunk(record)
+        next(placed[record.kind]) if record.kind in placed else cite_chunk(record)
         for record in records
-        if record.kind in ("chunk", "finding")
+        if record.kind == "chunk" or record.kind in placed
     )
 
 
@@ -108,6 +117,15 @@ def cite_quote(cited: Citation, quote: str) -> Citation:
     return replace(cited, start_char=start, end_char=start + len(found[0]), text=found[0])
 
 
+def cite_summaries(index: Release, summaries: Sequence[Record]) -> dict[str, list[Citation]]:
+    """Return by a summary's id the citations of the best chunks below it, not numbered."""
+    ids = {key: 1.0 for summary in summaries for key in summary.attributes["chunk_ids"]}
+    cited = {chunk.id: cite_chunk(chunk) for chunk in chunk_records(index, ids)}
+    return {
+        summary.id: [cited[key] for key in summary.attributes["chunk_ids"]] for summary in summaries
+    }
+
+
 def cite_findings(index: Release, findings: Sequence[Record]) -> list[Citation]:
     """Return the citation of each finding, not numbered."""
     if not findings:
@@ -135,9 +153,9 @@ def _supports(index: Release, findings: Sequence[Record]) -> dict[str, str]:
     if not findings:
         return {}
     communities = sorted({f.attributes["community_id"] for f in findings})
-    chunks: dict[str, list[tuple[str, set[str]]]] = {}
+    chunks: dict[str, list[tuple[str, frozenset[str]]]] = {}
     for row in index.rows(_CHUNKS_OF_COMMUNITIES, ids=communities, limit=_CHUNKS_CONSIDERED):
-        chunks.setdefault(row["community_id"], []).append((row["id"], set(terms(row["text"]))))
+        chunks.setdefault(row["community_id"], []).append((row["id"], _words(row["text"])))
     return {
         finding.id: _closest(finding.text, candidates)
         for finding in findings
@@ -145,6 +163,12 @@ def _supports(index: Release, findings: Sequence[Record]) -> dict[str, str]:
     }
 
 
-def _closest(text: str, candidates: Sequence[tuple[str, set[str]]]) -> str:
+@functools.lru_cache(_WORDS_REMEMBERED)
+def _words(text: str) -> frozenset[str]:
+    """Return the search terms of a chunk; most chunks are in many communities."""
+    return frozenset(terms(text))
+
+
+def _closest(text: str, candidates: Sequence[tuple[str, frozenset[str]]]) -> str:
     said = set(terms(text))
     return max(candidates, key=lambda candidate: len(candidate[1] & said))[0]

@@ -21,6 +21,7 @@ _SECTIONS: dict[Kind, tuple[str, str]] = {
         "Claims",
         "id,entity,object,type,status,start_date,end_date,description",
     ),
+    "summary": ("Summaries", "id,title,text"),
     "chunk": ("Sources", "id,title,text"),
 }
 """The name of each kind's section, and its columns: number, title, attributes, text."""

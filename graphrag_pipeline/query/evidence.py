@@ -72,18 +72,25 @@ def find_evidence(
 
     Findings of reports, where there are any, stand as they are ranked. Otherwise the sentences of
     the chunks are ranked by words shared with the question, embedding similarity, rank of their
-    chunk, and how many of the retrieved entities they name. Of a retrieval without text, the
-    relationships are ranked by the first two and cite the chunk that supports them most.
+    chunk, and how many of the retrieved entities they name; a summary stands for the best chunks
+    below it. Of a retrieval without text, the relationships are ranked by the first two and cite
+    the chunk that supports them most.
     """
     findings = [record for record in records if record.kind == "finding"]
     if findings:
         return _distinct(_stated(index, findings), most)
-    chunks = [record.id for record in records if record.kind == "chunk"]
+    chunks = list(dict.fromkeys(key for record in records for key in _chunks_of(record)))
     if not chunks:
         edges = [record for record in records if record.kind == "relationship"]
         return _distinct(_related(index, question, edges), most)
     names = {record.title for record in records if record.kind == "entity"}
     return _distinct(_ranked(index, question, list(_sentences(index, chunks)), names), most)
+
+
+def _chunks_of(record: Record) -> Sequence[str]:
+    if record.kind == "summary":
+        return record.attributes["chunk_ids"]
+    return [record.id] if record.kind == "chunk" else []
 
 
 def _stated(index: Release, findings: Sequence[Record]) -> list[Passage]:

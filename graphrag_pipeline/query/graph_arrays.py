@@ -1,7 +1,8 @@
 """The graph of a release as arrays: loaded once, by whole columns, and walked without rows.
 
-Nodes are numbered: entities from 0 by id, then chunks by id. Edges come in kinds, loaded when first
-asked for, so that each method combines those that its paper has.
+Nodes are numbered: entities from 0 by id, then chunks by id, then names by id, which rules find in
+chunks and which are no entities of the model or the import that gave the graph. Edges come in
+kinds, loaded when first asked for, so that each method combines those that its paper has.
 """
 
 from __future__ import annotations
@@ -15,16 +16,25 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from graphrag_pipeline.held_vectors import places_of
+
 if TYPE_CHECKING:
     import pyarrow as pa
+    from scipy.sparse import csr_array
 
 Numbers: TypeAlias = npt.NDArray[np.integer[Any]]
 Weights: TypeAlias = npt.NDArray[np.floating[Any]]
 
-_NODES = """
-SELECT id, (row_number() OVER (ORDER BY is_chunk, id) - 1)::INTEGER AS node, is_chunk
-FROM (SELECT id, false AS is_chunk FROM entities UNION ALL SELECT id, true FROM chunks)
+_NAMES = """
+SELECT DISTINCT coalesce(canonical_id, entity_id) AS id, chunk_id
+FROM chunk_names LEFT JOIN entity_aliases USING (entity_id)
 """
+_NODES = """
+SELECT id, (row_number() OVER (ORDER BY part, id) - 1)::INTEGER AS node, part
+FROM (SELECT id, 0 AS part FROM entities UNION ALL SELECT id, 1 FROM chunks UNION ALL
+      SELECT DISTINCT id, 2 FROM ({names}) ANTI JOIN entities USING (id))
+"""
+_NO_NAMES = "SELECT '' AS id, '' AS chunk_id LIMIT 0"
 
 EDGE_KINDS: Mapping[str, str] = {
     "relationships": """
@@ -39,6 +49,9 @@ EDGE_KINDS: Mapping[str, str] = {
     "mentions": """
         SELECT DISTINCT entity_id AS one, chunk_id AS two, 1 AS weight, chunk_id AS id
         FROM entity_chunks""",
+    "names": """
+        SELECT n.id AS one, n.chunk_id AS two, 1 AS weight, n.chunk_id AS id FROM ({names}) n
+        ANTI JOIN entity_chunks m ON m.entity_id = n.id AND m.chunk_id = n.chunk_id""",
     "synonyms": """
         SELECT least(source_id, target_id) AS one, greatest(source_id, target_id) AS two,
                max(similarity) AS weight, one AS id
@@ -50,7 +63,8 @@ EDGE_KINDS: Mapping[str, str] = {
 
 ``relationships`` weigh what the index says, ``links`` are the same, each by 1, ``facts`` are the
 same pairs by how many mentions support each, ``mentions`` join an entity to the chunks that mention
-it, each by 1. ``statements`` are the rows of the view ``facts``, whoever found them, by how often
+it, each by 1, ``names`` those and other names to the chunks in which rules, but not a model, find
+them. ``statements`` are the rows of the view ``facts``, whoever found them, by how often
 each is made. ``synonyms`` join entities of like titles, by their similarity.
 """
 
@@ -105,27 +119,26 @@ class Adjacency:
 
     def step(self, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return scores passed on along edges, each node's in proportion to their weights."""
-        filled, starts, sources, shares = self._transitions
-        passed = np.zeros(self.n_nodes)
-        if len(filled):
-            passed[filled] = np.add.reduceat(scores[sources] * shares, starts)
-        return passed
+        return self._transitions @ scores
 
     @cached_property
-    def _transitions(self) -> tuple[Numbers, Numbers, Numbers, npt.NDArray[np.float64]]:
-        """Return the nodes with neighbours, where their rows start, and whence they get how much.
+    def _transitions(self) -> csr_array:
+        from scipy.sparse import csr_array
 
-        In the widths NumPy computes in: converting at each step takes longer than the step.
-        """
-        filled = np.flatnonzero(np.diff(self.offsets))
-        sources = self.neighbours.astype(np.intp)
-        return filled, self.offsets[filled], sources, self.weights / self.strengths[sources]
+        shares = self.weights / self.strengths[self.neighbours]
+        return csr_array((shares, self.neighbours, self.offsets), (self.n_nodes, self.n_nodes))
 
     def neighbours_of(self, nodes: Numbers) -> npt.NDArray[np.int32]:
         """Return the distinct neighbours of nodes, ascending."""
-        starts, counts = self.offsets[nodes], np.diff(self.offsets)[nodes]
+        found = self.rows_of(nodes)[1]
+        return np.unique(found) if len(nodes) > 1 else found
+
+    def rows_of(self, nodes: Numbers) -> tuple[Numbers, npt.NDArray[np.int32]]:
+        """Return the rows of nodes one after the other: the node of each, and the neighbour."""
+        starts = self.offsets[nodes]
+        counts = self.offsets[nodes + 1] - starts
         within = np.arange(counts.sum()) - np.repeat(counts.cumsum() - counts, counts)
-        return np.unique(self.neighbours[np.repeat(starts, counts) + within])
+        return np.repeat(nodes, counts), self.neighbours[np.repeat(starts, counts) + within]
 
 
 class GraphArrays:
@@ -139,11 +152,15 @@ class GraphArrays:
         self._lock = threading.RLock()
         self._edges: dict[str, Edges] = {}
         self._adjacency: dict[tuple[str, ...], Adjacency] = {}
-        nodes = read(f"SELECT encode(id) AS id, is_chunk FROM ({_NODES}) ORDER BY node")
+        self._names = _NAMES if _has_names(read) else _NO_NAMES
+        self._nodes = _NODES.format(names=self._names)
+        nodes = read(f"SELECT encode(id) AS id, part FROM ({self._nodes}) ORDER BY node")
         self.ids = _bytes(nodes, "id")
         self.n_nodes = len(self.ids)
-        self.n_entities = self.n_nodes - int(nodes["is_chunk"].to_numpy().sum())
-        self.n_chunks = self.n_nodes - self.n_entities
+        self.n_entities, self.n_chunks, _ = np.bincount(nodes["part"].to_numpy(), minlength=3)
+        self._of_entities = slice(0, self.n_entities)
+        self._of_chunks = slice(self.n_entities, self.n_entities + self.n_chunks)
+        self._of_names = slice(self.n_entities + self.n_chunks, self.n_nodes)
 
     @cached_property
     def chunk_counts(self) -> npt.NDArray[np.int64]:
@@ -156,16 +173,20 @@ class GraphArrays:
 
         Source: node specificity, Gutiérrez et al., HippoRAG, 2024, section 2.3.
         """
-        spread = np.zeros(self.n_nodes)
-        counts = self.chunk_counts
-        np.divide(1.0, counts, out=spread[: self.n_entities], where=counts > 0)
-        return spread
+        return _inverse(np.pad(self.chunk_counts, (0, self.n_nodes - self.n_entities)))
+
+    @cached_property
+    def specificity_of_names(self) -> npt.NDArray[np.float64]:
+        """1 / number of chunks that mention or, by rule, name it for each entity and name."""
+        ends = np.concatenate([self.edges(kind).one for kind in ("mentions", "names")])
+        return _inverse(np.bincount(ends, minlength=self.n_nodes))
 
     def edges(self, kind: str) -> Edges:
         """Return the edges of a kind of :data:`EDGE_KINDS`."""
         with self._lock:
             if kind not in self._edges:
-                found = self._read(_EDGES.format(nodes=_NODES, edges=EDGE_KINDS[kind]))
+                edges = EDGE_KINDS[kind].format(names=self._names)
+                found = self._read(_EDGES.format(nodes=self._nodes, edges=edges))
                 one, two, weight = (found[n].to_numpy() for n in ("one", "two", "weight"))
                 self._edges[kind] = Edges(one, two, weight, _bytes(found, "id"))
             return self._edges[kind]
@@ -181,37 +202,41 @@ class GraphArrays:
 
     def entity_nodes(self, ids: Iterable[str]) -> npt.NDArray[np.int64]:
         """Return the nodes of entities, in their order; ids that are none are left out."""
-        places, known = _places(self.ids[: self.n_entities], ids)
+        places, known = places_of(self.ids[self._of_entities], ids)
         return places[known]
 
     def chunk_nodes(self, ids: Iterable[str]) -> npt.NDArray[np.int64]:
         """Return the nodes of chunks, in their order; ids that are none are left out."""
-        places, known = _places(self.ids[self.n_entities :], ids)
+        places, known = places_of(self.ids[self._of_chunks], ids)
         return self.n_entities + places[known]
 
     def weigh_entities(self, weights: Mapping[str, float]) -> npt.NDArray[np.float64]:
         """Return weights of entities, by id, as one weight for each node."""
-        return self._weigh(weights, slice(0, self.n_entities))
+        return self._weigh(weights, self._of_entities)
+
+    def weigh_names(self, weights: Mapping[str, float]) -> npt.NDArray[np.float64]:
+        """Return weights of names that are no entities, by the id of an entity so called."""
+        return self._weigh(weights, self._of_names)
 
     def weigh_chunks(self, weights: Mapping[str, float]) -> npt.NDArray[np.float64]:
         """Return weights of chunks, by id, as one weight for each node."""
-        return self._weigh(weights, slice(self.n_entities, self.n_nodes))
+        return self._weigh(weights, self._of_chunks)
 
     def weigh_ends(self, kind: str, weights: Mapping[str, float]) -> npt.NDArray[np.float64]:
         """Return weights of edges of a kind, by id, summed at the nodes each joins."""
         edges = self.edges(kind)
-        places, known = _places(edges.ids, weights)
+        places, known = places_of(edges.ids, weights)
         given = np.fromiter(weights.values(), float, len(weights))[known]
         ends = np.concatenate([edges.one[places[known]], edges.two[places[known]]])
         return _summed(ends, np.concatenate([given, given]), self.n_nodes)
 
     def best_entities(self, scores: Weights, k: int) -> dict[str, float]:
         """Rank the ``k`` entities with the highest score among nodes; none with 0, ties by id."""
-        return _best(self.ids[: self.n_entities], scores[: self.n_entities], k)
+        return _best(self.ids[self._of_entities], scores[self._of_entities], k)
 
     def best_chunks(self, scores: Weights, k: int) -> dict[str, float]:
         """Rank the ``k`` chunks with the highest score among nodes; none with 0, ties by id."""
-        return _best(self.ids[self.n_entities :], scores[self.n_entities :], k)
+        return _best(self.ids[self._of_chunks], scores[self._of_chunks], k)
 
     def ids_of(self, nodes: Numbers) -> list[str]:
         """Return the ids of nodes, entities or chunks, in their order."""
@@ -219,9 +244,18 @@ class GraphArrays:
 
     def _weigh(self, weights: Mapping[str, float], part: slice) -> npt.NDArray[np.float64]:
         spread = np.zeros(self.n_nodes)
-        places, known = _places(self.ids[part], weights)
+        places, known = places_of(self.ids[part], weights)
         spread[part][places[known]] = np.fromiter(weights.values(), float, len(weights))[known]
         return spread
+
+
+def _has_names(read: Callable[[str], pa.Table]) -> bool:
+    """Whether a release has names; one published by an older program has not."""
+    return len(read("SELECT 1 FROM duckdb_tables() WHERE table_name = 'chunk_names' LIMIT 1")) > 0
+
+
+def _inverse(counts: Numbers) -> npt.NDArray[np.float64]:
+    return np.divide(1.0, counts, out=np.zeros(len(counts)), where=counts > 0)
 
 
 def join_edges(n_nodes: int, parts: Iterable[Edges]) -> Adjacency:
@@ -244,17 +278,6 @@ def join_edges(n_nodes: int, parts: Iterable[Edges]) -> Adjacency:
 
 def _summed(places: Numbers, values: Weights, n: int) -> npt.NDArray[np.float64]:
     return np.bincount(places, values, minlength=n).astype(np.float64, copy=False)
-
-
-def _places(
-    sorted_ids: npt.NDArray[np.bytes_], ids: Iterable[str]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return where each id stands, and whether it does."""
-    asked = np.array([key.encode() for key in ids], dtype=np.bytes_)
-    places = np.searchsorted(sorted_ids, asked)
-    known = places < len(sorted_ids)
-    known[known] = sorted_ids[places[known]] == asked[known]
-    return places, known
 
 
 def _best(ids: npt.NDArray[np.bytes_], scores: Weights, k: int) -> dict[str, float]:

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,9 +23,12 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
+    from graphrag_pipeline.chnsw import CommunityHnsw
     from graphrag_pipeline.config import Settings
     from graphrag_pipeline.embedding import Embedder
     from graphrag_pipeline.query.graph_arrays import GraphArrays
+    from graphrag_pipeline.query.kept_rows import KeptRows
+    from graphrag_pipeline.query.layered_graph import LayeredGraph
     from graphrag_pipeline.vectors import VectorSnapshot
 
 VECTORS = "vectors"
@@ -35,6 +38,9 @@ _FACTS = """
 SELECT id, created_at::VARCHAR AS created_at, embedder, vector_versions::VARCHAR AS versions,
        n_documents, n_chunks, n_entities, n_relationships, n_communities, n_reports
 FROM releases ORDER BY releases.created_at DESC, id DESC LIMIT 1
+"""
+_BY_ID = """
+SELECT * FROM ({rows}) JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS id) wanted USING (id)
 """
 
 
@@ -54,7 +60,7 @@ class Release:
 
     A release published meanwhile does not show: the open file stays as it is on disk, and the
     vector tables are read at the versions recorded in it. Safe to use from several threads.
-    Vectors and the embedder are loaded when first needed.
+    Vectors, the embedder, and the rows that questions keep asking for are loaded when first needed.
     """
 
     def __init__(
@@ -65,6 +71,8 @@ class Release:
         self.settings = settings
         self._con = con
         self._lock = threading.RLock()
+        self._kept: dict[str, KeptRows] = {}
+        self._records: dict[str, KeptRows | None] = {}
         self.facts = self._read_facts()
         self.embed_question = functools.lru_cache(_QUESTIONS_REMEMBERED)(self._embed_question)
 
@@ -84,11 +92,46 @@ class Release:
         with self._asked(sql, parameters) as cursor:
             return cursor.to_arrow_table()
 
+    def kept(self, sql: str) -> KeptRows:
+        """Return the rows of a query without parameters, read once: for ids and numbers."""
+        from graphrag_pipeline.query.kept_rows import KeptRows
+
+        with self._lock:
+            if sql not in self._kept:
+                self._kept[sql] = KeptRows(self.columns(sql))
+            return self._kept[sql]
+
+    def records(self, sql: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Return the rows of a query without parameters that have these distinct ids, by id.
+
+        The query gives each id once. All its rows are read once and kept if they take no more than
+        ``kept_rows.MOST_BYTES``, for that takes hardly longer than to find a few in the file.
+        """
+        asked = list(ids)
+        kept = self._records_of(sql) if asked else None
+        if kept is not None:
+            found = kept.take(kept.having("id", asked)[0])
+        else:
+            found = self.rows(_BY_ID.format(rows=sql), ids=asked) if asked else []
+        return {row["id"]: row for row in found}
+
     @property
     def graph(self) -> GraphArrays:
         """The graph as arrays, loaded when first asked for."""
         with self._lock:
             return self._graph
+
+    @property
+    def layered_graph(self) -> LayeredGraph:
+        """The graph of all layers as arrays, loaded when first asked for."""
+        with self._lock:
+            return self._layered_graph
+
+    @property
+    def layers(self) -> CommunityHnsw:
+        """The C-HNSW over entities and attributed communities, loaded when first asked for."""
+        with self._lock:
+            return self._layers
 
     def search_vectors(
         self, table: str, question: str, k: int, *, columns: Sequence[str] = ()
@@ -106,17 +149,8 @@ class Release:
 
     def similarities(self, table: str, question: str, ids: Sequence[str]) -> dict[str, float]:
         """Return the cosine of a question and each of these rows of a vector table."""
-        import numpy as np
-
         with _storage_errors():
-            vectors = self._vectors.vectors(table, ids)
-            asked = self.embed_question(question)
-        if not vectors:
-            return {}
-        matrix = np.stack(list(vectors.values()))
-        length = np.linalg.norm(matrix, axis=1) * np.linalg.norm(asked)
-        cosines = matrix @ asked / np.where(length > 0, length, 1)
-        return dict(zip(vectors, cosines.tolist(), strict=True))
+            return self._vectors.similarities(table, self.embed_question(question), ids)
 
     def search_text(
         self, table: str, question: str, k: int, *, columns: Sequence[str] = ()
@@ -135,6 +169,16 @@ class Release:
         with _storage_errors():
             return self._embedder.embed(texts)
 
+    def _records_of(self, sql: str) -> KeptRows | None:
+        from graphrag_pipeline.query.kept_rows import read_if_small
+
+        with self._lock:
+            if sql not in self._records:
+                with self._asked(sql, {}) as cursor:
+                    reader = cursor.to_arrow_reader()
+                    self._records[sql] = read_if_small(reader, reader.schema)
+            return self._records[sql]
+
     def _embed_question(self, question: str) -> npt.NDArray[np.float32]:
         return self.embed([question])[0]
 
@@ -143,6 +187,19 @@ class Release:
         from graphrag_pipeline.query.graph_arrays import GraphArrays
 
         return GraphArrays(self.columns)
+
+    @functools.cached_property
+    def _layered_graph(self) -> LayeredGraph:
+        from graphrag_pipeline.query.layered_graph import LayeredGraph
+
+        return LayeredGraph(self.columns)
+
+    @functools.cached_property
+    def _layers(self) -> CommunityHnsw:
+        from graphrag_pipeline.attributed_index import open_chnsw
+
+        with self._cursor() as cursor, _storage_errors():
+            return open_chnsw(cursor, self._vectors)
 
     @functools.cached_property
     def _vectors(self) -> VectorSnapshot:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-Kind = Literal["report", "finding", "entity", "relationship", "claim", "chunk"]
+Kind = Literal["report", "finding", "entity", "relationship", "claim", "chunk", "summary"]
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.query.methods.archrag_search import ARCHRAG
 from graphrag_pipeline.query.methods.basic_search import BASIC
 from graphrag_pipeline.query.methods.bm25_search import BM25
 from graphrag_pipeline.query.methods.combined_search import INTEGRATION, SELECTION
@@ -13,6 +14,7 @@ from graphrag_pipeline.query.methods.fast_graphrag import FAST_GRAPHRAG
 from graphrag_pipeline.query.methods.global_search import GLOBAL
 from graphrag_pipeline.query.methods.hipporag2_search import HIPPORAG2
 from graphrag_pipeline.query.methods.hipporag_search import HIPPORAG
+from graphrag_pipeline.query.methods.hirag_search import HIRAG
 from graphrag_pipeline.query.methods.hybrid_search import HYBRID
 from graphrag_pipeline.query.methods.ircot import IRCOT
 from graphrag_pipeline.query.methods.kg_search import KG_TRIPLETS, KG_TRIPLETS_TEXT
@@ -21,6 +23,7 @@ from graphrag_pipeline.query.methods.local_search import LOCAL
 from graphrag_pipeline.query.methods.method import Method, parameter_rows, read_parameters
 from graphrag_pipeline.query.methods.no_retrieval import COT, ZERO_SHOT
 from graphrag_pipeline.query.methods.ppr_search import PPR
+from graphrag_pipeline.query.methods.raptor_search import RAPTOR
 from graphrag_pipeline.query.methods.text_summary import TEXT_SUMMARY
 
 METHODS: dict[str, Method[Any]] = {
@@ -37,7 +40,10 @@ METHODS: dict[str, Method[Any]] = {
         HIPPORAG2,
         LIGHTRAG,
         FAST_GRAPHRAG,
+        HIRAG,
         PPR,
+        RAPTOR,
+        ARCHRAG,
         SELECTION,
         INTEGRATION,
     )

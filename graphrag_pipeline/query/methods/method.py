@@ -84,6 +84,17 @@ def read_parameters(method: Method[Any], given: Mapping[str, str]) -> dict[str, 
     return {name: _read(name, text, types.get(name, str)) for name, text in given.items()}
 
 
+def read_level(text: str) -> int:
+    """Return a level of the hierarchy, written as a number or as in the paper: ``C1`` is 1.
+
+    Raises InputError for anything else.
+    """
+    digits = text[1:] if text[:1] in ("C", "c") else text
+    if not (digits.isascii() and digits.isdigit()):
+        raise InputError(f"level = {text!r}: must be a number, 0 for the root, or C0, C1 and so on")
+    return int(digits)
+
+
 def parameter_rows(method: Method[Any]) -> list[tuple[str, type, Any]]:
     """Return (name, type, default) of a method's parameters, in order."""
     return [
@@ -100,6 +111,8 @@ def as_mapping(parameters: Any) -> dict[str, Any]:
 def _read(name: str, text: str, kind: type) -> Any:
     if kind is bool:
         return {"true": True, "false": False}.get(text.lower(), text)
+    if name == "level":
+        return read_level(text)
     try:
         return kind(text)
     except ValueError:

@@ -32,9 +32,10 @@ def ppr_search(index: Release, question: str, p: PprParameters) -> list[Record]:
     """Return the ``top_k`` chunks that a walk from the question's entities is most often at.
 
     It walks between chunks and the entities they mention, edges of 1, and between the two entities
-    of a fact, edges by count. It sets out from the entities that the question names, by rule, 1
-    each, and from both ends of the best facts, their scaled score / ``facts`` each; either is
-    divided by the number of chunks that mention the entity. And from every chunk, by
+    of a fact, edges by count. Where a model or an import gave the entities, names that rules find
+    in chunks count as entities, too. It sets out from the entities that the question names, by
+    rule, 1 each, and from both ends of the best facts, their scaled score / ``facts`` each; either
+    is divided by the number of chunks that mention the entity. And from every chunk, by
     ``passage_weight`` times its scaled score squared, so that text hardly like the question has
     next to nothing.
     """
@@ -42,12 +43,15 @@ def ppr_search(index: Release, question: str, p: PprParameters) -> list[Record]:
     named = op.entities_by_rule(index, question)
     facts = op.scaled_search(index, "relationships", question, p.facts)
     similar = op.scaled_search(index, "chunks", question)
-    seeds = graph.specificity * (
-        graph.weigh_entities(named) + graph.weigh_ends("facts", facts) / p.facts
+    names = op.names_by_rule(index, question)
+    seeds = graph.specificity_of_names * (
+        graph.weigh_entities(named)
+        + graph.weigh_names(names)
+        + graph.weigh_ends("facts", facts) / p.facts
     )
     seeds += p.passage_weight * graph.weigh_chunks(similar) ** 2
     walked = op.personalized_pagerank(
-        graph.adjacency("mentions", "facts"), seeds, damping=p.damping
+        graph.adjacency("mentions", "names", "facts"), seeds, damping=p.damping
     )
     found = graph.best_chunks(walked, p.top_k)
     return op.fill(index, op.chunk_records(index, found), p.max_context_tokens)

@@ -36,6 +36,17 @@ from graphrag_pipeline.query.operators.graph import (
     personalized_pagerank,
     shortest_path,
 )
+from graphrag_pipeline.query.operators.hirag import (
+    bridge_relationships,
+    chunks_by_links,
+    communities_of_layers,
+    entities_of_layers,
+    key_entities,
+    layered_entity_records,
+    layered_relationship_records,
+    layered_report_records,
+)
+from graphrag_pipeline.query.operators.layers import attributed_report_records, nearest_in_layers
 from graphrag_pipeline.query.operators.ranking import (
     Ranking,
     at_least,
@@ -55,26 +66,34 @@ from graphrag_pipeline.query.operators.relationships import (
     relationships_within,
 )
 from graphrag_pipeline.query.operators.scoring import relevance
-from graphrag_pipeline.query.operators.seeds import entities_by_rule, scaled_search
+from graphrag_pipeline.query.operators.seeds import entities_by_rule, names_by_rule, scaled_search
+from graphrag_pipeline.query.operators.summaries import best_of_tree, down_the_tree, tree_records
 
 __all__ = [
     "Ranking",
     "at_least",
+    "attributed_report_records",
     "best",
     "best_facts",
+    "best_of_tree",
     "bridge",
+    "bridge_relationships",
     "by_place",
     "child_communities",
     "chunk_records",
+    "chunks_by_links",
     "chunks_of",
     "chunks_within",
     "claim_records",
     "claims_of",
     "communities_of",
+    "communities_of_layers",
+    "down_the_tree",
     "ends_of_facts",
     "entities_by_rule",
     "entities_for",
     "entities_named_in",
+    "entities_of_layers",
     "entities_titled",
     "entity_records",
     "every_chunk",
@@ -86,9 +105,15 @@ __all__ = [
     "groups",
     "in_turn",
     "k_hop",
+    "key_entities",
+    "layered_entity_records",
+    "layered_relationship_records",
+    "layered_report_records",
     "link_entities",
     "measured",
     "most_similar",
+    "names_by_rule",
+    "nearest_in_layers",
     "neighbours",
     "personalized_pagerank",
     "relationship_records",
@@ -105,5 +130,6 @@ __all__ = [
     "shortest_path",
     "summarised",
     "tokens_of",
+    "tree_records",
     "vector_search",
 ]

@@ -27,7 +27,7 @@ def fill(
     *,
     shorter: Callable[[Record], Record] | None = None,
 ) -> list[Record]:
-    """Return the first records of one kind whose rows, with their header, fit in ``budget`` tokens.
+    """Return the first records whose rows, with their headers, fit in ``budget`` tokens.
 
     A record that does not fit is tried in its ``shorter`` form; where neither fits, filling ends.
     The first record is cut rather than left out, so that a budget too small for it still shows
@@ -71,7 +71,7 @@ def measured(index: Release, records: Sequence[Record]) -> list[Record]:
 
 
 def tokens_of(index: Release, records: Sequence[Record]) -> int:
-    """Return the tokens that filled records of one kind take in the context."""
+    """Return the tokens that filled records take in the context."""
     header = _header_tokens(records, index.settings.chunks.encoding)
     return header + sum(record.n_tokens for record in records)
 
@@ -82,7 +82,8 @@ def summarised(report: Record) -> Record:
 
 
 def _header_tokens(records: Sequence[Record], encoding: str) -> int:
-    return count_tokens([render_header(records[0].kind)], encoding)[0] if records else 0
+    headers = {render_header(record.kind) for record in records}
+    return sum(count_tokens(sorted(headers), encoding))
 
 
 def _measured(record: Record, encoding: str) -> Record:

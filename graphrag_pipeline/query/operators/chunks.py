@@ -4,39 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.query.operators.ranking import Ranking
+from graphrag_pipeline.query.operators.ranking import Ranking, decoded
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.timing import operator
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from graphrag_pipeline.query.kept_rows import KeptRows
     from graphrag_pipeline.query.release import Release
 
-_OF_GRAPH = """
-WITH support AS (
-    SELECT chunk_id, weight FROM entity_chunks
-    JOIN (SELECT unnest($entities::JSON::VARCHAR[]) AS entity_id,
-                 unnest($entity_weights::JSON::DOUBLE[]) AS weight) USING (entity_id)
-    UNION ALL
-    SELECT chunk_id, weight FROM relationship_chunks
-    JOIN (SELECT unnest($relationships::JSON::VARCHAR[]) AS relationship_id,
-                 unnest($relationship_weights::JSON::DOUBLE[]) AS weight) USING (relationship_id))
-SELECT chunk_id AS id, sum(weight) AS score FROM support
-GROUP BY chunk_id ORDER BY score DESC, id LIMIT $limit
-"""
+_OF_ENTITIES = "SELECT entity_id AS id, chunk_id FROM entity_chunks"
+_OF_RELATIONSHIPS = "SELECT relationship_id AS id, chunk_id FROM relationship_chunks"
+_DECIMALS = 9
+_LENGTHS = "SELECT id, n_tokens FROM chunks"
 _RECORDS = """
 SELECT c.id, c.human_readable_id, c.document_id, d.title, d.uri, c.start_char, c.end_char, c.text
-FROM (SELECT unnest($ids::JSON::VARCHAR[]) AS id) wanted
-JOIN chunks c USING (id) JOIN documents d ON d.id = c.document_id
-"""
-
-# Texts are what costs time to fetch, so only as many as can be used are.
-_WITHIN = """
-SELECT id FROM (
-    SELECT id, place, coalesce(sum(n_tokens) OVER (
-        ORDER BY place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS tokens_before
-    FROM chunks JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS id,
-                             generate_subscripts($ids::JSON::VARCHAR[], 1) AS place) USING (id))
-WHERE tokens_before < $budget ORDER BY place
+FROM chunks c JOIN documents d ON d.id = c.document_id
 """
 
 
@@ -45,16 +30,28 @@ def chunks_of(
     index: Release, entities: Ranking, relationships: Ranking | None = None, *, limit: int
 ) -> Ranking:
     """Rank chunks by occurrence: the summed scores of the entities and relationships in each."""
-    edges = relationships or {}
-    found = index.rows(
-        _OF_GRAPH,
-        entities=list(entities),
-        entity_weights=list(entities.values()),
-        relationships=list(edges),
-        relationship_weights=list(edges.values()),
-        limit=limit,
-    )
-    return {row["id"]: row["score"] for row in found}
+    import numpy as np
+
+    parts = [
+        _support(index.kept(_OF_ENTITIES), entities),
+        _support(index.kept(_OF_RELATIONSHIPS), relationships or {}),
+    ]
+    ids, where = np.unique(np.concatenate([ids for ids, _ in parts]), return_inverse=True)
+    summed = np.bincount(where, np.concatenate([weights for _, weights in parts]))
+    # The last digits depend on the order of rows, and would decide between equal ones.
+    scores = np.round(summed, _DECIMALS)
+    order = np.argsort(-scores, kind="stable")[:limit]
+    return dict(zip(decoded(ids[order]), scores[order].tolist(), strict=True))
+
+
+def _support(
+    links: KeptRows, ranking: Ranking
+) -> tuple[npt.NDArray[np.bytes_], npt.NDArray[np.float64]]:
+    """Return the chunks of what is ranked, one for each link, and the score that each brings."""
+    import numpy as np
+
+    rows, places = links.having("id", ranking)
+    return links.ids("chunk_id")[rows], np.array(list(ranking.values()), np.float64)[places]
 
 
 @operator
@@ -67,14 +64,18 @@ def every_chunk(index: Release) -> Ranking:
 @operator
 def chunks_within(index: Release, chunks: Ranking, budget: int) -> Ranking:
     """Return the first of ranked chunks, as many as could fit in a budget of tokens."""
-    found = index.rows(_WITHIN, ids=list(chunks), budget=budget)
-    return {row["id"]: chunks[row["id"]] for row in found}
+    kept = index.kept(_LENGTHS)
+    rows, places = kept.having("id", chunks)
+    lengths = kept.values("n_tokens")[rows]
+    keys = list(chunks)
+    fitting = places[lengths.cumsum() - lengths < budget]
+    return {keys[place]: chunks[keys[place]] for place in fitting.tolist()}
 
 
 @operator
 def chunk_records(index: Release, chunks: Ranking) -> list[Record]:
     """Return the records of ranked chunks, in their order; the title is the document's."""
-    rows = {row["id"]: row for row in index.rows(_RECORDS, ids=list(chunks))}
+    rows = index.records(_RECORDS, chunks)
     return [
         Record(
             kind="chunk",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.query.operators.ranking import Ranking
+from graphrag_pipeline.query.operators.ranking import Ranking, best, decoded, in_turn
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.timing import operator
 
@@ -12,16 +12,11 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
 _OF_ENTITIES = """
-SELECT c.id FROM claims c
-JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS subject_id,
-             generate_subscripts($ids::JSON::VARCHAR[], 1) AS place) USING (subject_id)
-ORDER BY row_number() OVER (PARTITION BY place ORDER BY human_readable_id, c.id), place
-LIMIT $limit
+SELECT id, subject_id FROM claims WHERE subject_id IS NOT NULL ORDER BY human_readable_id, id
 """
 _RECORDS = """
-SELECT c.id, human_readable_id, chunk_id, subject_id, subject, object, type, status, start_date,
-       end_date, description, source_text
-FROM (SELECT unnest($ids::JSON::VARCHAR[]) AS id) wanted JOIN claims c USING (id)
+SELECT id, human_readable_id, chunk_id, subject_id, subject, object, type, status, start_date,
+       end_date, description, source_text FROM claims
 """
 _NAMED = (
     "chunk_id", "subject_id", "object", "type", "status", "start_date", "end_date", "source_text"
@@ -34,14 +29,18 @@ def claims_of(index: Release, entities: Ranking, limit: int) -> Ranking:
 
     So no entity of many claims keeps out those of another. Scores are 1.
     """
-    found = index.rows(_OF_ENTITIES, ids=list(entities), limit=limit)
-    return {row["id"]: 1.0 for row in found}
+    kept = index.kept(_OF_ENTITIES)
+    rows, places = kept.having("subject_id", entities)
+    by_entity: dict[int, list[str]] = {}
+    for key, place in zip(decoded(kept.ids("id")[rows]), places.tolist(), strict=True):
+        by_entity.setdefault(place, []).append(key)
+    return best(in_turn(*(dict.fromkeys(ids, 1.0) for ids in by_entity.values())), limit)
 
 
 @operator
 def claim_records(index: Release, claims: Ranking) -> list[Record]:
     """Return the records of ranked claims, in their order; the title is the subject's."""
-    rows = {row["id"]: row for row in index.rows(_RECORDS, ids=list(claims))}
+    rows = index.records(_RECORDS, claims)
     return [
         Record(
             kind="claim",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from graphrag_pipeline.query.operators.ranking import Ranking
+from graphrag_pipeline.query.operators.ranking import Ranking, decoded
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.timing import operator
 from graphrag_pipeline.text import terms
@@ -22,31 +22,21 @@ standing AS (
     SELECT * FROM communities c, (SELECT max(last_level) AS deepest FROM communities)
     WHERE c.level <= least($level, deepest) AND c.last_level >= least($level, deepest))
 """
-_OF_ENTITIES = f"""
-WITH {_STANDING}
-SELECT s.id, count(DISTINCT entity_id) AS n FROM standing s
-JOIN community_members m ON m.community_id = s.id AND m.level = s.level
-SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS entity_id) given USING (entity_id)
-LEFT JOIN community_reports r ON r.community_id = s.id
-GROUP BY s.id ORDER BY n DESC, max(rating) DESC NULLS LAST, s.id
+_MEMBERSHIPS = """
+SELECT entity_id, m.community_id, c.level, last_level, coalesce(rating, -1) AS rating
+FROM community_members m JOIN communities c ON c.id = m.community_id AND c.level = m.level
+LEFT JOIN community_reports r ON r.community_id = c.id
 """
 _AT_LEVEL = f"""
 WITH {_STANDING}
 SELECT r.id, rating FROM standing s JOIN community_reports r ON r.community_id = s.id
 ORDER BY rating DESC, r.id
 """
-_OF_COMMUNITIES = """
-SELECT r.id, score FROM community_reports r
-JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS community_id,
-             unnest($scores::JSON::DOUBLE[]) AS score,
-             generate_subscripts($ids::JSON::VARCHAR[], 1) AS place) USING (community_id)
-ORDER BY place
-"""
+_OF_COMMUNITIES = "SELECT id, community_id FROM community_reports"
 _RECORDS = """
 SELECT r.id, c.human_readable_id, r.title, r.summary, r.full_content, r.rating, r.community_id,
        c.level, c.size
-FROM (SELECT unnest($ids::JSON::VARCHAR[]) AS id) wanted
-JOIN community_reports r USING (id) JOIN communities c ON c.id = r.community_id
+FROM community_reports r JOIN communities c ON c.id = r.community_id
 """
 _ROOTS = """
 SELECT c.id, r.id AS report_id, c.level FROM communities c
@@ -68,16 +58,18 @@ SELECT *, generate_subscripts(findings, 1) AS place, unnest(findings, recursive 
 ORDER BY id, place
 """
 # Every finding at the level is looked at, as the map step of the paper does, and the likeliest are
-# handed on for exact scoring: by how many of the question's words they hold, then by rating.
+# handed on for exact scoring: by how many of the question's words they hold, then by rating. If not
+# materialised, each would be folded once for every word.
 _FINDINGS = f"""
 WITH {_STANDING},
-findings AS (
+split AS (
     SELECT r.id, s.human_readable_id, r.title, r.rating, r.community_id,
            generate_subscripts(r.findings, 1) AS place, unnest(r.findings, recursive := true)
-    FROM standing s JOIN community_reports r ON r.community_id = s.id)
-SELECT *, len(list_filter($words::JSON::VARCHAR[],
-    word -> contains(strip_accents(lower(concat_ws(' ', title, summary, explanation))), word)))
-    AS hits
+    FROM standing s JOIN community_reports r ON r.community_id = s.id),
+findings AS MATERIALIZED (
+    SELECT *, strip_accents(lower(concat_ws(' ', title, summary, explanation))) AS said FROM split)
+SELECT * EXCLUDE said,
+       len(list_filter($words::JSON::VARCHAR[], word -> contains(said, word))) AS hits
 FROM findings ORDER BY hits DESC, rating DESC, place, id LIMIT $limit
 """
 
@@ -85,15 +77,28 @@ FROM findings ORDER BY hits DESC, rating DESC, place, id LIMIT $limit
 @operator
 def communities_of(index: Release, entities: Ranking, level: int) -> Ranking:
     """Rank the communities the entities are in at a level, by how many of them, then by rating."""
-    found = index.rows(_OF_ENTITIES, ids=list(entities), level=level)
-    return {row["id"]: float(row["n"]) for row in found}
+    import numpy as np
+
+    kept = index.kept(_MEMBERSHIPS)
+    last = kept.values("last_level")
+    reached = min(level, int(last.max(initial=0)))
+    rows, _ = kept.having("entity_id", entities)
+    rows = rows[(kept.values("level")[rows] <= reached) & (last[rows] >= reached)]
+    ids, first, counts = np.unique(
+        kept.ids("community_id")[rows], return_index=True, return_counts=True
+    )
+    order = np.lexsort((ids, -kept.values("rating")[rows[first]], -counts))
+    return dict(zip(decoded(ids[order]), counts[order].astype(float).tolist(), strict=True))
 
 
 @operator
 def reports_of(index: Release, communities: Ranking) -> Ranking:
     """Return the reports of communities, in their order; a community may have none."""
-    found = index.rows(_OF_COMMUNITIES, ids=list(communities), scores=list(communities.values()))
-    return {row["id"]: row["score"] for row in found}
+    kept = index.kept(_OF_COMMUNITIES)
+    rows, places = kept.having("community_id", communities)
+    scores = list(communities.values())
+    ids = decoded(kept.ids("id")[rows])
+    return {key: scores[place] for key, place in zip(ids, places.tolist(), strict=True)}
 
 
 @operator
@@ -105,7 +110,7 @@ def reports_at(index: Release, level: int) -> Ranking:
 @operator
 def report_records(index: Release, reports: Ranking) -> list[Record]:
     """Return the records of ranked reports, in their order; ``attributes`` hold the summary."""
-    rows = {row["id"]: row for row in index.rows(_RECORDS, ids=list(reports))}
+    rows = index.records(_RECORDS, reports)
     return [
         Record(
             kind="report",

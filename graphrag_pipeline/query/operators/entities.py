@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from hashlib import md5
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.query.operators.ranking import Ranking, best, vector_search
+from graphrag_pipeline.query.operators.ranking import Ranking, best, decoded, vector_search
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.timing import operator
 from graphrag_pipeline.text import terms
@@ -14,26 +15,18 @@ from graphrag_pipeline.text import terms
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
-_NAMED = """
-SELECT id, strip_accents(lower(title)) AS name, strip_accents(lower($question)) AS question
-FROM entities
-WHERE length(title) > 1 AND contains(strip_accents(lower($question)), strip_accents(lower(title)))
+_NAMES = """
+SELECT id, strip_accents(lower(title)) AS name FROM entities WHERE length(title) > 1
 ORDER BY length(title) DESC, degree DESC, id
 """
-_TITLED = """
-WITH wanted AS (
-    SELECT strip_accents(lower(unnest($names::JSON::VARCHAR[]))) AS name,
-           generate_subscripts($names::JSON::VARCHAR[], 1) AS place),
-known AS (
+_TITLES = """
+SELECT id, md5(strip_accents(lower(title))) AS name FROM (
     SELECT id, title FROM entities UNION ALL
     SELECT canonical_id, title FROM entity_aliases SEMI JOIN entities ON canonical_id = id)
-SELECT id FROM known JOIN wanted ON strip_accents(lower(title)) = name
-GROUP BY id ORDER BY min(place), id
+ORDER BY id
 """
-_RECORDS = """
-SELECT e.id, human_readable_id, title, type, description, frequency, degree
-FROM (SELECT unnest($ids::JSON::VARCHAR[]) AS id) wanted JOIN entities e USING (id)
-"""
+_FOLDED = "SELECT strip_accents(lower(unnest($texts::JSON::VARCHAR[]))) AS text"
+_RECORDS = "SELECT id, human_readable_id, title, type, description, frequency, degree FROM entities"
 _NEXT_HOP = """
 WITH known AS (SELECT unnest($ids::JSON::VARCHAR[]) AS id),
 frontier AS (SELECT unnest($frontier::JSON::VARCHAR[]) AS id)
@@ -45,7 +38,7 @@ SELECT id, max(weight) AS weight FROM (
 """
 
 # Letters of scripts written with spaces: next to one, a name has not ended.
-_LETTER = r"[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\U0003ffff]"
+_LETTER = re.compile(r"[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\U0003ffff]")
 
 
 @operator
@@ -55,14 +48,15 @@ def entities_named_in(index: Release, question: str, limit: int, *, apart: bool 
     Case and accents do not matter; stop words are no names. ``apart`` leaves out a title that
     stands only within longer ones: "Kestrel Bridge" names no "bridge". Scores are 1.
     """
-    found = index.rows(_NAMED, question=question)
-    text = found[0]["question"] if found else ""
-    named: list[str] = []
-    for row in found:
-        if _is_name_in(row["name"], text):
-            named.append(row["id"])
-            text = _whole(row["name"]).sub("\0", text) if apart else text
-    return dict.fromkeys(named[:limit], 1.0)
+    known = index.kept(_NAMES)
+    asked = text = _folded(index, [question])[0]
+    named: list[int] = []
+    for row, name in enumerate(known.texts("name")):
+        places = _places_of(name.strip(), text) if name in asked and terms(name) else []
+        if places:
+            named.append(row)
+            text = _without(text, places, len(name.strip())) if apart else text
+    return dict.fromkeys(decoded(known.ids("id")[named[:limit]]), 1.0)
 
 
 @operator
@@ -71,8 +65,10 @@ def entities_titled(index: Release, names: Sequence[str]) -> Ranking:
 
     In the order of the names; case and accents do not matter. Scores are 1.
     """
-    found = index.rows(_TITLED, names=[" ".join(name.split()) for name in names])
-    return {row["id"]: 1.0 for row in found}
+    asked = _folded(index, [" ".join(name.split()) for name in names])
+    known = index.kept(_TITLES)
+    rows, _ = known.having("name", dict.fromkeys(md5(name.encode()).hexdigest() for name in asked))
+    return dict.fromkeys(decoded(known.ids("id")[rows]), 1.0)
 
 
 def entities_for(index: Release, question: str, k: int) -> Ranking:
@@ -102,7 +98,7 @@ def neighbours(index: Release, entities: Ranking, hops: int = 1) -> Ranking:
 @operator
 def entity_records(index: Release, entities: Ranking) -> list[Record]:
     """Return the records of ranked entities, in their order."""
-    rows = {row["id"]: row for row in index.rows(_RECORDS, ids=list(entities))}
+    rows = index.records(_RECORDS, entities)
     return [
         Record(
             kind="entity",
@@ -118,9 +114,27 @@ def entity_records(index: Release, entities: Ranking) -> list[Record]:
     ]
 
 
-def _is_name_in(name: str, question: str) -> bool:
-    return bool(terms(name)) and _whole(name).search(question) is not None
+def _folded(index: Release, texts: Sequence[str]) -> list[str]:
+    """Return texts without case and accents, as DuckDB leaves these out of titles."""
+    if all(text.isascii() for text in texts):
+        return [text.lower() for text in texts]
+    return [row["text"] for row in index.rows(_FOLDED, texts=list(texts))]
 
 
-def _whole(name: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<!{_LETTER}){re.escape(name.strip())}(?!{_LETTER})")
+def _places_of(name: str, text: str) -> list[int]:
+    """Return where a name stands in a text as whole words."""
+    places: list[int] = []
+    start = text.find(name)
+    while start >= 0:
+        end = start + len(name)
+        around = text[start - 1 : start] + text[end : end + 1]
+        whole = _LETTER.search(around) is None
+        places += [start] if whole else []
+        start = text.find(name, end if whole else start + 1)
+    return places
+
+
+def _without(text: str, places: Sequence[int], length: int) -> str:
+    for place in reversed(places):
+        text = f"{text[:place]}\0{text[place + length :]}"
+    return text

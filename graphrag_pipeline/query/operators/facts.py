@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.errors import InputError
@@ -33,27 +34,30 @@ def best_facts(index: Release, question: str, k: int) -> list[Fact]:
     facts.
     """
     check_kept(index, "facts", "facts")
-    search = index.search_text if index.lexical else index.search_vectors
-    found = search("facts", question, max(k, _MOST_SCALED), columns=("text",))
+    if index.lexical:
+        found, lowest = index.search_text("facts", question, k, columns=("text",)), 0.0
+    else:
+        found = index.search_vectors("facts", question, k, columns=("text",))
+        every = index.search_vectors("facts", question, _MOST_SCALED)["score"]
+        lowest = every[-1].as_py() if len(every) else 0.0
     scores = found["score"].to_numpy()
-    lowest = float(scores.min()) if len(scores) and not index.lexical else 0.0
     span = float(scores.max()) - lowest if len(scores) else 0.0
     # All facts alike: the authors' code then gives each 1.
     scaled = (scores - lowest) / span if span > 0 else scores * 0 + 1
-    ids, texts = (found[name].slice(0, k).to_pylist() for name in ("id", "text"))
-    return [Fact(*row) for row in zip(ids, texts, scaled[:k].tolist(), strict=True)]
+    texts = (found[name].to_pylist() for name in ("id", "text"))
+    return [Fact(*row) for row in zip(*texts, scaled.tolist(), strict=True)]
 
 
 @operator
 def ends_of_facts(index: Release, facts: Iterable[Fact]) -> dict[str, tuple[int, int]]:
     """Return the two nodes of ``index.graph`` that each fact joins, by the fact's id."""
-    import numpy as np
+    from graphrag_pipeline.held_vectors import places_of
 
     kept = index.graph.edges("statements")
-    asked = np.array([fact.id.encode() for fact in facts], dtype=np.bytes_)
-    _, places, _ = np.intersect1d(kept.ids, asked, return_indices=True)
-    ends = zip(kept.one[places].tolist(), kept.two[places].tolist(), strict=True)
-    return {key.decode(): pair for key, pair in zip(kept.ids[places], ends, strict=True)}
+    asked = [fact.id for fact in facts]
+    places, known = places_of(kept.ids, asked)
+    ends = zip(kept.one[places[known]].tolist(), kept.two[places[known]].tolist(), strict=True)
+    return dict(zip(compress(asked, known), ends, strict=True))
 
 
 @operator

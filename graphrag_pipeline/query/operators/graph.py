@@ -78,13 +78,34 @@ def shortest_path(graph: Adjacency, source: int, target: int) -> list[int]:
     """
     import numpy as np
 
-    from_target = _distances_until(graph, target, source)
-    if from_target[source] < 0:
-        return []
-    path = [source]
-    while path[-1] != target:
+    near = graph.neighbours_of(np.array([source]))
+    if source == target or target in near:
+        return list(dict.fromkeys([source, target]))
+    # Two steps from the source, which are cheap, spare the last two from the target, which are not.
+    first, second = graph.rows_of(near)
+    distance = np.full(graph.n_nodes, -1, np.int32)
+    distance[target] = hop = 0
+    frontier = np.array([target])
+    while len(frontier):
+        met = distance[second] == hop
+        if met.any():
+            place = int(met.argmax())
+            return [source, *_descended(graph, distance, int(first[place]), int(second[place]))]
+        hop += 1
+        around = graph.neighbours_of(frontier)
+        frontier = around[distance[around] < 0]
+        distance[frontier] = hop
+    return []
+
+
+def _descended(graph: Adjacency, distance: npt.NDArray[np.int32], one: int, two: int) -> list[int]:
+    """Return two nodes, and on to the target by ever smaller distances, the lowest nodes first."""
+    import numpy as np
+
+    path = [one, two]
+    while distance[path[-1]] > 0:
         around = graph.neighbours_of(np.array(path[-1:]))
-        path.append(int(around[from_target[around] == from_target[path[-1]] - 1][0]))
+        path.append(int(around[distance[around] == distance[path[-1]] - 1][0]))
     return path
 
 
@@ -98,18 +119,3 @@ def bridge(graph: Adjacency, nodes: Sequence[int]) -> list[int]:
     for one, two in pairwise(nodes):
         walked += shortest_path(graph, one, two)[1:] or [two]
     return list(dict.fromkeys(walked))
-
-
-def _distances_until(graph: Adjacency, start: int, end: int) -> npt.NDArray[np.int32]:
-    """Return distances from ``start`` as far as ``end`` is; -1 where farther or not reached."""
-    import numpy as np
-
-    distance = np.full(graph.n_nodes, -1, np.int32)
-    distance[start] = hop = 0
-    frontier = np.array([start])
-    while distance[end] < 0 and len(frontier):
-        hop += 1
-        around = graph.neighbours_of(frontier)
-        frontier = around[distance[around] < 0]
-        distance[frontier] = hop
-    return distance

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from graphrag_pipeline.query.timing import operator
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import pyarrow as pa
 
     from graphrag_pipeline.query.release import Release
@@ -17,7 +19,14 @@ Ranking: TypeAlias = dict[str, float]
 """Ids to scores, in order, best first."""
 
 VectorTable = Literal[
-    "chunks", "entities", "relationships", "community_reports", "facts", "entity_titles"
+    "chunks",
+    "entities",
+    "relationships",
+    "community_reports",
+    "facts",
+    "entity_titles",
+    "raptor_nodes",
+    "hirag_entities",
 ]
 
 
@@ -78,6 +87,11 @@ def best(ranking: Ranking, n: int) -> Ranking:
 def by_place(ranking: Iterable[str]) -> Ranking:
     """Score by place alone: 1, 1/2, 1/3 ..., for rankings whose scores are not comparable."""
     return {key: 1.0 / place for place, key in enumerate(ranking, start=1)}
+
+
+def decoded(ids: npt.NDArray[np.bytes_]) -> list[str]:
+    """Return ids that arrays hold as bytes as they are in rankings."""
+    return [key.decode() for key in ids.tolist()]
 
 
 def _ranking(hits: pa.Table) -> Ranking:

@@ -2,53 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.query.operators.ranking import Ranking
+from graphrag_pipeline.query.operators.ranking import Ranking, decoded
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.timing import operator
 
 if TYPE_CHECKING:
+    from graphrag_pipeline.query.graph_arrays import Numbers, Weights
+    from graphrag_pipeline.query.kept_rows import KeptRows
     from graphrag_pipeline.query.release import Release
 
-# Links: how many of the given entities the far end of an out-of-network relationship touches.
-_OF_ENTITIES = """
-WITH given AS (SELECT unnest($ids::JSON::VARCHAR[]) AS id),
-touching AS (
-    SELECT r.id, combined_degree, s.id IS NOT NULL AND t.id IS NOT NULL AS in_network,
-           CASE WHEN s.id IS NULL THEN source_id ELSE target_id END AS far_end
-    FROM relationships r
-    LEFT JOIN given s ON s.id = source_id LEFT JOIN given t ON t.id = target_id
-    WHERE s.id IS NOT NULL OR t.id IS NOT NULL),
-linked AS (
-    SELECT *, CASE WHEN in_network THEN 0 ELSE count(*) OVER (PARTITION BY in_network, far_end) END
-           AS links FROM touching)
-SELECT id, combined_degree FROM linked
-ORDER BY in_network DESC, links DESC, combined_degree DESC, id LIMIT $limit
-"""
-_TOUCHING = """
-SELECT r.id, combined_degree FROM relationships r
-WHERE source_id IN (SELECT unnest($ids::JSON::VARCHAR[]))
-   OR target_id IN (SELECT unnest($ids::JSON::VARCHAR[]))
-ORDER BY combined_degree DESC, weight DESC, id LIMIT $limit
-"""
-_NEXT_TO = """
-WITH frontier AS (SELECT unnest($ids::JSON::VARCHAR[]) AS id,
-                         generate_subscripts($ids::JSON::VARCHAR[], 1) AS place),
-touching AS (
-    SELECT r.id, place, weight, target_id AS far_end FROM relationships r
-    JOIN frontier f ON f.id = source_id
-    UNION ALL
-    SELECT r.id, place, weight, source_id FROM relationships r JOIN frontier f ON f.id = target_id)
-SELECT id, arg_min(far_end, place) AS far_end FROM touching
-ANTI JOIN (SELECT unnest($taken::JSON::VARCHAR[]) AS id) taken USING (id)
-GROUP BY id ORDER BY min(place), max(weight) DESC, id LIMIT $limit
-"""
+_EDGES = "SELECT id, source_id, target_id, weight, combined_degree FROM relationships ORDER BY id"
 _RECORDS = """
-SELECT r.id, human_readable_id, source_id, target_id, source, target, description, weight,
-       combined_degree
-FROM (SELECT unnest($ids::JSON::VARCHAR[]) AS id) wanted JOIN relationships r USING (id)
+SELECT id, human_readable_id, source_id, target_id, source, target, description, weight,
+       combined_degree FROM relationships
 """
+_ENDS = ("source_id", "target_id")
 
 
 @operator
@@ -58,8 +30,17 @@ def relationships_of(index: Release, entities: Ranking, limit: int) -> Ranking:
     Those between two of them come first, by combined degree; then those to other entities, which
     rank by how many of the given entities they link, then by combined degree.
     """
-    found = index.rows(_OF_ENTITIES, ids=list(entities), limit=limit)
-    return {row["id"]: float(row["combined_degree"]) for row in found}
+    import numpy as np
+
+    edges = index.kept(_EDGES)
+    of_sources, of_targets = (edges.having(end, entities)[0] for end in _ENDS)
+    inside = np.intersect1d(of_sources, of_targets)
+    out, back = np.setdiff1d(of_sources, inside), np.setdiff1d(of_targets, inside)
+    far_ends = np.concatenate([edges.ids("target_id")[out], edges.ids("source_id")[back]])
+    _, where, linked = np.unique(far_ends, return_inverse=True, return_counts=True)
+    rows = np.concatenate([inside, out, back])
+    links = np.concatenate([np.full(len(inside), len(rows) + 1), linked[where]])
+    return _ranked(edges, rows, (links, edges.values("combined_degree")[rows]), limit)
 
 
 @operator
@@ -68,8 +49,21 @@ def relationships_by_degree(index: Release, entities: Ranking, limit: int) -> Ra
 
     That is the score; of those with the same, the heaviest comes first.
     """
-    found = index.rows(_TOUCHING, ids=list(entities), limit=limit)
-    return {row["id"]: float(row["combined_degree"]) for row in found}
+    import numpy as np
+
+    edges = index.kept(_EDGES)
+    rows = np.union1d(*(edges.having(end, entities)[0] for end in _ENDS))
+    by = edges.values("combined_degree")[rows], edges.values("weight")[rows]
+    return _ranked(edges, rows, by, limit)
+
+
+def _ranked(edges: KeptRows, rows: Numbers, by: Sequence[Weights | Numbers], k: int) -> Ranking:
+    """Rank some edges by the highest of some values, the first first, ties by id."""
+    import numpy as np
+
+    order = np.lexsort((rows, *(-values for values in reversed(by))))[:k]
+    degrees = edges.values("combined_degree")[rows[order]].astype(np.float64)
+    return dict(zip(decoded(edges.ids("id")[rows[order]]), degrees.tolist(), strict=True))
 
 
 @operator
@@ -92,22 +86,40 @@ def relationships_within(index: Release, entities: Ranking, hops: int, limit: in
 
     Within a step, those of the entity reached first come first, then the heaviest.
     """
+    edges = index.kept(_EDGES)
     found: Ranking = {}
     reached, frontier = dict.fromkeys(entities), list(entities)
     for hop in range(hops):
         if not frontier or len(found) >= limit:
             break
-        rows = index.rows(_NEXT_TO, ids=frontier, taken=list(found), limit=limit - len(found))
-        found |= {row["id"]: 0.5**hop for row in rows}
-        frontier = [end for end in dict.fromkeys(r["far_end"] for r in rows) if end not in reached]
+        next_to = _next_to(edges, frontier, found, limit - len(found))
+        found |= dict.fromkeys(next_to, 0.5**hop)
+        frontier = [end for end in dict.fromkeys(next_to.values()) if end not in reached]
         reached |= dict.fromkeys(frontier)
     return found
+
+
+def _next_to(
+    edges: KeptRows, frontier: Sequence[str], taken: Collection[str], limit: int
+) -> dict[str, str]:
+    """Return relationships of entities that are not taken, and the far end of each."""
+    import numpy as np
+
+    (out, places_out), (back, places_back) = (edges.having(end, frontier) for end in _ENDS)
+    rows, places = np.concatenate([out, back]), np.concatenate([places_out, places_back])
+    far = np.concatenate([edges.ids("target_id")[out], edges.ids("source_id")[back]])
+    order = np.lexsort((rows, -edges.values("weight")[rows], places))
+    order = order[~np.isin(rows[order], edges.having("id", taken)[0])]
+    ends: dict[str, str] = {}
+    for key, end in zip(decoded(edges.ids("id")[rows[order]]), decoded(far[order]), strict=True):
+        ends.setdefault(key, end)
+    return dict(islice(ends.items(), limit))
 
 
 @operator
 def relationship_records(index: Release, relationships: Ranking) -> list[Record]:
     """Return the records of ranked relationships, in their order."""
-    rows = {row["id"]: row for row in index.rows(_RECORDS, ids=list(relationships))}
+    rows = index.records(_RECORDS, relationships)
     return [
         Record(
             kind="relationship",

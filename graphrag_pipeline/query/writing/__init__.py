@@ -20,6 +20,7 @@ from graphrag_pipeline.query.methods import METHODS, Method
 from graphrag_pipeline.query.methods.kg_search import triplets_and_text, triplets_around
 from graphrag_pipeline.query.methods.method import as_mapping
 from graphrag_pipeline.query.results import Answer, Retrieval
+from graphrag_pipeline.query.writing.archrag import archrag_answer
 from graphrag_pipeline.query.writing.asking import Asking, Final
 from graphrag_pipeline.query.writing.combined import selection_answer
 from graphrag_pipeline.query.writing.drift import drift_answer
@@ -48,7 +49,10 @@ PREPARE: dict[str, Callable[[Asking, Any], Awaitable[Final | None]]] = {
     "kg_triplets_text": kg_answer(triplets_and_text),
     "lightrag": lightrag_answer,
     "fast_graphrag": fast_graphrag_answer,
+    "hirag": in_one_call(METHODS["hirag"], "local_answer"),
     "ppr": in_one_call(METHODS["ppr"], "basic_answer"),
+    "raptor": in_one_call(METHODS["raptor"], "raptor_answer"),
+    "archrag": archrag_answer,
     "ircot": ircot_answer,
     "hipporag": hipporag_answer,
     "hipporag2": hipporag2_answer,

@@ -55,10 +55,26 @@ async def _map_reduce(
     asking: Asking, records: Sequence[Record], budget: int, prompt: str, placeholder: str
 ) -> Final | None:
     groups = await asking.retrieve(lambda: op.groups(asking.index, records, budget))
+    return await reduced(asking, groups, budget, prompt, placeholder)
+
+
+async def reduced(
+    asking: Asking,
+    groups: Sequence[Sequence[Record]],
+    budget: int,
+    prompt: str,
+    placeholder: str,
+    more: Sequence[Scored] = (),
+) -> Final | None:
+    """Return the call that merges the best points of groups of records; None if there is no point.
+
+    ``prompt`` is what the names of both prompts begin with, ``placeholder`` that of the map prompt
+    for a group, ``budget`` the tokens of the points; ``more`` are points from elsewhere.
+    """
     mapped = await asking.each(
         "map", [partial(_map, asking, group, f"{prompt}_map", placeholder) for group in groups]
     )
-    points = best_first(point for of_group in mapped for point in of_group or ())
+    points = best_first([*(point for of_group in mapped for point in of_group or ()), *more])
     kept = within(points, budget, asking.index.settings.chunks.encoding)
     if not kept:
         return None

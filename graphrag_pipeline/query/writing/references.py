@@ -12,6 +12,7 @@ from graphrag_pipeline.query.citations import (
     cite_chunk,
     cite_findings,
     cite_quote,
+    cite_summaries,
     distinct,
     numbered,
     place_of,
@@ -144,14 +145,15 @@ def resolve(index: Release, shown: Shown, cited: Sequence[Reference]) -> tuple[C
     """Return the places in documents that references rest on, one citation for each place.
 
     A source cites its own span; a report its findings' places; a claim the words it was taken from,
-    or their chunk; an entity or relationship the chunks it was found in, those that were shown to
-    the model first.
+    or their chunk; a summary the best chunks below it; an entity or relationship the chunks it was
+    found in, those that were shown to the model first.
     """
     records = {reference: shown[reference] for reference in cited}
     places = {
         **_by_report(index, records.values()),
         **_by_claim(index, records.values()),
         **_by_chunks(index, records.values(), shown),
+        **cite_summaries(index, [r for r in records.values() if r.kind == "summary"]),
     }
     found = [
         (reference, citation)
@@ -175,6 +177,7 @@ def _by_report(index: Release, records: Iterable[Record]) -> dict[str, list[Cita
         of_report = places[finding.attributes["report_id"]]
         if len(of_report) < _PLACES_EACH:
             of_report.append(citation)
+    places |= cite_summaries(index, [r for r in reports if r.attributes.get("chunk_ids")])
     for report in reports:
         if not places[report.id]:
             text = report.attributes["summary"]

@@ -1,0 +1,53 @@
+"""The graph of all layers of a hierarchical graph as arrays, loaded once for a release."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from graphrag_pipeline.held_vectors import places_of
+from graphrag_pipeline.query.graph_arrays import Edges, join_edges
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_NODES = """
+SELECT id, (row_number() OVER (ORDER BY id) - 1)::INTEGER AS node
+FROM (SELECT id FROM entities UNION ALL SELECT id FROM hirag_entities)
+"""
+_EDGES = f"""
+WITH nodes AS ({_NODES}), edges AS (
+    SELECT id, source_id, target_id, weight FROM relationships UNION ALL
+    SELECT id, source_id, target_id, weight FROM hirag_relationships)
+SELECT one.node AS one, two.node AS two, weight::FLOAT AS weight, e.id
+FROM edges e JOIN nodes one ON one.id = source_id JOIN nodes two ON two.id = target_id
+WHERE one.node <> two.node ORDER BY e.id
+"""
+
+
+class LayeredGraph:
+    """Entities of all layers, numbered from 0 by id, and what relates or summarises them.
+
+    ``edges`` are relationships and links between layers, by id; ``adjacency`` has each pair once,
+    whatever joins it; ``degrees`` say with how many others a node is joined.
+    """
+
+    def __init__(self, read: Callable[[str], pa.Table]) -> None:
+        nodes, edges = read(f"SELECT id FROM ({_NODES}) ORDER BY node"), read(_EDGES)
+        self.ids = _bytes(nodes)
+        one, two, weight = (edges[name].to_numpy() for name in ("one", "two", "weight"))
+        self.edges = Edges(one, two, weight, _bytes(edges))
+        self.adjacency = join_edges(len(self.ids), [self.edges])
+        self.degrees = np.diff(self.adjacency.offsets)
+
+    def nodes_of(self, ids: Iterable[str]) -> list[int]:
+        """Return the nodes of entities, in their order; ids that are none are left out."""
+        places, known = places_of(self.ids, ids)
+        return places[known].tolist()
+
+
+def _bytes(table: pa.Table) -> npt.NDArray[np.bytes_]:
+    return np.array([key.encode() for key in table["id"].to_pylist()], dtype=np.bytes_)

@@ -1,0 +1,209 @@
+"""HiRAG's graph of all layers: its entities, their communities, and the paths between them.
+
+Source: Huang et al., 2025 (HiRAG), section 4.2 and algorithm 2; the authors' code where said.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.query.operators.entities import entity_records
+from graphrag_pipeline.query.operators.graph import bridge
+from graphrag_pipeline.query.operators.ranking import Ranking, best, decoded, vector_search
+from graphrag_pipeline.query.operators.relationships import relationship_records
+from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.timing import operator
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.release import Release
+
+_MEMBERSHIPS = """
+SELECT entity_id, m.community_id, c.level, rating
+FROM hirag_community_members m
+JOIN hirag_communities c ON c.id = m.community_id AND c.level = m.level
+JOIN hirag_community_reports r ON r.community_id = c.id
+"""
+_REPORTS = """
+SELECT c.id, r.id AS report_id, c.human_readable_id, r.title, r.summary, r.full_content, r.rating,
+       r.community_id, c.level, c.size
+FROM hirag_community_reports r JOIN hirag_communities c ON c.id = r.community_id
+"""
+_ENTITIES = """
+SELECT id, human_readable_id, title, type, description, size AS frequency, degree, layer
+FROM hirag_entities
+"""
+_RELATIONSHIPS = """
+SELECT id, human_readable_id, source_id, target_id, source, target, description, weight,
+       combined_degree FROM hirag_relationships
+"""
+
+
+@operator
+def entities_of_layers(index: Release, question: str, k: int) -> Ranking:
+    """Rank the ``k`` entities of all layers most similar to a question (equation 12).
+
+    Raises InputError where the release has no layers.
+    """
+    if "hirag_entities" not in index.facts.vector_versions:
+        raise InputError(
+            f"release {index.facts.id} has no hierarchical graph: set hierarchies.hirag = true, "
+            "index again, and ask once more"
+        )
+    found = vector_search(index, "entities", question, k)
+    found |= vector_search(index, "hirag_entities", question, k)
+    return best(dict(sorted(found.items(), key=lambda item: (-item[1], item[0]))), k)
+
+
+@operator
+def communities_of_layers(index: Release, entities: Ranking, level: int) -> Ranking:
+    """Rank the communities of entities of all layers, by how many of them, then by rating.
+
+    Those with a report, that first stand at ``level`` or above (equation 13; levels: the code).
+    """
+    import numpy as np
+
+    kept = index.kept(_MEMBERSHIPS)
+    rows, _ = kept.having("entity_id", entities)
+    rows = rows[kept.values("level")[rows] <= level]
+    ids, first, counts = np.unique(
+        kept.ids("community_id")[rows], return_index=True, return_counts=True
+    )
+    order = np.lexsort((ids, -kept.values("rating")[rows[first]], -counts))
+    return dict(zip(decoded(ids[order]), counts[order].astype(float).tolist(), strict=True))
+
+
+@operator
+def key_entities(
+    index: Release, communities: Iterable[str], candidates: Ranking, most: int
+) -> list[str]:
+    """Return the ``most`` first candidates of each community, one community after the other.
+
+    Each once: the order in which equations 14 and 15 collect them.
+    """
+    kept, keys = index.kept(_MEMBERSHIPS), list(candidates)
+    rows, places = kept.having("entity_id", candidates)
+    members: dict[str, list[str]] = defaultdict(list)
+    held = decoded(kept.ids("community_id")[rows])
+    for community, place in zip(held, places.tolist(), strict=True):
+        members[community].append(keys[place])
+    chosen = (members[community][:most] for community in communities)
+    return list(dict.fromkeys(chain.from_iterable(chosen)))
+
+
+@operator
+def bridge_relationships(index: Release, entities: Iterable[str], k: int) -> Ranking:
+    """Rank the ``k`` first relationships along shortest paths from each entity to the next.
+
+    Of all between the entities on these paths (equations 15 and 16), in all layers, by the degrees
+    of their ends, which are the scores, then by weight.
+    """
+    import numpy as np
+
+    graph = index.layered_graph
+    is_on = np.zeros(len(graph.ids), np.bool_)
+    is_on[bridge(graph.adjacency, graph.nodes_of(entities))] = True
+    edges = graph.edges
+    inside = np.flatnonzero(is_on[edges.one] & is_on[edges.two])
+    degrees = graph.degrees[edges.one[inside]] + graph.degrees[edges.two[inside]]
+    order = np.lexsort((inside, -edges.weight[inside], -degrees))[:k]
+    ids = decoded(edges.ids[inside[order]])
+    return dict(zip(ids, degrees[order].astype(float).tolist(), strict=True))
+
+
+@operator
+def chunks_by_links(index: Release, entities: Ranking) -> Ranking:
+    """Rank the chunks of entities, those of the first entity first, as the code does.
+
+    Of one entity, first those that mention most of the entities related to it. Entities of higher
+    layers have no chunks of their own.
+    """
+    import numpy as np
+
+    graph = index.graph
+    mentions, held = graph.edges("mentions"), graph.adjacency("mentions")
+    links, found = graph.adjacency("links"), []
+    for node in graph.entity_nodes(entities):
+        one = np.array([node])
+        is_near = np.zeros(graph.n_nodes, np.bool_)
+        is_near[links.neighbours_of(one)] = True
+        linked = np.bincount(mentions.two[is_near[mentions.one]], minlength=graph.n_nodes)
+        chunks = held.neighbours_of(one)
+        found.append(chunks[np.argsort(-linked[chunks], kind="stable")])
+    nodes = np.concatenate(found) if found else np.empty(0, np.int64)
+    ids = dict.fromkeys(graph.ids_of(nodes))
+    return {key: 1.0 / place for place, key in enumerate(ids, start=1)}
+
+
+@operator
+def layered_report_records(index: Release, communities: Ranking) -> list[Record]:
+    """Return the reports on ranked communities of all layers, in their order."""
+    rows = index.records(_REPORTS, communities)
+    return [
+        Record(
+            kind="report",
+            id=row["report_id"],
+            number=row["human_readable_id"],
+            title=row["title"],
+            text=row["full_content"],
+            score=score,
+            attributes={
+                name: row[name] for name in ("summary", "rating", "community_id", "level", "size")
+            },
+        )
+        for key, score in communities.items()
+        if (row := rows.get(key))
+    ]
+
+
+def layered_entity_records(index: Release, entities: Ranking) -> list[Record]:
+    """Return the records of ranked entities of all layers, in their order."""
+    return _in_order(entities, [*entity_records(index, entities), *_summaries(index, entities)])
+
+
+def layered_relationship_records(index: Release, relationships: Ranking) -> list[Record]:
+    """Return the records of ranked relationships and links between layers, in their order."""
+    found = [*relationship_records(index, relationships), *_links(index, relationships)]
+    return _in_order(relationships, found)
+
+
+def _in_order(ranking: Ranking, records: list[Record]) -> list[Record]:
+    held = {record.id: record for record in records}
+    return [held[key] for key in ranking if key in held]
+
+
+@operator
+def _summaries(index: Release, entities: Ranking) -> list[Record]:
+    return [
+        Record(
+            kind="entity",
+            id=key,
+            number=row["human_readable_id"],
+            title=row["title"],
+            text=row["description"],
+            score=entities[key],
+            attributes={name: row[name] for name in ("type", "frequency", "degree", "layer")},
+        )
+        for key, row in index.records(_ENTITIES, entities).items()
+    ]
+
+
+@operator
+def _links(index: Release, relationships: Ranking) -> list[Record]:
+    return [
+        Record(
+            kind="relationship",
+            id=key,
+            number=row["human_readable_id"],
+            title=f"{row['source']} – {row['target']}",
+            text=row["description"] or f"{row['target']} summarises {row['source']}.",
+            score=relationships[key],
+            attributes={
+                name: row[name] for name in ("source_id", "target_id", "weight", "combined_degree")
+            },
+        )
+        for key, row in index.records(_RELATIONSHIPS, relationships).items()
+    ]

@@ -1,0 +1,87 @@
+"""ArchRAG's layers: entities and attributed communities nearest to a question, layer by layer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.query.operators.ranking import Ranking
+from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.timing import operator
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.release import Release
+
+_PLACES_EACH = 3
+
+_REPORTS = """
+SELECT id, human_readable_id, level, title, summary, full_content, rating, size,
+       list_distinct([f.chunk_id FOR f IN findings]) AS chunk_ids
+FROM attributed_communities WHERE full_content IS NOT NULL
+"""
+_CHUNKS = """
+WITH RECURSIVE below AS (
+    SELECT community_id, member_id FROM attributed_members
+    SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS community_id) wanted USING (community_id)
+    UNION ALL
+    SELECT below.community_id, m.member_id
+    FROM below JOIN attributed_members m ON m.community_id = below.member_id)
+SELECT community_id, chunk_id FROM below JOIN entity_chunks ON entity_id = member_id
+GROUP BY community_id, chunk_id
+QUALIFY row_number() OVER (PARTITION BY community_id ORDER BY count(*) DESC, chunk_id) <= $limit
+"""
+
+
+@operator
+def nearest_in_layers(index: Release, question: str, k: int, ef: int) -> list[Ranking]:
+    """Rank the ``k`` nodes of each layer most similar to a question, by hierarchical search.
+
+    Entities come first, then the communities of level 1 and so on. ``ef`` is how many candidates
+    the search keeps. Raises InputError where the release has no such index.
+    """
+    if "attributed_communities" not in index.facts.vector_versions:
+        raise InputError(
+            f"release {index.facts.id} has no attributed communities: set hierarchies.attributed "
+            "= true, index again, and ask once more"
+        )
+    layers = index.layers
+    found = layers.search(index.embed_question(question)[None], k, ef)
+    return [
+        {
+            ids[int(place)]: float(score)
+            for place, score in zip(nearest.places[0].tolist(), nearest.scores[0], strict=True)
+            if place >= 0
+        }
+        for ids, nearest in zip(layers.ids, found, strict=True)
+    ]
+
+
+@operator
+def attributed_report_records(index: Release, communities: Ranking) -> list[Record]:
+    """Return the reports on ranked attributed communities, in their order.
+
+    ``attributes`` hold the summary, and in ``chunk_ids`` up to three chunks that a report rests on:
+    those its findings name, or those that mention most of its entities.
+    """
+    rows = index.records(_REPORTS, communities)
+    lacking = [key for key, row in rows.items() if not row["chunk_ids"]]
+    chunks: dict[str, list[str]] = {key: row["chunk_ids"] for key, row in rows.items()}
+    for row in index.rows(_CHUNKS, ids=lacking, limit=_PLACES_EACH) if lacking else ():
+        chunks[row["community_id"]].append(row["chunk_id"])
+    return [
+        Record(
+            kind="report",
+            id=key,
+            number=row["human_readable_id"],
+            title=row["title"],
+            text=row["full_content"],
+            score=score,
+            attributes={
+                **{name: row[name] for name in ("summary", "rating", "level", "size")},
+                "community_id": key,
+                "chunk_ids": sorted(chunks[key])[:_PLACES_EACH],
+            },
+        )
+        for key, score in communities.items()
+        if (row := rows.get(key))
+    ]

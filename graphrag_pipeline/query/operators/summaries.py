@@ -1,0 +1,119 @@
+"""Summaries of the RAPTOR tree, and the chunks below them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.query.operators.chunks import chunk_records
+from graphrag_pipeline.query.operators.ranking import Ranking, best, most_similar, vector_search
+from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.timing import operator
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.release import Release
+
+_PLACES_EACH = 3
+
+_ROOTS = """
+SELECT id FROM {table} ANTI JOIN (SELECT child_id AS id FROM raptor_edges) USING (id) ORDER BY id
+"""
+_CHILDREN = """
+SELECT DISTINCT child_id AS id FROM raptor_edges
+SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS node_id) USING (node_id) ORDER BY id
+"""
+_SUMMARIES = "SELECT id, human_readable_id, layer, text FROM raptor_nodes"
+_BELOW = """
+WITH RECURSIVE below AS (
+    SELECT node_id AS id, child_id FROM raptor_edges
+    SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS node_id) USING (node_id)
+    UNION
+    SELECT below.id, e.child_id FROM below JOIN raptor_edges e ON e.node_id = below.child_id)
+SELECT id, list(child_id ORDER BY child_id) AS chunks FROM below
+SEMI JOIN chunks c ON c.id = child_id GROUP BY id
+"""
+
+
+@operator
+def best_of_tree(index: Release, question: str, k: int) -> Ranking:
+    """Rank the ``k`` chunks and summaries, of all layers together, most similar to a question.
+
+    Raises InputError where the release has no tree.
+    """
+    _check_kept(index)
+    chunks = vector_search(index, "chunks", question, k)
+    return best(_by_score(chunks | vector_search(index, "raptor_nodes", question, k)), k)
+
+
+@operator
+def down_the_tree(index: Release, question: str, k: int) -> Ranking:
+    """Rank the ``k`` most similar of what has no summary above it, of their parts, and so on.
+
+    Raises InputError where the release has no tree.
+    """
+    _check_kept(index)
+    found: Ranking = {}
+    ids = [row["id"] for table in ("raptor_nodes", "chunks") for row in _roots(index, table)]
+    while ids:
+        near = [most_similar(index, name, question, ids, k) for name in ("raptor_nodes", "chunks")]
+        layer = best(_by_score(near[0] | near[1]), k)
+        found |= layer
+        ids = [row["id"] for row in index.rows(_CHILDREN, ids=list(layer))]
+    return _by_score(found)
+
+
+@operator
+def tree_records(index: Release, question: str, ranking: Ranking) -> list[Record]:
+    """Return the records of ranked chunks and summaries, in their order.
+
+    A summary's ``chunk_ids`` are those below it that are most similar to the question.
+    """
+    summaries = index.records(_SUMMARIES, ranking)
+    places = _places(index, question, summaries)
+    chunks = {record.id: record for record in chunk_records(index, ranking)}
+    return [
+        chunks[key] if key in chunks else _record(summaries[key], score, places.get(key, []))
+        for key, score in ranking.items()
+        if key in chunks or key in summaries
+    ]
+
+
+def _by_score(ranking: Ranking) -> Ranking:
+    return dict(sorted(ranking.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _roots(index: Release, table: str) -> list[dict[str, str]]:
+    return index.rows(_ROOTS.format(table=table))
+
+
+def _record(row: Mapping[str, object], score: float, chunk_ids: list[str]) -> Record:
+    return Record(
+        kind="summary",
+        id=str(row["id"]),
+        number=int(str(row["human_readable_id"])),
+        title=f"Layer {row['layer']}",
+        text=str(row["text"]),
+        score=score,
+        attributes={"layer": row["layer"], "chunk_ids": chunk_ids},
+    )
+
+
+def _places(index: Release, question: str, ids: Iterable[str]) -> dict[str, list[str]]:
+    """Return the best chunks below each of these summaries."""
+    below = {row["id"]: row["chunks"] for row in index.rows(_BELOW, ids=list(ids))}
+    known = index.similarities(
+        "chunks", question, sorted({chunk for chunks in below.values() for chunk in chunks})
+    )
+    return {
+        key: sorted(chunks, key=lambda chunk: (-known.get(chunk, 0.0), chunk))[:_PLACES_EACH]
+        for key, chunks in below.items()
+    }
+
+
+def _check_kept(index: Release) -> None:
+    if "raptor_nodes" not in index.facts.vector_versions:
+        raise InputError(
+            f"release {index.facts.id} has no RAPTOR tree: set hierarchies.raptor = true, index "
+            "again, and ask once more"
+        )
