@@ -129,6 +129,8 @@ class ExtractionSettings(_Section):
     """llm: the types of entities to look for."""
     domain: str = "general"
     """llm: whose few-shot examples the prompt shows: general, science, medicine, law, or yours."""
+    passes: Annotated[int, Field(ge=1, le=2)] = 1
+    """llm: 2 asks for entities first, then for relationships between those (as HiRAG does)."""
     gleanings: Annotated[int, Field(ge=0, le=10)] = 1
     """llm: how often to ask for entities that were missed, for as long as the model says so."""
     claims: bool = False
@@ -211,6 +213,27 @@ class EmbeddingSettings(_Section):
     """Embed the titles of entities, too, and link those alike: the hipporag methods use it."""
     synonym_similarity: Annotated[float, Field(gt=0, le=1)] = 0.8
     """Titles whose vectors have at least this cosine are linked as synonyms."""
+
+
+class HierarchySettings(_Section):
+    """Hierarchies of summaries besides communities, each for the search methods named after it."""
+
+    raptor: bool = False
+    """Keep a tree of summaries of like chunks: the method raptor needs it."""
+    raptor_layers: Annotated[int, Field(ge=1, le=20)] = 5
+    """raptor: most layers of summaries above the chunks."""
+    raptor_cluster_tokens: Positive = 3500
+    """raptor: texts of more tokens than this together are not summarised as one but apart."""
+    summary_tokens: Annotated[int, Field(ge=20, le=10_000)] = 100
+    """Most tokens of a summary."""
+    attributed: bool = False
+    """Keep communities of entities that are linked or alike, level upon level, with a report on
+    each, and an index over them all (ArchRAG): the method archrag needs it."""
+    attributed_levels: Annotated[int, Field(ge=1, le=10)] = 4
+    """attributed: most levels of communities above the entities."""
+    hirag: bool = False
+    """Keep layers of entities that summarise clusters of entities, and communities over all layers
+    with a report on each (HiRAG): the method hirag needs it."""
 
 
 class QuerySettings(_Section):
@@ -316,6 +339,27 @@ class ScheduleSettings(_Section):
         return self
 
 
+class EvaluationSettings(_Section):
+    """A nightly evaluation, and when it warns."""
+
+    experiment: str = ""
+    """TOML file of an experiment that Dagster offers as assets; empty: none."""
+    watch: Place = "recall@5"
+    """The metric that must not fall from one run of it to the next, in any condition."""
+    max_drop: Annotated[float, Field(ge=0, le=1e6)] = 0.05
+    """Most that its mean may fall before the check fails."""
+    cron: str = "0 3 * * *"
+    """When the schedule runs the experiment (cron), once it is turned on in the UI."""
+
+    @model_validator(mode="after")
+    def _cron_is_valid(self) -> EvaluationSettings:
+        if not is_cron(self.cron):
+            raise ValueError(
+                f"evaluation.cron = {self.cron!r}: must be five cron fields, such as '0 3 * * *'"
+            )
+        return self
+
+
 class ReleaseSettings(_Section):
     """Published releases."""
 
@@ -349,9 +393,11 @@ class Settings(BaseSettings):
     communities: CommunitySettings = CommunitySettings()
     reports: ReportSettings = ReportSettings()
     embeddings: EmbeddingSettings = EmbeddingSettings()
+    hierarchies: HierarchySettings = HierarchySettings()
     query: QuerySettings = QuerySettings()
     llm: LlmSettings = LlmSettings()
     schedule: ScheduleSettings = ScheduleSettings()
+    evaluation: EvaluationSettings = EvaluationSettings()
     releases: ReleaseSettings = ReleaseSettings()
 
     @classmethod

@@ -385,6 +385,18 @@ COMMENT ON COLUMN report_failures.context_hash IS 'Hash of what the model was gi
 COMMENT ON COLUMN report_failures.error IS 'What went wrong.';
 COMMENT ON COLUMN report_failures.attempts IS 'How often it was tried with this context.';
 
+CREATE TABLE IF NOT EXISTS chunk_names (
+    chunk_id VARCHAR NOT NULL,
+    title VARCHAR NOT NULL,
+    entity_id VARCHAR NOT NULL,
+    batch VARCHAR NOT NULL
+);
+COMMENT ON TABLE chunk_names IS 'Names that rules find in chunks whose entities a model or an import gave: the method ppr walks over them, too.';
+COMMENT ON COLUMN chunk_names.chunk_id IS 'The chunk; joins chunks.id.';
+COMMENT ON COLUMN chunk_names.title IS 'The name as the text first spells it.';
+COMMENT ON COLUMN chunk_names.entity_id IS 'The id that an entity of this title has; not all are entities.';
+COMMENT ON COLUMN chunk_names.batch IS 'The batch that brought the chunk.';
+
 CREATE TABLE IF NOT EXISTS entity_chunks (
     entity_id VARCHAR NOT NULL,
     chunk_id VARCHAR NOT NULL,
@@ -442,6 +454,29 @@ COMMENT ON TABLE synonym_edges IS 'Entities whose titles are alike by vector: of
 COMMENT ON COLUMN synonym_edges.source_id IS 'The entity; joins entities.id.';
 COMMENT ON COLUMN synonym_edges.target_id IS 'One of those nearest to it; joins entities.id. The pair stands here the other way round too, unless that one has 100 nearer.';
 COMMENT ON COLUMN synonym_edges.similarity IS 'Cosine of the vectors of both titles, at least embeddings.synonym_similarity.';
+
+CREATE TABLE IF NOT EXISTS raptor_nodes (
+    id VARCHAR NOT NULL,
+    human_readable_id BIGINT NOT NULL,
+    layer INTEGER NOT NULL,
+    text VARCHAR NOT NULL,
+    n_tokens BIGINT NOT NULL,
+    n_children BIGINT NOT NULL,
+    written_by VARCHAR NOT NULL
+);
+COMMENT ON TABLE raptor_nodes IS 'The RAPTOR tree: summaries of like chunks, and of like summaries above them. Empty unless hierarchies.raptor is set.';
+COMMENT ON COLUMN raptor_nodes.id IS '32 hexadecimal digits, made from the layer and the texts that are summarised.';
+COMMENT ON COLUMN raptor_nodes.human_readable_id IS 'Small integer shown to people and models; never reused.';
+COMMENT ON COLUMN raptor_nodes.layer IS '1 for a summary of chunks, 2 for one of such summaries, and so on.';
+COMMENT ON COLUMN raptor_nodes.text IS 'The summary.';
+COMMENT ON COLUMN raptor_nodes.n_tokens IS 'Its length in tokens.';
+COMMENT ON COLUMN raptor_nodes.n_children IS 'How many chunks or summaries it is made from.';
+COMMENT ON COLUMN raptor_nodes.written_by IS 'The model that wrote it, or extractive.';
+
+CREATE TABLE IF NOT EXISTS raptor_edges (node_id VARCHAR NOT NULL, child_id VARCHAR NOT NULL);
+COMMENT ON TABLE raptor_edges IS 'What each summary of the RAPTOR tree is made from; a chunk or summary can be part of several.';
+COMMENT ON COLUMN raptor_edges.node_id IS 'The summary; joins raptor_nodes.id.';
+COMMENT ON COLUMN raptor_edges.child_id IS 'What it is made from: of layer 1 joins chunks.id, above raptor_nodes.id of the layer below.';
 
 CREATE TABLE IF NOT EXISTS communities (
     id VARCHAR NOT NULL,
@@ -543,6 +578,223 @@ COMMENT ON COLUMN report_elements.n_tokens IS 'Tokens it took.';
 COMMENT ON COLUMN report_elements.text_hash IS 'Hash of its text as it was then.';
 COMMENT ON COLUMN report_elements.support IS 'How many chunks the element rested on; of a report, the sum of its elements.';
 
+CREATE TABLE IF NOT EXISTS hirag_entities (
+    id VARCHAR NOT NULL,
+    human_readable_id BIGINT NOT NULL,
+    layer INTEGER NOT NULL,
+    title VARCHAR NOT NULL,
+    type VARCHAR NOT NULL,
+    description VARCHAR NOT NULL,
+    size BIGINT NOT NULL,
+    degree BIGINT NOT NULL,
+    n_tokens BIGINT NOT NULL
+);
+COMMENT ON TABLE hirag_entities IS 'Entities that summarise clusters of entities, in layers above those of the graph (HiRAG). Empty unless hierarchies.hirag is set.';
+COMMENT ON COLUMN hirag_entities.id IS '32 hexadecimal digits, made from layer and normalised title.';
+COMMENT ON COLUMN hirag_entities.human_readable_id IS 'Small integer shown to people and models; never that of an entity.';
+COMMENT ON COLUMN hirag_entities.layer IS 'Its layer, from 1; the entities of the graph are layer 0.';
+COMMENT ON COLUMN hirag_entities.title IS 'What the cluster has in common; by rule, its most central member and others.';
+COMMENT ON COLUMN hirag_entities.type IS 'One of nine general types, by a model; by rule, the type of the most central member.';
+COMMENT ON COLUMN hirag_entities.description IS 'What it is; by rule, what is known of its most central members.';
+COMMENT ON COLUMN hirag_entities.size IS 'Number of entities of the graph beneath it.';
+COMMENT ON COLUMN hirag_entities.degree IS 'Number of relationships it has.';
+COMMENT ON COLUMN hirag_entities.n_tokens IS 'Tokens of title and description.';
+
+CREATE TABLE IF NOT EXISTS hirag_relationships (
+    id VARCHAR NOT NULL,
+    human_readable_id BIGINT NOT NULL,
+    layer INTEGER NOT NULL,
+    source_id VARCHAR NOT NULL,
+    target_id VARCHAR NOT NULL,
+    source VARCHAR NOT NULL,
+    target VARCHAR NOT NULL,
+    description VARCHAR NOT NULL,
+    weight DOUBLE NOT NULL,
+    combined_degree BIGINT NOT NULL,
+    n_tokens BIGINT NOT NULL
+);
+COMMENT ON TABLE hirag_relationships IS 'What links the layers: a member to the entity that summarises it.';
+COMMENT ON COLUMN hirag_relationships.id IS '32 hexadecimal digits, made from both ends.';
+COMMENT ON COLUMN hirag_relationships.human_readable_id IS 'Small integer shown to people and models; never that of a relationship.';
+COMMENT ON COLUMN hirag_relationships.layer IS 'The layer of the target.';
+COMMENT ON COLUMN hirag_relationships.source_id IS 'The member; joins entities.id or hirag_entities.id.';
+COMMENT ON COLUMN hirag_relationships.target_id IS 'What summarises it; joins hirag_entities.id.';
+COMMENT ON COLUMN hirag_relationships.source IS 'Title of the member.';
+COMMENT ON COLUMN hirag_relationships.target IS 'Title of what summarises it.';
+COMMENT ON COLUMN hirag_relationships.description IS 'Why it belongs there; empty where no model says so.';
+COMMENT ON COLUMN hirag_relationships.weight IS 'How many clusters link the two.';
+COMMENT ON COLUMN hirag_relationships.combined_degree IS 'Degrees of both ends in the graph of all layers, summed.';
+COMMENT ON COLUMN hirag_relationships.n_tokens IS 'Tokens of both titles and the description.';
+
+CREATE TABLE IF NOT EXISTS hirag_layers (
+    layer INTEGER NOT NULL,
+    n_nodes BIGINT NOT NULL,
+    n_clusters BIGINT NOT NULL,
+    n_entities BIGINT NOT NULL,
+    sparsity DOUBLE NOT NULL
+);
+COMMENT ON TABLE hirag_layers IS 'How each layer was clustered. The last may be one that was not built, as it differs too little from the one before.';
+COMMENT ON COLUMN hirag_layers.layer IS 'The layer, from 1.';
+COMMENT ON COLUMN hirag_layers.n_nodes IS 'Entities of the layer below that were clustered, with those passed up to it.';
+COMMENT ON COLUMN hirag_layers.n_clusters IS 'Clusters found; an entity may be in several.';
+COMMENT ON COLUMN hirag_layers.n_entities IS 'Entities that summarise them: 0 where the layer was not built.';
+COMMENT ON COLUMN hirag_layers.sparsity IS 'Cluster sparsity: 1 where each cluster is one entity, 0 where one holds all.';
+
+CREATE TABLE IF NOT EXISTS hirag_communities (
+    id VARCHAR NOT NULL,
+    human_readable_id BIGINT NOT NULL,
+    level INTEGER NOT NULL,
+    last_level INTEGER NOT NULL,
+    parent_id VARCHAR,
+    title VARCHAR NOT NULL,
+    size BIGINT NOT NULL,
+    n_relationships BIGINT NOT NULL
+);
+COMMENT ON TABLE hirag_communities IS 'Communities of hierarchical Leiden over the graph of all layers; level 0 is the root level.';
+COMMENT ON COLUMN hirag_communities.id IS '32 hexadecimal digits; kept as long as most of its members stay together.';
+COMMENT ON COLUMN hirag_communities.human_readable_id IS 'Small integer shown to people and models; never reused.';
+COMMENT ON COLUMN hirag_communities.level IS 'The level it first stands at, 0 = root.';
+COMMENT ON COLUMN hirag_communities.last_level IS 'The deepest level this community still stands at.';
+COMMENT ON COLUMN hirag_communities.parent_id IS 'The community it is a part of; joins hirag_communities.id; NULL at the root level.';
+COMMENT ON COLUMN hirag_communities.title IS 'Titles of its most important entities.';
+COMMENT ON COLUMN hirag_communities.size IS 'Number of entities in it, of all layers.';
+COMMENT ON COLUMN hirag_communities.n_relationships IS 'Number of relationships with both ends in it.';
+
+CREATE TABLE IF NOT EXISTS hirag_community_members (
+    community_id VARCHAR NOT NULL,
+    entity_id VARCHAR NOT NULL,
+    level INTEGER NOT NULL
+);
+COMMENT ON TABLE hirag_community_members IS 'Membership at every level: each entity of every layer once per level.';
+COMMENT ON COLUMN hirag_community_members.community_id IS 'The community; joins hirag_communities.id.';
+COMMENT ON COLUMN hirag_community_members.entity_id IS 'The entity; joins entities.id or hirag_entities.id.';
+COMMENT ON COLUMN hirag_community_members.level IS 'The level this holds at; a community that is not split has rows at all deeper levels too.';
+
+CREATE TABLE IF NOT EXISTS hirag_community_reports (
+    id VARCHAR NOT NULL,
+    community_id VARCHAR NOT NULL,
+    level INTEGER NOT NULL,
+    title VARCHAR NOT NULL,
+    summary VARCHAR NOT NULL,
+    rating DOUBLE NOT NULL,
+    rating_explanation VARCHAR NOT NULL,
+    findings STRUCT(summary VARCHAR, explanation VARCHAR, chunk_id VARCHAR, start_char BIGINT, end_char BIGINT)[] NOT NULL,
+    full_content VARCHAR NOT NULL,
+    n_tokens BIGINT NOT NULL,
+    context_hash VARCHAR NOT NULL,
+    context_tokens BIGINT NOT NULL,
+    coverage DOUBLE NOT NULL,
+    writer VARCHAR NOT NULL,
+    outdated DOUBLE DEFAULT 0
+);
+COMMENT ON TABLE hirag_community_reports IS 'One report per community of two or more entities of the graph of all layers.';
+COMMENT ON COLUMN hirag_community_reports.id IS '32 hexadecimal digits, made from the community''s id.';
+COMMENT ON COLUMN hirag_community_reports.community_id IS 'The community; joins hirag_communities.id.';
+COMMENT ON COLUMN hirag_community_reports.level IS 'Level of the community, 0 = root.';
+COMMENT ON COLUMN hirag_community_reports.title IS 'What the community is about.';
+COMMENT ON COLUMN hirag_community_reports.summary IS 'The report in a few sentences.';
+COMMENT ON COLUMN hirag_community_reports.rating IS 'How much it matters, 0 to 10.';
+COMMENT ON COLUMN hirag_community_reports.rating_explanation IS 'Why it has that rating.';
+COMMENT ON COLUMN hirag_community_reports.findings IS 'Findings, most important first; chunk_id and span (characters of the document) say where an extractive finding stands.';
+COMMENT ON COLUMN hirag_community_reports.full_content IS 'The whole report as Markdown.';
+COMMENT ON COLUMN hirag_community_reports.n_tokens IS 'Tokens of full_content.';
+COMMENT ON COLUMN hirag_community_reports.context_hash IS 'Hash of what it was written from: as long as it is the same, the report stays.';
+COMMENT ON COLUMN hirag_community_reports.context_tokens IS 'Tokens of what it was written from.';
+COMMENT ON COLUMN hirag_community_reports.coverage IS 'Share of the community''s relationships that the context held.';
+COMMENT ON COLUMN hirag_community_reports.writer IS 'extractive, or the model that wrote it.';
+COMMENT ON COLUMN hirag_community_reports.outdated IS 'Always 0: these reports are never behind.';
+
+CREATE TABLE IF NOT EXISTS similarity_edges (
+    source_id VARCHAR NOT NULL,
+    target_id VARCHAR NOT NULL,
+    similarity DOUBLE NOT NULL
+);
+COMMENT ON TABLE similarity_edges IS 'Entities that are alike by vector and have no relationship: they join relationships when attributed communities are found (ArchRAG). Empty unless hierarchies.attributed is set.';
+COMMENT ON COLUMN similarity_edges.source_id IS 'An entity; joins entities.id. Each pair stands here once, the smaller id first.';
+COMMENT ON COLUMN similarity_edges.target_id IS 'The other one; joins entities.id.';
+COMMENT ON COLUMN similarity_edges.similarity IS 'Cosine of the vectors of titles and descriptions: above that of 70 of 100 relationships.';
+
+CREATE TABLE IF NOT EXISTS attributed_communities (
+    id VARCHAR NOT NULL,
+    human_readable_id BIGINT NOT NULL,
+    level INTEGER NOT NULL,
+    last_level INTEGER NOT NULL,
+    parent_id VARCHAR,
+    title VARCHAR NOT NULL,
+    size BIGINT NOT NULL,
+    n_members BIGINT NOT NULL,
+    n_relationships BIGINT NOT NULL,
+    summary VARCHAR,
+    rating DOUBLE,
+    rating_explanation VARCHAR,
+    findings STRUCT(summary VARCHAR, explanation VARCHAR, chunk_id VARCHAR, start_char BIGINT, end_char BIGINT)[],
+    full_content VARCHAR,
+    n_tokens BIGINT,
+    context_hash VARCHAR,
+    context_tokens BIGINT,
+    coverage DOUBLE,
+    writer VARCHAR,
+    error VARCHAR,
+    attempts INTEGER NOT NULL
+);
+COMMENT ON TABLE attributed_communities IS 'Communities of entities, and of such communities, that are linked and alike, with a report on each of two or more members (ArchRAG). Empty unless hierarchies.attributed is set.';
+COMMENT ON COLUMN attributed_communities.id IS '32 hexadecimal digits; stays as long as most of the community stays together.';
+COMMENT ON COLUMN attributed_communities.human_readable_id IS 'Small integer shown to people and models.';
+COMMENT ON COLUMN attributed_communities.level IS '1: its members are entities. Higher: communities that stand at the level below.';
+COMMENT ON COLUMN attributed_communities.last_level IS 'It stands at all levels from level to this one; above, as part of its parent.';
+COMMENT ON COLUMN attributed_communities.parent_id IS 'The community that it is a member of; null at the top.';
+COMMENT ON COLUMN attributed_communities.title IS 'Title of its report; without one, its most connected entities.';
+COMMENT ON COLUMN attributed_communities.size IS 'Number of entities in it.';
+COMMENT ON COLUMN attributed_communities.n_members IS 'Number of members; one alone is an entity that is linked with none.';
+COMMENT ON COLUMN attributed_communities.n_relationships IS 'Number of relationships within it.';
+COMMENT ON COLUMN attributed_communities.summary IS 'The report in a few sentences; null, as all below, where there is no report.';
+COMMENT ON COLUMN attributed_communities.rating IS 'How much it matters, 0 to 10.';
+COMMENT ON COLUMN attributed_communities.rating_explanation IS 'Why it has that rating.';
+COMMENT ON COLUMN attributed_communities.findings IS 'Findings, most important first; chunk_id and span (characters of the document) say where an extractive finding stands.';
+COMMENT ON COLUMN attributed_communities.full_content IS 'The whole report as Markdown.';
+COMMENT ON COLUMN attributed_communities.n_tokens IS 'Tokens of full_content.';
+COMMENT ON COLUMN attributed_communities.context_hash IS 'Hash of what the report was written from, or failed for: as long as it is the same, the report stays.';
+COMMENT ON COLUMN attributed_communities.context_tokens IS 'Tokens of what it was written from.';
+COMMENT ON COLUMN attributed_communities.coverage IS 'Share of its relationships, and of members without any, that the context held.';
+COMMENT ON COLUMN attributed_communities.writer IS 'extractive, or the model that wrote the report.';
+COMMENT ON COLUMN attributed_communities.error IS 'Why the report could not be written; it is tried again by the next run.';
+COMMENT ON COLUMN attributed_communities.attempts IS 'How often that failed with this context.';
+
+CREATE TABLE IF NOT EXISTS attributed_members (
+    community_id VARCHAR NOT NULL,
+    member_id VARCHAR NOT NULL,
+    level INTEGER NOT NULL
+);
+COMMENT ON TABLE attributed_members IS 'Members of attributed communities.';
+COMMENT ON COLUMN attributed_members.community_id IS 'The community; joins attributed_communities.id.';
+COMMENT ON COLUMN attributed_members.member_id IS 'A member; joins entities.id at level 1 and attributed_communities.id above.';
+COMMENT ON COLUMN attributed_members.level IS 'Level of the community.';
+
+CREATE VIEW IF NOT EXISTS attributed_entities AS
+WITH RECURSIVE under AS (
+    SELECT community_id, member_id AS entity_id FROM attributed_members WHERE level = 1
+    UNION ALL
+    SELECT m.community_id, under.entity_id
+    FROM attributed_members m JOIN under ON under.community_id = m.member_id)
+SELECT community_id, entity_id FROM under;
+COMMENT ON VIEW attributed_entities IS 'The entities in each attributed community, directly or through the communities in it.';
+COMMENT ON COLUMN attributed_entities.community_id IS 'The community; joins attributed_communities.id.';
+COMMENT ON COLUMN attributed_entities.entity_id IS 'An entity in it; joins entities.id.';
+
+CREATE TABLE IF NOT EXISTS chnsw (
+    layer INTEGER NOT NULL,
+    n_nodes BIGINT NOT NULL,
+    ids_hash VARCHAR NOT NULL,
+    links BLOB NOT NULL,
+    down BLOB NOT NULL
+);
+COMMENT ON TABLE chnsw IS 'C-HNSW, the index over entities and attributed communities, without their vectors: a row per layer. Empty unless hierarchies.attributed is set.';
+COMMENT ON COLUMN chnsw.layer IS '0: entities. Higher: the attributed communities of this level that have a report.';
+COMMENT ON COLUMN chnsw.n_nodes IS 'Number of nodes in the layer.';
+COMMENT ON COLUMN chnsw.ids_hash IS 'Hash of the ids of its nodes, which stand in this order.';
+COMMENT ON COLUMN chnsw.links IS 'Links within the layer, as FAISS writes them.';
+COMMENT ON COLUMN chnsw.down IS 'For each node the place of the nearest in the layer below, 4 bytes each.';
+
 CREATE TABLE IF NOT EXISTS llm_calls (
     id VARCHAR NOT NULL,
     called_at TIMESTAMPTZ NOT NULL,
@@ -559,7 +811,7 @@ CREATE TABLE IF NOT EXISTS llm_calls (
 COMMENT ON TABLE llm_calls IS 'Every model call, and what it cost in US dollars.';
 COMMENT ON COLUMN llm_calls.id IS 'Id of the call.';
 COMMENT ON COLUMN llm_calls.called_at IS 'When the call was made.';
-COMMENT ON COLUMN llm_calls.stage IS 'What it was for: extractions, summaries, resolution, community_reports, embeddings, query or tune.';
+COMMENT ON COLUMN llm_calls.stage IS 'What it was for: extractions, summaries, resolution, community_reports, raptor_tree, hirag_clusters, embeddings, query or tune.';
 COMMENT ON COLUMN llm_calls.batch IS 'The batch, where the call was for one; joins batches.batch.';
 COMMENT ON COLUMN llm_calls.model IS 'The model that was asked.';
 COMMENT ON COLUMN llm_calls.prompt_tokens IS 'Tokens sent; of a cached answer, when it was bought.';
@@ -608,7 +860,37 @@ CREATE TABLE IF NOT EXISTS staging.extractions AS FROM main.extractions LIMIT 0;
 CREATE TABLE IF NOT EXISTS staging.entity_mentions AS FROM main.entity_mentions LIMIT 0;
 CREATE TABLE IF NOT EXISTS staging.relationship_mentions AS FROM main.relationship_mentions LIMIT 0;
 CREATE TABLE IF NOT EXISTS staging.claims AS FROM main.claims LIMIT 0;
+CREATE TABLE IF NOT EXISTS staging.chunk_names AS FROM main.chunk_names LIMIT 0;
 CREATE TABLE IF NOT EXISTS staging.lost_evidence (element_id VARCHAR NOT NULL);
 COMMENT ON TABLE staging.lost_evidence IS 'Entities and relationships that lost a chunk, and communities whose reports tell of them: kept until all reports are up to date.';
+CREATE TABLE IF NOT EXISTS staging.raptor_mixtures (layer INTEGER NOT NULL, made_with VARCHAR NOT NULL, mixture BLOB NOT NULL, n_fitted BIGINT NOT NULL);
+COMMENT ON TABLE staging.raptor_mixtures IS 'The Gaussian mixtures that rows are placed into the clusters of each layer of the RAPTOR tree by, and the number of rows they were fitted to.';
+CREATE TABLE IF NOT EXISTS staging.raptor_fitted (layer INTEGER NOT NULL, row_id VARCHAR NOT NULL);
+COMMENT ON TABLE staging.raptor_fitted IS 'Those of the rows that a layer of the RAPTOR tree was fitted to which are still there: after many changes it is fitted anew.';
 CREATE TABLE IF NOT EXISTS staging.synonyms_searched (entity_id VARCHAR NOT NULL, title VARCHAR NOT NULL);
 COMMENT ON TABLE staging.synonyms_searched IS 'The titles that synonyms were searched for: only others are searched again.';
+CREATE TABLE IF NOT EXISTS staging.hirag_mixtures (layer INTEGER NOT NULL, mixture BLOB NOT NULL, n_fitted BIGINT NOT NULL, n_changed BIGINT NOT NULL);
+COMMENT ON TABLE staging.hirag_mixtures IS 'The Gaussian mixture that each layer was clustered by, the nodes it was fitted to, and how many have changed since.';
+CREATE TABLE IF NOT EXISTS staging.hirag_nodes (layer INTEGER NOT NULL, node_id VARCHAR NOT NULL, text_hash VARCHAR NOT NULL);
+COMMENT ON TABLE staging.hirag_nodes IS 'The nodes each layer was clustered from, and a hash of what each says: only changes to these count.';
+CREATE TABLE IF NOT EXISTS staging.hirag_summaries (hash VARCHAR NOT NULL, summary VARCHAR NOT NULL);
+COMMENT ON TABLE staging.hirag_summaries IS 'What a model made of each cluster, as JSON, by a hash of what it was shown.';
+CREATE TABLE IF NOT EXISTS staging.hirag_report_failures AS FROM main.report_failures LIMIT 0;
+COMMENT ON TABLE staging.hirag_report_failures IS 'Reports on communities of all layers that the model could not write.';
+CREATE TABLE IF NOT EXISTS staging.similarity_searched (entity_id VARCHAR NOT NULL, text_hash VARCHAR NOT NULL);
+COMMENT ON TABLE staging.similarity_searched IS 'The texts that nearest entities were searched for: only others are searched again.';
+CREATE TABLE IF NOT EXISTS staging.similarity_nearest (
+    source_id VARCHAR NOT NULL,
+    target_id VARCHAR NOT NULL,
+    similarity DOUBLE NOT NULL
+);
+COMMENT ON TABLE staging.similarity_nearest IS 'The entities nearest to each one by vector, linked or not.';
+CREATE TABLE IF NOT EXISTS staging.attributed_clusters (
+    attributed_level INTEGER NOT NULL,
+    id VARCHAR NOT NULL,
+    level INTEGER NOT NULL,
+    last_level INTEGER NOT NULL,
+    parent_id VARCHAR,
+    members VARCHAR[] NOT NULL
+);
+COMMENT ON TABLE staging.attributed_clusters IS 'The clusters from which each level of attributed communities was taken: they are repaired when the graph changes.';

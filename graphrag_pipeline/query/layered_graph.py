@@ -20,9 +20,9 @@ FROM (SELECT id FROM entities UNION ALL SELECT id FROM hirag_entities)
 """
 _EDGES = f"""
 WITH nodes AS ({_NODES}), edges AS (
-    SELECT id, source_id, target_id, weight FROM relationships UNION ALL
-    SELECT id, source_id, target_id, weight FROM hirag_relationships)
-SELECT one.node AS one, two.node AS two, weight::FLOAT AS weight, e.id
+    SELECT id, source_id, target_id, weight, n_tokens FROM relationships UNION ALL
+    SELECT id, source_id, target_id, weight, n_tokens FROM hirag_relationships)
+SELECT one.node AS one, two.node AS two, weight::FLOAT AS weight, n_tokens, e.id
 FROM edges e JOIN nodes one ON one.id = source_id JOIN nodes two ON two.id = target_id
 WHERE one.node <> two.node ORDER BY e.id
 """
@@ -31,7 +31,8 @@ WHERE one.node <> two.node ORDER BY e.id
 class LayeredGraph:
     """Entities of all layers, numbered from 0 by id, and what relates or summarises them.
 
-    ``edges`` are relationships and links between layers, by id; ``adjacency`` has each pair once,
+    ``edges`` are relationships and links between layers, by id, and ``lengths`` the tokens of each;
+    ``adjacency`` has each pair once,
     whatever joins it; ``degrees`` say with how many others a node is joined.
     """
 
@@ -40,6 +41,7 @@ class LayeredGraph:
         self.ids = _bytes(nodes)
         one, two, weight = (edges[name].to_numpy() for name in ("one", "two", "weight"))
         self.edges = Edges(one, two, weight, _bytes(edges))
+        self.lengths = edges["n_tokens"].to_numpy()
         self.adjacency = join_edges(len(self.ids), [self.edges])
         self.degrees = np.diff(self.adjacency.offsets)
 

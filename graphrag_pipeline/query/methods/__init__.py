@@ -41,11 +41,11 @@ METHODS: dict[str, Method[Any]] = {
         LIGHTRAG,
         FAST_GRAPHRAG,
         HIRAG,
-        PPR,
         RAPTOR,
-        ARCHRAG,
+        PPR,
         SELECTION,
         INTEGRATION,
+        ARCHRAG,
     )
 }
 """The methods that answer with and without a model."""

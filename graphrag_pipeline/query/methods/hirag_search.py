@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 MODES = ("full", "local", "global", "bridge", "nobridge")
 _CANDIDATES = 10
-_LEAST_TOKENS = 10
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ def _bridge(
     communities = [record.attributes["community_id"] for record in reports]
     keys = op.key_entities(index, communities, candidates, p.key_entities)
     budget = _budget(p, p.bridge_tokens)
-    edges = op.bridge_relationships(index, keys, budget // _LEAST_TOKENS + 1)
+    edges = op.bridge_relationships(index, keys, budget)
     return op.fill(index, op.layered_relationship_records(index, edges), budget)
 
 

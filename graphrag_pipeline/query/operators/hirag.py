@@ -95,11 +95,11 @@ def key_entities(
 
 
 @operator
-def bridge_relationships(index: Release, entities: Iterable[str], k: int) -> Ranking:
-    """Rank the ``k`` first relationships along shortest paths from each entity to the next.
+def bridge_relationships(index: Release, entities: Iterable[str], budget: int) -> Ranking:
+    """Rank relationships along shortest paths from each entity to the next.
 
-    Of all between the entities on these paths (equations 15 and 16), in all layers, by the degrees
-    of their ends, which are the scores, then by weight.
+    All between the entities on these paths (equations 15 and 16), in all layers, by the degrees of
+    their ends, which are the scores, then by weight: as many as could fit in ``budget`` tokens.
     """
     import numpy as np
 
@@ -109,7 +109,9 @@ def bridge_relationships(index: Release, entities: Iterable[str], k: int) -> Ran
     edges = graph.edges
     inside = np.flatnonzero(is_on[edges.one] & is_on[edges.two])
     degrees = graph.degrees[edges.one[inside]] + graph.degrees[edges.two[inside]]
-    order = np.lexsort((inside, -edges.weight[inside], -degrees))[:k]
+    order = np.lexsort((inside, -edges.weight[inside], -degrees))
+    lengths = graph.lengths[inside[order]]
+    order = order[lengths.cumsum() - lengths < budget]
     ids = decoded(edges.ids[inside[order]])
     return dict(zip(ids, degrees[order].astype(float).tolist(), strict=True))
 
