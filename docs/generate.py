@@ -101,11 +101,20 @@ def command_parts() -> Iterator[Part]:
     context = typer.Context(group)
     everywhere = [_option(entry.name, option, context) for option in _shown(group)]
     yield Part(entry, columns, everywhere, cli.EXIT_CODES)
-    for name, command in sorted(group.commands.items()):
-        about = Entry(f"graphrag-pipeline {name}", command.help or "")
+    for name, command in _commands(entry.name, group):
+        about = Entry(name, command.help or "")
         options = [_option(about.name, option, context) for option in _shown(command)]
         usage = " ".join([about.name, "[OPTIONS]", *filter(None, map(_place, command.params))])
         yield Part(about, columns, options, f"```text\n{usage}\n```")
+
+
+def _commands(path: str, group: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the commands of a group, and of the groups in it, by their full names."""
+    for name, command in sorted(group.commands.items()):
+        if hasattr(command, "commands"):
+            yield from _commands(f"{path} {name}", command)
+        else:
+            yield f"{path} {name}", command
 
 
 def _shown(command: Any) -> list[Any]:

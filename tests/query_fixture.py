@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
+from graphrag_pipeline.attributed_index import update_chnsw
 from graphrag_pipeline.config import Settings
 from graphrag_pipeline.embedding import Embedder
 from graphrag_pipeline.identity import content_hash, make_id
@@ -78,6 +79,12 @@ RELATIONSHIPS = [
     ("贾宝玉", "林黛玉"),
 ]
 SYNONYMS = [("Marie Curie", "Pierre Curie")]
+# Two layers above: (layer, type, members by title).
+SUMMARIES = {
+    "Christmas and others": (1, "EVENT", ["Scrooge", "Marley", "Bob Cratchit", "Fezziwig"]),
+    "Physics and others": (1, "SCIENCE", ["Marie Curie", "Pierre Curie", "Nobel Prize"]),
+    "People and others": (2, "PERSON", ["Christmas and others", "Physics and others"]),
+}
 # (level, last level, parent, members): every level covers every entity once.
 CAROL = ["Scrooge", "Marley", "Bob Cratchit", "Tiny Tim", "Fezziwig", "London"]
 CURIE = ["Marie Curie", "Pierre Curie", "Nobel Prize", "Paris", "Irène Joliot-Curie"]
@@ -105,6 +112,9 @@ FINDINGS = {
     "places": [
         "Fezziwig gave a merry ball for his apprentices, and Scrooge remembered it with joy."
     ],
+}
+ATTRIBUTED_LEVELS = {
+    name: {"carol": 3, "scrooge": 2}.get(name, 1) for name in COMMUNITIES if name in FINDINGS
 }
 # (subject, object, words of the text): what is claimed, and where it is said.
 CLAIMS = [
@@ -138,6 +148,7 @@ def publish(
         tables["facts"] = con.sql("SELECT id, text FROM facts").pl().to_dicts()
     embedder = configured_embedder(settings or settings_for(home))
     versions = _sync(home, tables, release, embedder)
+    update_chnsw(store, home)
     with store.transaction() as con:
         insert(con, "releases", _release_row(embedder.name, release, versions, tables))
     store.copy_to(home / "published.duckdb")
@@ -184,6 +195,34 @@ def _tables(texts: dict[str, str]) -> dict[str, list[dict[str, object]]]:
             for pair in SYNONYMS
             for one, other in (pair, pair[::-1])
         ],
+        "hirag_entities": [_summary(n, title) for n, title in enumerate(SUMMARIES)],
+        "hirag_relationships": [
+            _link(n, member, title)
+            for n, (member, title) in enumerate(
+                (member, title) for title, (_, _, held) in SUMMARIES.items() for member in held
+            )
+        ],
+        "hirag_communities": [_community(n, name) for n, name in enumerate(COMMUNITIES)],
+        "hirag_community_members": [
+            {"community_id": make_id("community", name), "entity_id": key, "level": first}
+            for name, (first, _, _, members) in COMMUNITIES.items()
+            for key in [
+                *map(_key, members),
+                *(_summary_key(t) for t in SUMMARIES if {*SUMMARIES[t][2]} <= {*members}),
+            ]
+        ],
+        "hirag_community_reports": [
+            {**_report(name, documents, chunks), "id": make_id("hirag report", name)}
+            for name in FINDINGS
+        ],
+        "attributed_communities": [
+            _attributed(n, name, documents, chunks) for n, name in enumerate(FINDINGS)
+        ],
+        "attributed_members": [
+            {"community_id": make_id("attributed", name), "member_id": member, "level": level}
+            for name, level in ATTRIBUTED_LEVELS.items()
+            for member in _attributed_members(name)
+        ],
         "claims": [_claim(n, chunks) for n in range(len(CLAIMS))],
         "communities": [_community(n, name) for n, name in enumerate(COMMUNITIES)],
         "community_members": [
@@ -198,6 +237,42 @@ def _tables(texts: dict[str, str]) -> dict[str, list[dict[str, object]]]:
 
 def _key(title: str) -> str:
     return make_id("entity", title)
+
+
+def _summary_key(title: str) -> str:
+    return make_id("hirag", SUMMARIES[title][0], title.casefold())
+
+
+def _summary(number: int, title: str) -> dict[str, object]:
+    layer, kind, members = SUMMARIES[title]
+    return {
+        "id": _summary_key(title),
+        "human_readable_id": 100 + number,
+        "layer": layer,
+        "title": title,
+        "type": kind,
+        "description": f"What {', '.join(members)} have in common.",
+        "size": len(members),
+        "degree": len(members) + (layer == 1),
+        "n_tokens": 15,
+    }
+
+
+def _link(number: int, member: str, title: str) -> dict[str, object]:
+    source = _summary_key(member) if member in SUMMARIES else _key(member)
+    return {
+        "id": make_id("link", member, title),
+        "human_readable_id": 100 + number,
+        "layer": SUMMARIES[title][0],
+        "source_id": source,
+        "target_id": _summary_key(title),
+        "source": member,
+        "target": title,
+        "description": f"{member} belongs to {title}.",
+        "weight": 1.0,
+        "combined_degree": 5,
+        "n_tokens": 12,
+    }
 
 
 def _document(number: int, title: str, text: str) -> dict[str, object]:
@@ -331,6 +406,32 @@ def _report(
     }
 
 
+def _attributed(
+    number: int,
+    name: str,
+    documents: list[dict[str, object]],
+    chunks: list[dict[str, object]],
+) -> dict[str, object]:
+    parent = COMMUNITIES[name][2]
+    own = {
+        "id": make_id("attributed", name),
+        "level": ATTRIBUTED_LEVELS[name],
+        "last_level": ATTRIBUTED_LEVELS[parent] - 1 if parent else 3,
+        "parent_id": parent and make_id("attributed", parent),
+        "human_readable_id": 200 + number,
+        "n_members": len(_attributed_members(name)),
+        "attempts": 0,
+    }
+    report = _report(name, documents, chunks)
+    del report["community_id"]
+    return {**_community(number, name), **report, **own}
+
+
+def _attributed_members(name: str) -> list[str]:
+    parts = [part for part, (_, _, parent, _) in COMMUNITIES.items() if parent == name]
+    return [make_id("attributed", part) for part in parts] or [*map(_key, COMMUNITIES[name][3])]
+
+
 def _finding(
     found: str | tuple[str, str],
     documents: list[dict[str, object]],
@@ -366,6 +467,8 @@ def _sync(
         "community_reports": lambda r: r["full_content"],
         "facts": lambda r: r["text"],
         "entity_titles": lambda r: r["title"],
+        "hirag_entities": lambda r: f"{r['title']}: {r['description']}",
+        "attributed_communities": lambda r: f"{r['title']}\n{r['summary']}",
     }
     for table, text_of in texts.items():
         of = "entities" if table == "entity_titles" else table

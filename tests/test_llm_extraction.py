@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ import polars as pl
 from llm_helpers import with_client
 from model_server import Fault, Messages, ModelServer, Request, too_long, truncated
 
-from graphrag_pipeline.config import ExtractionSettings
+from graphrag_pipeline.config import ExtractionSettings, Settings
+from graphrag_pipeline.estimates import Chunks, Work, estimate
+from graphrag_pipeline.extraction.extractors import extraction_version
 from graphrag_pipeline.extraction.llm import LlmExtraction, extract_llm
 
 RECORD = '("entity"<|>Alice Smith<|>PERSON<|>a person)\n<|COMPLETE|>'
@@ -79,3 +82,75 @@ def test_a_model_that_thinks_before_a_word_is_given_room_once_that_is_known(
     assert found.outcomes["status"].to_list() == ["ok"] * 4
     checks = [request for request in server.asked() if step_of(request.messages) == "check"]
     assert sum("max_tokens" in request.body for request in checks) <= 2
+
+
+TWO = '("entity"<|>Alice Smith<|>PERSON<|>a person)\n##\n("entity"<|>Ulm<|>GEO<|>a town)'
+LINK = '("relationship"<|>Alice Smith<|>Ulm<|>lives there<|>7)\n<|COMPLETE|>'
+
+
+def pass_of(messages: Messages) -> str:
+    system = messages[0]["content"]
+    asked = "relations" if "between these entities" in system else "entities"
+    return f"{asked} {step_of(messages)}"
+
+
+def in_passes(messages: Messages) -> str:
+    return {"entities extract": TWO, "entities glean": MISSED, "relations extract": LINK}.get(
+        pass_of(messages), "YES" if "entities check" in pass_of(messages) else "NO"
+    )
+
+
+def test_in_two_passes_relationships_are_asked_for_between_the_entities_found_first(
+    tmp_path: Path,
+) -> None:
+    with ModelServer(in_passes) as server:
+        found = extract(server, tmp_path, ["Alice Smith lives in Ulm."], passes=2)
+    assert [pass_of(request.messages) for request in server.asked()] == [
+        "entities extract",
+        "entities check",
+        "entities glean",
+        "relations extract",
+        "relations check",
+    ]
+    assert titles(found) == {"Alice Smith", "Ulm", "Late Comer"}
+    (related,) = found.found.relationships.select("source", "target", "description").rows()
+    assert related == ("Alice Smith", "Ulm", "lives there")
+    first, last = (server.asked()[n].messages for n in (0, 3))
+    assert re.search(r"<names id=\w+>\nAlice Smith\nUlm\nLate Comer\n</names", last[1]["content"])
+    assert '("relationship"' not in first[0]["content"]
+    assert '("entity"' not in last[0]["content"]
+    assert "Tamsin Orrelby" in first[0]["content"]
+    assert "Tamsin Orrelby" in last[0]["content"]
+    assert found.outcomes["prompt_tokens"].to_list() == [server.prompt_tokens]
+
+
+def test_one_entity_has_no_relationships_to_ask_for_and_a_failed_pass_fails_the_chunk(
+    tmp_path: Path,
+) -> None:
+    with ModelServer(lambda m: RECORD if step_of(m) == "extract" else "NO") as server:
+        found = extract(server, tmp_path / "one", ["Alice Smith spoke."], passes=2)
+    assert (steps(server), titles(found)) == (["extract", "check"], {"Alice Smith"})
+    refused = Fault(text="I am sorry.")
+
+    def faults(request: Request) -> Fault | None:
+        return refused if pass_of(request.messages) == "relations extract" else None
+
+    with ModelServer(in_passes, faults=faults) as server:
+        found = extract(server, tmp_path / "two", ["Alice Smith lives in Ulm."], passes=2)
+        assert found.outcomes["status"].to_list() == ["failed"]
+        server.misbehave(())
+        server.forget()
+        found = extract(server, tmp_path / "two", ["Alice Smith lives in Ulm."], passes=2)
+    assert server.requests == []
+    assert found.outcomes["status"].to_list() == ["failed"]
+
+
+def test_passes_decide_the_version_and_the_estimate() -> None:
+    one, two = (Settings(profile="llm", extraction={"passes": n}) for n in (1, 2))
+    plain = Settings(profile="llm", extraction={"domain": "general"})
+    assert extraction_version(one) == extraction_version(plain) != extraction_version(two)
+    work = Work(Chunks(100, 60_000), Chunks(), 0, Chunks(), 0, None, 0, None, [])
+    (asked_once,), (asked_twice,) = (list(estimate(s, work, {})) for s in (one, two))
+    assert asked_twice.calls == 2 * asked_once.calls
+    assert asked_once.prompt_tokens < asked_twice.prompt_tokens < 2.2 * asked_once.prompt_tokens
+    assert asked_twice.completion_tokens < 1.2 * asked_once.completion_tokens

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.errors import InputError
@@ -60,14 +61,9 @@ def nearest_in_layers(index: Release, question: str, k: int, ef: int) -> list[Ra
 def attributed_report_records(index: Release, communities: Ranking) -> list[Record]:
     """Return the reports on ranked attributed communities, in their order.
 
-    ``attributes`` hold the summary, and in ``chunk_ids`` up to three chunks that a report rests on:
-    those its findings name, or those that mention most of its entities.
+    ``attributes`` hold the summary, and in ``chunk_ids`` up to three chunks that findings name.
     """
     rows = index.records(_REPORTS, communities)
-    lacking = [key for key, row in rows.items() if not row["chunk_ids"]]
-    chunks: dict[str, list[str]] = {key: row["chunk_ids"] for key, row in rows.items()}
-    for row in index.rows(_CHUNKS, ids=lacking, limit=_PLACES_EACH) if lacking else ():
-        chunks[row["community_id"]].append(row["chunk_id"])
     return [
         Record(
             kind="report",
@@ -79,9 +75,17 @@ def attributed_report_records(index: Release, communities: Ranking) -> list[Reco
             attributes={
                 **{name: row[name] for name in ("summary", "rating", "level", "size")},
                 "community_id": key,
-                "chunk_ids": sorted(chunks[key])[:_PLACES_EACH],
+                "chunk_ids": sorted(row["chunk_ids"])[:_PLACES_EACH],
             },
         )
         for key, score in communities.items()
         if (row := rows.get(key))
     ]
+
+
+def chunks_below(index: Release, communities: Sequence[str]) -> dict[str, list[str]]:
+    """Return for each attributed community up to three chunks that mention most of its entities."""
+    chunks: dict[str, list[str]] = {key: [] for key in communities}
+    for row in index.rows(_CHUNKS, ids=list(communities), limit=_PLACES_EACH) if chunks else ():
+        chunks[row["community_id"]].append(row["chunk_id"])
+    return {key: sorted(ids) for key, ids in chunks.items()}

@@ -19,6 +19,7 @@ from graphrag_pipeline.query.citations import (
 )
 from graphrag_pipeline.query.context import section_of
 from graphrag_pipeline.query.operators import chunk_records, findings_of
+from graphrag_pipeline.query.operators.layers import chunks_below
 from graphrag_pipeline.query.results import Citation, Record
 
 if TYPE_CHECKING:
@@ -177,12 +178,19 @@ def _by_report(index: Release, records: Iterable[Record]) -> dict[str, list[Cita
         of_report = places[finding.attributes["report_id"]]
         if len(of_report) < _PLACES_EACH:
             of_report.append(citation)
-    places |= cite_summaries(index, [r for r in reports if r.attributes.get("chunk_ids")])
+    places |= _by_attributed(index, [r for r in reports if "chunk_ids" in r.attributes])
     for report in reports:
         if not places[report.id]:
             text = report.attributes["summary"]
             places[report.id] = [Citation(0, "", report.title, "", "", 0, 0, text, report.id)]
     return places
+
+
+def _by_attributed(index: Release, reports: Sequence[Record]) -> dict[str, list[Citation]]:
+    below = chunks_below(index, [r.id for r in reports if not r.attributes["chunk_ids"]])
+    named = {report.id: report.attributes["chunk_ids"] for report in reports} | below
+    held = [replace(report, attributes={"chunk_ids": named[report.id]}) for report in reports]
+    return cite_summaries(index, held)
 
 
 def _by_claim(index: Release, records: Iterable[Record]) -> dict[str, list[Citation]]:
