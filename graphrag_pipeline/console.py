@@ -23,6 +23,7 @@ from graphrag_pipeline.progress import Listener, listening
 from graphrag_pipeline.rows import one_line
 
 if TYPE_CHECKING:
+    from graphrag_pipeline.evaluation_page import WrittenEvaluation
     from graphrag_pipeline.explorer import WrittenPage
     from graphrag_pipeline.exporting import Export
     from graphrag_pipeline.overview import WrittenReport
@@ -517,6 +518,14 @@ def show_page(done: WrittenPage) -> None:
 def show_report(done: WrittenReport) -> None:
     """Print where the overview of a corpus is."""
     _show_whole(f"Wrote {done.path} ({done.n_bytes / 1e6:.2f} MB) from release {done.release}")
+    say("Open it in a browser; it needs no network and no other file.", style="dim")
+
+
+def show_evaluation(done: WrittenEvaluation) -> None:
+    """Print where the page of an experiment is, and what came out of it."""
+    for sentence in done.finding:
+        say(sentence)
+    _show_whole(f"Wrote {done.path} ({done.n_bytes / 1e6:.2f} MB), experiment {done.experiment}")
     say("Open it in a browser; it needs no network and no other file.", style="dim")
 
 

@@ -122,6 +122,30 @@ def winrate(
         show_comparisons(found)
 
 
+@app.command()
+def report(
+    experiment: Annotated[str | None, typer.Argument(help="Default: the latest.")] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path(
+        "evaluation.html"
+    ),
+    as_json: AsJson = False,
+) -> None:
+    """Write what an experiment found as one HTML page, to read or send.
+
+    It has quality against tokens and milliseconds, all metrics with their certainty, win rates,
+    and the questions on which conditions differ most, with their answers side by side. It needs no
+    network and no other file.
+    """
+    from dataclasses import asdict
+
+    from graphrag_pipeline import console
+    from graphrag_pipeline.config import load_settings
+    from graphrag_pipeline.evaluation_page import write_evaluation
+
+    done = write_evaluation(load_settings().home_path, output, experiment)
+    console.show_json(asdict(done)) if as_json else console.show_evaluation(done)
+
+
 def _show_sets(sets: Sequence[Mapping[str, object]], as_json: bool) -> None:
     from graphrag_pipeline import console
 

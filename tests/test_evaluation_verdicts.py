@@ -176,6 +176,8 @@ def test_few_questions_are_tested_exactly() -> None:
     assert signed_rank(np.array([1.0, 1.0, 1.0, 1.0, 1.0, 0.0]))[1] == pytest.approx(2 / 32)
     assert only(judged(*[A_WINS] * 5)).winner == ""
     assert signed_rank(np.zeros(4)) == (None, 1.0)
+    unequal = np.array([0.5, 1.0, -1.0, 0.5, 1.0, 0.5, 1.0])
+    assert signed_rank(unequal)[1] == pytest.approx(stats.wilcoxon(unequal).pvalue)
 
 
 def test_replicates_are_averaged_before_the_test() -> None:

@@ -237,10 +237,9 @@ def score_claims(store: EvaluationStore, experiment: str, thresholds: Sequence[f
 
 def distinct(claims: Sequence[str]) -> list[str]:
     """Return the claims that say something, each once whatever its case and punctuation."""
-    keys = ((normalized(claim), claim) for claim in claims)
-    first: dict[str, str] = {}
-    for key, claim in keys:
-        if key:
+    first: dict[tuple[str, ...], str] = {}
+    for claim in claims:
+        if key := tuple(_words(normalized(claim))):
             first.setdefault(key, claim)
     return list(first.values())[:_MOST]
 

@@ -98,9 +98,9 @@ _ENTITIES = """
 WITH keyed AS (
     SELECT id, lower(regexp_replace(title, '[^\\p{L}\\p{M}\\p{N}]', '', 'g')) AS key FROM entities),
 linked AS (SELECT unnest([source_id, target_id]) AS id FROM relationships)
-SELECT 1 - (SELECT count(DISTINCT l.id) FROM linked l SEMI JOIN entities e ON e.id = l.id)
+SELECT (count(*) - (SELECT count(DISTINCT l.id) FROM linked l SEMI JOIN entities e ON e.id = l.id))
            / count(*) AS orphans,
-       1 - count(DISTINCT coalesce(nullif(key, ''), id)) / count(*) AS duplicates
+       (count(*) - count(DISTINCT coalesce(nullif(key, ''), id))) / count(*) AS duplicates
 FROM keyed HAVING count(*) > 0
 """
 _MEMBERS = """
@@ -173,6 +173,16 @@ def measure_index(release: Release, store: EvaluationStore, question_set: str = 
         if rows:
             con.executemany("INSERT OR REPLACE INTO index_metrics VALUES (?, ?, ?, ?, now())", rows)
     return found
+
+
+def known_metrics(store: EvaluationStore, release: str) -> list[Metric]:
+    """Return what was measured of a release before."""
+    with store.read() as con:
+        rows = con.execute(
+            "SELECT metric, value, level FROM index_metrics WHERE release = ? ORDER BY ALL",
+            [release],
+        ).fetchall()
+    return [Metric(*row) for row in rows]
 
 
 def measures(release: Release) -> Iterator[Metric]:

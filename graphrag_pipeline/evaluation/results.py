@@ -29,7 +29,8 @@ SELECT condition, c.method, any_value(position) AS position, count(*) AS answers
        avg(model_calls) AS model_calls, median(retrieve_ms) AS retrieve_ms,
        median(total_ms) AS total_ms,
        sum(citations_resolved) / nullif(sum(citations), 0) AS citation_validity,
-       bool_or(a.model <> '') AS written, any_value(c.release) AS release, any_value(c.parameters) AS parameters
+       bool_or(a.model <> '') AS written, any_value(c.release) AS release,
+       any_value(c.parameters) AS parameters
 FROM conditions c JOIN experiment_answers x USING (experiment, condition)
 JOIN answers a USING (answer_id)
 WHERE experiment = ? GROUP BY condition, c.method ORDER BY position

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from graphrag_pipeline.batches import write_beside
 from graphrag_pipeline.errors import InputError
 from graphrag_pipeline.overview.gathering import gather
 from graphrag_pipeline.overview.model import Overview
 from graphrag_pipeline.query.release import open_release
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 _TEMPLATE = "report.html.j2"
 
@@ -44,10 +48,23 @@ def write_report(
 
 def render(overview: Overview) -> str:
     """Return the page of an overview. It is self-contained: no script or style from elsewhere."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    return (
+        page_environment()
+        .get_template(_TEMPLATE)
+        .render(o=overview, created=written_time(overview.created_at))
+    )
 
+
+def page_environment(*packages: str) -> Environment:
+    """Return what fills templates of pages: those of ``packages`` first, then the overview's own.
+
+    All that is filled in is escaped.
+    """
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
+    own = "graphrag_pipeline.overview"
     environment = Environment(
-        loader=PackageLoader("graphrag_pipeline.overview"),
+        loader=ChoiceLoader([PackageLoader(package) for package in (*packages, own)]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -56,10 +73,13 @@ def render(overview: Overview) -> str:
     environment.filters["count"] = _count
     environment.filters["number"] = lambda n: f"{n:,}"
     environment.filters["about"] = _about
-    created = overview.created_at.astimezone(UTC)
-    return environment.get_template(_TEMPLATE).render(
-        o=overview, created=f"{created.day} {created:%B %Y, %H:%M} UTC"
-    )
+    return environment
+
+
+def written_time(time: datetime) -> str:
+    """Return a time as a page says it."""
+    time = time.astimezone(UTC)
+    return f"{time.day} {time:%B %Y, %H:%M} UTC"
 
 
 def _count(n: int, noun: str, plural: str = "") -> str:
