@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dagster as dg
 
-from assets import build_ingestion, build_tail, inbox
+from assets import build_evaluation, build_ingestion, build_tail, inbox, index_quality
 from graphrag_pipeline.config import Settings, load_settings
 from graphrag_pipeline.marts import MARTS_JOB, manifest
 from resources import IndexResource
 from sensors import (
+    build_evaluation_schedule,
     build_inbox_sensor,
     build_marts_sensor,
     build_refresh_schedule,
@@ -17,6 +18,7 @@ from sensors import (
 
 INGEST_JOB = "ingest_batch"
 REFRESH_JOB = "refresh_index"
+EVALUATION_JOB = "evaluate_experiment"
 
 
 def build_definitions(settings: Settings, *, marts: bool = False) -> dg.Definitions:
@@ -33,11 +35,11 @@ def build_definitions(settings: Settings, *, marts: bool = False) -> dg.Definiti
     )
     refresh_job = dg.define_asset_job(
         REFRESH_JOB,
-        selection=dg.AssetSelection.assets(*tail),
+        selection=dg.AssetSelection.assets(*tail, index_quality),
         description="Take finished batches into the graph, refresh all that follows, and publish.",
     )
     index = dg.Definitions(
-        assets=[inbox, *ingestion, *tail],
+        assets=[inbox, *ingestion, *tail, index_quality],
         jobs=[ingest_job, refresh_job],
         sensors=[build_inbox_sensor(ingest_job, settings.input), run_failure_sensor],
         schedules=[build_refresh_schedule(refresh_job, settings.schedule)],
@@ -45,7 +47,27 @@ def build_definitions(settings: Settings, *, marts: bool = False) -> dg.Definiti
         # One process per run: a second one would only wait for DuckDB's single writer.
         executor=dg.in_process_executor,
     )
-    return dg.Definitions.merge(index, _marts(settings)) if marts else index
+    return dg.Definitions.merge(
+        index, *([_marts(settings)] if marts else []), *_evaluation(settings)
+    )
+
+
+def _evaluation(settings: Settings) -> list[dg.Definitions]:
+    experiment = build_evaluation(settings)
+    if not experiment:
+        return []
+    job = dg.define_asset_job(
+        EVALUATION_JOB,
+        selection=dg.AssetSelection.assets(*experiment),
+        description="Answer, score and judge the experiment of the settings on what is published.",
+    )
+    return [
+        dg.Definitions(
+            assets=experiment,
+            jobs=[job],
+            schedules=[build_evaluation_schedule(job, settings.evaluation)],
+        )
+    ]
 
 
 def _marts(settings: Settings) -> dg.Definitions:

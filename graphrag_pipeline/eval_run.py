@@ -41,7 +41,7 @@ _WARNINGS = 5
 _DIFFERENCES = ("metric", "left", "right", "difference", "95 %", "p (Holm)")
 _HEADINGS = {
     "recall@5": "recall@5", "all_gold@5": "all@5", "answer_in_context": "in context",
-    "accuracy": "accuracy", "f1": "f1",
+    "accuracy": "accuracy", "f1": "f1", "claims": "claims", "claim_clusters@0.7": "clusters",
 }  # fmt: skip
 _OF_ANSWERS = ("accuracy", "f1")
 
@@ -299,11 +299,18 @@ def _line(
     shown = [mean.get((row["condition"], metric)) for metric in metrics]
     return (
         row["condition"],
-        *("-" if value is None else f"{100 * value:.1f}" for value in shown),
+        *map(_mean, metrics, shown),
         f"{row['context_tokens']:,.0f}",
         *[_dollars(row["cost"])] * is_paid,
         f"{row['total_ms']:,.0f}",
     )
+
+
+def _mean(metric: str, value: float | None) -> str:
+    """Return a mean as shown: a share in percent, claims as their number."""
+    if value is None:
+        return "-"
+    return f"{value if metric.startswith('claim') else 100 * value:.1f}"
 
 
 def _difference(one: Difference) -> tuple[str, ...]:

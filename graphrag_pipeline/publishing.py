@@ -16,12 +16,17 @@ from pathlib import Path
 
 import duckdb
 
+from graphrag_pipeline.attributed import attributed_current, drop_attributed
+from graphrag_pipeline.attributed_index import chnsw_current, drop_chnsw
 from graphrag_pipeline.communities import communities_current
 from graphrag_pipeline.config import Settings, fingerprint
 from graphrag_pipeline.errors import InputError, StorageError
+from graphrag_pipeline.hirag.communities import hirag_communities_current
+from graphrag_pipeline.hirag.tables import drop_hirag, hirag_current
 from graphrag_pipeline.marts import marts_asked_for, marts_lacking
 from graphrag_pipeline.migrations import schema_sql
 from graphrag_pipeline.models import report_writer
+from graphrag_pipeline.raptor import drop_tree, tree_current
 from graphrag_pipeline.releases import (
     PUBLISHED,
     drop_old,
@@ -32,6 +37,7 @@ from graphrag_pipeline.releases import (
 )
 from graphrag_pipeline.reports import reports_current
 from graphrag_pipeline.resolution.resolving import resolution_current
+from graphrag_pipeline.similarity import drop_similarity, similarity_current
 from graphrag_pipeline.store import IndexStore, connect_published
 from graphrag_pipeline.synonyms import drop_synonyms, synonyms_current
 from graphrag_pipeline.vector_index import (
@@ -56,6 +62,18 @@ _CONTENT = (
     "entity_aliases",
     "entities_kept_apart",
     "synonym_edges",
+    "similarity_edges",
+    "attributed_communities",
+    "attributed_members",
+    "chnsw",
+    "hirag_entities",
+    "hirag_relationships",
+    "hirag_layers",
+    "hirag_communities",
+    "hirag_community_members",
+    "hirag_community_reports",
+    "raptor_nodes",
+    "raptor_edges",
     "quarantine",
 )
 _COUNTS = """
@@ -95,6 +113,14 @@ def publish(store: IndexStore, home: Path, settings: Settings) -> Release:
     with store.transaction() as con:
         if not settings.embeddings.synonyms:
             drop_synonyms(con)
+        if not settings.hierarchies.attributed:
+            drop_similarity(con)
+            drop_attributed(con)
+            drop_chnsw(con)
+        if not settings.hierarchies.hirag:
+            drop_hirag(con)
+        if not settings.hierarchies.raptor:
+            drop_tree(con)
         keep_published(home)
         _check_consistent(con, settings, embedder.name)
         content = content_hash(con)
@@ -185,7 +211,7 @@ _ANSWERS_DEPEND_ON = {
 
 def config_hash(settings: Settings) -> str:
     """Return a hash of the settings that shape an index."""
-    not_shaping = {"home", "query", "schedule", "releases", "batches", "llm"}
+    not_shaping = {"home", "query", "schedule", "evaluation", "releases", "batches", "llm"}
     watching = {"folder", "settle_seconds", "poll_seconds"}
     index = settings.model_dump(exclude={**dict.fromkeys(not_shaping, True), "input": watching})
     return fingerprint(index, settings.llm.model_dump(include=_ANSWERS_DEPEND_ON))
@@ -236,6 +262,15 @@ def _check_consistent(
     late += [f"vectors of {table}" for table in stale_tables(con, embedder_name, wanted)]
     if settings.embeddings.synonyms and not synonyms_current(con, settings):
         late.append("synonyms")
+    if settings.hierarchies.attributed:
+        late += [] if similarity_current(con) else ["similarity edges"]
+        late += [] if attributed_current(con, settings) else ["attributed communities"]
+        late += [] if chnsw_current(con) else ["the C-HNSW"]
+    if settings.hierarchies.hirag:
+        late += [] if hirag_current(con, settings) else ["the entities of hirag"]
+        late += [] if hirag_communities_current(con, settings) else ["the communities of hirag"]
+    if settings.hierarchies.raptor and not tree_current(con, settings):
+        late.append("the RAPTOR tree")
     if late:
         raise StorageError(
             f"not published: {', '.join(late)} are behind the graph (another run changed the "

@@ -11,6 +11,7 @@ CITED = re.compile(r"\[Data: (\w+) \(([\d, ]+)\)\]")
 OTHER_SECTIONS = ("Entities", "Relationships", "Claims", "Reports")
 STEPS = {
     "global_map": "reports on parts of a collection",
+    "archrag_map": "records that were found for a question",
     "summary_map": "passages of a collection of texts, and a question about",
     "reduce": "Write the answer.",
     "rate": "Rate how useful the report is",
@@ -48,8 +49,10 @@ def shown_numbers(messages: list[dict], section: str) -> list[int]:
 def play(messages: list[dict]) -> str:
     """A model that cites what it is shown, and one thing that it is not (9999)."""
     step = step_of(messages)
-    if step in ("global_map", "summary_map"):
-        section = "Reports" if step == "global_map" else "Sources"
+    if step in ("global_map", "summary_map", "archrag_map"):
+        section = "Sources" if step == "summary_map" else "Reports"
+        if step == "archrag_map" and "-----Reports-----" not in messages[-1]["content"]:
+            section = "Entities"
         points = [
             {"description": f"Point {n} [Data: {section} ({n}, 9999)].", "score": 10 * (n % 7)}
             for n in shown_numbers(messages, section)

@@ -331,7 +331,9 @@ def test_status_names_the_titles_of_aliases_that_no_document_mentions(
 def test_index_says_each_stage_once_on_standard_error_and_nothing_else(indexed: Indexed) -> None:
     lines = indexed.first.err.splitlines()
     stages = ["documents", "chunks", "extractions", "resolution", "graph", "communities", "reports"]
-    assert sorted(line.split()[0] for line in lines) == sorted([*stages, "embeddings", "publish"])
+    assert sorted(line.split()[0] for line in lines) == sorted(
+        [*stages, "embeddings", "publish", "quality"]
+    )
     assert all(re.fullmatch(r"\w+ +\d+/\d+ +\d+\.\d s", line) for line in lines), lines
 
 

@@ -1,0 +1,234 @@
+"""Evaluation: how good each release is by itself, and an experiment that shows what got worse."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import duckdb
+
+from assets.common import OWNERS, markdown_rows, stage
+from graphrag_pipeline.config import EvaluationSettings, Settings
+from graphrag_pipeline.errors import GraphRAGError
+from resources import IndexResource
+
+GROUP = "evaluation"
+EVALUATION_POOL = "evaluation"
+HELD = "watched_metric_held"
+_MOST_METRICS = 6
+_MOST_DROPS = 5
+_COMPARISONS = """
+SELECT criterion, condition_a, condition_b, 100 * win_rate AS "win %", p_corrected AS p,
+       winner FROM comparisons
+WHERE experiment = ? ORDER BY criterion <> 'overall', criterion, condition_a, condition_b LIMIT 8
+"""
+_OVERALL = """
+SELECT condition_a || ' over ' || condition_b, win_rate FROM comparisons
+WHERE experiment = ? AND criterion = 'overall' ORDER BY ALL
+"""
+
+
+def build_evaluation(settings: Settings) -> list[dg.AssetsDefinition]:
+    """Return the assets of the experiment that the settings name; none where they name none."""
+    given = settings.evaluation
+    if not given.experiment:
+        return []
+    judged = [experiment_verdicts] if _is_judged(Path(given.experiment).expanduser()) else []
+    return [experiment_answers, _build_scores(given), *judged]
+
+
+@dg.asset(
+    deps=["published_index"],
+    group_name=GROUP,
+    kinds={"duckdb", "python"},
+    owners=OWNERS,
+    pool=EVALUATION_POOL,
+)
+def index_quality(index: IndexResource) -> dg.MaterializeResult:
+    """Modularity, orphans, groundedness and other measures of a release, told for each new one."""
+    from graphrag_pipeline.evaluation.index_metrics import known_metrics, measure_index
+    from graphrag_pipeline.evaluation.store import EvaluationStore
+    from graphrag_pipeline.query.release import open_release
+
+    store = EvaluationStore(index.home)
+    with stage("quality") as clock:
+        try:
+            with open_release(index.home, settings=index.settings) as release:
+                id = release.facts.id
+                found = known_metrics(store, id) or measure_index(release, store)
+        except GraphRAGError as error:
+            # What is published is published: that it cannot be measured fails no run.
+            return dg.MaterializeResult(metadata={"not_measured": str(error)})
+    values = {
+        one.name + (f"_level_{one.level}" if one.has_level else ""): round(one.value, 4)
+        for one in found
+    }
+    return dg.MaterializeResult(metadata={**values, "release": id, "seconds": clock.seconds})
+
+
+@dg.asset(
+    deps=["published_index"],
+    group_name=GROUP,
+    kinds={"duckdb", "python"},
+    owners=OWNERS,
+    pool=EVALUATION_POOL,
+)
+def experiment_answers(index: IndexResource) -> dg.MaterializeResult:
+    """The answers of each condition of the experiment; those made before are kept."""
+    from graphrag_pipeline.evaluation.experiment import read_experiment
+    from graphrag_pipeline.evaluation.results import costs
+    from graphrag_pipeline.evaluation.running import answer_questions
+    from graphrag_pipeline.evaluation.store import EvaluationStore
+
+    store = EvaluationStore(index.home)
+    with stage("answers") as clock:
+        experiment = read_experiment(_file(index))
+        done = answer_questions(store, experiment, index.settings)
+        with store.read() as con:
+            took = costs(con, experiment.name)
+    shown = ["condition", "answers", "context_tokens", "model_tokens", "cost", "total_ms"]
+    by_condition = {
+        f"{row['condition']}: {name}": round(float(row[name]), 2)
+        for row in took.rows(named=True)
+        for name in ("context_tokens", "model_tokens", "total_ms")
+    }
+    return dg.MaterializeResult(
+        metadata={
+            "experiment": experiment.name,
+            "questions": done.questions,
+            "made": done.made,
+            "reused": done.reused,
+            "without_an_answer": sum(number for number, _ in done.failed.values()),
+            **by_condition,
+            **_left_out(done.errors),
+            "conditions": markdown_rows(shown, took.select(shown).rows()),
+            "seconds": clock.seconds,
+        }
+    )
+
+
+def _build_scores(given: EvaluationSettings) -> dg.AssetsDefinition:
+    @dg.asset(
+        deps=[experiment_answers],
+        group_name=GROUP,
+        kinds={"duckdb", "python"},
+        owners=OWNERS,
+        pool=EVALUATION_POOL,
+        check_specs=[
+            dg.AssetCheckSpec(
+                HELD,
+                asset="experiment_scores",
+                description=f"In no condition has {given.watch} fallen by more than "
+                f"{given.max_drop:g} since the run before.",
+            )
+        ],
+    )
+    def experiment_scores(index: IndexResource) -> dg.MaterializeResult:
+        """How good the experiment's answers are by gold answers, gold passages and their claims."""
+        from graphrag_pipeline.evaluation.evaluate import count_claims, finish, score_answers
+        from graphrag_pipeline.evaluation.experiment import read_experiment
+        from graphrag_pipeline.evaluation.history import drops, record_means
+        from graphrag_pipeline.evaluation.store import EvaluationStore
+
+        store = EvaluationStore(index.home)
+        with stage("scores") as clock:
+            experiment = read_experiment(_file(index))
+            written = score_answers(store, experiment, index.settings)
+            examined, failures = count_claims(store, experiment, index.settings)
+            with store.transaction() as con:
+                record_means(con, experiment.name)
+                fallen = drops(con, experiment.name, given.watch, given.max_drop)
+                told = _means(con, experiment.name, given.watch)
+            if experiment.judge is None:
+                finish(store, experiment)
+        return dg.MaterializeResult(
+            metadata={
+                "scores": written,
+                "claims_of_answers": examined,
+                "failures": len(failures),
+                **told,
+                "seconds": clock.seconds,
+            },
+            check_results=[
+                dg.AssetCheckResult(
+                    check_name=HELD,
+                    passed=not fallen,
+                    severity=dg.AssetCheckSeverity.ERROR,
+                    description="; ".join(map(str, fallen[:_MOST_DROPS])) or "holds",
+                    metadata={"fallen": len(fallen)},
+                )
+            ],
+        )
+
+    return experiment_scores
+
+
+@dg.asset(
+    deps=["experiment_scores"],
+    group_name=GROUP,
+    kinds={"duckdb", "python"},
+    owners=OWNERS,
+    pool=EVALUATION_POOL,
+)
+def experiment_verdicts(index: IndexResource) -> dg.MaterializeResult:
+    """What the judge says of the experiment's answers in pairs: win rates, and who has won."""
+    from graphrag_pipeline.evaluation.evaluate import finish, judge_answers
+    from graphrag_pipeline.evaluation.experiment import read_experiment
+    from graphrag_pipeline.evaluation.store import EvaluationStore
+
+    store = EvaluationStore(index.home)
+    with stage("verdicts") as clock:
+        experiment = read_experiment(_file(index))
+        made, failures = judge_answers(store, experiment, index.settings)
+        finish(store, experiment)
+        with store.read() as con:
+            overall = con.execute(_OVERALL, [experiment.name]).fetchall()
+            compared = con.execute(_COMPARISONS, [experiment.name])
+            names = [column[0] for column in compared.description or []]
+            rows = compared.fetchall()
+    return dg.MaterializeResult(
+        metadata={
+            "verdicts": made,
+            "failures": len(failures),
+            **{f"{pair}: win rate": round(rate, 4) for pair, rate in overall},
+            "comparisons": markdown_rows(names, rows),
+            "seconds": clock.seconds,
+        }
+    )
+
+
+def _file(index: IndexResource) -> Path:
+    return Path(index.settings.evaluation.experiment).expanduser()
+
+
+def _is_judged(file: Path) -> bool:
+    """Whether an experiment's file asks for a judge; what is wrong in it is told when it is run."""
+    try:
+        return "judge" in tomllib.loads(file.read_text("utf-8-sig"))
+    except (OSError, ValueError):
+        return False
+
+
+def _left_out(errors: Mapping[str, str]) -> dict[str, str]:
+    said = "; ".join(f"{condition}: {error}" for condition, error in errors.items())
+    return {"left_out": said} if said else {}
+
+
+def _means(con: duckdb.DuckDBPyConnection, experiment: str, watch: str) -> dict[str, Any]:
+    """Return the watched mean of each condition, and a table of the usual ones."""
+    from graphrag_pipeline.evaluation.results import means, metric_order, question_scores
+
+    found = means(question_scores(con, experiment))
+    value = {(row["condition"], row["metric"]): row["mean"] for row in found.rows(named=True)}
+    metrics = metric_order(found["metric"].unique().to_list())[:_MOST_METRICS]
+    conditions = found["condition"].unique(maintain_order=True).to_list()
+    rows = [(name, *(value.get((name, metric)) for metric in metrics)) for name in conditions]
+    watched = {
+        f"{name}: {watch}": round(value[name, watch], 4)
+        for name in conditions
+        if (name, watch) in value
+    }
+    return {**watched, "means": markdown_rows(("condition", *metrics), rows)}

@@ -1,0 +1,37 @@
+"""The evaluation schedule: runs the experiment that the settings name, once it is turned on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dagster as dg
+
+from graphrag_pipeline.config import EvaluationSettings
+from graphrag_pipeline.liveness import end_dead_runs
+from graphrag_pipeline.releases import published_release
+from resources import IndexResource
+from sensors.runs import unfinished_runs
+
+
+def build_evaluation_schedule(job: Any, settings: EvaluationSettings) -> dg.ScheduleDefinition:
+    """Return the schedule of the experiment; off at first, for models may be asked and paid."""
+
+    @dg.schedule(
+        name="evaluation_schedule",
+        job=job,
+        cron_schedule=settings.cron,
+        default_status=dg.DefaultScheduleStatus.STOPPED,
+        description="Runs the experiment, and its check whether the watched metric has fallen.",
+    )
+    def evaluation_schedule(
+        context: dg.ScheduleEvaluationContext, index: IndexResource
+    ) -> dg.RunRequest | dg.SkipReason:
+        end_dead_runs(context.instance)
+        under_way = unfinished_runs(context.instance, job.name)
+        if under_way:
+            return dg.SkipReason(f"run {under_way[0].run_id} is still under way")
+        if published_release(index.home) is None:
+            return dg.SkipReason("nothing is published yet")
+        return dg.RunRequest()
+
+    return evaluation_schedule
