@@ -21,6 +21,7 @@ from assets.common import (
     storage,
 )
 from assets.graph import ENTITIES, RELATIONSHIPS
+from assets.raptor import RAPTOR_TREE
 from assets.reports import report_key
 from graphrag_pipeline import invariants
 from graphrag_pipeline.config import Settings
@@ -38,9 +39,13 @@ PRESENT = "every_row_has_a_vector"
 FINITE = "vectors_are_numbers"
 LINKED = "synonyms_are_entities"
 SYNONYMS = dg.AssetKey([GROUP, "synonyms"])
+HIRAG_ENTITIES = dg.AssetKey(["hierarchies", "hirag_entities"])
+ATTRIBUTED = dg.AssetKey(["hierarchies", "attributed_communities"])
 _DESCRIPTIONS = {
     "facts": "Vectors and full text of what single texts say of two entities, in LanceDB.",
     "entity_titles": "Vectors of the titles of entities, without their descriptions, in LanceDB.",
+    "raptor_nodes": "Vectors and full text of the summaries of the RAPTOR tree, in LanceDB.",
+    "hirag_entities": "Vectors and full text of entities that summarise clusters, in LanceDB.",
 }
 _SYNONYM_FACTS = """
 SELECT count(*) AS "dagster/row_count", count(DISTINCT source_id) AS entities,
@@ -68,6 +73,9 @@ def build_embeddings(settings: Settings) -> list[dg.AssetsDefinition]:
         "community_reports": [report_key(n) for n in range(settings.communities.levels)],
         "facts": [RELATIONSHIPS],
         "entity_titles": [ENTITIES],
+        "raptor_nodes": [RAPTOR_TREE],
+        "hirag_entities": [HIRAG_ENTITIES],
+        "attributed_communities": [ATTRIBUTED],
     }
     tables = wanted_tables(settings)
     assets = [_embedding_asset(table, deps[table], tables) for table in tables]

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import dagster as dg
 
+from assets.attributed import attributed_keys
 from assets.common import INDEX_POOL, OWNERS, markdown_rows, stage
 from assets.embeddings import embedding_keys
+from assets.hirag import hirag_keys
 from graphrag_pipeline.config import Settings
 from graphrag_pipeline.errors import GraphRAGError
 from graphrag_pipeline.publishing import publish
@@ -25,7 +27,7 @@ def build_published_index(settings: Settings) -> dg.AssetsDefinition:
     """Return the asset that publishes, which waits for all embeddings there are to be."""
 
     @dg.asset(
-        deps=embedding_keys(settings),
+        deps=[*embedding_keys(settings), *hirag_keys(settings), *attributed_keys(settings)],
         group_name="serving",
         kinds={"duckdb", "lancedb"},
         owners=OWNERS,

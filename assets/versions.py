@@ -43,5 +43,6 @@ def code_versions(settings: Settings) -> dict[str, str]:
         "embeddings": fingerprint(
             "embeddings", given.embeddings.model_dump(exclude={"facts", "synonyms"})
         ),
+        "hierarchies": fingerprint("hierarchies", given.hierarchies, writer.version),
         "published_index": config_hash(given),
     }

@@ -11,7 +11,9 @@ from pathlib import Path
 
 from benchmarks import (
     changing_corpus,
+    chnsw,
     extraction_quality,
+    latency,
     llm_client,
     method_quality,
     model_index,
@@ -19,7 +21,7 @@ from benchmarks import (
 )
 from benchmarks.index_speed import index_speed, podcast_files
 
-PARTS = ("speed", "extraction", "retrieval", "methods", "model", "changes")
+PARTS = ("speed", "extraction", "retrieval", "methods", "latency", "chnsw", "model", "changes")
 DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
@@ -44,6 +46,12 @@ def main() -> None:
     if "methods" in parts:
         print("\nEvery method on the same questions and passages, indexed by the pipeline")
         method_quality.main([str(options.data)])
+    if "latency" in parts:
+        print("\nMilliseconds of retrieve() on podcast transcripts, by method")
+        latency.main([str(options.data)])
+    if "chnsw" in parts:
+        print("\nC-HNSW against one HNSW for each layer")
+        chnsw.main([])
     if "model" in parts:
         _model(options.data)
     if "changes" in parts:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-KINDS: Final = ("Reports", "Entities", "Relationships", "Claims", "Sources")
+KINDS: Final = ("Reports", "Entities", "Relationships", "Claims", "Summaries", "Sources")
 """The names of the sections of a context, which are those of the records in it."""
 
 _NAMES = {
@@ -27,6 +27,8 @@ _NAMES = {
     "claims": "Claims",
     "covariate": "Claims",
     "covariates": "Claims",
+    "summary": "Summaries",
+    "summaries": "Summaries",
     "source": "Sources",
     "sources": "Sources",
 }

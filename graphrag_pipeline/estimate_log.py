@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.planning import Plan
 
 _ESTIMATE = "estimate"
-_CHAT_STAGES = ("extractions", "summaries", "community_reports")
+_CHAT_STAGES = ("extractions", "summaries", "community_reports", "raptor_tree")
 _STAGES = (*_CHAT_STAGES, "embeddings")
 _NOTHING: Mapping[str, Any] = {"calls": 0, "cached": 0, "tokens": 0, "cost": 0.0}
 
@@ -92,7 +92,8 @@ def compare_estimate(store: IndexStore, home: Path) -> dict[str, Any] | None:
 
 def _work_version(settings: Settings) -> str:
     """Return a hash of the settings that decide what there is to do."""
-    shaping = (settings.graph, settings.communities, settings.reports, settings.embeddings)
+    shaping = (settings.graph, settings.communities, settings.reports)
+    shaping = (*shaping, settings.embeddings, settings.hierarchies)
     models = (settings.llm.model, settings.llm.embedding_model)
     return fingerprint(stage_versions(settings)["extractions"], *shaping, *models)
 

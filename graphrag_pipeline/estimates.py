@@ -33,6 +33,11 @@ _MERGES = 0.05
 _ENTITIES, _ENTITY_TOKENS = 7, 60
 _RELATIONSHIPS, _RELATIONSHIP_TOKENS = 12, 36
 _TITLE_TOKENS = 4
+# Of 1,669 podcast transcripts: summaries for each full cluster's tokens of text, how full clusters
+# are, and summaries that a new chunk changes.
+_TREE_NODES, _TREE_FILLED, _TREE_TOUCHED = 3.5, 0.5, 6
+# The same for HiRAG's clusters of entities and the tokens of these; and tokens of an answer.
+_CLUSTERS, _CLUSTER_FILLED, _CLUSTERS_TOUCHED, _CLUSTER_ANSWER = 4, 0.5, 15, 600
 _REPORT_CONTEXT = 1200
 _REPORT_ANSWER = 950
 
@@ -87,6 +92,8 @@ class Work:
     ``answered`` counts all extraction calls that are there. ``grown`` are the chunks that the graph
     lacks. ``merges`` and ``reports`` are counts, ``merge_tokens`` and ``report_tokens`` what one of
     them is made from on average (None: not known). ``texts`` are those that are known by now.
+    ``indexed`` are the chunks that the graph has, ``tree_nodes`` the summaries of the RAPTOR tree,
+    ``clusters`` those of clusters in HiRAG's layers.
     """
 
     unasked: Chunks
@@ -98,6 +105,9 @@ class Work:
     reports: float
     report_tokens: float | None
     texts: Sequence[Texts]
+    indexed: Chunks = Chunks()
+    tree_nodes: int = 0
+    clusters: int = 0
 
 
 @dataclass(frozen=True)
@@ -122,7 +132,17 @@ def estimate(settings: Settings, work: Work, history: Mapping[str, Average]) -> 
         yield from _averaged(prices, "summaries", chat, merges, history, guess)
     if settings.reports.writer == "llm":
         guess = Average(_report_prompt(settings, work.report_tokens), _REPORT_ANSWER)
-        yield from _averaged(prices, "community_reports", chat, work.reports, history, guess)
+        reports = work.reports + _layered_reports(settings, work)
+        yield from _averaged(prices, "community_reports", chat, reports, history, guess)
+    if settings.hierarchies.hirag and settings.reports.writer == "llm":
+        read = _CLUSTER_FILLED * settings.reports.max_context_tokens
+        clusters, guess = _clusters(settings, work), Average(read, _CLUSTER_ANSWER)
+        yield from _averaged(prices, "hirag_clusters", chat, clusters, history, guess)
+    if settings.hierarchies.raptor and settings.reports.writer == "llm":
+        given = settings.hierarchies
+        guess = Average(_TREE_FILLED * given.raptor_cluster_tokens, given.summary_tokens)
+        nodes = _tree_nodes(settings, work)
+        yield from _averaged(prices, "raptor_tree", chat, nodes, history, guess)
     if settings.embeddings.embedder == "llm":
         calls, tokens, known = _embedding(settings, work)
         model = settings.llm.embedding_model
@@ -177,26 +197,38 @@ def _extraction(settings: Settings, work: Work) -> tuple[float, float, float]:
     checks = sum(_GOES_ON**i for i in range(settings.extraction.gleanings))
     again = _GOES_ON * checks
     calls = prompt = completion = 0.0
-    for place, overhead in enumerate(_overheads(settings)):
+    for place, (overhead, share) in enumerate(_conversations(settings)):
         first = n if place else work.unasked.number
-        shown = overhead + size
+        shown, said = overhead + size, share * answer
         calls += first + n * (checks + again)
-        prompt += first * shown + n * (checks + again) * (shown + answer + _CHECK_TOKENS)
-        completion += first * answer + n * (checks + again * answer)
+        prompt += first * shown + n * (checks + again) * (shown + said + _CHECK_TOKENS)
+        completion += first * said + n * (checks + again * said)
     return calls, prompt, completion
 
 
-def _overheads(settings: Settings) -> Iterator[int]:
-    """Yield the tokens around a chunk in each conversation: on the graph, then on claims."""
+def _conversations(settings: Settings) -> Iterator[tuple[int, float]]:
+    """Yield the tokens around a chunk in each conversation, and its share of a full answer.
+
+    On the graph, or on entities and then on relationships between them; then on claims.
+    """
     given, folder = settings.extraction, prompts_folder(settings)
     types = ", ".join(given.entity_types)
     examples = load_examples(given.domain, folder)
-    graph = load_prompt("extract_graph", folder)
-    yield _length(graph.render(entity_types=types, examples=examples, document=""))
+    around = {"examples": examples, "document": ""}
+    if given.passes == 1:
+        graph = load_prompt("extract_graph", folder)
+        yield _length(graph.render(entity_types=types, **around)), 1.0
+    else:
+        entities = load_prompt("extract_entities", folder)
+        yield _length(entities.render(entity_types=types, **around)), 0.5
+        relations = load_prompt("extract_relations", folder)
+        named = _ENTITIES * _TITLE_TOKENS
+        yield _length(relations.render(names="", **around)) + named, 0.5
     if given.claims:
         claims = load_prompt("extract_claims", folder)
         about = given.claim_description
-        yield _length(claims.render(entities=types, claim_description=about, document=""))
+        shown = claims.render(entities=types, claim_description=about, document="")
+        yield _length(shown), 1.0
 
 
 def _report_prompt(settings: Settings, context: float | None) -> float:
@@ -207,6 +239,30 @@ def _report_prompt(settings: Settings, context: float | None) -> float:
     return _length(around) + (context or min(_REPORT_CONTEXT, given.max_context_tokens))
 
 
+def _clusters(settings: Settings, work: Work) -> float:
+    """Return how many clusters HiRAG's layers will have to summarise: all, or those touched."""
+    if work.clusters:
+        return min(work.clusters, _CLUSTERS_TOUCHED * work.grown.full)
+    entities = (work.indexed.full + work.grown.full) * _ENTITIES
+    return _CLUSTERS * entities * _ENTITY_TOKENS / settings.reports.max_context_tokens
+
+
+def _layered_reports(settings: Settings, work: Work) -> float:
+    """Return how many reports on communities of HiRAG's layers there will be to write."""
+    if not settings.hierarchies.hirag:
+        return 0.0
+    everything = (work.indexed.full + work.grown.full) * REPORTS_PER_CHUNK
+    return work.reports if work.clusters else everything
+
+
+def _tree_nodes(settings: Settings, work: Work) -> float:
+    """Return how many summaries the RAPTOR tree will need: all, or those above new chunks."""
+    if work.tree_nodes:
+        return min(work.tree_nodes, _TREE_TOUCHED * work.grown.number)
+    tokens = work.indexed.tokens + work.grown.tokens
+    return _TREE_NODES * tokens / settings.hierarchies.raptor_cluster_tokens
+
+
 def _embedding(settings: Settings, work: Work) -> tuple[float, float, int]:
     """Return calls to make, their tokens, and calls that are cached."""
     entities, relationships = work.grown.full * _ENTITIES, work.grown.full * _RELATIONSHIPS
@@ -215,6 +271,12 @@ def _embedding(settings: Settings, work: Work) -> tuple[float, float, int]:
         (relationships, relationships * _RELATIONSHIP_TOKENS),
         (work.reports, work.reports * _REPORT_ANSWER),
     ]
+    if settings.hierarchies.hirag:
+        clusters = _clusters(settings, work)
+        guessed.append((clusters, clusters * _ENTITY_TOKENS))
+    if settings.hierarchies.raptor:
+        nodes = _tree_nodes(settings, work)
+        guessed.append((nodes, nodes * settings.hierarchies.summary_tokens))
     if settings.embeddings.facts:
         guessed.append((relationships, relationships * _RELATIONSHIP_TOKENS))
     if settings.embeddings.synonyms:

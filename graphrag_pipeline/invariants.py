@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import duckdb
@@ -22,6 +23,55 @@ SYNONYMS_EXIST = """
 SELECT count(*) FROM synonym_edges
 WHERE source_id NOT IN (SELECT id FROM entities) OR target_id NOT IN (SELECT id FROM entities)
 """
+RAPTOR_LEADS_TO_CHUNKS = """
+SELECT count(*) FROM raptor_edges e LEFT JOIN raptor_nodes n ON n.id = e.node_id
+WHERE n.id IS NULL OR NOT CASE WHEN n.layer = 1 THEN child_id IN (SELECT id FROM chunks)
+    ELSE (child_id, n.layer - 1) IN (SELECT (id, layer) FROM raptor_nodes) END
+"""
+RAPTOR_NODES_HAVE_CHILDREN = """
+SELECT count(*) FROM raptor_nodes n
+WHERE n_children < 2 OR n_children <> (SELECT count(*) FROM raptor_edges e WHERE e.node_id = n.id)
+"""
+HIRAG_ENDS_EXIST = """
+WITH nodes AS (SELECT id FROM entities UNION ALL SELECT id FROM hirag_entities)
+SELECT count(*) FROM hirag_relationships
+WHERE source_id NOT IN (SELECT id FROM nodes) OR target_id NOT IN (SELECT id FROM hirag_entities)
+"""
+HIRAG_RESTS_ON_TEXT = """
+WITH RECURSIVE reached AS (
+    SELECT target_id AS id FROM hirag_relationships SEMI JOIN entity_chunks ON entity_id = source_id
+    UNION
+    SELECT r.target_id FROM hirag_relationships r JOIN reached ON r.source_id = reached.id)
+SELECT count(*) FROM hirag_entities ANTI JOIN reached USING (id)
+"""
+HIRAG_SPARSITY_KNOWN = """
+SELECT count(DISTINCT layer) FROM hirag_entities ANTI JOIN hirag_layers USING (layer)
+"""
+SIMILAR_EXIST = """
+SELECT count(*) FROM similarity_edges
+WHERE source_id NOT IN (SELECT id FROM entities) OR target_id NOT IN (SELECT id FROM entities)
+"""
+ATTRIBUTED_COVER_ENTITIES_ONCE = """
+SELECT count(*) FROM (
+    SELECT e.id, level, count(a.entity_id) AS n
+    FROM entities e CROSS JOIN (SELECT DISTINCT level FROM attributed_communities) l
+    LEFT JOIN (SELECT entity_id, c.level AS first, last_level FROM attributed_entities
+               JOIN attributed_communities c ON c.id = community_id) a
+        ON a.entity_id = e.id AND level BETWEEN a.first AND last_level
+    GROUP BY ALL) WHERE n <> 1
+"""
+ATTRIBUTED_LEAD_TO_ENTITIES = """
+SELECT count(*) FROM attributed_communities ANTI JOIN (
+    SELECT community_id AS id FROM attributed_entities SEMI JOIN entities e ON e.id = entity_id)
+USING (id)
+"""
+CHNSW_HOLDS_EVERY_NODE = """
+WITH nodes AS (
+    SELECT 0 AS layer, count(*) AS n FROM entities UNION ALL
+    SELECT level, count(*) FROM attributed_communities WHERE full_content IS NOT NULL GROUP BY ALL)
+SELECT coalesce(sum(abs(coalesce(n, 0) - coalesce(n_nodes, 0))), 0)
+FROM nodes FULL JOIN chnsw USING (layer)
+"""
 EVERY_ENTITY_COVERED_ONCE = """
 SELECT count(*) FROM (
     SELECT e.id, count(m.entity_id) AS n FROM entities e
@@ -38,7 +88,7 @@ WHERE c.size >= 2 AND c.level BETWEEN $first AND $last
 
 
 def violations(
-    con: duckdb.DuckDBPyConnection, query: str, parameters: dict[str, object] | None = None
+    con: duckdb.DuckDBPyConnection, query: str, parameters: Mapping[str, object] | None = None
 ) -> int:
     """Return the number of rows that break an invariant of this module."""
     row = con.execute(query, parameters or {}).fetchone()

@@ -78,6 +78,9 @@ class IndexState:
     merges: Sequence[Descriptions] = ()
     texts: Sequence[str] = ()
     failed_reports: int = 0
+    indexed: Chunks = field(default_factory=Chunks)
+    tree_nodes: int = 0
+    clusters: int = 0
 
 
 def look_at_index(
@@ -115,6 +118,9 @@ def look_at_index(
         merges,
         _texts_to_embed(con, settings),
         int(_number(con, "SELECT count(*) FROM report_failures")),
+        chunks_of(con.sql("SELECT n_tokens FROM chunks").pl()),
+        int(_number(con, "SELECT count(*) FROM raptor_nodes")),
+        int(_number(con, "SELECT count(*) FROM hirag_entities")),
     )
 
 

@@ -50,7 +50,9 @@ _TO_EXTRACT = pl.Schema(
 _LOOKED_UP = 500
 _HISTORY = """
 SELECT stage, avg(prompt_tokens), avg(completion_tokens) FROM llm_calls
-WHERE NOT cached AND error IS NULL AND stage IN ('summaries', 'community_reports') GROUP BY stage
+WHERE NOT cached AND error IS NULL AND stage IN (
+    'summaries', 'community_reports', 'raptor_tree', 'hirag_clusters')
+GROUP BY stage
 """
 # What tells a second attempt at an unreadable answer from the first, as ingestion does.
 _FAILED = """
@@ -211,6 +213,9 @@ def _work(settings: Settings, todo: pl.DataFrame, index: IndexState) -> Work:
         _reports(index, grown),
         index.report_tokens,
         [_unknown(settings, texts) for texts in (index.texts, new_texts) if texts],
+        index.indexed,
+        index.tree_nodes,
+        index.clusters,
     )
 
 

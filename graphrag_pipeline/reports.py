@@ -347,11 +347,15 @@ def _store_reports(
     for table in ("community_reports", "report_elements", "report_failures"):
         con.execute(f"DELETE FROM {table} WHERE community_id IN (SELECT unnest(?))", [ids])
     rows = [
-        {**_row(context, written.reports[context.community_id]), "level": level, "writer": writer}
+        {
+            **report_row(context, written.reports[context.community_id]),
+            "level": level,
+            "writer": writer,
+        }
         for context in contexts
         if context.community_id in written.reports
     ]
-    insert(con, "community_reports", _with_tokens(rows))
+    insert(con, "community_reports", report_frame(rows))
     told = [context for context in contexts if context.community_id in written.reports]
     insert(con, "report_elements", _element_frame(told))
     hashes = {context.community_id: context.hash for context in contexts}
@@ -362,7 +366,8 @@ def _store_reports(
     insert(con, "report_failures", pl.DataFrame(failures, schema=FAILURES, orient="row"))
 
 
-def _row(context: Context, report: ReportText) -> dict[str, object]:
+def report_row(context: Context, report: ReportText) -> dict[str, object]:
+    """Return the row of a report but for its level, writer and number of tokens."""
     return {
         "id": make_id("report", context.community_id),
         "community_id": context.community_id,
@@ -378,7 +383,8 @@ def _row(context: Context, report: ReportText) -> dict[str, object]:
     }
 
 
-def _with_tokens(rows: Sequence[Mapping[str, object]]) -> pl.DataFrame:
+def report_frame(rows: Sequence[Mapping[str, object]]) -> pl.DataFrame:
+    """Return rows of reports as a frame of ``REPORTS``, their tokens counted."""
     counts = count_tokens([str(row["full_content"]) for row in rows], DEFAULT_ENCODING)
     return pl.DataFrame(
         [{**row, "n_tokens": n} for row, n in zip(rows, counts, strict=True)], schema=REPORTS

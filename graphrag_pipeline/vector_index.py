@@ -29,8 +29,15 @@ _TEXTS = {
     "facts": "SELECT id, text, NULL::INTEGER AS level, NULL::VARCHAR AS batch FROM facts",
     "entity_titles": """SELECT id, title AS text, NULL::INTEGER AS level, NULL::VARCHAR AS batch
                         FROM entities""",
+    "hirag_entities": """SELECT id, title || chr(10) || description AS text, layer AS level,
+                         NULL::VARCHAR AS batch FROM hirag_entities""",
+    "raptor_nodes": """SELECT id, text, layer AS level, NULL::VARCHAR AS batch
+                       FROM raptor_nodes""",
+    "attributed_communities": """SELECT id, title || chr(10) || summary AS text, level,
+                                 NULL::VARCHAR AS batch
+                                 FROM attributed_communities WHERE full_content IS NOT NULL""",
 }
-OPTIONAL = ("facts", "entity_titles")
+OPTIONAL = ("facts", "entity_titles", "attributed_communities", "raptor_nodes", "hirag_entities")
 """The vector tables that only some methods need: kept where the settings ask for them."""
 TABLES = tuple(table for table in _TEXTS if table not in OPTIONAL)
 """The vector tables of every index."""
@@ -49,7 +56,13 @@ class VectorChanges:
 def wanted_tables(settings: Settings) -> tuple[str, ...]:
     """Return the vector tables that the settings ask for."""
     given = settings.embeddings
-    asked = {"facts": given.facts, "entity_titles": given.synonyms}
+    asked = {
+        "facts": given.facts,
+        "entity_titles": given.synonyms,
+        "attributed_communities": settings.hierarchies.attributed,
+        "raptor_nodes": settings.hierarchies.raptor,
+        "hirag_entities": settings.hierarchies.hirag,
+    }
     return (*TABLES, *(table for table in OPTIONAL if asked[table]))
 
 

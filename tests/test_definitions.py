@@ -10,10 +10,12 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from assets.embeddings import embedding_key
 from graphrag_pipeline.config import (
     ChunkSettings,
     CommunitySettings,
     EmbeddingSettings,
+    HierarchySettings,
     ReportSettings,
     Settings,
 )
@@ -79,6 +81,22 @@ def test_there_are_as_many_level_assets_as_configured(levels: int) -> None:
     assert "all deeper levels" in last
 
 
+def test_the_graph_of_all_layers_are_assets_where_it_is_asked_for() -> None:
+    asked = Settings(hierarchies=HierarchySettings(hirag=True))
+    before, after = _versions(Settings()), _versions(asked)
+    added = {key.to_user_string() for key in after.keys() - before.keys()}
+    assert added == {
+        "hierarchies/hirag_entities",
+        "hierarchies/hirag_communities",
+        "embeddings/hirag_entities",
+    }
+    graph = build_definitions(asked).resolve_asset_graph()
+    published = graph.get(dg.AssetKey("published_index")).parent_keys
+    assert published >= after.keys() - before.keys()
+    vectors = {dg.AssetKey(["embeddings", "entities"])}
+    assert graph.get(dg.AssetKey(["hierarchies", "hirag_entities"])).parent_keys == vectors
+
+
 def test_facts_and_synonyms_are_assets_where_they_are_asked_for() -> None:
     asked = Settings(embeddings=EmbeddingSettings(facts=True, synonyms=True))
     before, after = _versions(Settings()), _versions(asked)
@@ -93,6 +111,17 @@ def test_facts_and_synonyms_are_assets_where_they_are_asked_for() -> None:
     assert published >= after.keys() - before.keys()
     titles = {dg.AssetKey(["embeddings", "entity_titles"])}
     assert graph.get(dg.AssetKey(["embeddings", "synonyms"])).parent_keys == titles
+
+
+def test_the_raptor_tree_is_an_asset_where_it_is_asked_for() -> None:
+    asked = Settings(hierarchies=HierarchySettings(raptor=True))
+    before, after = _versions(Settings()), _versions(asked)
+    tree, vectors = dg.AssetKey(["hierarchies", "raptor_tree"]), embedding_key("raptor_nodes")
+    assert after.keys() - before.keys() == {tree, vectors}
+    graph = build_definitions(asked).resolve_asset_graph()
+    assert graph.get(tree).parent_keys == {embedding_key("chunks")}
+    assert graph.get(vectors).parent_keys == {tree}
+    assert vectors in graph.get(dg.AssetKey("published_index")).parent_keys
 
 
 @pytest.mark.parametrize(

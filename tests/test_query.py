@@ -37,6 +37,7 @@ from graphrag_pipeline.query import (
     aanswer,
     answer,
     aretrieve,
+    kept_rows,
     open_release,
     parameter_rows,
     render_context,
@@ -56,7 +57,7 @@ QUESTIONS = (
     "Qui est Irène Joliot-Curie?",
     "What are the main themes of these documents?",
 )
-GRAPH_ONLY = ("global", "kg_triplets", "kg_triplets_text", "fast_graphrag")
+GRAPH_ONLY = ("global", "kg_triplets", "kg_triplets_text", "fast_graphrag", "hirag")
 HOSTILE = (
     "'; DROP TABLE chunks; --",
     '" OR 1=1 --',
@@ -328,6 +329,36 @@ def test_neighbours_are_found_hop_by_hop(engine):
     two = op.neighbours(engine.index, {entity("Tiny Tim"): 1.0}, 2)
     assert set(two) == set(one) | {entity("Scrooge")}
     assert two[entity("Scrooge")] < two[entity("Bob Cratchit")] < two[entity("Tiny Tim")]
+
+
+def test_texts_too_large_to_keep_are_read_from_the_file_alike(engine, monkeypatch):
+    question = "Who worked for Scrooge?"
+    with QueryEngine(engine.index.home, settings=engine.index.settings) as opened:
+        kept = opened.retrieve(question, "local").records
+    monkeypatch.setattr(kept_rows, "MOST_BYTES", 0)
+    with QueryEngine(engine.index.home, settings=engine.index.settings) as opened:
+        assert opened.retrieve(question, "local").records == kept
+    assert {record.kind for record in kept} == {
+        "report",
+        "entity",
+        "relationship",
+        "claim",
+        "chunk",
+    }
+
+
+def test_names_are_whole_words_without_case_and_accents(engine):
+    def named(question: str) -> list[str]:
+        found = op.entities_named_in(engine.index, question, 9, apart=True)
+        return [record.title for record in op.entity_records(engine.index, found)]
+
+    assert named("irene JOLIOT-CURIE of Paris") == ["Irène Joliot-Curie", "Paris"]
+    assert named("Parisian, Londoner; a Nobel Prizefighter") == []
+    assert named("(Paris)Parisian 与贾宝玉的表妹") == ["Paris", "贾宝玉"]
+    assert list(op.entities_titled(engine.index, ["PIERRE  curie", "irene joliot-curie", "x"])) == [
+        entity("Pierre Curie"),
+        entity("Irène Joliot-Curie"),
+    ]
 
 
 @pytest.mark.parametrize("level", [0, 1, 2, 7])

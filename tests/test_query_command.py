@@ -182,9 +182,10 @@ def test_an_option_that_the_method_does_not_take_names_those_that_do(
 def test_options_of_a_method_reach_it(server, query):
     told = json.loads(query(QUESTION, "-m", "drift", "--depth", "0", "--width", "3", "--json")[1])
     assert (told["retrieval"]["parameters"]["depth"], told["calls"].get("follow up")) == (0, None)
-    arguments = ["-m", "global", "--dynamic", "--seed", "7", "--level", "0", "--json"]
+    arguments = ["-m", "global", "--dynamic", "--seed", "7", "--level", "C1", "--json"]
     told = json.loads(query(QUESTION, *arguments)[1])
     assert told["retrieval"]["parameters"]["seed"] == 7
+    assert told["retrieval"]["parameters"]["level"] == 1
     assert told["calls"]["rate"] > 0
 
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 
+import duckdb
 import pytest
 from model_server import Fault, ModelServer, server_error
-from query_fixture import NOT_A_TABLE, publish, settings_for
+from query_fixture import ENTITIES, NOT_A_TABLE, publish, settings_for
 from query_player import play, shown_numbers, step_of
 
 from graphrag_pipeline.config import Settings
 from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.identity import make_id
 from graphrag_pipeline.llm.database import FILE_NAME
+from graphrag_pipeline.publishing import published_sql
 from graphrag_pipeline.query import METHODS, QueryEngine, compare, read_method
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.combined_search import by_rule
@@ -57,6 +61,49 @@ def ask(home):
 
 def titles(records, kind: str = "relationship") -> list[str]:
     return [record.title for record in records if record.kind == kind]
+
+
+# Edge et al., 4.1: C1 are "sub-communities of C0, if present, otherwise C0 communities projected
+# downwards", and so on. "carol" is split once and "scrooge" again; "curie" and "dream" never are.
+READ_AT = {
+    "C0": {"carol", "curie", "dream"},
+    "C1": {"scrooge", "cratchit", "curie", "dream"},
+    "C2": {"partners", "places", "cratchit", "curie", "dream"},
+    "C3": {"partners", "places", "cratchit", "curie", "dream"},
+}
+
+
+@pytest.mark.parametrize("level", READ_AT)
+def test_a_community_that_is_not_split_is_read_at_all_deeper_levels(engine, level):
+    method, given = read_method(f"global:level={level}")
+    wanted = {make_id("community", name) for name in READ_AT[level]}
+    found = engine.retrieve("anything", method, **given).records
+    assert {record.attributes["community_id"] for record in found} == wanted
+    everyone = {make_id("entity", title): 1.0 for title in ENTITIES if title != NOT_A_TABLE}
+    assert set(op.communities_of(engine.index, everyone, given["level"])) == wanted
+    told = engine.retrieve("Marie Curie", "local", **given, top_k=1).records
+    reports = [r.attributes["community_id"] for r in told if r.kind == "report"]
+    assert reports == [make_id("community", "curie")]
+
+
+def test_the_views_of_a_release_tell_where_a_community_stands(home, tmp_path):
+    shutil.copy(home / "published.duckdb", tmp_path / "copy.duckdb")
+    with duckdb.connect(tmp_path / "copy.duckdb") as con:
+        con.execute(published_sql())
+        levels = con.sql("SELECT level, community FROM communities_of('Bob Cratchit')").fetchall()
+        assert [level for level, _ in levels] == [0, 1, 2]
+        assert levels[1][1] == levels[2][1] != levels[0][1]
+        tree = con.sql("SELECT community_id, level, last_level FROM community_tree").fetchall()
+    for level, names in READ_AT.items():
+        wanted = {make_id("community", name) for name in {*names, "alone"}}
+        at = min(int(level[1:]), 2)
+        assert {key for key, first, last in tree if first <= at <= last} == wanted
+
+
+@pytest.mark.parametrize("level", ["D1", "C", "-1", "1.0", "²"])
+def test_what_is_no_level_is_refused(level):
+    with pytest.raises(InputError, match="C0, C1 and so on"):
+        read_method(f"global:level={level}")
 
 
 # Names of methods

@@ -16,9 +16,10 @@ from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.releases import rollback
 from graphrag_pipeline.store import set_meta
 from graphrag_pipeline.synonyms import update_synonyms
-from graphrag_pipeline.vector_index import OPTIONAL, update_vectors, wanted_tables
+from graphrag_pipeline.vector_index import update_vectors, wanted_tables
 from graphrag_pipeline.vectors import VectorStore
 
+OPTIONAL = ("facts", "entity_titles")
 ASKED = EmbeddingSettings(facts=True, synonyms=True, dimensions=64, synonym_similarity=0.6)
 FILES = {
     "bridge.txt": "Orsolya Venn built the Kestrel Bridge in Varna. Mira Dorn praised Orsolya Venn.",

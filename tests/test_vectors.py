@@ -319,6 +319,38 @@ def test_search_is_exact_cosine_best_first(tmp_path, embedder):
         assert score == pytest.approx(expected[int(key[2:])], abs=1e-5)
 
 
+def test_vectors_held_in_memory_give_what_lancedb_gives(tmp_path, embedder, monkeypatch):
+    store = VectorStore(tmp_path)
+    texts = {f"id{i:03}": f"word{i % 9} word{i % 7} word{i % 40}" for i in range(300)}
+    store.sync("chunks", rows(texts), embedder)
+    query = embedder.embed(["word3 word30"])[0]
+    asked = ["id007", "none", "id299", "id000"]
+
+    def found() -> tuple[dict[str, str], dict[str, float], dict[str, float]]:
+        hits = current(store).search("chunks", query, 300, columns=["text"])
+        names, scores = ids(hits), hits["score"].to_pylist()
+        alike = current(store).similarities("chunks", query, asked)
+        texts_of = dict(zip(names, hits["text"].to_pylist(), strict=True))
+        return texts_of, dict(zip(names, scores, strict=True)), alike
+
+    in_memory = found()
+    monkeypatch.setattr(vectors, "HELD_BYTES", 0)
+    by_lancedb = found()
+    assert in_memory[0] == by_lancedb[0] == texts
+    for held, searched in zip(in_memory[1:], by_lancedb[1:], strict=True):
+        assert held == pytest.approx(searched, abs=2e-6)
+    assert in_memory[2] == {key: in_memory[1][key] for key in asked if key != "none"}
+
+
+def test_equal_scores_are_in_the_order_of_ids_wherever_they_are_cut(tmp_path, embedder):
+    store = VectorStore(tmp_path)
+    names = [f"id{i:03}" for i in range(300)]
+    store.sync("chunks", rows(dict.fromkeys(reversed(names), "one and the same")), embedder)
+    query = embedder.embed(["same"])[0]
+    assert ids(current(store).search("chunks", query, 7)) == names[:7]
+    assert ids(current(store).fulltext("chunks", "same", 7)) == names[:7]
+
+
 def test_search_filters_before_it_counts(tmp_path, embedder):
     store = VectorStore(tmp_path)
     table = rows(numbered(50), batch="b")
@@ -366,6 +398,7 @@ def test_vectors_that_are_no_numbers_are_refused(store, embedder, monkeypatch):
 
 def test_a_large_table_gets_a_vector_index_that_finds_the_same(store, monkeypatch):
     monkeypatch.setattr(vectors, "VECTOR_INDEX_ROWS", 1000)
+    monkeypatch.setattr(vectors, "HELD_BYTES", 0)
     embedder = CountingEmbedder(128)
     store.sync("chunks", rows(numbered(1500)), embedder)
     table = lancedb.connect(store.uri).open_table("chunks")

@@ -1,0 +1,384 @@
+"""Attributed communities worked by hand, kept up with a changing corpus, and asked (ArchRAG)."""
+
+import json
+import re
+import shutil
+from dataclasses import replace
+
+import dagster as dg
+import numpy as np
+import polars as pl
+import pytest
+from conftest import Engine, build
+from model_server import ModelServer
+
+from assets import build_tail
+from assets.attributed import attributed_keys
+from assets.embeddings import embedding_key
+from graphrag_pipeline import invariants, similarity
+from graphrag_pipeline.attributed import (
+    Found,
+    Nodes,
+    augmented,
+    calinski_harabasz,
+    community_graph,
+    update_attributed,
+)
+from graphrag_pipeline.attributed_index import update_chnsw
+from graphrag_pipeline.config import EmbeddingSettings, HierarchySettings, Settings
+from graphrag_pipeline.errors import InputError, StorageError
+from graphrag_pipeline.publishing import publish
+from graphrag_pipeline.query import QueryEngine
+from graphrag_pipeline.query.writing.references import Shown, resolve
+from graphrag_pipeline.similarity import update_similarity
+from graphrag_pipeline.store import set_meta
+from graphrag_pipeline.vector_index import update_vectors, wanted_tables
+from graphrag_pipeline.vectors import VectorStore
+from resources import IndexResource
+
+ASKED = {
+    "hierarchies": HierarchySettings(attributed=True),
+    "embeddings": EmbeddingSettings(dimensions=64),
+}
+HIERARCHY = {*attributed_keys(Settings(**ASKED)), embedding_key("attributed_communities")}
+FIRST = ("Alice", "Bob", "Carol", "Dora", "Emil", "Frank")
+CLANS = ("Smith", "Jones", "Brown", "Venn", "Dorn", "Fuchs", "Lund", "Berg", "Claude", "Iversen",
+         "Orban", "Takacs")  # fmt: skip
+TABLES = ("attributed_communities", "attributed_members", "similarity_edges",
+          "staging.attributed_clusters", "staging.similarity_nearest",
+          "staging.similarity_searched")  # fmt: skip
+REPORTS = """
+SELECT id, level, context_hash, full_content FROM attributed_communities
+WHERE full_content IS NOT NULL ORDER BY id
+"""
+QUESTION = "What did Alice Venn pay for at the Venn Mill?"
+
+
+def circle(clan: str, pays: str) -> str:
+    """Six people of one name, who meet at a mill, and one who pays somebody elsewhere."""
+    names = [f"{first} {clan}" for first in FIRST]
+    meetings = [
+        f"{name} met {names[(i + 1) % 6]} and {names[(i + 2) % 6]} at the {clan} Mill."
+        for i, name in enumerate(names)
+    ]
+    return " ".join([*meetings, f"Alice {clan} paid Bob {pays}."])
+
+
+FILES = {f"{c}.txt": circle(c, CLANS[(i + 1) % 4 + 4 * (i // 4)]) for i, c in enumerate(CLANS)}
+"""Twelve circles, each a community; those of four in turn are linked to each other."""
+
+
+def follow(engine: Engine, tables=("entities",)):
+    """Bring the hierarchy up to date with the graph; return what was done."""
+    store, home, given = engine.store, engine.log.home, engine.settings
+    for table in tables:
+        update_vectors(store, home, given, table)
+    update_similarity(store, home, given)
+    done = update_attributed(store, home, given)
+    update_vectors(store, home, given, "attributed_communities")
+    return done, update_chnsw(store, home)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> Engine:
+    engine = build(tmp_path_factory.mktemp("attributed"), FILES, **ASKED)
+    engine.done = follow(engine, [t for t in wanted_tables(engine.settings) if t != TABLES[0]])
+    publish(engine.store, engine.log.home, engine.settings)
+    return engine
+
+
+@pytest.fixture
+def copied(built, tmp_path) -> Engine:
+    """An index of one's own, as :func:`built` was."""
+    shutil.copytree(built.inbox.parent, tmp_path, dirs_exist_ok=True)
+    return Engine(tmp_path, built.settings)
+
+
+def by_model(engine: Engine, server: ModelServer, **more) -> Engine:
+    """The same index where a model writes reports or answers."""
+    sections = {"llm": {"base_url": server.base_url, "max_retries": 0}, **more}
+    given = Settings.model_validate({**ASKED, **sections})
+    return Engine(engine.inbox.parent, given)
+
+
+@pytest.fixture(scope="module")
+def asking(built):
+    with QueryEngine(built.log.home, settings=built.settings) as engine:
+        yield engine
+
+
+def graph_of_four() -> Nodes:
+    """a and d are one direction, b lies between these and c; a - b and b - c are linked."""
+    vectors = np.array([[1, 0], [0.8, 0.6], [0, 1], [1, 0]], np.float32)
+    own = pl.DataFrame({"node_id": list("abcd"), "entity_id": list("abcd")})
+    return Nodes(pl.Series(list("abcd")), vectors, (np.array([0, 1]), np.array([1, 2])), own)
+
+
+def test_like_nodes_are_linked_and_every_edge_weighs_how_alike_its_ends_are():
+    nodes = graph_of_four()
+    assert similarity.mean_degree(nodes.links) == 1
+    assert similarity.least_similarity(nodes.vectors, nodes.links) == pytest.approx(0.74)
+    # One more for each node: a and d are each other's, b has d at 0.8, c has none above 0.74.
+    assert augmented(nodes).rows() == [(0, 1, 0.8), (0, 3, 1.0), (1, 2, 0.6), (1, 3, 0.8)]
+
+
+def test_communities_are_linked_where_their_members_are_also_by_likeness():
+    nodes = graph_of_four()
+    members = pl.DataFrame({"community_id": ["x", "x", "y", "z"], "member_id": list("abcd")})
+    found = Found(members, [], augmented(nodes))
+    above = community_graph(nodes, found, np.eye(3, dtype=np.float32))
+    assert above.ids.to_list() == ["x", "y", "z"]
+    assert [ends.tolist() for ends in above.links] == [[0, 0], [1, 2]]
+    assert sorted(above.entities.rows()) == [("x", "a"), ("x", "b"), ("y", "c"), ("z", "d")]
+
+
+def test_calinski_harabasz_is_the_papers():
+    vectors = np.array([[0, 0], [0, 2], [4, 0], [4, 2]], np.float32)
+    # Between: 4 x 2 squared / (2 - 1); within: 4 x 1 / (4 - 2).
+    assert calinski_harabasz(vectors, np.array([0, 0, 1, 1])) == pytest.approx(16 / 2)
+    assert calinski_harabasz(vectors, np.zeros(4, int)) is None
+
+
+def test_nearest_entities_follow_a_change_as_if_all_were_searched_again(monkeypatch):
+    random = np.random.default_rng(2)
+    vectors = similarity.unit(random.standard_normal((60, 8)).astype(np.float32))
+    names = pl.DataFrame({"id": [f"{n:02}" for n in range(60)], "text_hash": "x"})
+    none = pl.DataFrame(schema={"entity_id": pl.String, "text_hash": pl.String})
+    no_pairs = pl.DataFrame(
+        schema={"source_id": pl.String, "target_id": pl.String, "similarity": pl.Float64}
+    )
+    n, near = similarity._nearest(names, none, no_pairs, vectors, 4)
+    assert (n, len(near)) == (60, 60 * 7)
+    known = similarity._named(names["id"], near)
+    stays = [place for place in range(60) if place != 5]
+    changed = names[stays].with_columns(
+        text_hash=pl.when(pl.col("id") == "09").then(pl.lit("y")).otherwise("text_hash")
+    )
+    vectors[9] = -vectors[9]
+    seen = names.rename({"id": "entity_id"})
+    n, followed = similarity._nearest(changed, seen, known, vectors[stays], 4)
+    _, fresh = similarity._nearest(changed, none, no_pairs, vectors[stays], 4)
+    assert followed.equals(fresh)
+    assert 0 < n < 40
+    monkeypatch.setattr(similarity, "EXACT_PAIRS", 0)
+    _, by_index = similarity._nearest(names, none, no_pairs, vectors, 4)
+    _, exact = similarity._nearest(names, none, no_pairs, vectors, 4)
+    assert by_index.equals(exact)
+
+
+def test_circles_are_communities_and_several_circles_one_above(built):
+    done, index = built.done
+    assert done.reports == {1: 12, 2: 3}
+    assert index.nodes == [84, 12, 3]
+    assert done.modularity > 0.8
+    rows = built.rows(
+        """SELECT level, list_sort(list(DISTINCT split_part(e.title, ' ', 2))) AS clans
+           FROM attributed_communities c JOIN attributed_entities a ON a.community_id = c.id
+           JOIN entities e ON e.id = a.entity_id
+           WHERE e.title NOT LIKE '%Mill' GROUP BY level, c.id ORDER BY ALL"""
+    )
+    assert rows[:12] == [(1, [clan]) for clan in sorted(CLANS)]
+    assert {level for level, _ in rows[12:]} == {2}
+    assert all(len(clans) > 1 for _, clans in rows[12:])
+    assert sorted(clan for _, clans in rows[12:] for clan in clans) == sorted(CLANS)
+
+
+def test_the_invariants_hold_and_would_see_an_entity_without_a_community(built):
+    kinds = (
+        invariants.ATTRIBUTED_COVER_ENTITIES_ONCE,
+        invariants.ATTRIBUTED_LEAD_TO_ENTITIES,
+        invariants.CHNSW_HOLDS_EVERY_NODE,
+        invariants.SIMILAR_EXIST,
+    )
+    with built.store.read() as con:
+        assert [invariants.violations(con, kind) for kind in kinds] == [0, 0, 0, 0]
+        con.execute("BEGIN")
+        con.execute(
+            """DELETE FROM attributed_members WHERE level = 1 AND member_id = (
+                   SELECT min(member_id) FROM attributed_members WHERE level = 1)"""
+        )
+        con.execute("UPDATE chnsw SET n_nodes = n_nodes - 1 WHERE layer = 2")
+        assert [invariants.violations(con, kind) for kind in kinds] == [2, 0, 1, 0]
+        con.execute("ROLLBACK")
+
+
+def test_a_search_gives_reports_of_each_level_entities_relationships_and_text(asking):
+    found = asking.retrieve(QUESTION, method="archrag")
+    kinds = [record.kind for record in found.records]
+    assert list(dict.fromkeys(kinds)) == ["report", "entity", "relationship", "chunk"]
+    levels = [r.attributes["level"] for r in found.records if r.kind == "report"]
+    assert levels == [2, 2, 2, 1, 1, 1, 1, 1]
+    assert kinds.count("entity") == 5
+    assert {r.title for r in found.records if r.kind == "entity"} >= {"Alice Venn", "Venn Mill"}
+    best = next(r for r in found.records if r.kind == "report" and r.attributes["level"] == 1)
+    assert "Venn Mill" in best.text
+    assert sum(record.n_tokens for record in found.records) <= 12_000
+    answer = asking.answer(QUESTION, method="archrag")
+    assert any("Venn" in citation.text for citation in answer.citations)
+    narrow = asking.retrieve(QUESTION, method="archrag", k=1, chunks=0, max_context_tokens=900)
+    assert [r.kind for r in narrow.records].count("report") == 2
+    assert sum(record.n_tokens for record in narrow.records) <= 900
+
+
+def test_one_more_document_writes_only_what_it_touches_and_leaves_no_trace_when_it_goes(copied):
+    before = {row[0]: row for row in copied.rows(REPORTS)}
+    done, index = follow(copied)
+    assert (done.written, done.reused, index.built) == (0, 15, False)
+    copied.write({"more.txt": "Gina Smith met Alice Smith and Bob Smith at the Smith Mill."})
+    copied.index()
+    done, index = follow(copied)
+    after = {row[0]: row for row in copied.rows(REPORTS)}
+    assert after.keys() == before.keys()
+    touched = [row for key, row in after.items() if row != before[key]]
+    assert done.written == len(touched) < 4
+    assert [("Smith" in text, level) for _, level, _, text in touched if level == 1] == [(True, 1)]
+    assert index.nodes == [85, 12, 3]
+    assert "Gina" in told(copied)
+
+    copied.write({"more.txt": None})
+    copied.index()
+    follow(copied)
+    lowest = [row for row in before.values() if row[1] == 1]
+    assert [row for row in copied.rows(REPORTS) if row[1] == 1] == lowest
+    assert "Gina" not in told(copied)
+
+
+def told(engine: Engine) -> str:
+    """All that the tables and the vector table of this hierarchy hold."""
+    tables = [str(engine.rows(f"FROM {table}")) for table in TABLES]
+    ids = {title: key for key, title in engine.rows("SELECT id, title FROM entities")}
+    store = VectorStore(engine.log.home / "vectors")
+    name = "attributed_communities"
+    texts = store.at({name: store.version(name)}).fulltext(name, "Gina", 20, columns=["text"])
+    return "".join([*tables, str(texts["text"].to_pylist()), ids.get("Gina Smith", "")])
+
+
+def test_only_what_is_current_is_published_and_switched_off_it_is_gone_from_the_next_release(
+    copied,
+):
+    store, home, given = copied.store, copied.log.home, copied.settings
+    first = publish(store, home, given)
+    for key, late in (("similarity_edges", "similarity edges"), ("chnsw", "the C-HNSW")):
+        with store.transaction() as con:
+            set_meta(con, key, "of something else")
+        with pytest.raises(StorageError, match=late):
+            publish(store, home, given)
+        follow(copied)
+    off = given.model_copy(update={"hierarchies": HierarchySettings()})
+    publish(store, home, off)
+    assert [copied.rows(f"SELECT count(*) FROM {table}") for table in TABLES] == [[(0,)]] * 6
+    assert copied.rows("SELECT count(*) FROM chnsw") == [(0,)]
+    with QueryEngine(home, settings=off) as now, pytest.raises(InputError, match="attributed ="):
+        now.retrieve(QUESTION, method="archrag")
+    with QueryEngine(home, settings=off, release=first.id) as before:
+        assert before.retrieve(QUESTION, method="archrag").records
+
+
+def clans_in(messages) -> list[str]:
+    return sorted(set(re.findall(r"(\w+) Mill", messages[1]["content"])))
+
+
+class Writer:
+    """Writes a report on everything but one community, until it behaves."""
+
+    def __init__(self) -> None:
+        self.behaves = False
+
+    def __call__(self, messages) -> str:
+        clans = clans_in(messages)
+        if clans == ["Venn"] and not self.behaves:
+            return "no report today"
+        finding = {"summary": "They meet.", "explanation": "They meet often."}
+        return json.dumps(
+            {"title": "A circle", "summary": f"Of {clans}.", "rating": 5,
+             "rating_explanation": "They are few.", "findings": [finding]}
+        )  # fmt: skip
+
+
+def test_a_model_writes_the_reports_once_and_again_only_one_that_failed(copied, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    writer = Writer()
+    with ModelServer(writer) as server:
+        engine = by_model(copied, server, reports={"writer": "llm"})
+        done, index = follow(engine)
+        assert (done.failed, index.nodes[1]) == (1, 11)
+        assert engine.rows("SELECT attempts FROM attributed_communities WHERE error <> ''") == [
+            (1,)
+        ]
+        asked = len(server.requests)
+        writer.behaves = True
+        done, index = follow(engine)
+        assert (done.failed, index.nodes[1]) == (0, 12)
+        again = [clans_in(request.messages) for request in server.requests[asked:]]
+        assert done.written == len(again)
+        # What stands above may hold other circles once this one is known by its report.
+        assert [clans for clans in again if len(clans) == 1] == [["Venn"]]
+        asked = len(server.requests)
+        follow(engine)
+        assert len(server.requests) == asked
+    assert engine.rows("SELECT DISTINCT writer, error FROM attributed_communities") == [
+        (engine.settings.llm.model, None)
+    ]
+
+
+def points(messages) -> str:
+    """A model that scores by section, and tells what it merges."""
+    last = messages[-1]["content"]
+    if "Write the answer." in messages[0]["content"]:
+        return "Alice paid Bob [Data: Entities (999)]."
+    if "step by step" in messages[0]["content"]:
+        return "Answer: from memory."
+    section = last.split("-----")[1]
+    score = {"Reports": 0, "Direct answer": 40}.get(section, 90)
+    found = [{"description": f"said by {section}", "score": score},
+             {"description": f"less by {section}", "score": score // 2}]  # fmt: skip
+    return json.dumps({"points": found})
+
+
+def test_points_of_no_use_are_dropped_and_the_rest_merged_in_order(built, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    with ModelServer(points) as server:
+        given = by_model(built, server, query={"answers": "llm"}).settings
+        with QueryEngine(built.log.home, settings=given) as engine:
+            plain = engine.answer(QUESTION, method="archrag")
+            direct = engine.answer(QUESTION, method="archrag", direct=True)
+        merged = [r.text for r in server.requests if "Write the answer." in r.text]
+    # A call for each of three layers, and one to merge.
+    assert plain.calls == {"map": 3, "reduce": 1}
+    assert direct.calls == {"map": 4, "direct": 1, "reduce": 1}
+    assert plain.references_removed == 1
+    # A report whose findings name no place cites the chunks that mention most of its entities.
+    with QueryEngine(built.log.home, settings=given) as engine:
+        found = engine.retrieve(QUESTION, method="archrag").records
+        report = next(r for r in found if r.kind == "report")
+        bare = replace(report, attributes={**report.attributes, "chunk_ids": []})
+        cited = resolve(engine.index, Shown([bare]), [("Reports", bare.number)])
+    assert cited
+    assert all(place.text and place.document_id for place in cited)
+    assert "Reports" not in merged[0].split("=== user")[-1].split("Answer 1,")[1]
+    order = ["said by Entities", "less by Entities", "said by Direct answer", "less by Direct"]
+    places = [merged[1].find(words) for words in order]
+    assert places == sorted(places)
+    assert min(places) > 0
+    assert "Direct" not in merged[0]
+
+
+def test_the_assets_run_in_dagster_with_their_checks(copied, monkeypatch):
+    monkeypatch.setenv("GRAPHRAG_HOME", str(copied.log.home))
+    monkeypatch.setenv("GRAPHRAG_HIERARCHIES__ATTRIBUTED", "true")
+    monkeypatch.setenv("GRAPHRAG_EMBEDDINGS__DIMENSIONS", "64")
+    copied.write({"more.txt": "Gina Smith met Alice Smith and Bob Smith at the Smith Mill."})
+    copied.index()
+    update_vectors(copied.store, copied.log.home, copied.settings, "entities")
+    assets = [each for each in build_tail(copied.settings) if each.keys <= HIERARCHY]
+    assert len(assets) == 4
+    done = dg.materialize(assets, resources={"index": IndexResource()})
+    checks = {c.check_name: c.passed for c in done.get_asset_check_evaluations()}
+    assert checks.pop("every_entity_in_one_community_per_level")
+    assert all(checks.values())
+    told = {
+        event.asset_key.to_user_string(): event.materialization.metadata
+        for event in done.get_asset_materialization_events()
+    }
+    assert told["hierarchies/chnsw"]["nodes"].value == "85, 12, 3"
+    assert told["hierarchies/attributed_communities"]["modularity"].value > 0.8
