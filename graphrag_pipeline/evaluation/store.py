@@ -52,4 +52,4 @@ def _made_by(con: duckdb.DuckDBPyConnection) -> str | None:
 
 @cache
 def _schema() -> str:
-    return resources.files(__package__).joinpath("schema.sql").read_text("utf-8")
+    return resources.files("graphrag_pipeline.evaluation").joinpath("schema.sql").read_text("utf-8")
