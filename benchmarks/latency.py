@@ -26,7 +26,14 @@ from graphrag_pipeline.query import METHODS, QueryEngine
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 SIZES = (600, 1669)
-_OPTIONAL = {"GRAPHRAG_EMBEDDINGS__FACTS": "true", "GRAPHRAG_EMBEDDINGS__SYNONYMS": "true"}
+_OPTIONAL = {
+    f"GRAPHRAG_{section}__{name}".upper(): "true"
+    for section, names in {
+        "embeddings": ("facts", "synonyms"),
+        "hierarchies": ("raptor", "hirag", "attributed"),
+    }.items()
+    for name in names
+}
 _QUESTIONS = 40
 _WHOLE_CORPUS = ("text_summary",)
 

@@ -75,17 +75,22 @@ def questions(data_dir: Path) -> list[Asked]:
 
 def build(data_dir: Path, home: Path, source: str, embeddings: Mapping[str, Any]) -> Settings:
     """Index the passages in ``home``, their graph from one of :data:`SOURCES`."""
-    settings = Settings.model_validate(
-        {"home": str(home), "embeddings": {"facts": True, "synonyms": True, **embeddings}}
-    )
+    given = {
+        "embeddings": {"facts": True, "synonyms": True, **embeddings},
+        "hierarchies": {"raptor": True, "hirag": True, "attributed": True},
+    }
+    settings = Settings.model_validate({"home": str(home), **given})
     recorded = json.loads((data_dir / "musique" / "openie_gpt35.json").read_text("utf-8"))["docs"]
     file = home / "documents" / "passages.jsonl"
     file.parent.mkdir(parents=True)
     lines = (_recorded(entry) if source == "recorded" else _plain(entry) for entry in recorded)
     file.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
     asked = ["import-extractions", file] if source == "recorded" else ["index", "-y", file.parent]
-    given = settings.embeddings.model_dump(exclude_unset=True).items()
-    environment = {f"GRAPHRAG_EMBEDDINGS__{name.upper()}": str(value) for name, value in given}
+    environment = {
+        f"GRAPHRAG_{section}__{name}".upper(): str(value)
+        for section, values in given.items()
+        for name, value in values.items()
+    }
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "graphrag_pipeline.cli", *map(str, asked)],
         capture_output=True,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.planning import Plan
 
 _ESTIMATE = "estimate"
-_CHAT_STAGES = ("extractions", "summaries", "community_reports", "raptor_tree")
+_CHAT_STAGES = ("extractions", "summaries", "community_reports", "hirag_clusters", "raptor_tree")
 _STAGES = (*_CHAT_STAGES, "embeddings")
 _NOTHING: Mapping[str, Any] = {"calls": 0, "cached": 0, "tokens": 0, "cost": 0.0}
 

@@ -81,6 +81,7 @@ class IndexState:
     indexed: Chunks = field(default_factory=Chunks)
     tree_nodes: int = 0
     clusters: int = 0
+    attributed: int = 0
 
 
 def look_at_index(
@@ -121,6 +122,7 @@ def look_at_index(
         chunks_of(con.sql("SELECT n_tokens FROM chunks").pl()),
         int(_number(con, "SELECT count(*) FROM raptor_nodes")),
         int(_number(con, "SELECT count(*) FROM hirag_entities")),
+        int(_number(con, "SELECT count(*) FROM attributed_communities")),
     )
 
 

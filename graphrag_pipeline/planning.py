@@ -216,6 +216,7 @@ def _work(settings: Settings, todo: pl.DataFrame, index: IndexState) -> Work:
         index.indexed,
         index.tree_nodes,
         index.clusters,
+        index.attributed,
     )
 
 
