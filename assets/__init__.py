@@ -7,7 +7,7 @@ import dagster as dg
 from assets.attributed import build_attributed
 from assets.communities import build_communities
 from assets.embeddings import build_embeddings
-from assets.evaluation import build_evaluation, index_quality
+from assets.evaluation import build_evaluation, build_evaluations, index_quality
 from assets.graph import entity_aliases, graph
 from assets.hirag import build_hirag
 from assets.ingestion import BATCHES, chunks, documents, extractions, inbox
@@ -20,6 +20,7 @@ from graphrag_pipeline.config import Settings
 __all__ = [
     "BATCHES",
     "build_evaluation",
+    "build_evaluations",
     "build_ingestion",
     "build_tail",
     "inbox",

@@ -40,6 +40,19 @@ def build_evaluation(settings: Settings) -> list[dg.AssetsDefinition]:
     return [experiment_answers, _build_scores(given), *judged]
 
 
+def build_evaluations(settings: Settings) -> dg.AssetSpec:
+    """Return the file that the marts read: written by these assets, and by commands beside them."""
+    return dg.AssetSpec(
+        "evaluations",
+        deps=build_evaluation(settings)[-1:],
+        description="evaluation.duckdb: what all experiments found, those of `graphrag-pipeline "
+        "eval run` among them.",
+        group_name=GROUP,
+        kinds={"duckdb"},
+        owners=OWNERS,
+    )
+
+
 @dg.asset(
     deps=["published_index"],
     group_name=GROUP,

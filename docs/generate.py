@@ -21,8 +21,9 @@ import yaml
 PAGES = Path(__file__).parent / "reference"
 _ABOUT_MACROS = "Called by name; those that give rows stand in FROM."
 _ABOUT_MARTS = (
-    "One asset for each model of the dbt project, built together from `published_index`. Data "
-    "tests are their checks; where one fails, the last marts stay. Columns: [Marts](marts.md)."
+    "One asset for each model of the dbt project, built together from `published_index` and "
+    "`evaluations`, the file of all experiments. Data tests are their checks; where one fails, the "
+    "last marts stay. Columns: [Marts](marts.md)."
 )
 _ABOUT_STARTING = "The job `build_marts` builds the marts."
 _MARTS = Path(__file__).parents[1] / "dbt_reports" / "models" / "marts" / "marts.yml"
@@ -317,8 +318,8 @@ PARTS: dict[str, tuple[str, Callable[[], Iterator[Part]]]] = {
         table_parts,
     ),
     "marts": (
-        "# Marts\n\nTables that dbt makes of the published index, in a file of their own: "
-        "`marts.duckdb` in the home folder. `graphrag-pipeline marts` builds them; in "
+        "# Marts\n\nTables that dbt makes of the published index and of experiments, in a file of "
+        "their own: `marts.duckdb` in the home folder. `graphrag-pipeline marts` builds them; in "
         "`graphrag-pipeline sql` they are `marts.NAME`.\n",
         mart_parts,
     ),

@@ -409,15 +409,16 @@ def sql(
 @app.command()
 def marts(
     force: Annotated[
-        bool, typer.Option("--force", help="Build them also if they tell of what is published.")
+        bool, typer.Option("--force", help="Build them also if nothing is new.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Build the marts: tables that answer the common questions, each tested, in marts.duckdb.
 
     Profiles of entities, evidence of relationships down to the sentence, communities with their
-    reports, coverage of documents, cost, quality and growth. Nothing is built when they tell of the
-    published release already. Ask them with: graphrag-pipeline sql "FROM marts.entity_profile".
+    reports, coverage of documents, cost, quality, growth, and results of experiments. Nothing is
+    built when they tell of the published release and of all experiments that are done. Ask them
+    with: graphrag-pipeline sql "FROM marts.entity_profile".
     """
     from dataclasses import asdict
 

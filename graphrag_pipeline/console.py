@@ -466,7 +466,7 @@ def show_marts(done: MartsOutcome) -> None:
         warned = f", {done.tests_warned} warned" if done.tests_warned else ""
         say(f"Built {len(done.rows)} marts; {done.tests_passed} data tests passed{warned}.")
     else:
-        say("Nothing new is published: the marts stay as they are.")
+        say("Nothing new is published or evaluated: the marts stay as they are.")
     _show_fact("release", done.release)
     _show_fact("file", done.file)
     rows_as_text.print_rows(("mart", "rows"), list(done.rows.items()))

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import dagster as dg
 
-from assets import build_evaluation, build_ingestion, build_tail, inbox, index_quality
+from assets import (
+    build_evaluation,
+    build_evaluations,
+    build_ingestion,
+    build_tail,
+    inbox,
+    index_quality,
+)
 from graphrag_pipeline.config import Settings, load_settings
 from graphrag_pipeline.marts import MARTS_JOB, manifest
 from resources import IndexResource
@@ -78,10 +85,10 @@ def _marts(settings: Settings) -> dg.Definitions:
     job = dg.define_asset_job(
         MARTS_JOB,
         selection=dg.AssetSelection.assets(models),
-        description="Build the marts of the published release, and test them.",
+        description="Build the marts of what is published and evaluated, and test them.",
     )
     return dg.Definitions(
-        assets=[models],
+        assets=[models, build_evaluations(settings)],
         jobs=[job],
         sensors=[build_marts_sensor(MARTS_JOB)],
         resources={"dbt": build_dbt()},

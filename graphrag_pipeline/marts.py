@@ -1,8 +1,9 @@
 """Marts: the tables an analyst asks for, built by the dbt project over one published release.
 
 They live in ``marts.duckdb``, a file of their own. dbt writes a file beside it, from a release
-that is pinned for the whole run, and that file is renamed into place when every data test has
-passed: readers never wait and never see half a build, and a killed build leaves the last one.
+and a copy of the evaluations that stay the same for the whole run, and that file is renamed into
+place when every data test has passed: readers never wait and never see half a build, and a killed
+build leaves the last one.
 """
 
 from __future__ import annotations
@@ -18,14 +19,16 @@ import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
 import duckdb
 
-from graphrag_pipeline.errors import ConfigError, StorageError
+from graphrag_pipeline.errors import BusyError, ConfigError, StorageError
+from graphrag_pipeline.evaluation.store import FILE as EVALUATION
+from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.migrations import migrations
 from graphrag_pipeline.releases import published_release, release_file
 from graphrag_pipeline.store import connect_published
@@ -43,7 +46,11 @@ _NOT_SOURCE = {"target", "logs", "dbt_packages"}
 _NOBODY_WRITES = ~0o222
 _MOST_TOLD = 300
 _ASKS_FOR_MARTS = re.compile(r'\bmarts"?\s*\.', re.IGNORECASE)
-_BUILT_FROM = "SELECT release_id, built_at, project_version FROM built_from"
+_BUILT_FROM = """
+SELECT release_id, project_version, coalesce(evaluated_at, TIMESTAMPTZ 'epoch'), built_at
+FROM built_from
+"""
+_EVALUATED = "SELECT coalesce(max(finished_at), TIMESTAMPTZ 'epoch') FROM experiments"
 _SCHEMA = "SELECT value FROM meta WHERE key = 'schema_version'"
 _ROWS = """
 SELECT table_name, estimated_size FROM duckdb_tables() WHERE database_name = 'published'
@@ -52,19 +59,29 @@ ORDER BY table_name
 
 
 @dataclass(frozen=True)
-class Marts:
-    """What ``marts.duckdb`` holds: the release it tells of, and the rows of each mart."""
+class Origin:
+    """What marts are built from.
+
+    ``project`` is the version of the dbt project, ``evaluated_at`` when the latest experiment was
+    done: 1970 where there is none.
+    """
 
     release: str
-    built_at: datetime
     project: str
-    """Version of the dbt project that built it."""
+    evaluated_at: datetime
+
+
+@dataclass(frozen=True)
+class Marts(Origin):
+    """What ``marts.duckdb`` holds: what it tells of, and the rows of each mart."""
+
+    built_at: datetime
     rows: Mapping[str, int]
 
 
 @dataclass(frozen=True)
 class Build:
-    """A build under way: a release that stays the same, and a file that nobody reads yet."""
+    """A build under way: what it reads, which stays the same, and a file that nobody reads yet."""
 
     home: Path
     folder: Path
@@ -75,6 +92,7 @@ class Build:
         return {
             **dbt_environment(),
             "DBT_ENV_SECRET_RELEASE": str(self.folder / "release.duckdb"),
+            "DBT_ENV_SECRET_EVALUATION": str(self.folder / EVALUATION),
             "DBT_ENV_SECRET_MARTS": str(self._file),
             # Where dagster-dbt looks for what dbt kept of its last reading of the project.
             "DBT_TARGET_PATH": str(manifest(self.home).parent),
@@ -93,7 +111,7 @@ class Build:
     def put_in_place(self) -> Marts:
         """Make the file the one that readers open, in one step; return what it holds.
 
-        Staging views go: they read the release, which is not attached for whoever opens the file.
+        Staging views go: what they read is not attached for whoever opens the file.
         """
         # Whoever asked dbt's adapter for metadata has the file open under its first name.
         done = self._file.rename(self.folder / "done.duckdb")
@@ -150,12 +168,30 @@ def built_marts(home: Path) -> Marts | None:
     return Marts(*row, rows=rows) if row else None
 
 
-def marts_outdated(home: Path) -> str | None:
-    """Return the published release that the marts do not tell of yet, or None."""
+def marts_outdated(home: Path) -> Origin | None:
+    """Return what the marts do not tell of yet, or None.
+
+    An experiment that is under way or was broken off makes no difference: only one that is done.
+    """
     published = published_release(home)
+    if published is None:
+        return None
+    wanted = Origin(published, project_version(), _evaluated_at(home))
     built = built_marts(home)
-    current = built is not None and (built.release, built.project) == (published, project_version())
-    return None if current else published
+    current = built is not None and (
+        (built.release, built.project) == (wanted.release, wanted.project)
+        and built.evaluated_at >= wanted.evaluated_at
+    )
+    return None if current else wanted
+
+
+def _evaluated_at(home: Path) -> datetime:
+    if not (home / EVALUATION).is_file():
+        return datetime.fromtimestamp(0, UTC)
+    with EvaluationStore(home).read() as con:
+        row = con.execute(_EVALUATED).fetchone()
+    assert row is not None
+    return row[0]
 
 
 def is_of_this_version(release: Path) -> bool:
@@ -179,10 +215,17 @@ def marts_lacking(home: Path, statement: str) -> str | None:
 
 
 def marts_behind(home: Path, statement: str) -> str | None:
-    """Return what to tell whoever asks the marts while they tell of another release, or None."""
-    if not _ASKS_FOR_MARTS.search(statement) or not marts_outdated(home):
+    """Return what to tell whoever asks the marts while they tell of something older, or None."""
+    if not _ASKS_FOR_MARTS.search(statement):
         return None
-    return "the marts tell of another release than is published: run graphrag-pipeline marts"
+    try:
+        outdated = marts_outdated(home)
+    except (BusyError, StorageError):
+        # Who may only read the folder cannot open what is evaluated.
+        return None
+    if outdated is None:
+        return None
+    return "the marts are behind what is published and evaluated: run graphrag-pipeline marts"
 
 
 def manifest(home: Path) -> Path:
@@ -224,7 +267,7 @@ def _parse(command: Path, folder: Path) -> None:
 
 @contextlib.contextmanager
 def building(home: Path) -> Iterator[Build]:
-    """Pin the published release for a build, and give it a folder, which goes in the end.
+    """Pin the published release and all evaluations for a build, in a folder that goes in the end.
 
     Raises NothingPublishedError when there is nothing to build from.
     """
@@ -237,6 +280,7 @@ def building(home: Path) -> Iterator[Build]:
     try:
         folder.mkdir(parents=True)
         _pin(published, folder / "release.duckdb")
+        copy_evaluation(home, folder)
         yield Build(home, folder)
     except OSError as error:
         raise StorageError(f"cannot write in {place}: {error.strerror or error}") from error
@@ -254,3 +298,17 @@ def _pin(published: Path, pinned: Path) -> None:
             f"{published} was published by another version of this program: run graphrag-pipeline "
             "index, then try again"
         )
+
+
+def copy_evaluation(home: Path, folder: Path) -> Path:
+    """Copy what is evaluated into a folder, the same tables without rows if nothing is.
+
+    Returns the file. Raises StorageError when it cannot be read or written.
+    """
+    copy = EvaluationStore(folder)
+    if (home / EVALUATION).is_file():
+        EvaluationStore(home).copy_to(copy.path)
+    else:
+        with copy.read():
+            pass
+    return copy.path

@@ -147,7 +147,7 @@ def run_pending(settings: Settings, store: IndexStore, log: BatchLog) -> IndexOu
 
 
 def run_marts(settings: Settings, *, force: bool = False) -> MartsOutcome:
-    """Build the marts of the published release, in the job of the UI, unless they tell of it.
+    """Build the marts, in the job of the UI, unless they tell of all that there is.
 
     Raises NothingPublishedError when there is nothing to build from, and RunFailedError with the
     reason when a model or a data test fails; the last marts then stay.

@@ -177,7 +177,7 @@ def test_version_is_one_word(run: Run) -> None:
         (["sql"], "statement"),
         (["nonsense"], "nonsense"),
         (["sql", "SELECT 1", "--format", "xml"], "xml"),
-        (["query", "Who?", "--level", "deep"], "--level"),
+        (["query", "Who?", "--level", "deep"], "level = 'deep'"),
         (["ui", "--port", "99999"], "--port"),
     ],
 )

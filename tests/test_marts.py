@@ -9,10 +9,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import permutations
 from pathlib import Path
 
 import dagster as dg
 import duckdb
+import polars as pl
 import pytest
 from dagster_helpers import failed_checks, metadata_of
 from query_fixture import DOCUMENTS, publish
@@ -22,6 +26,12 @@ from graphrag_pipeline import marts, runs
 from graphrag_pipeline.cli import app
 from graphrag_pipeline.config import load_settings
 from graphrag_pipeline.errors import InputError, StorageError
+from graphrag_pipeline.evaluation import results
+from graphrag_pipeline.evaluation.evaluate import finish, run_experiment
+from graphrag_pipeline.evaluation.experiment import experiment_of
+from graphrag_pipeline.evaluation.judging import write_comparisons
+from graphrag_pipeline.evaluation.store import EvaluationStore
+from graphrag_pipeline.evaluation.verdicts import Verdict, compare_verdicts
 from graphrag_pipeline.marts import MARTS_JOB
 from graphrag_pipeline.publishing import query_published
 from graphrag_pipeline.releases import published_release
@@ -56,6 +66,29 @@ INSERT INTO relationship_chunks
 DELETE FROM community_reports WHERE level = 2 AND title LIKE 'Fezziwig%';
 """
 BROKEN = "INSERT INTO documents FROM documents LIMIT 1"
+GOLD = {"Who was dead, to begin with?": "Marley", "Where was Marie Curie born?": "Krakow"}
+METHODS = ("bm25", "basic:top_k=3")
+GONE = "a condition that the experiment no longer has"
+
+
+def evaluate(home: Path) -> None:
+    """Run an experiment twice, as every night; a judge then says that its first method wins."""
+    questions = home / "gold.jsonl"
+    lines = [json.dumps({"question": q, "answers": [a]}) for q, a in GOLD.items()]
+    questions.write_text("\n".join(lines))
+    nightly = experiment_of("nightly", str(questions), METHODS)
+    for _ in range(2):
+        run_experiment(load_settings(), nightly)
+    verdicts = [
+        Verdict(str(n), "overall", first, second, "first" if first == METHODS[0] else "second")
+        for n in range(12)
+        for loser in (METHODS[1], GONE)
+        for first, second in permutations((METHODS[0], loser))
+    ]
+    compared = compare_verdicts(verdicts)
+    assert {one.condition_b for one in compared} == {METHODS[1], GONE}
+    with EvaluationStore(home).transaction() as con:
+        write_comparisons(con, nightly.name, compared)
 
 
 def put_release(home: Path, release: str, *statements: str) -> None:
@@ -64,6 +97,11 @@ def put_release(home: Path, release: str, *statements: str) -> None:
     with duckdb.connect(str(published)) as con:
         for statement in statements:
             con.execute(statement)
+
+
+def release_wanted(home: Path) -> str | None:
+    wanted = marts.marts_outdated(home)
+    return wanted.release if wanted else None
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +113,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("DAGSTER_HOME", str(place / "dagster"))
         patch.chdir(place)
         put_release(place, "r1", MORE)
+        evaluate(place)
         yield place
 
 
@@ -182,6 +221,53 @@ def test_growth_and_origin_name_the_release(ask, home: Path) -> None:
     ]
 
 
+def test_results_of_experiments_are_those_that_the_commands_show(ask, home: Path) -> None:
+    with EvaluationStore(home).read() as con:
+        took = results.costs(con, "nightly")
+        scores = results.means(results.question_scores(con, "nightly"))
+    names = "condition, method, n_answers, context_tokens, cost, total_ms, parameters, release_id"
+    rows = ask(f"SELECT {names} FROM marts.experiment_results ORDER BY position")
+    shown = ["condition", "method", "answers", "context_tokens", "cost", "total_ms", "parameters"]
+    assert rows == took.select(*shown, "release").rows()
+    for (condition,) in ask("SELECT condition FROM marts.experiment_results"):
+        (found,) = ask(
+            f"""SELECT scores, f1, answer_in_context, n_claims FROM marts.experiment_results
+                WHERE condition = '{condition}' AND finished_at > started_at"""
+        )
+        of_it = scores.filter(pl.col("condition") == condition)
+        means = dict(of_it.select("metric", "mean").rows())
+        assert found == (means, means["f1"], means["answer_in_context"], None)
+    assert ask("SELECT answer_in_context, is_written FROM marts.experiment_results LIMIT 1") == [
+        (0.5, False)
+    ]
+
+
+def test_win_rates_and_history_lead_to_methods_and_the_run_before(ask) -> None:
+    assert ask(
+        """SELECT criterion, condition_a, condition_b, method_b, n_questions, win_rate, winner
+           FROM marts.experiment_win_rates"""
+    ) == [("overall", "bm25", "basic:top_k=3", "basic", 12, 1.0, "bm25")]
+    assert ask(
+        """SELECT is_latest, count(*) > 3, count(previous_mean) > 3, sum(change)
+           FROM marts.experiment_history GROUP BY 1 ORDER BY 1"""
+    ) == [(False, True, False, None), (True, True, True, 0.0)]
+
+
+def test_marts_are_outdated_when_another_experiment_is_done_and_not_before(
+    built, home: Path, tmp_path: Path
+) -> None:
+    for name in ("published.duckdb", "marts.duckdb", "evaluation.duckdb"):
+        shutil.copy(home / name, tmp_path / name)
+    assert marts.marts_outdated(tmp_path) is None
+    store = EvaluationStore(tmp_path)
+    nightly = experiment_of("nightly", "gold", METHODS)
+    with store.transaction() as con:
+        con.execute("UPDATE experiments SET finished_at = NULL")
+    assert marts.marts_outdated(tmp_path) is None
+    finish(store, nightly)
+    assert release_wanted(tmp_path) == "r1"
+
+
 def test_data_tests_are_asset_checks_and_the_ui_has_counts_columns_and_lineage(
     built: dg.ExecuteInProcessResult,
 ) -> None:
@@ -205,14 +291,17 @@ def test_lineage_leads_from_the_published_index_to_the_marts(
     graph = runs._definitions(load_settings(), marts=True).resolve_asset_graph()
     keys = {key for key in graph.get_all_asset_keys() if key.path[0] == "marts"}
     staging = {key for key in keys if key.path[1] == "staging"}
-    assert (len(keys - staging), len(staging)) == (11, 16)
+    assert (len(keys - staging), len(staging)) == (14, 21)
     for key in keys:
         node = graph.get(key)
         assert node.group_name == ("marts_staging" if key in staging else "marts")
         assert node.pools == {"marts"}
         assert node.kinds == {"dbt", "duckdb"}
         assert node.description
-    assert all(graph.get(key).parent_keys == {dg.AssetKey("published_index")} for key in staging)
+    parents = [graph.get(key).parent_keys for key in staging]
+    assert parents.count({dg.AssetKey("published_index")}) == 16
+    assert parents.count({dg.AssetKey("evaluations")}) == 5
+    assert graph.get(dg.AssetKey("evaluations")).group_name == "evaluation"
     checks = [key for key in graph.asset_check_keys if key.asset_key in keys]
     assert [key.name for key in checks if not graph.get_check_spec(key).description] == []
 
@@ -237,7 +326,7 @@ def test_every_model_and_column_is_described_in_the_file_too(built, home: Path) 
     assert set(described) == staging | set(tables)
     for name in tables:
         assert described[name] == {column for table, column, _ in columns if table == name}
-    assert len(staging) == 16
+    assert len(staging) == 21
 
 
 def test_nothing_new_builds_nothing_and_writes_nothing_where_one_stands(built, home: Path) -> None:
@@ -267,7 +356,8 @@ def test_the_sensor_asks_until_the_marts_tell_of_what_is_published(
 
     with dg.DagsterInstance.ephemeral() as instance:
         assert isinstance(tick(instance), dg.SkipReason)
-        monkeypatch.setattr("sensors.marts.marts_outdated", lambda home: "r2")
+        newer = marts.Origin("r2", "p", datetime.fromtimestamp(0, UTC))
+        monkeypatch.setattr("sensors.marts.marts_outdated", lambda home: newer)
         with monkeypatch.context() as patch:
             patch.setattr("sensors.marts.is_of_this_version", lambda release: False)
             assert isinstance(tick(instance), dg.SkipReason)
@@ -280,6 +370,10 @@ def test_the_sensor_asks_until_the_marts_tell_of_what_is_published(
         told = tick(instance)
         assert isinstance(told, dg.SkipReason)
         assert "failed 3 times" in str(told.skip_message)
+        # Another experiment is another attempt at it.
+        later = replace(newer, evaluated_at=datetime.now(UTC))
+        monkeypatch.setattr("sensors.marts.marts_outdated", lambda home: later)
+        assert isinstance(tick(instance), dg.RunRequest)
 
 
 @dg.job(name=MARTS_JOB)
@@ -303,7 +397,7 @@ def test_a_failing_data_test_fails_its_check_and_leaves_the_last_marts(
     found = marts.built_marts(place)
     assert found is not None
     assert found.release == "r1"
-    assert marts.marts_outdated(place) == "r2"
+    assert release_wanted(place) == "r2"
 
 
 KILLED = """
@@ -348,7 +442,8 @@ def test_a_build_is_of_one_release_and_readers_do_not_hold_it_up(
                 con.execute("CREATE VIEW staging.v AS FROM published.releases")
                 con.execute(
                     "CREATE TABLE built_from AS SELECT id AS release_id, now() AS built_at, "
-                    "'p' AS project_version FROM published.releases"
+                    "'p' AS project_version, NULL::TIMESTAMPTZ AS evaluated_at "
+                    "FROM published.releases"
                 )
             return build.put_in_place()
 
@@ -357,7 +452,7 @@ def test_a_build_is_of_one_release_and_readers_do_not_hold_it_up(
         assert build("r3").release == "r2"
         assert reader.execute("SELECT release_id FROM built_from").fetchone() == ("r1",)
     assert published_release(tmp_path) == "r3"
-    assert marts.marts_outdated(tmp_path) == "r3"
+    assert release_wanted(tmp_path) == "r3"
 
 
 def test_sql_says_what_to_do_where_there_are_no_marts_or_old_ones(
@@ -374,7 +469,7 @@ def test_sql_says_what_to_do_where_there_are_no_marts_or_old_ones(
         con.execute("CREATE TABLE built_from AS SELECT 'r0' release_id, now() a, '' b")
     said = CliRunner().invoke(app, ["sql", "-f", "csv", "SELECT release_id FROM marts.built_from"])
     assert said.stdout.split() == ["release_id", "r0"]
-    assert "another release" in said.stderr
+    assert "the marts are behind" in said.stderr
 
 
 def test_a_release_of_an_older_program_is_refused(tmp_path: Path) -> None:
@@ -402,4 +497,5 @@ def test_docs_are_generated_by_dbt_alone(home: Path, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout
     catalog = json.loads((tmp_path / "target" / "catalog.json").read_text())
-    assert len(catalog["sources"]) == 18
+    assert len(catalog["sources"]) == 18 + 7
+    assert {path.name for path in tmp_path.glob("eval*")} == set()

@@ -322,6 +322,7 @@ def _begin(
         con.execute("DELETE FROM experiments WHERE experiment = ?", [experiment.name])
         con.execute("DELETE FROM conditions WHERE experiment = ?", [experiment.name])
         con.execute("DELETE FROM experiment_answers WHERE experiment = ?", [experiment.name])
+        con.execute("DELETE FROM comparisons WHERE experiment = ?", [experiment.name])
         spec = json.dumps(asdict(experiment), default=_plain, sort_keys=True)
         con.execute(
             "INSERT INTO experiments VALUES (?, ?, ?, now(), NULL)",

@@ -73,6 +73,7 @@ class Release:
         self._lock = threading.RLock()
         self._kept: dict[str, KeptRows] = {}
         self._records: dict[str, KeptRows | None] = {}
+        self.row_tokens: dict[tuple[str, str, str], int] = {}
         self.facts = self._read_facts()
         self.embed_question = functools.lru_cache(_QUESTIONS_REMEMBERED)(self._embed_question)
 

@@ -1,7 +1,9 @@
--- Which release these marts tell of. The pipeline compares it with what is published.
+-- Which release and which experiments these marts tell of. The pipeline compares them with what is
+-- published and evaluated.
 select
     releases.release_id,
     releases.created_at as released_at,
+    (select max(finished_at) from {{ ref('stg_conditions') }}) as evaluated_at,
     current_timestamp as built_at,
     '{{ env_var("GRAPHRAG_MARTS_PROJECT", "") }}' as project_version
 from {{ ref('stg_releases') }} as releases

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.errors import InputError
 from graphrag_pipeline.query.context import render_header, render_row
-from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.results import Kind, Record
 from graphrag_pipeline.query.timing import operator
 from graphrag_pipeline.tokens import count_tokens
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _FEWEST_CHARS = 20
 _MOST_IN_A_GROUP = 1000
-_ROWS_REMEMBERED = 8192
+_ROWS_REMEMBERED = 50_000
 
 
 @operator
@@ -41,9 +41,9 @@ def fill(
     left = budget - _header_tokens(records, encoding)
     for record in records:
         forms = [record, shorter(record)] if shorter else [record]
-        fitted = _first_fitting(forms, left, encoding)
+        fitted = _first_fitting(index, forms, left)
         if fitted is None and not kept:
-            fitted = _cut(forms[-1], left, encoding)
+            fitted = _cut(index, forms[-1], left)
         if fitted is None:
             break
         kept.append(fitted)
@@ -69,7 +69,7 @@ def groups(index: Release, records: Sequence[Record], budget: int) -> list[list[
 
 def measured(index: Release, records: Sequence[Record]) -> list[Record]:
     """Return records with ``n_tokens`` set."""
-    return [_measured(record, index.settings.chunks.encoding) for record in records]
+    return [_measured(index, record) for record in records]
 
 
 def tokens_of(index: Release, records: Sequence[Record]) -> int:
@@ -84,32 +84,42 @@ def summarised(report: Record) -> Record:
 
 
 def _header_tokens(records: Sequence[Record], encoding: str) -> int:
-    headers = {render_header(record.kind) for record in records}
-    return sum(_tokens(header, encoding) for header in headers)
+    kinds = {record.kind for record in records}
+    return sum(_header(kind, encoding) for kind in kinds)
 
 
-def _measured(record: Record, encoding: str) -> Record:
-    return replace(record, n_tokens=_tokens(render_row(record), encoding))
+@functools.cache
+def _header(kind: Kind, encoding: str) -> int:
+    return count_tokens([render_header(kind)], encoding)[0]
 
 
-@functools.lru_cache(_ROWS_REMEMBERED)
-def _tokens(row: str, encoding: str) -> int:
-    """Return the tokens of a row; frequent entities and reports come with many questions."""
-    return count_tokens([row], encoding)[0]
+def _measured(index: Release, record: Record) -> Record:
+    """Return a record with ``n_tokens`` set: what stands in a release, or part of it, by its text.
+
+    The most frequent entities and reports come with many questions.
+    """
+    known, key = index.row_tokens, (record.kind, record.id, record.text)
+    n_tokens = known.get(key)
+    if n_tokens is None:
+        n_tokens = count_tokens([render_row(record)], index.settings.chunks.encoding)[0]
+        if len(known) >= _ROWS_REMEMBERED:
+            known.clear()
+        known[key] = n_tokens
+    return replace(record, n_tokens=n_tokens)
 
 
-def _first_fitting(forms: Iterable[Record], left: int, encoding: str) -> Record | None:
-    measured = (_measured(form, encoding) for form in forms)
+def _first_fitting(index: Release, forms: Iterable[Record], left: int) -> Record | None:
+    measured = (_measured(index, form) for form in forms)
     return next((form for form in measured if form.n_tokens <= left), None)
 
 
-def _cut(record: Record, left: int, encoding: str) -> Record | None:
-    text, measured = record.text, _measured(record, encoding)
+def _cut(index: Release, record: Record, left: int) -> Record | None:
+    text, measured = record.text, _measured(index, record)
     while measured.n_tokens > left:
         text = text[: int(len(text) * min(0.9, max(0, left) / measured.n_tokens))].rstrip()
         if len(text) < _FEWEST_CHARS:
             return None
-        measured = _measured(_shortened(record, text), encoding)
+        measured = _measured(index, _shortened(record, text))
     return measured
 
 

@@ -81,6 +81,10 @@ def shortest_path(graph: Adjacency, source: int, target: int) -> list[int]:
     near = graph.neighbours_of(np.array([source]))
     if source == target or target in near:
         return list(dict.fromkeys([source, target]))
+    around_target = graph.neighbours_of(np.array([target]))
+    between = np.intersect1d(near, around_target, assume_unique=True)
+    if len(between):
+        return [source, int(between[0]), target]
     # Two steps from the source, which are cheap, spare the last two from the target, which are not.
     first, second = graph.rows_of(near)
     distance = np.full(graph.n_nodes, -1, np.int32)

@@ -1,0 +1,20 @@
+select
+    experiment,
+    criterion,
+    condition_a,
+    condition_b,
+    questions as n_questions,
+    verdicts as n_verdicts,
+    win_rate,
+    win_rate_low,
+    win_rate_high,
+    ties as tie_share,
+    first_chosen,
+    first_chosen_low,
+    first_chosen_high,
+    consistent as consistent_share,
+    p,
+    p_corrected,
+    nullif(winner, '') as winner,
+    verdict
+from {{ source('evaluation', 'comparisons') }}
