@@ -130,8 +130,13 @@ class Adjacency:
 
     def neighbours_of(self, nodes: Numbers) -> npt.NDArray[np.int32]:
         """Return the distinct neighbours of nodes, ascending."""
-        found = self.rows_of(nodes)[1]
-        return np.unique(found) if len(nodes) > 1 else found
+        if len(nodes) == 1:
+            return self.around(int(nodes[0]))
+        return np.unique(self.rows_of(nodes)[1])
+
+    def around(self, node: int) -> npt.NDArray[np.int32]:
+        """Return the neighbours of one node, ascending."""
+        return self.neighbours[self.offsets[node] : self.offsets[node + 1]]
 
     def rows_of(self, nodes: Numbers) -> tuple[Numbers, npt.NDArray[np.int32]]:
         """Return the rows of nodes one after the other: the node of each, and the neighbour."""

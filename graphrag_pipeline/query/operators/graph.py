@@ -78,11 +78,10 @@ def shortest_path(graph: Adjacency, source: int, target: int) -> list[int]:
     """
     import numpy as np
 
-    near = graph.neighbours_of(np.array([source]))
+    near = graph.around(source)
     if source == target or target in near:
         return list(dict.fromkeys([source, target]))
-    around_target = graph.neighbours_of(np.array([target]))
-    between = np.intersect1d(near, around_target, assume_unique=True)
+    between = np.intersect1d(near, graph.around(target), assume_unique=True)
     if len(between):
         return [source, int(between[0]), target]
     # Two steps from the source, which are cheap, spare the last two from the target, which are not.
@@ -104,11 +103,9 @@ def shortest_path(graph: Adjacency, source: int, target: int) -> list[int]:
 
 def _descended(graph: Adjacency, distance: npt.NDArray[np.int32], one: int, two: int) -> list[int]:
     """Return two nodes, and on to the target by ever smaller distances, the lowest nodes first."""
-    import numpy as np
-
     path = [one, two]
     while distance[path[-1]] > 0:
-        around = graph.neighbours_of(np.array(path[-1:]))
+        around = graph.around(path[-1])
         path.append(int(around[distance[around] == distance[path[-1]] - 1][0]))
     return path
 
