@@ -168,6 +168,7 @@ def _experiment(
     from graphrag_pipeline.evaluation.experiment import (
         Claims,
         Judge,
+        checked,
         experiment_of,
         read_experiment,
     )
@@ -177,7 +178,16 @@ def _experiment(
         if questions or methods or preset or levels:
             raise InputError("an experiment's file says its questions and methods: leave them out")
         chosen = read_experiment(spec)
-        return replace(chosen, limit=limit or chosen.limit, name=name or chosen.name)
+        return checked(
+            replace(
+                chosen,
+                limit=limit or chosen.limit,
+                name=name or chosen.name,
+                retrieval_only=retrieval_only or chosen.retrieval_only,
+                judge=chosen.judge or (Judge() if judge else None),
+                claims=chosen.claims or (Claims() if claims else None),
+            )
+        )
     if not questions:
         raise InputError("name an experiment's file, or --questions: a file or a question set")
     return experiment_of(
@@ -206,7 +216,8 @@ def _agree(settings: Settings, experiment: Experiment, yes: bool) -> None:
     from graphrag_pipeline import console
     from graphrag_pipeline.evaluation.evaluate import plan_experiment
 
-    if settings.query.answers != "llm" or experiment.retrieval_only:
+    answers = settings.query.answers == "llm" and not experiment.retrieval_only
+    if not (answers or experiment.judge or experiment.claims):
         return
     expected = plan_experiment(settings, experiment)
     if expected.stages:

@@ -89,6 +89,11 @@ def spending_since(position: int | None) -> Iterator[None]:
         _since.reset(token)
 
 
+def budget_since() -> int | None:
+    """Return the ledger position that :func:`spending_since` has set, or None."""
+    return _since.get()
+
+
 def report_writer(settings: Settings) -> ModelWriter | None:
     """Return the model's report writer, or None where reports are extractive."""
     if settings.reports.writer != "llm":

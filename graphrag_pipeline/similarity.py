@@ -38,6 +38,7 @@ EXACT_PAIRS = 100_000_000
 """Up to so many comparisons all are made (10,000 entities with each other: seconds of CPU)."""
 
 _VERSION = "1"
+_FEW_ROWS = 2000
 _EF = 40
 _DIGITS = 6
 _SLICE = 50_000
@@ -188,7 +189,7 @@ def nearest(vectors: Vectors, rows: Places, among: Places, n: int) -> pl.DataFra
     asked = min(n + 1, len(among))
     if not (len(rows) and asked):
         return pl.DataFrame(schema=_NEAR)
-    if len(rows) * len(among) <= EXACT_PAIRS:
+    if len(rows) * len(among) <= EXACT_PAIRS or len(rows) <= _FEW_ROWS:
         import faiss
 
         metric = faiss.METRIC_INNER_PRODUCT

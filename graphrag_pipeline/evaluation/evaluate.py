@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graphrag_pipeline.config import Settings
+from graphrag_pipeline.errors import InputError, NothingPublishedError, StorageError
 from graphrag_pipeline.estimates import StagePlan
 from graphrag_pipeline.evaluation import claims, judging
 from graphrag_pipeline.evaluation.experiment import Experiment, Judge
@@ -26,6 +28,8 @@ from graphrag_pipeline.evaluation.running import (
 )
 from graphrag_pipeline.evaluation.scoring import check_metrics, score
 from graphrag_pipeline.evaluation.store import EvaluationStore
+from graphrag_pipeline.models import spending_since
+from graphrag_pipeline.spending import ledger_position
 
 
 @dataclass(frozen=True)
@@ -89,11 +93,17 @@ def plan_experiment(settings: Settings, experiment: Experiment) -> ExperimentPla
 def run_experiment(settings: Settings, experiment: Experiment) -> Evaluated:
     """Answer, score and judge what has not been yet; what was done is kept if it ends early.
 
+    The budget is of the whole run.
+
     Raises InputError if no condition can be asked, and the model's error where no further call can
     succeed.
     """
     check_metrics(experiment.metrics)
-    store = EvaluationStore(settings.home_path)
+    with spending_since(ledger_position(settings.home_path)):
+        return _run(EvaluationStore(settings.home_path), experiment, settings)
+
+
+def _run(store: EvaluationStore, experiment: Experiment, settings: Settings) -> Evaluated:
     answered = answer_questions(store, experiment, settings)
     scores = score_answers(store, experiment, settings)
     examined, unexamined = count_claims(store, experiment, settings)
@@ -121,10 +131,13 @@ def score_answers(store: EvaluationStore, experiment: Experiment, settings: Sett
         return 0
     written, seen = 0, set[str]()
     for condition in experiment.conditions:
-        with opened(condition, settings) as engine:
-            if engine.index.facts.id not in seen:
-                seen.add(engine.index.facts.id)
-                written += score(store, engine.index, set_name, experiment.metrics)
+        # What cannot be opened was left out of the answers, too, and told.
+        unaskable = contextlib.suppress(NothingPublishedError, InputError, StorageError)
+        with unaskable, opened(condition, settings) as engine:
+            if (release := engine.index).facts.id in seen:
+                continue
+            seen.add(release.facts.id)
+            written += score(store, release, set_name, experiment.metrics)
     return written
 
 
@@ -150,6 +163,8 @@ def judge_answers(
 ) -> tuple[int, tuple[str, ...]]:
     """Have the judge compare an experiment's answers; return its new verdicts, and failures."""
     if (given := experiment.judge) is None:
+        with store.transaction() as con:
+            con.execute("DELETE FROM comparisons WHERE experiment = ?", [experiment.name])
         return 0, ()
     judge = judging.judge_of(settings)
     with store.read() as con:

@@ -164,13 +164,13 @@ def experiment_of(
     fields of :class:`Experiment`. Raises InputError for an unknown method or parameter.
     """
     conditions = _conditions(methods, preset, levels, context_tokens)
-    return _checked(Experiment(name, questions, tuple(conditions), **more))
+    return checked(Experiment(name, questions, tuple(conditions), **more))
 
 
 def _experiment(given: _File, file: Path) -> Experiment:
     spread = _conditions(given.methods, given.preset, given.levels, given.context_tokens)
     tables = [_from_table(one, file.parent) for one in given.condition]
-    return _checked(
+    return checked(
         Experiment(
             given.name or file.stem,
             _questions(given.questions, file.parent),
@@ -245,7 +245,8 @@ def _with(condition: Condition, level: int | None, budget: int | None, several: 
     return replace(condition, name=name, parameters=parameters)
 
 
-def _checked(experiment: Experiment) -> Experiment:
+def checked(experiment: Experiment) -> Experiment:
+    """Return an experiment; raises InputError if it cannot be run as it is."""
     names = [condition.name for condition in experiment.conditions]
     if not names:
         raise InputError("an experiment needs conditions: methods, a preset or [[condition]]")

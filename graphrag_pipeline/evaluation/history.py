@@ -8,7 +8,7 @@ import duckdb
 
 _RECORD = """
 INSERT INTO metric_history
-SELECT experiment, x.condition, s.metric, any_value(c.release), avg(s.value), now()
+SELECT experiment, x.condition, s.metric, any_value(c.release), count(*), avg(s.value), now()
 FROM experiment_answers x
 JOIN experiments e USING (experiment) JOIN conditions c USING (experiment, condition)
 JOIN scores s ON s.answer_id = x.answer_id AND s.question_set = e.question_set
@@ -19,7 +19,7 @@ WITH runs AS (
     SELECT *, measured_at = max(measured_at) OVER () AS is_latest,
            lag(mean) OVER earlier AS before, lag(release) OVER earlier AS before_release
     FROM metric_history WHERE experiment = $experiment
-    WINDOW earlier AS (PARTITION BY condition, metric ORDER BY measured_at))
+    WINDOW earlier AS (PARTITION BY condition, metric, questions ORDER BY measured_at))
 SELECT condition, metric, before_release, before, release, mean FROM runs
 WHERE is_latest AND metric = $metric AND round(before - mean, 9) > $most ORDER BY condition
 """

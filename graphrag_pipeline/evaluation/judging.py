@@ -341,7 +341,10 @@ async def _ask(client: ModelClient, prompt: Prompt, again: Prompt, one: Wanted) 
     except ModelOutputError as error:
         retry = again.render(error=str(error))
         talk = [*talk, {"role": "assistant", "content": said.text}, *retry]
-    said = await client.complete(talk, stage=STAGE, json_schema=_SCHEMA, variant=variant)
+    # Not from the cache: a verdict that could not be read twice is to be had by the next run.
+    said = await client.complete(
+        talk, stage=STAGE, json_schema=_SCHEMA, variant=variant, use_cache=False
+    )
     return parse_verdict(said.text)
 
 

@@ -27,6 +27,8 @@ _PROMPT_TOKENS = 600
 _ANSWER_TOKENS = 600
 _STEP_TOKENS = 400
 """What a prompt holds besides its context, what a model answers, and a short step before it."""
+_ARCHRAG_CALLS = 5
+"""A map call for each layer (four, in the graphs measured) and one that merges."""
 _JUDGED_TOKENS = 2 * _ANSWER_TOKENS + 500
 _VERDICT_TOKENS = 120
 _EXAMINED_TOKENS = _ANSWER_TOKENS + 500
@@ -130,4 +132,4 @@ def _calls(one: Asked) -> int:
         return 2 + given["width"] * given["depth"]
     if one.condition.method == "ircot":
         return given["steps"] + 1
-    return 1
+    return _ARCHRAG_CALLS if one.condition.method == "archrag" else 1

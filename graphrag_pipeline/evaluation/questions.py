@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import duckdb
 
 from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.store import get_meta, set_meta
 
 _REMEMBER = """CREATE OR REPLACE TEMP TABLE gold_before AS
 SELECT question_set, question, answers, passages FROM questions WHERE question_set = ?
@@ -79,6 +81,20 @@ def get_questions(con: duckdb.DuckDBPyConnection, question_set: str) -> list[Que
         Question(text, tuple(answers), tuple(Passage(**p) for p in passages), *rest)
         for text, answers, passages, *rest in found
     ]
+
+
+def set_name_of(con: duckdb.DuckDBPyConnection, file: Path) -> str:
+    """Return the name of the set that a file's questions are kept as: the file's.
+
+    Where another file of that name was there first, a hash of the place follows it.
+    """
+    place = str(file.resolve())
+    for name in (file.stem, f"{file.stem}-{hashlib.sha256(place.encode()).hexdigest()[:6]}"):
+        key = f"questions:{name}"
+        if (get_meta(con, key) or place) == place:
+            break
+    set_meta(con, key, place)
+    return name
 
 
 def set_names(con: duckdb.DuckDBPyConnection) -> list[str]:

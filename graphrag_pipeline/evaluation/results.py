@@ -132,11 +132,15 @@ def metric_order(metrics: Sequence[str]) -> list[str]:
 def compare_results(con: duckdb.DuckDBPyConnection, left: str, right: str) -> list[Difference]:
     """Compare two experiments condition by condition, or two conditions.
 
-    Each side is the name of an experiment, or ``experiment/condition``. Raises InputError where
+    Each side is the name of an experiment, or ``experiment/condition``; where only one names a
+    condition, it is that of the other's, too. Raises InputError where
     there is none of the name, or where both have nothing in common.
     """
+    if ("/" in left) != ("/" in right):
+        name = (left if "/" in left else right).partition("/")[2]
+        left, right = (side if "/" in side else f"{side}/{name}" for side in (left, right))
     one, two = _side(con, left), _side(con, right)
-    if left.count("/") or right.count("/"):
+    if "/" in left:
         label = f"from {left} to {right}"
         one, two = (part.with_columns(condition=pl.lit(label)) for part in (one, two))
     both = one.join(two, ["condition", "question_id", "metric"], suffix="_right")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -14,12 +13,17 @@ from typing import Any
 
 import polars as pl
 
-from graphrag_pipeline.config import Settings, fingerprint
+from graphrag_pipeline.config import CONFIG_FILE, Settings, fingerprint, load_settings
 from graphrag_pipeline.errors import ConfigError, GraphRAGError, InputError
 from graphrag_pipeline.evaluation.datasets import read_questions
 from graphrag_pipeline.evaluation.experiment import Condition, Experiment
 from graphrag_pipeline.evaluation.keeping import kept
-from graphrag_pipeline.evaluation.questions import Question, get_questions, put_questions
+from graphrag_pipeline.evaluation.questions import (
+    Question,
+    get_questions,
+    put_questions,
+    set_name_of,
+)
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.llm.running import run_calls, work_through
@@ -77,10 +81,11 @@ def load_questions(store: EvaluationStore, experiment: Experiment) -> tuple[str,
     Raises InputError where there is neither a file nor a set of the name.
     """
     file = Path(experiment.questions)
-    name = file.stem if file.is_file() else experiment.questions
+    name = experiment.questions
     if file.is_file():
         found = read_questions(file)
         with store.transaction() as con:
+            name = set_name_of(con, file)
             put_questions(con, name, found)
     with store.read() as con:
         found = get_questions(con, name)
@@ -94,8 +99,9 @@ def look(
     found = [
         _look_at(condition, experiment, settings, asked) for condition in experiment.conditions
     ]
+    # One made while some of its calls failed is made again; those that did not are in the cache.
     with store.read() as con:
-        rows = con.execute("SELECT answer_id FROM answers").fetchall()
+        rows = con.execute("SELECT answer_id FROM answers WHERE len(failures) = 0").fetchall()
     have = {answer_id for (answer_id,) in rows}
     return [_with_missing(one, asked, have) for one in found]
 
@@ -112,34 +118,45 @@ def answer_questions(
     conditions = look(store, experiment, settings, asked)
     if all(one.error for one in conditions):
         raise InputError(f"{conditions[0].condition.name}: {conditions[0].error}")
-    _begin(store, experiment, set_name, conditions)
+    _begin(store, experiment, set_name)
+    _forget(store, [one.wanted[question.id] for one in conditions for question in one.missing])
     total = sum(len(one.missing) for one in conditions)
     failed: dict[str, tuple[int, str]] = {}
     unaskable = {one.condition.name: one.error for one in conditions if one.error}
-    with kept(store, "answers", "answer_id", _SCHEMA) as keep:
-        made = Counter[str]()
-        for one in conditions:
+    made = 0
+    try:
+        with kept(store, "answers", "answer_id", _SCHEMA) as keep:
 
-            def done(answer: Mapping[str, Any], name: str = one.condition.name) -> None:
+            def done(answer: Mapping[str, Any]) -> None:
+                nonlocal made
                 keep(answer)
-                made[name] += 1
-                report("answers", made.total(), total)
+                made += 1
+                report("answers", made, total)
 
-            try:
-                problems = _ask(one, experiment, settings, done)
-            except UnaskableError as error:
-                unaskable[one.condition.name] = str(error)
-                continue
-            if problems:
-                failed[one.condition.name] = (len(problems), problems[0])
-    _note_answers(store, experiment, conditions)
+            for one in conditions:
+                try:
+                    problems = _ask(one, experiment, settings, done)
+                except UnaskableError as error:
+                    unaskable[one.condition.name] = str(error)
+                    continue
+                if problems:
+                    failed[one.condition.name] = (len(problems), problems[0])
+    finally:
+        _note_answers(store, experiment, conditions)
     wanted = sum(len(one.wanted) for one in conditions)
-    return Answered(len(asked), made.total(), wanted - total, unaskable, failed)
+    return Answered(len(asked), made, wanted - total, unaskable, failed)
 
 
 def evaluation_settings(settings: Settings, condition: Condition) -> Settings:
-    """Return the settings that a condition is asked with: those of its home, calls cached."""
-    home = {"home": str(condition.home)} if condition.home else {}
+    """Return the settings that a condition is asked with, calls cached.
+
+    Those beside the index of another home say how it was embedded; the model is the same for all.
+    """
+    home: dict[str, Any] = {}
+    if condition.home:
+        beside = condition.home / CONFIG_FILE
+        other = load_settings(beside) if beside.is_file() else settings
+        home = {"home": str(condition.home), "embeddings": other.embeddings}
     llm = settings.llm.model_copy(
         update={"concurrency": max(1, settings.llm.concurrency // _AT_ONCE)}
     )
@@ -315,44 +332,51 @@ _SCHEMA = {
 }
 
 
-def _begin(
-    store: EvaluationStore, experiment: Experiment, set_name: str, conditions: Sequence[Asked]
-) -> None:
+def _forget(store: EvaluationStore, answers: Sequence[str]) -> None:
+    """Remove answers that are to be made again, with what was found of them."""
     with store.transaction() as con:
-        con.execute("DELETE FROM experiments WHERE experiment = ?", [experiment.name])
-        con.execute("DELETE FROM conditions WHERE experiment = ?", [experiment.name])
-        con.execute("DELETE FROM experiment_answers WHERE experiment = ?", [experiment.name])
-        con.execute("DELETE FROM comparisons WHERE experiment = ?", [experiment.name])
-        spec = json.dumps(asdict(experiment), default=_plain, sort_keys=True)
+        for table in ("answers", "scores", "claims", "claim_extractions"):
+            con.execute(
+                f"DELETE FROM {table} WHERE answer_id IN (SELECT unnest(?::VARCHAR[]))", [answers]
+            )
+
+
+def _begin(store: EvaluationStore, experiment: Experiment, set_name: str) -> None:
+    spec = json.dumps(asdict(experiment), default=_plain, sort_keys=True)
+    with store.transaction() as con:
         con.execute(
-            "INSERT INTO experiments VALUES (?, ?, ?, now(), NULL)",
+            "INSERT OR REPLACE INTO experiments VALUES (?, ?, ?, now(), NULL)",
             [experiment.name, set_name, spec],
         )
-        rows = [
-            [experiment.name, one.condition.name, n, one.condition.method,
-             json.dumps(one.parameters, sort_keys=True), one.release]
-            for n, one in enumerate(conditions) if not one.error
-        ]  # fmt: skip
-        con.executemany("INSERT INTO conditions VALUES (?, ?, ?, ?, ?, ?)", rows)
 
 
 def _note_answers(
     store: EvaluationStore, experiment: Experiment, conditions: Sequence[Asked]
 ) -> None:
-    rows = pl.DataFrame(
+    """Write which conditions an experiment has now, and which answers; those that were made."""
+    asked = [one for one in conditions if not one.error]
+    rows = [
+        [experiment.name, one.condition.name, n, one.condition.method,
+         json.dumps(one.parameters, sort_keys=True), one.release]
+        for n, one in enumerate(asked)
+    ]  # fmt: skip
+    answers = pl.DataFrame(
         [
             (experiment.name, one.condition.name, question_id, answer_id)
-            for one in conditions
+            for one in asked
             for question_id, answer_id in one.wanted.items()
         ],
         schema=["experiment", "condition", "question_id", "answer_id"],
         orient="row",
     )
     with store.transaction() as con:
-        con.execute("DELETE FROM experiment_answers WHERE experiment = ?", [experiment.name])
-        made = "SELECT answer_id FROM answers"
-        insert(con, "experiment_answers", rows)
-        con.execute(f"DELETE FROM experiment_answers WHERE answer_id NOT IN ({made})")
+        for table in ("conditions", "experiment_answers"):
+            con.execute(f"DELETE FROM {table} WHERE experiment = ?", [experiment.name])
+        con.executemany("INSERT INTO conditions VALUES (?, ?, ?, ?, ?, ?)", rows)
+        insert(con, "experiment_answers", answers)
+        con.execute(
+            "DELETE FROM experiment_answers WHERE answer_id NOT IN (SELECT answer_id FROM answers)"
+        )
 
 
 def _plain(value: object) -> object:

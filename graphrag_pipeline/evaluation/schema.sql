@@ -246,6 +246,7 @@ CREATE TABLE IF NOT EXISTS metric_history (
     condition VARCHAR NOT NULL,
     metric VARCHAR NOT NULL,
     release VARCHAR NOT NULL,
+    questions INTEGER NOT NULL,
     mean DOUBLE NOT NULL,
     measured_at TIMESTAMPTZ NOT NULL,
     PRIMARY KEY (experiment, condition, metric, measured_at)
@@ -255,5 +256,6 @@ COMMENT ON COLUMN metric_history.experiment IS 'The experiment.';
 COMMENT ON COLUMN metric_history.condition IS 'The condition.';
 COMMENT ON COLUMN metric_history.metric IS 'Name of the metric.';
 COMMENT ON COLUMN metric_history.release IS 'Release that was asked.';
+COMMENT ON COLUMN metric_history.questions IS 'How many questions have it: only means over as many are compared.';
 COMMENT ON COLUMN metric_history.mean IS 'Mean over the questions that have it.';
 COMMENT ON COLUMN metric_history.measured_at IS 'When the run was scored; the same for all its rows.';

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.llm.client import ModelClient
-from graphrag_pipeline.models import model_options
+from graphrag_pipeline.models import budget_since, model_options
 from graphrag_pipeline.query.citations import citations_of, distinct
 from graphrag_pipeline.query.history import Turn
 from graphrag_pipeline.query.methods import METHODS, Method
@@ -78,7 +78,8 @@ async def write_answer(
     Raises the model's error where there can be no answer.
     """
     began = time.perf_counter()
-    async with ModelClient(model_options(index.settings), index.home) as client:
+    options = model_options(index.settings)
+    async with ModelClient(options, index.home, since=budget_since()) as client:
         asking = Asking(index, client, question, history, response_type)
         final = await PREPARE[method.name](asking, parameters)
         references = ReferenceFilter(final.shown if final else Shown())
