@@ -667,11 +667,11 @@ def test_numbers_stand_at_the_right() -> None:
     ]
 
 
-def test_what_an_import_left_out_is_not_said_to_be_imported(run: Run, tmp_path: Path) -> None:
+def test_what_an_import_left_out_is_not_said_to_be_imported(tmp_path: Path) -> None:
     file = tmp_path / "made.jsonl"
     row = {"text": "Ann met Bo.", "entities": ["Ann", "Bo"], "triples": [["Ann", "Bo"]]}
     file.write_text(json.dumps(row))
-    done = run("import-extractions", str(file), home=tmp_path / "home")
+    done = finish(start("import-extractions", str(file), home=tmp_path / "home"))
     assert done.code == 0
     assert "left out: malformed triples 1" in done.out.splitlines()
     assert "malformed" not in next(x for x in done.out.splitlines() if x.startswith("imported:"))
