@@ -223,6 +223,13 @@ def _tables(texts: dict[str, str]) -> dict[str, list[dict[str, object]]]:
             for name, level in ATTRIBUTED_LEVELS.items()
             for member in _attributed_members(name)
         ],
+        "raptor_nodes": [_tree_node(n, d, chunks) for n, d in enumerate(documents)],
+        "raptor_edges": [
+            {"node_id": make_id("raptor", str(d["id"])), "child_id": c["id"]}
+            for d in documents
+            for c in chunks
+            if c["document_id"] == d["id"]
+        ],
         "claims": [_claim(n, chunks) for n in range(len(CLAIMS))],
         "communities": [_community(n, name) for n, name in enumerate(COMMUNITIES)],
         "community_members": [
@@ -232,6 +239,22 @@ def _tables(texts: dict[str, str]) -> dict[str, list[dict[str, object]]]:
             for title in members
         ],
         "community_reports": [_report(name, documents, chunks) for name in FINDINGS],
+    }
+
+
+def _tree_node(
+    number: int, document: dict[str, object], chunks: list[dict[str, object]]
+) -> dict[str, object]:
+    """Return the summary of a document's chunks: how it begins."""
+    text = str(document["text"])[:120]
+    return {
+        "id": make_id("raptor", str(document["id"])),
+        "human_readable_id": number,
+        "layer": 1,
+        "text": text,
+        "n_tokens": len(text) // 4,
+        "n_children": sum(c["document_id"] == document["id"] for c in chunks),
+        "written_by": "extractive",
     }
 
 
@@ -468,6 +491,7 @@ def _sync(
         "facts": lambda r: r["text"],
         "entity_titles": lambda r: r["title"],
         "hirag_entities": lambda r: f"{r['title']}: {r['description']}",
+        "raptor_nodes": lambda r: r["text"],
         "attributed_communities": lambda r: f"{r['title']}\n{r['summary']}",
     }
     for table, text_of in texts.items():
