@@ -10,6 +10,7 @@ import typer
 
 from graphrag_pipeline import eval_index, eval_run
 from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.eval_run import AsJson
 
 if TYPE_CHECKING:
     from graphrag_pipeline.estimates import StagePlan
@@ -26,7 +27,6 @@ app = typer.Typer(
 for _command in (eval_run.run, eval_run.plan, eval_run.results, eval_run.compare, eval_index.index):
     app.command()(_command)
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 QuestionFile = Annotated[
     Path | None, typer.Argument(help="Questions: JSON, JSON Lines, CSV, text, or a data set's.")
 ]

@@ -26,6 +26,7 @@ import numpy.typing as npt
 import polars as pl
 
 from graphrag_pipeline.config import Settings
+from graphrag_pipeline.similarity import similarities
 from graphrag_pipeline.store import IndexStore, get_meta, replace_links, set_meta
 from graphrag_pipeline.text import terms_batch
 from graphrag_pipeline.vector_index import VECTORS_FOLDER
@@ -42,7 +43,6 @@ _VERSION = "1"
 _TABLE = "entity_titles"
 _CONSIDERED = 2047
 _BLOCK = 256
-_SLICE = 50_000
 _ROUNDING = 1e-4
 _BANDS = 24
 _BITS = 62
@@ -203,15 +203,7 @@ def _measured(
     """Return pairs as edges, each row's nearest, measured alike whatever block they were in."""
     different = one != two
     one, two = one[different], two[different]
-    parts = [
-        np.einsum(
-            "ij,ij->i",
-            vectors[one[start : start + _SLICE]].astype(np.float64),
-            vectors[two[start : start + _SLICE]].astype(np.float64),
-        )
-        for start in range(0, len(one), _SLICE)
-    ]
-    similarity = np.concatenate([np.empty(0), *parts]).round(6)
+    similarity = similarities(vectors, one, two)
     return (
         pl.DataFrame({"source": one, "target": two, "similarity": similarity}, schema=_EDGE)
         .filter(pl.col("similarity") >= least)

@@ -166,7 +166,10 @@ def evaluation_settings(settings: Settings, condition: Condition) -> Settings:
 
 @contextmanager
 def opened(condition: Condition, settings: Settings) -> Iterator[QueryEngine]:
-    """Yield the engine that a condition is asked with."""
+    """Yield the engine that a condition is asked with.
+
+    Each has its own: what another condition has loaded or embedded would make it look fast.
+    """
     own = evaluation_settings(settings, condition)
     with QueryEngine(own.home_path, release=condition.release, settings=own) as engine:
         yield engine

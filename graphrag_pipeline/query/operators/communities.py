@@ -6,7 +6,7 @@ every entity exactly once. A level deeper than the hierarchy means its deepest.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.query.operators.ranking import Ranking, decoded
@@ -111,21 +111,21 @@ def reports_at(index: Release, level: int) -> Ranking:
 def report_records(index: Release, reports: Ranking) -> list[Record]:
     """Return the records of ranked reports, in their order; ``attributes`` hold the summary."""
     rows = index.records(_RECORDS, reports)
-    return [
-        Record(
-            kind="report",
-            id=key,
-            number=row["human_readable_id"],
-            title=row["title"],
-            text=row["full_content"],
-            score=score,
-            attributes={
-                name: row[name] for name in ("summary", "rating", "community_id", "level", "size")
-            },
-        )
-        for key, score in reports.items()
-        if (row := rows.get(key))
-    ]
+    return [report_record(key, rows[key], reports[key]) for key in reports if key in rows]
+
+
+def report_record(key: str, row: Mapping[str, Any], score: float, **more: Any) -> Record:
+    """Return the record of a row that says of a report what all of them have; ``more`` besides."""
+    names = ("summary", "rating", "community_id", "level", "size")
+    return Record(
+        kind="report",
+        id=key,
+        number=row["human_readable_id"],
+        title=row["title"],
+        text=row["full_content"],
+        score=score,
+        attributes={**{name: row[name] for name in names}, **more},
+    )
 
 
 @operator

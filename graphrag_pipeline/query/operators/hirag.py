@@ -11,6 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.query.operators.communities import report_record
 from graphrag_pipeline.query.operators.entities import entity_records
 from graphrag_pipeline.query.operators.graph import bridge
 from graphrag_pipeline.query.operators.ranking import Ranking, best, decoded, vector_search
@@ -145,17 +146,7 @@ def layered_report_records(index: Release, communities: Ranking) -> list[Record]
     """Return the reports on ranked communities of all layers, in their order."""
     rows = index.records(_REPORTS, communities)
     return [
-        Record(
-            kind="report",
-            id=row["report_id"],
-            number=row["human_readable_id"],
-            title=row["title"],
-            text=row["full_content"],
-            score=score,
-            attributes={
-                name: row[name] for name in ("summary", "rating", "community_id", "level", "size")
-            },
-        )
+        report_record(row["report_id"], row, score)
         for key, score in communities.items()
         if (row := rows.get(key))
     ]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.query.operators.communities import report_record
 from graphrag_pipeline.query.operators.ranking import Ranking
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.timing import operator
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 _PLACES_EACH = 3
 
 _REPORTS = """
-SELECT id, human_readable_id, level, title, summary, full_content, rating, size,
-       list_distinct([f.chunk_id FOR f IN findings]) AS chunk_ids
+SELECT id, id AS community_id, human_readable_id, level, title, summary, full_content, rating,
+       size, list_distinct([f.chunk_id FOR f IN findings]) AS chunk_ids
 FROM attributed_communities WHERE full_content IS NOT NULL
 """
 _CHUNKS = """
@@ -65,19 +66,7 @@ def attributed_report_records(index: Release, communities: Ranking) -> list[Reco
     """
     rows = index.records(_REPORTS, communities)
     return [
-        Record(
-            kind="report",
-            id=key,
-            number=row["human_readable_id"],
-            title=row["title"],
-            text=row["full_content"],
-            score=score,
-            attributes={
-                **{name: row[name] for name in ("summary", "rating", "level", "size")},
-                "community_id": key,
-                "chunk_ids": sorted(row["chunk_ids"])[:_PLACES_EACH],
-            },
-        )
+        report_record(key, row, score, chunk_ids=sorted(row["chunk_ids"])[:_PLACES_EACH])
         for key, score in communities.items()
         if (row := rows.get(key))
     ]
