@@ -12,6 +12,7 @@ and is not the published one, somebody rolled it back.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import shutil
@@ -275,6 +276,16 @@ def _put_in_place(source: Path, target: Path) -> None:
 
 
 def _newest_in(path: Path) -> str | None:
+    """Return the id of the release in a file, which is read once: no release is written twice."""
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise StorageError(f"cannot open {path}: {error.strerror}") from error
+    return _read_newest(path, (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns))
+
+
+@functools.lru_cache
+def _read_newest(path: Path, _file: tuple[int, ...]) -> str | None:
     with connect_published(path) as con, _reading(path):
         row = con.execute(_VERSIONS).fetchone()
     return row[0] if row else None

@@ -20,6 +20,7 @@ from graphrag_pipeline.batches import BatchLog
 from graphrag_pipeline.communities import ask_for_clustering
 from graphrag_pipeline.config import Settings
 from graphrag_pipeline.errors import GraphRAGError, StorageError
+from graphrag_pipeline.event_log import kept_open
 from graphrag_pipeline.ingest import pending_batches, stage_versions
 from graphrag_pipeline.liveness import end_dead_runs
 from graphrag_pipeline.marts import MARTS, MARTS_JOB, built_marts, marts_outdated
@@ -185,8 +186,9 @@ def _definitions(settings: Settings, *, marts: bool = False) -> dg.Definitions:
     return build_definitions(settings, marts=marts)
 
 
-def _instance() -> dg.DagsterInstance:
-    """Return Dagster's instance, without its capture of what each step prints.
+@contextlib.contextmanager
+def _instance() -> Iterator[dg.DagsterInstance]:
+    """Yield Dagster's instance, without its capture of what each step prints.
 
     Two helper processes for every step do that: they hold back progress bars, cost as much time
     as the steps of a small index, and print tracebacks of their own on Ctrl-C.
@@ -198,7 +200,8 @@ def _instance() -> dg.DagsterInstance:
     }
     home = os.environ["DAGSTER_HOME"]
     ref = InstanceRef.from_dir(home, overrides={"compute_logs": nowhere})
-    return dg.DagsterInstance.from_ref(ref)
+    with dg.DagsterInstance.from_ref(ref) as instance, kept_open(instance):
+        yield instance
 
 
 def _wait_for_others(instance: dg.DagsterInstance) -> None:

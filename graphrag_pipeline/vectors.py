@@ -9,6 +9,7 @@ never see a table half written.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import threading
@@ -591,9 +592,33 @@ def _writing(uri: str) -> Iterator[None]:
 
 
 def _connect(uri: str) -> DBConnection:
-    import lancedb
+    with _validators_made_when_called():
+        import lancedb
 
     return lancedb.connect(uri)
+
+
+@contextlib.contextmanager
+def _validators_made_when_called() -> Iterator[None]:
+    """Spare the import of LanceDB the validators of its REST client, which is not used here.
+
+    Pydantic makes one for each of 366 functions: most of a second, in every command.
+    """
+    import pydantic
+
+    made_at_once: Any = pydantic.validate_call
+
+    def validate_call(function: Any = None, /, **options: Any) -> Any:
+        if function is None or options:
+            return made_at_once(function, **options)
+        made = functools.cache(lambda: made_at_once(function))
+        return functools.wraps(function)(lambda *values, **named: made()(*values, **named))
+
+    pydantic.validate_call = validate_call
+    try:
+        yield
+    finally:
+        pydantic.validate_call = made_at_once
 
 
 def _open(db: DBConnection, table: str, version: int | None = None) -> LanceTable | None:

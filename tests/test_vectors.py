@@ -411,3 +411,20 @@ def test_a_large_table_gets_a_vector_index_that_finds_the_same(store, monkeypatc
 def test_importing_the_module_does_not_import_lancedb():
     code = "import sys, graphrag_pipeline.vectors; sys.exit('lancedb' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_validators_that_the_import_leaves_out_are_made_when_called(tmp_path):
+    code = """
+import sys, pydantic
+plain = pydantic.validate_call
+from graphrag_pipeline.vectors import VectorStore
+VectorStore(sys.argv[1])
+assert pydantic.validate_call is plain
+from lance_namespace_urllib3_client.api.branch_api import BranchApi
+try:
+    BranchApi().create_table_branch(5, None)
+except pydantic.ValidationError as error:
+    sys.exit(error.error_count() < 2)
+sys.exit("nothing was validated")
+"""
+    assert subprocess.run([sys.executable, "-c", code, tmp_path], check=False).returncode == 0
