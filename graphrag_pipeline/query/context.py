@@ -64,5 +64,5 @@ def render_row(record: Record) -> str:
 
 
 def _plain(text: str) -> str:
-    unified = text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
-    return _FORGED_SECTION.sub(r"\1- ----", unified.strip())
+    unified = text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "").strip()
+    return _FORGED_SECTION.sub(r"\1- ----", unified) if "-----" in unified else unified

@@ -105,7 +105,7 @@ def _measured(index: Release, record: Record) -> Record:
         if len(known) >= _ROWS_REMEMBERED:
             known.clear()
         known[key] = n_tokens
-    return replace(record, n_tokens=n_tokens)
+    return record.with_tokens(n_tokens)
 
 
 def _first_fitting(index: Release, forms: Iterable[Record], left: int) -> Record | None:

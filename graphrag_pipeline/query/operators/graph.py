@@ -79,9 +79,12 @@ def shortest_path(graph: Adjacency, source: int, target: int) -> list[int]:
     import numpy as np
 
     near = graph.around(source)
-    if source == target or target in near:
+    is_near = np.zeros(graph.n_nodes, np.bool_)
+    is_near[near] = True
+    if source == target or is_near[target]:
         return list(dict.fromkeys([source, target]))
-    between = np.intersect1d(near, graph.around(target), assume_unique=True)
+    far = graph.around(target)
+    between = far[is_near[far]]
     if len(between):
         return [source, int(between[0]), target]
     # Two steps from the source, which are cheap, spare the last two from the target, which are not.

@@ -20,6 +20,7 @@ from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.timing import operator
 
 if TYPE_CHECKING:
+    from graphrag_pipeline.query.graph_arrays import Numbers
     from graphrag_pipeline.query.release import Release
 
 _MEMBERSHIPS = """
@@ -127,15 +128,13 @@ def chunks_by_links(index: Release, entities: Ranking) -> Ranking:
     import numpy as np
 
     graph = index.graph
-    mentions, held = graph.edges("mentions"), graph.adjacency("mentions")
-    links, found = graph.adjacency("links"), []
-    for node in graph.entity_nodes(entities):
-        one = np.array([node])
-        is_near = np.zeros(graph.n_nodes, np.bool_)
-        is_near[links.neighbours_of(one)] = True
-        linked = np.bincount(mentions.two[is_near[mentions.one]], minlength=graph.n_nodes)
-        chunks = held.neighbours_of(one)
-        found.append(chunks[np.argsort(-linked[chunks], kind="stable")])
+    mentions, links = graph.adjacency("mentions"), graph.adjacency("links")
+    found: list[Numbers] = []
+    for node in graph.entity_nodes(entities).tolist():
+        chunks = mentions.around(node)
+        _, around = mentions.rows_of(links.around(node))
+        linked = np.bincount(around, minlength=graph.n_nodes)[chunks]
+        found.append(chunks[np.argsort(-linked, kind="stable")])
     nodes = np.concatenate(found) if found else np.empty(0, np.int64)
     ids = dict.fromkeys(graph.ids_of(nodes))
     return {key: 1.0 / place for place, key in enumerate(ids, start=1)}
