@@ -69,10 +69,10 @@ def ensure_schema(con: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 
 def _version(con: duckdb.DuckDBPyConnection, path: Path) -> int | None:
-    found = con.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'meta'").fetchone()
-    if found == (0,):
+    try:
+        row = con.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone()
+    except duckdb.CatalogException:
         return None
-    row = con.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone()
     if row is None or not row[0].isdecimal():
         raise StorageError(f"{path} is not an index of this program: move it away and index again")
     return int(row[0])
