@@ -239,3 +239,12 @@ def test_hipporag_without_a_name_is_the_nearest_passages(engine):
     found = engine.retrieve("who sold lamps?", "hipporag")
     assert found.steps == ("no entity linked: passages by similarity",)
     assert [record.title for record in found.records] == ["lamp"]
+
+
+def test_fast_graphrag_goes_on_between_entities_that_are_the_same_by_their_titles(engine):
+    found = engine.retrieve("Kora Lund", "fast_graphrag", generic_similarity=1.0).records
+    edges = [(one, two, 1) for one, two, _ in FACT_EDGES]
+    assert (*SYNONYM[:2], 1) in edges
+    expected = by_hand(edges, {"Kora Lund": 1.0}, 0.85)
+    got = {record.title: record.score for record in found if record.kind == "entity"}
+    assert got == pytest.approx({title: expected[title] for title in ENTITIES}, abs=2e-6)

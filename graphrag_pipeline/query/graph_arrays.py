@@ -56,6 +56,10 @@ EDGE_KINDS: Mapping[str, str] = {
         SELECT least(source_id, target_id) AS one, greatest(source_id, target_id) AS two,
                max(similarity) AS weight, one AS id
         FROM synonym_edges GROUP BY ALL""",
+    "identities": """
+        SELECT DISTINCT least(source_id, target_id) AS one, greatest(source_id, target_id) AS two,
+               1 AS weight, one AS id
+        FROM synonym_edges WHERE similarity >= 0.9""",
     "statements": """
         SELECT source_id AS one, target_id AS two, n_mentions AS weight, id FROM facts""",
 }
@@ -65,7 +69,8 @@ EDGE_KINDS: Mapping[str, str] = {
 same pairs by how many mentions support each, ``mentions`` join an entity to the chunks that mention
 it, each by 1, ``names`` those and other names to the chunks in which rules, but not a model, find
 them. ``statements`` are the rows of the view ``facts``, whoever found them, by how often
-each is made. ``synonyms`` join entities of like titles, by their similarity.
+each is made. ``synonyms`` join entities of like titles, by their similarity; ``identities`` those
+of a similarity of 0.9 or more, each by 1.
 """
 
 _EDGES = """
