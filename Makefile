@@ -33,7 +33,7 @@ demo: install ## Index the sample corpus and answer two questions
 	@$(BIN)/python -m graphrag_pipeline.demo
 
 test: dev ## Run the tests
-	@$(BIN)/python -m pytest -n auto
+	@$(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: dev ## Check style
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

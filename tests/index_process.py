@@ -1,13 +1,9 @@
-"""A process of its own that brings an index up to date, or reads what is published again and again.
-
-Run as ``python index_process.py update|read FOLDER``; each line on standard output is JSON.
-"""
+"""Bringing an index up to date, and reading what is published, here or in another process."""
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Callable
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -136,22 +132,16 @@ def read_once(home: Path, settings: Settings) -> dict[str, Any]:
     return seen
 
 
-def _read_until_stopped(folder: Path, engine: Engine) -> None:
+def update_and_tell(folder: Path, told: Connection) -> None:
+    """Bring a small index up to date; tell each stage as it begins, and at last the release."""
+    engine = Engine(folder, SMALL)
+    told.send(("release", update(engine, lambda stage: told.send(("stage", stage)))))
+
+
+def read_and_tell(folder: Path, told: Connection) -> None:
+    """Read a small index again and again until it is to stop, and tell what was seen each time."""
+    engine = Engine(folder, SMALL)
     is_last = False
     while not is_last:
         is_last = (folder / STOP).exists()
-        _print(read_once(engine.log.home, engine.settings))
-
-
-def _print(value: object) -> None:
-    sys.stdout.write(json.dumps(value) + "\n")
-    sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    what, place = sys.argv[1], Path(sys.argv[2])
-    index = Engine(place, SMALL)
-    if what == "read":
-        _read_until_stopped(place, index)
-    else:
-        _print({"release": update(index, lambda stage: _print({"stage": stage}))})
+        told.send(read_once(engine.log.home, engine.settings))

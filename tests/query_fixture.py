@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import datetime
 import json
+import shutil
+import tempfile
+from functools import cache
 from pathlib import Path
 
 import polars as pl
@@ -138,7 +142,26 @@ def publish(
     settings: Settings | None = None,
 ) -> Path:
     """Write and publish the index in ``home``; ``documents`` replaces the texts."""
-    texts = documents or DOCUMENTS
+    embedder = configured_embedder(settings or settings_for(home))
+    if documents or settings or (home / "vectors").exists():
+        _write(home, documents or DOCUMENTS, release, embedder)
+    else:
+        written = _written(release, embedder.name, embedder.dimensions)
+        if not (written / "published.duckdb").exists():
+            _write(written, DOCUMENTS, release, embedder)
+        shutil.copytree(written, home, dirs_exist_ok=True)
+    return home
+
+
+@cache
+def _written(release: str, embedder: str, dimensions: int) -> Path:
+    """Return the folder in which this process keeps such an index, to be copied."""
+    place = tempfile.mkdtemp(prefix="graphrag-tests-")
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    return Path(place)
+
+
+def _write(home: Path, texts: dict[str, str], release: str, embedder: Embedder) -> None:
     tables = _tables(texts)
     store = IndexStore(home / f"index-{release}.duckdb")
     with store.transaction() as con:
@@ -146,13 +169,11 @@ def publish(
             if rows:
                 insert(con, table, pl.DataFrame(rows, infer_schema_length=None))
         tables["facts"] = con.sql("SELECT id, text FROM facts").pl().to_dicts()
-    embedder = configured_embedder(settings or settings_for(home))
     versions = _sync(home, tables, release, embedder)
     update_chnsw(store, home)
     with store.transaction() as con:
         insert(con, "releases", _release_row(embedder.name, release, versions, tables))
     store.copy_to(home / "published.duckdb")
-    return home
 
 
 def _tables(texts: dict[str, str]) -> dict[str, list[dict[str, object]]]:

@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import dagster as dg
@@ -38,58 +39,58 @@ def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
     return Pipeline(tmp_path, monkeypatch)
 
 
+@dataclass(frozen=True)
+class FirstBuild:
+    """A folder with a published index, and the runs of the two jobs that made it."""
+
+    folder: Path
+    key: str
+    release_before: str | None
+    """What was published after the first job."""
+    ingested: dg.ExecuteInProcessResult
+    refreshed: dg.ExecuteInProcessResult
+
+    @property
+    def told(self) -> Told:
+        """The metadata of the run that published the index."""
+        return metadata_of(self.refreshed)
+
+
 @pytest.fixture(scope="module")
-def first_build(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Told]:
-    """A folder with a published index, and what was told of the run that made it."""
+def first_build(tmp_path_factory: pytest.TempPathFactory) -> FirstBuild:
     folder = tmp_path_factory.mktemp("built")
     with pytest.MonkeyPatch.context() as patch, dg.DagsterInstance.ephemeral() as ephemeral:
         pipeline = Pipeline(folder, patch)
         pipeline.write(FILES)
-        assert pipeline.ingest(ephemeral, pipeline.cut()).success
-        refreshed = pipeline.refresh(ephemeral)
-        assert refreshed.success
-    return folder, metadata_of(refreshed)
-
-
-@pytest.fixture(scope="module")
-def first_told(first_build: tuple[Path, Told]) -> Told:
-    """The metadata of the run that made the index."""
-    return first_build[1]
+        (key,) = pipeline.cut()
+        ingested = pipeline.ingest(ephemeral, [key])
+        before = pipeline.release
+        return FirstBuild(folder, key, before, ingested, pipeline.refresh(ephemeral))
 
 
 @pytest.fixture
-def indexed(
-    first_build: tuple[Path, Told], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Pipeline:
+def indexed(first_build: FirstBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
     """A pipeline whose index is built and published."""
-    shutil.copytree(first_build[0], tmp_path, dirs_exist_ok=True)
+    shutil.copytree(first_build.folder, tmp_path, dirs_exist_ok=True)
     return Pipeline(tmp_path, monkeypatch)
 
 
-def test_both_jobs_build_and_publish_an_index(
-    pipeline: Pipeline, instance: dg.DagsterInstance
-) -> None:
-    pipeline.write(FILES)
-    (key,) = pipeline.cut()
-    ingested = pipeline.ingest(instance, [key])
+def test_both_jobs_build_and_publish_an_index(first_build: FirstBuild) -> None:
+    ingested, refreshed = first_build.ingested, first_build.refreshed
     assert ingested.success
-    assert pipeline.release is None
+    assert first_build.release_before is None
     assert failed_checks(ingested) == {"documents:nothing_quarantined"}
-    refreshed = pipeline.refresh(instance)
     assert refreshed.success
     assert failed_checks(refreshed) == set()
     assert len(refreshed.get_asset_check_evaluations()) == 1 + 4 + 4 + 4 * 2 + 8 + 1
-    _, rows = query_published(pipeline.home, "SELECT title FROM entities")
+    _, rows = query_published(first_build.folder / "home", "SELECT title FROM entities")
     assert {"Orion Labs", "Emil Fuchs"} <= {title for (title,) in rows}
 
 
 def test_every_materialisation_says_rows_columns_time_and_shows_some(
-    pipeline: Pipeline, instance: dg.DagsterInstance
+    first_build: FirstBuild, indexed: Pipeline
 ) -> None:
-    pipeline.write(FILES)
-    (key,) = pipeline.cut()
-    ingested = metadata_of(pipeline.ingest(instance, [key]))
-    refreshed = metadata_of(pipeline.refresh(instance))
+    key, ingested, refreshed = first_build.key, metadata_of(first_build.ingested), first_build.told
     found = ingested | refreshed
     assert {partition for _, partition in ingested} == {key}
     for (asset, _), metadata in found.items():
@@ -107,7 +108,7 @@ def test_every_materialisation_says_rows_columns_time_and_shows_some(
     assert ingested["chunks", key]["tokens"] > 20
     assert "Boris Claude" in ingested["extractions", key]["preview"]
     for table in ("entities", "relationships"):
-        count = pipeline.rows(f"SELECT count(*) FROM {table}")[0][0]
+        count = indexed.rows(f"SELECT count(*) FROM {table}")[0][0]
         assert refreshed[f"graph/{table}", None]["dagster/row_count"] == count > 0
     assert "| Orion Labs |" in refreshed["graph/entities", None]["preview"]
     described = refreshed["graph/entities", None]["dagster/column_schema"].columns
@@ -130,8 +131,9 @@ def test_each_batch_of_one_run_is_told_of_its_own_rows(
 
 
 def test_pictures_stand_where_they_belong_and_levels_count_their_own(
-    first_told: Told, indexed: Pipeline
+    first_build: FirstBuild, indexed: Pipeline
 ) -> None:
+    first_told = first_build.told
     pictured = {
         (asset, name)
         for (asset, _), metadata in first_told.items()

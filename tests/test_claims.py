@@ -133,6 +133,6 @@ def test_any_date_is_read(text):
 
 @pytest.mark.parametrize("piece", ["(", "<|>", ")\n", "##", " ", "\n(", "(a<|>"])
 def test_hostile_answers_take_linear_time(piece):
-    begun = time.perf_counter()
+    begun = time.process_time()
     parse_claims("(a<|>b<|>" + piece * (1_000_000 // len(piece)))
-    assert time.perf_counter() - begun < 10
+    assert time.process_time() - begun < 10

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,21 +52,31 @@ def circle(place: str, day: int = 0) -> str:
 FILES = {f"{place.lower()}-{day}.txt": circle(place, day) for place in PLACES for day in range(3)}
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ModelServer, Path]]:
+    """A server, and the folder of an index of FILES that was published with it."""
+    folder = tmp_path_factory.mktemp("built")
+    with pytest.MonkeyPatch.context() as patch, ModelServer(mind) as one:
+        patch.setenv("OPENAI_API_KEY", "sk-test")
+        engine = by_model(folder, one.base_url)
+        engine.write(FILES)
+        update(engine)
+        yield one, folder
+
+
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+def server(built: tuple[ModelServer, Path], monkeypatch: pytest.MonkeyPatch) -> ModelServer:
+    """The server, which has forgotten what the index has asked."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    with ModelServer(mind) as one:
-        yield one
+    built[0].forget()
+    return built[0]
 
 
 @pytest.fixture
-def engine(server: ModelServer, tmp_path: Path) -> Engine:
-    """An index of FILES, published; the server has forgotten what that asked."""
-    one = by_model(tmp_path, server.base_url)
-    one.write(FILES)
-    update(one)
-    server.forget()
-    return one
+def engine(server: ModelServer, built: tuple[ModelServer, Path], tmp_path: Path) -> Engine:
+    """A copy of the index, to change."""
+    shutil.copytree(built[1], tmp_path, dirs_exist_ok=True)
+    return by_model(tmp_path, server.base_url)
 
 
 def asked(server: ModelServer) -> Counter[str]:

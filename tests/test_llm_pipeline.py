@@ -608,12 +608,9 @@ def test_one_command_indexes_and_a_wrong_key_is_one_line_with_its_exit_code(
     server.misbehave(())
     index_folder(pipeline.settings, pipeline.inbox)
     assert pipeline.release
-    server.forget()
-    index_folder(pipeline.settings, pipeline.inbox)
-    assert server.requests == []
 
 
-KILLS = int(os.environ.get("TEST_KILLS", "20"))
+KILLS = int(os.environ.get("TEST_KILLS", "12"))
 AT_ONCE = 4
 KEEPS_SUMMARIES_SHORT = {"graph": {"max_description_tokens": 16}}
 
@@ -702,7 +699,7 @@ def keys_asked(request: Request, engine: Engine) -> set[bytes]:
 
 
 def test_killed_at_any_moment_no_answered_call_is_made_again(tmp_path: Path) -> None:
-    """Twenty runs killed (SIGKILL) one after the other on one index, then one to the end.
+    """Twelve runs killed (SIGKILL) one after the other on one index, then one to the end.
 
     An answer counts as arrived from the commit on that puts it into `llm_cache.sqlite`, which
     comes before anything uses it: what the file holds right after a kill is never asked for

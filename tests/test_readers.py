@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Engine
-from index_process import SMALL, STAGES, STOP, faults, read_once, update
+from index_process import (
+    SMALL,
+    STAGES,
+    STOP,
+    faults,
+    read_and_tell,
+    read_once,
+    update,
+    update_and_tell,
+)
+from llm_helpers import processes
 
 from graphrag_pipeline.communities import ask_for_clustering
 from graphrag_pipeline.query import open_release
 
-HERE = Path(__file__).parent
-CORPUS = HERE.parent / "examples" / "corpus"
+CORPUS = Path(__file__).parents[1] / "examples" / "corpus"
 SEED = int(os.environ.get("KILL_SEED", "20261121"))
 KILLS = int(os.environ.get("TEST_KILLS", "8"))
 COMPARED = {
@@ -50,13 +61,21 @@ def put(engine: Engine, files: list[Path]) -> None:
         shutil.copy(file, engine.inbox / file.name)
 
 
-def start(what: str, folder: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, str(HERE / "index_process.py"), what, str(folder)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def start(work: Callable[..., None], folder: Path) -> tuple[BaseProcess, Connection]:
+    """Start a process that works in a folder; return it, and where it tells what it did."""
+    ours, theirs = processes.Pipe(duplex=False)
+    process = processes.Process(target=work, args=(folder, theirs), daemon=True)
+    process.start()
+    theirs.close()
+    return process, ours
+
+
+def told(by: Connection) -> Iterator[Any]:
+    """Yield what a process tells until it has ended."""
+    with contextlib.suppress(EOFError, ConnectionResetError):
+        while True:
+            assert by.poll(60), "nothing was told for a minute"
+            yield by.recv()
 
 
 def content(engine: Engine) -> dict[str, list[tuple]]:
@@ -79,40 +98,30 @@ def content(engine: Engine) -> dict[str, list[tuple]]:
     }
 
 
-def test_readers_see_whole_releases_while_runs_publish(tmp_path: Path, texts: list[Path]) -> None:
+def test_readers_see_whole_releases_while_runs_publish_and_an_open_one_outlives_them(
+    tmp_path: Path, texts: list[Path]
+) -> None:
     engine = Engine(tmp_path, SMALL)
     put(engine, texts[:4])
     published = [update(engine)]
-    readers = [start("read", tmp_path) for _ in range(2)]
-    for reader in readers:
-        assert reader.stdout is not None
-        reader.stdout.readline()
-    for file in texts[4:6]:
-        put(engine, [file])
-        published.append(update(engine))
+    readers = [start(read_and_tell, tmp_path) for _ in range(2)]
+    seen = [next(told(by)) for _, by in readers]
+    with open_release(engine.log.home, settings=SMALL) as release:
+        for file in texts[4:6]:
+            put(engine, [file])
+            published.append(update(engine))
+        assert len(set(published)) == 3
+        assert release.facts.id == published[0]
+        assert faults(release) == []
     (tmp_path / STOP).touch()
-    seen = []
-    for reader in readers:
-        printed, errors = reader.communicate(timeout=60)
-        assert reader.returncode == 0, errors
-        assert errors == ""
-        seen += [json.loads(line) for line in printed.splitlines()]
+    for reader, by in readers:
+        seen += told(by)
+        reader.join(60)
+        assert reader.exitcode == 0
     assert [look["faults"] for look in seen] == [[]] * len(seen)
     assert {look["release"] for look in seen} <= set(published)
     assert len({look["release"] for look in seen}) >= 2
     assert published[-1] in {look["release"] for look in seen}
-
-
-def test_an_open_release_outlives_the_ones_that_follow(tmp_path: Path, texts: list[Path]) -> None:
-    engine = Engine(tmp_path, SMALL)
-    put(engine, texts[:3])
-    first = update(engine)
-    with open_release(engine.log.home, settings=SMALL) as release:
-        for file in texts[3:5]:
-            put(engine, [file])
-            assert update(engine) != first
-        assert release.facts.id == first
-        assert faults(release) == []
 
 
 @pytest.mark.slow
@@ -154,15 +163,14 @@ def release_of(engine: Engine) -> str:
 
 def kill_in(stage: str, folder: Path, seconds: float) -> set[str]:
     """Kill a run some time after it has begun a stage; return the release it made, if any."""
-    run = start("update", folder)
-    assert run.stdout is not None
-    for line in run.stdout:
-        if json.loads(line).get("stage") == stage:
+    run, by = start(update_and_tell, folder)
+    for what in told(by):
+        if what == ("stage", stage):
             break
     time.sleep(seconds)
     run.kill()
-    printed, errors = run.communicate(timeout=60)
-    assert run.returncode in (-signal.SIGKILL, 0), errors
-    made = [json.loads(line) for line in printed.splitlines() if '"release"' in line]
+    made = {name for what, name in told(by) if what == "release"}
+    run.join(60)
+    assert run.exitcode in (-signal.SIGKILL, 0)
     print(f"killed {seconds:.3f} s into {stage}" + (" (it had ended)" if made else ""))
-    return {found["release"] for found in made}
+    return made

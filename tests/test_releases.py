@@ -268,19 +268,23 @@ def test_a_clock_that_is_put_back_does_not_make_an_older_release_the_newest(inde
     assert update(engine) == release
 
 
-def test_releases_are_let_go_by_number_and_their_vectors_reclaimed(tmp_path, monkeypatch):
-    monkeypatch.setattr(vectors, "_CLOCK_MARGIN", timedelta(milliseconds=100))
+def test_releases_are_let_go_by_number_and_their_vectors_reclaimed(indexed, monkeypatch):
+    monkeypatch.setattr(vectors, "_CLOCK_MARGIN", timedelta(milliseconds=500))
     monkeypatch.setattr("graphrag_pipeline.publishing._LATE_READERS_DAYS", 0)
     monkeypatch.setattr(VectorStore.optimize, "__defaults__", (7.0, 0))
-    engine = Engine(tmp_path, SMALL.model_copy(update={"releases": ReleaseSettings(keep=2)}))
-    made = []
-    for number in range(4):
+    engine, made = indexed
+    with open_release(engine.log.home, settings=SMALL, release=made[0]) as release:
+        oldest = release.facts.vector_versions
+    store = VectorStore(engine.log.home / "vectors")
+    assert store.at(oldest).count("entities") > 0
+    engine.settings = SMALL.model_copy(update={"releases": ReleaseSettings(keep=2)})
+    for number in range(2):
         engine.write({f"{number}.md": f"Oskar Kovarna met Mira Sorrel on day {number}."})
         made.append(update(engine))
         assert kept_and_tagged(engine) == (made[-2:], made[-2:])
     assert_whole(engine.log.home, made[-2:])
     with pytest.raises(StorageError, match="cannot be opened"):
-        VectorStore(engine.log.home / "vectors").at({"entities": 2}).count("entities")
+        store.at(oldest).count("entities")
 
 
 def test_releases_are_let_go_by_age_but_never_the_published_one_and_the_one_before(indexed):

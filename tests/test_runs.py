@@ -8,11 +8,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
 import pytest
+from commands import command
 from dagster_helpers import PEOPLE, PLACES, Pipeline
 
 from graphrag_pipeline.liveness import end_dead_runs, show_life
@@ -61,17 +62,6 @@ def started(code: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def index(environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "graphrag_pipeline.cli", "index"],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        env={**os.environ, **(environment or {})},
-        check=False,
-    )
-
-
 def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
     deadline = time.monotonic() + PATIENCE
     while not path.exists():
@@ -99,7 +89,7 @@ def test_a_run_killed_in_a_stage_does_not_hold_up_the_next(
         process.wait()
     assert statuses("refresh_index") == ["STARTED"]
     begun = time.monotonic()
-    again = index()
+    again = command("index")
     assert again.returncode == 0, again.stderr
     assert "waiting" not in again.stderr
     assert time.monotonic() - begun < PATIENCE
@@ -136,7 +126,7 @@ def test_a_second_index_waits_for_the_first_says_so_and_succeeds(
 
 def test_an_error_raised_on_purpose_arrives_as_one_line(pipeline: Pipeline) -> None:
     (pipeline.home / "published.duckdb").mkdir()
-    failed = index()
+    failed = command("index")
     assert failed.returncode == 1
     errors = [line for line in failed.stderr.splitlines() if line.startswith("error: ")]
     assert len(errors) == 1

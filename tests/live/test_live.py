@@ -129,7 +129,7 @@ def _until(what: str, look: Callable[[], Found | None], deadline: float) -> Foun
     """Look again and again until something is there; fail by name at the deadline."""
     while not (found := look()):
         assert time.monotonic() < deadline, f"{what}: not seen in time"
-        time.sleep(0.5)
+        time.sleep(1)
     return found
 
 

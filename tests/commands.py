@@ -1,0 +1,43 @@
+"""The command line in processes of their own, which need not import everything again."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from subprocess import CompletedProcess
+from tempfile import TemporaryDirectory
+
+from llm_helpers import processes
+
+from graphrag_pipeline import cli
+
+PATIENCE = 180
+
+
+def command(*arguments: str) -> CompletedProcess[str]:
+    """Run a command in this folder and environment; return its exit code and what it printed."""
+    with TemporaryDirectory() as folder:
+        out, err = Path(folder, "out"), Path(folder, "err")
+        given = (arguments, dict(os.environ), os.getcwd(), out, err)
+        process = processes.Process(target=_run, args=given)
+        process.start()
+        process.join(PATIENCE)
+        if process.exitcode is None:
+            process.kill()
+            process.join()
+        assert process.exitcode is not None
+        return CompletedProcess(arguments, process.exitcode, out.read_text(), err.read_text())
+
+
+def _run(
+    arguments: tuple[str, ...], environment: dict[str, str], folder: str, out: Path, err: Path
+) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    for path, stream in ((out, 1), (err, 2)):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), stream)
+    sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
+    sys.argv = ["graphrag-pipeline", *arguments]
+    cli.main()
