@@ -22,6 +22,8 @@ from graphrag_pipeline.store import (
 )
 
 COMMUNITIES_VERSION = "2"
+_STATE = "communities_state"
+_OTHER_HIERARCHIES = ("hirag", f"hirag:{_STATE}", "attributed", "raptor")
 CLUSTERED, REPAIRED, IMPROVED, ADOPTED = "clustered", "repaired", "improved", "adopted"
 _TITLE_ENTITIES = 3
 
@@ -56,7 +58,7 @@ class CommunityChanges:
 
 def communities_current(con: duckdb.DuckDBPyConnection, settings: CommunitySettings) -> bool:
     """Whether the communities were made from the graph as it is now, under these settings."""
-    state = get_meta(con, "communities_state")
+    state = get_meta(con, _STATE)
     return _is_followed(state, settings) and state == f"{_version(state)}:{_graph_hash(con)}"
 
 
@@ -72,7 +74,7 @@ def update_communities(store: IndexStore, settings: CommunitySettings) -> Commun
         if communities_current(con, settings):
             last = _last_update(con)
             return CommunityChanges(None, {}, last.modularity, last.drift, _n_levels(con))
-        followed = _is_followed(get_meta(con, "communities_state"), settings)
+        followed = _is_followed(get_meta(con, _STATE), settings)
         old = _stored_hierarchy(con)
         allowed = _last_update(con).allowed_drift + settings.max_drift
         graph = _read_graph(con)
@@ -81,15 +83,19 @@ def update_communities(store: IndexStore, settings: CommunitySettings) -> Commun
         found = _clustered(graph, old, settings)
     with store.transaction() as con:
         counts = _store(con, *_frames(graph, found.clusters))
-        set_meta(con, "communities_state", f"{_fingerprint(settings)}:{graph.hash}")
+        set_meta(con, _STATE, f"{_fingerprint(settings)}:{graph.hash}")
         _log_update(con, found)
         return CommunityChanges(found.how, counts, found.modularity, found.drift, _n_levels(con))
 
 
 def ask_for_clustering(store: IndexStore) -> None:
-    """Let the next update cluster the whole graph anew."""
+    """Let the next update cluster the whole graph anew, and all other hierarchies there are."""
     with store.transaction() as con:
-        set_meta(con, "communities_state", "")
+        con.execute("DELETE FROM staging.raptor_mixtures")
+        con.execute(
+            "UPDATE meta SET value = '' WHERE key IN (SELECT unnest($keys))",
+            {"keys": [_STATE, *_OTHER_HIERARCHIES]},
+        )
 
 
 def adopt_hierarchy(
@@ -112,7 +118,7 @@ def adopt_hierarchy(
         pl.col("id").replace_strict(titles, default=pl.col("title")).alias("title")
     )
     _store(con, communities, members)
-    set_meta(con, "communities_state", f"{ADOPTED}:{graph.hash}" if settled else "")
+    set_meta(con, _STATE, f"{ADOPTED}:{graph.hash}" if settled else "")
     _log_update(con, _measured(ADOPTED, graph, clusters, settings, _possible(graph, settings)))
 
 

@@ -430,7 +430,8 @@ def _state(
                   (SELECT sum(hash(id, subject_id)::HUGEINT) FROM resolved_claims),
                   (SELECT sum(hash(community_id, entity_id, level)::HUGEINT)
                    FROM community_members)
-           FROM community_reports WHERE level = ?""",
+           FROM community_reports SEMI JOIN communities c ON c.id = community_id
+           WHERE community_reports.level = ?""",
         [last + 1],
     ).fetchone()
     version = _version(settings, writer)

@@ -10,21 +10,23 @@ import numpy as np
 import polars as pl
 import pytest
 from conftest import Engine, build
-from model_server import ModelServer
+from model_server import Fault, ModelServer
 
 from assets import build_tail
 from assets.attributed import attributed_keys
 from assets.embeddings import embedding_key
-from graphrag_pipeline import invariants, similarity
+from graphrag_pipeline import attributed, invariants, similarity
 from graphrag_pipeline.attributed import (
     Found,
     Nodes,
     augmented,
     calinski_harabasz,
+    communities_of,
     community_graph,
     update_attributed,
 )
 from graphrag_pipeline.attributed_index import update_chnsw
+from graphrag_pipeline.communities import ask_for_clustering
 from graphrag_pipeline.config import EmbeddingSettings, HierarchySettings, Settings
 from graphrag_pipeline.errors import InputError, StorageError
 from graphrag_pipeline.publishing import publish
@@ -220,7 +222,9 @@ def test_a_search_gives_reports_of_each_level_entities_relationships_and_text(as
     assert sum(record.n_tokens for record in narrow.records) <= 900
 
 
-def test_one_more_document_writes_only_what_it_touches_and_leaves_no_trace_when_it_goes(copied):
+def test_one_more_document_writes_only_what_it_touches_and_leaves_no_trace_when_it_goes(
+    copied, monkeypatch
+):
     before = {row[0]: row for row in copied.rows(REPORTS)}
     done, index = follow(copied)
     assert (done.written, done.reused, index.built) == (0, 15, False)
@@ -241,6 +245,16 @@ def test_one_more_document_writes_only_what_it_touches_and_leaves_no_trace_when_
     lowest = [row for row in before.values() if row[1] == 1]
     assert [row for row in copied.rows(REPORTS) if row[1] == 1] == lowest
     assert "Gina" not in told(copied)
+
+    asked = []
+    monkeypatch.setattr(
+        attributed,
+        "communities_of",
+        lambda *given, follows: asked.append(follows) or communities_of(*given, follows=follows),
+    )
+    ask_for_clustering(copied.store)
+    follow(copied)
+    assert set(asked) == {False}
 
 
 def told(engine: Engine) -> str:
@@ -361,6 +375,19 @@ def test_points_of_no_use_are_dropped_and_the_rest_merged_in_order(built, monkey
     assert places == sorted(places)
     assert min(places) > 0
     assert "Direct" not in merged[0]
+
+
+def test_an_answer_of_its_own_that_cannot_be_read_costs_that_part_alone(built, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    unread = Fault(text="Hm.")
+    with ModelServer(points) as server:
+        server.misbehave(lambda r: unread if "-----Direct answer-----" in r.text else None)
+        given = by_model(built, server, query={"answers": "llm"}).settings
+        with QueryEngine(built.log.home, settings=given) as engine:
+            found = engine.answer(QUESTION, method="archrag", direct=True)
+    assert [failure.split(":")[0] for failure in found.failures] == ["direct"]
+    assert found.calls == {"map": 5, "direct": 1, "reduce": 1}
+    assert found.text.startswith("Alice paid Bob")
 
 
 def test_the_assets_run_in_dagster_with_their_checks(copied, monkeypatch):

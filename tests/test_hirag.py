@@ -13,6 +13,7 @@ from model_server import Fault, ModelServer
 from query_fixture import _key, _summary_key, publish, settings_for
 
 from graphrag_pipeline import invariants
+from graphrag_pipeline.communities import ask_for_clustering
 from graphrag_pipeline.config import Settings
 from graphrag_pipeline.errors import InputError, StorageError
 from graphrag_pipeline.estimates import Chunks, Work, estimate
@@ -285,6 +286,17 @@ def test_a_layer_of_which_more_than_a_fifth_has_changed_is_clustered_anew(whole,
     assert (first.n_nodes, first.fitted.n_fitted, first.fitted.n_changed) == (60, 60, 0)
     titles = {t.split()[0] for (t,) in index.rows("SELECT title FROM hirag_entities")}
     assert "comet" in titles
+
+
+def test_clustering_is_asked_for_of_the_layers_and_their_communities_too(whole, tmp_path):
+    index = whole[0].copied(tmp_path)
+    ask_for_clustering(index.store)
+    (first, *_) = index.update().layers
+    assert (first.fitted.n_fitted, first.fitted.n_changed) == (48, 0)
+    assert first.is_built
+    assert update_hirag_communities(index.store, index.settings).how == "clustered"
+    assert index.report().written == 0
+    assert all(a.equals(b) for a, b in zip(whole[0].held(), index.held(), strict=True))
 
 
 def test_it_is_published_where_it_is_whole_and_gone_from_the_next_release_once_switched_off(

@@ -5,6 +5,7 @@ from conftest import Engine, build
 from model_server import ModelServer, prompt_filtered
 
 from graphrag_pipeline import invariants
+from graphrag_pipeline.communities import ask_for_clustering
 from graphrag_pipeline.config import ChunkSettings, HierarchySettings, Settings
 from graphrag_pipeline.errors import InputError, StorageError
 from graphrag_pipeline.estimates import Chunks, Work, estimate
@@ -181,6 +182,8 @@ def test_only_clusters_that_changed_are_summarised_and_removed_text_leaves_no_tr
     for table in ("raptor_nodes", "raptor_edges", "staging.raptor_fitted"):
         assert engine.rows(traces.format(table, "zanzibarite")) == [(0,)]
         assert engine.rows(traces.format(table, chunk[0][0])) == [(0,)]
+    ask_for_clustering(engine.store)
+    assert tree(engine).refitted > 0
 
 
 def test_a_layer_is_clustered_anew_once_a_fifth_of_its_rows_came_or_went():

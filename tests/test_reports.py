@@ -122,6 +122,21 @@ def test_the_report_of_a_community_that_is_no_more_is_removed(tmp_path):
     ]
 
 
+def test_reports_are_up_to_date_after_one_update_where_the_hierarchy_became_shallower(tmp_path):
+    engine = build(tmp_path, {"a.txt": story(), "b.txt": story(2)}, **SMALL)
+    with engine.store.transaction() as con:
+        (deepest,) = con.execute("SELECT max(level) FROM community_reports").fetchone()
+        for table in ("communities", "community_members"):
+            con.execute(f"DELETE FROM {table} WHERE level >= ?", [deepest])
+        con.execute("UPDATE meta SET value = 'shallower' WHERE key = 'communities_state'")
+    given = engine.settings.reports
+    done = update_reports(engine.store, given, 0, and_deeper=True)
+    assert deepest >= 1
+    assert done.removed > 0
+    with engine.store.read() as con:
+        assert reports_current(con, given)
+
+
 def test_findings_move_with_the_text_they_stand_in(tmp_path):
     text = "Alice Smith met Bob Jones in Paris. Bob Jones met Carol Brown in London."
     engine = build(tmp_path, {"a.txt": text})
