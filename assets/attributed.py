@@ -18,6 +18,7 @@ from assets.common import (
     warning,
 )
 from assets.embeddings import ATTRIBUTED, embedding_key
+from assets.graph import RELATIONSHIPS
 from graphrag_pipeline import invariants
 from graphrag_pipeline.attributed import update_attributed
 from graphrag_pipeline.attributed_index import update_chnsw
@@ -67,7 +68,7 @@ def attributed_keys(settings: Settings) -> list[dg.AssetKey]:
 
 @dg.asset(
     key=SIMILARITY,
-    deps=[embedding_key("entities")],
+    deps=[RELATIONSHIPS, embedding_key("entities")],
     group_name=GROUP,
     kinds={"python", "duckdb"},
     owners=OWNERS,
@@ -104,7 +105,7 @@ def similarity_edges(index: IndexResource) -> dg.MaterializeResult:
 
 @dg.asset(
     key=ATTRIBUTED,
-    deps=[SIMILARITY],
+    deps=[RELATIONSHIPS, SIMILARITY],
     group_name=GROUP,
     kinds={"python", "duckdb"},
     owners=OWNERS,

@@ -26,6 +26,16 @@ _ABOUT_MARTS = (
     "last marts stay. Columns: [Marts](marts.md)."
 )
 _ABOUT_STARTING = "The job `build_marts` builds the marts."
+_ALL_STRUCTURES = {
+    "embeddings": {"facts": True, "synonyms": True},
+    "hierarchies": {"raptor": True, "hirag": True, "attributed": True},
+}
+_ABOUT_GROUPS = {
+    "hierarchies": "Each is there where `[hierarchies]` asks for it, for the methods that need it: "
+    "[Methods](../methods.md).",
+    "embeddings": "`facts`, `entity_titles` and `synonyms` are there where `[embeddings]` asks for "
+    "them; `raptor_nodes`, `hirag_entities` and `attributed_communities` with their hierarchies.",
+}
 _MARTS = Path(__file__).parents[1] / "dbt_reports" / "models" / "marts" / "marts.yml"
 NOTE = "<!-- Made by `make docs` from the code: edit that. -->\n"
 
@@ -252,14 +262,14 @@ def asset_parts() -> Iterator[Part]:
     from graphrag_pipeline.config import Settings
     from graphrag_pipeline.definitions import build_definitions
 
-    defs = build_definitions(Settings())
+    defs = build_definitions(Settings.model_validate(_ALL_STRUCTURES))
     graph = defs.resolve_asset_graph()
     groups: dict[str, list[Entry]] = {}
     for key in reversed(graph.toposorted_asset_keys):
         groups.setdefault(graph.get(key).group_name, []).insert(0, _asset(graph, key))
     columns = ("asset", "what it is", "made from", "checks")
     for group in reversed(groups):
-        about = Entry(group, "In the order in which they are made.")
+        about = Entry(group, _ABOUT_GROUPS.get(group, "In the order in which they are made."))
         yield Part(about, columns, groups[group])
     told = [(f"marts/{part.entry.name}", part.entry.about) for part in mart_parts()]
     marts = [Entry(name, about, (f"`{name}`", about)) for name, about in told]

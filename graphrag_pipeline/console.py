@@ -40,6 +40,7 @@ _MOST_CITED = 20
 _MOST_IN_A_BLOCK = 5
 _MOST_OF_A_KIND = 2
 _BLOCK_WIDTH = 80
+_STAGE_WIDTH = len("attributed communities")
 _UNPRINTABLE = {n: None for n in (*range(32), *range(127, 160)) if chr(n) not in "\n\t"}
 _COUNTED = {
     "add": "file added",
@@ -119,7 +120,7 @@ def _lines(times: StageTimes) -> Iterator[Listener]:
         times.hear(stage, done, total)
         if done >= total and stage not in finished:
             finished.add(stage)
-            note(f"{stage:<14} {done}/{total} {times.of(stage):7.1f} s")
+            note(f"{stage:<{_STAGE_WIDTH}} {done}/{total} {times.of(stage):7.1f} s")
 
     yield hear
 
@@ -127,7 +128,7 @@ def _lines(times: StageTimes) -> Iterator[Listener]:
 @contextlib.contextmanager
 def _bars(times: StageTimes, start: str) -> Iterator[Listener]:
     bars = Progress(
-        TextColumn("{task.description:<14}", markup=False),
+        TextColumn(f"{{task.description:<{_STAGE_WIDTH}}}", markup=False),
         BarColumn(bar_width=30),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
@@ -333,6 +334,8 @@ def show_compared(found: Sequence[Compared]) -> None:
             _show_first_citations(compared.answer.citations)
         else:
             _show_first_records(compared.retrieval.records)
+        for line in _amiss(compared.answer) if compared.answer else ():
+            say(line, style="yellow")
         for step in compared.retrieval.steps:
             _show_whole(one_line(step), style="dim")
         for line in _found(compared):
@@ -361,7 +364,7 @@ def _show_first_records(records: Sequence[Record]) -> None:
 
 def _found(compared: Compared) -> tuple[str, str]:
     """Return what a method found and what that took, a line each."""
-    plural = {"entity": "entities"}
+    plural = {"entity": "entities", "summary": "summaries"}
     kinds = ", ".join(_number(n, kind, plural.get(kind, "")) for kind, n in compared.kinds.items())
     seconds = f"{compared.seconds:.2f} s"
     took = [f"{compared.context_tokens:,} tokens of context"]
@@ -376,7 +379,10 @@ def _show_grounds(answer: Answer) -> None:
     for citation in answer.citations[:_MOST_CITED]:
         _show_citation(citation)
     _show_more(len(answer.citations) - _MOST_CITED, "; --json gives all")
-    _show_amiss(answer)
+    if amiss := _amiss(answer):
+        say()
+    for line in amiss:
+        say(line, style="yellow")
     say()
     for step in answer.retrieval.steps:
         _show_whole(one_line(step), style="dim")
@@ -402,19 +408,22 @@ def _referring(citation: Citation) -> list[str]:
     return [f"{section} ({', '.join(of)})" for section, of in numbers.items()]
 
 
-def _show_amiss(answer: Answer) -> None:
-    """Print what could not be answered, and which references went."""
-    removed, failed = answer.references_removed, len(answer.failures)
-    if removed or failed:
-        say()
+def _amiss(answer: Answer) -> list[str]:
+    """Return lines that say which references went, and which steps of the model failed.
+
+    What such a step was to give is left out of the answer, or comes by a rule in its place.
+    """
+    removed, failed = answer.references_removed, answer.failures
+    lines = []
     if removed:
         what = _number(removed, "reference")
-        say(f"{what} removed that named nothing the model was shown", style="yellow")
+        lines.append(f"{what} removed that named nothing the model was shown")
     if failed:
-        say(f"{_number(failed, 'part')} could not be answered and left out:", style="yellow")
-    for failure in answer.failures[:_MOST_LEFT_OUT]:
-        say(f"  {one_line(failure)}", style="yellow")
-    _show_more(failed - _MOST_LEFT_OUT)
+        lines.append(f"{_number(len(failed), 'model step')} failed:")
+    lines += [f"  {one_line(failure)}" for failure in failed[:_MOST_LEFT_OUT]]
+    if len(failed) > _MOST_LEFT_OUT:
+        lines.append(f"  and {len(failed) - _MOST_LEFT_OUT:,} more")
+    return lines
 
 
 def _show_more(left: int, how: str = "") -> None:
@@ -579,6 +588,10 @@ def _show_counts(summary: dict[str, Any]) -> None:
         return
     names = ("level", "communities", "reports", "largest")
     rows_as_text.print_rows(names, [[row[name] for name in names] for row in summary["levels"]])
+    if summary["structures"]:
+        names = ("name", "rows")
+        rows = [[row[name] for name in names] for row in summary["structures"]]
+        rows_as_text.print_rows(("also", "rows"), rows)
 
 
 def _show_spent(summary: dict[str, Any]) -> None:

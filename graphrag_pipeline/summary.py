@@ -18,6 +18,16 @@ from graphrag_pipeline.store import IndexStore
 
 _COUNTED = ("documents", "chunks", "entities", "relationships", "claims")
 _COUNTS = "SELECT " + ", ".join(f"(SELECT count(*) FROM {t}) AS {t}" for t in _COUNTED)
+_STRUCTURES = (
+    "raptor_nodes",
+    "hirag_entities",
+    "hirag_communities",
+    "attributed_communities",
+    "synonym_edges",
+)
+_STRUCTURE_COUNTS = " UNION ALL ".join(
+    f"SELECT '{table}' AS name, count(*) AS rows FROM {table}" for table in _STRUCTURES
+)
 _LEVELS = """
 SELECT c.level, count(*) AS communities, count(r.id) AS reports, max(c.size) AS largest
 FROM communities c LEFT JOIN community_reports r ON r.community_id = c.id
@@ -41,6 +51,7 @@ _FAILED = """
 SELECT (SELECT count(*) FROM extractions WHERE status = 'failed') AS failed_chunks,
        (SELECT count(*) FROM report_failures) AS failed_reports
 """
+_LISTED = ("levels", "structures", "quarantined", "pending_batches", "model_calls")
 _RELEASE = """
 SELECT id, strftime(created_at, '%Y-%m-%dT%H:%M:%SZ') AS created_at, embedder, modularity
 FROM releases WHERE id = $id
@@ -48,14 +59,17 @@ FROM releases WHERE id = $id
 
 
 def summarise(settings: Settings) -> dict[str, Any]:
-    """Return plain values: counts, levels, pending batches, quarantined files, last release."""
+    """Return plain values: counts, levels, pending batches, quarantined files, last release.
+
+    ``structures`` are the optional ones that there are, by table, with their rows.
+    """
     home = settings.home_path
     if not (home / "index.duckdb").is_file():
         return {
             "home": str(home),
             "indexed": False,
             **dict.fromkeys(_COUNTED, 0),
-            **{name: [] for name in ("levels", "quarantined", "pending_batches", "model_calls")},
+            **{name: [] for name in _LISTED},
             "titles_not_in_the_corpus": [],
             "estimate": None,
             "failed_chunks": 0,
@@ -69,6 +83,7 @@ def summarise(settings: Settings) -> dict[str, Any]:
     with store.read() as con:
         counts = _rows(con, _COUNTS)[0]
         levels = _rows(con, _LEVELS)
+        structures = [row for row in _rows(con, _STRUCTURE_COUNTS) if row["rows"]]
         quarantined = _rows(con, _QUARANTINED)
         calls = _rows(con, _CALLS)
         failed = _rows(con, _FAILED)[0]
@@ -79,6 +94,7 @@ def summarise(settings: Settings) -> dict[str, Any]:
         "indexed": True,
         **counts,
         "levels": levels,
+        "structures": structures,
         "quarantined": quarantined,
         "pending_batches": pending_batches(store, BatchLog(home), settings),
         "titles_not_in_the_corpus": list(absent),

@@ -249,7 +249,8 @@ class VectorStore:
                 age = _cleanup_age(opened, keep_days)
                 if _number_older(opened, age) > spare or not spare:
                     opened.optimize(cleanup_older_than=_NEVER)
-                    opened.optimize(cleanup_older_than=age)
+                    # Compacting takes time, by which the tagged versions are older now.
+                    opened.optimize(cleanup_older_than=_cleanup_age(opened, keep_days))
 
     def at(self, versions: Mapping[str, int]) -> VectorSnapshot:
         """Return the tables as they were at these versions; tables left out are empty."""

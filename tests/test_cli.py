@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from graphrag_pipeline import cli, rows
+from graphrag_pipeline import cli, console, progress, rows
 
 README = Path(__file__).parents[1] / "README.md"
 GROUP = typer.main.get_command(cli.app)
@@ -337,6 +337,13 @@ def test_index_says_each_stage_once_on_standard_error_and_nothing_else(indexed: 
         [*stages, "embeddings", "publish", "quality"]
     )
     assert all(re.fullmatch(r"\w+ +\d+/\d+ +\d+\.\d s", line) for line in lines), lines
+
+
+def test_the_numbers_of_stages_stand_below_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    with console.progress("start"):
+        for stage in ("graph", "hirag communities", "attributed communities"):
+            progress.report(stage, 1, 1)
+    assert len({line.index(" 1/1 ") for line in capsys.readouterr().err.splitlines()}) == 1
 
 
 def test_index_again_as_json_is_all_that_standard_output_holds_and_a_terminal_has_bars(

@@ -1,6 +1,7 @@
 """HippoRAG and HippoRAG 2 on a graph of six names, worked by hand."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from model_server import ModelServer, server_error
 
 from graphrag_pipeline.communities import update_communities
 from graphrag_pipeline.config import EmbeddingSettings, Settings
+from graphrag_pipeline.errors import InputError
 from graphrag_pipeline.graph import merge_graph
 from graphrag_pipeline.importing.extractions import import_extractions
 from graphrag_pipeline.publishing import publish
@@ -239,6 +241,13 @@ def test_hipporag_without_a_name_is_the_nearest_passages(engine):
     found = engine.retrieve("who sold lamps?", "hipporag")
     assert found.steps == ("no entity linked: passages by similarity",)
     assert [record.title for record in found.records] == ["lamp"]
+
+
+def test_what_a_release_lacks_is_called_as_its_setting_is(engine, monkeypatch):
+    monkeypatch.setattr(engine.index, "facts", replace(engine.index.facts, vector_versions={}))
+    for method, setting in (("hipporag", "synonyms"), ("hipporag2", "facts")):
+        with pytest.raises(InputError, match=f"has no {setting}: set embeddings.{setting} = true"):
+            engine.retrieve(QUESTION, method)
 
 
 def test_fast_graphrag_goes_on_between_entities_that_are_the_same_by_their_titles(engine):

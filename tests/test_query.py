@@ -187,8 +187,18 @@ def test_a_cited_span_touches_the_cited_chunk(engine, method):
 @pytest.mark.parametrize("budget", [1, 20, 60, 150, 400, 1000, 12_000])
 def test_the_context_never_exceeds_its_budget(engine, method, budget):
     for question in QUESTIONS:
-        found = engine.retrieve(question, method, max_context_tokens=budget)
+        try:
+            found = engine.retrieve(question, method, max_context_tokens=budget)
+        except InputError:
+            assert budget <= 60
+            continue
         assert count_tokens([found.context])[0] <= budget
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_budget_for_nothing_at_all_is_no_want_of_matches(engine, method):
+    with pytest.raises(InputError, match=r"max_context_tokens = 3: too few for one record"):
+        engine.answer(QUESTIONS[0], method, max_context_tokens=3)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -453,6 +463,13 @@ def test_no_question_is_code(home, engine, method, question):
 def test_an_empty_question_is_an_input_error(engine, question):
     with pytest.raises(InputError, match="the question is empty"):
         engine.retrieve(question)
+
+
+@pytest.mark.parametrize("ask", [retrieve, answer])
+@pytest.mark.parametrize("question", [None, 3])
+def test_what_is_no_text_is_no_question(ask, question):
+    with pytest.raises(InputError, match="a question is text, not "):
+        ask(question)
 
 
 def test_an_unknown_method_is_an_input_error_that_names_the_known(engine, tmp_path):

@@ -444,9 +444,10 @@ def test_what_a_call_is_given_fits_the_budget(home, method, budget):
         assert count_tokens([fenced[2]])[0] <= budget
 
 
-def test_a_budget_for_nothing_at_all_is_an_input_error(home):
+@pytest.mark.parametrize("method", ["global", "local", "raptor"])
+def test_a_budget_for_nothing_at_all_is_an_input_error(home, method):
     with ModelServer(play) as server, pytest.raises(InputError, match="max_context_tokens = 3"):
-        ask(home, server, "global", max_context_tokens=3)
+        ask(home, server, method, max_context_tokens=3)
 
 
 def test_references_of_points_are_checked_against_their_own_group(home):

@@ -115,7 +115,7 @@ def test_parts_that_could_not_be_answered_are_named(server, query):
     unread = Fault(text="never JSON")
     server.misbehave(lambda r: unread if step_of(r.messages) == "follow up" else None)
     _, out, _ = query(QUESTION, "-m", "drift", "--depth", "1", "--width", "2")
-    assert "\n2 parts could not be answered and left out:\n  follow up: " in out
+    assert "\n2 model steps failed:\n  follow up: " in out
 
 
 @pytest.mark.parametrize("stream", [[], ["--stream"]])
@@ -241,8 +241,17 @@ def test_each_method_has_a_block_with_answer_citations_and_cost(server, compare)
     )
     assert "fact-based: basic search (by model)\n" in selected
     assert "2 model calls" in selected
+    assert "\n2 references removed that named nothing the model was shown\n" in selected
     assert "no records\n0 tokens of context; 1 model call" in alone
     assert max(map(len, re.findall("^──.*$", out, re.MULTILINE))) == 80
+
+
+def test_a_comparison_tells_of_failed_steps_and_several_summaries(server, compare):
+    unread = Fault(text="Hm.")
+    server.misbehave(lambda r: unread if step_of(r.messages) == "classify" else None)
+    _, out, _ = compare(QUESTION, "-m", "selection,raptor")
+    assert "\n1 model step failed:\n  classify: " in out
+    assert re.search(r"^(\d+ chunks?, )?\d+ summaries\b", out, re.MULTILINE)
 
 
 def test_retrieval_alone_is_compared_without_a_call(server, compare):

@@ -124,10 +124,13 @@ def test_a_method_is_read_with_its_parameters():
 @pytest.mark.parametrize(
     ("spec", "complaint"),
     [
-        ("magic", "unknown method 'magic'"),
+        ("magic", "unknown method 'magic': use one of basic, .*, auto, fulltext$"),
+        ("LigthRAG", r"'LigthRAG' \(did you mean lightrag\?\)"),
+        ("ppr:top_k=2.5", "top_k = '2.5': must be a whole number"),
         ("bm25:5", r"'bm25:5': write a parameter as METHOD:name=value"),
         ("bm25:top_k=", "write a parameter as METHOD:name=value"),
-        ("bm25:top_k=many", "top_k = 'many': must be a number"),
+        ("bm25:top_k=many", "top_k = 'many': must be a whole number"),
+        ("local:text_share=half", "text_share = 'half': must be a number"),
     ],
 )
 def test_what_is_no_method_or_parameter_is_told(spec, complaint):
@@ -489,6 +492,13 @@ def test_a_model_names_the_entities_and_what_is_asked_for(ask):
     assert titles(found.retrieval.records, "entity")[0] == "Bob Cratchit"
 
 
+def test_what_a_method_tells_on_its_way_is_told_of_a_models_answer_too(ask):
+    with ModelServer(play) as server:
+        server.misbehave(lambda r: Fault(text="Hm.") if step_of(r.messages) == "named" else None)
+        found = ask(server, "fast_graphrag")
+    assert found.retrieval.steps == ("named: Scrooge (by rule)",)
+
+
 # IRCoT
 
 
@@ -595,8 +605,12 @@ def test_a_wrong_parameter_and_failures_alone_end_a_comparison(home):
     options = {"home": home, "settings": settings_for(home)}
     with pytest.raises(InputError, match="top_k = 0: must be"):
         compare(QUESTION, ["basic", "bm25:top_k=0"], **options)
-    with pytest.raises(InputError, match="needs a language model"):
+    with pytest.raises(InputError, match=r"cot needs a .*; zero_shot: zero_shot needs"):
         compare(QUESTION, ["cot", "zero_shot"], **options)
+    with pytest.raises(InputError, match=r"^cot needs a language model"):
+        compare(QUESTION, ["", "cot"], **options)
+    with pytest.raises(InputError, match="no method to compare: name some"):
+        compare(QUESTION, [" "], **options)
     with pytest.raises(InputError, match="the question is empty"):
         compare(" ", ["cot", "basic"], **options)
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphrag_pipeline.errors import GraphRAGError
+from graphrag_pipeline.errors import GraphRAGError, InputError
 from graphrag_pipeline.query.engine import QueryEngine, plain_question
 from graphrag_pipeline.query.methods import method_named, read_method
 from graphrag_pipeline.query.results import Answer, Retrieval
@@ -78,11 +78,13 @@ def compare(
     fails, for want of a model or in a call, gives its error and does not keep the others from
     theirs. What they share is loaded before the first is timed.
 
-    Raises InputError for an unknown method or parameter and an empty question; the first error
-    where all fail; and the errors of opening a release.
+    Raises InputError for no method, an unknown method or parameter and an empty question; where all
+    fail, an error like the first that tells all; and the errors of opening a release.
     """
     plain_question(question)
-    chosen = {spec.strip(): read_method(spec) for spec in methods}
+    chosen = {spec.strip(): read_method(spec) for spec in methods if spec.strip()}
+    if not chosen:
+        raise InputError("no method to compare: name some, such as bm25 and local")
     with QueryEngine(home, release=release, settings=settings) as engine:
         for name, given in chosen.values():
             method_named(name).parametrise(given, engine.index.settings.query)
@@ -94,10 +96,18 @@ def compare(
             _compared(engine, question, spec, name, given, retrieval_only)
             for spec, (name, given) in chosen.items()
         ]
-    errors = [error for _, error in found if error]
+    errors = {compared.method: error for compared, error in found if error}
     if len(errors) == len(found):
-        raise errors[0]
+        raise _together(errors)
     return [compared for compared, _ in found]
+
+
+def _together(errors: Mapping[str, GraphRAGError]) -> GraphRAGError:
+    """Return an error of the first one's type that tells each method's."""
+    first, *others = errors.values()
+    if {str(error) for error in others} <= {str(first)}:
+        return first
+    return type(first)("; ".join(f"{method}: {error}" for method, error in errors.items()))
 
 
 def _compared(

@@ -21,6 +21,7 @@ from graphrag_pipeline.query.citations import citations_of, distinct
 from graphrag_pipeline.query.history import HISTORY_TURNS, Turn, recent_turns
 from graphrag_pipeline.query.methods import Method, method_named
 from graphrag_pipeline.query.methods.method import as_mapping
+from graphrag_pipeline.query.operators.budget import Fitting, fitted_into
 from graphrag_pipeline.query.release import Release, open_release
 from graphrag_pipeline.query.results import Answer, Retrieval
 from graphrag_pipeline.query.spending import Spent, embeddings_counted
@@ -59,14 +60,17 @@ class QueryEngine:
     def retrieve(self, question: str, method: str = "local", **parameters: Any) -> Retrieval:
         """Return what a method finds for a question, with no answer made of it.
 
-        Raises InputError for an empty question, an unknown method or parameter, or a value out of
-        range.
+        Raises InputError for an empty question, an unknown method or parameter, a value out of
+        range, or a budget too small for any of what is found.
         """
         chosen = method_named(method)
+        fitting = Fitting()
         asked = plain_question(question)
         values = chosen.parametrise(parameters, self.index.settings.query)
-        with recorded() as timings, told() as steps:
+        with recorded() as timings, told() as steps, fitted_into(fitting):
             records = chosen.retrieve(self.index, asked, values)
+            if not records:
+                fitting.check(as_mapping(values))
             citations = distinct(citations_of(self.index, records))
         return Retrieval(
             method=chosen.name,
@@ -338,7 +342,12 @@ def _check(question: str, method: str) -> None:
 
 
 def plain_question(question: str) -> str:
-    """Return a question as it is asked; raises InputError for one that says nothing."""
+    """Return a question as it is asked; raises InputError for one that says nothing.
+
+    So does what is no text: scripts pass on what they read.
+    """
+    if not isinstance(question, str):
+        raise InputError(f"a question is text, not {type(question).__name__}: ask something")
     asked = question.encode("utf-8", "replace").decode().replace("\0", " ").strip()
     if not asked:
         raise InputError("the question is empty: ask something")

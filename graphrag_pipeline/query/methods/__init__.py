@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Any
 
 from graphrag_pipeline.errors import InputError
@@ -63,7 +64,10 @@ def method_named(name: str) -> Method[Any]:
     """Return a method by one of its names; raises InputError where there is none."""
     known = METHODS | MODEL_METHODS
     if (called := OTHER_NAMES.get(name, name)) not in known:
-        raise InputError(f"unknown method {name!r}: use one of {', '.join(known)}")
+        names = [*known, *OTHER_NAMES]
+        close = difflib.get_close_matches(str(name).lower(), names, n=1, cutoff=0.7)
+        meant = f" (did you mean {close[0]}?)" if close else ""
+        raise InputError(f"unknown method {name!r}{meant}: use one of {', '.join(names)}")
     return known[called]
 
 

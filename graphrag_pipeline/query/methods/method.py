@@ -116,7 +116,8 @@ def _read(name: str, text: str, kind: type) -> Any:
     try:
         return kind(text)
     except ValueError:
-        raise InputError(f"{name} = {text!r}: must be a number") from None
+        what = "a whole number" if kind is int else "a number"
+        raise InputError(f"{name} = {text!r}: must be {what}") from None
 
 
 def _words(among: Sequence[str] | Callable[[], Sequence[str]]) -> Sequence[str]:

@@ -86,6 +86,6 @@ def check_kept(index: Release, table: str, setting: str) -> None:
     """Raise InputError where a release lacks an optional vector table."""
     if table not in index.facts.vector_versions:
         raise InputError(
-            f"release {index.facts.id} has no {table.replace('_', ' ')}: set embeddings.{setting} "
+            f"release {index.facts.id} has no {setting}: set embeddings.{setting} "
             "= true, index again, and ask once more"
         )

@@ -75,13 +75,16 @@ async def write_answer(
 ) -> AsyncGenerator[str | Answer, None]:
     """Yield the pieces of an answer, one piece where it is not to stream, then the whole of it.
 
-    Raises the model's error where there can be no answer.
+    Raises the model's error where there can be no answer, and InputError where the budget is too
+    small for any of what is found.
     """
     began = time.perf_counter()
     options = model_options(index.settings)
     async with ModelClient(options, index.home, since=budget_since()) as client:
         asking = Asking(index, client, question, history, response_type)
         final = await PREPARE[method.name](asking, parameters)
+        if final is None:
+            asking.fitting.check(as_mapping(parameters))
         references = ReferenceFilter(final.shown if final else Shown())
         texts: list[str] = []
         first = 0.0

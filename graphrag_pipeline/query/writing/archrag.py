@@ -19,7 +19,9 @@ async def archrag_answer(asking: Asking, p: ArchRagParameters) -> Final | None:
     groups = await asking.retrieve(
         lambda: [part for layer in layers for part in op.groups(index, layer, p.filter_tokens)]
     )
-    more = await _from_the_model_alone(asking) if p.direct else ()
+    parts = [lambda: _from_the_model_alone(asking)] if p.direct else []
+    direct = await asking.each("direct", parts, one_at_least=False)
+    more = [point for points in direct for point in points or ()]
     return await reduced(asking, groups, p.filter_tokens, "archrag", "context", more)
 
 

@@ -13,8 +13,10 @@ from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.models import prompts_folder
 from graphrag_pipeline.prompting import Message, load_prompt
 from graphrag_pipeline.query.history import Turn
+from graphrag_pipeline.query.operators.budget import Fitting, fitted_into
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.spending import Spent, embeddings_counted
+from graphrag_pipeline.query.steps import told
 from graphrag_pipeline.query.writing.references import Shown
 from graphrag_pipeline.tokens import count_tokens
 
@@ -57,6 +59,7 @@ class Asking:
         self.index = index
         self.question = question
         self.spent = Spent()
+        self.fitting = Fitting()
         self.failures: list[str] = []
         self.steps: list[str] = []
         self.references_removed = 0
@@ -80,12 +83,15 @@ class Asking:
     async def retrieve(self, work: Callable[[], T]) -> T:
         """Return what some work on the index gives, done in a thread.
 
-        Time in which several threads retrieve counts once.
+        Time in which several threads retrieve counts once. What the work tells joins the steps.
         """
 
         def counted() -> T:
-            with embeddings_counted(self.index, self.spent):
-                return work()
+            spent = embeddings_counted(self.index, self.spent)
+            with spent, fitted_into(self.fitting), told() as steps:
+                done = work()
+            self.steps += steps
+            return done
 
         if not self._retrieving:
             self._retrieving_since = time.perf_counter()
