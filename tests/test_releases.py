@@ -70,7 +70,7 @@ def indexed(three, tmp_path) -> tuple[Engine, list[str]]:
     """A copy of :func:`three` to change."""
     folder, made = three
     shutil.copytree(folder, tmp_path / "index", dirs_exist_ok=True)
-    return Engine(tmp_path / "index", SMALL), made
+    return Engine(tmp_path / "index", SMALL), list(made)
 
 
 def assert_whole(home: Path, ids: Sequence[str]) -> None:
