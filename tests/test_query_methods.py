@@ -403,6 +403,18 @@ def test_lightrag_keeps_each_budget(engine):
     assert len(everything) > len(found)
 
 
+def test_budgets_of_parts_are_cut_in_proportion():
+    assert op.in_proportion(45_000, [12_500, 12_500, 20_000]) == [12_500, 12_500, 20_000]
+    assert op.in_proportion(4_500, [12_500, 12_500, 20_000]) == [1_250, 1_250, 2_000]
+
+
+@pytest.mark.parametrize("method", ["lightrag", "fast_graphrag"])
+def test_a_small_context_still_has_room_for_text(engine, method):
+    found = engine.retrieve(QUESTION, method, max_context_tokens=250).records
+    assert {record.kind for record in found} == {"entity", "relationship", "chunk"}
+    assert op.tokens_of(engine.index, found) <= 250
+
+
 def test_keywords_by_rule_are_the_names_and_the_other_words(engine):
     assert keywords_by_rule(engine.index, "What prize did Marie Curie share in Paris?") == Keywords(
         "Marie Curie, Paris", "prize, share"

@@ -29,7 +29,8 @@ class FastGraphragParameters:
     what it asks for in general with the ``generic_k`` most similar, at least
     ``generic_similarity``. PageRank, with ``damping`` and all relationships alike, goes on from
     these by their similarity. Entities that score at least ``least_score`` are kept; relationships
-    score the sum of their ends, chunks that of the relationships found in them. A model names the
+    score the sum of their ends, chunks that of the relationships found in them. Where the budgets
+    of the three are more than ``max_context_tokens``, each is cut in proportion. A model names the
     entities, in one call. Without one the named are found by rule, and the question alone is
     generic. Where the release has synonyms, those at a cosine of 0.9 or more are one step apart as
     if related; by their titles, which the code compares with types and descriptions.
@@ -64,17 +65,13 @@ def from_entities(
     entities = walked(index, seeds(index, named, generic, p), p)
     edges = op.relationships_by_score(index, entities, p.relationships)
     chunks = op.chunks_of(index, {}, edges, limit=p.chunks)
-    left = p.max_context_tokens
-    found: list[Record] = []
-    for records, budget in (
-        (op.entity_records(index, entities), p.max_entity_tokens),
-        (op.relationship_records(index, edges), p.max_relation_tokens),
-        (op.chunk_records(index, chunks), p.max_chunk_tokens),
-    ):
-        filled = op.fill(index, records, min(left, budget))
-        left -= op.tokens_of(index, filled)
-        found += filled
-    return found
+    asked = [p.max_entity_tokens, p.max_relation_tokens, p.max_chunk_tokens]
+    of_entities, of_edges, of_chunks = op.in_proportion(p.max_context_tokens, asked)
+    return [
+        *op.fill(index, op.entity_records(index, entities), of_entities),
+        *op.fill(index, op.relationship_records(index, edges), of_edges),
+        *op.fill(index, op.chunk_records(index, chunks), of_chunks),
+    ]
 
 
 def seeds(

@@ -57,20 +57,19 @@ def hirag_search(index: Release, question: str, p: HiragParameters) -> list[Reco
     reports: list[Record] = []
     if p.mode != "local":
         found = op.layered_report_records(index, op.communities_of_layers(index, local, p.level))
-        reports = op.fill(index, found, _budget(p, p.report_tokens))
+        reports = op.fill(index, found, _budgets(p)[0])
     edges = _bridge(index, reports, candidates, p) if p.mode in ("full", "bridge") else []
     nodes = _nodes(index, local, p) if p.mode in ("full", "local", "nobridge") else []
-    left = _budget(p, p.text_tokens) - op.tokens_of(index, nodes)
+    left = _budgets(p)[2] - op.tokens_of(index, nodes)
     chunks = op.chunks_within(index, op.chunks_by_links(index, local), left)
     text = op.fill(index, op.chunk_records(index, chunks), left)
     shown = reports if p.mode in ("full", "global", "nobridge") else []
     return [*shown, *nodes, *edges, *text]
 
 
-def _budget(p: HiragParameters, tokens: int) -> int:
-    """Return how many of these tokens a part has."""
-    asked = p.report_tokens + p.bridge_tokens + p.text_tokens
-    return tokens if asked <= p.max_context_tokens else tokens * p.max_context_tokens // asked
+def _budgets(p: HiragParameters) -> list[int]:
+    """Return how many tokens reports, bridge and text have."""
+    return op.in_proportion(p.max_context_tokens, [p.report_tokens, p.bridge_tokens, p.text_tokens])
 
 
 def _bridge(
@@ -79,15 +78,14 @@ def _bridge(
     """Return the relationships on paths through the key entities of the reported communities."""
     communities = [record.attributes["community_id"] for record in reports]
     keys = op.key_entities(index, communities, candidates, p.key_entities)
-    budget = _budget(p, p.bridge_tokens)
+    budget = _budgets(p)[1]
     edges = op.bridge_relationships(index, keys, budget)
     return op.fill(index, op.layered_relationship_records(index, edges), budget)
 
 
 def _nodes(index: Release, local: Ranking, p: HiragParameters) -> list[Record]:
     """Return the entities, in half of what they and their text may take."""
-    budget = _budget(p, p.text_tokens) // 2
-    return op.fill(index, op.layered_entity_records(index, local), budget)
+    return op.fill(index, op.layered_entity_records(index, local), _budgets(p)[2] // 2)
 
 
 HIRAG = Method(

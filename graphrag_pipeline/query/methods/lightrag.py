@@ -33,7 +33,8 @@ class LightragParameters:
     by the degrees of their ends summed, then weight: mode ``local``. High-level keywords find the
     ``top_k`` nearest relationships, and of these the ends: ``global``. ``hybrid`` takes both in
     turn, ``mix`` also the chunks nearest to the question. Nothing less similar than
-    ``least_similarity`` is found. Entities and relationships are cut to their own budgets; then
+    ``least_similarity`` is found. Entities and relationships are cut to their own budgets, these to
+    half of ``max_context_tokens``, which leaves room for text where it is set low; then
     half of five chunks for each of them, those most similar to the question, are taken in turn, at
     most ``chunk_top_k``, in what is left of ``max_context_tokens``.
 
@@ -88,11 +89,13 @@ def by_keywords(
     near, of_near = _local(index, keywords.low, p) if p.mode != "global" else ({}, {})
     ends, far = _global(index, keywords.high, p) if p.mode != "local" else ({}, {})
     left = p.max_context_tokens
+    asked = [p.max_entity_tokens, p.max_relation_tokens]
+    of_entities, of_edges = op.in_proportion(left // 2, asked)
     found = op.entity_records(index, op.in_turn(near, ends))
-    entities = op.fill(index, found, min(left, p.max_entity_tokens))
+    entities = op.fill(index, found, of_entities)
     left -= op.tokens_of(index, entities)
     found = op.relationship_records(index, op.in_turn(of_near, far))
-    edges = op.fill(index, found, min(left, p.max_relation_tokens))
+    edges = op.fill(index, found, of_edges)
     left -= op.tokens_of(index, edges)
     chunks = op.chunks_within(index, _chunks(index, question, entities, edges, p), left)
     return [*entities, *edges, *op.fill(index, op.chunk_records(index, chunks), left)]

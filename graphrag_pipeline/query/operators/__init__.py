@@ -4,7 +4,14 @@ Searches return rankings (ids with scores, best first), graph operators turn ran
 rankings, ``*_records`` fetch what was ranked, and ``fill`` fits it to a budget.
 """
 
-from graphrag_pipeline.query.operators.budget import fill, groups, measured, summarised, tokens_of
+from graphrag_pipeline.query.operators.budget import (
+    fill,
+    groups,
+    in_proportion,
+    measured,
+    summarised,
+    tokens_of,
+)
 from graphrag_pipeline.query.operators.chunks import (
     chunk_records,
     chunks_of,
@@ -103,6 +110,7 @@ __all__ = [
     "fulltext_search",
     "fuse",
     "groups",
+    "in_proportion",
     "in_turn",
     "k_hop",
     "key_entities",

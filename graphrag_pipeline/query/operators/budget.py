@@ -87,6 +87,12 @@ def fill(
     return kept
 
 
+def in_proportion(total: int, parts: Sequence[int]) -> list[int]:
+    """Return budgets as they are where they fit in ``total`` tokens, else cut in proportion."""
+    asked = sum(parts)
+    return [part if asked <= total else part * total // asked for part in parts]
+
+
 def groups(index: Release, records: Sequence[Record], budget: int) -> list[list[Record]]:
     """Cut records of one kind, in their order, into groups that each fit in ``budget`` tokens.
 
