@@ -35,6 +35,13 @@ processes.set_forkserver_preload(
 )  # fmt: skip
 
 
+def in_environment(environment: dict[str, str], function: Callable[..., Any], *given: Any) -> None:
+    """Call a function in a process of :data:`processes`, which has the environment of its first."""
+    os.environ.clear()
+    os.environ.update(environment)
+    function(*given)
+
+
 def options_for(server: ModelServer, **given: Any) -> LlmOptions:
     given.setdefault("retry_seconds", 0.02)
     return LlmOptions(server.base_url, KEY, **given)

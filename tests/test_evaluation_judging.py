@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import duckdb
 import polars as pl
 import pytest
-from llm_helpers import processes
+from llm_helpers import in_environment, processes
 from model_server import Messages, ModelServer, unauthorized
 
 from graphrag_pipeline.config import Settings
@@ -263,7 +264,8 @@ def judge_all(base_url: str, home: Path) -> None:
 def test_after_a_kill_nothing_that_was_answered_is_asked_again(tmp_path: Path) -> None:
     with ModelServer(prefers_longer, latency=0.03) as server:
         fill(EvaluationStore(tmp_path))
-        run = processes.Process(target=judge_all, args=(server.base_url, tmp_path))
+        given = (dict(os.environ), judge_all, server.base_url, tmp_path)
+        run = processes.Process(target=in_environment, args=given)
         run.start()
         end = time.monotonic() + 60
         while server.answered < 50 and time.monotonic() < end:
