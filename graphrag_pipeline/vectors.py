@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -73,6 +74,8 @@ _TAG = re.compile(r"[A-Za-z0-9._-]+")
 _EMBEDDER = b"embedder"
 # optimize() without an age cleans up after seven days and fails on the first older tag.
 _NEVER = timedelta(days=36_500)
+# While LanceDB is imported, Pydantic is not as others know it: one thread at a time.
+_importing = threading.Lock()
 # What may pass between asking for a clean-up and its looking at the clock.
 _CLOCK_MARGIN = timedelta(minutes=1)
 
@@ -593,10 +596,17 @@ def _writing(uri: str) -> Iterator[None]:
 
 
 def _connect(uri: str) -> DBConnection:
+    with _importing:
+        lancedb = _lancedb()
+    return lancedb.connect(uri)
+
+
+@functools.cache
+def _lancedb() -> ModuleType:
     with _validators_made_when_called():
         import lancedb
 
-    return lancedb.connect(uri)
+    return lancedb
 
 
 @contextlib.contextmanager

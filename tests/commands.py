@@ -8,7 +8,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from tempfile import TemporaryDirectory
 
-from llm_helpers import processes
+from llm_helpers import in_environment, processes
 
 from graphrag_pipeline import cli
 
@@ -19,8 +19,8 @@ def command(*arguments: str) -> CompletedProcess[str]:
     """Run a command in this folder and environment; return its exit code and what it printed."""
     with TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
-        given = (arguments, dict(os.environ), os.getcwd(), out, err)
-        process = processes.Process(target=_run, args=given)
+        given = (dict(os.environ), _run, arguments, os.getcwd(), out, err)
+        process = processes.Process(target=in_environment, args=given)
         process.start()
         process.join(PATIENCE)
         if process.exitcode is None:
@@ -30,11 +30,7 @@ def command(*arguments: str) -> CompletedProcess[str]:
         return CompletedProcess(arguments, process.exitcode, out.read_text(), err.read_text())
 
 
-def _run(
-    arguments: tuple[str, ...], environment: dict[str, str], folder: str, out: Path, err: Path
-) -> None:
-    os.environ.clear()
-    os.environ.update(environment)
+def _run(arguments: tuple[str, ...], folder: str, out: Path, err: Path) -> None:
     os.chdir(folder)
     for path, stream in ((out, 1), (err, 2)):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), stream)
