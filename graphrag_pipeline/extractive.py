@@ -21,6 +21,8 @@ _CANDIDATES = 40
 _SUB_FINDINGS = 3
 # A sentence that begins or ends at the edge of its chunk is likely only half a sentence.
 _CUT_OFF = 0.3
+# Scores are compared to so many digits after the point.
+_DIGITS = 9
 
 _COMMUNITIES = """
 WITH members AS (
@@ -162,10 +164,10 @@ def select_sentences(sentences: Sequence[Sentence], most: int) -> list[Sentence]
     """Choose up to ``most`` sentences, best first, each as new as it can be."""
     told: set[str] = set()
     texts: set[str] = set()
-    left = sorted(sentences, key=lambda s: (-s.score, s.text))
+    left = sorted(sentences, key=_rank)
     chosen: list[Sentence] = []
     while left and len(chosen) < most:
-        best = max(left, key=lambda s: s.score * _novelty(s, told))
+        best = max(left, key=lambda s: round(s.score * _novelty(s, told), _DIGITS))
         left.remove(best)
         if best.text in texts:
             continue
@@ -173,6 +175,12 @@ def select_sentences(sentences: Sequence[Sentence], most: int) -> list[Sentence]
         texts.add(best.text)
         told |= best.entities
     return chosen
+
+
+def _rank(sentence: Sentence) -> tuple[float, str, str, int]:
+    """Return a total order: sums of scores differ in their last digits from run to run."""
+    place = sentence.start_char or 0
+    return (-round(sentence.score, _DIGITS), sentence.text, sentence.chunk_id or "", place)
 
 
 def _novelty(sentence: Sentence, told: set[str]) -> float:
@@ -234,7 +242,7 @@ def _sentences(evidence: _Evidence, contexts: Sequence[Context]) -> dict[str, li
             / pl.max_horizontal(pl.col("text").str.len_chars(), 60).sqrt(),
             entities=pl.concat_list("source_id", "target_id").list.unique(),
         )
-        .sort(["community_id", "score", "text", "chunk_id"], descending=[False, True, False, False])
+        .sort("community_id", -pl.col("score").round(_DIGITS), "text", "chunk_id", "start_char")
         .group_by("community_id", maintain_order=True)
         .head(_CANDIDATES)
     )

@@ -190,7 +190,7 @@ def _stage_claims(con: duckdb.DuckDBPyConnection, claims: pl.DataFrame) -> None:
         schema={"subject": pl.String, "subject_id": pl.String},
     )
     parts = ("chunk_id", "subject", "object", "type", "description")
-    named = claims.join(ids, "subject").with_columns(
+    named = claims.join(ids, "subject", maintain_order="left").with_columns(
         id=pl.Series(
             [make_id("claim", *map(str, row)) for row in claims.select(parts).iter_rows()],
             dtype=pl.String,

@@ -242,11 +242,11 @@ def assign_identifiers(con: duckdb.DuckDBPyConnection, kind: str, ids: str) -> N
     con.execute(
         f"""INSERT INTO identifiers
             SELECT $kind, id,
-                   row_number() OVER () - 1 + (
+                   row_number() OVER (ORDER BY place) - 1 + (
                        SELECT coalesce(max(human_readable_id) + 1, 0)
                        FROM identifiers WHERE kind = $kind)
-            FROM (SELECT id FROM ({ids}) ANTI JOIN
-                  (SELECT id FROM identifiers WHERE kind = $kind) USING (id))""",
+            FROM (SELECT id, row_number() OVER () AS place FROM ({ids})) ANTI JOIN
+                 (SELECT id FROM identifiers WHERE kind = $kind) USING (id)""",
         {"kind": kind},
     )
 
