@@ -30,13 +30,14 @@ install: $(VENV)/.installed ## Install into .venv
 dev: $(VENV)/.installed-dev ## Install, with the tools for development
 
 demo: install ## Index the sample corpus and answer two questions
-	@$(BIN)/python -m graphrag_pipeline.demo
+	@$(BIN)/python -m graphrag_pipeline.cli.demo
 
 test: dev ## Run the tests
 	@$(BIN)/python -m pytest -n auto --dist worksteal
 
-lint: dev ## Check style
+lint: dev ## Check style, and that imports run one way
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@$(BIN)/lint-imports --no-cache
 
 types: dev ## Check types
 	@$(BIN)/pyright

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import dagster as dg
 
-from assets.attributed import build_attributed
-from assets.communities import build_communities
-from assets.embeddings import build_embeddings
-from assets.evaluation import build_evaluation, build_evaluations, index_quality
-from assets.graph import entity_aliases, graph
-from assets.hirag import build_hirag
-from assets.ingestion import BATCHES, chunks, documents, extractions, inbox
-from assets.publishing import build_published_index
-from assets.raptor import build_raptor
-from assets.reports import build_reports
-from assets.versions import with_code_versions
-from graphrag_pipeline.config import Settings
+from graphrag_pipeline.assets.attributed import build_attributed
+from graphrag_pipeline.assets.communities import build_communities
+from graphrag_pipeline.assets.embeddings import build_embeddings
+from graphrag_pipeline.assets.evaluation import build_evaluation, build_evaluations, index_quality
+from graphrag_pipeline.assets.graph import entity_aliases, graph
+from graphrag_pipeline.assets.hirag import build_hirag
+from graphrag_pipeline.assets.ingestion import BATCHES, chunks, documents, extractions, inbox
+from graphrag_pipeline.assets.publishing import build_published_index
+from graphrag_pipeline.assets.raptor import build_raptor
+from graphrag_pipeline.assets.reports import build_reports
+from graphrag_pipeline.assets.versions import with_code_versions
+from graphrag_pipeline.core.settings import Settings
 
 __all__ = [
     "BATCHES",

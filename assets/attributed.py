@@ -6,7 +6,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets.common import (
+from graphrag_pipeline.assets.common import (
     INDEX_POOL,
     OWNERS,
     check,
@@ -17,14 +17,14 @@ from assets.common import (
     storage,
     warning,
 )
-from assets.embeddings import ATTRIBUTED, embedding_key
-from assets.graph import RELATIONSHIPS
-from graphrag_pipeline import invariants
-from graphrag_pipeline.attributed import update_attributed
-from graphrag_pipeline.attributed_index import update_chnsw
-from graphrag_pipeline.config import Settings
-from graphrag_pipeline.similarity import update_similarity
-from resources import IndexResource
+from graphrag_pipeline.assets.embeddings import ATTRIBUTED, embedding_key
+from graphrag_pipeline.assets.graph import RELATIONSHIPS
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.releases import invariants
+from graphrag_pipeline.resources import IndexResource
+from graphrag_pipeline.structures.archrag.communities import update_attributed
+from graphrag_pipeline.structures.archrag.index import update_chnsw
+from graphrag_pipeline.structures.archrag.similarity import update_similarity
 
 GROUP = "hierarchies"
 SIMILARITY = dg.AssetKey([GROUP, "similarity_edges"])

@@ -15,9 +15,9 @@ from pathlib import Path
 import dagster as dg
 import duckdb
 
-from graphrag_pipeline import progress
-from graphrag_pipeline.pictures import Picture
-from resources import readable_failures
+from graphrag_pipeline.core import progress
+from graphrag_pipeline.pages.pictures import Picture
+from graphrag_pipeline.resources import readable_failures
 
 OWNERS = ["team:graphrag"]
 INDEX_POOL = "index_db"

@@ -8,7 +8,7 @@ import dagster as dg
 import duckdb
 from pydantic import Field
 
-from assets.common import (
+from graphrag_pipeline.assets.common import (
     INDEX_POOL,
     OWNERS,
     check,
@@ -19,10 +19,11 @@ from assets.common import (
     stage,
     storage,
 )
-from assets.graph import ENTITIES, RELATIONSHIPS
-from graphrag_pipeline import invariants, pictures
-from graphrag_pipeline.communities import ask_for_clustering, update_communities
-from resources import IndexResource
+from graphrag_pipeline.assets.graph import ENTITIES, RELATIONSHIPS
+from graphrag_pipeline.graph.communities import ask_for_clustering, update_communities
+from graphrag_pipeline.pages import pictures
+from graphrag_pipeline.releases import invariants
+from graphrag_pipeline.resources import IndexResource
 
 GROUP = "communities"
 COVERED = "every_entity_covered_once"

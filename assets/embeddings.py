@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from assets.common import (
+from graphrag_pipeline.assets.common import (
     INDEX_POOL,
     OWNERS,
     VECTORS_POOL,
@@ -20,19 +20,19 @@ from assets.common import (
     stage,
     storage,
 )
-from assets.graph import ENTITIES, RELATIONSHIPS
-from assets.raptor import RAPTOR_TREE
-from assets.reports import report_key
-from graphrag_pipeline import invariants
-from graphrag_pipeline.config import Settings
-from graphrag_pipeline.synonyms import update_synonyms
-from graphrag_pipeline.vector_index import (
+from graphrag_pipeline.assets.graph import ENTITIES, RELATIONSHIPS
+from graphrag_pipeline.assets.raptor import RAPTOR_TREE
+from graphrag_pipeline.assets.reports import report_key
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.llm.configured import configured_embedder
+from graphrag_pipeline.releases import invariants
+from graphrag_pipeline.resources import IndexResource
+from graphrag_pipeline.structures.hipporag.synonyms import update_synonyms
+from graphrag_pipeline.structures.vector_tables import (
     VECTORS_FOLDER,
-    configured_embedder,
     update_vectors,
     wanted_tables,
 )
-from resources import IndexResource
 
 GROUP = "embeddings"
 PRESENT = "every_row_has_a_vector"

@@ -10,10 +10,10 @@ from typing import Any
 import dagster as dg
 import duckdb
 
-from assets.common import OWNERS, markdown_rows, stage
-from graphrag_pipeline.config import EvaluationSettings, Settings
-from graphrag_pipeline.errors import GraphRAGError
-from resources import IndexResource
+from graphrag_pipeline.assets.common import OWNERS, markdown_rows, stage
+from graphrag_pipeline.core.errors import GraphRAGError
+from graphrag_pipeline.core.settings import EvaluationSettings, Settings
+from graphrag_pipeline.resources import IndexResource
 
 GROUP = "evaluation"
 EVALUATION_POOL = "evaluation"

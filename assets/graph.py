@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import dagster as dg
 import duckdb
 
-from assets.common import (
+from graphrag_pipeline.assets.common import (
     INDEX_POOL,
     OWNERS,
     check,
@@ -19,11 +19,12 @@ from assets.common import (
     storage,
     warning,
 )
-from assets.ingestion import extractions
-from graphrag_pipeline import invariants, pictures
-from graphrag_pipeline.resolution.resolving import resolve_entities
-from graphrag_pipeline.summaries import update_graph
-from resources import IndexResource
+from graphrag_pipeline.assets.ingestion import extractions
+from graphrag_pipeline.graph.descriptions import update_graph
+from graphrag_pipeline.graph.resolution.resolving import resolve_entities
+from graphrag_pipeline.pages import pictures
+from graphrag_pipeline.releases import invariants
+from graphrag_pipeline.resources import IndexResource
 
 GROUP = "graph"
 ALIASES = dg.AssetKey(["graph", "entity_aliases"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dagster as dg
 import duckdb
 
-from assets.common import (
+from graphrag_pipeline.assets.common import (
     INDEX_POOL,
     OWNERS,
     check,
@@ -16,18 +16,18 @@ from assets.common import (
     storage,
     warning,
 )
-from assets.embeddings import HIRAG_ENTITIES, embedding_key
-from assets.graph import RELATIONSHIPS
-from assets.reports import report_key
-from graphrag_pipeline import invariants
-from graphrag_pipeline.config import Settings
-from graphrag_pipeline.hirag.communities import (
+from graphrag_pipeline.assets.embeddings import HIRAG_ENTITIES, embedding_key
+from graphrag_pipeline.assets.graph import RELATIONSHIPS
+from graphrag_pipeline.assets.reports import report_key
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.releases import invariants
+from graphrag_pipeline.resources import IndexResource
+from graphrag_pipeline.structures.hirag.communities import (
     layered,
     update_hirag_communities,
     update_hirag_reports,
 )
-from graphrag_pipeline.hirag.tables import HiragChanges, update_hirag
-from resources import IndexResource
+from graphrag_pipeline.structures.hirag.tables import HiragChanges, update_hirag
 
 GROUP = "hierarchies"
 HIRAG_COMMUNITIES = dg.AssetKey([GROUP, "hirag_communities"])

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import dagster as dg
 import duckdb
 
-from assets.common import (
+from graphrag_pipeline.assets.common import (
     INDEX_POOL,
     OWNERS,
     column_schema,
@@ -16,10 +16,10 @@ from assets.common import (
     storage,
     warning,
 )
-from graphrag_pipeline import ingest
-from graphrag_pipeline.ingest import StageResult
-from graphrag_pipeline.staging import of_batch
-from resources import IndexResource
+from graphrag_pipeline.ingest import stages as ingest
+from graphrag_pipeline.ingest.stages import StageResult
+from graphrag_pipeline.ingest.staging import of_batch
+from graphrag_pipeline.resources import IndexResource
 
 # Dagster would say so three times in every process of the UI.
 warnings.filterwarnings("ignore", "Parameter `backfill_policy`", dg.BetaWarning)

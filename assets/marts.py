@@ -18,11 +18,11 @@ from dagster_dbt import (
 )
 from dagster_dbt.core.dbt_event_iterator import DbtEventIterator
 
-from assets.common import OWNERS, markdown_rows, stage
-from graphrag_pipeline.marts import building
-from graphrag_pipeline.rows import one_line
-from resources import IndexResource
-from resources.marts import MartsDbt
+from graphrag_pipeline.assets.common import OWNERS, markdown_rows, stage
+from graphrag_pipeline.core.rows import one_line
+from graphrag_pipeline.marts.build import building
+from graphrag_pipeline.resources import IndexResource
+from graphrag_pipeline.resources.marts import MartsDbt
 
 MARTS_POOL = "marts"
 _STAGING = "staging"

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import dagster as dg
 
-from assets.attributed import attributed_keys
-from assets.common import INDEX_POOL, OWNERS, markdown_rows, stage
-from assets.embeddings import embedding_keys
-from assets.hirag import hirag_keys
-from graphrag_pipeline.config import Settings
-from graphrag_pipeline.errors import GraphRAGError
-from graphrag_pipeline.publishing import publish
-from graphrag_pipeline.release_diff import CHANGES, diff_releases
-from graphrag_pipeline.releases import PUBLISHED, list_releases, published_release
-from resources import IndexResource
+from graphrag_pipeline.assets.attributed import attributed_keys
+from graphrag_pipeline.assets.common import INDEX_POOL, OWNERS, markdown_rows, stage
+from graphrag_pipeline.assets.embeddings import embedding_keys
+from graphrag_pipeline.assets.hirag import hirag_keys
+from graphrag_pipeline.core.errors import GraphRAGError
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.releases.diff import CHANGES, diff_releases
+from graphrag_pipeline.releases.kept import PUBLISHED, list_releases, published_release
+from graphrag_pipeline.releases.publishing import publish
+from graphrag_pipeline.resources import IndexResource
 
 _MOST_RELEASES = 6
 _FIRST = 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
-from assets.common import (
+from graphrag_pipeline.assets.common import (
     INDEX_POOL,
     OWNERS,
     check,
@@ -14,10 +14,10 @@ from assets.common import (
     stage,
     storage,
 )
-from graphrag_pipeline import invariants
-from graphrag_pipeline.config import Settings
-from graphrag_pipeline.raptor import update_tree
-from resources import IndexResource
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.releases import invariants
+from graphrag_pipeline.resources import IndexResource
+from graphrag_pipeline.structures.raptor.tree import update_tree
 
 RAPTOR_TREE = dg.AssetKey(["hierarchies", "raptor_tree"])
 CHUNK_VECTORS = dg.AssetKey(["embeddings", "chunks"])

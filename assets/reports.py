@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
-from assets.common import (
+from graphrag_pipeline.assets.common import (
     INDEX_POOL,
     OWNERS,
     check,
@@ -15,11 +15,11 @@ from assets.common import (
     storage,
     warning,
 )
-from assets.communities import level_key, level_range
-from graphrag_pipeline import invariants
-from graphrag_pipeline.models import report_writer
-from graphrag_pipeline.reports import update_reports
-from resources import IndexResource
+from graphrag_pipeline.assets.communities import level_key, level_range
+from graphrag_pipeline.releases import invariants
+from graphrag_pipeline.reports.levels import update_reports
+from graphrag_pipeline.reports.model_writer import report_writer
+from graphrag_pipeline.resources import IndexResource
 
 GROUP = "reports"
 REPORTED = "every_community_reported"

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from graphrag_pipeline.communities import COMMUNITIES_VERSION
-from graphrag_pipeline.config import Settings, fingerprint
-from graphrag_pipeline.extractive import ExtractiveWriter
-from graphrag_pipeline.graph import GRAPH_VERSION
-from graphrag_pipeline.ingest import stage_versions
-from graphrag_pipeline.models import report_writer
-from graphrag_pipeline.publishing import config_hash
-from graphrag_pipeline.reports import REPORTS_VERSION
-from graphrag_pipeline.resolution.resolving import RESOLUTION_VERSION
+from graphrag_pipeline.core.settings import Settings, fingerprint
+from graphrag_pipeline.graph.communities import COMMUNITIES_VERSION
+from graphrag_pipeline.graph.fold import GRAPH_VERSION
+from graphrag_pipeline.graph.resolution.resolving import RESOLUTION_VERSION
+from graphrag_pipeline.ingest.stages import stage_versions
+from graphrag_pipeline.releases.publishing import config_hash
+from graphrag_pipeline.reports.extractive import ExtractiveWriter
+from graphrag_pipeline.reports.levels import REPORTS_VERSION
+from graphrag_pipeline.reports.model_writer import report_writer
 
 
 def with_code_versions(

@@ -85,8 +85,8 @@ def _spread(files: Sequence[Path]) -> list[Path]:
 
 
 def _communities(home: Path) -> dict[str, Any]:
-    from graphrag_pipeline.clustering import leiden
-    from graphrag_pipeline.config import CommunitySettings
+    from graphrag_pipeline.core.settings import CommunitySettings
+    from graphrag_pipeline.graph.clustering import leiden
 
     settings = CommunitySettings()
     with duckdb.connect(str(home / "published.duckdb"), read_only=True) as con:

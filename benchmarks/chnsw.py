@@ -25,7 +25,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from graphrag_pipeline.chnsw import EF_CONSTRUCTION, LINKS, CommunityHnsw, Vectors, layer_graph
+from graphrag_pipeline.structures.archrag.chnsw import (
+    EF_CONSTRUCTION,
+    LINKS,
+    CommunityHnsw,
+    Vectors,
+    layer_graph,
+)
 
 SIZES = (100_000, 1_000_000)
 _SHRINKS_BY = 3.5

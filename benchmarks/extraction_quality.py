@@ -19,8 +19,8 @@ from pathlib import Path
 
 import polars as pl
 
-from graphrag_pipeline.extraction.nlp import NlpOptions, extract_nlp
-from graphrag_pipeline.text import normalize_title
+from graphrag_pipeline.core.text import normalize_title
+from graphrag_pipeline.extraction.rules.nlp import NlpOptions, extract_nlp
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 _CAPITALISED = re.compile(r"\b[A-Z]\w*(?:\s+[A-Z]\w*)*")

@@ -46,10 +46,10 @@ def index_speed(
 def _measure(folder: Path, home: Path) -> dict[str, Any]:
     os.environ["GRAPHRAG_HOME"] = str(home)
     began = time.perf_counter()
-    from graphrag_pipeline.config import load_settings
-    from graphrag_pipeline.progress import listening
-    from graphrag_pipeline.runs import index_folder
-    from graphrag_pipeline.summary import summarise
+    from graphrag_pipeline.core.progress import listening
+    from graphrag_pipeline.core.settings import load_settings
+    from graphrag_pipeline.orchestration.runs import index_folder
+    from graphrag_pipeline.planning.status import summarise
 
     settings = load_settings()
     times = _Times()

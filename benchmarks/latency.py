@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.index_speed import index_speed, podcast_files
-from graphrag_pipeline.config import Settings
-from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.query import METHODS, QueryEngine
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"

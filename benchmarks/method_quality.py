@@ -27,8 +27,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graphrag_pipeline.config import Settings
-from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.query import METHODS, QueryEngine, Retrieval
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -19,13 +19,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from graphrag_pipeline.embedding import (
+from graphrag_pipeline.llm.embedders import (
     DEFAULT_DIMENSIONS,
     Embedder,
     HashingEmbedder,
     SentenceTransformerEmbedder,
 )
-from graphrag_pipeline.vectors import ROW_SCHEMA, VectorSnapshot, VectorStore
+from graphrag_pipeline.store.vector_store import ROW_SCHEMA, VectorSnapshot, VectorStore
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 CUTOFFS = (2, 5, 10)

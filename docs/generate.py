@@ -11,7 +11,6 @@ import functools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +103,7 @@ def command_parts() -> Iterator[Part]:
     """Yield the commands, with their arguments and options."""
     import typer
 
-    from graphrag_pipeline import cli
+    from graphrag_pipeline.cli import app as cli
 
     group: Any = typer.main.get_command(cli.app)
     columns = ("argument, option", "takes", "meaning")
@@ -159,7 +158,7 @@ def _taken(option: Any, context: Any) -> str:
 
 def setting_parts() -> Iterator[Part]:
     """Yield the sections of ``graphrag.toml``, with their settings."""
-    from graphrag_pipeline.config import PREFIX, Settings, setting_rows
+    from graphrag_pipeline.core.settings import PREFIX, Settings, setting_rows
 
     schema = Settings.model_json_schema()
     sections: dict[str, list[Entry]] = {}
@@ -225,9 +224,12 @@ ORDER BY ALL
 
 def table_parts() -> Iterator[Part]:
     """Yield the tables and views of the published file with their columns, and its macros."""
+    from graphrag_pipeline.releases.publishing import published_sql
+    from graphrag_pipeline.store.migrations import schema_sql
+
     con = duckdb.connect()
-    for name in ("schema.sql", "published.sql"):
-        con.execute(resources.files("graphrag_pipeline").joinpath(name).read_text())
+    con.execute(schema_sql())
+    con.execute(published_sql())
     for name, kind, about in con.execute(_TABLES).fetchall():
         columns = [
             Entry(f"{name}.{column}", meaning, (f"`{column}`", type_, meaning))
@@ -259,7 +261,7 @@ def mart_parts() -> Iterator[Part]:
 
 def asset_parts() -> Iterator[Part]:
     """Yield the groups of Dagster assets; then jobs, sensors and schedules."""
-    from graphrag_pipeline.config import Settings
+    from graphrag_pipeline.core.settings import Settings
     from graphrag_pipeline.definitions import build_definitions
 
     defs = build_definitions(Settings.model_validate(_ALL_STRUCTURES))
@@ -285,7 +287,7 @@ def asset_parts() -> Iterator[Part]:
 
 def _what_starts_runs(defs: Any) -> Iterator[tuple[str, Any]]:
     from graphrag_pipeline.definitions import MARTS_JOB
-    from sensors import build_marts_sensor
+    from graphrag_pipeline.sensors import build_marts_sensor
 
     yield from (("job", job) for job in defs.jobs)
     sensors = [*defs.sensors, build_marts_sensor(MARTS_JOB)]

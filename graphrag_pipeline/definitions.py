@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
-from assets import (
+from graphrag_pipeline.assets import (
     build_evaluation,
     build_evaluations,
     build_ingestion,
@@ -12,10 +12,10 @@ from assets import (
     inbox,
     index_quality,
 )
-from graphrag_pipeline.config import Settings, load_settings
-from graphrag_pipeline.marts import MARTS_JOB, manifest
-from resources import IndexResource
-from sensors import (
+from graphrag_pipeline.core.settings import Settings, load_settings
+from graphrag_pipeline.marts.build import MARTS_JOB, manifest
+from graphrag_pipeline.resources import IndexResource
+from graphrag_pipeline.sensors import (
     build_evaluation_schedule,
     build_inbox_sensor,
     build_marts_sensor,
@@ -78,8 +78,8 @@ def _evaluation(settings: Settings) -> list[dg.Definitions]:
 
 
 def _marts(settings: Settings) -> dg.Definitions:
-    from assets.marts import build_marts
-    from resources.marts import build_dbt
+    from graphrag_pipeline.assets.marts import build_marts
+    from graphrag_pipeline.resources.marts import build_dbt
 
     models = build_marts(manifest(settings.home_path))
     job = dg.define_asset_job(

@@ -1,5 +1,5 @@
 """Dagster resources: the engine's store, batches and settings, as configured."""
 
-from resources.index import IndexResource, readable_failures
+from graphrag_pipeline.resources.index import IndexResource, readable_failures
 
 __all__ = ["IndexResource", "readable_failures"]

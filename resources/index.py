@@ -12,12 +12,12 @@ import duckdb
 from dagster_duckdb import DuckDBResource
 from pydantic import Field, PrivateAttr
 
-from graphrag_pipeline.batches import BatchLog
-from graphrag_pipeline.config import Settings, load_settings
-from graphrag_pipeline.errors import GraphRAGError
-from graphrag_pipeline.liveness import show_life
-from graphrag_pipeline.spending import LEDGER_TAG, Spent, ledger_position, spending
-from graphrag_pipeline.store import IndexStore
+from graphrag_pipeline.core.errors import GraphRAGError
+from graphrag_pipeline.core.settings import Settings, load_settings
+from graphrag_pipeline.ingest.batches import BatchLog
+from graphrag_pipeline.resources.liveness import show_life
+from graphrag_pipeline.store.index_store import IndexStore
+from graphrag_pipeline.store.spending import LEDGER_TAG, Spent, ledger_position, spending
 
 INDEX_FILE = "index.duckdb"
 

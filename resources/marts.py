@@ -12,7 +12,7 @@ import dagster as dg
 from dagster_dbt import DbtCliInvocation, DbtCliResource
 from packaging.version import Version
 
-from graphrag_pipeline.marts import PROJECT, TARGET, Build, dbt_command
+from graphrag_pipeline.marts.build import PROJECT, TARGET, Build, dbt_command
 
 
 class MartsDbt(DbtCliResource):

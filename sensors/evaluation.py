@@ -6,11 +6,11 @@ from typing import Any
 
 import dagster as dg
 
-from graphrag_pipeline.config import EvaluationSettings
-from graphrag_pipeline.liveness import end_dead_runs
-from graphrag_pipeline.releases import published_release
-from resources import IndexResource
-from sensors.runs import unfinished_runs
+from graphrag_pipeline.core.settings import EvaluationSettings
+from graphrag_pipeline.releases.kept import published_release
+from graphrag_pipeline.resources import IndexResource
+from graphrag_pipeline.resources.liveness import end_dead_runs
+from graphrag_pipeline.sensors.runs import unfinished_runs
 
 
 def build_evaluation_schedule(job: Any, settings: EvaluationSettings) -> dg.ScheduleDefinition:

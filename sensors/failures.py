@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dagster as dg
 
-from graphrag_pipeline.marts import MARTS_JOB
-from sensors.runs import BATCH
+from graphrag_pipeline.marts.build import MARTS_JOB
+from graphrag_pipeline.sensors.runs import BATCH
 
 
 @dg.run_failure_sensor(

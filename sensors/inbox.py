@@ -9,14 +9,14 @@ from typing import Any
 
 import dagster as dg
 
-from assets import BATCHES
-from graphrag_pipeline.batches import BatchLog
-from graphrag_pipeline.config import InputSettings, Settings
-from graphrag_pipeline.errors import BusyError, GraphRAGError
-from graphrag_pipeline.ingest import pending_batches, stage_versions
-from graphrag_pipeline.liveness import end_dead_runs
-from resources import IndexResource
-from sensors.runs import BATCH, VERSION, is_about, unfinished_runs
+from graphrag_pipeline.assets import BATCHES
+from graphrag_pipeline.core.errors import BusyError, GraphRAGError
+from graphrag_pipeline.core.settings import InputSettings, Settings
+from graphrag_pipeline.ingest.batches import BatchLog
+from graphrag_pipeline.ingest.stages import pending_batches, stage_versions
+from graphrag_pipeline.resources import IndexResource
+from graphrag_pipeline.resources.liveness import end_dead_runs
+from graphrag_pipeline.sensors.runs import BATCH, VERSION, is_about, unfinished_runs
 
 MOST_ATTEMPTS = 3
 _MOST_REQUESTS = 50

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dagster as dg
 
-from graphrag_pipeline.errors import GraphRAGError
-from graphrag_pipeline.liveness import end_dead_runs
-from graphrag_pipeline.marts import is_of_this_version, marts_outdated
-from graphrag_pipeline.releases import release_file
-from resources import IndexResource
-from sensors.runs import unfinished_runs
+from graphrag_pipeline.core.errors import GraphRAGError
+from graphrag_pipeline.marts.build import is_of_this_version, marts_outdated
+from graphrag_pipeline.releases.kept import release_file
+from graphrag_pipeline.resources import IndexResource
+from graphrag_pipeline.resources.liveness import end_dead_runs
+from graphrag_pipeline.sensors.runs import unfinished_runs
 
 MOST_ATTEMPTS = 3
 RELEASE = "graphrag/release"

@@ -6,12 +6,12 @@ from typing import Any
 
 import dagster as dg
 
-from graphrag_pipeline.config import ScheduleSettings
-from graphrag_pipeline.errors import BusyError, GraphRAGError
-from graphrag_pipeline.liveness import end_dead_runs
-from graphrag_pipeline.publishing import refresh_needed
-from resources import IndexResource
-from sensors.runs import unfinished_runs
+from graphrag_pipeline.core.errors import BusyError, GraphRAGError
+from graphrag_pipeline.core.settings import ScheduleSettings
+from graphrag_pipeline.releases.publishing import refresh_needed
+from graphrag_pipeline.resources import IndexResource
+from graphrag_pipeline.resources.liveness import end_dead_runs
+from graphrag_pipeline.sensors.runs import unfinished_runs
 
 
 def build_refresh_schedule(job: Any, settings: ScheduleSettings) -> dg.ScheduleDefinition:

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from llm_helpers import in_environment, processes
 
-from graphrag_pipeline import cli
+from graphrag_pipeline.cli import app as cli
 
 PATIENCE = 180
 

@@ -12,20 +12,20 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, settings
 
-from graphrag_pipeline.batches import Batch, BatchLog
-from graphrag_pipeline.communities import CommunityChanges, update_communities
-from graphrag_pipeline.config import Settings
-from graphrag_pipeline.graph import GraphChanges, merge_graph
-from graphrag_pipeline.ingest import (
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.graph.communities import CommunityChanges, update_communities
+from graphrag_pipeline.graph.fold import GraphChanges, merge_graph
+from graphrag_pipeline.graph.resolution.resolving import resolve_entities
+from graphrag_pipeline.ingest.batches import Batch, BatchLog
+from graphrag_pipeline.ingest.stages import (
     StageResult,
     ingest_chunks,
     ingest_documents,
     ingest_extractions,
     pending_batches,
 )
-from graphrag_pipeline.reports import LevelReports, update_reports
-from graphrag_pipeline.resolution.resolving import resolve_entities
-from graphrag_pipeline.store import IndexStore
+from graphrag_pipeline.reports.levels import LevelReports, update_reports
+from graphrag_pipeline.store.index_store import IndexStore
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 NOBODY = 65534

@@ -8,13 +8,13 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from graphrag_pipeline.batches import BatchLog
-from graphrag_pipeline.config import Settings, load_settings
+from graphrag_pipeline.core.settings import Settings, load_settings
 from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB, build_definitions
-from graphrag_pipeline.ingest import stage_versions
-from graphrag_pipeline.publishing import published_release
-from graphrag_pipeline.runs import dagster_home
-from graphrag_pipeline.store import IndexStore
+from graphrag_pipeline.ingest.batches import BatchLog
+from graphrag_pipeline.ingest.stages import stage_versions
+from graphrag_pipeline.orchestration.runs import dagster_home
+from graphrag_pipeline.releases.publishing import published_release
+from graphrag_pipeline.store.index_store import IndexStore
 
 PEOPLE = "Anna Berg works with Boris Claude at Orion Labs in Lyon. Boris Claude leads Orion Labs."
 PLACES = "Mira Dorn met Emil Fuchs in Ghent. Emil Fuchs founded Gamma Works. Mira Dorn lives there."

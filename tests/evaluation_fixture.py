@@ -17,7 +17,7 @@ from graphrag_pipeline.evaluation.judging import write_comparisons
 from graphrag_pipeline.evaluation.questions import Question, put_questions
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.evaluation.verdicts import Verdict, compare_verdicts
-from graphrag_pipeline.store import insert
+from graphrag_pipeline.store.index_store import insert
 
 WHEN = datetime(2026, 11, 21, 3, 30, tzinfo=UTC)
 Score = Callable[[str, int], float]

@@ -9,23 +9,23 @@ from typing import Any
 
 from conftest import Engine
 
-from graphrag_pipeline.config import EmbeddingSettings, Settings
-from graphrag_pipeline.ingest import (
+from graphrag_pipeline.core.settings import EmbeddingSettings, Settings
+from graphrag_pipeline.graph.descriptions import update_graph
+from graphrag_pipeline.graph.resolution.resolving import resolve_entities
+from graphrag_pipeline.ingest.stages import (
     ingest_chunks,
     ingest_documents,
     ingest_extractions,
     pending_batches,
 )
-from graphrag_pipeline.models import report_writer
-from graphrag_pipeline.publishing import publish
 from graphrag_pipeline.query import open_release, retrieve
 from graphrag_pipeline.query.release import Release
-from graphrag_pipeline.reports import update_reports
-from graphrag_pipeline.resolution.resolving import resolve_entities
-from graphrag_pipeline.spending import ledger_position, spending
-from graphrag_pipeline.summaries import update_graph
-from graphrag_pipeline.vector_index import TABLES, update_vectors
-from graphrag_pipeline.vectors import VectorSnapshot
+from graphrag_pipeline.releases.publishing import publish
+from graphrag_pipeline.reports.levels import update_reports
+from graphrag_pipeline.reports.model_writer import report_writer
+from graphrag_pipeline.store.spending import ledger_position, spending
+from graphrag_pipeline.store.vector_store import VectorSnapshot
+from graphrag_pipeline.structures.vector_tables import TABLES, update_vectors
 
 STOP = "stop"
 SMALL = Settings(embeddings=EmbeddingSettings(dimensions=64))

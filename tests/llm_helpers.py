@@ -29,9 +29,11 @@ KEY = "sk-very-secret-key"
 processes = multiprocessing.get_context("forkserver")
 # What a process that indexes imports, once for all; LanceDB is left out, for it starts threads.
 processes.set_forkserver_preload(
-    ["graphrag_pipeline.summaries", "graphrag_pipeline.communities", "graphrag_pipeline.vectors",
-     "graphrag_pipeline.query", "graphrag_pipeline.definitions", "graphrag_pipeline.runs",
-     "graphrag_pipeline.console", "lance_namespace", "openai", "hypothesis", "pytest"]
+    ["graphrag_pipeline.graph.descriptions", "graphrag_pipeline.graph.communities",
+     "graphrag_pipeline.store.vector_store",
+     "graphrag_pipeline.query", "graphrag_pipeline.definitions",
+     "graphrag_pipeline.orchestration.runs",
+     "graphrag_pipeline.cli.console", "lance_namespace", "openai", "hypothesis", "pytest"]
 )  # fmt: skip
 
 

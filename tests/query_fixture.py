@@ -13,13 +13,13 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
-from graphrag_pipeline.attributed_index import update_chnsw
-from graphrag_pipeline.config import Settings
-from graphrag_pipeline.embedding import Embedder
-from graphrag_pipeline.identity import content_hash, make_id
-from graphrag_pipeline.store import IndexStore, insert
-from graphrag_pipeline.vector_index import configured_embedder
-from graphrag_pipeline.vectors import VectorStore
+from graphrag_pipeline.core.identity import content_hash, make_id
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.llm.configured import configured_embedder
+from graphrag_pipeline.llm.embedders import Embedder
+from graphrag_pipeline.store.index_store import IndexStore, insert
+from graphrag_pipeline.store.vector_store import VectorStore
+from graphrag_pipeline.structures.archrag.index import update_chnsw
 
 CHUNK, OVERLAP = 260, 60
 NOT_A_TABLE = "Zebra Quagga"

@@ -22,7 +22,7 @@ from dagster_helpers import (
     metadata_of,
 )
 
-from graphrag_pipeline.publishing import query_published
+from graphrag_pipeline.sql import query_published
 
 Told = dict[tuple[str, str | None], dict]
 FILES = {"people.txt": PEOPLE, "places.md": PLACES, "broken.pdf": b"%PDF-1.4 not really"}
@@ -158,7 +158,7 @@ def test_a_picture_that_cannot_be_drawn_fails_no_stage(
         raise ValueError("no paint")
 
     shutil.rmtree(indexed.home / "pictures")
-    monkeypatch.setattr("graphrag_pipeline.pictures.draw_graph", break_down)
+    monkeypatch.setattr("graphrag_pipeline.pages.pictures.draw_graph", break_down)
     result = indexed.refresh(instance)
     assert result.success
     told = metadata_of(result)["communities/level_0", None]

@@ -12,11 +12,22 @@ import pytest
 from conftest import Engine, build
 from model_server import Fault, ModelServer
 
-from assets import build_tail
-from assets.attributed import attributed_keys
-from assets.embeddings import embedding_key
-from graphrag_pipeline import attributed, invariants, similarity
-from graphrag_pipeline.attributed import (
+from graphrag_pipeline.assets import build_tail
+from graphrag_pipeline.assets.attributed import attributed_keys
+from graphrag_pipeline.assets.embeddings import embedding_key
+from graphrag_pipeline.core.errors import InputError, StorageError
+from graphrag_pipeline.core.settings import EmbeddingSettings, HierarchySettings, Settings
+from graphrag_pipeline.graph.communities import ask_for_clustering
+from graphrag_pipeline.query import QueryEngine
+from graphrag_pipeline.query.writing.references import Shown, resolve
+from graphrag_pipeline.releases import invariants
+from graphrag_pipeline.releases.publishing import publish
+from graphrag_pipeline.resources import IndexResource
+from graphrag_pipeline.store.index_store import set_meta
+from graphrag_pipeline.store.vector_store import VectorStore
+from graphrag_pipeline.structures.archrag import communities as attributed
+from graphrag_pipeline.structures.archrag import similarity
+from graphrag_pipeline.structures.archrag.communities import (
     Found,
     Nodes,
     augmented,
@@ -25,18 +36,9 @@ from graphrag_pipeline.attributed import (
     community_graph,
     update_attributed,
 )
-from graphrag_pipeline.attributed_index import update_chnsw
-from graphrag_pipeline.communities import ask_for_clustering
-from graphrag_pipeline.config import EmbeddingSettings, HierarchySettings, Settings
-from graphrag_pipeline.errors import InputError, StorageError
-from graphrag_pipeline.publishing import publish
-from graphrag_pipeline.query import QueryEngine
-from graphrag_pipeline.query.writing.references import Shown, resolve
-from graphrag_pipeline.similarity import update_similarity
-from graphrag_pipeline.store import set_meta
-from graphrag_pipeline.vector_index import update_vectors, wanted_tables
-from graphrag_pipeline.vectors import VectorStore
-from resources import IndexResource
+from graphrag_pipeline.structures.archrag.index import update_chnsw
+from graphrag_pipeline.structures.archrag.similarity import update_similarity
+from graphrag_pipeline.structures.vector_tables import update_vectors, wanted_tables
 
 ASKED = {
     "hierarchies": HierarchySettings(attributed=True),

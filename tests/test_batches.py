@@ -7,10 +7,10 @@ import time
 import pytest
 from conftest import Engine, without_privileges
 
-from graphrag_pipeline.batches import Batch, BatchLog, make_batch
-from graphrag_pipeline.config import BatchSettings, Settings
-from graphrag_pipeline.errors import InputError, StorageError
-from graphrag_pipeline.ingest import ingest_documents
+from graphrag_pipeline.core.errors import InputError, StorageError
+from graphrag_pipeline.core.settings import BatchSettings, Settings
+from graphrag_pipeline.ingest.batches import Batch, BatchLog, make_batch
+from graphrag_pipeline.ingest.stages import ingest_documents
 
 
 def listed(batches: list[Batch]) -> dict[str, str]:
@@ -103,8 +103,8 @@ def test_processes_that_cut_at_once_list_each_change_once(engine):
     program = """
 import sys
 from pathlib import Path
-from graphrag_pipeline.batches import BatchLog
-from graphrag_pipeline.config import BatchSettings
+from graphrag_pipeline.ingest.batches import BatchLog
+from graphrag_pipeline.core.settings import BatchSettings
 log = BatchLog(Path(sys.argv[1]))
 log.cut(Path(sys.argv[2]), BatchSettings(max_files=50), max_bytes=10**6)
 """

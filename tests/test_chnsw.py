@@ -6,8 +6,8 @@ import faiss
 import numpy as np
 import pytest
 
-from graphrag_pipeline.chnsw import CommunityHnsw, layer_graph
-from graphrag_pipeline.errors import StorageError
+from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.structures.archrag.chnsw import CommunityHnsw, layer_graph
 
 
 def unit(rows):

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.chunking import CHUNKS, chunk_documents, split
-from graphrag_pipeline.config import ChunkSettings
-from graphrag_pipeline.tokens import get_encoding
+from graphrag_pipeline.core.settings import ChunkSettings
+from graphrag_pipeline.core.tokens import get_encoding
+from graphrag_pipeline.ingest.chunking import CHUNKS, chunk_documents, split
 
 LATIN = "ab Z.!?\n\t'"
 OTHER = "éßя漢字。」😀👩‍👩‍👧e\u0301\u200b\ufeff\u2028"

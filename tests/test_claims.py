@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.extraction.claims import (
+from graphrag_pipeline.core.prompting import load_prompt
+from graphrag_pipeline.extraction.model.claims import (
     ParsedClaim,
     claim_subjects,
     parse_claims,
     parse_date,
 )
-from graphrag_pipeline.prompting import load_prompt
 
 FRAUD = "(Ada<|>Bell<|>FRAUD<|>TRUE<|>2031-04-09<|>2031-04-10<|>Ada cheated Bell.<|>She cheated.)"
 CLAIM = ParsedClaim(

@@ -20,7 +20,9 @@ from pathlib import Path
 import pytest
 import typer
 
-from graphrag_pipeline import cli, console, progress, rows
+from graphrag_pipeline.cli import app as cli
+from graphrag_pipeline.cli import console
+from graphrag_pipeline.core import progress, rows
 
 README = Path(__file__).parents[1] / "README.md"
 GROUP = typer.main.get_command(cli.app)
@@ -245,7 +247,7 @@ def test_init_makes_the_folder_it_is_given(run: Run, tmp_path: Path) -> None:
 
 
 def test_every_setting_stands_commented_in_the_settings_file(run: Run, tmp_path: Path) -> None:
-    from graphrag_pipeline.config import setting_rows
+    from graphrag_pipeline.core.settings import setting_rows
 
     run("init")
     text = (tmp_path / "graphrag.toml").read_text()
@@ -284,7 +286,7 @@ def test_importing_what_is_not_there_is_one_line(run: Run, command: str) -> None
 def test_a_held_index_is_exit_code_4(
     run: Run, indexed: Indexed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from graphrag_pipeline import store
+    from graphrag_pipeline.store.index_store import index_store as store
 
     waiting = store.IndexStore.__init__
     monkeypatch.setattr(

@@ -9,11 +9,11 @@ from conftest import Engine, build
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline import invariants
-from graphrag_pipeline.clustering import build_hierarchy, hierarchical_leiden
-from graphrag_pipeline.communities import ask_for_clustering, update_communities
-from graphrag_pipeline.config import CommunitySettings
-from graphrag_pipeline.identity import make_id
+from graphrag_pipeline.core.identity import make_id
+from graphrag_pipeline.core.settings import CommunitySettings
+from graphrag_pipeline.graph.clustering import build_hierarchy, hierarchical_leiden
+from graphrag_pipeline.graph.communities import ask_for_clustering, update_communities
+from graphrag_pipeline.releases import invariants
 
 SETTINGS = CommunitySettings()
 

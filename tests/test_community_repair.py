@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.clustering import build_hierarchy, modularity
-from graphrag_pipeline.community_repair import keep_ids, repair_hierarchy
-from graphrag_pipeline.config import CommunitySettings
+from graphrag_pipeline.core.settings import CommunitySettings
+from graphrag_pipeline.graph.clustering import build_hierarchy, modularity
+from graphrag_pipeline.graph.repair import keep_ids, repair_hierarchy
 
 SETTINGS = CommunitySettings(max_cluster_size=5)
 

@@ -4,7 +4,9 @@ import tomllib
 
 import pytest
 
-from graphrag_pipeline.config import (
+from graphrag_pipeline.core.cron import is_cron
+from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.settings import (
     ChunkSettings,
     Settings,
     fingerprint,
@@ -12,8 +14,6 @@ from graphrag_pipeline.config import (
     setting_rows,
     template,
 )
-from graphrag_pipeline.cron import is_cron
-from graphrag_pipeline.errors import ConfigError
 
 
 @pytest.fixture(autouse=True)

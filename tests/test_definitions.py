@@ -10,8 +10,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.embeddings import embedding_key
-from graphrag_pipeline.config import (
+from graphrag_pipeline.assets.embeddings import embedding_key
+from graphrag_pipeline.core.settings import (
     ChunkSettings,
     CommunitySettings,
     EmbeddingSettings,

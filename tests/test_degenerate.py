@@ -16,13 +16,13 @@ from commands import command
 from conftest import Engine
 from index_process import SMALL, STAGES, faults, update
 
-from graphrag_pipeline.config import InputSettings, Settings
-from graphrag_pipeline.errors import InputError, StorageError
-from graphrag_pipeline.ingest import ingest_chunks, ingest_documents, ingest_extractions
-from graphrag_pipeline.publishing import publish
+from graphrag_pipeline.core.errors import InputError, StorageError
+from graphrag_pipeline.core.settings import InputSettings, Settings
+from graphrag_pipeline.ingest.stages import ingest_chunks, ingest_documents, ingest_extractions
 from graphrag_pipeline.query import answer, open_release, retrieve
 from graphrag_pipeline.query.release import Release
-from graphrag_pipeline.vector_index import TABLES, update_vectors
+from graphrag_pipeline.releases.publishing import publish
+from graphrag_pipeline.structures.vector_tables import TABLES, update_vectors
 
 CORPUS = Path(__file__).parents[1] / "examples" / "corpus"
 METHODS = ("basic", "bm25", "hybrid", "local", "global")

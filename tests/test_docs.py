@@ -18,10 +18,11 @@ import pytest
 from conftest import Engine
 
 from docs import generate
-from graphrag_pipeline import cli
-from graphrag_pipeline.publishing import publish, query_published
+from graphrag_pipeline.cli import app as cli
 from graphrag_pipeline.query import METHODS, MODEL_METHODS, operators, parameter_rows
-from graphrag_pipeline.vector_index import TABLES, update_vectors
+from graphrag_pipeline.releases.publishing import publish
+from graphrag_pipeline.sql import query_published
+from graphrag_pipeline.structures.vector_tables import TABLES, update_vectors
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(ROOT.glob("docs/**/*.md"))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphrag_pipeline.embedding import (
+from graphrag_pipeline.llm.embedders import (
     DEFAULT_DIMENSIONS,
     EmbeddingError,
     HashingEmbedder,
@@ -52,7 +52,7 @@ def test_blocks_of_a_large_batch_are_embedded_like_single_texts():
 
 def test_vectors_are_the_same_in_another_process():
     code = (
-        "import sys, numpy as np; from graphrag_pipeline.embedding import HashingEmbedder;"
+        "import sys, numpy as np; from graphrag_pipeline.llm.embedders import HashingEmbedder;"
         f"sys.stdout.buffer.write(HashingEmbedder().embed({TEXTS!r}).tobytes())"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "7"}

@@ -11,14 +11,14 @@ from dagster_helpers import metadata_of
 from model_server import ModelServer
 from query_fixture import publish
 
-from graphrag_pipeline.config import EvaluationSettings, Settings, load_settings
+from graphrag_pipeline.core.settings import EvaluationSettings, Settings, load_settings
 from graphrag_pipeline.definitions import EVALUATION_JOB, build_definitions
 from graphrag_pipeline.evaluation.evaluate import run_experiment
 from graphrag_pipeline.evaluation.experiment import read_experiment
 from graphrag_pipeline.evaluation.history import drops
 from graphrag_pipeline.evaluation.store import EvaluationStore
-from graphrag_pipeline.runs import dagster_home
-from resources import IndexResource
+from graphrag_pipeline.orchestration.runs import dagster_home
+from graphrag_pipeline.resources import IndexResource
 
 RIGHT = {"Who was dead, to begin with?": "Marley", "Where was Marie Curie born?": "Warsaw"}
 WRONG = {**RIGHT, "Where was Marie Curie born?": "Krakow"}
@@ -157,7 +157,7 @@ def test_a_release_is_measured_once_and_what_goes_wrong_fails_no_run(
 ) -> None:
     monkeypatch.setenv("GRAPHRAG_HOME", str(tmp_path))
     publish(tmp_path)
-    from assets import index_quality
+    from graphrag_pipeline.assets import index_quality
 
     def measured() -> dict[str, object]:
         done = dg.materialize(

@@ -12,7 +12,7 @@ from model_server import Messages, ModelServer, unauthorized
 from query_fixture import publish
 from rouge_reference import rouge_scores
 
-from graphrag_pipeline.config import LlmSettings, Settings
+from graphrag_pipeline.core.settings import LlmSettings, Settings
 from graphrag_pipeline.evaluation.claims import (
     SENTENCES,
     Unexamined,
@@ -31,7 +31,7 @@ from graphrag_pipeline.evaluation.experiment import Claims, experiment_of
 from graphrag_pipeline.evaluation.questions import Question, put_questions
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.llm import ModelOutputError, TerminalModelError
-from graphrag_pipeline.store import insert
+from graphrag_pipeline.store.index_store import insert
 
 DAM = "The dam was built by Oskar Kovarna in 1910. It holds back the Orlen. What a sight it is!"
 SAME = "THE DAM was built by Oskar Kovarna in 1910 [Data: Sources (1, 2)]. It holds back the Orlen!"

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.config import Settings
-from graphrag_pipeline.documents import reading_options
-from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.evaluation.answer_metrics import NO_ANSWER
 from graphrag_pipeline.evaluation.datasets import read_questions, write_questions
 from graphrag_pipeline.evaluation.questions import Passage, Question
-from graphrag_pipeline.reading import read_file
+from graphrag_pipeline.ingest.documents import reading_options
+from graphrag_pipeline.ingest.reading import read_file
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 

@@ -11,9 +11,9 @@ from query_fixture import publish
 from query_player import play
 from typer.testing import CliRunner
 
-from graphrag_pipeline.cli import app
-from graphrag_pipeline.config import Settings
-from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.cli.app import app
+from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.evaluation.evaluate import plan_experiment, run_experiment
 from graphrag_pipeline.evaluation.experiment import (
     PRESETS,

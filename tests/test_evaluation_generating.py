@@ -12,9 +12,9 @@ from model_server import ModelServer, unauthorized
 from query_fixture import publish, settings_for
 from typer.testing import CliRunner
 
-from graphrag_pipeline import cli
-from graphrag_pipeline.config import LlmSettings, Settings
-from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.cli import app as cli
+from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.settings import LlmSettings, Settings
 from graphrag_pipeline.evaluation.datasets import read_questions
 from graphrag_pipeline.evaluation.generating import (
     Numbers,

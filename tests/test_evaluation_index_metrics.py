@@ -14,7 +14,7 @@ from query_fixture import CAROL, CURIE, ENTITIES, RELATIONSHIPS, publish, settin
 from sklearn.metrics import calinski_harabasz_score
 from typer.testing import CliRunner
 
-from graphrag_pipeline.cli import app
+from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.evaluation.index_metrics import (
     ABOUT,
     Metric,
@@ -27,8 +27,8 @@ from graphrag_pipeline.evaluation.index_metrics import (
 from graphrag_pipeline.evaluation.questions import Question, put_questions
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.query.release import VECTORS, Release, open_release
-from graphrag_pipeline.store import IndexStore
-from graphrag_pipeline.vectors import VectorSnapshot
+from graphrag_pipeline.store.index_store import IndexStore
+from graphrag_pipeline.store.vector_store import VectorSnapshot
 
 GOLD = [
     Question("Who was dead?", ("marley!", "Jacob Marley, the old partner of the firm")),

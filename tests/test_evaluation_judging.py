@@ -14,7 +14,7 @@ import pytest
 from llm_helpers import in_environment, processes
 from model_server import Messages, ModelServer, unauthorized
 
-from graphrag_pipeline.config import Settings
+from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.evaluation.experiment import CRITERIA as NAMES
 from graphrag_pipeline.evaluation.judging import (
     CRITERIA,
@@ -31,7 +31,7 @@ from graphrag_pipeline.evaluation.judging import (
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.evaluation.verdicts import Comparison
 from graphrag_pipeline.llm import ModelOutputError, TerminalModelError
-from graphrag_pipeline.store import insert
+from graphrag_pipeline.store.index_store import insert
 
 QUESTIONS = 18
 LONG = "The dam was built by Oskar Kovarna, and its concrete was tested twice, as reports say. "

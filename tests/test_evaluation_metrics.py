@@ -11,7 +11,7 @@ import pytest
 from query_fixture import publish, settings_for
 from rouge_reference import rouge_scores
 
-from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.evaluation.answer_metrics import (
     NO_ANSWER,
     bare,
@@ -29,7 +29,7 @@ from graphrag_pipeline.evaluation.scoring import check_metrics, mean_scores, sco
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.query import open_release
 from graphrag_pipeline.query.answering import NOT_WRITTEN
-from graphrag_pipeline.store import insert
+from graphrag_pipeline.store.index_store import insert
 
 GUIDE = (
     "It is a guide to action which ensures that the military always obeys the commands of the party"

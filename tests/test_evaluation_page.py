@@ -14,22 +14,22 @@ from browser import browser as browser
 from evaluation_fixture import Filled, fill
 from test_overview import Page
 
-from graphrag_pipeline import cli
-from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.cli import app as cli
+from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.evaluation.questions import Passage, Question
 from graphrag_pipeline.evaluation.store import EvaluationStore
-from graphrag_pipeline.evaluation_page import write_evaluation
-from graphrag_pipeline.evaluation_page.charts import (
+from graphrag_pipeline.pages.evaluation import write_evaluation
+from graphrag_pipeline.pages.evaluation.charts import (
     Point,
     draw,
     front,
     label_box,
     overlap,
 )
-from graphrag_pipeline.evaluation_page.gathering import gather
-from graphrag_pipeline.evaluation_page.leads import lead
-from graphrag_pipeline.evaluation_page.model import EvaluationPage, Measure
-from graphrag_pipeline.evaluation_page.page import render
+from graphrag_pipeline.pages.evaluation.gathering import gather
+from graphrag_pipeline.pages.evaluation.leads import lead
+from graphrag_pipeline.pages.evaluation.model import EvaluationPage, Measure
+from graphrag_pipeline.pages.evaluation.page import render
 
 HOSTILE = "<script>alert('1')</script><img src=http://evil.example/x onerror=alert(2)>"
 TOKENS = Measure("model_tokens", "tokens", "count", True)

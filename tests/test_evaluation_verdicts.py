@@ -12,8 +12,8 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner
 
-from graphrag_pipeline.cli import app
-from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.cli.app import app
+from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.evaluation.judgment_files import read_judgment_files, read_judgments
 from graphrag_pipeline.evaluation.verdict_text import explain
 from graphrag_pipeline.evaluation.verdicts import (

@@ -5,8 +5,8 @@ import os
 import dagster as dg
 from dagster._core.storage.event_log import SqliteEventLogStorage
 
-from graphrag_pipeline import event_log
-from graphrag_pipeline.event_log import kept_open
+from graphrag_pipeline.orchestration import event_log
+from graphrag_pipeline.orchestration.event_log import kept_open
 
 
 @dg.asset

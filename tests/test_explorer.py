@@ -14,10 +14,10 @@ from browser import browser as browser
 from query_fixture import COMMUNITIES, ENTITIES, NOT_A_TABLE, publish
 from typer.testing import CliRunner
 
-from graphrag_pipeline.cli import app
-from graphrag_pipeline.explorer import write_page
-from graphrag_pipeline.explorer.data import PASSAGES, page_data
-from graphrag_pipeline.store import connect_published
+from graphrag_pipeline.cli.app import app
+from graphrag_pipeline.pages.explorer import write_page
+from graphrag_pipeline.pages.explorer.data import PASSAGES, page_data
+from graphrag_pipeline.store.index_store import connect_published
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 375, "height": 740}

@@ -16,14 +16,14 @@ import polars as pl
 import pytest
 from query_fixture import publish
 
-from graphrag_pipeline import cli
-from graphrag_pipeline.communities import update_communities
-from graphrag_pipeline.config import Settings
-from graphrag_pipeline.errors import InputError, NothingPublishedError
-from graphrag_pipeline.exporting import FORMATS, export_release
-from graphrag_pipeline.importing import import_graphrag
-from graphrag_pipeline.reports import update_reports
-from graphrag_pipeline.store import IndexStore
+from graphrag_pipeline.cli import app as cli
+from graphrag_pipeline.core.errors import InputError, NothingPublishedError
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.exchange.exporting import FORMATS, export_release
+from graphrag_pipeline.exchange.importing import import_graphrag
+from graphrag_pipeline.graph.communities import update_communities
+from graphrag_pipeline.reports.levels import update_reports
+from graphrag_pipeline.store.index_store import IndexStore
 
 NASTY = "a\x00b\x0bc\ufffe <&>\"' ]]> \r\n\t;\\,{x} \u2028红\\n"
 AS_XML = NASTY.translate(dict.fromkeys(map(ord, "\x00\x0b\ufffe")))

@@ -5,12 +5,12 @@ import polars as pl
 import pytest
 from conftest import Engine, build, build_graph
 
-from graphrag_pipeline.config import GraphSettings
+from graphrag_pipeline.core.settings import GraphSettings
 from graphrag_pipeline.extraction import Extraction
 from graphrag_pipeline.extraction.mentions import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS
-from graphrag_pipeline.graph import merge_graph
-from graphrag_pipeline.ingest import identify
-from graphrag_pipeline.store import IndexStore, insert
+from graphrag_pipeline.graph.fold import merge_graph
+from graphrag_pipeline.ingest.stages import identify
+from graphrag_pipeline.store.index_store import IndexStore, insert
 
 STORY = (
     "Alice Smith met Bob Jones in Paris. The old lighthouse stood near the harbour.\n\n"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from query_fixture import publish, settings_for
 
-from graphrag_pipeline.identity import make_id
+from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.query import QueryEngine, open_release
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.graph_arrays import Adjacency, Edges, join_edges

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from model_server import ModelServer, server_error
 
-from graphrag_pipeline.communities import update_communities
-from graphrag_pipeline.config import EmbeddingSettings, Settings
-from graphrag_pipeline.errors import InputError
-from graphrag_pipeline.graph import merge_graph
-from graphrag_pipeline.importing.extractions import import_extractions
-from graphrag_pipeline.publishing import publish
+from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.settings import EmbeddingSettings, Settings
+from graphrag_pipeline.exchange.importing.extractions import import_extractions
+from graphrag_pipeline.graph.communities import update_communities
+from graphrag_pipeline.graph.fold import merge_graph
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query.operators import best_facts, scaled_search
-from graphrag_pipeline.reports import update_reports
-from graphrag_pipeline.store import IndexStore
-from graphrag_pipeline.synonyms import update_synonyms
-from graphrag_pipeline.vector_index import update_vectors, wanted_tables
+from graphrag_pipeline.releases.publishing import publish
+from graphrag_pipeline.reports.levels import update_reports
+from graphrag_pipeline.store.index_store import IndexStore
+from graphrag_pipeline.structures.hipporag.synonyms import update_synonyms
+from graphrag_pipeline.structures.vector_tables import update_vectors, wanted_tables
 
 PASSAGES = {
     "founding": ("Ada Lind founded Orion Works.", [("Ada Lind", "founded", "Orion Works")]),

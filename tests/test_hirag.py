@@ -12,27 +12,32 @@ from conftest import build
 from model_server import Fault, ModelServer
 from query_fixture import _key, _summary_key, publish, settings_for
 
-from graphrag_pipeline import invariants
-from graphrag_pipeline.communities import ask_for_clustering
-from graphrag_pipeline.config import Settings
-from graphrag_pipeline.errors import InputError, StorageError
-from graphrag_pipeline.estimates import Chunks, Work, estimate
-from graphrag_pipeline.hirag import layers
-from graphrag_pipeline.hirag.communities import (
+from graphrag_pipeline.core.errors import InputError, StorageError
+from graphrag_pipeline.core.identity import make_id
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.graph.communities import ask_for_clustering
+from graphrag_pipeline.planning.estimates import Chunks, Work, estimate
+from graphrag_pipeline.query import QueryEngine
+from graphrag_pipeline.query import operators as op
+from graphrag_pipeline.releases import invariants
+from graphrag_pipeline.releases.publishing import publish as publish_index
+from graphrag_pipeline.store.index_store import IndexStore
+from graphrag_pipeline.structures.hirag import layers
+from graphrag_pipeline.structures.hirag.communities import (
     hirag_communities_current,
     layered,
     update_hirag_communities,
     update_hirag_reports,
 )
-from graphrag_pipeline.hirag.layers import Nodes, build_layers, cluster_sparsity, is_settled
-from graphrag_pipeline.hirag.tables import update_hirag
-from graphrag_pipeline.hirag.writing import Summary, SummaryEntity, SummaryLink
-from graphrag_pipeline.identity import make_id
-from graphrag_pipeline.publishing import publish as publish_index
-from graphrag_pipeline.query import QueryEngine
-from graphrag_pipeline.query import operators as op
-from graphrag_pipeline.store import IndexStore
-from graphrag_pipeline.vector_index import update_vectors, wanted_tables
+from graphrag_pipeline.structures.hirag.layers import (
+    Nodes,
+    build_layers,
+    cluster_sparsity,
+    is_settled,
+)
+from graphrag_pipeline.structures.hirag.tables import update_hirag
+from graphrag_pipeline.structures.hirag.writing import Summary, SummaryEntity, SummaryLink
+from graphrag_pipeline.structures.vector_tables import update_vectors, wanted_tables
 
 TOPICS = {
     "ship": "sails harbour ropes masts tide anchor keel deck crew cargo port lighthouse fleet",

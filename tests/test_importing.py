@@ -5,32 +5,37 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from graphrag_pipeline.batches import BatchLog
-from graphrag_pipeline.communities import update_communities
-from graphrag_pipeline.config import CommunitySettings, GraphSettings, ReportSettings, Settings
-from graphrag_pipeline.errors import InputError
-from graphrag_pipeline.graph import merge_graph
-from graphrag_pipeline.importing import import_extractions, import_graphrag
-from graphrag_pipeline.importing.hierarchy import complete_hierarchy
-from graphrag_pipeline.importing.passages import locate
-from graphrag_pipeline.ingest import (
+from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.progress import listening
+from graphrag_pipeline.core.settings import (
+    CommunitySettings,
+    GraphSettings,
+    ReportSettings,
+    Settings,
+)
+from graphrag_pipeline.core.text import normalize_title
+from graphrag_pipeline.exchange.importing import import_extractions, import_graphrag
+from graphrag_pipeline.exchange.importing.hierarchy import complete_hierarchy
+from graphrag_pipeline.exchange.importing.passages import locate
+from graphrag_pipeline.graph.communities import update_communities
+from graphrag_pipeline.graph.fold import merge_graph
+from graphrag_pipeline.ingest.batches import BatchLog
+from graphrag_pipeline.ingest.reading.cleaning import clean_text
+from graphrag_pipeline.ingest.stages import (
     ingest_chunks,
     ingest_documents,
     ingest_extractions,
     pending_batches,
 )
-from graphrag_pipeline.invariants import (
+from graphrag_pipeline.releases.invariants import (
     ENDPOINTS_EXIST,
     ENTITIES_HAVE_SOURCES,
     EVERY_COMMUNITY_REPORTED,
     EVERY_ENTITY_COVERED_ONCE,
     violations,
 )
-from graphrag_pipeline.progress import listening
-from graphrag_pipeline.reading.cleaning import clean_text
-from graphrag_pipeline.reports import update_reports
-from graphrag_pipeline.store import IndexStore
-from graphrag_pipeline.text import normalize_title
+from graphrag_pipeline.reports.levels import update_reports
+from graphrag_pipeline.store.index_store import IndexStore
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 CAROL = SHARED / "carol_index"

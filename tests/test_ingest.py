@@ -4,14 +4,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from graphrag_pipeline.config import (
+from graphrag_pipeline.core.settings import (
     ChunkSettings,
     ExtractionSettings,
     GraphSettings,
     InputSettings,
     Settings,
 )
-from graphrag_pipeline.ingest import (
+from graphrag_pipeline.ingest.stages import (
     STAGES,
     ingest_chunks,
     ingest_documents,

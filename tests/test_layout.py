@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from graphrag_pipeline.layout import layout_graph
+from graphrag_pipeline.pages.layout import layout_graph
 
 
 def _graph(n, seed=1):

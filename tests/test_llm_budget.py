@@ -7,7 +7,7 @@ import pytest
 from llm_helpers import ask, ask_many, paid, with_client
 from model_server import ModelServer, empty_answer
 
-from graphrag_pipeline.errors import ConfigError
+from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.llm import BudgetExceededError, Completion, last_position
 from graphrag_pipeline.llm.prices import load_prices
 

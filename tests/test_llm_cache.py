@@ -15,7 +15,7 @@ from conftest import without_privileges
 from llm_helpers import ask, ask_and_tell, ask_many, options_for, paid, processes, said, with_client
 from model_server import ModelServer
 
-from graphrag_pipeline.errors import StorageError
+from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.llm import ChatRequest, Completion, LlmOptions, ModelClient, calls_since
 from graphrag_pipeline.llm.cache import request_json, request_key
 from graphrag_pipeline.llm.database import FILE_NAME, CallDatabase, Write

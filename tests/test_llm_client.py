@@ -7,7 +7,7 @@ import pytest
 from llm_helpers import ask, ask_many, options_for, paid, said, with_client
 from model_server import ModelServer, quota_exhausted, unauthorized, unknown_model, unsupported
 
-from graphrag_pipeline.errors import ConfigError
+from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.llm import (
     ChatRequest,
     Completion,
@@ -252,7 +252,7 @@ def test_calls_can_be_read_on_from_where_one_was(tmp_path: Path) -> None:
 
 
 def test_rows_of_the_ledger_fit_the_table(engine) -> None:
-    from graphrag_pipeline.store import insert
+    from graphrag_pipeline.store.index_store import insert
 
     home = engine.store.path.parent
     with ModelServer() as server:

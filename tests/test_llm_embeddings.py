@@ -15,6 +15,7 @@ from model_server import (
     unsupported,
 )
 
+from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.llm import (
     ModelClient,
     ModelError,
@@ -23,7 +24,6 @@ from graphrag_pipeline.llm import (
     calls_since,
 )
 from graphrag_pipeline.llm.embeddings import batches, pieces
-from graphrag_pipeline.tokens import count_tokens
 
 
 def embed(server: ModelServer, home: Path, texts: list[str], **given) -> np.ndarray:

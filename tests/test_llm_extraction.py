@@ -10,10 +10,10 @@ import polars as pl
 from llm_helpers import with_client
 from model_server import Fault, Messages, ModelServer, Request, too_long, truncated
 
-from graphrag_pipeline.config import ExtractionSettings, Settings
-from graphrag_pipeline.estimates import Chunks, Work, estimate
+from graphrag_pipeline.core.settings import ExtractionSettings, Settings
 from graphrag_pipeline.extraction.extractors import extraction_version
-from graphrag_pipeline.extraction.llm import LlmExtraction, extract_llm
+from graphrag_pipeline.extraction.model.llm import LlmExtraction, extract_llm
+from graphrag_pipeline.planning.estimates import Chunks, Work, estimate
 
 RECORD = '("entity"<|>Alice Smith<|>PERSON<|>a person)\n<|COMPLETE|>'
 MISSED = '("entity"<|>Late Comer<|>PERSON<|>missed at first)\n<|COMPLETE|>'

@@ -35,14 +35,14 @@ from model_server import (
     unauthorized,
 )
 
-from graphrag_pipeline.ingest import ingest_extractions, pending_batches
+from graphrag_pipeline.graph.descriptions import _parts, summarise_descriptions, update_graph
+from graphrag_pipeline.ingest.stages import ingest_extractions, pending_batches
 from graphrag_pipeline.llm import BudgetExceededError, TerminalModelError
 from graphrag_pipeline.llm.cache import embedding_keys, request_json, request_key
 from graphrag_pipeline.llm.database import FILE_NAME
+from graphrag_pipeline.orchestration.runs import RunFailedError, index_folder
 from graphrag_pipeline.query import open_release
-from graphrag_pipeline.runs import RunFailedError, index_folder
-from graphrag_pipeline.summaries import _parts, summarise_descriptions, update_graph
-from graphrag_pipeline.vector_index import TABLES
+from graphrag_pipeline.structures.vector_tables import TABLES
 
 KEY = "sk-never-shown-123456"
 NAME = re.compile(r"\b[A-Z][a-z]+ [A-Z][a-z]+\b")

@@ -22,21 +22,22 @@ from dagster_helpers import failed_checks, metadata_of
 from query_fixture import DOCUMENTS, publish
 from typer.testing import CliRunner
 
-from graphrag_pipeline import marts, runs
-from graphrag_pipeline.cli import app
-from graphrag_pipeline.config import load_settings
-from graphrag_pipeline.errors import InputError, StorageError
+from graphrag_pipeline.cli.app import app
+from graphrag_pipeline.core.errors import InputError, StorageError
+from graphrag_pipeline.core.settings import load_settings
 from graphrag_pipeline.evaluation import results
 from graphrag_pipeline.evaluation.evaluate import finish, run_experiment
 from graphrag_pipeline.evaluation.experiment import experiment_of
 from graphrag_pipeline.evaluation.judging import write_comparisons
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.evaluation.verdicts import Verdict, compare_verdicts
-from graphrag_pipeline.marts import MARTS_JOB
-from graphrag_pipeline.publishing import query_published
-from graphrag_pipeline.releases import published_release
-from resources import IndexResource
-from sensors import build_marts_sensor
+from graphrag_pipeline.marts import build as marts
+from graphrag_pipeline.marts.build import MARTS_JOB
+from graphrag_pipeline.orchestration import runs
+from graphrag_pipeline.releases.kept import published_release
+from graphrag_pipeline.resources import IndexResource
+from graphrag_pipeline.sensors import build_marts_sensor
+from graphrag_pipeline.sql import query_published
 
 # What the hand-written index lacks: where it came from, what was tried, what it cost.
 MORE = """
@@ -357,9 +358,11 @@ def test_the_sensor_asks_until_the_marts_tell_of_what_is_published(
     with dg.DagsterInstance.ephemeral() as instance:
         assert isinstance(tick(instance), dg.SkipReason)
         newer = marts.Origin("r2", "p", datetime.fromtimestamp(0, UTC))
-        monkeypatch.setattr("sensors.marts.marts_outdated", lambda home: newer)
+        monkeypatch.setattr("graphrag_pipeline.sensors.marts.marts_outdated", lambda home: newer)
         with monkeypatch.context() as patch:
-            patch.setattr("sensors.marts.is_of_this_version", lambda release: False)
+            patch.setattr(
+                "graphrag_pipeline.sensors.marts.is_of_this_version", lambda release: False
+            )
             assert isinstance(tick(instance), dg.SkipReason)
         asked = tick(instance)
         assert isinstance(asked, dg.RunRequest)
@@ -372,7 +375,7 @@ def test_the_sensor_asks_until_the_marts_tell_of_what_is_published(
         assert "failed 3 times" in str(told.skip_message)
         # Another experiment is another attempt at it.
         later = replace(newer, evaluated_at=datetime.now(UTC))
-        monkeypatch.setattr("sensors.marts.marts_outdated", lambda home: later)
+        monkeypatch.setattr("graphrag_pipeline.sensors.marts.marts_outdated", lambda home: later)
         assert isinstance(tick(instance), dg.RunRequest)
 
 
@@ -404,7 +407,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 import duckdb
-from graphrag_pipeline import marts
+from graphrag_pipeline.marts import build as marts
 with marts.building(Path(sys.argv[1])) as build:
     with duckdb.connect(build.environment["DBT_ENV_SECRET_MARTS"]) as con:
         con.execute("CREATE TABLE built_from AS SELECT 'half' AS release_id")

@@ -3,8 +3,8 @@ import time
 import numpy as np
 import pytest
 
-from graphrag_pipeline.mixtures import Mixture
-from graphrag_pipeline.nested_mixtures import NestedMixture
+from graphrag_pipeline.structures.raptor.mixtures import Mixture
+from graphrag_pipeline.structures.raptor.nested_mixtures import NestedMixture
 
 
 def blobs(sizes, dimensions=16, spread=0.05, seed=0):

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.extraction.mentions import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS
-from graphrag_pipeline.extraction.nlp import NlpOptions, extract_nlp
-from graphrag_pipeline.extraction.sentences import sentence_spans
-from graphrag_pipeline.text import normalize_title
+from graphrag_pipeline.extraction.rules.nlp import NlpOptions, extract_nlp
+from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 SHARED = CHECKOUT.parent / "shared" / "data"

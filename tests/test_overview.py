@@ -14,11 +14,11 @@ import pytest
 from browser import browser as browser
 from query_fixture import DOCUMENTS, publish
 
-from graphrag_pipeline import cli
-from graphrag_pipeline.errors import InputError, NothingPublishedError
-from graphrag_pipeline.overview import write_report
-from graphrag_pipeline.overview.gathering import gather
-from graphrag_pipeline.overview.model import Note, Overview, Passage
+from graphrag_pipeline.cli import app as cli
+from graphrag_pipeline.core.errors import InputError, NothingPublishedError
+from graphrag_pipeline.pages.overview import write_report
+from graphrag_pipeline.pages.overview.gathering import gather
+from graphrag_pipeline.pages.overview.model import Note, Overview, Passage
 from graphrag_pipeline.query import open_release
 
 HOSTILE = '<script>alert("1")</script><img src=http://evil.example/x onerror=alert(2)>'

@@ -17,9 +17,9 @@ import polars as pl
 import pytest
 from PIL import Image
 
-from assets.common import inert, markdown_rows, picture
-from graphrag_pipeline import pictures
-from graphrag_pipeline.store import IndexStore
+from graphrag_pipeline.assets.common import inert, markdown_rows, picture
+from graphrag_pipeline.pages import pictures
+from graphrag_pipeline.store.index_store import IndexStore
 
 NAMES = ("Berg & Sons $x_1$", "城市 Rivers\x07", "<b>A</b> very long name " * 4)
 
@@ -242,7 +242,7 @@ def test_a_cell_cut_short_leaves_the_table_whole() -> None:
 
 
 def test_importing_does_not_load_matplotlib() -> None:
-    code = "import sys, graphrag_pipeline.pictures; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, graphrag_pipeline.pages.pictures; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -21,9 +21,9 @@ from model_server import Fault, Messages, ModelServer, Request, unauthorized
 from test_llm_pipeline import FILES, mind
 from typer.testing import CliRunner
 
-from graphrag_pipeline.cli import app
+from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.llm import ModelError
-from graphrag_pipeline.planning import Plan, plan_run
+from graphrag_pipeline.planning.plan import Plan, plan_run
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "corpus"
 LONG = {f"{n}.txt": f"Alice Smith met Bob Jones on day {n}. " * 200 for n in range(6)}

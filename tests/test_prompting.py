@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.errors import ConfigError
-from graphrag_pipeline.prompting import (
+from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.prompting import (
     DEFAULTS,
     FENCED,
     PROMPTS,

@@ -22,14 +22,15 @@ from query_fixture import (
     settings_for,
 )
 
-from graphrag_pipeline.config import QuerySettings, Settings
-from graphrag_pipeline.errors import (
+from graphrag_pipeline.core.errors import (
     ConfigError,
     InputError,
     NothingPublishedError,
     StorageError,
 )
-from graphrag_pipeline.identity import make_id
+from graphrag_pipeline.core.identity import make_id
+from graphrag_pipeline.core.settings import QuerySettings, Settings
+from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.query import (
     METHODS,
     QueryEngine,
@@ -48,7 +49,6 @@ from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.answering import NOT_WRITTEN, NOTHING_FOUND
 from graphrag_pipeline.query.evidence import _sentences
 from graphrag_pipeline.query.methods.method import as_mapping
-from graphrag_pipeline.tokens import count_tokens
 
 QUESTIONS = (
     "Who was the clerk of Scrooge?",

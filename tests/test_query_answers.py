@@ -24,8 +24,9 @@ from model_server import (
 from query_fixture import CLAIMS, COMMUNITIES, publish
 from query_player import OTHER_SECTIONS, play, shown_numbers, step_of
 
-from graphrag_pipeline.config import Settings
-from graphrag_pipeline.errors import GraphRAGError, InputError
+from graphrag_pipeline.core.errors import GraphRAGError, InputError
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.llm import BudgetExceededError, ModelOutputError, TerminalModelError
 from graphrag_pipeline.llm.database import FILE_NAME
 from graphrag_pipeline.query import METHODS, MODEL_METHODS, Answer, QueryEngine, open_release
@@ -33,7 +34,6 @@ from graphrag_pipeline.query.citations import cite_quote
 from graphrag_pipeline.query.results import Citation, Record
 from graphrag_pipeline.query.writing import NOTHING_RELEVANT
 from graphrag_pipeline.query.writing.references import ReferenceFilter, Shown
-from graphrag_pipeline.tokens import count_tokens
 
 QUESTION = "Who was the clerk of Scrooge?"
 

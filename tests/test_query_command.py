@@ -13,7 +13,7 @@ from model_server import Fault, ModelServer, half_stream, slow_stream
 from query_fixture import publish
 from query_player import play, step_of
 
-from graphrag_pipeline import cli
+from graphrag_pipeline.cli import app as cli
 from graphrag_pipeline.llm.database import FILE_NAME
 
 QUESTION = "Who was the clerk of Scrooge?"

@@ -12,11 +12,10 @@ from model_server import Fault, ModelServer, server_error
 from query_fixture import ENTITIES, NOT_A_TABLE, publish, settings_for
 from query_player import play, shown_numbers, step_of
 
-from graphrag_pipeline.config import Settings
-from graphrag_pipeline.errors import InputError
-from graphrag_pipeline.identity import make_id
+from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.identity import make_id
+from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm.database import FILE_NAME
-from graphrag_pipeline.publishing import published_sql
 from graphrag_pipeline.query import METHODS, QueryEngine, compare, read_method
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.combined_search import by_rule
@@ -27,6 +26,7 @@ from graphrag_pipeline.query.methods.lightrag import (
     by_keywords,
     keywords_by_rule,
 )
+from graphrag_pipeline.releases.publishing import published_sql
 
 QUESTION = "Who was the clerk of Scrooge?"
 

@@ -4,16 +4,16 @@ import pytest
 from conftest import Engine, build
 from model_server import ModelServer, prompt_filtered
 
-from graphrag_pipeline import invariants
-from graphrag_pipeline.communities import ask_for_clustering
-from graphrag_pipeline.config import ChunkSettings, HierarchySettings, Settings
-from graphrag_pipeline.errors import InputError, StorageError
-from graphrag_pipeline.estimates import Chunks, Work, estimate
-from graphrag_pipeline.nested_mixtures import NestedMixture
-from graphrag_pipeline.publishing import publish
+from graphrag_pipeline.core.errors import InputError, StorageError
+from graphrag_pipeline.core.settings import ChunkSettings, HierarchySettings, Settings
+from graphrag_pipeline.graph.communities import ask_for_clustering
+from graphrag_pipeline.planning.estimates import Chunks, Work, estimate
 from graphrag_pipeline.query import QueryEngine
-from graphrag_pipeline.raptor import TreeChanges, _Fit, drop_tree, update_tree
-from graphrag_pipeline.vector_index import update_vectors, wanted_tables
+from graphrag_pipeline.releases import invariants
+from graphrag_pipeline.releases.publishing import publish
+from graphrag_pipeline.structures.raptor.nested_mixtures import NestedMixture
+from graphrag_pipeline.structures.raptor.tree import TreeChanges, _Fit, drop_tree, update_tree
+from graphrag_pipeline.structures.vector_tables import update_vectors, wanted_tables
 
 ASKED = HierarchySettings(raptor=True, raptor_cluster_tokens=100, summary_tokens=40)
 NODES = "SELECT id, layer, text, n_children FROM raptor_nodes ORDER BY ALL"

@@ -28,7 +28,7 @@ from index_process import (
 )
 from llm_helpers import processes
 
-from graphrag_pipeline.communities import ask_for_clustering
+from graphrag_pipeline.graph.communities import ask_for_clustering
 from graphrag_pipeline.query import open_release
 
 CORPUS = Path(__file__).parents[1] / "examples" / "corpus"

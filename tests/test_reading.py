@@ -18,17 +18,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphrag_pipeline.reading import (
+from graphrag_pipeline.ingest.reading import (
     SUPPORTED_SUFFIXES,
     ReadDocument,
     ReadingOptions,
     ReadResult,
     read_file,
 )
-from graphrag_pipeline.reading.cleaning import clean_text
-from graphrag_pipeline.reading.markdown import split_front_matter
-from graphrag_pipeline.reading.pdf import join_lines
-from graphrag_pipeline.reading.records import unique_keys
+from graphrag_pipeline.ingest.reading.cleaning import clean_text
+from graphrag_pipeline.ingest.reading.markdown import split_front_matter
+from graphrag_pipeline.ingest.reading.pdf import join_lines
+from graphrag_pipeline.ingest.reading.records import unique_keys
 
 TRANSCRIPTS = Path(__file__).parents[2] / "shared" / "data" / "podcast" / "transcripts.zip"
 
@@ -672,7 +672,7 @@ def test_a_zip_bomb_is_refused_before_it_unpacks():
 
 
 def test_a_word_document_of_too_many_elements_is_refused(monkeypatch):
-    monkeypatch.setattr("graphrag_pipeline.reading.docx._MOST_ELEMENTS", 100)
+    monkeypatch.setattr("graphrag_pipeline.ingest.reading.docx._MOST_ELEMENTS", 100)
     assert "elements" in reason(read("a.docx", make_docx(paragraph("x") * 100)))
 
 
@@ -747,7 +747,7 @@ def test_reading_never_raises_and_gives_only_clean_text(suffix, data):
 
 def test_heavy_libraries_are_not_imported_until_needed():
     code = (
-        "import sys; import graphrag_pipeline.reading; "
+        "import sys; import graphrag_pipeline.ingest.reading; "
         "print(set(sys.modules) & {'pyarrow', 'polars', 'pypdfium2', 'mammoth', "
         "'charset_normalizer', 'numpy'})"
     )

@@ -18,23 +18,24 @@ from index_process import SMALL, faults, update
 from release_steps import KEEP
 from typer.testing import CliRunner
 
-from graphrag_pipeline import vectors
-from graphrag_pipeline.cli import app
-from graphrag_pipeline.config import InputSettings, ReleaseSettings
-from graphrag_pipeline.errors import InputError, NothingPublishedError, StorageError
-from graphrag_pipeline.publishing import publish, query_published, refresh_needed
+from graphrag_pipeline.cli.app import app
+from graphrag_pipeline.core.errors import InputError, NothingPublishedError, StorageError
+from graphrag_pipeline.core.settings import InputSettings, ReleaseSettings
+from graphrag_pipeline.graph.resolution.resolving import resolve_entities
 from graphrag_pipeline.query import open_release, retrieve
-from graphrag_pipeline.release_diff import diff_releases
-from graphrag_pipeline.releases import (
+from graphrag_pipeline.releases.diff import diff_releases
+from graphrag_pipeline.releases.kept import (
     find_release,
     list_releases,
     published_release,
     release_ids,
     rollback,
 )
-from graphrag_pipeline.resolution.resolving import resolve_entities
-from graphrag_pipeline.vector_index import TABLES, update_vectors
-from graphrag_pipeline.vectors import VectorStore
+from graphrag_pipeline.releases.publishing import publish, refresh_needed
+from graphrag_pipeline.sql import query_published
+from graphrag_pipeline.store.index_store import vector_store as vectors
+from graphrag_pipeline.store.vector_store import VectorStore
+from graphrag_pipeline.structures.vector_tables import TABLES, update_vectors
 
 HERE = Path(__file__).parent
 
@@ -270,7 +271,7 @@ def test_a_clock_that_is_put_back_does_not_make_an_older_release_the_newest(inde
 
 def test_releases_are_let_go_by_number_and_their_vectors_reclaimed(indexed, monkeypatch):
     monkeypatch.setattr(vectors, "_CLOCK_MARGIN", timedelta(milliseconds=500))
-    monkeypatch.setattr("graphrag_pipeline.publishing._LATE_READERS_DAYS", 0)
+    monkeypatch.setattr("graphrag_pipeline.releases.publishing._LATE_READERS_DAYS", 0)
     monkeypatch.setattr(VectorStore.optimize, "__defaults__", (7.0, 0))
     engine, made = indexed
     with open_release(engine.log.home, settings=SMALL, release=made[0]) as release:

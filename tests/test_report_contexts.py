@@ -3,7 +3,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.report_contexts import (
+from graphrag_pipeline.reports.contexts import (
     LINE_TOKENS,
     Edge,
     Element,

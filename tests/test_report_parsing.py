@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.data_references import check_references
 from graphrag_pipeline.llm.errors import ModelOutputError
-from graphrag_pipeline.report_parsing import (
+from graphrag_pipeline.reports.parsing import (
     DRIFT_SCHEMA,
     POINTS_SCHEMA,
     RATING_SCHEMA,
@@ -23,6 +22,7 @@ from graphrag_pipeline.report_parsing import (
     parse_report,
     parse_yes_no,
 )
+from graphrag_pipeline.reports.references import check_references
 
 REPORT = {
     "title": "Ada and the Engine",

@@ -3,9 +3,9 @@
 import pytest
 from conftest import Engine
 
-from graphrag_pipeline.config import ReportSettings, Settings
-from graphrag_pipeline.report_text import ReportText, WrittenReports
-from graphrag_pipeline.reports import update_reports
+from graphrag_pipeline.core.settings import ReportSettings, Settings
+from graphrag_pipeline.reports.levels import update_reports
+from graphrag_pipeline.reports.text import ReportText, WrittenReports
 
 TEAM = "Alice Smith met Bob Jones in Paris. Bob Jones and Carol Brown work for Acme Corporation. "
 MORE = [

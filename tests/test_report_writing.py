@@ -13,10 +13,10 @@ from conftest import Engine
 from dagster_helpers import Pipeline, failed_checks
 from model_server import Messages, ModelServer, Request, unsupported
 
-from graphrag_pipeline.config import Settings
-from graphrag_pipeline.models import report_writer
-from graphrag_pipeline.report_parsing import REPORT_SCHEMA
-from graphrag_pipeline.reports import LevelReports, update_reports
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.reports.levels import LevelReports, update_reports
+from graphrag_pipeline.reports.model_writer import report_writer
+from graphrag_pipeline.reports.parsing import REPORT_SCHEMA
 
 REPORT = {
     "title": "A circle of people",

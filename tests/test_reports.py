@@ -1,10 +1,10 @@
 import pytest
 from conftest import build
 
-from graphrag_pipeline.extractive import Sentence, select_sentences
-from graphrag_pipeline.extractive import write_extractive as write
-from graphrag_pipeline.report_text import Finding, ReportText
-from graphrag_pipeline.reports import adopt_reports, reports_current, update_reports
+from graphrag_pipeline.reports.extractive import Sentence, select_sentences
+from graphrag_pipeline.reports.extractive import write_extractive as write
+from graphrag_pipeline.reports.levels import adopt_reports, reports_current, update_reports
+from graphrag_pipeline.reports.text import Finding, ReportText
 
 PEOPLE = ("Alice Smith", "Bob Jones", "Carol Brown", "Dora Green", "Emil Black", "Frank Miller")
 PLACES = ("Paris", "London", "Berlin", "Madrid", "Vienna", "Lisbon")

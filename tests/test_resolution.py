@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 from llm_helpers import KEY
 from model_server import Messages, ModelServer, server_error
 
-from graphrag_pipeline.config import LlmSettings, ResolutionSettings, Settings
-from graphrag_pipeline.errors import ConfigError
-from graphrag_pipeline.identity import make_id
-from graphrag_pipeline.resolution.asking import FAILED
-from graphrag_pipeline.resolution.deciding import decide
-from graphrag_pipeline.resolution.mentions import Mentioned
-from graphrag_pipeline.resolution.resolving import resolution_current, resolve_entities
-from graphrag_pipeline.summaries import update_graph
-from graphrag_pipeline.text import normalize_title
+from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.identity import make_id
+from graphrag_pipeline.core.settings import LlmSettings, ResolutionSettings, Settings
+from graphrag_pipeline.core.text import normalize_title
+from graphrag_pipeline.graph.descriptions import update_graph
+from graphrag_pipeline.graph.resolution.asking import FAILED
+from graphrag_pipeline.graph.resolution.deciding import decide
+from graphrag_pipeline.graph.resolution.mentions import Mentioned
+from graphrag_pipeline.graph.resolution.resolving import resolution_current, resolve_entities
 
 P, ORG, G, C = "PERSON", "ORGANIZATION", "GEO", "CONCEPT"
 GRAPH = {

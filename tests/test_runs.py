@@ -16,14 +16,15 @@ import pytest
 from commands import command
 from dagster_helpers import PEOPLE, PLACES, Pipeline
 
-from graphrag_pipeline.liveness import end_dead_runs, show_life
-from graphrag_pipeline.runs import RunFailedError, index_folder
+from graphrag_pipeline.orchestration.runs import RunFailedError, index_folder
+from graphrag_pipeline.resources.liveness import end_dead_runs, show_life
 
 PATIENCE = 90
 # A stage of this process stands still until a file appears: long enough to be killed in it.
 SLOW_INDEX = """
 import pathlib, sys, time
-from graphrag_pipeline import graph, cli
+from graphrag_pipeline.graph import fold as graph
+from graphrag_pipeline.cli import app as cli
 held, go_on = map(pathlib.Path, sys.argv[1:3])
 fold = graph._fold
 def slowly(*given):
@@ -108,7 +109,7 @@ def test_a_second_index_waits_for_the_first_says_so_and_succeeds(
     with started(SLOW_INDEX, held, go_on) as first:
         wait_for(held, first)
         pipeline.write({"places.md": PLACES})
-        with started("from graphrag_pipeline.cli import main; main()", "index") as second:
+        with started("from graphrag_pipeline.cli.app import main; main()", "index") as second:
             assert second.stderr is not None
             line = second.stderr.readline()
             assert line.startswith("waiting for run ")
@@ -141,7 +142,7 @@ def test_an_error_nobody_meant_is_one_line_too(
     def fails(*_: object) -> None:
         raise KeyError("no such thing\nsecond line")
 
-    monkeypatch.setattr(sys.modules["assets.graph"], "update_graph", fails)
+    monkeypatch.setattr(sys.modules["graphrag_pipeline.assets.graph"], "update_graph", fails)
     with pytest.raises(RunFailedError, match=r"^graph: KeyError: .*no such thing.*\(run .*\)$"):
         index_folder(pipeline.settings, pipeline.inbox)
 

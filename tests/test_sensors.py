@@ -14,10 +14,10 @@ import pytest
 from dagster_helpers import PEOPLE, PLACES, RIVERS, Pipeline
 
 from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB
-from graphrag_pipeline.ingest import stage_versions
-from graphrag_pipeline.liveness import show_life
-from resources import IndexResource
-from sensors import run_failure_sensor
+from graphrag_pipeline.ingest.stages import stage_versions
+from graphrag_pipeline.resources import IndexResource
+from graphrag_pipeline.resources.liveness import show_life
+from graphrag_pipeline.sensors import run_failure_sensor
 
 UNDER_WAY = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED]
 

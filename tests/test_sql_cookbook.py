@@ -14,7 +14,8 @@ import pytest
 from conftest import Engine
 from index_process import SMALL, update
 
-from graphrag_pipeline.publishing import published_sql, query_published
+from graphrag_pipeline.releases.publishing import published_sql
+from graphrag_pipeline.sql import query_published
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "sql.md").read_text()
@@ -260,7 +261,7 @@ def test_every_report_and_relationship_leads_to_text(con):
 
 @pytest.mark.shared_data
 def test_every_report_and_relationship_of_an_imported_index_leads_to_text(shared_data, tmp_path):
-    from graphrag_pipeline.importing import import_graphrag
+    from graphrag_pipeline.exchange.importing import import_graphrag
 
     import_graphrag(shared_data / "carol_index", tmp_path, SMALL)
     with duckdb.connect(str(tmp_path / "index.duckdb")) as con:

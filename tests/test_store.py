@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 from conftest import without_privileges
 
-from graphrag_pipeline.errors import BusyError, StorageError
-from graphrag_pipeline.store import (
+from graphrag_pipeline.core.errors import BusyError, StorageError
+from graphrag_pipeline.store.index_store import (
     IndexStore,
     assign_identifiers,
     connect_published,
@@ -34,7 +34,7 @@ def store(tmp_path):
 def run(program, *arguments):
     """Start a program of its own, with ``store`` opened at the first argument."""
     start = "import sys\nfrom pathlib import Path\n"
-    start += "from graphrag_pipeline.store import IndexStore, get_meta, set_meta\n"
+    start += "from graphrag_pipeline.store.index_store import IndexStore, get_meta, set_meta\n"
     start += "store = IndexStore(Path(sys.argv[1]))\n"
     return subprocess.Popen(
         [sys.executable, "-c", start + textwrap.dedent(program), *map(str, arguments)],

@@ -5,19 +5,19 @@ import polars as pl
 import pytest
 from conftest import Engine, build, build_graph
 
-from graphrag_pipeline import synonyms
-from graphrag_pipeline.config import EmbeddingSettings, Settings
-from graphrag_pipeline.embedding import HashingEmbedder
-from graphrag_pipeline.errors import InputError, StorageError
-from graphrag_pipeline.estimates import Chunks, Work, estimate
-from graphrag_pipeline.outdated import look_at_index
-from graphrag_pipeline.publishing import publish
+from graphrag_pipeline.core.errors import InputError, StorageError
+from graphrag_pipeline.core.settings import EmbeddingSettings, Settings
+from graphrag_pipeline.llm.embedders import HashingEmbedder
+from graphrag_pipeline.planning.estimates import Chunks, Work, estimate
+from graphrag_pipeline.planning.outdated import look_at_index
 from graphrag_pipeline.query import QueryEngine
-from graphrag_pipeline.releases import rollback
-from graphrag_pipeline.store import set_meta
-from graphrag_pipeline.synonyms import update_synonyms
-from graphrag_pipeline.vector_index import update_vectors, wanted_tables
-from graphrag_pipeline.vectors import VectorStore
+from graphrag_pipeline.releases.kept import rollback
+from graphrag_pipeline.releases.publishing import publish
+from graphrag_pipeline.store.index_store import set_meta
+from graphrag_pipeline.store.vector_store import VectorStore
+from graphrag_pipeline.structures.hipporag import synonyms
+from graphrag_pipeline.structures.hipporag.synonyms import update_synonyms
+from graphrag_pipeline.structures.vector_tables import update_vectors, wanted_tables
 
 OPTIONAL = ("facts", "entity_titles")
 ASKED = EmbeddingSettings(facts=True, synonyms=True, dimensions=64, synonym_similarity=0.6)

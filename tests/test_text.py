@@ -5,7 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.text import MAX_TERM_CHARS, STOP_WORDS, normalize_title, terms, terms_batch
+from graphrag_pipeline.core.text import (
+    MAX_TERM_CHARS,
+    STOP_WORDS,
+    normalize_title,
+    terms,
+    terms_batch,
+)
 
 
 @given(st.text())

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline import tokens
-from graphrag_pipeline.errors import ConfigError
-from graphrag_pipeline.tokens import count_tokens, get_encoding
+from graphrag_pipeline.core import tokens
+from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.tokens import count_tokens, get_encoding
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ import tomllib
 import pytest
 from model_server import ModelServer
 
-from graphrag_pipeline.config import LlmSettings, Settings
-from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.prompting import check_prompts, load_examples, load_prompt
+from graphrag_pipeline.core.settings import LlmSettings, Settings
 from graphrag_pipeline.llm.errors import ModelOutputError
-from graphrag_pipeline.prompting import check_prompts, load_examples, load_prompt
-from graphrag_pipeline.tuning import DOMAIN, tune
+from graphrag_pipeline.planning.tuning import DOMAIN, tune
 
 RECORDS = (
     '("entity"<|>Marta Kolb<|>KEEPER<|>Marta Kolb keeps the light {{document}})\n##\n'

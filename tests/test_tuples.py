@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.extraction.tuples import (
+from graphrag_pipeline.core.prompting import domains, load_examples
+from graphrag_pipeline.extraction.model.tuples import (
     ParsedEntity,
     ParsedRelationship,
     example_titles,
     parse_tuples,
 )
-from graphrag_pipeline.prompting import domains, load_examples
 
 ENTITY = '("entity"<|>"Ada"<|>"person"<|>"She writes.")'
 RELATIONSHIP = '("relationship"<|>"Ada"<|>"Engine"<|>"She programs it."<|>8)'

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from graphrag_pipeline import vectors
-from graphrag_pipeline.embedding import HashingEmbedder
-from graphrag_pipeline.vectors import ROW_SCHEMA, TABLES, VectorStore, VectorStoreError
+from graphrag_pipeline.llm.embedders import HashingEmbedder
+from graphrag_pipeline.store.index_store import vector_store as vectors
+from graphrag_pipeline.store.vector_store import ROW_SCHEMA, TABLES, VectorStore, VectorStoreError
 
 
 class CountingEmbedder(HashingEmbedder):
@@ -409,7 +409,7 @@ def test_a_large_table_gets_a_vector_index_that_finds_the_same(store, monkeypatc
 
 
 def test_importing_the_module_does_not_import_lancedb():
-    code = "import sys, graphrag_pipeline.vectors; sys.exit('lancedb' in sys.modules)"
+    code = "import sys, graphrag_pipeline.store.vector_store; sys.exit('lancedb' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -417,7 +417,7 @@ def test_the_validators_that_the_import_leaves_out_are_made_when_called(tmp_path
     code = """
 import sys, pydantic
 plain = pydantic.validate_call
-from graphrag_pipeline.vectors import VectorStore
+from graphrag_pipeline.store.vector_store import VectorStore
 VectorStore(sys.argv[1])
 assert pydantic.validate_call is plain
 from lance_namespace_urllib3_client.api.branch_api import BranchApi

@@ -18,9 +18,9 @@ from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any, Final
 
-from graphrag_pipeline.data_references import check_references
-from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query.answering import NOT_WRITTEN
+from graphrag_pipeline.reports.references import check_references
 
 USUAL: Final = ("exact_match", "precision", "recall", "f1", "accuracy")
 """Scores that any gold answer gives."""

@@ -21,7 +21,11 @@ import duckdb
 import numpy as np
 import polars as pl
 
-from graphrag_pipeline.config import Settings
+from graphrag_pipeline.core.identity import make_id
+from graphrag_pipeline.core.progress import Listener, report
+from graphrag_pipeline.core.prompting import Message, Prompt, load_prompt, prompt_version
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.evaluation.answer_metrics import (
     UNSPACED,
     bare,
@@ -29,19 +33,15 @@ from graphrag_pipeline.evaluation.answer_metrics import (
     rouge_l_of_words,
 )
 from graphrag_pipeline.evaluation.store import EvaluationStore
-from graphrag_pipeline.identity import make_id
+from graphrag_pipeline.llm.configured import answered_by, prompts_folder, with_model
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
 from graphrag_pipeline.llm.running import work_through
-from graphrag_pipeline.models import answered_by, prompts_folder, with_model
-from graphrag_pipeline.progress import Listener, report
-from graphrag_pipeline.prompting import Message, Prompt, load_prompt, prompt_version
-from graphrag_pipeline.store import insert
-from graphrag_pipeline.tokens import count_tokens
+from graphrag_pipeline.store.index_store import insert
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.estimates import StagePlan
     from graphrag_pipeline.llm.client import ModelClient
+    from graphrag_pipeline.llm.pricing import StagePlan
 
 STAGE: Final = "evaluation"
 SENTENCES: Final = 40
@@ -153,8 +153,8 @@ def missing(
 
 def plan_claims(settings: Settings, wanted: Sequence[Unexamined]) -> StagePlan:
     """Return what examining these answers would take, retries left out."""
-    from graphrag_pipeline.estimates import StagePlan
     from graphrag_pipeline.llm.prices import load_prices
+    from graphrag_pipeline.llm.pricing import StagePlan
 
     prompt = load_prompt(_PROMPT, prompts_folder(settings))
     pieces = {piece for one in wanted for piece in _pieces(one)}
@@ -305,7 +305,7 @@ def _words(claim: str) -> list[str]:
 
 
 def _pieces(answer: Unexamined) -> Iterator[_Piece]:
-    from graphrag_pipeline.extraction.sentences import sentence_spans
+    from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 
     text = bare(answer.text)
     spans = sentence_spans(text)

@@ -6,9 +6,8 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from graphrag_pipeline.config import Settings
-from graphrag_pipeline.errors import InputError, NothingPublishedError, StorageError
-from graphrag_pipeline.estimates import StagePlan
+from graphrag_pipeline.core.errors import InputError, NothingPublishedError, StorageError
+from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.evaluation import claims, judging
 from graphrag_pipeline.evaluation.experiment import Experiment, Judge
 from graphrag_pipeline.evaluation.history import record_means
@@ -28,8 +27,9 @@ from graphrag_pipeline.evaluation.running import (
 )
 from graphrag_pipeline.evaluation.scoring import check_metrics, score
 from graphrag_pipeline.evaluation.store import EvaluationStore
-from graphrag_pipeline.models import spending_since
-from graphrag_pipeline.spending import ledger_position
+from graphrag_pipeline.llm.configured import spending_since
+from graphrag_pipeline.llm.pricing import StagePlan
+from graphrag_pipeline.store.spending import ledger_position
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query.methods import methods_taking, read_method
 
 WORDS = {

@@ -17,23 +17,23 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
-from graphrag_pipeline.config import Settings
-from graphrag_pipeline.embedding import HashingEmbedder
-from graphrag_pipeline.errors import InputError
-from graphrag_pipeline.estimates import StagePlan
+from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.identity import make_id
+from graphrag_pipeline.core.progress import report
+from graphrag_pipeline.core.prompting import load_prompt, prompt_version
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.evaluation.answer_metrics import normalized
 from graphrag_pipeline.evaluation.questions import Question, get_questions, put_questions, set_names
 from graphrag_pipeline.evaluation.store import EvaluationStore
-from graphrag_pipeline.identity import make_id
+from graphrag_pipeline.llm.configured import answered_by, prompts_folder, with_model
+from graphrag_pipeline.llm.embedders import HashingEmbedder
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
 from graphrag_pipeline.llm.prices import load_prices
+from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.llm.running import work_through
-from graphrag_pipeline.models import answered_by, prompts_folder, with_model
-from graphrag_pipeline.progress import report
-from graphrag_pipeline.prompting import load_prompt, prompt_version
-from graphrag_pipeline.store import get_meta, set_meta
-from graphrag_pipeline.tokens import count_tokens
+from graphrag_pipeline.store.index_store import get_meta, set_meta
 
 if TYPE_CHECKING:
     from graphrag_pipeline.llm.client import ModelClient

@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from graphrag_pipeline.data_references import check_references
-from graphrag_pipeline.text import terms
+from graphrag_pipeline.core.text import terms
+from graphrag_pipeline.reports.references import check_references
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release

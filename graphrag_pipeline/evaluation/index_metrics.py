@@ -270,7 +270,7 @@ def _of_vectors(release: Release) -> Iterator[Metric]:
 def _entity_vectors(release: Release) -> tuple[Sequence[str], Floats]:
     """Return the entities with a vector that is not zero; none where they would fill the memory."""
     from graphrag_pipeline.query.release import VECTORS
-    from graphrag_pipeline.vectors import VectorSnapshot
+    from graphrag_pipeline.store.vector_store import VectorSnapshot
 
     snapshot = VectorSnapshot(release.home / VECTORS, release.facts.vector_versions)
     if not 0 < snapshot.count("entities") <= _MOST_VECTORS:

@@ -21,24 +21,24 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import polars as pl
 
-from graphrag_pipeline.config import Settings
+from graphrag_pipeline.core.identity import content_hash, make_id
+from graphrag_pipeline.core.progress import Listener, report
+from graphrag_pipeline.core.prompting import Prompt, load_prompt, prompt_version
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.evaluation.keeping import kept
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.evaluation.verdict_text import explain
 from graphrag_pipeline.evaluation.verdicts import Comparison, Verdict, Won, compare_verdicts
-from graphrag_pipeline.identity import content_hash, make_id
+from graphrag_pipeline.llm.configured import answered_by, prompts_folder, with_model
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
 from graphrag_pipeline.llm.running import work_through
-from graphrag_pipeline.models import answered_by, prompts_folder, with_model
-from graphrag_pipeline.progress import Listener, report
-from graphrag_pipeline.prompting import Prompt, load_prompt, prompt_version
-from graphrag_pipeline.store import insert
-from graphrag_pipeline.tokens import count_tokens
+from graphrag_pipeline.store.index_store import insert
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.estimates import StagePlan
     from graphrag_pipeline.llm.client import ModelClient
+    from graphrag_pipeline.llm.pricing import StagePlan
 
 STAGE = "evaluation"
 REPLICATES = 5
@@ -187,8 +187,8 @@ def missing(
 
 def plan_judging(settings: Settings, wanted: Sequence[Wanted]) -> StagePlan:
     """Return what asking for these verdicts would take: a call each, retries left out."""
-    from graphrag_pipeline.estimates import StagePlan
     from graphrag_pipeline.llm.prices import load_prices
+    from graphrag_pipeline.llm.pricing import StagePlan
 
     prompt = load_prompt(_PROMPT, prompts_folder(settings))
     criteria = list(dict.fromkeys(one.criterion for one in wanted))

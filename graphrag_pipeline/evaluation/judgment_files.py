@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.evaluation.verdicts import Verdict, Won
 
 _BETWEEN = "_vs_"

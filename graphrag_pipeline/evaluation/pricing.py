@@ -10,17 +10,17 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from graphrag_pipeline.config import Settings
-from graphrag_pipeline.errors import GraphRAGError
-from graphrag_pipeline.estimates import StagePlan
+from graphrag_pipeline.core.errors import GraphRAGError
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.evaluation.experiment import Experiment
 from graphrag_pipeline.evaluation.running import Asked, opened
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.llm.prices import load_prices
+from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.text_summary import TextSummaryParameters, chunks_to_read
-from graphrag_pipeline.tokens import count_tokens
 
 _SAMPLED = 3
 _PROMPT_TOKENS = 600

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graphrag_pipeline.config import Settings
-from graphrag_pipeline.estimates import StagePlan
+from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.evaluation.datasets import read_questions
 from graphrag_pipeline.evaluation.generating import (
     Numbers,
@@ -17,6 +16,7 @@ from graphrag_pipeline.evaluation.generating import (
 )
 from graphrag_pipeline.evaluation.questions import Question, get_questions, put_questions
 from graphrag_pipeline.evaluation.store import EvaluationStore
+from graphrag_pipeline.llm.pricing import StagePlan
 
 GENERATED = "generated"
 """Name of the set that a model makes, unless it is given another."""

@@ -10,8 +10,8 @@ from typing import Any
 
 import duckdb
 
-from graphrag_pipeline.errors import InputError
-from graphrag_pipeline.store import get_meta, set_meta
+from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.store.index_store import get_meta, set_meta
 
 _REMEMBER = """CREATE OR REPLACE TEMP TABLE gold_before AS
 SELECT question_set, question, answers, passages FROM questions WHERE question_set = ?

@@ -10,7 +10,7 @@ import duckdb
 import numpy as np
 import polars as pl
 
-from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.core.errors import InputError
 
 if TYPE_CHECKING:
     import numpy.typing as npt

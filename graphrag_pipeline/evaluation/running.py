@@ -13,8 +13,10 @@ from typing import Any
 
 import polars as pl
 
-from graphrag_pipeline.config import CONFIG_FILE, Settings, fingerprint, load_settings
-from graphrag_pipeline.errors import ConfigError, GraphRAGError, InputError
+from graphrag_pipeline.core.errors import ConfigError, GraphRAGError, InputError
+from graphrag_pipeline.core.progress import report
+from graphrag_pipeline.core.settings import CONFIG_FILE, Settings, fingerprint, load_settings
+from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.evaluation.datasets import read_questions
 from graphrag_pipeline.evaluation.experiment import Condition, Experiment
 from graphrag_pipeline.evaluation.keeping import kept
@@ -25,15 +27,13 @@ from graphrag_pipeline.evaluation.questions import (
     set_name_of,
 )
 from graphrag_pipeline.evaluation.store import EvaluationStore
+from graphrag_pipeline.llm.configured import answered_by, prompts_folder
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.llm.running import run_calls, work_through
-from graphrag_pipeline.models import answered_by, prompts_folder
-from graphrag_pipeline.progress import report
 from graphrag_pipeline.query import Answer, QueryEngine, Retrieval
 from graphrag_pipeline.query.methods import method_named
 from graphrag_pipeline.query.methods.method import as_mapping
-from graphrag_pipeline.store import insert
-from graphrag_pipeline.tokens import count_tokens
+from graphrag_pipeline.store.index_store import insert
 
 _AT_ONCE = 4
 """So many questions at a time where a model answers; each may be several calls."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import duckdb
 import polars as pl
 
-from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.evaluation.answer_metrics import (
     BATCHED,
     EXTRA,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import duckdb
 
-from graphrag_pipeline.errors import StorageError
-from graphrag_pipeline.identity import content_hash
-from graphrag_pipeline.store import IndexStore, get_meta
+from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.identity import content_hash
+from graphrag_pipeline.store.index_store import IndexStore, get_meta
 
 FILE = "evaluation.duckdb"
 _VERSION = "1"

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from graphrag_pipeline import progress
-from graphrag_pipeline.config import Settings, fingerprint
+from graphrag_pipeline.core import progress
+from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.extraction.mentions import Extraction, empty_extraction
-from graphrag_pipeline.extraction.nlp import NLP_VERSION, NlpOptions, chunk_names, extract_nlp
+from graphrag_pipeline.extraction.rules.nlp import NLP_VERSION, NlpOptions, chunk_names, extract_nlp
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ def extraction_version(settings: Settings) -> str:
     given = settings.extraction
     if given.extractor != "llm":
         return fingerprint("extraction", NLP_VERSION, given.extractor, given.noun_phrases)
-    from graphrag_pipeline.extraction.llm import llm_extraction_version
-    from graphrag_pipeline.models import answered_by, prompts_folder
+    from graphrag_pipeline.extraction.model.llm import llm_extraction_version
+    from graphrag_pipeline.llm.configured import answered_by, prompts_folder
 
     shown = settings.chunks.prepend_metadata
     model = ":".join(map(str, answered_by(settings.llm)))
@@ -56,8 +56,8 @@ def extract(chunks: pl.DataFrame, settings: Settings, batch: str) -> Extracted:
 
 
 def _by_model(chunks: pl.DataFrame, settings: Settings, batch: str) -> Extracted:
-    from graphrag_pipeline.extraction.llm import extract_llm
-    from graphrag_pipeline.models import prompts_folder, with_model
+    from graphrag_pipeline.extraction.model.llm import extract_llm
+    from graphrag_pipeline.llm.configured import prompts_folder, with_model
 
     if chunks.is_empty():
         return Extracted(empty_extraction())

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graphrag_pipeline.errors import ConfigError
+from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.llm.answers import Answer, StreamedAnswer, Usage, read_answer
 from graphrag_pipeline.llm.budget import Amount, Budget
 from graphrag_pipeline.llm.cache import (
@@ -31,7 +32,6 @@ from graphrag_pipeline.llm.options import LlmOptions
 from graphrag_pipeline.llm.prices import load_prices
 from graphrag_pipeline.llm.requests import ChatRequest, Messages, chat_body, prompt_text
 from graphrag_pipeline.llm.transport import Transport
-from graphrag_pipeline.tokens import count_tokens
 
 _CHAT = "/chat/completions"
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from graphrag_pipeline.errors import StorageError
+from graphrag_pipeline.core.errors import StorageError
 
 FILE_NAME = "llm_cache.sqlite"
 _BUSY_SECONDS = 60.0

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.llm.answers import Usage, read_usage
 from graphrag_pipeline.llm.cache import embedding_keys, find_embeddings, put_embeddings
 from graphrag_pipeline.llm.calls import Caller, Outgoing, Turn
@@ -26,7 +27,6 @@ from graphrag_pipeline.llm.errors import TerminalModelError
 from graphrag_pipeline.llm.flights import Flights
 from graphrag_pipeline.llm.ledger import Call, put_calls
 from graphrag_pipeline.llm.options import LlmOptions
-from graphrag_pipeline.tokens import count_tokens
 
 _PATH = "/embeddings"
 _LOOKUP = 500

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from graphrag_pipeline.core.tokens import get_encoding
 from graphrag_pipeline.llm.errors import TransientModelError
-from graphrag_pipeline.tokens import get_encoding
 
 Vectors = npt.NDArray[np.float32]
 

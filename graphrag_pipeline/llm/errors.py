@@ -5,7 +5,7 @@ No message holds anything the server or a document said: providers quote prompts
 
 from __future__ import annotations
 
-from graphrag_pipeline.errors import GraphRAGError
+from graphrag_pipeline.core.errors import GraphRAGError
 
 _STOPPING_KINDS = frozenset({"auth", "quota", "model", "unreachable"})
 

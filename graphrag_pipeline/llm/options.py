@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
-from graphrag_pipeline.errors import ConfigError
+from graphrag_pipeline.core.errors import ConfigError
 
 OPENAI_URL = "https://api.openai.com/v1"
 

@@ -19,6 +19,27 @@ _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?=[\s,}\]/:#]|\
 _NAME = re.compile(r"[A-Za-z_$][\w$-]*")
 _BARE = re.compile(r"[^,}\]\n]+")
 _WORD = re.compile(r"(?:true|false|null|none|nan)\b(?!\s*\w)", re.IGNORECASE)
+_DECISION = re.compile(r"[^\W_]+")
+_YES = frozenset(
+    ["y", "yes", "yeah", "true", "ja", "oui", "si", "sí", "sim", "да", "是", "はい", "예"]
+)
+_NO = frozenset(
+    [
+        "n",
+        "no",
+        "nope",
+        "false",
+        "nein",
+        "non",
+        "não",
+        "nee",
+        "нет",
+        "否",
+        "不是",
+        "いいえ",
+        "아니요",
+    ]
+)
 _NEXT_KEY = re.compile(r"""["'“][^"'”\n]{0,200}["'”]\s*:""")
 _HALF = re.compile("[\ud800-\udfff]")
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’"}
@@ -253,3 +274,12 @@ def _explain(text: str, position: int, excerpt: int) -> str:
     shown = f" near {text[position : position + excerpt]!r}" if excerpt else ""
     what = "is no JSON object" if "{" in text else "holds no JSON object"
     return f"the model's answer {what} (character {position} of {len(text)}){shown}: ask again"
+
+
+def parse_yes_no(text: str) -> bool | None:
+    """Return what a model decided, yes or no; None if it did neither, or both."""
+    words = [word.lower() for word in _DECISION.findall(text[:2000])]
+    if words and (words[0] in _YES) != (words[0] in _NO):
+        return words[0] in _YES
+    said = set(words) & (_YES | _NO)
+    return next(iter(said)) in _YES if len(said) == 1 else None

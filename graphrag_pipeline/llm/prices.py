@@ -11,7 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from graphrag_pipeline.errors import ConfigError
+from graphrag_pipeline.core.errors import ConfigError
 
 _MILLION = 1_000_000
 _SNAPSHOT = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8}|latest)$")

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query.operators.chunks import chunk_records
 from graphrag_pipeline.query.results import Citation, Record
-from graphrag_pipeline.text import terms
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release

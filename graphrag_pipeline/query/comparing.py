@@ -9,14 +9,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphrag_pipeline.errors import GraphRAGError, InputError
+from graphrag_pipeline.core.errors import GraphRAGError, InputError
+from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.query.engine import QueryEngine, plain_question
 from graphrag_pipeline.query.methods import method_named, read_method
 from graphrag_pipeline.query.results import Answer, Retrieval
-from graphrag_pipeline.tokens import count_tokens
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.config import Settings
+    from graphrag_pipeline.core.settings import Settings
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query.answering import extractive_answer
 from graphrag_pipeline.query.citations import citations_of, distinct
 from graphrag_pipeline.query.history import HISTORY_TURNS, Turn, recent_turns
@@ -30,7 +30,7 @@ from graphrag_pipeline.query.streaming import AnswerStream
 from graphrag_pipeline.query.timing import recorded
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.config import Settings
+    from graphrag_pipeline.core.settings import Settings
 
 
 class QueryEngine:
@@ -329,7 +329,7 @@ async def _last(pieces: AsyncGenerator[str | Answer, None]) -> Answer:
 
 def _settings(home: str | Path | None) -> Settings:
     """Read the settings; those beside a named index are preferred."""
-    from graphrag_pipeline.config import CONFIG_FILE, load_settings
+    from graphrag_pipeline.core.settings import CONFIG_FILE, load_settings
 
     beside = Path(home) / CONFIG_FILE if home is not None else None
     return load_settings(beside if beside and beside.is_file() else None)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from graphrag_pipeline.held_vectors import places_of
+from graphrag_pipeline.store.held_vectors import places_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

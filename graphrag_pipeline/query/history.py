@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.core.errors import InputError
 
 Turn = tuple[str, str]
 ROLES = ("user", "assistant")

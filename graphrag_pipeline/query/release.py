@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphrag_pipeline.errors import (
+from graphrag_pipeline.core.errors import (
     ConfigError,
     NothingPublishedError,
     StorageError,
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-    from graphrag_pipeline.chnsw import CommunityHnsw
-    from graphrag_pipeline.config import Settings
-    from graphrag_pipeline.embedding import Embedder
+    from graphrag_pipeline.core.settings import Settings
+    from graphrag_pipeline.llm.embedders import Embedder
     from graphrag_pipeline.query.graph_arrays import GraphArrays
     from graphrag_pipeline.query.kept_rows import KeptRows
     from graphrag_pipeline.query.layered_graph import LayeredGraph
-    from graphrag_pipeline.vectors import VectorSnapshot
+    from graphrag_pipeline.store.vector_store import VectorSnapshot
+    from graphrag_pipeline.structures.archrag.chnsw import CommunityHnsw
 
 VECTORS = "vectors"
 _QUESTIONS_REMEMBERED = 64
@@ -197,20 +197,20 @@ class Release:
 
     @functools.cached_property
     def _layers(self) -> CommunityHnsw:
-        from graphrag_pipeline.attributed_index import open_chnsw
+        from graphrag_pipeline.structures.archrag.index import open_chnsw
 
         with self._cursor() as cursor, _storage_errors():
             return open_chnsw(cursor, self._vectors)
 
     @functools.cached_property
     def _vectors(self) -> VectorSnapshot:
-        from graphrag_pipeline.vectors import VectorSnapshot
+        from graphrag_pipeline.store.vector_store import VectorSnapshot
 
         return VectorSnapshot(self.home / VECTORS, self.facts.vector_versions)
 
     @functools.cached_property
     def _embedder(self) -> Embedder:
-        from graphrag_pipeline.vector_index import configured_embedder
+        from graphrag_pipeline.llm.configured import configured_embedder
 
         embedder = configured_embedder(self.settings)
         if embedder.name != self.facts.embedder:
@@ -246,7 +246,7 @@ class Release:
     def _read_facts(self) -> ReleaseFacts:
         found = self.rows(_FACTS)
         if not found:
-            from graphrag_pipeline.releases import nothing_published
+            from graphrag_pipeline.releases.kept import nothing_published
 
             raise NothingPublishedError(nothing_published(self.home))
         row = found[0]
@@ -272,8 +272,8 @@ def open_release(
     Raises NothingPublishedError when there is no release yet, InputError when ``release`` is none
     of those kept, StorageError when the file cannot be read.
     """
-    from graphrag_pipeline.releases import release_file
-    from graphrag_pipeline.store import connect_published
+    from graphrag_pipeline.releases.kept import release_file
+    from graphrag_pipeline.store.index_store import connect_published
 
     file = release_file(home, release)
     con = connect_published(file)
@@ -284,15 +284,15 @@ def open_release(
 
 
 def _settings() -> Settings:
-    from graphrag_pipeline.config import load_settings
+    from graphrag_pipeline.core.settings import load_settings
 
     return load_settings()
 
 
 @contextlib.contextmanager
 def _storage_errors() -> Iterator[None]:
-    from graphrag_pipeline.embedding import EmbeddingError
-    from graphrag_pipeline.vectors import VectorStoreError
+    from graphrag_pipeline.llm.embedders import EmbeddingError
+    from graphrag_pipeline.store.vector_store import VectorStoreError
 
     try:
         yield

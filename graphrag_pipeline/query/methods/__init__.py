@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
-from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query.methods.archrag_search import ARCHRAG
 from graphrag_pipeline.query.methods.basic_search import BASIC
 from graphrag_pipeline.query.methods.bm25_search import BM25

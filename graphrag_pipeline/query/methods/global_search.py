@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.method import Method, flag, number
 from graphrag_pipeline.query.results import Record
-from graphrag_pipeline.text import terms
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release

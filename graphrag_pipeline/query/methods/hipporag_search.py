@@ -38,7 +38,7 @@ class HippoRagParameters:
 
 def hipporag_search(index: Release, question: str, p: HippoRagParameters) -> list[Record]:
     """Return the passages around the entities that a rule finds in the question."""
-    from graphrag_pipeline.extraction.nlp import names_in
+    from graphrag_pipeline.extraction.rules.nlp import names_in
 
     return passages_around(index, question, names_in(question)[: p.entities], p)
 

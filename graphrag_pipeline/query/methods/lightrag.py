@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.method import Method, choice, number, share
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.steps import tell
-from graphrag_pipeline.text import terms
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.operators import Ranking

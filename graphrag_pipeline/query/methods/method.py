@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query.results import Record
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.config import QuerySettings
+    from graphrag_pipeline.core.settings import QuerySettings
     from graphrag_pipeline.query.release import Release
 
 P = TypeVar("P")

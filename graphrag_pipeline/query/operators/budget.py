@@ -9,11 +9,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.query.context import render_header, render_row
 from graphrag_pipeline.query.results import Kind, Record
 from graphrag_pipeline.query.timing import operator
-from graphrag_pipeline.tokens import count_tokens
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release

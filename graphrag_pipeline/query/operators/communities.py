@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query.operators.ranking import Ranking, decoded
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.timing import operator
-from graphrag_pipeline.text import terms
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query.operators.ranking import Ranking
 from graphrag_pipeline.query.timing import operator
 
@@ -51,7 +51,7 @@ def best_facts(index: Release, question: str, k: int) -> list[Fact]:
 @operator
 def ends_of_facts(index: Release, facts: Iterable[Fact]) -> dict[str, tuple[int, int]]:
     """Return the two nodes of ``index.graph`` that each fact joins, by the fact's id."""
-    from graphrag_pipeline.held_vectors import places_of
+    from graphrag_pipeline.store.held_vectors import places_of
 
     kept = index.graph.edges("statements")
     asked = [fact.id for fact in facts]

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query.operators.communities import report_record
 from graphrag_pipeline.query.operators.entities import entity_records
 from graphrag_pipeline.query.operators.graph import bridge

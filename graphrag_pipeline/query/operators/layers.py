@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.errors import InputError
+from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query.operators.communities import report_record
 from graphrag_pipeline.query.operators.ranking import Ranking
 from graphrag_pipeline.query.results import Record

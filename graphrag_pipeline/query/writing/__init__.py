@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.llm.client import ModelClient
-from graphrag_pipeline.models import budget_since, model_options
+from graphrag_pipeline.llm.configured import budget_since, model_options
 from graphrag_pipeline.query.citations import citations_of, distinct
 from graphrag_pipeline.query.history import Turn
 from graphrag_pipeline.query.methods import METHODS, Method

@@ -9,7 +9,7 @@ from graphrag_pipeline.query.methods.archrag_search import ArchRagParameters, ar
 from graphrag_pipeline.query.writing.asking import Asking, Final
 from graphrag_pipeline.query.writing.map_reduce import MAP_WORDS, Scored, checked, reduced
 from graphrag_pipeline.query.writing.references import Shown
-from graphrag_pipeline.report_parsing import POINTS_SCHEMA, parse_points
+from graphrag_pipeline.reports.parsing import POINTS_SCHEMA, parse_points
 
 
 async def archrag_answer(asking: Asking, p: ArchRagParameters) -> Final | None:

@@ -8,17 +8,17 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from graphrag_pipeline.core.prompting import Message, load_prompt
+from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.llm.client import ModelClient
+from graphrag_pipeline.llm.configured import prompts_folder
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
-from graphrag_pipeline.models import prompts_folder
-from graphrag_pipeline.prompting import Message, load_prompt
 from graphrag_pipeline.query.history import Turn
 from graphrag_pipeline.query.operators.budget import Fitting, fitted_into
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.spending import Spent, embeddings_counted
 from graphrag_pipeline.query.steps import told
 from graphrag_pipeline.query.writing.references import Shown
-from graphrag_pipeline.tokens import count_tokens
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release

@@ -21,7 +21,7 @@ from graphrag_pipeline.query.writing.map_reduce import (
     within,
 )
 from graphrag_pipeline.query.writing.references import Shown
-from graphrag_pipeline.report_parsing import DRIFT_SCHEMA, DriftAnswer, parse_drift
+from graphrag_pipeline.reports.parsing import DRIFT_SCHEMA, DriftAnswer, parse_drift
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from graphrag_pipeline.extraction.sentences import sentence_spans
+from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.query.context import render_context
 from graphrag_pipeline.query.methods.ircot import IrcotParameters, fitted, merged, one_step

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from graphrag_pipeline.data_references import check_references
+from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.context import render_context
 from graphrag_pipeline.query.methods.global_search import GlobalParameters
@@ -16,8 +16,8 @@ from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.writing.asking import Asking, Final
 from graphrag_pipeline.query.writing.references import Reference, Shown
 from graphrag_pipeline.query.writing.selection import select_reports
-from graphrag_pipeline.report_parsing import POINTS_SCHEMA, Point, parse_points
-from graphrag_pipeline.tokens import count_tokens
+from graphrag_pipeline.reports.parsing import POINTS_SCHEMA, Point, parse_points
+from graphrag_pipeline.reports.references import check_references
 
 MAP_WORDS = 1000
 REDUCE_WORDS = 2000

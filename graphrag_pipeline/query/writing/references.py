@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.data_references import check_references
 from graphrag_pipeline.query.citations import (
     cite_chunk,
     cite_findings,
@@ -21,6 +20,7 @@ from graphrag_pipeline.query.context import section_of
 from graphrag_pipeline.query.operators import chunk_records, findings_of
 from graphrag_pipeline.query.operators.layers import chunks_below
 from graphrag_pipeline.query.results import Citation, Record
+from graphrag_pipeline.reports.references import check_references
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release

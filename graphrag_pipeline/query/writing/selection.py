@@ -11,7 +11,7 @@ from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.global_search import GlobalParameters
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.writing.asking import Asking
-from graphrag_pipeline.report_parsing import RATING_SCHEMA, parse_rating
+from graphrag_pipeline.reports.parsing import RATING_SCHEMA, parse_rating
 
 HIGHEST = 5.0
 

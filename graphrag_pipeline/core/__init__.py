@@ -1,0 +1,1 @@
+"""What every chapter needs: errors, settings, identities, text, tokens, prompts, progress."""

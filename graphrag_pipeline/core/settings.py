@@ -1,0 +1,615 @@
+"""Settings: ``graphrag.toml``, environment variables over it, defaults beneath."""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import json
+import os
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic_core import ErrorDetails
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
+
+from graphrag_pipeline.core.cron import is_cron
+from graphrag_pipeline.core.errors import ConfigError
+
+CONFIG_FILE = "graphrag.toml"
+PREFIX = "GRAPHRAG_"
+
+Positive = Annotated[int, Field(ge=1, le=10**9)]
+Megabytes = Annotated[float, Field(gt=0, le=1e6)]
+Place = Annotated[str, Field(min_length=1)]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+_SET_BY_THE_CLIENT = frozenset({"model", "messages", "n", "stream", "stream_options"})
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class InputSettings(_Section):
+    """Where documents come from."""
+
+    folder: Place = "documents"
+    """The folder the inbox sensor watches and `index` reads when none is named."""
+    settle_seconds: Annotated[float, Field(ge=0, le=1e9)] = 5.0
+    """The sensor leaves a file alone until it has not changed for so long."""
+    poll_seconds: Positive = 30
+    """How often the sensor looks into the folder."""
+    max_file_mb: Megabytes = 50.0
+    """Larger files are quarantined."""
+    encoding: str = ""
+    """Encoding of text files; empty: byte-order mark, then UTF-8, then detection."""
+    text_columns: tuple[str, ...] = ("text", "content", "body")
+    """Columns (csv, json, jsonl, parquet) that hold a record's text, first match."""
+    title_columns: tuple[str, ...] = ("title", "name", "headline")
+    """Columns that hold a record's title."""
+    id_columns: tuple[str, ...] = ("id",)
+    """Columns that identify a record within its file."""
+
+    @model_validator(mode="after")
+    def _encoding_is_known(self) -> InputSettings:
+        try:
+            codecs.lookup(self.encoding or "utf-8")
+        except LookupError:
+            raise ValueError(
+                f"input.encoding = {self.encoding!r}: must be an encoding, such as utf-8 or cp1252"
+            ) from None
+        return self
+
+
+class BatchSettings(_Section):
+    """How a set of new documents is cut into batches, the partitions of ingestion."""
+
+    max_files: Positive = 2000
+    """Most files in one batch."""
+    max_mb: Megabytes = 64.0
+    """Most megabytes of files in one batch (a larger file is a batch of its own)."""
+
+
+class ChunkSettings(_Section):
+    """How documents are cut into chunks."""
+
+    size: Positive = 600
+    """Tokens in a chunk."""
+    overlap: Annotated[int, Field(ge=0)] = 100
+    """Tokens a chunk repeats of the one before."""
+    encoding: str = "cl100k_base"
+    """tiktoken encoding that counts tokens (cl100k_base ships with the package)."""
+    sentences: bool = False
+    """Prefer to end a chunk at the end of a sentence."""
+    prepend_metadata: tuple[str, ...] = ()
+    """Document metadata shown to a model with each chunk; never part of the stored text."""
+
+    @model_validator(mode="after")
+    def _overlap_fits(self) -> ChunkSettings:
+        if self.overlap >= self.size:
+            raise ValueError(
+                f"chunk overlap ({self.overlap}) must be smaller than chunk size ({self.size})"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _encoding_is_known(self) -> ChunkSettings:
+        if self.encoding != "cl100k_base":
+            import tiktoken
+
+            known = tiktoken.list_encoding_names()
+            if self.encoding not in known:
+                raise ValueError(
+                    f"chunks.encoding = {self.encoding!r}: must be one of {', '.join(known)}"
+                )
+        return self
+
+
+class ExtractionSettings(_Section):
+    """How entities and relationships are found in chunks."""
+
+    extractor: Literal["auto", "nlp", "llm", "import"] = "auto"
+    """auto: by profile. nlp: by rule. llm: by model. import: only what is brought in."""
+    noun_phrases: bool = True
+    """nlp: take noun phrases as concepts, besides named entities."""
+    entity_types: Annotated[tuple[str, ...], Field(min_length=1)] = (
+        "organization",
+        "person",
+        "geo",
+        "event",
+    )
+    """llm: the types of entities to look for."""
+    domain: str = "general"
+    """llm: whose few-shot examples the prompt shows: general, science, medicine, law, or yours."""
+    passes: Annotated[int, Field(ge=1, le=2)] = 1
+    """llm: 2 asks for entities first, then for relationships between those (as HiRAG does)."""
+    gleanings: Annotated[int, Field(ge=0, le=10)] = 1
+    """llm: how often to ask for entities that were missed, for as long as the model says so."""
+    claims: bool = False
+    """llm: extract claims about entities as well."""
+    claim_description: str = (
+        "statements of fact about these entities that a reader would want to check"
+    )
+    """llm: which claims to extract."""
+
+
+class GraphSettings(_Section):
+    """How mentions are merged into the graph."""
+
+    min_concept_frequency: Positive = 2
+    """nlp: a noun phrase (type CONCEPT) or date must stand in so many chunks to become a node."""
+    max_description_sentences: Positive = 3
+    """nlp: sentences kept to describe an entity."""
+    summaries: Literal["auto", "off", "llm"] = "auto"
+    """Whether a model merges the descriptions of an entity or relationship; auto: by profile."""
+    max_description_tokens: Positive = 400
+    """llm: several descriptions that are longer together are merged into one."""
+
+
+class ResolutionSettings(_Section):
+    """Which titles mean the same thing, decided before the graph is made."""
+
+    method: Literal["auto", "off", "rules", "llm"] = "auto"
+    """auto: by rule, imports left as they are. rules: imports too. llm: unsure pairs by model.
+    off: only what aliases_file says."""
+    aliases_file: str = "aliases.csv"
+    """Your own word, which wins: a file with the columns action (merge or never), a, b, note."""
+    max_model_pairs: Positive = 200
+    """llm: most pairs asked of the model, the most alike first."""
+
+
+class CommunitySettings(_Section):
+    """Hierarchical Leiden."""
+
+    max_cluster_size: Annotated[int, Field(ge=2)] = 10
+    """Communities with more entities are split at the next level."""
+    resolution: Annotated[float, Field(gt=0, le=1e6)] = 1.0
+    """Higher gives more and smaller communities."""
+    seed: Annotated[int, Field(ge=0, lt=2**64)] = 0xDEADBEEF
+    """Seed of the random number generator."""
+    max_drift: Annotated[float, Field(ge=0, le=1)] = 0.01
+    """Communities are repaired as the graph changes; once they lack this share of the modularity
+    of a fresh clustering, Leiden goes over the whole graph again."""
+    levels: Annotated[int, Field(ge=1, le=10)] = 4
+    """Level assets shown in Dagster (C0 to C3 by default); the last holds all deeper levels."""
+
+
+class ReportSettings(_Section):
+    """Community reports."""
+
+    max_context_tokens: Positive = 8000
+    """Tokens of a community's elements a report is written from."""
+    max_findings: Positive = 8
+    """Findings of an extractive report."""
+    writer: Literal["auto", "extractive", "llm"] = "auto"
+    """auto: by profile. extractive: central sentences. llm: written by a model."""
+    max_words: Positive = 1500
+    """llm: most words of a report."""
+    max_outdated: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    """llm: a report is written anew once more than this share of what it was written from, by
+    tokens, has changed (0: at any change); at once where it may tell of what was removed."""
+
+
+class EmbeddingSettings(_Section):
+    """Vectors for search."""
+
+    embedder: Literal["auto", "hashing", "local", "llm"] = "auto"
+    """auto: by profile. hashing: lexical. local: sentence-transformers ([local]). llm: endpoint."""
+    model: str = "sentence-transformers/all-MiniLM-L6-v2"
+    """local: model name or folder."""
+    dimensions: Annotated[int, Field(ge=32, le=8192)] = 640
+    """hashing: length of the vectors."""
+    facts: bool = False
+    """Embed each fact (what one text says of two entities), too: the method hipporag2 needs it."""
+    synonyms: bool = False
+    """Embed the titles of entities, too, and link those alike: the hipporag methods use it."""
+    synonym_similarity: Annotated[float, Field(gt=0, le=1)] = 0.8
+    """Titles whose vectors have at least this cosine are linked as synonyms."""
+
+
+class HierarchySettings(_Section):
+    """Hierarchies of summaries besides communities, each for the search methods named after it."""
+
+    raptor: bool = False
+    """Keep a tree of summaries of like chunks: the method raptor needs it."""
+    raptor_layers: Annotated[int, Field(ge=1, le=20)] = 5
+    """raptor: most layers of summaries above the chunks."""
+    raptor_cluster_tokens: Positive = 3500
+    """raptor: texts of more tokens than this together are not summarised as one but apart."""
+    summary_tokens: Annotated[int, Field(ge=20, le=10_000)] = 100
+    """Most tokens of a summary."""
+    attributed: bool = False
+    """Keep communities of entities that are linked or alike, level upon level, with a report on
+    each, and an index over them all (ArchRAG): the method archrag needs it."""
+    attributed_levels: Annotated[int, Field(ge=1, le=10)] = 4
+    """attributed: most levels of communities above the entities."""
+    hirag: bool = False
+    """Keep layers of entities that summarise clusters of entities, and communities over all layers
+    with a report on each (HiRAG): the method hirag needs it."""
+
+
+class QuerySettings(_Section):
+    """Retrieval defaults."""
+
+    top_k: Positive = 10
+    """Chunks (or entities, for local) that a search starts from."""
+    max_context_tokens: Positive = 12000
+    """Tokens of evidence given to the answer."""
+    text_share: Share = 0.5
+    """local: share of the context for source text."""
+    report_share: Share = 0.15
+    """local: share of the context for community reports; the rest is for the graph."""
+    level: Annotated[int, Field(ge=0)] = 2
+    """global and local: community level whose reports are read."""
+    answers: Literal["auto", "extractive", "llm"] = "auto"
+    """auto: by profile. extractive: the evidence itself. llm: written by a model."""
+    response_type: str = "multiple paragraphs"
+    """llm: length and form of an answer."""
+    cache: bool = False
+    """llm: keep answers to questions, and give them again without asking."""
+
+    @model_validator(mode="after")
+    def _shares_fit(self) -> QuerySettings:
+        if self.text_share + self.report_share > 1:
+            raise ValueError(
+                f"text_share ({self.text_share}) plus report_share ({self.report_share}) "
+                "must not exceed 1"
+            )
+        return self
+
+
+class LlmSettings(_Section):
+    """The language model: any OpenAI-compatible endpoint. Its key is OPENAI_API_KEY, never here."""
+
+    base_url: str = ""
+    """Address of the endpoint; empty: OPENAI_BASE_URL, then OpenAI."""
+    model: str = "gpt-4.1-mini"
+    """Chat model."""
+    embedding_model: str = "text-embedding-3-small"
+    """Embedding model."""
+    embedding_dimensions: Annotated[int, Field(ge=0)] = 0
+    """Length of the vectors; 0: the model's own."""
+    embedding_max_tokens: Positive = 8000
+    """Most tokens of a text the embedding model takes; longer ones are embedded in pieces."""
+    temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
+    """Temperature of every call."""
+    max_output_tokens: Annotated[int, Field(ge=0)] = 0
+    """Most tokens of an answer; 0: the server's own limit."""
+    extra: dict[str, JsonValue] = {}
+    """More parameters of each chat call, such as { reasoning_effort = "low" }."""
+    concurrency: Positive = 16
+    """Most calls at once."""
+    requests_per_minute: Annotated[int, Field(ge=0)] = 0
+    """Most requests a minute; 0: no limit."""
+    tokens_per_minute: Annotated[int, Field(ge=0)] = 0
+    """Most tokens a minute; 0: no limit."""
+    timeout_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 180.0
+    """How long to wait for an answer."""
+    max_retries: Annotated[int, Field(ge=0)] = 6
+    """How often a call that failed for a passing reason is tried again."""
+    retry_seconds: Annotated[float, Field(ge=0, le=300)] = 0.5
+    """How long to wait before the first of these tries; the wait doubles each time."""
+    max_cost: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    """Most US dollars a run may spend; 0: no limit. What was bought until then is kept."""
+    max_tokens: Annotated[int, Field(ge=0)] = 0
+    """Most tokens a run may use; 0: no limit."""
+    confirm_cost: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+    """`index` asks before it starts what may cost more US dollars than this; 0: never."""
+    structured_output: Literal["auto", "on", "off"] = "auto"
+    """Whether to ask the server for JSON by schema; auto: if it takes it."""
+    prices_file: str = ""
+    """Your own prices (TOML, US dollars per million tokens); empty: the list that ships."""
+    prompts: str = ""
+    """Folder of your own prompts, as `tune` writes them; empty: those that ship."""
+    log_content: bool = False
+    """Write prompts and answers, and so your documents, to the debug log graphrag_pipeline.llm."""
+
+    @model_validator(mode="after")
+    def _extra_fits(self) -> LlmSettings:
+        if taken := sorted(_SET_BY_THE_CLIENT & self.extra.keys()):
+            raise ValueError(f"llm.extra must not hold {taken[0]}: the pipeline sets it itself")
+        try:
+            json.dumps(self.extra, allow_nan=False)
+        except ValueError:
+            raise ValueError("llm.extra must hold no infinite number and no nan") from None
+        return self
+
+
+class ScheduleSettings(_Section):
+    """When the unpartitioned stages run by themselves."""
+
+    refresh_cron: str = "*/5 * * * *"
+    """How often to look for finished batches that the published index lacks (cron)."""
+
+    @model_validator(mode="after")
+    def _cron_is_valid(self) -> ScheduleSettings:
+        if not is_cron(self.refresh_cron):
+            raise ValueError(
+                f"schedule.refresh_cron = {self.refresh_cron!r}: must be five cron fields, such "
+                "as '0 2 * * *'"
+            )
+        return self
+
+
+class EvaluationSettings(_Section):
+    """A nightly evaluation, and when it warns."""
+
+    experiment: str = ""
+    """TOML file of an experiment that Dagster offers as assets; empty: none."""
+    watch: Place = "recall@5"
+    """The metric that must not fall from one run of it to the next, in any condition."""
+    max_drop: Annotated[float, Field(ge=0, le=1e6)] = 0.05
+    """Most that its mean may fall before the check fails."""
+    cron: str = "0 3 * * *"
+    """When the schedule runs the experiment (cron), once it is turned on in the UI."""
+
+    @model_validator(mode="after")
+    def _cron_is_valid(self) -> EvaluationSettings:
+        if not is_cron(self.cron):
+            raise ValueError(
+                f"evaluation.cron = {self.cron!r}: must be five cron fields, such as '0 3 * * *'"
+            )
+        return self
+
+
+class ReleaseSettings(_Section):
+    """Published releases."""
+
+    keep: Positive = 10
+    """Most releases that stay readable; the published one and the one before always do."""
+    keep_days: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 30.0
+    """Days that older releases stay readable; 0: as long as there is room by number."""
+
+
+class Settings(BaseSettings):
+    """All settings. Environment variables win: GRAPHRAG_HOME, GRAPHRAG_CHUNKS__SIZE=300."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_nested_delimiter="__",
+        extra="forbid",
+        frozen=True,
+        use_attribute_docstrings=True,
+    )
+
+    home: Place = ".graphrag"
+    """Folder of everything the pipeline writes."""
+    profile: Literal["embedded", "llm"] = "embedded"
+    """embedded: no model and no key. llm: each stage by the model in [llm], unless set alone."""
+    input: InputSettings = InputSettings()
+    batches: BatchSettings = BatchSettings()
+    chunks: ChunkSettings = ChunkSettings()
+    extraction: ExtractionSettings = ExtractionSettings()
+    graph: GraphSettings = GraphSettings()
+    resolution: ResolutionSettings = ResolutionSettings()
+    communities: CommunitySettings = CommunitySettings()
+    reports: ReportSettings = ReportSettings()
+    embeddings: EmbeddingSettings = EmbeddingSettings()
+    hierarchies: HierarchySettings = HierarchySettings()
+    query: QuerySettings = QuerySettings()
+    llm: LlmSettings = LlmSettings()
+    schedule: ScheduleSettings = ScheduleSettings()
+    evaluation: EvaluationSettings = EvaluationSettings()
+    releases: ReleaseSettings = ReleaseSettings()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Let the environment win over the file's values, which arrive as arguments."""
+        return env_settings, init_settings
+
+    @model_validator(mode="after")
+    def _profile_decides(self) -> Settings:
+        by_model = self.profile == "llm"
+        choices = {
+            "extraction": ("extractor", "llm" if by_model else "nlp"),
+            "graph": ("summaries", "llm" if by_model else "off"),
+            "reports": ("writer", "llm" if by_model else "extractive"),
+            "embeddings": ("embedder", "llm" if by_model else "hashing"),
+            "query": ("answers", "llm" if by_model else "extractive"),
+        }
+        for section, (name, value) in choices.items():
+            given = getattr(self, section)
+            if getattr(given, name) == "auto":
+                decided = given.model_copy(update={name: value})
+                object.__setattr__(self, section, decided)
+        return self
+
+    @property
+    def home_path(self) -> Path:
+        """The home folder, absolute."""
+        return Path(self.home).expanduser().resolve()
+
+    @property
+    def input_path(self) -> Path:
+        """The input folder, absolute."""
+        return Path(self.input.folder).expanduser().resolve()
+
+    @property
+    def aliases_path(self) -> Path | None:
+        """The user's file of aliases: as named, beside ``graphrag.toml`` or in the home folder.
+
+        None where there is none and none was asked for. Raises ConfigError if a file that was
+        asked for is not there.
+        """
+        name = Path(self.resolution.aliases_file).expanduser()
+        config = _find_config_file()
+        for folder in (Path.cwd(), *([config.parent] if config else []), self.home_path):
+            if (folder / name).is_file():
+                return (folder / name).resolve()
+        if "aliases_file" in self.resolution.model_fields_set and self.resolution.aliases_file:
+            raise ConfigError(
+                f"resolution.aliases_file = {self.resolution.aliases_file!r}: there is no such file"
+            )
+        return None
+
+
+def load_settings(file: Path | None = None) -> Settings:
+    """Read the settings.
+
+    ``file`` defaults to ``$GRAPHRAG_CONFIG``, then ``graphrag.toml`` in the current folder, then
+    in the home folder. Raises ConfigError with one line per wrong setting.
+    """
+    path = file or _find_config_file()
+    values: dict[str, Any] = _read_toml(path) if path else {}
+    where = str(path) if path else "the environment"
+    unknown = [name for name in _environment_names() if not _is_setting(name)]
+    if unknown:
+        raise ConfigError(f"unknown environment variable {unknown[0]}: {_closest(unknown[0])}")
+    try:
+        return Settings(**values)
+    except ValidationError as error:
+        raise ConfigError("\n".join(_explain(error, where))) from None
+    except SettingsError as error:
+        raise ConfigError(_explain_environment() or str(error).splitlines()[0]) from None
+
+
+def fingerprint(*parts: object) -> str:
+    """Return a short stable hash of plain values and settings (16 hexadecimal digits)."""
+    plain = [p.model_dump(mode="json") if isinstance(p, BaseModel) else p for p in parts]
+    canonical = json.dumps(plain, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+
+def setting_rows() -> Iterator[tuple[str, str, object, str]]:
+    """Yield (section, name, default, description) of every setting, in order."""
+    for name, field in Settings.model_fields.items():
+        if isinstance(field.default, _Section):
+            for inner, inner_field in type(field.default).model_fields.items():
+                yield name, inner, inner_field.default, _line(inner_field.description)
+        else:
+            yield "", name, field.default, _line(field.description)
+
+
+def _line(description: str | None) -> str:
+    return " ".join((description or "").split())
+
+
+def template() -> str:
+    """Return a ``graphrag.toml`` with every setting at its default, commented out."""
+    lines = [
+        "# Settings of the GraphRAG pipeline. Every line shows a default: remove the # to change",
+        "# it. Environment variables win, for example GRAPHRAG_CHUNKS__SIZE=300.",
+    ]
+    section = ""
+    for group, name, default, description in setting_rows():
+        if group != section:
+            section = group
+            about = type(Settings.model_fields[group].default).__doc__ or ""
+            lines += ["", f"[{group}]", f"# {about}"]
+        lines += [f"# {description}", f"#{name} = {_toml(default)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _find_config_file() -> Path | None:
+    named = os.environ.get(f"{PREFIX}CONFIG")
+    if named:
+        if not Path(named).is_file():
+            raise ConfigError(f"GRAPHRAG_CONFIG names {named}, which is not a file")
+        return Path(named)
+    home = Path(os.environ.get(f"{PREFIX}HOME", ".graphrag"))
+    places = (Path(CONFIG_FILE), home / CONFIG_FILE)
+    return next((place for place in places if place.is_file()), None)
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from None
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _environment_names() -> list[str]:
+    own = {f"{PREFIX}CONFIG"}
+    return [n for n in os.environ if n.upper().startswith(PREFIX) and n.upper() not in own]
+
+
+def _known_names() -> set[str]:
+    return {f"{g}__{n}" if g else n for g, n, _, _ in setting_rows()}
+
+
+def _is_setting(variable: str) -> bool:
+    name = variable[len(PREFIX) :].lower()
+    return name in _known_names() or name in Settings.model_fields
+
+
+def _closest(variable: str) -> str:
+    import difflib
+
+    names = [f"{PREFIX}{name.upper()}" for name in sorted(_known_names())]
+    close = difflib.get_close_matches(variable.upper(), names, n=1)
+    return f"did you mean {close[0]}?" if close else "see graphrag-pipeline init for all settings"
+
+
+def _explain(error: ValidationError, where: str) -> Iterator[str]:
+    for item in error.errors():
+        name = ".".join(str(part) for part in item["loc"])
+        variable = PREFIX + "__".join(str(part) for part in item["loc"]).upper()
+        source = _source(variable) or where
+        if item["type"] == "extra_forbidden":
+            import difflib
+
+            known = [n.replace("__", ".") for n in sorted(_known_names())]
+            close = difflib.get_close_matches(name, [*Settings.model_fields, *known], n=1)
+            hint = f"did you mean {close[0]}?" if close else "remove it"
+            yield f"{source}: unknown setting {name}: {hint}"
+        elif item["type"] == "value_error":
+            yield f"{source}: {item['msg'].removeprefix('Value error, ')}"
+        else:
+            yield f"{source}: {name} = {item['input']!r}: {_what_is_right(item)}"
+
+
+def _source(variable: str) -> str | None:
+    """Return the environment variable that gives a setting, or one of a section, if any does."""
+    given = sorted(n for n in os.environ if f"{n.upper()}__".startswith(f"{variable}__"))
+    return given[0] if given else None
+
+
+def _what_is_right(item: ErrorDetails) -> str:
+    if item["type"] == "model_type":
+        return f"must be a section, [{item['loc'][0]}], with settings beneath it"
+    if item["type"] == "tuple_type":
+        return 'must be a list, such as ["one", "other"]'
+    if item["type"] == "dict_type":
+        return 'must be a table, such as { setting = "value" }'
+    return item["msg"][0].lower() + item["msg"][1:]
+
+
+def _explain_environment() -> str | None:
+    """Return what is wrong with a variable that must be JSON, the way a list is given."""
+    lists = {f"{g}__{n}" for g, n, default, _ in setting_rows() if isinstance(default, tuple)}
+    tables = {f"{g}__{n}" for g, n, default, _ in setting_rows() if isinstance(default, dict)}
+    for variable in sorted(_environment_names()):
+        name = variable[len(PREFIX) :].lower()
+        if name not in lists | tables | set(Settings.model_fields) - {"home"}:
+            continue
+        try:
+            json.loads(os.environ[variable])
+        except ValueError:
+            right = '["one", "other"]' if name in lists else '{"setting": "value"}'
+            return f"{variable} = {os.environ[variable]!r}: must be JSON, such as {right}"
+    return None
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_toml(part) for part in value) + "]"
+    return json.dumps(value, ensure_ascii=False)

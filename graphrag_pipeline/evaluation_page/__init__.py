@@ -1,5 +1,0 @@
-"""What an experiment found as one HTML page: which method to use, and how sure that is."""
-
-from graphrag_pipeline.evaluation_page.page import WrittenEvaluation, write_evaluation
-
-__all__ = ["WrittenEvaluation", "write_evaluation"]

@@ -1,0 +1,1 @@
+"""Indexes and graphs of other tools, in and out."""

@@ -1,0 +1,112 @@
+"""The formats a release can be exported to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.exchange.exporting import graph, graphml, microsoft, neo4j, rdf, tables
+from graphrag_pipeline.exchange.exporting.writing import Export, Writer, write_export
+from graphrag_pipeline.releases.kept import find_release, published_release, release_file
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format: where it goes unless told, what to do with it, what it cannot hold.
+
+    One of ``folder`` and ``file`` writes it; ``takes_tables`` says that ``folder`` wants names.
+    """
+
+    output: str
+    next: str
+    folder: Callable[..., None] | None = None
+    file: Callable[[Writer, str], None] | None = None
+    lost: tuple[str, ...] = ()
+    takes_tables: bool = False
+
+
+_GRAPH_ONLY = ("documents, text, claims and reports: it is the graph alone",)
+
+FORMATS = {
+    "graphrag": Format(
+        "graphrag-output",
+        "graphrag-pipeline import-graphrag {path}, or GraphRAG's own query",
+        folder=microsoft.write_microsoft,
+        lost=microsoft.LOST,
+    ),
+    "graphml": Format(
+        "graph.graphml",
+        'networkx.read_graphml("{path}")',
+        file=graphml.write_graphml,
+        lost=(*_GRAPH_ONLY, "control characters, which XML cannot hold"),
+    ),
+    "json": Format(
+        "graph.json",
+        'networkx.node_link_graph(json.load(open("{path}")))',
+        file=graph.node_link_json,
+        lost=_GRAPH_ONLY,
+    ),
+    "neo4j": Format(
+        "neo4j-import",
+        "sh {path}/import.sh, where neo4j-admin is installed",
+        folder=neo4j.write_neo4j,
+        lost=("findings as a list of their own (a report's text holds them)", "claims", "vectors"),
+    ),
+    "rdf": Format(
+        "graph.nt",
+        'rdflib.Graph().parse("{path}")',
+        file=rdf.write_rdf,
+        lost=("text, spans and findings: what is told of leads to its document", "claims"),
+    ),
+    "parquet": Format(
+        "tables-parquet",
+        "SELECT * FROM '{path}/NAME.parquet' in DuckDB, or polars.read_parquet",
+        folder=partial(tables.write_tables, kind="parquet"),
+        takes_tables=True,
+    ),
+    "csv": Format(
+        "tables-csv",
+        "any spreadsheet or BI tool opens them",
+        folder=partial(tables.write_tables, kind="csv"),
+        takes_tables=True,
+    ),
+}
+
+
+def export_release(
+    home: Path,
+    name: str,
+    output: Path | None = None,
+    *,
+    release: str | None = None,
+    tables: Sequence[str] = (),
+    force: bool = False,
+) -> Export:
+    """Write a release (default: the published one) in one of ``FORMATS``.
+
+    ``output`` is the file or folder to make, by default in the current folder; ``tables`` are
+    those that ``parquet`` and ``csv`` write (default: all). What is there already is only written
+    over with ``force``.
+
+    Raises InputError for what cannot be done as asked, NothingPublishedError when there is no
+    release, StorageError when it cannot be read or the export not be written.
+    """
+    chosen = FORMATS[name]
+    if tables and not chosen.takes_tables:
+        takers = ", ".join(n for n, given in FORMATS.items() if given.takes_tables)
+        raise InputError(f"--table is for {takers}; {name} writes what belongs to it")
+    source = release_file(home, release)
+    exported = find_release(home, release) if release else published_release(home) or source.stem
+    target = output or Path(chosen.output)
+
+    def fill(writer: Writer) -> None:
+        if chosen.file is not None:
+            chosen.file(writer, target.name)
+        elif chosen.folder is not None:
+            chosen.folder(writer, *([tables] if chosen.takes_tables else []))
+
+    files = write_export(source, target, fill, is_folder=chosen.file is None, force=force)
+    return Export(name, exported, str(target), files, chosen.lost, chosen.next.format(path=target))

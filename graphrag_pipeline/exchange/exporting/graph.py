@@ -1,0 +1,66 @@
+"""The graph as one query for nodes and one for edges, shared by the formats of single files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from graphrag_pipeline.exchange.exporting.writing import Writer
+
+EDGES = """
+SELECT source_id AS source, target_id AS target, human_readable_id, weight, pmi, combined_degree,
+       description
+FROM relationships ORDER BY human_readable_id
+"""
+EDGE_COLUMNS: Mapping[str, str] = {
+    "human_readable_id": "long",
+    "weight": "double",
+    "pmi": "double",
+    "combined_degree": "long",
+    "description": "string",
+}
+_NODE_COLUMNS = {
+    "title": "string",
+    "type": "string",
+    "description": "string",
+    "human_readable_id": "long",
+    "degree": "long",
+    "frequency": "long",
+}
+
+
+def node_columns(writer: Writer) -> dict[str, str]:
+    """Return the attributes of a node and their types; one is the community at each level."""
+    levels = writer.number("SELECT coalesce(max(level) + 1, 0) FROM community_members")
+    return {**_NODE_COLUMNS, **{f"community_level_{n}": "long" for n in range(levels)}}
+
+
+def nodes(columns: Mapping[str, str]) -> str:
+    """Return the query for the nodes: ``id``, then ``columns``; communities by their number."""
+    given = [name for name in columns if name not in _NODE_COLUMNS]
+    pivot = "".join(
+        f", max(c.human_readable_id) FILTER (m.level = {place}) AS {name}"
+        for place, name in enumerate(given)
+    )
+    chosen = ", ".join(f"e.{name}" for name in _NODE_COLUMNS)
+    communities = "".join(f", p.{name}" for name in given)
+    return f"""
+        WITH placed AS (
+            SELECT m.entity_id{pivot} FROM community_members m
+            JOIN communities c ON c.id = m.community_id GROUP BY m.entity_id)
+        SELECT e.id, {chosen}{communities} FROM entities e
+        LEFT JOIN placed p ON p.entity_id = e.id ORDER BY e.human_readable_id"""
+
+
+def node_link_json(writer: Writer, name: str) -> None:
+    """Write the graph as node-link JSON, which ``networkx.node_link_graph`` reads."""
+    line = "SELECT to_json(t)::VARCHAR AS line FROM ({}) t"
+    writer.text(
+        name,
+        [
+            '{"directed": false, "multigraph": false, "graph": {}, "nodes": [\n',
+            ("nodes", line.format(nodes(node_columns(writer))), ",\n"),
+            '\n], "edges": [\n',
+            ("edges", line.format(EDGES), ",\n"),
+            "\n]}\n",
+        ],
+    )

@@ -1,0 +1,39 @@
+"""Tables of a release as Parquet or CSV, one file each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.exchange.exporting.writing import Writer
+
+_NAMES = """
+SELECT table_name, table_type = 'BASE TABLE' FROM information_schema.tables
+WHERE table_catalog = 'published' AND table_schema = 'main' ORDER BY table_name
+"""
+_NESTED = """
+SELECT column_name FROM information_schema.columns
+WHERE table_catalog = 'published' AND table_schema = 'main' AND table_name = ?
+      AND (data_type LIKE '%[]' OR data_type LIKE 'STRUCT%' OR data_type LIKE 'MAP%')
+"""
+
+
+def write_tables(writer: Writer, wanted: Sequence[str], kind: str) -> None:
+    """Write the tables or views ``wanted``, or all tables, as files of a ``kind``: parquet or csv.
+
+    Nested columns are JSON in CSV. Raises InputError for a name that is no table.
+    """
+    found = dict(writer.con.execute(_NAMES).fetchall())
+    for name in wanted:
+        if name not in found:
+            raise InputError(f"there is no table {name}: there are {', '.join(found)}")
+    options = "FORMAT csv, HEADER" if kind == "csv" else "FORMAT parquet, COMPRESSION zstd"
+    for name in dict.fromkeys(wanted) or [name for name, is_table in found.items() if is_table]:
+        columns = _columns_of_csv(writer, name) if kind == "csv" else "*"
+        writer.copy(f"{name}.{kind}", f'SELECT {columns} FROM "{name}"', options)
+
+
+def _columns_of_csv(writer: Writer, table: str) -> str:
+    nested = [name for (name,) in writer.con.execute(_NESTED, [table]).fetchall()]
+    replaced = ", ".join(f'to_json("{name}")::VARCHAR AS "{name}"' for name in nested)
+    return f"* REPLACE ({replaced})" if replaced else "*"

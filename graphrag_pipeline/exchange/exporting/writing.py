@@ -1,0 +1,161 @@
+"""What every export has in common: a release opened for copying out, and files put in place."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from graphrag_pipeline.core.errors import InputError, StorageError
+
+_BATCH_ROWS = 10_000
+
+
+@dataclass(frozen=True)
+class WrittenFile:
+    """A file of an export; ``rows`` by what they are, ``n_bytes`` on disk."""
+
+    name: str
+    rows: dict[str, int]
+    n_bytes: int
+
+
+@dataclass(frozen=True)
+class Export:
+    """What was written: ``path`` is the file or folder, ``lost`` what the format cannot hold."""
+
+    format: str
+    release: str
+    path: str
+    files: tuple[WrittenFile, ...]
+    lost: tuple[str, ...]
+    next: str
+
+
+class Writer:
+    """A release, open for reading, and the folder that files are written to first."""
+
+    def __init__(self, con: duckdb.DuckDBPyConnection, folder: Path) -> None:
+        self.con = con
+        self._folder = folder
+        self._rows: dict[str, dict[str, int]] = {}
+
+    def copy(self, name: str, query: str, options: str) -> None:
+        """Write a query's rows to a file by DuckDB's COPY. Both are the project's own."""
+        target = str(self._folder / name).replace("'", "''")
+        row = self.con.execute(f"COPY ({query}) TO '{target}' ({options})").fetchone()
+        self._rows[name] = {"rows": row[0] if row else 0}
+
+    def text(self, name: str, pieces: Sequence[str | tuple[str, str, str]]) -> None:
+        """Write a text file from pieces: text as it is, or (what, query, separator).
+
+        A query gives one text a row, in its column ``line``; rows are streamed.
+        """
+        counts: dict[str, int] = {}
+        with (self._folder / name).open("w", encoding="utf-8", newline="") as file:
+            for piece in pieces:
+                if isinstance(piece, str):
+                    file.write(piece)
+                    continue
+                what, query, separator = piece
+                counts[what] = 0
+                for lines in self._lines(query):
+                    file.write(separator if counts[what] else "")
+                    file.write(separator.join(lines))
+                    counts[what] += len(lines)
+        self._rows[name] = counts
+
+    def note(self, name: str, text: str) -> None:
+        """Write a small text file that holds no rows."""
+        (self._folder / name).write_text(text, encoding="utf-8")
+        self._rows[name] = {}
+
+    def number(self, query: str) -> int:
+        """Return the one number that a query of the project's own gives."""
+        row = self.con.execute(query).fetchone()
+        return row[0] if row else 0
+
+    def files(self) -> tuple[WrittenFile, ...]:
+        """Return what was written until now, in order."""
+        sizes = {name: (self._folder / name).stat().st_size for name in self._rows}
+        return tuple(WrittenFile(name, self._rows[name], sizes[name]) for name in self._rows)
+
+    def _lines(self, query: str) -> Iterator[list[str]]:
+        for batch in self.con.sql(query).to_arrow_reader(_BATCH_ROWS):
+            yield batch.column("line").to_pylist()
+
+
+def write_export(
+    release: Path, target: Path, fill: Callable[[Writer], None], *, is_folder: bool, force: bool
+) -> tuple[WrittenFile, ...]:
+    """Let ``fill`` write files beside ``target``, then put them in place by renaming.
+
+    A new folder appears whole. In a folder that holds something already, and with ``force``, each
+    file is replaced for itself and others are left alone.
+
+    Raises InputError where something is in the way, StorageError when the disk gives trouble.
+    """
+    _refuse(target, is_folder=is_folder, force=force)
+    beside: Path | None = None
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent))
+        beside.chmod(0o755)
+        with _opened(release, beside) as con:
+            writer = Writer(con, beside)
+            fill(writer)
+            written = writer.files()
+        _put_in_place(beside, target, is_folder=is_folder)
+        return written
+    except (duckdb.CatalogException, duckdb.BinderException) as error:
+        reason = str(error).splitlines()[0]
+        raise StorageError(f"cannot export {release}: {reason}") from error
+    except (OSError, duckdb.IOException) as error:
+        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        raise StorageError(f"cannot write {target}: {reason}") from error
+    finally:
+        if beside is not None:
+            shutil.rmtree(beside, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _opened(release: Path, folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a release for reading; besides it, the connection may touch only ``folder``."""
+    config = {"python_enable_replacements": False, "temp_directory": str(folder / ".spill")}
+    con = duckdb.connect(":memory:", config=config)
+    quoted, allowed = (str(path).replace("'", "''") for path in (release, folder))
+    try:
+        con.execute(f"ATTACH '{quoted}' AS published (READ_ONLY)")
+        con.execute("USE published")
+        con.execute("SET TimeZone = 'UTC'")
+        con.execute("SET enable_progress_bar = false")
+        con.execute(f"SET allowed_directories = ['{allowed}/']")
+        con.execute("SET enable_external_access = false")
+        yield con
+    finally:
+        con.close()
+        shutil.rmtree(folder / ".spill", ignore_errors=True)
+
+
+def _refuse(target: Path, *, is_folder: bool, force: bool) -> None:
+    if is_folder and target.exists() and not target.is_dir():
+        raise InputError(f"{target} is a file, and this format is a folder: name another --output")
+    if not is_folder and target.is_dir():
+        raise InputError(f"{target} is a folder, and this format is one file: name a file in it")
+    taken = any(target.iterdir()) if is_folder and target.is_dir() else target.exists()
+    if taken and not force:
+        state = "is not empty" if is_folder else "is there already"
+        raise InputError(f"{target} {state}: name another --output, or write over it with --force")
+
+
+def _put_in_place(beside: Path, target: Path, *, is_folder: bool) -> None:
+    if is_folder and not (target.is_dir() and any(target.iterdir())):
+        beside.replace(target)
+        return
+    for file in sorted(beside.iterdir()):
+        file.replace(target / file.name if is_folder else target)

@@ -1,0 +1,1 @@
+"""Extraction by a language model (GraphRAG, appendix A.1; HiRAG's two passes)."""

@@ -1,0 +1,306 @@
+"""Entities and relationships from a model's answer in tuple format (paper, A.1 and E.1).
+
+The format asked for is ``("entity"<|>title<|>type<|>description)`` and
+``("relationship"<|>source<|>target<|>description<|>strength)``, records parted by ``##``, the end
+marked by ``<|COMPLETE|>``. Models keep to it loosely, so a record is known by how it begins and
+reaches to where the next one does; parentheses, quotes and ``##`` help but are not needed. What
+cannot be read is reported, never raised. All of it takes time linear in the answer's length.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from graphrag_pipeline.core.text import normalize_title
+from graphrag_pipeline.extraction.model.tuple_fields import (
+    ANY_QUOTE,
+    BAR,
+    COMPLETE,
+    DELIMITERS,
+    FULL,
+    QUOTES,
+    clean,
+    record_end,
+    split_fields,
+)
+from graphrag_pipeline.extraction.rules.entity_types import OTHER
+
+TUPLES_VERSION: Final = "1"
+"""Part of the extraction's version: another parser may find other records in the same answer."""
+
+MAX_TITLE_CHARS: Final = 300
+MAX_TYPE_CHARS: Final = 60
+DEFAULT_WEIGHT: Final = 1.0
+
+_HEAD_DELIMITER = (
+    rf"(?:(?P<full>{FULL}|</?{BAR}|{BAR}>)|(?P<bar>{BAR})|(?P<comma>[,，;](?=[ \t]{{0,3}}"
+    rf"[{QUOTES}])))"
+)
+_KINDS = "entit(?:y|ies)|relation(?:ship)?s?"
+_KIND = re.compile(_KINDS, re.IGNORECASE)
+_HEAD = re.compile(
+    rf"(?P<kind>{_KINDS})(?P<close>{ANY_QUOTE}{{0,3}})[ \t]{{0,3}}"
+    rf"{_HEAD_DELIMITER}",
+    re.IGNORECASE,
+)
+_OTHER_HEAD = re.compile(
+    rf"\([ \t]{{0,3}}[{QUOTES}](?P<kind>[^{QUOTES}<>|()\n]{{1,60}})[{QUOTES}]{FULL}"
+)
+# What may stand before a record's first word: the end of what came before, then decoration.
+_BEFORE_HEAD = re.compile(
+    rf"(?P<before>[\n#):：\]}}]|COMPLETE{BAR}>)(?P<mark>[ \t>•*`_-]*(?:\d{{1,3}}[.):][ \t`*]*)?)"
+    rf"(?P<open>[(\[{{（][ \t]{{0,3}})?(?P<quote>{ANY_QUOTE}{{0,3}})\Z",
+    re.IGNORECASE,
+)
+_LOOK_BACK = 40
+_LABEL = re.compile(rf"\n[^\n{BAR[1:-1]}]*\Z")
+_NUMBER = re.compile(r"(?:(?<!\w)[-−])?[0-9]{1,9}(?:[.,][0-9]{1,9})?")
+_WEIGHT = re.compile(
+    rf"\W{{0,3}}(?:[^\W\d]{{1,20}}\W{{1,3}}){{0,3}}{_NUMBER.pattern}(?: ?/ ?[0-9]{{1,4}})?\W{{0,8}}"
+)
+_MAX_WEIGHT_CHARS = 30
+_TEMPLATE = re.compile(r"<[\w -]*>|\{+[\w -]*\}+")
+
+
+@dataclass(frozen=True)
+class ParsedEntity:
+    """An entity as the model named it; ``type`` is upper case, OTHER where it gave none."""
+
+    title: str
+    type: str
+    description: str
+
+
+@dataclass(frozen=True)
+class ParsedRelationship:
+    """A relationship; its ends need not be among the entities: that is for the caller to settle.
+
+    ``weight`` is the strength the model gave, 0 or more, 1 where it gave none.
+    """
+
+    source: str
+    target: str
+    description: str
+    weight: float
+
+
+@dataclass(frozen=True)
+class ParsedExtraction:
+    """What was read of one answer, in its order.
+
+    ``n_records`` is how many records the answer seemed to hold: those kept, those ``malformed``
+    (place in the answer in characters, and why) and the ``n_from_examples`` that only repeat the
+    prompt's examples. ``completed`` tells whether the answer said that it was finished.
+    """
+
+    entities: tuple[ParsedEntity, ...]
+    relationships: tuple[ParsedRelationship, ...]
+    n_records: int
+    malformed: tuple[tuple[int, str], ...]
+    n_from_examples: int
+    completed: bool
+
+    @property
+    def answered(self) -> bool:
+        """Whether this was an answer at all: some record, or the marker that there are none.
+
+        A refusal, an empty answer and mere prose are none, and the chunk counts as failed.
+        """
+        return self.completed or bool(self.entities or self.relationships)
+
+
+class _MalformedError(Exception):
+    pass
+
+
+@dataclass(frozen=True)
+class _Head:
+    """Where a record begins (``start``), its fields begin (``end``), and how they are parted."""
+
+    start: int
+    end: int
+    kind: str
+    delimiter: str
+    opened: bool
+
+
+def parse_tuples(
+    text: str,
+    *,
+    chunk_text: str | None = None,
+    example_titles: Collection[str] = frozenset(),
+) -> ParsedExtraction:
+    """Read the entities and relationships of an answer, or of several put together.
+
+    ``example_titles`` are the titles in the prompt's examples, as from :func:`example_titles`. A
+    record that names one of them is dropped unless the title stands in ``chunk_text``, the text
+    that the model was shown. Never raises, whatever the answer.
+    """
+    leaked = leaked_titles(example_titles, chunk_text)
+    entities: list[ParsedEntity] = []
+    relationships: list[ParsedRelationship] = []
+    malformed: list[tuple[int, str]] = []
+    heads = _find_heads(text)
+    n_from_examples = 0
+    for head, body in zip(heads, _bodies(text, heads), strict=True):
+        try:
+            record = _READERS.get(head.kind, _read_unknown)(head, body)
+        except _MalformedError as error:
+            malformed.append((head.start, str(error)))
+            continue
+        if leaked and _titles(record) & leaked:
+            n_from_examples += 1
+        elif isinstance(record, ParsedEntity):
+            entities.append(record)
+        else:
+            relationships.append(record)
+    return ParsedExtraction(
+        tuple(entities),
+        tuple(relationships),
+        len(heads),
+        tuple(malformed),
+        n_from_examples,
+        COMPLETE.search(text) is not None,
+    )
+
+
+def example_titles(examples: str) -> frozenset[str]:
+    """Return the normalised titles that few-shot examples in tuple format name."""
+    parsed = parse_tuples(examples)
+    records = (*parsed.entities, *parsed.relationships)
+    return frozenset(title for record in records for title in _titles(record))
+
+
+def leaked_titles(titles: Collection[str], chunk_text: str | None) -> frozenset[str]:
+    """Return the normalised form of those example titles that the text does not name."""
+    folded = " ".join(unicodedata.normalize("NFKC", chunk_text or "").casefold().split())
+    keys = frozenset(map(normalize_title, titles))
+    return frozenset(key for key in keys if not _names(folded, key))
+
+
+def _names(folded: str, key: str) -> bool:
+    if not key.isascii():
+        return key in folded
+    return re.search(rf"(?<![a-z0-9]){re.escape(key)}(?![a-z0-9])", folded) is not None
+
+
+def _find_heads(text: str) -> list[_Head]:
+    heads = [head for found in _HEAD.finditer(text) if (head := _head(text, found))]
+    heads += [head for found in _OTHER_HEAD.finditer(text) if (head := _other_head(text, found))]
+    return sorted(heads, key=lambda head: head.start)
+
+
+def _head(text: str, found: re.Match[str]) -> _Head | None:
+    before = _before(text, found.start())
+    if before is None:
+        return None
+    opened, quoted = before["open"] is not None, bool(before["quote"])
+    # A field that happens to end in the word "entity" closes a quote which it did not open.
+    if found["close"] and not quoted and not opened:
+        return None
+    delimiter = next(name for name in DELIMITERS if found[name])
+    if delimiter != "full" and not opened:
+        return None
+    kind = "entity" if found["kind"].lower().startswith("entit") else "relationship"
+    decoration = len(before["mark"]) + len(before["open"] or "") + len(before["quote"])
+    return _Head(found.start() - decoration, found.end(), kind, delimiter, opened)
+
+
+def _other_head(text: str, found: re.Match[str]) -> _Head | None:
+    if _KIND.fullmatch(found["kind"]) or _before(text, found.start() + 1) is None:
+        return None
+    return _Head(found.start(), found.end(), found["kind"], "full", True)
+
+
+def _before(text: str, end: int) -> re.Match[str] | None:
+    """Match what stands before a record's first word, or None if none can begin there."""
+    window = text[end - _LOOK_BACK : end] if end > _LOOK_BACK else "\n" + text[:end]
+    before = _BEFORE_HEAD.search(window)
+    # "Entities:" before a record is a label; a colon further into a line is someone's sentence.
+    if before and before["before"] in (":", "：") and not _LABEL.search(window):
+        return None
+    return before
+
+
+def _bodies(text: str, heads: Sequence[_Head]) -> Iterator[str]:
+    """Return the text of each record's fields, without what follows its end."""
+    ends = [*(head.start for head in heads[1:]), len(text)]
+    for head, end in zip(heads, ends, strict=False):
+        body = text[head.end : end]
+        complete = COMPLETE.search(body)
+        yield body[: complete.start()] if complete else body
+
+
+def _read_entity(head: _Head, body: str) -> ParsedEntity:
+    fields = split_fields(body, head.delimiter)
+    if len(fields) < 3:
+        raise _MalformedError(f"entity with {len(fields)} of 3 fields")
+    title, kind = (clean(body[start:end]) for start, end in fields[:2])
+    description = clean(record_end(body[fields[2][0] :], opened=head.opened))
+    return ParsedEntity(_title(title, "entity"), _type(kind), description)
+
+
+def _read_relationship(head: _Head, body: str) -> ParsedRelationship:
+    fields = split_fields(body, head.delimiter)
+    if len(fields) < 3:
+        raise _MalformedError(f"relationship with {len(fields)} of 4 fields")
+    source, target = (clean(body[start:end]) for start, end in fields[:2])
+    description, weight = _description_and_weight(body, fields, head.opened)
+    return ParsedRelationship(
+        _title(source, "source"), _title(target, "target"), description, weight
+    )
+
+
+def _description_and_weight(
+    body: str, fields: Sequence[tuple[int, int]], opened: bool
+) -> tuple[str, float]:
+    last = clean(record_end(body[fields[-1][0] :], opened=opened))
+    is_weight = _WEIGHT.fullmatch(last) is not None
+    # A fourth field that is long and no number is description: it held a delimiter.
+    if is_weight or (len(fields) == 4 and len(last) <= _MAX_WEIGHT_CHARS):
+        weight = parse_weight(last)
+        return clean(body[fields[2][0] : max(fields[2][0], fields[-2][1])]), weight
+    return clean(record_end(body[fields[2][0] :], opened=opened)), DEFAULT_WEIGHT
+
+
+def _read_unknown(head: _Head, body: str) -> ParsedEntity:
+    raise _MalformedError(f"unknown kind of record: {clean(head.kind)[:40]}")
+
+
+_READERS: dict[str, Callable[[_Head, str], ParsedEntity | ParsedRelationship]] = {
+    "entity": _read_entity,
+    "relationship": _read_relationship,
+}
+
+
+def parse_weight(field: str) -> float:
+    """Return a field's first number ("8", "8/10", "strength: 8"), at least 0; 1 without one."""
+    found = _NUMBER.search(field)
+    if found is None:
+        return DEFAULT_WEIGHT
+    return max(0.0, float(found[0].replace(",", ".").replace("−", "-")))
+
+
+def _title(title: str, role: str) -> str:
+    if not title or not any(map(str.isalnum, title)):
+        raise _MalformedError(f"{role} without a title")
+    if len(title) > MAX_TITLE_CHARS:
+        raise _MalformedError(f"{role} with a title of more than {MAX_TITLE_CHARS} characters")
+    if _TEMPLATE.fullmatch(title):
+        raise _MalformedError(f"{role} is a placeholder")
+    return title
+
+
+def _type(kind: str) -> str:
+    plain = kind.strip(" <>[](){}.,;:").upper()
+    return plain if plain and len(plain) <= MAX_TYPE_CHARS else OTHER
+
+
+def _titles(record: ParsedEntity | ParsedRelationship) -> frozenset[str]:
+    if isinstance(record, ParsedEntity):
+        return frozenset([normalize_title(record.title)])
+    return frozenset([normalize_title(record.source), normalize_title(record.target)])

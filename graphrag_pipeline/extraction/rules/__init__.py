@@ -1,0 +1,1 @@
+"""Extraction by rule: names, noun phrases and their co-occurrence, with no model."""

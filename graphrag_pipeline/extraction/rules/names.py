@@ -1,0 +1,324 @@
+"""Named entities: capitalised sequences, dates and quoted titles, by rule."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from graphrag_pipeline.extraction.rules import entity_types as types
+from graphrag_pipeline.extraction.rules.sentences import Span
+from graphrag_pipeline.extraction.rules.tokens import Tokens
+from graphrag_pipeline.extraction.rules.words import usually_lower
+
+_DATE = r"[DO]o?M(?:,?Y)?|M[DO](?:,?Y)?|M,?Y|MoY|W"
+_LINK = r"(?:od?(?=[NARF])|&(?=[NAI])|w{1,2}(?=[NA])|S(?=[NA])|a(?=[NA])|p(?=[NA])|,(?=J)|oY)"
+_HEAD = r"(?:[YO](?=[NA]))?(?:F{1,3}(?=[NA]))?[NAIHR]"
+_TAIL = r"(?:F{0,2}[NAIHRJM]|D(?![bBnmzjMO])|Y(?![M-]))"
+_NAME = rf"{_HEAD}(?:{_LINK}?{_TAIL})*(?:oY)?"
+_PHRASE = re.compile(rf"(?P<date>{_DATE})|(?P<name>{_NAME})|(?P<year>Y)")
+_QUOTED = re.compile(
+    r"“([^“”\n]{2,90})”|" r"``([^`'\n]{2,90})''|\"([^\"\n]{2,90})\"|«([^«»\n]{2,90})»"
+)
+_TOPIC = re.compile(r"(?:(?:The|A|An) )?([^\W\d_a-z][^(,|:]*[^\s(,|:])")
+_MAX_TITLE_WORDS = 6
+_BEFORE_A_YEAR = frozenset(("in", "since", "until", "by", "during", "around", "and"))
+_MAX_NAME_TOKENS = 14
+_MAX_NAME_CHARACTERS = 120
+_WHOLE_HEADS = frozenset(
+    [
+        "university",
+        "college",
+        "institute",
+        "ministry",
+        "department",
+        "company",
+        "school",
+        "bank",
+        "council",
+        "museum",
+    ]
+)
+_FOR_HEADS = frozenset(
+    [
+        "center",
+        "centre",
+        "institute",
+        "council",
+        "ministry",
+        "society",
+        "fund",
+        "association",
+        "campaign",
+        "committee",
+        "office",
+        "foundation",
+        "department",
+        "agency",
+        "organization",
+        "organisation",
+        "union",
+        "bureau",
+        "commission",
+        "award",
+        "prize",
+        "school",
+        "academy",
+        "programme",
+        "program",
+        "coalition",
+        "alliance",
+        "movement",
+        "house",
+        "conference",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A span of the text that names something, with its sentence's index."""
+
+    start: int
+    end: int
+    type: str
+    sentence: int
+
+
+Piece = tuple[int, int]
+
+
+def find_names(text: str, tokens: Tokens, sentences: list[Span], *, dates: bool) -> list[Mention]:
+    """Return named entities in order of appearance; of overlapping ones, the quoted title."""
+    quoted = list(_quoted_titles(text, tokens))
+    whole = _outside(list(_headings(text, tokens, sentences)), quoted)
+    whole = sorted(quoted + whole, key=lambda mention: mention.start)
+    found: list[Mention] = []
+    for match in _PHRASE.finditer(tokens.classes):
+        if match.lastgroup != "name":
+            if dates and match.lastgroup == "date":
+                found.append(_mention(tokens, match.start(), match.end(), types.DATE))
+            continue
+        for first, stop in _pieces(tokens, match.start(), match.end()):
+            found.append(_mention(tokens, first, stop, _type_of(tokens, first, stop)))
+    inside = _outside(found, whole)
+    return sorted(
+        (mention for mention in whole + inside if _reasonable(mention)),
+        key=lambda mention: (mention.start, -mention.end),
+    )
+
+
+def _reasonable(mention: Mention) -> bool:
+    return 2 <= mention.end - mention.start <= _MAX_NAME_CHARACTERS
+
+
+def _mention(tokens: Tokens, first: int, stop: int, kind: str) -> Mention:
+    return Mention(tokens.starts[first], tokens.ends[stop - 1], kind, tokens.sentence_of[first])
+
+
+def _outside(mentions: list[Mention], covering: list[Mention]) -> list[Mention]:
+    if not covering:
+        return mentions
+    starts = [mention.start for mention in covering]
+    kept: list[Mention] = []
+    for mention in mentions:
+        index = bisect_left(starts, mention.start + 1) - 1
+        if index < 0 or covering[index].end <= mention.start:
+            kept.append(mention)
+    return kept
+
+
+def _pieces(tokens: Tokens, first: int, stop: int) -> Iterator[Piece]:
+    """Cut a permissive match at the connectors that do not belong inside a name, and trim it."""
+    if stop - first > 10 * _MAX_NAME_TOKENS:
+        return
+    begin = first
+    for position in range(first + 1, stop - 1):
+        if position >= begin and _cuts(tokens, begin, position, stop):
+            yield from _trimmed(tokens, begin, position)
+            begin = position + 1
+    yield from _trimmed(tokens, begin, stop)
+
+
+def _cuts(tokens: Tokens, first: int, position: int, stop: int) -> bool:
+    code = tokens.classes[position]
+    left = tokens.texts[first:position]
+    if code == "a":
+        return not _joins_and(tokens, first, position, stop)
+    if code == "p":
+        return not (tokens.texts[position] == "for" and left[-1].lower() in _FOR_HEADS)
+    if code == "S":
+        return not _joins_possessive(left, tokens.classes[first], tokens.texts[position + 1 : stop])
+    if code == "o":
+        return _cuts_of(tokens, first, position, stop)
+    if code == "w":
+        return tokens.language == "en" and tokens.texts[position] in ("d", "y", "al", "ten")
+    return False
+
+
+def _joins_possessive(left: list[str], code: str, right: list[str]) -> bool:
+    """Say whether a possessive is part of one name: St. Paul's Cathedral, People's Republic."""
+    if code == "H" or usually_lower(left[-1].lower()):
+        return True
+    return (
+        len(left) == 1
+        and not types.is_place(left[0])
+        and all(usually_lower(word.lower()) for word in right)
+    )
+
+
+def _cuts_of(tokens: Tokens, first: int, position: int, stop: int) -> bool:
+    """Say whether "of" relates two names (Ann Lee of Ohio) and is not part of one."""
+    left = tokens.texts[first:position]
+    if len(left) < 2:
+        return False
+    if tokens.classes[first] == "H" or types.is_given_name(left[0]):
+        return True
+    right = tokens.classes[position + 1 : stop]
+    return right[:1] == "d" and len(right) > 2
+
+
+def _joins_and(tokens: Tokens, first: int, position: int, stop: int) -> bool:
+    left = tokens.texts[first:position]
+    right = tokens.texts[position + 1 : stop]
+    if "of" in left and types.has_organisation_word(left[: left.index("of")]):
+        return not any(word.casefold() in _WHOLE_HEADS for word in right)
+    return (
+        len(left) <= 2
+        and types.has_organisation_word(right[-1:])
+        and all(usually_lower(word.lower()) for word in (*left, right[0]))
+    )
+
+
+def _trimmed(tokens: Tokens, first: int, stop: int) -> Iterator[Piece]:
+    classes = tokens.classes
+    while first < stop and classes[first] in "oadSwp&":
+        first += 1
+    while first < stop and classes[first] == "F" and _is_determiner(tokens.texts[first]):
+        first += 1
+    while stop > first and classes[stop - 1] in "oaSpFdw&,":
+        stop -= 1
+    if classes[first : first + 1] in ("Y", "O") and not _is_numbered(tokens, first, stop):
+        first += 1
+    while stop - first > 2 and _is_office_before_name(tokens, first, stop):
+        if classes[first] == "N":
+            yield first, first + 1
+        first += 1
+    if first >= stop or stop - first > _MAX_NAME_TOKENS:
+        return
+    if not any(code in "NAHR" for code in classes[first:stop]) or classes[first:stop] in ("F", "I"):
+        return
+    if stop - first == 1 and classes[first] in "HR" and not _stands_alone(tokens, first):
+        return
+    yield first, stop
+
+
+def _is_numbered(tokens: Tokens, first: int, stop: int) -> bool:
+    """Say whether a leading year or ordinal belongs to the name (14th Street)."""
+    return (
+        stop - first > 1
+        and not types.is_demonym(tokens.texts[stop - 1])
+        and not _says_when(tokens, first, tokens.texts[stop - 1])
+    )
+
+
+def _says_when(tokens: Tokens, position: int, last_word: str) -> bool:
+    """Say whether a year is the time of a clause that a name follows: In 2004 Lee moved."""
+    return (
+        tokens.classes[position] == "Y"
+        and position > 0
+        and tokens.texts[position - 1].lower() in _BEFORE_A_YEAR
+        and not types.is_event_word(last_word)
+    )
+
+
+def _is_determiner(word: str) -> bool:
+    return word in (
+        "The", "A", "An", "This", "That", "These", "His", "Her", "Their", "Its", "My", "Our",
+        "Your", "All", "Both", "Some",
+    )  # fmt: skip
+
+
+def _stands_alone(tokens: Tokens, position: int) -> bool:
+    return len(tokens.texts[position]) > 3
+
+
+def _is_office_before_name(tokens: Tokens, first: int, stop: int) -> bool:
+    """Say whether the first word is an office or nationality set before a person's name."""
+    rest = tokens.classes[first + 1 : stop]
+    if "o" in rest:
+        return False
+    if tokens.classes[first] == "R":
+        return rest[0] in "NI" and len(rest) >= 2 and _like_person(tokens.texts[first + 1 : stop])
+    return types.is_demonym(tokens.texts[first]) and rest[0] in "RH"
+
+
+def _like_person(words: list[str]) -> bool:
+    return types.is_given_name(words[0]) or not any(usually_lower(word.lower()) for word in words)
+
+
+def _type_of(tokens: Tokens, first: int, stop: int) -> str:
+    classes = tokens.classes
+    before = tokens.texts[first - 1] if first else ""
+    after = tokens.texts[stop] if stop < len(tokens.texts) else ""
+    if after == ":" and classes[first - 1] == "|" and "o" not in classes[first:stop]:
+        return types.PERSON
+    return types.name_type(tokens.texts[first:stop], classes[first:stop], before, after)
+
+
+def _quoted_titles(text: str, tokens: Tokens) -> Iterator[Mention]:
+    """Yield titles of works in quotation marks: every longer word in them is capitalised."""
+    for match in _QUOTED.finditer(text):
+        group = match.lastindex or 1
+        start, end = match.span(group)
+        while end > start and text[end - 1] in ",.;:":
+            end -= 1
+        first = bisect_left(tokens.starts, start)
+        stop = bisect_left(tokens.starts, end)
+        if first < stop and _reads_as_title(tokens.texts[first:stop]):
+            yield Mention(start, end, types.WORK, tokens.sentence_of[first])
+
+
+def _reads_as_title(words: list[str]) -> bool:
+    if "" in words or any(word in ".!?" for word in words[:-1]):
+        return False
+    letters = [word for word in words if word[0].isalpha()]
+    if not letters or not letters[0][0].isupper() or len(letters) > 10:
+        return False
+    long = [word for word in letters if len(word) > 3]
+    capital = sum(word[0].isupper() for word in long)
+    if len(letters) == 1 and usually_lower(letters[0].lower()):
+        return False
+    return bool(long) and capital == len(long)
+
+
+def _headings(text: str, tokens: Tokens, sentences: list[Span]) -> Iterator[Mention]:
+    """Yield the topic of a heading: the line's own words up to a bracket or comma."""
+    for number, (start, end) in enumerate(sentences[:-1]):
+        if end - start > _MAX_NAME_CHARACTERS or not _is_own_line(text, start, end):
+            continue
+        topic = _TOPIC.match(text, start, end)
+        if topic is None:
+            continue
+        first = bisect_left(tokens.starts, topic.start(1))
+        while not tokens.texts[first]:
+            first += 1
+        stop = bisect_left(tokens.starts, topic.end(1))
+        words = tokens.texts[first:stop]
+        if _reads_as_title(words) or (number == 0 and 1 < len(words) <= _MAX_TITLE_WORDS):
+            kind = types.name_type(words, tokens.classes[first:stop], "", "")
+            yield Mention(topic.start(1), topic.end(1), kind, number)
+
+
+def _is_own_line(text: str, start: int, end: int) -> bool:
+    before = (
+        text[:start].rstrip(" \t#*_")[-1:]
+        if start < 80
+        else text[start - 80 : start].rstrip(" \t#*_")[-1:]
+    )
+    return (
+        before in ("", "\n", "\ufeff")
+        and text[end : end + 1] in ("\n", "\r")
+        and text[end - 1] not in ".:;,"
+    )

@@ -1,0 +1,205 @@
+"""The key-less extractor: names and noun phrases by rule, related where they share a sentence."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from graphrag_pipeline.core.text import normalize_title
+from graphrag_pipeline.extraction.mentions import (
+    ENTITY_MENTIONS,
+    RELATIONSHIP_MENTIONS,
+    Extraction,
+)
+from graphrag_pipeline.extraction.rules.cjk import find_cjk
+from graphrag_pipeline.extraction.rules.entity_types import (
+    CONCEPT,
+    EVENT,
+    GEO,
+    ORGANIZATION,
+    OTHER,
+    PERSON,
+    WORK,
+)
+from graphrag_pipeline.extraction.rules.names import Mention, find_names
+from graphrag_pipeline.extraction.rules.noun_phrases import find_noun_phrases
+from graphrag_pipeline.extraction.rules.repeated_terms import find_repeated_terms
+from graphrag_pipeline.extraction.rules.sentences import Span, sentence_spans
+from graphrag_pipeline.extraction.rules.tokens import Tokens, read_tokens
+from graphrag_pipeline.extraction.rules.words import Lexicon
+
+NLP_VERSION = "2"
+_DESCRIPTION = 400
+_CARRIED = 6
+_SUBJECTS = frozenset((PERSON, ORGANIZATION, GEO, EVENT, WORK, OTHER))
+_PRONOUN = re.compile(r"(He|She|It|They|His|Her|Its|Their)\b")
+
+
+@dataclass(frozen=True)
+class NlpOptions:
+    """What to look for.
+
+    ``window`` bounds the pairs of a crowded sentence: above ``max_mentions_for_all_pairs``
+    mentions, each is related only to the ``window`` that follow it.
+    """
+
+    noun_phrases: bool = True
+    dates: bool = True
+    max_title_words: int = 6
+    max_mentions_for_all_pairs: int = 12
+    window: int = 4
+
+
+def extract_nlp(chunks: pl.DataFrame, options: NlpOptions) -> Extraction:
+    """Return the mentions in chunks (columns ``id``, ``text``), each chunk read on its own."""
+    lexicons: dict[str, Lexicon] = {}
+    entities: list[tuple[str, str, str, str, int, int]] = []
+    relationships: list[tuple[str, str, str, str, float, int, int]] = []
+    for chunk_id, text in chunks.select("id", "text").iter_rows():
+        reading = _read(text or "", options, lexicons)
+        entities.extend((chunk_id, *row) for row in reading.entities())
+        relationships.extend((chunk_id, *row) for row in reading.relationships(options))
+    return Extraction(
+        pl.DataFrame(entities, schema=ENTITY_MENTIONS, orient="row"),
+        pl.DataFrame(relationships, schema=RELATIONSHIP_MENTIONS, orient="row"),
+    )
+
+
+def chunk_names(chunks: pl.DataFrame) -> pl.DataFrame:
+    """Return the names in chunks (columns ``id``, ``text``): rows of (chunk_id, title)."""
+    found = [
+        (chunk_id, name)
+        for chunk_id, text in chunks.select("id", "text").iter_rows()
+        for name in names_in(text or "")
+    ]
+    return pl.DataFrame(found, schema={"chunk_id": pl.String, "title": pl.String}, orient="row")
+
+
+def names_in(text: str) -> list[str]:
+    """Return the names in a text, each once, in order: what :func:`extract_nlp` would find."""
+    reading = _read(text, NlpOptions(noun_phrases=False, dates=False), {})
+    found = [m for mentions in reading.mentions.values() for m in mentions.values()]
+    return list(dict.fromkeys(reading.title(mention) for mention in found))
+
+
+@dataclass(frozen=True)
+class _Reading:
+    text: str
+    sentences: list[Span]
+    mentions: dict[int, dict[str, Mention]]
+    topics: dict[int, Mention]
+
+    def title(self, mention: Mention) -> str:
+        return " ".join(self.text[mention.start : mention.end].split())
+
+    def entities(self) -> Iterator[tuple[str, str, str, int, int]]:
+        for number, mentions in self.mentions.items():
+            for mention in mentions.values():
+                yield (
+                    self.title(mention),
+                    mention.type,
+                    self.excerpt(number, mention.start),
+                    mention.start,
+                    mention.end,
+                )
+
+    def relationships(self, options: NlpOptions) -> Iterator[tuple[str, str, str, float, int, int]]:
+        for number, found in self.mentions.items():
+            start, end = self.sentences[number]
+            mentions = list(found.values())
+            pairs = [*_pairs(mentions, options), *self._carried(number, mentions)]
+            for source, target in pairs:
+                around = source.start if source.sentence == number else target.start
+                description = self.excerpt(number, around)
+                yield self.title(source), self.title(target), description, 1.0, start, end
+
+    def _carried(self, number: int, mentions: list[Mention]) -> Iterator[tuple[Mention, Mention]]:
+        """Relate who a sentence's opening pronoun stands for to what the sentence names."""
+        topic = self.topics.get(number)
+        if topic is None:
+            return
+        key = normalize_title(self.title(topic))
+        if key in self.mentions[number]:
+            return
+        for target in mentions[:_CARRIED]:
+            yield topic, target
+
+    def excerpt(self, number: int, around: int) -> str:
+        start, end = self.sentences[number]
+        if end - start > _DESCRIPTION:
+            start = max(start, min(around - _DESCRIPTION // 4, end - _DESCRIPTION))
+            end = start + _DESCRIPTION
+        return " ".join(self.text[start:end].split())
+
+
+def _pairs(mentions: list[Mention], options: NlpOptions) -> Iterator[tuple[Mention, Mention]]:
+    count = len(mentions)
+    reach = count if count <= options.max_mentions_for_all_pairs else options.window
+    for index, source in enumerate(mentions):
+        for target in mentions[index + 1 : index + 1 + reach]:
+            yield source, target
+
+
+def _read(text: str, options: NlpOptions, lexicons: dict[str, Lexicon]) -> _Reading:
+    sentences = sentence_spans(text)
+    tokens = read_tokens(text, sentences, lexicons)
+    mentions = find_names(text, tokens, sentences, dates=options.dates)
+    mentions += _terms(tokens, options)
+    mentions += _cjk_mentions(text, sentences, options)
+    mentions.sort(key=lambda mention: (mention.start, -mention.end))
+    grouped = _by_sentence(text, mentions)
+    return _Reading(text, sentences, grouped, _topics(text, sentences, grouped))
+
+
+def _topics(
+    text: str, sentences: list[Span], mentions: dict[int, dict[str, Mention]]
+) -> dict[int, Mention]:
+    """Return, for sentences that open with a pronoun, the name it most likely stands for.
+
+    He and she stand for the last sentence subject that is a person or of unknown type, it and
+    they for the last subject of any type; a subject is the first name of a sentence.
+    """
+    topics: dict[int, Mention] = {}
+    subject: Mention | None = None
+    for number, (start, end) in enumerate(sentences):
+        pronoun = _PRONOUN.match(text, start, end)
+        if pronoun is None:
+            named = (m for m in mentions.get(number, {}).values() if m.type in _SUBJECTS)
+            subject = next(named, subject)
+        elif subject is not None and _fits(pronoun.group(1), subject):
+            topics[number] = subject
+    return topics
+
+
+def _fits(pronoun: str, subject: Mention) -> bool:
+    return pronoun in ("It", "Its", "They", "Their") or subject.type in (PERSON, OTHER)
+
+
+def _terms(tokens: Tokens, options: NlpOptions) -> list[Mention]:
+    if not options.noun_phrases:
+        return []
+    if tokens.language == "en":
+        return find_noun_phrases(tokens, options.max_title_words)
+    return find_repeated_terms(tokens, options.max_title_words)
+
+
+def _cjk_mentions(text: str, sentences: list[Span], options: NlpOptions) -> list[Mention]:
+    starts = [start for start, _ in sentences]
+    return [
+        Mention(start, end, kind, bisect_right(starts, start) - 1)
+        for start, end, kind in find_cjk(text)
+        if options.noun_phrases or kind != CONCEPT
+    ]
+
+
+def _by_sentence(text: str, mentions: list[Mention]) -> dict[int, dict[str, Mention]]:
+    grouped: dict[int, dict[str, Mention]] = {}
+    for mention in mentions:
+        key = normalize_title(text[mention.start : mention.end])
+        if key:
+            grouped.setdefault(mention.sentence, {}).setdefault(key, mention)
+    return dict(sorted(grouped.items()))

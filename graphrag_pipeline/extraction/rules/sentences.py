@@ -1,0 +1,245 @@
+"""Sentence spans in running text, headings, lists, dialogue and transcripts, in any script."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from graphrag_pipeline.extraction.rules.cjk import is_cjk
+
+Span = tuple[int, int]
+
+_END = re.compile(r"[.!?…؟।]+[\"'”’»)\]_*]*(?=\s|$|[“‘\"«(])|[。！？｡]+[」』”’》）〉\"]*")
+_LINE = re.compile(r"[^\n]+")
+_WORD_BEFORE = re.compile(r"[^\W_](?:[\w.&’'-]*[^\W_])?$")
+_NEXT = re.compile(r"[\s\"'“‘«(\[_*—–-]*(\w?)")
+_FRESH_LINE = re.compile(r"\s*(?:[-*•‣·–—]\s|\(?\d{1,3}[.)]\s|#{1,6}\s|[^\W\d_][\w .'’-]{1,40}:\s)")
+_ABBREVIATIONS = frozenset(
+    [
+        "mr",
+        "mrs",
+        "ms",
+        "dr",
+        "prof",
+        "rev",
+        "hon",
+        "st",
+        "mt",
+        "ft",
+        "jr",
+        "sr",
+        "capt",
+        "lt",
+        "col",
+        "gen",
+        "sgt",
+        "maj",
+        "cmdr",
+        "adm",
+        "gov",
+        "sen",
+        "rep",
+        "messrs",
+        "mme",
+        "mlle",
+        "vs",
+        "v",
+        "cf",
+        "al",
+        "etc",
+        "e.g",
+        "i.e",
+        "eg",
+        "ie",
+        "viz",
+        "approx",
+        "ca",
+        "c",
+        "est",
+        "fig",
+        "no",
+        "nos",
+        "vol",
+        "pp",
+        "p",
+        "ed",
+        "eds",
+        "dept",
+        "jan",
+        "feb",
+        "mar",
+        "apr",
+        "jun",
+        "jul",
+        "aug",
+        "sept",
+        "sep",
+        "oct",
+        "nov",
+        "dec",
+        "mon",
+        "tue",
+        "wed",
+        "thu",
+        "fri",
+        "inc",
+        "ltd",
+        "co",
+        "corp",
+        "bros",
+        "pvt",
+        "u.s",
+        "u.k",
+        "u.n",
+        "ph.d",
+        "b.a",
+        "m.a",
+        "d.c",
+        "a.m",
+        "p.m",
+        "a.k.a",
+        "bzw",
+        "z.b",
+        "d.h",
+        "nr",
+        "tzv",
+        "např",
+        "tj",
+        "např",
+        "ул",
+        "г",
+        "им",
+        "т.е",
+    ]
+)
+_MAY_END = frozenset(
+    [
+        "etc",
+        "inc",
+        "ltd",
+        "co",
+        "corp",
+        "jr",
+        "sr",
+        "u.s",
+        "u.k",
+        "u.n",
+        "a.m",
+        "p.m",
+        "d.c",
+        "ph.d",
+        "b.a",
+        "m.a",
+        "г",
+    ]
+)
+_INITIALS = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
+_OPENER = re.compile(r"\s+(?:He|She|It|They|We|I|The|This|That|In|But|And|His|Her|A|An)\b")
+_LOOK_BACK = 24
+_NARROW = 40
+
+
+def sentence_spans(text: str) -> list[Span]:
+    """Return the spans of the sentences of a text, in order, without surrounding white space.
+
+    A heading, a list item, a line of verse and a speaker's turn each begin a sentence; the lines
+    of a hard-wrapped paragraph do not. Linear in the length of the text.
+    """
+    return [
+        trimmed
+        for start, end in _segments(text)
+        for span in _split_segment(text, start, end)
+        if (trimmed := _trim(text, span))
+    ]
+
+
+def _trim(text: str, span: Span) -> Span | None:
+    start, end = span
+    while start < end and (text[start].isspace() or text[start] == "\ufeff"):
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return (start, end) if start < end else None
+
+
+def _segments(text: str) -> Iterator[Span]:
+    """Yield runs of lines that a writer wrapped only for width."""
+    for block in _blocks(text):
+        width = max(end - start for start, end in block)
+        begin = block[0][0]
+        for line, following in pairwise(block):
+            if _deliberate_break(text, line, following, width):
+                yield begin, line[1]
+                begin = following[0]
+        yield begin, block[-1][1]
+
+
+def _blocks(text: str) -> Iterator[list[Span]]:
+    """Yield the lines of each paragraph."""
+    block: list[Span] = []
+    for match in _LINE.finditer(text):
+        span = _trim(text, match.span())
+        if span is None or (block and text.count("\n", block[-1][1], match.start()) > 1):
+            if block:
+                yield block
+            block = []
+        if span is not None:
+            block.append(span)
+    if block:
+        yield block
+
+
+def _deliberate_break(text: str, line: Span, following: Span, width: int) -> bool:
+    first = text[following[0]]
+    if _FRESH_LINE.match(text, following[0], following[1]):
+        return True
+    if first.islower() or text[line[1] - 1] in ",;-–—、，":
+        return False
+    if width < _NARROW:
+        return True
+    word = 1 if is_cjk(first) else _first_word_length(text, following)
+    return line[1] - line[0] + 1 + word <= width - 3
+
+
+def _first_word_length(text: str, line: Span) -> int:
+    space = text.find(" ", line[0], line[1])
+    return (space if space >= 0 else line[1]) - line[0]
+
+
+def _split_segment(text: str, start: int, end: int) -> Iterator[Span]:
+    begin = start
+    for match in _END.finditer(text, start, end):
+        if _is_end(text, match, begin, end):
+            yield begin, match.end()
+            begin = match.end()
+    if begin < end:
+        yield begin, end
+
+
+def _is_end(text: str, match: re.Match[str], begin: int, end: int) -> bool:
+    mark = match.group()
+    if mark[0] in "。！？｡؟।":
+        return True
+    following = _NEXT.match(text, match.end(), min(end, match.end() + 16))
+    letter = following.group(1) if following else ""
+    if letter.islower():
+        return False
+    if mark != ".":
+        return True
+    return not _is_abbreviation(text, max(begin, match.start() - _LOOK_BACK), match.start(), letter)
+
+
+def _is_abbreviation(text: str, start: int, end: int, next_letter: str) -> bool:
+    before = _WORD_BEFORE.search(text, start, end)
+    if before is None:
+        return False
+    word = before.group()
+    if len(word) == 1 and word.isupper() and word != "I":
+        return bool(next_letter)
+    if _INITIALS.fullmatch(word):
+        return bool(next_letter) and not _OPENER.match(text, end + 1)
+    key = word.casefold()
+    if key in _MAY_END:
+        return next_letter.isdigit()
+    return key in _ABBREVIATIONS

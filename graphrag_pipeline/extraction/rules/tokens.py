@@ -1,0 +1,161 @@
+"""Tokens of a text with their spans and one-letter classes, sentence by sentence.
+
+The classes of a text's tokens, joined, are a string over which phrases are found by regular
+expressions, so that grammar is written as patterns and runs at the speed of ``re``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from graphrag_pipeline.extraction.rules.cjk import CJK
+from graphrag_pipeline.extraction.rules.sentences import Span
+from graphrag_pipeline.extraction.rules.words import Lexicon, recognise_language, usually_lower
+
+_MARKS = (
+    "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670\u0900-\u0903\u093a-\u094f\u0951-\u0957"
+    "\u0962-\u0963\u0981-\u0983\u09bc-\u09d7\u0a01-\u0a4d\u0b82-\u0bcd\u0c00-\u0c4d\u0d00-\u0d4d"
+    "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u200c\u200d"
+)
+_LETTERS = rf"[^\W_{CJK}]+(?:[{_MARKS}]+[^\W_{CJK}]*)*"
+_TOKEN = re.compile(
+    rf"""
+    (?:[^\W\d_{CJK}]\.){{2,}}(?![^\W_])
+    | \b(?:Mr|Mrs|Ms|Dr|St|Mt|Prof|Jr|Sr|Inc|Ltd|Co|Corp|Rev|Hon|Capt|Lt|Col|Gen|Sgt|Maj|Gov|Sen
+        |Rep|Adm|Mme|Mlle|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec|vs|e\.g|i\.e|etc)\.
+    | \b[^\W\d_{CJK}]\.(?=\s*[^\W\d_])
+    | (?:[LldDcjmnst]|[Qq]u)['’](?=[^\W\d_]{{2}})
+    | {_LETTERS}
+      (?:(?:[-&‐‑·]|['’](?![sS]\b)|\.(?=[a-z\d])|(?<=\d)\.(?=[^\W_])|(?<=\d),(?=\d{{3}})){_LETTERS})*
+    | ['’][sS]\b
+    | [{CJK}]+
+    | \S
+    """,
+    re.VERBOSE,
+)
+SENTENCE = "|"
+_NAMELIKE = "NAIHRMWFJ"
+_SHOUTED_SHARE = 0.6
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Parallel lists of token texts and spans, and their classes as one string.
+
+    Every sentence begins with an empty token of class ``|``; ``sentence_of`` gives each token's
+    sentence by its index.
+    """
+
+    texts: list[str]
+    starts: list[int]
+    ends: list[int]
+    classes: str
+    sentence_of: list[int]
+    language: str
+
+
+def read_tokens(text: str, sentences: list[Span], lexicons: dict[str, Lexicon]) -> Tokens:
+    """Cut sentences into classified tokens; ``lexicons`` is a cache, filled as needed."""
+    texts: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    sentence_of: list[int] = []
+    for number, (begin, stop) in enumerate(sentences):
+        texts.append("")
+        starts.append(begin)
+        ends.append(begin)
+        before = len(starts)
+        for match in _TOKEN.finditer(text, begin, stop):
+            texts.append(match.group())
+            starts.append(match.start())
+            ends.append(match.end())
+        sentence_of.extend([number] * (len(starts) - before + 1))
+    lower = [token for token in texts if token[:1].isalpha() and token == token.lower()]
+    language = recognise_language(lower)
+    lexicon = lexicons.setdefault(language, Lexicon(language))
+    lexicon.setdefault("", SENTENCE)
+    classes = _settle_case(texts, [lexicon[token] for token in texts], lexicon, set(lower))
+    return Tokens(texts, starts, ends, classes, sentence_of, language)
+
+
+def _settle_case(texts: list[str], classes: list[str], lexicon: Lexicon, lower: set[str]) -> str:
+    """Decide what capitals mean where they say little: at starts and in shouted sentences."""
+    _settle_shouting(texts, classes, lexicon)
+    raw = "".join(classes)
+    opening = [match.end() for match in _OPENING.finditer(raw)]
+    start_set = set(opening)
+    named = {
+        text
+        for position, (text, code) in enumerate(zip(texts, classes, strict=True))
+        if code == "N" and position not in start_set
+    }
+    for position in opening:
+        code = classes[position]
+        following = classes[position + 1] if position + 1 < len(classes) else SENTENCE
+        word = texts[position].lower()
+        if code == "F":
+            classes[position] = lexicon.lower_class(word)
+        else:
+            classes[position] = _start_class(texts[position], following, lexicon, lower, named)
+    return _NUMERAL.sub("J", "".join(classes)).replace("i", "q")
+
+
+_NUMERAL = re.compile(r"(?<=[NR])i(?=[.,|)pxoaS(-])")
+_OPENING = re.compile(r'(?:[|:#]|(?<=[.:,-])")["#(]{0,6}(?=[NF])')
+
+
+def _start_class(
+    token: str, following: str, lexicon: Lexicon, lower: set[str], named: set[str]
+) -> str:
+    """Return the class of a capitalised word that opens a sentence."""
+    word = token.lower()
+    if lexicon.language != "en":
+        return "N" if following in "NAI" or token in named else lexicon.lower_class(word)
+    as_lower = lexicon.lower_class(word)
+    if following in "NAI":
+        return as_lower if as_lower in "vegkrx" else "N"
+    if token in named:
+        return "N"
+    if word in lower or usually_lower(word):
+        return as_lower
+    return "N"
+
+
+def _settle_shouting(texts: list[str], classes: list[str], lexicon: Lexicon) -> None:
+    """Read the words of sentences in capitals by what they would be in lower case."""
+    begin = 0
+    count = len(texts)
+    while begin < count:
+        end = begin + 1
+        while end < count and texts[end]:
+            end += 1
+        _settle_sentence(texts, classes, lexicon, begin + 1, end)
+        begin = end
+
+
+def _settle_sentence(
+    texts: list[str], classes: list[str], lexicon: Lexicon, begin: int, end: int
+) -> None:
+    capitals = [i for i in range(begin, end) if classes[i] == "A" and len(texts[i]) > 1]
+    words = sum(1 for i in range(begin, end) if texts[i][0].isalpha())
+    if not capitals or len(capitals) == 1 < words:
+        return
+    shouted = len(capitals) >= _SHOUTED_SHARE * words
+    for i in capitals if shouted else _leading(capitals, begin):
+        if (lexicon.is_function(texts[i]) and texts[i].lower() not in ("us", "it", "who")) or (
+            len(capitals) == 1 and usually_lower(texts[i].lower())
+        ):
+            classes[i] = lexicon.lower_class(texts[i])
+        else:
+            classes[i] = "N"
+
+
+def _leading(capitals: list[int], begin: int) -> list[int]:
+    """Return the capitals that run on from the start of the sentence."""
+    run: list[int] = []
+    for offset, position in enumerate(capitals):
+        if position != begin + offset:
+            break
+        run.append(position)
+    return run if len(run) > 1 else []

@@ -1,0 +1,431 @@
+"""Word classes: what a token is, judged by shipped lists, "
+"spelling and how it is usually cased."""
+
+from __future__ import annotations
+
+import base64
+import re
+from functools import cache
+from importlib.resources import files
+
+from graphrag_pipeline.extraction.rules.cjk import is_cjk
+
+_SECTION = re.compile(r"^\[(\w+)\]$", re.MULTILINE)
+_COMMENT = re.compile(r"^#.*$", re.MULTILINE)
+_VOWELS = "aeiou"
+
+_CLASS_OF_SECTION = {
+    "noun_verb": "b",
+    "verb_form": "v",
+    "adjective": "j",
+    "noun_ly": "n",
+    "noun_ed": "n",
+    "noun_ing": "n",
+    "noun_suffix_exception": "n",
+    "adjective_ly": "j",
+    "weak_noun": "z",
+    "weak_alone": "y",
+    "weak_adjective": "k",
+    "adverb": "r",
+    "number": "u",
+    "preposition": "p",
+    "conjunction": "c",
+    "pronoun": "q",
+    "auxiliary": "x",
+    "determiner": "d",
+    "and": "a",
+    "of": "o",
+    "to": "t",
+}
+_ADJECTIVE_ENDS = ("ous", "ful", "less", "able", "ible", "ive", "ic", "ical", "al", "ary", "ish")
+_ADVERB_END = "ly"
+_COMMON_ENDS = (
+    "tion", "sion", "ness", "ment", "ance", "ence", "ings", "ists", "isms", "ability", "ibility",
+    "ities", "tions", "ments", "ously", "ally", "ingly", "edly", "fully", "less", "ful", "ous",
+)  # fmt: skip
+_PARTICLES = frozenset(
+    [
+        "de",
+        "van",
+        "von",
+        "da",
+        "del",
+        "der",
+        "den",
+        "di",
+        "du",
+        "dos",
+        "das",
+        "della",
+        "dalla",
+        "bin",
+        "ibn",
+        "al",
+        "el",
+        "la",
+        "le",
+        "ten",
+        "ter",
+        "y",
+        "d",
+        "zu",
+        "st.",
+    ]
+)
+MONTHS = frozenset(
+    [
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
+        "Jan.",
+        "Feb.",
+        "Mar.",
+        "Apr.",
+        "Jun.",
+        "Jul.",
+        "Aug.",
+        "Sept.",
+        "Sep.",
+        "Oct.",
+        "Nov.",
+        "Dec.",
+        "Jan",
+        "Feb",
+        "Apr",
+        "Aug",
+        "Sept",
+        "Oct",
+        "Nov",
+        "Dec",
+    ]
+)
+WEEKDAYS = frozenset(["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"])
+_SUFFIXES = frozenset(
+    [
+        "Jr.",
+        "Sr.",
+        "Jr",
+        "Sr",
+        "II",
+        "III",
+        "IV",
+        "VI",
+        "VII",
+        "VIII",
+        "IX",
+        "XI",
+        "XII",
+        "Inc.",
+        "Inc",
+        "Ltd.",
+        "Ltd",
+        "LLC",
+        "D.C.",
+    ]
+)
+_NOT_NAMES = frozenset(
+    [
+        "BC",
+        "BCE",
+        "AD",
+        "CE",
+        "AM",
+        "PM",
+        "FM",
+        "MW",
+        "MHz",
+        "GHz",
+        "kHz",
+        "TV",
+        "ZIP",
+        "CD",
+        "DVD",
+        "km",
+        "OK",
+        "PhD",
+        "Ph.D",
+        "Ph.D.",
+        "BA",
+        "MA",
+    ]
+)
+_YEAR = re.compile(r"(?:1\d|20)\d\d")
+_FILE_NAME = re.compile(r"[^\W_]\.[a-z]{2,4}$")
+_PUNCTUATION = {
+    ",": ",", "&": "&", "-": "-", "–": "-", "—": "-", "(": "(", ")": ")", ":": ":", ";": ";",
+    "'s": "S", "’s": "S", "'S": "S", "’S": "S", "/": "/", ".": ".", "…": ".", "!": ".", "?": ".",
+    "#": "#", "*": "#", "_": "#",
+}  # fmt: skip
+QUOTES = frozenset("\"'“”‘’«»„‚`´「」『』《》〈〉")
+
+
+@cache
+def word_lists(name: str) -> dict[str, frozenset[str]]:
+    """Read a shipped list file into its sections, words as written."""
+    text = (files("graphrag_pipeline") / "data" / name).read_text(encoding="utf-8")
+    parts = _SECTION.split(_COMMENT.sub("", text))
+    return {
+        section: frozenset(words.split())
+        for section, words in zip(parts[1::2], parts[2::2], strict=True)
+    }
+
+
+@cache
+def _case_ranks() -> tuple[dict[str, int], dict[str, int]]:
+    """Return rank by word of lower-case and of capitalised words in the shipped BPE vocabulary.
+
+    A vocabulary learnt from web text lists a word earlier the more often it was seen, so
+    comparing the ranks of " london" and " London" says which of the two people write.
+    """
+    lower: dict[str, int] = {}
+    capital: dict[str, int] = {}
+    path = files("graphrag_pipeline") / "data" / "cl100k_base.tiktoken"
+    for line in path.read_bytes().splitlines():
+        encoded, _, rank = line.partition(b" ")
+        if not encoded.startswith(b"I"):  # a leading space, in base 64
+            continue
+        word = base64.b64decode(encoded)[1:].decode("utf-8", "ignore")
+        if word.isalpha():
+            (lower if word.islower() else capital).setdefault(word, int(rank))
+    return lower, {word.lower(): rank for word, rank in capital.items() if word.istitle()}
+
+
+@cache
+def usually_lower(word: str, ratio: float = 1.6) -> bool:
+    """Say whether a word (in lower case) is one that people "
+    "mostly write in lower case."""
+    lower, capital = _case_ranks()
+    rank = lower.get(word)
+    if rank is not None:
+        return word not in capital or rank < ratio * capital[word]
+    if word in english_words() or word in verb_forms():
+        return True
+    if word in capital:
+        return False
+    stem = word[:-1] if word.endswith("s") else word
+    return (
+        (stem in lower and stem not in capital)
+        or word.endswith(_COMMON_ENDS)
+        or (len(word) > 5 and word.endswith(("ed", "ing")))
+    )
+
+
+def _inflections(verb: str) -> set[str]:
+    stem = verb[:-1] if verb.endswith("e") else verb
+    forms = {stem + "ed", stem + "ing"}
+    forms.add(verb + ("es" if verb.endswith(("s", "x", "z", "ch", "sh", "o")) else "s"))
+    if verb.endswith("y") and verb[-2:-1] not in _VOWELS:
+        forms |= {verb[:-1] + "ies", verb[:-1] + "ied"}
+    if verb[-1] not in _VOWELS + "wxy" and verb[-2:-1] in _VOWELS:
+        forms |= {verb + verb[-1] + "ed", verb + verb[-1] + "ing"}
+    return forms
+
+
+@cache
+def verb_forms() -> dict[str, str]:
+    """Return the class of every inflected form of the shipped verbs."""
+    lists = word_lists("nlp_english.txt")
+    classes: dict[str, str] = {}
+    for verb in lists["verb"] | lists["noun_verb"]:
+        either = verb in lists["noun_verb"]
+        for form in _inflections(verb):
+            if form.endswith("ed"):
+                classes[form] = "e"
+            elif form.endswith("ing"):
+                classes[form] = "g"
+            else:
+                classes.setdefault(form, "B" if either else "v")
+        classes.setdefault(verb, "b" if either else "v")
+    return classes
+
+
+@cache
+def english_words() -> dict[str, str]:
+    """Return the class of every listed English word, the closed "
+    "classes taking precedence."""
+    lists = word_lists("nlp_english.txt")
+    return {word: code for section, code in _CLASS_OF_SECTION.items() for word in lists[section]}
+
+
+@cache
+def _titles() -> dict[str, str]:
+    lists = word_lists("nlp_names.txt")
+    return dict.fromkeys(lists["role"], "R") | dict.fromkeys(lists["civil_title"], "H")
+
+
+@cache
+def function_words(language: str) -> frozenset[str]:
+    """Return the frequent function words of a language (ISO "
+    "639-1), empty if not known."""
+    return word_lists("nlp_languages.txt").get(language, frozenset())
+
+
+@cache
+def _languages_of_word() -> dict[str, tuple[str, ...]]:
+    languages: dict[str, tuple[str, ...]] = {}
+    for language, words in word_lists("nlp_languages.txt").items():
+        for word in words:
+            languages[word] = (*languages.get(word, ()), language)
+    return languages
+
+
+_ENGLISH_FUNCTION = frozenset("dpocqxta")
+
+
+def recognise_language(words: list[str]) -> str:
+    """Return "en", another listed language or "" for what the "
+    "lower-case words look like."""
+    english = english_words()
+    known = _languages_of_word()
+    counts = {"en": 0}
+    for word in words[:2000]:
+        if english.get(word, "n") in _ENGLISH_FUNCTION:
+            counts["en"] += 1
+        for language in known.get(word, ()):
+            counts[language] = counts.get(language, 0) + 1
+    best = max(counts, key=lambda language: (counts[language], language == "en", language))
+    if counts[best] >= max(1, min(len(words), 2000) // 12):
+        return best
+    return "en" if all(map(str.isascii, words)) else ""
+
+
+class Lexicon(dict[str, str]):
+    """Token to one-letter class in one language, worked out once for each distinct token.
+
+    Lower case: d determiner, p preposition, o of, a and, c conjunction, q pronoun (i the word I),
+    x auxiliary, t to, v verb, b noun or verb, B its -s form, n noun, m plural noun, z weak noun,
+    y noun weak unless qualified, j adjective, k weak adjective, r adverb, u number word, g -ing,
+    e -ed, f function word of another language, w particle in names. Capitals: N name, A acronym,
+    I initial, H civil title, R office, M month, W weekday, F function word, J junior. Others:
+    D number, Y year, O ordinal, E decade or unit, C CJK, S possessive, punctuation as itself,
+    quotes as ", anything else as ~.
+    """
+
+    def __init__(self, language: str) -> None:
+        super().__init__()
+        self.language = language
+        self._function = function_words(language)
+
+    def __missing__(self, token: str) -> str:
+        code = self[token] = self._classify(token)
+        return code
+
+    def lower_class(self, word: str) -> str:
+        """Return the class of a word as if it were written in lower case."""
+        return self[word.lower()] if word.lower() != word else self[word]
+
+    def is_function(self, word: str) -> bool:
+        """Say whether a word, whatever its case, belongs to a closed class."""
+        return self.lower_class(word) in "dpocqxtarufw"
+
+    def _classify(self, token: str) -> str:
+        first = token[0]
+        if token in _PUNCTUATION:
+            return _PUNCTUATION[token]
+        if token in QUOTES:
+            return '"'
+        if token.startswith("www."):
+            return "N"
+        if _FILE_NAME.search(token):
+            return "~"
+        if first.isdecimal():
+            return self._number(token)
+        if is_cjk(first):
+            return "C"
+        if not first.isalpha():
+            return "~"
+        if first.isupper():
+            return self._capital(token)
+        if token[1:] != token[1:].lower() and not token.endswith("."):
+            return "N"
+        return self._english(token) if self.language == "en" else self._foreign(token)
+
+    @staticmethod
+    def _number(token: str) -> str:
+        if _YEAR.fullmatch(token):
+            return "Y"
+        if token.endswith("s"):
+            return "E"
+        return "D" if token.replace(",", "").replace(".", "").isdecimal() else "O"
+
+    def _capital(self, token: str) -> str:
+        if token in MONTHS:
+            return "M"
+        if token in WEEKDAYS:
+            return "W"
+        if token in _SUFFIXES:
+            return "J"
+        if token in _NOT_NAMES:
+            return "E"
+        if code := _titles().get(token):
+            return code
+        if token.endswith("."):
+            return "I" if len(token) == 2 else ("N" if token.count(".") == 1 else "A")
+        lower = token.lower()
+        if token == "I":
+            return "i"
+        if lower[:2] in ("i'", "i’"):
+            return "q"
+        if len(token) > 1 and token == token.upper():
+            return "A"
+        if len(token) == 1 and lower != "a":
+            return "A"
+        return "F" if self._is_function_lower(lower) else "N"
+
+    def _is_function_lower(self, lower: str) -> bool:
+        if self.language == "en":
+            return self[lower] in "dpocqxtaru"
+        return lower in self._function
+
+    def _foreign(self, token: str) -> str:
+        bare = token.rstrip("'’")
+        if bare in _PARTICLES:
+            return "w"
+        return "f" if bare in self._function or len(token) == 1 else "n"
+
+    def _english(self, token: str) -> str:
+        token = token.replace("’", "'")
+        if token.endswith("."):
+            return "r"
+        if code := english_words().get(token):
+            return code
+        if token in _PARTICLES:
+            return "w"
+        if code := verb_forms().get(token):
+            return code
+        return self._by_spelling(token)
+
+    def _by_spelling(self, token: str) -> str:
+        if "'" in token:
+            return "r"
+        if "-" in token:
+            return self._compound(token)
+        if len(token) > 4 and token.endswith(_ADVERB_END):
+            return "r"
+        if len(token) > 4 and token.endswith("ed") and not token.endswith("eed"):
+            return "e"
+        if len(token) > 4 and token.endswith("ing"):
+            return "g"
+        if len(token) > 5 and token.endswith("est") and usually_lower(token):
+            return "k" if self[token[:-3]] in "kjr" else "n"
+        if len(token) > 4 and token.endswith(_ADJECTIVE_ENDS):
+            return "j"
+        plural = len(token) > 3 and token.endswith("s") and not token.endswith(("ss", "us", "is"))
+        if plural and english_words().get(token[:-1]) == "z":
+            return "z"
+        return "m" if plural else "n"
+
+    def _compound(self, token: str) -> str:
+        last = self[token.rsplit("-", 1)[1] or "x"]
+        if last in "jkge":
+            return "j"
+        return "m" if last in "mB" else "n"

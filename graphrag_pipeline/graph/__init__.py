@@ -1,0 +1,1 @@
+"""The graph: resolution of names, the fold over mentions, communities and their repair."""

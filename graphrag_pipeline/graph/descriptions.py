@@ -1,0 +1,176 @@
+"""Descriptions merged by a model: many of one entity or relationship become one (paper, 3.1.3).
+
+Only where several distinct descriptions are longer together than a token budget, and only when
+their set has changed since they were last merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import polars as pl
+
+from graphrag_pipeline.core import progress
+from graphrag_pipeline.core.prompting import Prompt, load_prompt
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.tokens import count_tokens
+from graphrag_pipeline.graph.fold import GraphChanges, merge_graph, outdate_graph
+from graphrag_pipeline.llm.client import ModelClient
+from graphrag_pipeline.llm.errors import ModelError
+from graphrag_pipeline.llm.running import work_through
+from graphrag_pipeline.store.index_store import IndexStore, insert
+
+STAGE = "summaries"
+_PART_TOKENS = 6000
+_WORDS_PER_TOKEN = 0.6
+
+# Descriptions of what a model or an import found, sorted, as the graph's fold joins them.
+_MANY = """
+WITH told AS (
+    SELECT e.id, e.title AS name, m.description FROM resolved_entity_mentions m
+    JOIN entities e ON e.id = m.entity_id JOIN extractions x USING (chunk_id)
+    WHERE m.description <> '' AND x.extractor <> 'nlp' UNION
+    SELECT r.id, r.source || ' and ' || r.target, m.description
+    FROM resolved_relationship_mentions m
+    JOIN relationships r USING (source_id, target_id) JOIN extractions x USING (chunk_id)
+    WHERE m.description <> '' AND x.extractor <> 'nlp'),
+grouped AS (
+    SELECT id, any_value(name) AS name, list(description ORDER BY description) AS parts,
+           sha256(string_agg(description, chr(10) ORDER BY description)) AS input_hash
+    FROM told GROUP BY id
+    HAVING count(*) > 1 AND sum(strlen(description)) > $budget)
+SELECT * FROM grouped ANTI JOIN description_summaries USING (id, input_hash) ORDER BY id
+"""
+
+
+@dataclass(frozen=True)
+class Descriptions:
+    """The distinct descriptions (``parts``) of an entity or relationship."""
+
+    id: str
+    name: str
+    parts: Sequence[str]
+    input_hash: str
+
+
+def update_graph(store: IndexStore, settings: Settings) -> tuple[GraphChanges, dict[str, int]]:
+    """Merge the graph, then long descriptions where a model is to; return what both did."""
+    encoding = settings.chunks.encoding
+    changes = merge_graph(store, settings.graph, encoding)
+    if settings.graph.summaries != "llm":
+        return changes, {}
+    counts = summarise_descriptions(store, settings)
+    if counts["summarised"]:
+        merge_graph(store, settings.graph, encoding)
+    return changes, counts
+
+
+def summarise_descriptions(store: IndexStore, settings: Settings) -> dict[str, int]:
+    """Merge long sets of descriptions; the next fold of the graph puts the results in.
+
+    Returns how many were ``summarised`` and ``failed``; one that failed keeps all its
+    descriptions and is tried again by the next run.
+    """
+    from graphrag_pipeline.llm.configured import prompts_folder, with_model
+
+    budget = settings.graph.max_description_tokens
+    with store.read() as con:
+        todo = descriptions_to_merge(con, budget)
+    if not todo:
+        return {"summarised": 0, "failed_summaries": 0}
+    prompts = prompts_folder(settings)
+    texts = with_model(settings, lambda client: _summarise(todo, client, budget, prompts))
+    rows = [
+        (many.id, many.input_hash, text, settings.llm.model)
+        for many, text in zip(todo, texts, strict=True)
+        if text
+    ]
+    with store.transaction() as con:
+        _store(con, rows)
+    return {"summarised": len(rows), "failed_summaries": len(todo) - len(rows)}
+
+
+def descriptions_to_merge(con: duckdb.DuckDBPyConnection, budget: int) -> list[Descriptions]:
+    """Return what is longer than ``budget`` tokens and was not merged as it is now."""
+    found = con.execute(_MANY, {"budget": budget}).fetchall()
+    candidates = [Descriptions(*row) for row in found]
+    return [many for many in candidates if sum(count_tokens(many.parts)) > budget]
+
+
+async def _summarise(
+    todo: Sequence[Descriptions], client: ModelClient, budget: int, prompts: Path | None
+) -> list[str | None]:
+    words = str(max(50, int(budget * _WORDS_PER_TOKEN)))
+    ask = load_prompt("summarise_descriptions", prompts)
+    reduce = load_prompt("summarise_descriptions_reduce", prompts)
+    texts: list[str | None] = [None] * len(todo)
+    done = 0
+
+    async def one(index: int) -> None:
+        nonlocal done
+        try:
+            texts[index] = await _merge(todo[index], client, words, ask, reduce)
+        except ModelError as error:
+            if error.stops_everything:
+                raise
+        done += 1
+        progress.report("summaries", done, len(todo))
+
+    await work_through(range(len(todo)), one, 2 * client.options.concurrency)
+    return texts
+
+
+async def _merge(
+    many: Descriptions, client: ModelClient, words: str, ask: Prompt, reduce: Prompt
+) -> str:
+    texts = [
+        await _ask(client, ask.render(descriptions=_listed(many.name, part), max_words=words))
+        for part in _parts(many.parts)
+    ]
+    while len(texts) > 1:
+        texts = [
+            await _ask(
+                client, reduce.render(descriptions=_listed(many.name, part), max_words=words)
+            )
+            for part in _parts(texts)
+        ]
+    return texts[0]
+
+
+async def _ask(client: ModelClient, messages: list[dict[str, str]]) -> str:
+    completion = await client.complete(messages, stage=STAGE)
+    return completion.text.strip()
+
+
+def _listed(name: str, parts: Sequence[str]) -> str:
+    return "\n".join([name, *(f"- {part}" for part in parts)])
+
+
+def _parts(descriptions: Sequence[str]) -> list[list[str]]:
+    """Cut descriptions into parts a call can read; two at least in each, so that it ends."""
+    parts: list[list[str]] = [[]]
+    used = 0
+    for text, n_tokens in zip(descriptions, count_tokens(descriptions), strict=True):
+        if len(parts[-1]) > 1 and used + n_tokens > _PART_TOKENS:
+            parts.append([])
+            used = 0
+        parts[-1].append(text)
+        used += n_tokens
+    if len(parts) > 1 and len(parts[-1]) == 1:
+        last = parts.pop()
+        parts[-1] += last
+    return parts
+
+
+def _store(con: duckdb.DuckDBPyConnection, rows: Sequence[tuple[str, str, str, str]]) -> None:
+    names = ("id", "input_hash", "description", "model")
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+    con.register("new_summaries", frame)
+    con.execute("DELETE FROM description_summaries WHERE id IN (SELECT id FROM new_summaries)")
+    con.unregister("new_summaries")
+    insert(con, "description_summaries", frame)
+    # In the same transaction: a run killed before the fold would never put them in.
+    outdate_graph(con)

@@ -1,0 +1,251 @@
+"""The graph: mentions merged into entities and relationships (paper, 3.1.3).
+
+The graph is a fold over the mentions that are in the index now, each under the entity it is
+resolved to, so it depends on the documents that survive and not on the order in which they came.
+It is computed whole, by column, and only rows that differ are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import duckdb
+import polars as pl
+
+from graphrag_pipeline.core.identity import ID_DIGITS
+from graphrag_pipeline.core.settings import GraphSettings, fingerprint
+from graphrag_pipeline.core.tokens import DEFAULT_ENCODING, count_tokens
+from graphrag_pipeline.graph.resolution.aliases import aliases_state
+from graphrag_pipeline.ingest.staging import take_in_staged
+from graphrag_pipeline.store.index_store import (
+    IndexStore,
+    assign_identifiers,
+    get_meta,
+    replace_changed,
+    replace_links,
+    set_meta,
+)
+
+GRAPH_VERSION = "2"
+
+_FOLDED = """
+CREATE OR REPLACE TEMP TABLE mentions AS FROM resolved_entity_mentions;
+CREATE OR REPLACE TEMP TABLE links AS FROM resolved_relationship_mentions;
+"""
+
+# A title with several types takes the most frequent one, a named type before a general one.
+_ENTITIES = """
+CREATE OR REPLACE TEMP TABLE titled AS
+SELECT entity_id AS id, arg_max(title, (own, n, title)) AS title FROM (
+    SELECT entity_id, title, bool_or(mentioned_id = entity_id) AS own, count(*) AS n
+    FROM mentions GROUP BY ALL) GROUP BY entity_id;
+
+CREATE OR REPLACE TEMP TABLE typed AS
+SELECT entity_id AS id, arg_max(type, (type NOT IN ('CONCEPT', 'DATE', 'OTHER'), n, type)) AS type
+FROM (SELECT entity_id, type, count(*) AS n FROM mentions GROUP BY ALL) GROUP BY entity_id;
+
+CREATE OR REPLACE TEMP TABLE counted AS
+SELECT entity_id AS id, count(DISTINCT chunk_id) AS frequency,
+       bool_and(extractor = 'nlp') AS by_rule
+FROM mentions JOIN extractions USING (chunk_id) GROUP BY entity_id;
+
+CREATE OR REPLACE TEMP TABLE kept AS
+SELECT id, title, type, frequency, by_rule FROM counted JOIN titled USING (id) JOIN typed USING (id)
+WHERE NOT by_rule OR frequency >= $min_frequency OR type NOT IN ('CONCEPT', 'DATE');
+"""
+
+# Found by rule, a description is made of the distinct sentences that say most: those that name
+# most entities, then in an order that does not depend on history. Otherwise it is all distinct
+# descriptions, or what a model has made of exactly these.
+_ENTITY_DESCRIPTIONS = """
+CREATE OR REPLACE TEMP TABLE sentence_scores AS
+SELECT chunk_id, description, count(DISTINCT entity_id) AS n_entities
+FROM mentions SEMI JOIN kept ON mentions.entity_id = kept.id GROUP BY ALL;
+
+CREATE OR REPLACE TEMP TABLE described AS
+SELECT id, string_agg(description, ' ' ORDER BY place) AS description,
+       sha256(string_agg(description, chr(10) ORDER BY description)) AS input_hash FROM (
+    SELECT id, description, by_rule, row_number() OVER (
+        PARTITION BY id ORDER BY CASE WHEN by_rule THEN n_entities END DESC,
+        CASE WHEN by_rule THEN first_char END, description) AS place
+    FROM (
+        SELECT m.entity_id AS id, m.description, max(s.n_entities) AS n_entities,
+               min(m.start_char) AS first_char
+        FROM mentions m
+        JOIN sentence_scores s ON s.chunk_id = m.chunk_id AND s.description = m.description
+        WHERE m.description <> '' GROUP BY ALL) JOIN kept USING (id))
+WHERE place <= $max_sentences OR NOT by_rule GROUP BY id;
+"""
+
+_RELATIONSHIPS = """
+CREATE OR REPLACE TEMP TABLE edges AS
+SELECT source_id, target_id, sum(weight) AS weight, count(DISTINCT chunk_id) AS n_chunks,
+       bool_and(extractor = 'nlp') AS by_rule
+FROM links JOIN extractions USING (chunk_id)
+SEMI JOIN kept s ON source_id = s.id SEMI JOIN kept t ON target_id = t.id
+GROUP BY source_id, target_id;
+
+CREATE OR REPLACE TEMP TABLE degrees AS
+SELECT id, count(*) AS degree FROM (
+    SELECT source_id AS id FROM edges UNION ALL SELECT target_id FROM edges) GROUP BY id;
+
+CREATE OR REPLACE TEMP TABLE edge_descriptions AS
+SELECT source_id, target_id, string_agg(description, ' ' ORDER BY place) AS description,
+       sha256(string_agg(description, chr(10) ORDER BY description)) AS input_hash FROM (
+    SELECT source_id, target_id, description, by_rule, row_number() OVER (
+        PARTITION BY source_id, target_id ORDER BY CASE WHEN by_rule THEN n END DESC,
+        description) AS place
+    FROM (
+        SELECT source_id, target_id, description, count(*) AS n
+        FROM links SEMI JOIN edges USING (source_id, target_id)
+        WHERE description <> '' GROUP BY ALL) JOIN edges USING (source_id, target_id))
+WHERE place <= $max_sentences OR NOT by_rule GROUP BY source_id, target_id;
+"""
+
+_WANTED_ENTITIES = """
+CREATE OR REPLACE TEMP TABLE wanted_entities AS
+SELECT k.id, i.human_readable_id, k.title, k.type,
+       coalesce(x.description, d.description, '') AS description,
+       k.frequency, coalesce(g.degree, 0) AS degree
+FROM kept k JOIN identifiers i ON i.kind = 'entity' AND i.id = k.id
+LEFT JOIN described d ON d.id = k.id LEFT JOIN degrees g ON g.id = k.id
+LEFT JOIN description_summaries x ON x.id = k.id AND x.input_hash = d.input_hash;
+"""
+
+# Normalised PMI over chunks: ln(p(x,y) / (p(x) p(y))) / -ln p(x,y), and 1 for a pair that is
+# together in every chunk. An import may name fewer chunks for an entity than for its relationship.
+_WANTED_RELATIONSHIPS = """
+CREATE OR REPLACE TEMP TABLE wanted_relationships AS
+WITH total AS MATERIALIZED (
+    SELECT count(*)::DOUBLE AS n FROM extractions WHERE status = 'ok' OR n_entities > 0)
+SELECT e.id, i.human_readable_id, e.source_id, e.target_id, s.title AS source, t.title AS target,
+       coalesce(x.description, d.description, '') AS description, e.weight,
+       CASE WHEN e.n_chunks >= (FROM total) THEN 1.0 ELSE least(1.0, round(
+           ln(e.n_chunks * (FROM total) / (s.frequency::DOUBLE * t.frequency))
+           / -ln(e.n_chunks / (FROM total)), 6))
+       END AS pmi,
+       s.degree + t.degree AS combined_degree
+FROM identified_edges e
+JOIN identifiers i ON i.kind = 'relationship' AND i.id = e.id
+JOIN wanted_entities s ON s.id = e.source_id JOIN wanted_entities t ON t.id = e.target_id
+LEFT JOIN edge_descriptions d ON d.source_id = e.source_id AND d.target_id = e.target_id
+LEFT JOIN description_summaries x ON x.id = e.id AND x.input_hash = d.input_hash;
+"""
+
+_IDENTIFIED_EDGES = f"""
+CREATE OR REPLACE TEMP TABLE identified_edges AS
+SELECT left(sha256('relationship' || source_id || target_id), {ID_DIGITS}) AS id, * FROM edges;
+"""
+
+# A summary tells of the documents it was made from, also once they are gone.
+_FORGOTTEN = """
+DELETE FROM description_summaries WHERE (id, input_hash) NOT IN (
+    SELECT (id, input_hash) FROM described UNION ALL
+    SELECT (e.id, d.input_hash) FROM edge_descriptions d
+    JOIN identified_edges e USING (source_id, target_id))
+"""
+
+_PROVENANCE = """
+CREATE OR REPLACE TEMP TABLE wanted_entity_chunks AS
+SELECT m.entity_id, m.chunk_id, count(*) AS n_mentions,
+       min(c.start_char + m.start_char) AS start_char,
+       arg_min(c.start_char + m.end_char, c.start_char + m.start_char) AS end_char
+FROM mentions m JOIN chunks c ON c.id = m.chunk_id SEMI JOIN kept ON kept.id = m.entity_id
+GROUP BY m.entity_id, m.chunk_id;
+
+CREATE OR REPLACE TEMP TABLE wanted_relationship_chunks AS
+SELECT e.id AS relationship_id, m.chunk_id, count(*) AS n_mentions,
+       min(c.start_char + m.start_char) AS start_char,
+       arg_min(c.start_char + m.end_char, c.start_char + m.start_char) AS end_char
+FROM links m JOIN chunks c ON c.id = m.chunk_id
+JOIN identified_edges e USING (source_id, target_id)
+GROUP BY e.id, m.chunk_id;
+"""
+
+
+@dataclass(frozen=True)
+class GraphChanges:
+    """Rows added, changed, removed and reused, and the batches that were taken in."""
+
+    entities: Mapping[str, int]
+    relationships: Mapping[str, int]
+    batches: tuple[str, ...]
+
+
+def merge_graph(
+    store: IndexStore, settings: GraphSettings, encoding: str = DEFAULT_ENCODING
+) -> GraphChanges:
+    """Take in the staged batches and bring ``entities`` and ``relationships`` up to date.
+
+    Does nothing when no batch is staged, no alias has changed and no descriptions were merged.
+    """
+    shaping = settings.model_dump(include={"min_concept_frequency", "max_description_sentences"})
+    shaped = fingerprint(GRAPH_VERSION, shaping, encoding)
+    with store.transaction() as con:
+        batches = take_in_staged(con)
+        version = f"{shaped}:{aliases_state(con)}"
+        if not batches and get_meta(con, "graph_version") == version:
+            return GraphChanges({}, {}, ())
+        _fold(con, settings, encoding)
+        entities = replace_changed(con, "entities", "wanted_entities")
+        relationships = replace_changed(con, "relationships", "wanted_relationships")
+        replace_links(con, "entity_chunks", "wanted_entity_chunks", ("entity_id", "chunk_id"))
+        replace_links(
+            con,
+            "relationship_chunks",
+            "wanted_relationship_chunks",
+            ("relationship_id", "chunk_id"),
+        )
+        con.execute(_FORGOTTEN)
+        set_meta(con, "graph_version", version)
+    return GraphChanges(entities, relationships, batches)
+
+
+def outdate_graph(con: duckdb.DuckDBPyConnection) -> None:
+    """Let the next merge fold the graph also when no batch is staged."""
+    set_meta(con, "graph_version", "")
+
+
+def _fold(con: duckdb.DuckDBPyConnection, settings: GraphSettings, encoding: str) -> None:
+    con.execute(_FOLDED)
+    con.execute(_ENTITIES, {"min_frequency": settings.min_concept_frequency})
+    limits = {"max_sentences": settings.max_description_sentences}
+    con.execute(_ENTITY_DESCRIPTIONS, limits)
+    con.execute(_RELATIONSHIPS, limits)
+    con.execute(_IDENTIFIED_EDGES)
+    assign_identifiers(con, "entity", "SELECT id FROM kept ORDER BY frequency DESC, id")
+    assign_identifiers(
+        con, "relationship", "SELECT id FROM identified_edges ORDER BY weight DESC, id"
+    )
+    con.execute(_WANTED_ENTITIES)
+    con.execute(_WANTED_RELATIONSHIPS)
+    _add_tokens(con, "entities", "{0}.title || ' ' || {0}.description", encoding)
+    _add_tokens(
+        con,
+        "relationships",
+        "{0}.source || ' ' || {0}.target || ' ' || {0}.description",
+        encoding,
+    )
+    con.execute(_PROVENANCE)
+
+
+def _add_tokens(con: duckdb.DuckDBPyConnection, table: str, text: str, encoding: str) -> None:
+    """Count the tokens of the wanted rows; rows whose text is as it was keep their count."""
+    con.execute(
+        f"""CREATE OR REPLACE TEMP TABLE counted_{table} AS
+            SELECT w.id, {text.format("w")} AS text, o.n_tokens FROM wanted_{table} w
+            LEFT JOIN {table} o ON o.id = w.id AND {text.format("o")} = {text.format("w")}"""
+    )
+    new = con.sql(f"SELECT id, text FROM counted_{table} WHERE n_tokens IS NULL").pl()
+    counts = pl.DataFrame(
+        {"id": new["id"], "n": count_tokens(new["text"].to_list(), encoding)},
+        schema={"id": pl.String, "n": pl.Int64},
+    )
+    con.register("new_counts", counts)
+    con.execute(
+        f"""CREATE OR REPLACE TEMP TABLE wanted_{table} AS
+            SELECT w.*, coalesce(c.n_tokens, n.n) AS n_tokens FROM wanted_{table} w
+            JOIN counted_{table} c USING (id) LEFT JOIN new_counts n USING (id)"""
+    )
+    con.unregister("new_counts")

@@ -1,0 +1,70 @@
+"""The tables of resolution: what is folded into what, and what was looked at and left apart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import duckdb
+import polars as pl
+
+from graphrag_pipeline.graph.resolution.merging import Alias
+from graphrag_pipeline.graph.resolution.pairs import Pair
+from graphrag_pipeline.store.index_store import insert, replace_links
+
+_ALIASES = (
+    "entity_id", "canonical_id", "title", "canonical_title", "type", "method", "rule",
+    "confidence", "evidence",
+)  # fmt: skip
+_APART = (
+    "one_id", "two_id", "one_title", "two_title", "method", "reason", "evidence",
+)  # fmt: skip
+
+
+def aliases_state(con: duckdb.DuckDBPyConnection) -> str:
+    """Return a hash of what is folded into what."""
+    row = con.execute(
+        """SELECT concat_ws(':', count(*), sum(hash(entity_id, canonical_id)::HUGEINT))
+           FROM entity_aliases"""
+    ).fetchone()
+    return str(row[0]) if row else ""
+
+
+def write_aliases(
+    con: duckdb.DuckDBPyConnection, aliases: Sequence[Alias], apart: Sequence[Pair]
+) -> None:
+    """Make both tables hold exactly this, writing only rows that differ."""
+    rows = [
+        (
+            alias.entity.id, alias.canonical.id, alias.entity.title, alias.canonical.title,
+            alias.entity.name.type, alias.pair.method, alias.pair.rule, alias.confidence,
+            _json({**alias.pair.evidence, **({"through": alias.through} if alias.through else {})}),
+        )
+        for alias in aliases
+    ]  # fmt: skip
+    _replace(con, "entity_aliases", _ALIASES, rows, ("entity_id",))
+    pairs = [
+        (
+            pair.one.id, pair.two.id, pair.one.title, pair.two.title, pair.method, pair.rule,
+            _json(pair.evidence),
+        )
+        for pair in apart
+    ]  # fmt: skip
+    _replace(con, "entities_kept_apart", _APART, pairs, ("one_id", "two_id"))
+
+
+def _replace(
+    con: duckdb.DuckDBPyConnection,
+    table: str,
+    names: Sequence[str],
+    rows: Sequence[tuple[object, ...]],
+    key: tuple[str, ...],
+) -> None:
+    schema = {name: pl.Float64 if name == "confidence" else pl.String for name in names}
+    con.execute(f"CREATE OR REPLACE TEMP TABLE wanted_{table} AS FROM {table} LIMIT 0")
+    insert(con, f"wanted_{table}", pl.DataFrame(rows, schema=schema, orient="row"))
+    replace_links(con, table, f"wanted_{table}", key)
+
+
+def _json(evidence: object) -> str:
+    return json.dumps(evidence, ensure_ascii=False, sort_keys=True)

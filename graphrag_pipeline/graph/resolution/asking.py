@@ -1,0 +1,156 @@
+"""Pairs that rules cannot decide, asked of the model: several a call, each answer kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from graphrag_pipeline.core import progress
+from graphrag_pipeline.core.prompting import Prompt, load_prompt
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.graph.resolution.pairs import Entity, Pair
+from graphrag_pipeline.llm.configured import prompts_folder, with_model
+from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
+from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.llm.running import work_through
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.llm.client import ModelClient
+
+STAGE = "resolution"
+PROMPT = "same_entity"
+FAILED = "the model gave no answer"
+_PAIRS_PER_CALL = 10
+_SURE = 0.7
+_DESCRIPTION = 300
+_ANSWERS = {
+    "type": "object",
+    "properties": {
+        "pairs": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "pair": {"type": "integer"},
+                    "same": {"type": "boolean"},
+                    "confidence": {"type": "number"},
+                    "reason": {"type": "string"},
+                },
+                "required": ["pair", "same", "confidence", "reason"],
+                "additionalProperties": False,
+            },
+        }
+    },
+    "required": ["pairs"],
+    "additionalProperties": False,
+}
+
+
+def ask_about(pairs: Sequence[Pair], settings: Settings) -> list[Pair]:
+    """Return the pairs as the model decides them; where it is not sure, they stay apart.
+
+    A call that fails leaves its pairs apart, with FAILED as their rule. Raises the model's error
+    when no further call can succeed; what was answered until then is in the cache.
+    """
+    if not pairs:
+        return []
+    prompt = load_prompt(PROMPT, prompts_folder(settings))
+    calls = _calls(pairs)
+    decided: dict[int, list[Pair]] = {}
+
+    async def ask(client: ModelClient) -> None:
+        async def one(number: int) -> None:
+            decided[number] = await _ask(calls[number], client, prompt)
+            progress.report(STAGE, len(decided), len(calls))
+
+        await work_through(range(len(calls)), one, 2 * client.options.concurrency)
+
+    with_model(settings, ask)
+    return [pair for number in range(len(calls)) for pair in decided[number]]
+
+
+def _calls(pairs: Sequence[Pair]) -> list[list[Pair]]:
+    """Cut pairs into calls at places that their own ids decide.
+
+    A new pair then changes one call, and the answers to the others are in the cache.
+    """
+    calls: list[list[Pair]] = []
+    for pair in sorted(pairs, key=lambda pair: pair.ids):
+        begins = int(pair.ids[0][:4], 16) % _PAIRS_PER_CALL == 0
+        if not calls or begins or len(calls[-1]) == _PAIRS_PER_CALL:
+            calls.append([])
+        calls[-1].append(pair)
+    return calls
+
+
+async def _ask(pairs: Sequence[Pair], client: ModelClient, prompt: Prompt) -> list[Pair]:
+    try:
+        answer = await client.complete(
+            prompt.render(descriptions=_listed(pairs)), stage=STAGE, json_schema=_ANSWERS
+        )
+        said = _read(answer.text)
+    except ModelError as error:
+        if error.stops_everything:
+            raise
+        return [
+            replace(pair, rule=FAILED, method="model", evidence={"error": str(error)})
+            for pair in pairs
+        ]
+    return [_decided(pair, said.get(number, {})) for number, pair in enumerate(pairs, 1)]
+
+
+def _listed(pairs: Sequence[Pair]) -> str:
+    """Return the pairs as lines of JSON, which a title cannot break out of."""
+    return "\n".join(
+        json.dumps(
+            {
+                "pair": number,
+                "a": _told(pair.one),
+                "b": _told(pair.two),
+                "documents in common": pair.evidence.get("shared_documents", 0),
+            },
+            ensure_ascii=False,
+        )
+        for number, pair in enumerate(pairs, 1)
+    )
+
+
+def _told(entity: Entity) -> dict[str, str]:
+    return {
+        "name": entity.title,
+        "type": entity.name.type,
+        "description": entity.description[:_DESCRIPTION],
+    }
+
+
+def _read(text: str) -> Mapping[int, Mapping[str, Any]]:
+    found, _ = parse_json_object(text)
+    rows = found.get("pairs")
+    if not isinstance(rows, list):
+        raise ModelOutputError("the model's answer has no list of pairs: ask again")
+    return {
+        row["pair"]: row
+        for row in rows
+        if isinstance(row, dict) and isinstance(row.get("pair"), int)
+    }
+
+
+def _decided(pair: Pair, said: Mapping[str, Any]) -> Pair:
+    given = said.get("confidence")
+    confidence = min(max(float(given), 0.0), 1.0) if isinstance(given, int | float) else 0.0
+    merges = said.get("same") is True and confidence >= _SURE
+    evidence = {
+        **pair.evidence,
+        "asked_because": pair.rule,
+        "reason": str(said.get("reason") or "")[:_DESCRIPTION],
+    }
+    rule = "the model says so" if said else FAILED
+    return replace(
+        pair,
+        rule=rule,
+        method="model",
+        confidence=round(confidence, 3) if merges else 0.0,
+        evidence=evidence,
+    )

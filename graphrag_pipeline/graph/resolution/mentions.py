@@ -1,0 +1,102 @@
+"""What resolution reads: the mentions that the next fold of the graph will see."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from graphrag_pipeline.graph.resolution.names import take_apart
+from graphrag_pipeline.graph.resolution.pairs import Entity
+from graphrag_pipeline.ingest.staging import take_in_staged
+from graphrag_pipeline.store.index_store import IndexStore
+
+# The type as the graph's fold chooses it; the title that most chunks give.
+_ENTITIES = """
+WITH titled AS (
+    SELECT entity_id, arg_max(title, (n, length(title), title)) AS title FROM (
+        SELECT entity_id, title, count(DISTINCT chunk_id) AS n FROM entity_mentions GROUP BY ALL)
+    GROUP BY entity_id),
+typed AS (
+    SELECT entity_id, arg_max(type, (type NOT IN ('CONCEPT', 'DATE', 'OTHER'), n, type)) AS type
+    FROM (SELECT entity_id, type, count(*) AS n FROM entity_mentions GROUP BY ALL)
+    GROUP BY entity_id),
+told AS (
+    SELECT entity_id, list(DISTINCT chunk_id) AS chunks,
+           list(DISTINCT document_id) AS documents,
+           arg_max(m.description, (length(m.description), m.description)) AS description,
+           bool_or(extractor = 'import') AS imported
+    FROM entity_mentions m JOIN extractions USING (chunk_id) JOIN chunks c ON c.id = m.chunk_id
+    GROUP BY entity_id)
+SELECT entity_id, title, type, chunks, documents, description, imported
+FROM titled JOIN typed USING (entity_id) JOIN told USING (entity_id) ORDER BY entity_id
+"""
+_MENTIONS_HASH = """
+SELECT concat_ws(':', count(*), sum(hash(chunk_id, entity_id, title, type, description)::HUGEINT))
+FROM entity_mentions
+"""
+# "World Health Organization (WHO)" and "WHO (World Health Organization)".
+_STATED = r"""
+WITH found AS (
+    SELECT unnest(regexp_extract_all(
+        text, '(?:[\p{L}\d''’&-]+\s+){1,8}\((?:[A-Z]\.?){2,7}s?\)')) AS phrase FROM chunks
+), turned AS (
+    SELECT unnest(regexp_extract_all(
+        text, '\b(?:[A-Z]\.?){2,7}\s+\([\p{L}\d''’& -]{5,90}\)')) AS phrase FROM chunks)
+SELECT DISTINCT rtrim(regexp_extract(phrase, '\(([^)]*)\)', 1)) AS acronym,
+       trim(regexp_extract(phrase, '^([^(]*)\(', 1)) AS text FROM found
+UNION
+SELECT trim(regexp_extract(phrase, '^([^(]*)\(', 1)), regexp_extract(phrase, '\(([^)]*)\)', 1)
+FROM turned ORDER BY ALL
+"""
+
+
+@dataclass(frozen=True)
+class Mentioned:
+    """Every entity before merging, as rows, and the acronyms that the text explains."""
+
+    rows: Sequence[tuple[Any, ...]]
+    stated: Sequence[tuple[str, str]]
+
+    def entities(self, *, keep_imported: bool) -> list[Entity]:
+        """Return the entities; with ``keep_imported``, imported ones are closed to rules."""
+        return [
+            Entity(
+                id,
+                take_apart(title, kind),
+                frozenset(chunks),
+                frozenset(documents),
+                description,
+                not (imported and keep_imported),
+            )
+            for id, title, kind, chunks, documents, description, imported in self.rows
+        ]
+
+
+@contextlib.contextmanager
+def as_the_graph_will_see(store: IndexStore) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Yield a connection to the index with finished batches taken in; nothing of it is kept.
+
+    The graph takes them in for good, in the transaction that rebuilds it.
+    """
+    with store.read() as con:
+        con.execute("BEGIN")
+        try:
+            take_in_staged(con)
+            yield con
+        finally:
+            con.execute("ROLLBACK")
+
+
+def mentions_hash(con: duckdb.DuckDBPyConnection) -> str:
+    """Return a hash of all mentions of entities."""
+    row = con.execute(_MENTIONS_HASH).fetchone()
+    return str(row[0]) if row else ""
+
+
+def read_mentions(con: duckdb.DuckDBPyConnection) -> Mentioned:
+    """Read what to resolve."""
+    return Mentioned(con.execute(_ENTITIES).fetchall(), con.execute(_STATED).fetchall())

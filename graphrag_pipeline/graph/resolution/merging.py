@@ -1,0 +1,114 @@
+"""Pairs made into groups: the strongest evidence first, and never what must stay apart."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from graphrag_pipeline.graph.resolution.names import conflict
+from graphrag_pipeline.graph.resolution.pairs import Entity, Pair
+
+
+@dataclass(frozen=True)
+class Alias:
+    """An entity that is folded into another, and the pair that says so.
+
+    ``through`` is the title by which it came there, where that is not the canonical one.
+    """
+
+    entity: Entity
+    canonical: Entity
+    pair: Pair
+    confidence: float
+    through: str = ""
+
+
+class Groups:
+    """Disjoint sets of entities (union-find) that remember what must stay apart."""
+
+    def __init__(self, never: Iterable[tuple[str, str]] = ()) -> None:
+        self._of: dict[str, str] = {}
+        self._members: dict[str, list[Entity]] = {}
+        self._never: dict[str, set[str]] = {}
+        self._edges: list[Pair] = []
+        for one, two in never:
+            self._never.setdefault(one, set()).add(two)
+            self._never.setdefault(two, set()).add(one)
+
+    def join(self, pair: Pair) -> str:
+        """Join the groups of a pair; return why not, or an empty text if they are one now.
+
+        What a user says is not asked for conflicts.
+        """
+        one, two = self._group(pair.one), self._group(pair.two)
+        if one == two:
+            return ""
+        why = self._against(self._members[one], self._members[two], pair.method == "user")
+        if why:
+            return why
+        if len(self._members[one]) < len(self._members[two]):
+            one, two = two, one
+        for entity in self._members[two]:
+            self._of[entity.id] = one
+        self._members[one] += self._members.pop(two)
+        self._edges.append(pair)
+        return ""
+
+    def aliases(self) -> Iterator[Alias]:
+        """Yield every entity of a group but the one that names it."""
+        edges: dict[str, list[Pair]] = {}
+        for pair in self._edges:
+            edges.setdefault(pair.one.id, []).append(pair)
+            edges.setdefault(pair.two.id, []).append(pair)
+        for members in self._members.values():
+            if len(members) > 1:
+                yield from _told_from(min(members, key=lambda entity: entity.rank), edges)
+
+    def _group(self, entity: Entity) -> str:
+        if entity.id not in self._of:
+            self._of[entity.id] = entity.id
+            self._members[entity.id] = [entity]
+        return self._of[entity.id]
+
+    def _against(self, ones: Sequence[Entity], twos: Sequence[Entity], by_user: bool) -> str:
+        ids = {two.id for two in twos}
+        if any(self._never.get(one.id, set()) & ids for one in ones):
+            return "kept apart by the user"
+        if by_user:
+            return ""
+        whys = (conflict(one.name, two.name) for one in ones for two in twos)
+        return next(filter(None, whys), "")
+
+
+def _told_from(canonical: Entity, edges: Mapping[str, Sequence[Pair]]) -> Iterator[Alias]:
+    """Follow the pairs that made a group from the entity that names it."""
+    seen = {canonical.id: 1.0}
+    waiting = deque([canonical])
+    while waiting:
+        known = waiting.popleft()
+        for pair in edges[known.id]:
+            other = pair.two if pair.one.id == known.id else pair.one
+            if other.id in seen:
+                continue
+            seen[other.id] = min(seen[known.id], pair.confidence)
+            through = "" if known is canonical else known.title
+            yield Alias(other, canonical, pair, seen[other.id], through)
+            waiting.append(other)
+
+
+def merge_pairs(
+    user: Sequence[Pair], never: Iterable[tuple[str, str]], pairs: Sequence[Pair]
+) -> tuple[list[Alias], list[Pair]]:
+    """Return the aliases that follow from the user's pairs and the others, and what did not.
+
+    A pair that would join what must stay apart is returned with the reason as its rule.
+    """
+    groups = Groups(never)
+    for pair in user:
+        groups.join(pair)
+    refused = []
+    for pair in sorted(pairs, key=lambda pair: pair.strength):
+        if why := groups.join(pair):
+            refused.append(replace(pair, rule=why, confidence=0.0))
+    return sorted(groups.aliases(), key=lambda alias: alias.entity.id), refused

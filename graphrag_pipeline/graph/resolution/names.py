@@ -1,0 +1,246 @@
+"""Names taken apart: what two titles must agree on before they can mean the same thing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from graphrag_pipeline.core.text import STOP_WORDS, fold, singular
+from graphrag_pipeline.extraction.rules.entity_types import (
+    CONCEPT,
+    ORGANIZATION,
+    OTHER,
+    PERSON,
+    is_given_name,
+    is_place,
+)
+from graphrag_pipeline.extraction.rules.words import usually_lower
+
+UNKNOWN_TYPES = frozenset((CONCEPT, OTHER, "", "UNKNOWN", "ENTITY"))
+"""Types that say nothing: they agree with every other."""
+
+_LISTS = {
+    "male": "mr mister sir lord master monsieur herr senor signor uncle",
+    "female": """mrs missus ms miss lady madam madame mme mlle mademoiselle frau dame senora
+        signora aunt""",
+    "office": """dr doctor prof professor judge justice captain capt commander colonel col general
+        gen major maj lieutenant lt sergeant sgt admiral councillor councilor senator sen governor
+        gov president chancellor inspector detective reverend rev bishop rabbi""",
+    "particle": "van von de der den la le di da del du dos das bin ibn al el ten ter af av zu y",
+    # They begin names of places and buildings that look like people's.
+    "no given name": """north south east west northern southern eastern western upper lower new
+        great san santa santo saint st sao sainte gmina gare port fort mount lake cape villa
+        regierungsbezirk staatliche""",
+    "company": """inc incorporated ltd limited llc llp plc corp corporation gmbh ag sa
+        nv bv ab oy spa kg""",
+    "ordinal": "first second third fourth fifth sixth seventh eighth ninth tenth last",
+    # Plurals that are another word than their singular.
+    "own plural": """arms goods customs glasses spectacles works times manners spirits papers
+        waters forces grounds looks means minutes news letters ashes compasses damages remains
+        savings wages quarters""",
+}
+_LISTED = {name: frozenset(words.split()) for name, words in _LISTS.items()}
+_MALE, _FEMALE, _PARTICLES = _LISTED["male"], _LISTED["female"], _LISTED["particle"]
+_HONORIFICS = _MALE | _FEMALE | _LISTED["office"]
+_EPITHETS = frozenset(["poor", "dear", "oh", "whereat", "whereupon", "thereupon", "hereupon"])
+_GENERATIONS = frozenset(("jr", "sr", "junior", "senior"))
+_SMALL = frozenset(("of", "the", "and", "for", "in", "on", "at", "to", "a", "an", "de", "la"))
+_WORD = re.compile(r"(?:\d+(?:[.,:/-]\d+)+|[^\W_]|[+#$€£%])+")
+_INSIDE = re.compile(r"(?<!\d)-(?!\d)|(?<=\d)-(?!\d)|(?<!\d)-(?=\d)")
+_MARKS = re.compile(r"['’`´.](?!\d)|(?<!\d)\.(?=\d)")
+_ROMAN = re.compile(r"(?=[IVXL]{2})(?:XL|L?X{0,3})(?:IX|IV|V?I{0,3})|[IVX]$")
+_ACRONYM = re.compile(r"(?:[A-Z]\.?&?){2,7}s?")
+
+
+@dataclass(frozen=True)
+class Name:
+    """A title taken apart.
+
+    ``core`` is its folded words without honorifics; ``given`` and ``last`` are set for what may
+    be a person's name, ``given`` being empty where only the last name is said. ``honorific`` is
+    the word before it, if any, and ``sex`` "m", "f" or "" by that word.
+    """
+
+    title: str
+    type: str
+    words: tuple[str, ...]
+    core: tuple[str, ...]
+    honorific: str
+    given: tuple[str, ...]
+    last: str
+    numbers: frozenset[str]
+
+    @property
+    def sex(self) -> str:
+        """The sex that the honorific tells."""
+        return "m" if self.honorific in _MALE else "f" if self.honorific in _FEMALE else ""
+
+    @property
+    def has_office(self) -> bool:
+        """Whether a person's honorific stands before it."""
+        return bool(self.honorific) and self.honorific not in _EPITHETS
+
+    @property
+    def is_rare(self) -> bool:
+        """Whether the last name is no word, place or given name that others go by as well."""
+        last = self.last
+        return not (is_given_name(last) or usually_lower(last) or is_place(last.capitalize()))
+
+    @cached_property
+    def spellings(self) -> frozenset[str]:
+        """Keys of which equal things that are only spelled otherwise share one."""
+        if not any(char.isalpha() for char in self.title):
+            return frozenset()
+        forms = {_unhyphened(self.title), _unhyphened(self.title, "")}
+        bare = {" ".join(self._without_frame(_words(form))) for form in forms}
+        # What is left of "News Corp." is a name; "news" is none.
+        names = {f"a name: {key}" for key in bare if " " not in key and self.title[:1].isupper()}
+        plain = {key for key in bare if " " in key or key == " ".join(self.words)}
+        return frozenset(names | plain)
+
+    @property
+    def singular(self) -> str:
+        """The key a common noun shares with its plural; empty for names."""
+        last = self.words[-1] if self.words else ""
+        if self.type != CONCEPT or self.title[:1].isupper() or last in _LISTED["own plural"]:
+            return ""
+        return " ".join((*self.words[:-1], singular(last)))
+
+    @property
+    def skeleton(self) -> str:
+        """First letter and consonants: near for names that differ by a slip."""
+        letters = "".join(self.words)
+        bare = re.sub(r"[aeiouyh\W\d]", "", letters[1:])
+        return letters[:1] + re.sub(r"(.)\1+", r"\1", bare) if len(bare) > 2 else ""
+
+    @property
+    def acronym(self) -> str:
+        """The letters of a title that is an acronym, folded."""
+        plain = self.title.strip()
+        return "".join(self.words).removesuffix("s") if _is_acronym(plain) else ""
+
+    @cached_property
+    def initials(self) -> frozenset[str]:
+        """The acronyms that the words of a longer name may give, with and without small words."""
+        words = [word for word in re.split(r"[\s-]+", " ".join(self.words)) if word]
+        if not 2 <= len(words) <= 9 or self.last:
+            return frozenset()
+        large = [word for word in words if word not in _SMALL]
+        return frozenset("".join(w[0] for w in ws) for ws in (words, large) if len(ws) > 1)
+
+    def _without_frame(self, words: tuple[str, ...]) -> tuple[str, ...]:
+        """Leave out a name's leading article and a company's legal form, if enough is left."""
+        if not self.title[:1].isupper():
+            return words
+        if len(words) > 2 and words[0] == "the":
+            words = words[1:]
+        forms = _LISTED["company"] | ({"company", "co"} if self.type == ORGANIZATION else set())
+        while len(words) > 1 and words[-1] in forms and words[-2] != "and":
+            words = words[:-1]
+        return words
+
+
+def take_apart(title: str, kind: str) -> Name:
+    """Return the parts of a title of this type."""
+    words = _words(_unhyphened(title))
+    numbers = _numbers(title, words)
+    honorific, core = _core(_reordered(title, kind).removeprefix("O "), numbers)
+    given, last = _person(title, kind, honorific, core)
+    return Name(title, kind, words, core, honorific, given, last, numbers)
+
+
+def conflict(one: Name, two: Name) -> str:
+    """Return why two names cannot mean the same thing, in a few words, or an empty text."""
+    if not types_agree(one.type, two.type):
+        return f"types differ: {one.type}, {two.type}"
+    if one.numbers != two.numbers:
+        return "numbers differ"
+    if one.last and one.last == two.last:
+        if {one.sex, two.sex} == {"m", "f"}:
+            return "honorifics differ in sex"
+        if not given_agree(one.given, two.given):
+            return "first names differ"
+    return ""
+
+
+def types_agree(one: str, two: str) -> bool:
+    """Whether two types are the same, or one says nothing."""
+    return one == two or one in UNKNOWN_TYPES or two in UNKNOWN_TYPES
+
+
+def given_agree(one: tuple[str, ...], two: tuple[str, ...]) -> bool:
+    """Whether given names may be one person's: initials stand for names, middle names may lack."""
+    if not one or not two:
+        return True
+    if not _same_or_initial(one[0], two[0]):
+        return False
+    if len(one) == 1 or len(two) == 1:
+        return True
+    return len(one) == len(two) and all(map(_same_or_initial, one[1:], two[1:]))
+
+
+def _same_or_initial(one: str, two: str) -> bool:
+    shorter, longer = sorted((one, two), key=len)
+    return one == two or (len(shorter) == 1 and longer.startswith(shorter))
+
+
+def _unhyphened(title: str, by: str = " ") -> str:
+    return _INSIDE.sub(by, title) if "-" in title else title
+
+
+def _words(title: str) -> tuple[str, ...]:
+    plain = _MARKS.sub("", fold(title).replace("&", " and "))
+    return tuple(_WORD.findall(plain))
+
+
+def _reordered(title: str, kind: str) -> str:
+    """Turn "Scrooge, Ebenezer" round."""
+    last, comma, given = title.partition(", ")
+    turn = kind == PERSON and comma and "," not in given and len(last.split()) == 1
+    return f"{given} {last}" if turn and given.lower().strip(".") not in _GENERATIONS else title
+
+
+def _core(title: str, numbers: frozenset[str]) -> tuple[str, tuple[str, ...]]:
+    """Return the honorific, and the words without it, numerals and lower-case particles."""
+    written = _unhyphened(title).replace(".", ". ").split()
+    kept = [w for w in written if not (w.islower() and fold(w) in _PARTICLES)]
+    words = [word for part in kept for word in _words(part)]
+    honorific = ""
+    while len(words) > 1 and words[0] in _HONORIFICS | _EPITHETS:
+        honorific = honorific if honorific in _HONORIFICS else words[0]
+        words = words[1:]
+    if len(words) > 1 and len(set(words)) == 1:
+        words = words[:1]
+    return honorific, tuple(word for word in words if word not in numbers)
+
+
+def _person(
+    title: str, kind: str, honorific: str, core: Sequence[str]
+) -> tuple[tuple[str, ...], str]:
+    """Return given and last names of what may be a person's name."""
+    if not core or len(core) > 4 or core[-1] in STOP_WORDS or len(core[-1]) < 2:
+        return (), ""
+    written = re.findall(r"[^\W\d_]+", title)[-len(core) :]
+    if not all(word[:1].isupper() or fold(word) in _PARTICLES for word in written):
+        return (), ""
+    by_shape = len(core) == 1 or honorific in _HONORIFICS or is_given_name(core[0])
+    is_person = kind == PERSON or (kind in UNKNOWN_TYPES and by_shape)
+    first = core[0]
+    if len(core) > 1 and first in _LISTED["no given name"]:
+        return (), ""
+    plausible = len(core) < 2 or len(first) == 1 or is_given_name(first) or not usually_lower(first)
+    return (tuple(core[:-1]), core[-1]) if is_person and plausible else ((), "")
+
+
+def _numbers(title: str, words: tuple[str, ...]) -> frozenset[str]:
+    """Return years, numerals, ordinals and generations: names that differ in them differ."""
+    written = re.findall(r"[^\W_]+", title)
+    roman = {w.lower() for n, w in enumerate(written) if n and _ROMAN.fullmatch(w)}
+    said = {w for w in words if any(map(str.isdigit, w)) or w in _LISTED["ordinal"] | _GENERATIONS}
+    return frozenset(roman | said)
+
+
+def _is_acronym(title: str) -> bool:
+    return bool(_ACRONYM.fullmatch(title))

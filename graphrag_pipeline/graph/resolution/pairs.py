@@ -1,0 +1,91 @@
+"""What resolution works on and what it finds: entities, and pairs of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from graphrag_pipeline.graph.resolution.names import Name
+
+
+@dataclass(frozen=True)
+class Entity:
+    """What the mentions say of an entity before anything is merged.
+
+    ``chunks`` and ``documents`` are the ids of those that mention it.
+    ``is_open`` says whether rules may merge it: imported entities are what they are.
+    """
+
+    id: str
+    name: Name
+    chunks: frozenset[str] = frozenset()
+    documents: frozenset[str] = frozenset()
+    description: str = ""
+    is_open: bool = True
+
+    @property
+    def title(self) -> str:
+        """The title most of its chunks give it."""
+        return self.name.title
+
+    @property
+    def rank(self) -> tuple[int, bool, int, str, str]:
+        """Sorts the entity whose title names a merged one first: the fullest, without honorific.
+
+        It does not depend on how often a title occurs, so that an entity keeps its id as documents
+        come and go. Of two names of a person the longer is fuller, of two words the shorter is
+        more likely the singular.
+        """
+        name = self.name
+        length = len(self.title)
+        return (
+            -len(name.core),
+            bool(name.honorific),
+            -length if name.last else length,
+            self.title,
+            self.id,
+        )
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two entities that may be one: why, how sure, and on what evidence.
+
+    ``method`` is "rule", "model" or "user". A pair of ``confidence`` 0 is to be kept apart.
+    """
+
+    one: Entity
+    two: Entity
+    rule: str
+    confidence: float = 0.0
+    method: str = "rule"
+    evidence: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def ids(self) -> tuple[str, str]:
+        """Both ids, in order."""
+        one, two = sorted((self.one.id, self.two.id))
+        return one, two
+
+    @property
+    def strength(self) -> tuple[float, tuple[str, str]]:
+        """Sorts the strongest pair first."""
+        return -self.confidence, self.ids
+
+
+@dataclass(frozen=True)
+class Found:
+    """Pairs to merge, and pairs that look alike and are to stay apart."""
+
+    merge: list[Pair] = field(default_factory=list)
+    apart: list[Pair] = field(default_factory=list)
+
+    def add(self, other: Found) -> None:
+        """Add what another search has found."""
+        self.merge.extend(other.merge)
+        self.apart.extend(other.apart)
+
+
+def shared_documents(one: Entity, two: Entity) -> int:
+    """Return how many documents mention both."""
+    return len(one.documents & two.documents)

@@ -1,0 +1,113 @@
+"""Resolution as a stage: read, decide with no connection open, write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import duckdb
+
+from graphrag_pipeline.core.prompting import prompt_version
+from graphrag_pipeline.core.settings import Settings, fingerprint
+from graphrag_pipeline.graph.resolution.aliases import aliases_state, write_aliases
+from graphrag_pipeline.graph.resolution.asking import FAILED, PROMPT
+from graphrag_pipeline.graph.resolution.deciding import decide, resolution_embedder
+from graphrag_pipeline.graph.resolution.mentions import (
+    as_the_graph_will_see,
+    mentions_hash,
+    read_mentions,
+)
+from graphrag_pipeline.graph.resolution.user_aliases import UserRow, read_user_aliases
+from graphrag_pipeline.llm.configured import answered_by, prompts_folder
+from graphrag_pipeline.store.index_store import IndexStore, get_meta, set_meta
+
+RESOLUTION_VERSION = "1"
+_STATE = "resolution_state"
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """What resolution decided.
+
+    ``merged`` counts entities folded into others, by method (rule, user, model); ``kept_apart``
+    the pairs that look alike and stay apart, ``failed`` those of them the model gave no answer
+    to. ``absent`` are titles of the user's file that no document mentions.
+    """
+
+    merged: Mapping[str, int]
+    kept_apart: int
+    failed: int
+    changed: bool = False
+    absent: tuple[str, ...] = ()
+
+
+def resolve_entities(store: IndexStore, settings: Settings) -> Resolution:
+    """Bring ``entity_aliases`` up to date with the mentions the next fold of the graph will see.
+
+    Raises ConfigError for an ``aliases.csv`` that cannot be used, and the model's error when no
+    further call can succeed; the aliases are then as they were.
+    """
+    user = read_user_aliases(settings.aliases_path)
+    with as_the_graph_will_see(store) as con:
+        state = _state(con, settings, user)
+        absent = _absent(con, user)
+        stored = _stored(con)
+        if get_meta(con, _STATE) == state and not stored.failed:
+            return replace(stored, absent=absent)
+        mentioned = read_mentions(con)
+    aliases, apart = decide(mentioned, settings, user)
+    with store.transaction() as con:
+        before = aliases_state(con)
+        write_aliases(con, aliases, apart)
+        set_meta(con, _STATE, state)
+        return replace(_stored(con), changed=aliases_state(con) != before, absent=absent)
+
+
+def resolution_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
+    """Whether the aliases are those of the mentions, settings and user's file there are now.
+
+    Raises ConfigError if the user's file cannot be used.
+    """
+    user = read_user_aliases(settings.aliases_path)
+    return get_meta(con, _STATE) == _state(con, settings, user)
+
+
+def absent_titles(con: duckdb.DuckDBPyConnection, settings: Settings) -> tuple[str, ...]:
+    """Return the titles in the user's file that no document mentions, which may be misspelt.
+
+    Raises ConfigError if the file cannot be used.
+    """
+    return _absent(con, read_user_aliases(settings.aliases_path))
+
+
+def _state(con: duckdb.DuckDBPyConnection, settings: Settings, user: Sequence[UserRow]) -> str:
+    """Return a hash of all that decides."""
+    given = settings.resolution
+    rows = [repr(row) for row in user]
+    decided_by: list[object] = [RESOLUTION_VERSION, given.method, rows, mentions_hash(con)]
+    if given.method != "off":
+        decided_by.append(resolution_embedder(settings).name)
+    if given.method == "llm":
+        prompt = prompt_version(PROMPT, folder=prompts_folder(settings))
+        decided_by += [given.max_model_pairs, *answered_by(settings.llm), prompt]
+    return fingerprint(*decided_by)
+
+
+def _stored(con: duckdb.DuckDBPyConnection) -> Resolution:
+    merged = con.execute("SELECT method, count(*) FROM entity_aliases GROUP BY ALL").fetchall()
+    apart = con.execute(
+        "SELECT count(*), count(*) FILTER (reason = ?) FROM entities_kept_apart", [FAILED]
+    ).fetchone()
+    kept_apart, failed = apart or (0, 0)
+    return Resolution(dict(merged), kept_apart, failed)
+
+
+def _absent(con: duckdb.DuckDBPyConnection, user: Sequence[UserRow]) -> tuple[str, ...]:
+    titles = {id: title for row in user for id, title in ((row.a_id, row.a), (row.b_id, row.b))}
+    if not titles:
+        return ()
+    known = con.execute(
+        "SELECT DISTINCT entity_id FROM entity_mentions WHERE entity_id IN (SELECT unnest(?))",
+        [list(titles)],
+    ).fetchall()
+    return tuple(sorted(set(titles.values()) - {titles[id] for (id,) in known}))

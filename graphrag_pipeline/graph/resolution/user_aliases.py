@@ -1,0 +1,104 @@
+"""The user's own word on who is who: ``aliases.csv``."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.identity import make_id
+from graphrag_pipeline.core.text import normalize_title
+
+MERGE, NEVER = "merge", "never"
+_COLUMNS = ("action", "a", "b")
+
+
+@dataclass(frozen=True)
+class UserRow:
+    """A line of the file; ``a_id`` and ``b_id`` are the ids of entities with these titles."""
+
+    line: int
+    action: str
+    a: str
+    b: str
+    note: str
+
+    @property
+    def a_id(self) -> str:
+        """The id of the entity that the title ``a`` names."""
+        return make_id("entity", normalize_title(self.a))
+
+    @property
+    def b_id(self) -> str:
+        """The id of the entity that the title ``b`` names."""
+        return make_id("entity", normalize_title(self.b))
+
+
+def read_user_aliases(path: Path | None) -> list[UserRow]:
+    """Return the rows of the user's file; none if there is no file.
+
+    Raises
+    ------
+    ConfigError
+        If it cannot be read, lacks a column, names an unknown action, or contradicts itself.
+    """
+    if path is None:
+        return []
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ConfigError(f"cannot read {path}: {reason}") from None
+    try:
+        rows = list(_rows(path, csv.DictReader(io.StringIO(text, newline=""))))
+    except csv.Error as error:
+        raise ConfigError(f"{path} is no CSV file: {error}") from None
+    _check(path, rows)
+    return rows
+
+
+def _rows(path: Path, reader: csv.DictReader[str]) -> Iterator[UserRow]:
+    names = [(name or "").strip().lower() for name in reader.fieldnames or ()]
+    if missing := [name for name in _COLUMNS if name not in names]:
+        raise ConfigError(
+            f"{path}:1: column {missing[0]} is missing: the first line must be action,a,b,note"
+        )
+    reader.fieldnames = names
+    for row in reader:
+        given = {name: (row.get(name) or "").strip() for name in (*_COLUMNS, "note")}
+        if not any(given.values()):
+            continue
+        action = given["action"].lower()
+        if action not in (MERGE, NEVER):
+            raise ConfigError(
+                f"{path}:{reader.line_num}: unknown action {given['action']!r}: "
+                f"write {MERGE} or {NEVER}"
+            )
+        for name in ("a", "b"):
+            if not normalize_title(given[name]):
+                raise ConfigError(f"{path}:{reader.line_num}: {name} is empty: write a title")
+        yield UserRow(reader.line_num, action, given["a"], given["b"], given["note"])
+
+
+def _check(path: Path, rows: Sequence[UserRow]) -> None:
+    """Refuse a line "never" whose titles other lines merge, directly or through others."""
+    group: dict[str, str] = {}
+
+    def root(id: str) -> str:
+        while (parent := group.get(id, id)) != id:
+            group[id] = group.get(parent, parent)
+            id = parent
+        return id
+
+    for row in rows:
+        if row.action == MERGE:
+            group[root(row.a_id)] = root(row.b_id)
+    for row in rows:
+        if row.action == NEVER and root(row.a_id) == root(row.b_id):
+            raise ConfigError(
+                f"{path}:{row.line}: never {row.a!r} and {row.b!r} contradicts the lines that "
+                "merge them: remove one"
+            )

@@ -1,7 +1,0 @@
-"""Importing: work that was done elsewhere, brought into an index as it is."""
-
-from graphrag_pipeline.importing.batch import ImportResult
-from graphrag_pipeline.importing.extractions import import_extractions
-from graphrag_pipeline.importing.microsoft import import_graphrag
-
-__all__ = ["ImportResult", "import_extractions", "import_graphrag"]

@@ -1,0 +1,1 @@
+"""Ingestion: batches of files become documents, chunks and extractions."""

@@ -1,0 +1,336 @@
+"""Batches: what changed in a folder since the last look, written down once and never altered.
+
+A batch is the partition of ingestion. Its manifest is a JSON file in ``<home>/batches``; the
+manifests, read in order, say what the corpus is (a fold), and nothing else does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from stat import S_ISREG
+
+from graphrag_pipeline.core.errors import InputError, StorageError
+from graphrag_pipeline.core.settings import BatchSettings
+
+_BLOCK = 1 << 20
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+_KEY_TIME = "%Y%m%dT%H%M%S%f"
+
+
+@dataclass(frozen=True)
+class SourceChange:
+    """One source file of a manifest.
+
+    ``action`` is ``add``, ``change`` or ``remove``. ``sha256`` is None where the file was removed,
+    could not be read, or is over-large.
+    """
+
+    uri: str
+    action: str
+    sha256: str | None
+    n_bytes: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A manifest: the changes of one folder ``root`` that are indexed together."""
+
+    key: str
+    created_at: datetime
+    root: str
+    changes: tuple[SourceChange, ...]
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Number of changes by action."""
+        names = ("add", "change", "remove")
+        return {name: sum(c.action == name for c in self.changes) for name in names}
+
+
+@dataclass(frozen=True)
+class Source:
+    """What the fold of all manifests says of a present source file."""
+
+    batch: str
+    root: str
+    sha256: str | None
+    n_bytes: int
+    mtime_ns: int
+
+
+class BatchLog:
+    """The manifests of one home folder."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.folder = home / "batches"
+
+    def batches(self) -> list[Batch]:
+        """Return every batch, oldest first."""
+        return [_read_manifest(path) for path in sorted(self.folder.glob("*.json"))]
+
+    def get(self, key: str) -> Batch:
+        """Return one batch. Raises InputError if there is no such batch."""
+        path = self.folder / f"{key}.json"
+        if "/" in key or not path.is_file():
+            raise InputError(f"there is no batch {key!r} in {self.folder}")
+        return _read_manifest(path)
+
+    def sources(self) -> dict[str, Source]:
+        """Return the present sources by uri: the fold of all manifests."""
+        present: dict[str, Source] = {}
+        for batch in self.batches():
+            for change in batch.changes:
+                if change.action == "remove":
+                    present.pop(change.uri, None)
+                else:
+                    present[change.uri] = Source(
+                        batch.key, batch.root, change.sha256, change.n_bytes, change.mtime_ns
+                    )
+        return present
+
+    def root_name(self, folder: Path) -> str:
+        """Return how a folder is named in uris: relative to the home's parent, or absolute."""
+        resolved = folder.expanduser().resolve()
+        project = self.home.resolve().parent
+        inside = resolved.is_relative_to(project)
+        return _printable(resolved.relative_to(project) if inside else resolved)
+
+    def path_of(self, uri: str) -> Path:
+        """Return where a source's file is."""
+        path = self.home.parent / uri
+        return path if path.exists() else self.home.parent / _unprintable(uri)
+
+    def cut(
+        self, folder: Path, limits: BatchSettings, *, max_bytes: int, settle_seconds: float = 0
+    ) -> list[Batch]:
+        """Compare a folder with the corpus and write a manifest for what differs.
+
+        Files changed in the last ``settle_seconds`` are left for the next look; files over
+        ``max_bytes`` are listed but not read. Two processes at once never list a change twice.
+        Raises InputError if the folder cannot be read, StorageError if a manifest cannot be
+        written.
+        """
+        root = self.root_name(folder)
+        if not folder.is_dir():
+            raise InputError(f"{folder} is not a folder: name one that holds your documents")
+        with self._lock():
+            known = self._known(root)
+            changes = list(self._changes(folder, root, known, max_bytes, settle_seconds))
+            return [self._write(root, part) for part in _parts(changes, limits)]
+
+    def look(self, folder: Path, *, max_bytes: int) -> list[SourceChange]:
+        """Return what `cut` would list, without writing anything.
+
+        Raises InputError if the folder cannot be read.
+        """
+        if not folder.is_dir():
+            raise InputError(f"{folder} is not a folder: name one that holds your documents")
+        root = self.root_name(folder)
+        return list(self._changes(folder, root, self._known(root), max_bytes, 0))
+
+    def _known(self, root: str) -> dict[str, Source]:
+        """Return the sources a scan of a folder would find, whichever scan found them first."""
+        prefix = _prefix(root)
+        return {
+            uri: source
+            for uri, source in self.sources().items()
+            if uri.startswith(prefix) and "/." not in f"/{uri[len(prefix) :]}"
+            if not source.root.startswith("import:") and not (uri.startswith("/") and not prefix)
+        }
+
+    def _changes(
+        self,
+        folder: Path,
+        root: str,
+        known: Mapping[str, Source],
+        max_bytes: int,
+        settle_seconds: float,
+    ) -> Iterator[SourceChange]:
+        now = time.time()
+        seen = set()
+        unreadable: list[Path] = []
+        for path, stat in sorted(_files(folder, self.home, unreadable)):
+            uri = f"{_prefix(root)}{_printable(path.relative_to(folder))}"
+            seen.add(uri)
+            before = known.get(uri)
+            untouched = _untouched(before, stat)
+            readable = stat.st_size <= max_bytes
+            if 0 <= now - stat.st_mtime < settle_seconds:
+                continue
+            if untouched and before is not None and (before.sha256 or not readable):
+                continue
+            sha256 = _sha256(path) if readable else None
+            if before is None or before.sha256 != sha256 or not (sha256 or untouched):
+                action = "add" if before is None else "change"
+                yield SourceChange(uri, action, sha256, stat.st_size, stat.st_mtime_ns)
+        unknown = [f"{_prefix(root)}{_printable(p.relative_to(folder))}" for p in unreadable]
+        for uri in sorted(known.keys() - seen):
+            if not any(uri == place or uri.startswith(f"{place}/") for place in unknown):
+                yield SourceChange(uri, "remove", None, 0, 0)
+
+    def save(self, batch: Batch) -> None:
+        """Write a batch's manifest. Raises StorageError when it cannot be written."""
+        text = json.dumps({**asdict(batch), "created_at": batch.created_at.isoformat()}, indent=1)
+        write_beside(self.folder / f"{batch.key}.json", text.encode())
+
+    def _write(self, root: str, changes: Sequence[SourceChange]) -> Batch:
+        batch = make_batch(root, changes, self._earliest_time())
+        self.save(batch)
+        return batch
+
+    def _earliest_time(self) -> datetime | None:
+        """Return when the next batch may be at the earliest: after all others, by any clock."""
+        last = max((path.name for path in self.folder.glob("*.json")), default="")
+        if not last:
+            return None
+        written = datetime.strptime(last.split("-")[0], _KEY_TIME).replace(tzinfo=UTC)
+        return written + timedelta(microseconds=1)
+
+    @contextlib.contextmanager
+    def _lock(self) -> Iterator[None]:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            handle = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise StorageError(f"cannot write in {self.folder}: {error.strerror}") from error
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+
+
+def make_batch(
+    root: str, changes: Sequence[SourceChange], earliest: datetime | None = None
+) -> Batch:
+    """Return a new batch of these changes. Its key begins with the time: keys sort by age.
+
+    ``earliest`` keeps that true where a clock has been put back.
+    """
+    now = datetime.now(UTC)
+    created = max(now, earliest or now)
+    digest = hashlib.sha256(repr((root, changes)).encode("utf-8", "replace")).hexdigest()[:8]
+    return Batch(f"{created:{_KEY_TIME}}-{digest}", created, root, tuple(changes))
+
+
+def write_beside(path: Path, data: bytes) -> None:
+    """Write a file so that it is there whole or not at all.
+
+    Raises StorageError when the disk is full or read-only.
+    """
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with beside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
+
+
+def _prefix(root: str) -> str:
+    return "" if root == "." else f"{root}/"
+
+
+def _parts(
+    changes: Sequence[SourceChange], limits: BatchSettings
+) -> Iterator[Sequence[SourceChange]]:
+    most_bytes = limits.max_mb * 1e6
+    part: list[SourceChange] = []
+    size = 0
+    for change in changes:
+        if part and (len(part) >= limits.max_files or size + change.n_bytes > most_bytes):
+            yield part
+            part, size = [], 0
+        part.append(change)
+        size += change.n_bytes
+    if part:
+        yield part
+
+
+def _files(
+    folder: Path, skip: Path, unreadable: list[Path]
+) -> Iterator[tuple[Path, os.stat_result]]:
+    """Yield the files under a folder; what the system refuses to show goes to ``unreadable``."""
+    home = skip.resolve()
+
+    def fail(error: OSError) -> None:
+        if Path(error.filename) == folder:
+            raise InputError(f"cannot read folder {folder}: {error.strerror}")
+        unreadable.append(Path(error.filename))
+
+    for place, names, files in os.walk(folder, onerror=fail):
+        here = Path(place)
+        names[:] = [n for n in names if not n.startswith(".") and (here / n).resolve() != home]
+        for name in files:
+            path = here / name
+            if name.startswith("."):
+                continue
+            try:
+                stat = path.stat()
+            except OSError as error:
+                if error.errno not in _NOT_THERE:
+                    unreadable.append(path)
+                continue
+            if S_ISREG(stat.st_mode):
+                yield path, stat
+
+
+def _untouched(before: Source | None, stat: os.stat_result) -> bool:
+    return (
+        before is not None
+        and before.n_bytes == stat.st_size
+        and before.mtime_ns == stat.st_mtime_ns
+    )
+
+
+def _printable(path: Path) -> str:
+    return path.as_posix().encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _unprintable(uri: str) -> str:
+    """Return the path behind a uri in which bytes that are no UTF-8 are written out."""
+    data = re.sub(rb"\\x([0-9a-f]{2})", lambda m: bytes([int(m[1], 16)]), uri.encode())
+    return os.fsdecode(data)
+
+
+def _sha256(path: Path) -> str | None:
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK):
+                digest.update(block)
+    except OSError:
+        return None
+    return digest.hexdigest()
+
+
+def _read_manifest(path: Path) -> Batch:
+    try:
+        raw = json.loads(path.read_bytes())
+        return Batch(
+            raw["key"],
+            datetime.fromisoformat(raw["created_at"]),
+            raw["root"],
+            tuple(SourceChange(**change) for change in raw["changes"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StorageError(f"batch manifest {path} cannot be read: {error}") from error

@@ -1,0 +1,126 @@
+"""Chunking: documents in, spans of about equal token length out (paper, 3.1.1)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from graphrag_pipeline.core.identity import content_hash, make_id
+from graphrag_pipeline.core.settings import ChunkSettings
+from graphrag_pipeline.core.tokens import get_encoding
+
+CHUNKER_VERSION = "1"
+CHUNKS = pl.Schema(
+    {
+        "id": pl.String,
+        "document_id": pl.String,
+        "ordinal": pl.Int64,
+        "start_char": pl.Int64,
+        "end_char": pl.Int64,
+        "n_tokens": pl.Int64,
+        "text": pl.String,
+    }
+)
+_SENTENCE_END = re.compile(r"[.!?]['\")\]»”’]*(?=\s)|[。！？][」』”’）]*|\n(?=\s*\n)")
+_SEARCH_BACK = 0.25
+
+
+@dataclass(frozen=True)
+class Span:
+    """A chunk of a text: characters [start, end) and its number of tokens."""
+
+    start: int
+    end: int
+    n_tokens: int
+
+
+def chunk_documents(documents: pl.DataFrame, settings: ChunkSettings) -> pl.DataFrame:
+    """Cut documents (columns ``id``, ``text``) into chunks; rows of ``CHUNKS``.
+
+    ``text[start_char:end_char]`` of the document is the chunk's text, in code points.
+    """
+    rows: list[tuple[str, str, int, int, int, int, str]] = []
+    for document_id, text in documents.select("id", "text").iter_rows():
+        for ordinal, span in enumerate(split(text, settings)):
+            piece = text[span.start : span.end]
+            chunk_id = make_id("chunk", document_id, span.start, span.end, content_hash(piece))
+            rows.append(
+                (chunk_id, document_id, ordinal, span.start, span.end, span.n_tokens, piece)
+            )
+    return pl.DataFrame(rows, schema=CHUNKS, orient="row")
+
+
+def split(text: str, settings: ChunkSettings) -> list[Span]:
+    """Return the spans of one text: windows of ``size`` tokens that overlap by ``overlap``.
+
+    With ``sentences``, a window ends at the last sentence end of its last quarter, if any.
+    Windows of white space alone are left out, and those that only repeat a character of several
+    tokens.
+    """
+    tokens = get_encoding(settings.encoding).encode_ordinary(text)
+    starts, ends = _character_bounds(text, tokens, settings.encoding)
+    sentence_ends = _sentence_ends(text) if settings.sentences else None
+    spans: list[Span] = []
+    for first, last in _windows(len(tokens), settings, ends, sentence_ends):
+        start, end = int(starts[first]), int(ends[last - 1])
+        repeated = bool(spans) and (spans[-1].start, spans[-1].end) == (start, end)
+        if not repeated and not text[start:end].isspace():
+            spans.append(Span(start, end, last - first))
+    return spans
+
+
+def _windows(
+    n_tokens: int,
+    settings: ChunkSettings,
+    ends: npt.NDArray[np.int64],
+    sentence_ends: npt.NDArray[np.int64] | None,
+) -> Iterator[tuple[int, int]]:
+    first = 0
+    while first < n_tokens:
+        last = min(first + settings.size, n_tokens)
+        if sentence_ends is not None and last < n_tokens:
+            last = _back_to_sentence_end(first, last, settings, ends, sentence_ends)
+        yield first, last
+        if last == n_tokens:
+            return
+        first = max(last - settings.overlap, first + 1)
+
+
+def _back_to_sentence_end(
+    first: int,
+    last: int,
+    settings: ChunkSettings,
+    ends: npt.NDArray[np.int64],
+    sentence_ends: npt.NDArray[np.int64],
+) -> int:
+    earliest = max(last - int(settings.size * _SEARCH_BACK), first + settings.overlap + 1)
+    found = int(np.searchsorted(sentence_ends, ends[last - 1], side="right")) - 1
+    if found < 0 or earliest >= last or sentence_ends[found] < ends[earliest - 1]:
+        return last
+    return int(np.searchsorted(ends, sentence_ends[found], side="left")) + 1
+
+
+def _sentence_ends(text: str) -> npt.NDArray[np.int64]:
+    return np.array([m.end() for m in _SENTENCE_END.finditer(text)], dtype=np.int64)
+
+
+def _character_bounds(
+    text: str, tokens: list[int], encoding: str
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return each token's first character and the end of its last, in code points.
+
+    A token may hold a part of a character: its bounds then reach out to the whole one.
+    """
+    lengths = [len(piece) for piece in get_encoding(encoding).decode_tokens_bytes(tokens)]
+    byte_ends = np.cumsum(np.array(lengths, dtype=np.int64))
+    byte_starts = byte_ends - np.array(lengths, dtype=np.int64)
+    if text.isascii():
+        return byte_starts, byte_ends
+    data = np.frombuffer(text.encode(), dtype=np.uint8)
+    started = np.concatenate(([0], np.cumsum((data & 0xC0) != 0x80)))
+    return started[byte_starts + 1] - 1, started[byte_ends]

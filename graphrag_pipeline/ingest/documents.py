@@ -1,0 +1,208 @@
+"""Documents: the files of a batch, read and kept as the current version of each document."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import duckdb
+import polars as pl
+
+from graphrag_pipeline.core.identity import content_hash, make_id
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.ingest.batches import Batch, BatchLog, SourceChange
+from graphrag_pipeline.ingest.reading import ReadingOptions, ReadResult, read_file
+from graphrag_pipeline.store.index_store import assign_identifiers, insert
+
+READER_VERSION = "1"
+_READERS = 4
+
+DOCUMENTS = pl.Schema(
+    {
+        "id": pl.String,
+        "uri": pl.String,
+        "source": pl.String,
+        "title": pl.String,
+        "content_hash": pl.String,
+        "n_chars": pl.Int64,
+        "metadata": pl.String,
+        "text": pl.String,
+        "batch": pl.String,
+    }
+)
+BATCH_SOURCES = pl.Schema(
+    {
+        "batch": pl.String,
+        "uri": pl.String,
+        "action": pl.String,
+        "sha256": pl.String,
+        "n_bytes": pl.Int64,
+        "status": pl.String,
+        "n_documents": pl.Int64,
+    }
+)
+QUARANTINE = pl.Schema({"batch": pl.String, "uri": pl.String, "reason": pl.String})
+
+
+@dataclass
+class BatchDocuments:
+    """What reading a batch gave: rows of ``documents``, ``batch_sources`` and ``quarantine``."""
+
+    documents: list[dict[str, object]] = field(default_factory=list)
+    sources: list[dict[str, object]] = field(default_factory=list)
+    quarantine: list[dict[str, object]] = field(default_factory=list)
+
+    @property
+    def status(self) -> str:
+        """``ok``, ``partial`` or ``quarantined``, for the batch as a whole."""
+        if not self.quarantine:
+            return "ok"
+        return "partial" if self.documents else "quarantined"
+
+
+def reading_options(settings: Settings) -> ReadingOptions:
+    """Return the reader's options as configured."""
+    given = settings.input
+    return ReadingOptions(
+        max_file_bytes=int(given.max_file_mb * 1e6),
+        text_columns=given.text_columns,
+        title_columns=given.title_columns,
+        id_columns=given.id_columns,
+        encoding=given.encoding or None,
+    )
+
+
+def read_batch(batch: Batch, log: BatchLog, options: ReadingOptions) -> BatchDocuments:
+    """Read the files of a batch, leaving out those a later batch has taken over.
+
+    A file that cannot be read is quarantined with its reason; the rest is kept.
+    """
+    owner = {uri: source.batch for uri, source in log.sources().items()}
+    result = BatchDocuments()
+    wanted = [c for c in batch.changes if c.action != "remove" and owner.get(c.uri) == batch.key]
+    with ThreadPoolExecutor(_READERS) as pool:
+        read = pool.map(lambda c: _read(log.path_of(c.uri), options), wanted)
+        outcome = {c.uri: pair for c, pair in zip(wanted, read, strict=True)}
+    for change in batch.changes:
+        gone = change.action == "remove" and change.uri not in owner
+        _record(batch.key, change, outcome.get(change.uri), result, gone=gone)
+    return result
+
+
+def read_changes(
+    changes: Sequence[SourceChange], log: BatchLog, settings: Settings
+) -> BatchDocuments:
+    """Read the files of some changes, whether or not a batch holds them."""
+    options = reading_options(settings)
+    result = BatchDocuments()
+    with ThreadPoolExecutor(_READERS) as pool:
+        read = pool.map(lambda c: _read(log.path_of(c.uri), options), changes)
+        for change, outcome in zip(changes, read, strict=True):
+            _record("", change, outcome, result, gone=False)
+    return result
+
+
+def stage_documents(con: duckdb.DuckDBPyConnection, batch: Batch, read: BatchDocuments) -> None:
+    """Stage what was read of a batch, and write down its manifest. Call it in a transaction."""
+    documents = pl.DataFrame(read.documents, schema=DOCUMENTS)
+    con.execute("DELETE FROM staging.documents WHERE batch = ?", [batch.key])
+    con.register("read_documents", documents)
+    assign_identifiers(con, "document", "SELECT id FROM read_documents ORDER BY uri")
+    con.execute(
+        """INSERT INTO staging.documents BY NAME
+           SELECT d.*, i.human_readable_id FROM read_documents d
+           JOIN identifiers i ON i.kind = 'document' AND i.id = d.id"""
+    )
+    con.unregister("read_documents")
+    _store_manifest(con, batch, read)
+
+
+def _read(path: Path, options: ReadingOptions) -> tuple[ReadResult, str | None]:
+    """Read a file, and the hash of exactly the bytes that were read (None if they were not)."""
+    data = None
+    try:
+        if path.stat().st_size <= options.max_file_bytes:
+            data = path.read_bytes()
+    except OSError:
+        data = None
+    result = read_file(path, options, data=data)
+    return result, hashlib.sha256(data).hexdigest() if data is not None else None
+
+
+def _record(
+    batch: str,
+    change: SourceChange,
+    outcome: tuple[ReadResult, str | None] | None,
+    into: BatchDocuments,
+    *,
+    gone: bool,
+) -> None:
+    status, sha256, documents = "superseded", change.sha256, 0
+    if gone:
+        status = "removed"
+    elif outcome is not None:
+        read, sha256 = outcome
+        into.documents += _document_rows(batch, change.uri, read)
+        into.quarantine.extend(
+            {"batch": batch, "uri": _join(change.uri, bad.key), "reason": bad.reason}
+            for bad in read.quarantined
+        )
+        documents = len(read.documents)
+        status = "ok" if documents else "quarantined"
+    into.sources.append(
+        {
+            "batch": batch,
+            "uri": change.uri,
+            "action": change.action,
+            "sha256": sha256,
+            "n_bytes": change.n_bytes,
+            "status": status,
+            "n_documents": documents,
+        }
+    )
+
+
+def _document_rows(batch: str, source: str, read: ReadResult) -> Iterable[dict[str, object]]:
+    for document in read.documents:
+        uri = _join(source, document.key)
+        metadata = json.dumps(document.metadata, ensure_ascii=False, default=str, sort_keys=True)
+        yield {
+            "id": make_id("document", uri),
+            "uri": uri,
+            "source": source,
+            "title": document.title,
+            "content_hash": content_hash(f"{document.title}\n{metadata}\n{document.text}"),
+            "n_chars": len(document.text),
+            "metadata": metadata,
+            "text": document.text,
+            "batch": batch,
+        }
+
+
+def _join(source: str, key: str) -> str:
+    return f"{source}#{key}" if key else source
+
+
+def _store_manifest(con: duckdb.DuckDBPyConnection, batch: Batch, read: BatchDocuments) -> None:
+    for table in ("batches", "batch_sources", "quarantine"):
+        con.execute(f"DELETE FROM {table} WHERE batch = ?", [batch.key])
+    counts = batch.counts
+    con.execute(
+        "INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            batch.key,
+            batch.created_at,
+            batch.root,
+            read.status,
+            counts["add"],
+            counts["change"],
+            counts["remove"],
+            len({str(q["uri"]) for q in read.quarantine}),
+        ],
+    )
+    insert(con, "batch_sources", pl.DataFrame(read.sources, schema=BATCH_SOURCES))
+    insert(con, "quarantine", pl.DataFrame(read.quarantine, schema=QUARANTINE))

@@ -1,0 +1,108 @@
+"""The reader's front door: a path in, documents or a reason out."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from graphrag_pipeline.ingest.reading.cleaning import one_line
+from graphrag_pipeline.ingest.reading.decoding import decode
+from graphrag_pipeline.ingest.reading.docx import read_docx
+from graphrag_pipeline.ingest.reading.html import read_html
+from graphrag_pipeline.ingest.reading.markdown import read_markdown
+from graphrag_pipeline.ingest.reading.model import (
+    Quarantined,
+    ReadingOptions,
+    ReadResult,
+    Unreadable,
+    whole_document,
+)
+from graphrag_pipeline.ingest.reading.pdf import read_pdf
+from graphrag_pipeline.ingest.reading.tables import read_csv, read_json, read_jsonl, read_parquet
+
+Reader = Callable[[Path, bytes, ReadingOptions], ReadResult]
+
+
+def _read_text(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
+    return whole_document(path, decode(data, options.encoding))
+
+
+_READERS: dict[str, Reader] = {
+    ".txt": _read_text,
+    ".md": read_markdown,
+    ".markdown": read_markdown,
+    ".html": read_html,
+    ".htm": read_html,
+    ".csv": read_csv,
+    ".tsv": read_csv,
+    ".json": read_json,
+    ".jsonl": read_jsonl,
+    ".ndjson": read_jsonl,
+    ".parquet": read_parquet,
+    ".pdf": read_pdf,
+    ".docx": read_docx,
+}
+
+SUPPORTED_SUFFIXES: frozenset[str] = frozenset(_READERS)
+"""Suffixes, lower case and with their dot, that `read_file` can read."""
+
+
+def read_file(path: Path, options: ReadingOptions, *, data: bytes | None = None) -> ReadResult:
+    """Read one file into clean documents.
+
+    `data`, when given, are the file's bytes, and the disk is not touched. Never raises for the
+    file's content or for what the operating system says about it: the result then holds the
+    reason, with the key "" when it concerns the whole file.
+    """
+    try:
+        reader = _reader(path)
+        if data is None:
+            data = _bytes_on_disk(path, options)
+        _require_size(len(data), options)
+        if not data.strip():
+            raise Unreadable("the file is empty" if not data else "the file is only white space")
+        return reader(path, data, options)
+    except Unreadable as error:
+        return _refused(str(error))
+    except Exception as error:  # whatever a parser makes of untrusted bytes is the file's fault
+        kind = path.suffix.lower().lstrip(".")
+        details = one_line(f"{type(error).__name__}: {error}"[:300])
+        return _refused(f"the file could not be read as {kind} ({details})")
+
+
+def _refused(reason: str) -> ReadResult:
+    return ReadResult([], [Quarantined("", reason)])
+
+
+def _reader(path: Path) -> Reader:
+    suffix = path.suffix.lower()
+    if suffix not in _READERS:
+        known = " ".join(sorted(_READERS))
+        kind = f"with suffix {one_line(suffix)!r}" if suffix else "without a suffix"
+        raise Unreadable(f"files {kind} are not read, only {known}")
+    return _READERS[suffix]
+
+
+def _bytes_on_disk(path: Path, options: ReadingOptions) -> bytes:
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise Unreadable("it is not a regular file")
+        _require_size(status.st_size, options)
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise Unreadable("the file is no longer there") from None
+    except PermissionError:
+        raise Unreadable("permission to read the file was denied") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise Unreadable(f"the file could not be read from disk ({reason})") from None
+
+
+def _require_size(size: int, options: ReadingOptions) -> None:
+    if size > options.max_file_bytes:
+        raise Unreadable(
+            f"the file has {size:,} bytes, more than input.max_file_mb allows "
+            f"({options.max_file_bytes / 1e6:g} MB)"
+        )

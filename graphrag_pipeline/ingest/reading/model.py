@@ -1,0 +1,105 @@
+"""What reading a file needs and gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
+
+Scalar = str | int | float | bool
+"""A value that JSON holds as it is and a column of a table can hold too."""
+
+
+@dataclass(frozen=True)
+class ReadDocument:
+    """One document found in a file.
+
+    `key` is "" when the file is the document; in a file of records it is the record's id, or
+    "row-<n>" (1-based; in jsonl the line number) where it has none, and unique in the file.
+    `text` is never empty, has only "\\n" as newline and can be encoded as UTF-8.
+    """
+
+    key: str
+    title: str
+    text: str
+    metadata: dict[str, Scalar] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Quarantined:
+    """A file (`key` is "") or one of its records that gave no document, and why."""
+
+    key: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class ReadResult:
+    """Everything one file gave."""
+
+    documents: list[ReadDocument]
+    quarantined: list[Quarantined]
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """How files are read.
+
+    Column names are compared without regard to case; of several, the first that is not empty in
+    a record is used. `encoding` is the encoding of files without a byte-order mark; None detects
+    it. Raises ValueError for an encoding that Python does not know.
+    """
+
+    max_file_bytes: int = 50_000_000
+    text_columns: tuple[str, ...] = ("text", "content", "body")
+    title_columns: tuple[str, ...] = ("title", "name", "headline")
+    id_columns: tuple[str, ...] = ("id",)
+    encoding: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.encoding is not None:
+            try:
+                b"a".decode(self.encoding, "replace")
+            except LookupError as error:
+                message = f"encoding {self.encoding!r} is not known: use a name such as utf-8"
+                raise ValueError(message) from error
+
+
+class Unreadable(Exception):
+    """The file gives no document; the message is the reason shown to the user."""
+
+
+def whole_document(
+    path: Path, text: str, title: str = "", metadata: Mapping[str, Scalar] | None = None
+) -> ReadResult:
+    """Return the one document that the file is; raises Unreadable if it has no text."""
+    cleaned = clean_text(text)
+    if not cleaned:
+        raise Unreadable("the file holds no text")
+    title = one_line(title) or readable_name(path)
+    return ReadResult([ReadDocument("", title, cleaned, clean_metadata(metadata or {}))], [])
+
+
+def clean_metadata(metadata: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Return the metadata with clean names and strings, without empty strings."""
+    cleaned: dict[str, Scalar] = {}
+    for name, value in metadata.items():
+        kept = clean_text(value) if isinstance(value, str) else value
+        if kept != "":
+            cleaned[one_line(name) or "value"] = kept
+    return cleaned
+
+
+def readable_name(path: Path) -> str:
+    """Return the file's stem as a title.
+
+    >>> readable_name(Path("annual_report-2023.txt"))
+    'Annual report-2023'
+    """
+    spaced = path.stem.replace("_", " ")
+    if " " not in spaced:
+        spaced = spaced.replace("-", " ")
+    name = one_line(spaced) or one_line(path.name) or "untitled"
+    return name[0].upper() + name[1:] if name.islower() else name

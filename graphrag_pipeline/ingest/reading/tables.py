@@ -1,0 +1,175 @@
+"""Files of records: csv, json, jsonl and parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from graphrag_pipeline.ingest.reading.cleaning import one_line
+from graphrag_pipeline.ingest.reading.decoding import decode
+from graphrag_pipeline.ingest.reading.model import (
+    ReadingOptions,
+    ReadResult,
+    Unreadable,
+    whole_document,
+)
+from graphrag_pipeline.ingest.reading.records import Record, read_object, read_records, unique_keys
+
+_DELIMITERS = ",;\t|"
+_SNIFFED_ROWS = 50
+_MOST_REREAD = 20
+
+
+def read_csv(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
+    """Read a table with one header row, separated by comma, semicolon, tab or bar.
+
+    A row with more fields than the header is quarantined, as its text was cut at a separator
+    that is not quoted; so is a row with broken quotes.
+    """
+    text = decode(data, options.encoding).replace("\0", "")
+    text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\n")
+    csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
+    rows = _rows(text.split("\n"), _delimiter(text, "\t" if path.suffix.lower() == ".tsv" else ","))
+    header = next(rows, [])
+    if isinstance(header, str):
+        raise Unreadable(f"the header is broken: {header}")
+    names = unique_keys(
+        one_line(name) or f"column-{number}" for number, name in enumerate(header, 1)
+    )
+    records = [_csv_record(number, names, row) for number, row in enumerate(rows, 1)]
+    return read_records(path, records, options)
+
+
+def _csv_record(number: int, names: list[str], row: list[str] | str) -> Record:
+    if isinstance(row, str):
+        return Record(number, problem=row)
+    while len(row) > len(names) and not row[-1].strip():
+        row.pop()
+    if len(row) > len(names):
+        counts = f"{len(row)} fields where the header has {len(names)}"
+        return Record(number, problem=f"{counts}: quote the field that holds the separator")
+    return Record(number, dict(zip(names, row, strict=False)))
+
+
+def _rows(lines: list[str], delimiter: str) -> Iterator[list[str] | str]:
+    """Yield each row that is not blank, or what is wrong with it.
+
+    A quote that is never closed would swallow the rest of the file: only its line is given up.
+    """
+    position = reread = 0
+    while position < len(lines):
+        reader = csv.reader(_ended(lines, position), delimiter=delimiter, strict=True)
+        try:
+            row = next(reader, [])
+        except csv.Error as error:
+            reread += reader.line_num
+            position += 1
+            problem = f"the quotes in line {position} do not match ({error})"
+            if reread > _MOST_REREAD * len(lines):
+                yield f"{problem}: it and all after it were given up"
+                return
+            yield problem
+            continue
+        position += reader.line_num or 1
+        if any(field.strip() for field in row):
+            yield row
+
+
+def _ended(lines: list[str], position: int) -> Iterator[str]:
+    return (lines[n] + "\n" for n in range(position, len(lines)))
+
+
+def _delimiter(text: str, default: str) -> str:
+    """Return the separator that splits the first rows into the most equal columns."""
+    scores = {delimiter: _columns(text, delimiter) for delimiter in _DELIMITERS}
+    best = max(scores.values())
+    return default if scores[default] == best else max(scores, key=lambda each: scores[each])
+
+
+def _columns(text: str, delimiter: str) -> tuple[float, int]:
+    """Return which share of the first rows has the header's number of columns, and that number."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    widths = [len(row) for row in islice(reader, _SNIFFED_ROWS) if row]
+    if not widths or widths[0] < 2:
+        return 0.0, 0
+    return Counter(widths)[widths[0]] / len(widths), widths[0]
+
+
+def read_jsonl(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
+    """Read one JSON value a line; a record without id is named by its line number."""
+    lines = decode(data, options.encoding).replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip(" \t\n\0"))
+    return read_records(path, [_json_record(number, line) for number, line in numbered], options)
+
+
+def _json_record(number: int, line: str) -> Record:
+    try:
+        return Record(number, json.loads(line))
+    except RecursionError:
+        return Record(number, problem="the JSON is nested too deeply")
+    except ValueError as error:
+        return Record(number, problem=f"the line is not valid JSON ({error})")
+
+
+def read_json(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
+    """Read one object or string as one document, an array as one document an item."""
+    text = decode(data, options.encoding)
+    try:
+        value: Any = json.loads(text)
+    except RecursionError:
+        raise Unreadable("the JSON is nested too deeply") from None
+    except ValueError as error:
+        raise Unreadable(_why_not_json(text, error)) from None
+    if isinstance(value, list):
+        records = [Record(number, item) for number, item in enumerate(value, 1)]
+        return read_records(path, records, options)
+    if isinstance(value, dict):
+        return read_object(path, value, options)
+    if isinstance(value, str):
+        return whole_document(path, value)
+    raise Unreadable("the JSON is a bare value, not text, an object or an array")
+
+
+def _why_not_json(text: str, error: ValueError) -> str:
+    first, _, rest = text.strip().partition("\n")
+    if rest and not _json_record(1, first).problem:
+        return "the file holds one JSON value a line: rename it to .jsonl"
+    return f"the file is not valid JSON ({error})"
+
+
+def read_parquet(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
+    """Read a parquet table, one document a row, as long as it unpacks within `max_file_bytes`."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    records: list[Record] = []
+    room = options.max_file_bytes
+    try:
+        with pq.ParquetFile(pa.BufferReader(data)) as table:
+            for batch in table.iter_batches(batch_size=1_000):
+                room -= batch.nbytes
+                if room < 0:
+                    raise Unreadable("the table unpacks to more than input.max_file_mb allows")
+                rows = _with_plain_times(batch).to_pylist()
+                records += [Record(n, row) for n, row in enumerate(rows, len(records) + 1)]
+    except (pa.ArrowException, OSError) as error:
+        details = one_line(str(error)[:200])
+        raise Unreadable(f"the parquet file is damaged, or it is not one ({details})") from None
+    return read_records(path, records, options)
+
+
+def _with_plain_times(batch: Any) -> Any:
+    """Return the batch with dates and times as text, which Python could not always hold."""
+    import pyarrow as pa
+
+    for position, column in enumerate(batch.schema):
+        if pa.types.is_temporal(column.type):
+            text = batch.column(position).cast(pa.string())
+            batch = batch.set_column(position, column.name, text)
+    return batch

@@ -1,0 +1,337 @@
+"""Ingestion: the stages that run once per batch (documents, chunks, extractions) and their ledger.
+
+Each stage reads, computes with no connection open, and writes its rows and its line in the ledger
+in one transaction. A stage already done for a batch under the same configuration does nothing, so
+a run that was killed is simply run again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import duckdb
+import polars as pl
+
+from graphrag_pipeline.core.identity import make_id
+from graphrag_pipeline.core.settings import Settings, fingerprint
+from graphrag_pipeline.core.text import normalize_title
+from graphrag_pipeline.extraction import Extraction
+from graphrag_pipeline.extraction.extractors import Extracted, extract, extraction_version
+from graphrag_pipeline.extraction.mentions import UNREADABLE
+from graphrag_pipeline.ingest import documents
+from graphrag_pipeline.ingest.batches import BatchLog
+from graphrag_pipeline.ingest.chunking import CHUNKER_VERSION, chunk_documents
+from graphrag_pipeline.ingest.staging import DERIVED, of_batch
+from graphrag_pipeline.store.index_store import IndexStore, assign_identifiers, insert
+
+STAGES = ("documents", "chunks", "extractions")
+IMPORTED = "import"
+"""The version, in ``batch_stages``, of what was imported: done under whatever settings."""
+_STAGED_LATER = {
+    "documents": ("chunks", *DERIVED),
+    "chunks": DERIVED,
+    "extractions": (),
+}
+
+
+@dataclass(frozen=True)
+class StageResult:
+    """What a stage did for one batch; ``counts`` is empty when there was nothing to do."""
+
+    counts: Mapping[str, int]
+    seconds: float
+    done_before: bool = False
+
+
+def stage_versions(settings: Settings) -> dict[str, str]:
+    """Return each stage's version: a hash of the code version and settings that shape its rows."""
+    given = settings.input.model_dump(
+        include={"max_file_mb", "encoding", "text_columns", "title_columns", "id_columns"}
+    )
+    read = fingerprint("documents", documents.READER_VERSION, given)
+    cut = settings.chunks.model_dump(exclude={"prepend_metadata"})
+    chunked = fingerprint("chunks", CHUNKER_VERSION, cut, read)
+    extracted = fingerprint("extractions", chunked, extraction_version(settings))
+    return {"documents": read, "chunks": chunked, "extractions": extracted}
+
+
+def pending_batches(store: IndexStore, log: BatchLog, settings: Settings) -> list[str]:
+    """Return the keys of batches that some stage has not done under these settings."""
+    expected = stage_versions(settings)["extractions"]
+    with store.read() as con:
+        done = con.execute(
+            "SELECT batch FROM batch_stages WHERE stage = 'extractions' AND version IN (?, ?)",
+            [expected, IMPORTED],
+        ).fetchall()
+        failed = con.execute("SELECT DISTINCT batch FROM extractions WHERE status = 'failed'")
+        again = {key for (key,) in failed.fetchall()}
+    finished = {key for (key,) in done} - again
+    return [batch.key for batch in log.batches() if batch.key not in finished]
+
+
+def ingest_documents(store: IndexStore, log: BatchLog, settings: Settings, key: str) -> StageResult:
+    """Read a batch's files into ``documents``; what cannot be read goes to ``quarantine``."""
+
+    def work(started: float) -> Mapping[str, int]:
+        batch = log.get(key)
+        read = documents.read_batch(batch, log, documents.reading_options(settings))
+        with _ledger(store, key, "documents", settings, started) as con:
+            documents.stage_documents(con, batch, read)
+        return {"documents": len(read.documents), "quarantined": len(read.quarantine)}
+
+    return _once(store, key, "documents", settings, work)
+
+
+def ingest_chunks(store: IndexStore, settings: Settings, key: str) -> StageResult:
+    """Cut a batch's documents into ``chunks``."""
+
+    def work(started: float) -> Mapping[str, int]:
+        with store.read() as con:
+            texts = con.sql(
+                f"SELECT id, text FROM ({of_batch('documents')}) ORDER BY human_readable_id",
+                params={"key": key},
+            ).pl()
+        chunks = chunk_documents(texts, settings.chunks).with_columns(batch=pl.lit(key))
+        with _ledger(store, key, "chunks", settings, started) as con:
+            stage_chunks(con, chunks, key)
+        return {"chunks": len(chunks)}
+
+    return _once(store, key, "chunks", settings, work)
+
+
+def ingest_extractions(store: IndexStore, settings: Settings, key: str) -> StageResult:
+    """Find entities and relationships in a batch's chunks that have no extraction yet."""
+
+    def work(started: float) -> Mapping[str, int]:
+        version = extraction_version(settings)
+        todo = _chunks_to_extract(store, key, version, settings.chunks.prepend_metadata)
+        extracted = extract(todo, settings, key)
+        with _ledger(store, key, "extractions", settings, started) as con:
+            stage_extraction(
+                con, todo["id"], extracted, settings.extraction.extractor, version, key
+            )
+        return _extraction_counts(todo, extracted)
+
+    return _once(store, key, "extractions", settings, work)
+
+
+def chunks_without_extraction(con: duckdb.DuckDBPyConnection, key: str) -> int:
+    """Return how many of a batch's chunks have no successful extraction."""
+    row = con.execute(
+        f"""SELECT count(*) FROM ({of_batch("chunks")}) c ANTI JOIN (
+                SELECT chunk_id FROM staging.extractions WHERE status = 'ok' UNION ALL
+                SELECT chunk_id FROM extractions WHERE status = 'ok') e ON e.chunk_id = c.id""",
+        {"key": key},
+    ).fetchone()
+    return row[0] if row else 0
+
+
+def stage_extraction(
+    con: duckdb.DuckDBPyConnection,
+    chunk_ids: pl.Series,
+    extracted: Extracted,
+    extractor: str,
+    version: str,
+    batch: str,
+) -> None:
+    """Stage the extraction of some of a batch's chunks. Call it in a transaction."""
+    for table in DERIVED:
+        con.execute(f"DELETE FROM staging.{table} WHERE batch = ?", [batch])
+    entities, relationships = identify(extracted.found)
+    outcomes = extracted.outcomes
+    counts = (
+        (_all_ok(chunk_ids) if outcomes is None else outcomes)
+        .join(entities.group_by("chunk_id").agg(n_entities=pl.len()), "chunk_id", "left")
+        .join(relationships.group_by("chunk_id").agg(n_relationships=pl.len()), "chunk_id", "left")
+        .with_columns(
+            pl.col("n_entities", "n_relationships").fill_null(0).cast(pl.Int64),
+            extractor=pl.lit(extractor),
+            version=pl.lit(version),
+            batch=pl.lit(batch),
+        )
+    )
+    insert(con, "staging.extractions", counts)
+    insert(con, "staging.entity_mentions", entities.with_columns(batch=pl.lit(batch)))
+    insert(con, "staging.relationship_mentions", relationships.with_columns(batch=pl.lit(batch)))
+    if extracted.claims is not None:
+        _stage_claims(con, extracted.claims.with_columns(batch=pl.lit(batch)))
+    if extracted.names is not None:
+        insert(
+            con, "staging.chunk_names", _named(extracted.names).with_columns(batch=pl.lit(batch))
+        )
+
+
+def _named(names: pl.DataFrame) -> pl.DataFrame:
+    """Give names the ids of the entities of their titles, each once in a chunk."""
+    ids = [make_id("entity", key) if (key := normalize_title(t)) else None for t in names["title"]]
+    found = names.with_columns(entity_id=pl.Series(ids, dtype=pl.String)).drop_nulls()
+    return found.unique(["chunk_id", "entity_id"], keep="first", maintain_order=True)
+
+
+def _all_ok(chunk_ids: pl.Series) -> pl.DataFrame:
+    return pl.DataFrame({"chunk_id": chunk_ids}).with_columns(
+        status=pl.lit("ok"),
+        error=pl.lit(None, pl.String),
+        prompt_tokens=pl.lit(0),
+        completion_tokens=pl.lit(0),
+    )
+
+
+def _stage_claims(con: duckdb.DuckDBPyConnection, claims: pl.DataFrame) -> None:
+    subjects = claims["subject"].unique()
+    keys = [normalize_title(subject) for subject in subjects]
+    ids = pl.DataFrame(
+        {"subject": subjects, "subject_id": [make_id("entity", key) for key in keys]},
+        schema={"subject": pl.String, "subject_id": pl.String},
+    )
+    parts = ("chunk_id", "subject", "object", "type", "description")
+    named = claims.join(ids, "subject", maintain_order="left").with_columns(
+        id=pl.Series(
+            [make_id("claim", *map(str, row)) for row in claims.select(parts).iter_rows()],
+            dtype=pl.String,
+        )
+    )
+    con.register("new_claims", named.unique("id", keep="first", maintain_order=True))
+    assign_identifiers(con, "claim", "SELECT id FROM new_claims")
+    con.execute(
+        """INSERT INTO staging.claims BY NAME SELECT n.*, i.human_readable_id FROM new_claims n
+           JOIN identifiers i ON i.kind = 'claim' AND i.id = n.id"""
+    )
+    con.unregister("new_claims")
+
+
+def identify(found: Extraction) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Replace titles by entity ids: the hash of the normalised title.
+
+    Mentions whose title has nothing left after normalising, and relationships of an entity with
+    itself, are left out. A relationship is undirected: its ends are ordered by id.
+    """
+    titles = pl.concat(
+        [found.entities["title"], found.relationships["source"], found.relationships["target"]]
+    ).unique()
+    keys = [normalize_title(title) for title in titles]
+    ids = pl.DataFrame(
+        {"title": titles, "entity_id": [make_id("entity", key) if key else None for key in keys]},
+        schema={"title": pl.String, "entity_id": pl.String},
+    )
+    entities = found.entities.join(ids, "title").drop_nulls("entity_id")
+    relationships = (
+        found.relationships.join(ids, left_on="source", right_on="title")
+        .rename({"entity_id": "left_id"})
+        .join(ids, left_on="target", right_on="title")
+        .rename({"entity_id": "right_id"})
+        .filter(pl.col("left_id") != pl.col("right_id"))
+        .with_columns(
+            source_id=pl.min_horizontal("left_id", "right_id"),
+            target_id=pl.max_horizontal("left_id", "right_id"),
+        )
+        .drop("source", "target", "left_id", "right_id")
+    )
+    return entities, relationships
+
+
+def _chunks_to_extract(
+    store: IndexStore, key: str, version: str, shown: Sequence[str]
+) -> pl.DataFrame:
+    with store.read() as con:
+        todo = con.sql(
+            f"""SELECT c.id, c.text, d.title, d.metadata::VARCHAR AS metadata,
+                       'after ' || epoch_us(s.finished_at) AS variant
+                FROM ({of_batch("chunks")}) c JOIN ({of_batch("documents")}) d
+                ON d.id = c.document_id
+                LEFT JOIN (SELECT chunk_id FROM extractions WHERE status = 'failed'
+                           AND version = $version AND starts_with(error, $unreadable)) failed
+                ON failed.chunk_id = c.id
+                LEFT JOIN batch_stages s ON failed.chunk_id IS NOT NULL
+                AND s.batch = $key AND s.stage = 'extractions'
+                ANTI JOIN (
+                    SELECT chunk_id FROM extractions
+                    WHERE (version = $version OR extractor = 'import') AND status = 'ok') done
+                ON c.id = done.chunk_id ORDER BY c.human_readable_id""",
+            params={"version": version, "key": key, "unreadable": UNREADABLE},
+        ).pl()
+    about = todo["title", "metadata"].rows()
+    contexts = [shown_metadata(shown, title, metadata) for title, metadata in about]
+    return todo.select("id", "text", "variant").with_columns(
+        context=pl.Series(contexts, dtype=pl.String)
+    )
+
+
+def shown_metadata(shown: Sequence[str], title: str, metadata: str) -> str:
+    """Return the lines of metadata that a model is shown before a chunk."""
+    known = {**json.loads(metadata), "title": title} if shown else {}
+    return "".join(f"{name}: {known[name]}\n" for name in shown if name in known)
+
+
+def _extraction_counts(chunks: pl.DataFrame, extracted: Extracted) -> dict[str, int]:
+    counts = {
+        "chunks": len(chunks),
+        "entity_mentions": len(extracted.found.entities),
+        "relationship_mentions": len(extracted.found.relationships),
+    }
+    if extracted.claims is not None:
+        counts["claims"] = len(extracted.claims)
+    if extracted.outcomes is not None:
+        counts["failed_chunks"] = int((extracted.outcomes["status"] == "failed").sum())
+    return counts
+
+
+def stage_chunks(con: duckdb.DuckDBPyConnection, chunks: pl.DataFrame, key: str) -> None:
+    """Stage a batch's chunks: rows of ``CHUNKS`` and ``batch``. Call it in a transaction."""
+    con.execute("DELETE FROM staging.chunks WHERE batch = ?", [key])
+    con.register("new_chunks", chunks)
+    assign_identifiers(
+        con,
+        "chunk",
+        """SELECT n.id FROM new_chunks n
+           JOIN identifiers d ON d.kind = 'document' AND d.id = n.document_id
+           ORDER BY d.human_readable_id, n.ordinal""",
+    )
+    con.execute(
+        """INSERT INTO staging.chunks BY NAME SELECT n.*, i.human_readable_id FROM new_chunks n
+           JOIN identifiers i ON i.kind = 'chunk' AND i.id = n.id"""
+    )
+    con.unregister("new_chunks")
+
+
+def _once(
+    store: IndexStore,
+    key: str,
+    stage: str,
+    settings: Settings,
+    work: Callable[[float], Mapping[str, int]],
+) -> StageResult:
+    started = time.perf_counter()
+    with store.read() as con:
+        done = con.execute(
+            """SELECT 1 FROM batch_stages WHERE batch = ? AND stage = ? AND version IN (?, ?)
+               AND (stage <> 'extractions' OR NOT EXISTS (
+                   SELECT 1 FROM extractions WHERE batch = ? AND status = 'failed'))""",
+            [key, stage, stage_versions(settings)[stage], IMPORTED, key],
+        ).fetchone()
+    if done:
+        return StageResult({}, 0.0, done_before=True)
+    return StageResult(work(started), time.perf_counter() - started)
+
+
+@contextlib.contextmanager
+def _ledger(
+    store: IndexStore, key: str, stage: str, settings: Settings, started: float
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a transaction that also writes the stage's line in ``batch_stages``."""
+    version = stage_versions(settings)[stage]
+    with store.transaction() as con:
+        yield con
+        for outdated in STAGES[STAGES.index(stage) :]:
+            con.execute("DELETE FROM batch_stages WHERE batch = ? AND stage = ?", [key, outdated])
+        for table in _STAGED_LATER[stage]:
+            con.execute(f"DELETE FROM staging.{table} WHERE batch = ?", [key])
+        con.execute(
+            "INSERT INTO batch_stages VALUES (?, ?, ?, ?, ?, true)",
+            [key, stage, version, datetime.now(UTC), time.perf_counter() - started],
+        )

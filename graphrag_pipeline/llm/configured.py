@@ -1,0 +1,130 @@
+"""The model as configured: its options, and the calls of a stage run to their end."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextvars import ContextVar
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from graphrag_pipeline.core.settings import LlmSettings, Settings
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.llm.client import ModelClient
+    from graphrag_pipeline.llm.embedders import Embedder, Vectors
+    from graphrag_pipeline.llm.options import LlmOptions
+
+T = TypeVar("T")
+_since: ContextVar[int | None] = ContextVar("budget_since", default=None)
+
+
+def model_options(settings: Settings) -> LlmOptions:
+    """Return the options of the model client as configured.
+
+    Raises ConfigError for values out of range.
+    """
+    from graphrag_pipeline.llm.options import LlmOptions
+
+    given = settings.llm
+    return LlmOptions(
+        base_url=given.base_url,
+        model=given.model,
+        embedding_model=given.embedding_model,
+        embedding_dimensions=given.embedding_dimensions or None,
+        embedding_max_tokens=given.embedding_max_tokens,
+        temperature=given.temperature,
+        max_output_tokens=given.max_output_tokens or None,
+        concurrency=given.concurrency,
+        requests_per_minute=given.requests_per_minute or None,
+        tokens_per_minute=given.tokens_per_minute or None,
+        timeout_seconds=given.timeout_seconds,
+        max_retries=given.max_retries,
+        retry_seconds=given.retry_seconds,
+        max_cost=given.max_cost or None,
+        max_tokens=given.max_tokens or None,
+        extra=given.extra,
+        structured_output=given.structured_output,
+        prices_file=given.prices_file,
+        log_content=given.log_content,
+    )
+
+
+def answered_by(given: LlmSettings) -> list[object]:
+    """Return what decides a chat model's answer besides the prompt; part of a stage's version.
+
+    Not ``max_output_tokens``: it cuts answers off, and who raises it wants those again that
+    failed, not all.
+    """
+    return [given.model, given.temperature, *([given.extra] if given.extra else [])]
+
+
+def prompts_folder(settings: Settings) -> Path | None:
+    """Return the folder of the user's own prompts, or None."""
+    return Path(settings.llm.prompts).expanduser().resolve() if settings.llm.prompts else None
+
+
+def with_model(settings: Settings, work: Callable[[ModelClient], Awaitable[T]]) -> T:
+    """Run some model calls to their end with one client, and return their result."""
+    from graphrag_pipeline.llm.client import ModelClient
+    from graphrag_pipeline.llm.running import run_calls
+
+    async def run() -> T:
+        options = model_options(settings)
+        async with ModelClient(options, settings.home_path, since=_since.get()) as client:
+            return await work(client)
+
+    return run_calls(run)
+
+
+@contextlib.contextmanager
+def spending_since(position: int | None) -> Iterator[None]:
+    """Let the calls made within count against the budget with those after this ledger position."""
+    token = _since.set(position)
+    try:
+        yield
+    finally:
+        _since.reset(token)
+
+
+def budget_since() -> int | None:
+    """Return the ledger position that :func:`spending_since` has set, or None."""
+    return _since.get()
+
+
+class ModelEmbedder:
+    """Embeddings by the endpoint's embedding model; each text is paid for once."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        options = model_options(settings)
+        width = f"-{options.embedding_dimensions}" if options.embedding_dimensions else ""
+        most = options.embedding_max_tokens
+        cut = "" if most == LlmSettings().embedding_max_tokens else f"<{most}"
+        self.name = f"llm:{options.endpoint}:{options.embedding_model}{width}{cut}"
+
+    @property
+    def dimensions(self) -> int:
+        """Length of the vectors, as the endpoint gives them."""
+        return self._dimensions
+
+    @cached_property
+    def _dimensions(self) -> int:
+        return self.embed(["length"]).shape[1]
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return one row per text, of length one. Raises the model's error if it gives none."""
+        return with_model(self._settings, lambda client: client.embed(texts, stage="embeddings"))
+
+
+def configured_embedder(settings: Settings) -> Embedder:
+    """Return the embedder as configured."""
+    given = settings.embeddings
+    if given.embedder == "llm":
+        return ModelEmbedder(settings)
+    from graphrag_pipeline.llm.embedders import make_embedder
+
+    kind = "local" if given.embedder == "local" else "hashing"
+    dimensions = given.dimensions if kind == "hashing" else 0
+    return make_embedder(kind, model=given.model, dimensions=dimensions)

@@ -1,0 +1,295 @@
+"""Texts as vectors: one interface, a lexical embedder that needs nothing, and local models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from hashlib import blake2b, file_digest
+from importlib import import_module
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.text import terms_batch
+
+Vectors = npt.NDArray[np.float32]
+"""One row per text, each of length one."""
+
+DEFAULT_DIMENSIONS = 640
+
+_HASHING_VERSION = 1
+_BLOCK_ROWS = 1024
+_PLACES = 4
+_LOWEST_WEIGHT = 0.1
+
+
+class EmbeddingError(ConfigError):
+    """An embedder that cannot be made as configured; the message says what to change."""
+
+
+class Embedder(Protocol):
+    """What turns texts into vectors."""
+
+    @property
+    def name(self) -> str:
+        """Model and every parameter that shapes its vectors: another name, other vectors."""
+        ...
+
+    @property
+    def dimensions(self) -> int:
+        """Length of the vectors."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return an array (texts, dimensions), float32, rows of length one, never NaN."""
+        ...
+
+
+class HashingEmbedder:
+    """Words as vectors by signed feature hashing: no model, no download, no meaning.
+
+    Each search term (:func:`~graphrag_pipeline.core.text.terms`) adds to four dimensions, chosen
+    with their signs by a hash of the term, 1 + log of its count in the text, times a fixed weight
+    that is low for common English words. Two texts are near when they share rare words; synonyms
+    are not known. A vector depends on its text alone: not on other texts, the process or the
+    machine. Feature hashing: Weinberger et al. 2009, "Feature Hashing for Large Scale Multitask
+    Learning".
+    """
+
+    def __init__(self, dimensions: int = DEFAULT_DIMENSIONS) -> None:
+        if dimensions < 2:
+            raise EmbeddingError(f"hashing needs at least 2 dimensions, not {dimensions}")
+        self.dimensions = dimensions
+        self.name = f"hashing-v{_HASHING_VERSION}-{dimensions}"
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return one row per text; texts without terms share a vector at right angles to all."""
+        vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
+        for start in range(0, len(texts), _BLOCK_ROWS):
+            block = texts[start : start + _BLOCK_ROWS]
+            vectors[start : start + len(block)] = self._embed_block(block)
+        return vectors
+
+    def _embed_block(self, texts: Sequence[str]) -> npt.NDArray[np.float64]:
+        rows, hashes, values = _weighted_terms(texts)
+        # The last dimension is kept for texts without terms.
+        cells = rows[:, None] * self.dimensions + (hashes >> 1) % (self.dimensions - 1)
+        signed = np.where(hashes & 1, 1.0, -1.0) * values[:, None]
+        flat = np.bincount(cells.ravel(), signed.ravel(), len(texts) * self.dimensions)
+        matrix = flat.astype(np.float64).reshape(len(texts), self.dimensions)
+        norms = np.linalg.norm(matrix, axis=1, keepdims=True)
+        empty = norms[:, 0] < 1e-9
+        matrix[empty, -1] = norms[empty] = 1.0
+        return matrix / norms
+
+
+class SentenceTransformerEmbedder:
+    """A sentence-transformers model, run on this machine (extra ``[local]``).
+
+    Parameters
+    ----------
+    model
+        Name on the model hub, or a folder that holds the model.
+    dimensions
+        Cut vectors to their first so many numbers, for models trained for it; None keeps all.
+    """
+
+    def __init__(self, model: str, dimensions: int | None = None) -> None:
+        self._path = model
+        self._truncate = dimensions
+
+    @property
+    def name(self) -> str:
+        """Model name, or folder name and digest of its files; and the cut, if any."""
+        cut = f"-{self._truncate}" if self._truncate else ""
+        return f"sentence-transformers:{self._model_name}{cut}"
+
+    @property
+    def dimensions(self) -> int:
+        """Length of the vectors, as the model says; loads it."""
+        size = self._model.get_embedding_dimension()
+        if size is None or size < (self._truncate or 0):
+            raise EmbeddingError(
+                f"{self._path} gives vectors of {size} dimensions, not {self._truncate}: "
+                "set the dimensions to that or less"
+            )
+        return size
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return one row per text; longer texts are cut to what the model reads."""
+        if not texts:
+            return np.empty((0, self.dimensions), dtype=np.float32)
+        return np.asarray(
+            self._model.encode(
+                list(texts),
+                normalize_embeddings=True,
+                convert_to_numpy=True,
+                show_progress_bar=False,
+            ),
+            dtype=np.float32,
+        )
+
+    @cached_property
+    def _model_name(self) -> str:
+        folder = Path(self._path)
+        return f"{folder.name}@{_digest_of(folder)}" if folder.is_dir() else self._path
+
+    @cached_property
+    def _model(self) -> Any:
+        try:
+            library = import_module("sentence_transformers")
+        except ImportError as error:
+            raise EmbeddingError(
+                "local embeddings need sentence-transformers: "
+                "pip install 'graphrag-pipeline[local]'"
+            ) from error
+        return library.SentenceTransformer(self._path, truncate_dim=self._truncate)
+
+
+def make_embedder(
+    kind: Literal["hashing", "local"], *, model: str = "", dimensions: int = 0
+) -> Embedder:
+    """Return the configured embedder.
+
+    Parameters
+    ----------
+    kind
+        ``hashing`` (no model) or ``local`` (sentence-transformers).
+    model
+        Name or folder of the local model; hashing has none.
+    dimensions
+        0 for the embedder's own: :data:`DEFAULT_DIMENSIONS`, or what the model gives.
+
+    Raises
+    ------
+    EmbeddingError
+        Unknown kind, or a local embedder without a model.
+    """
+    if kind == "hashing":
+        return HashingEmbedder(dimensions or DEFAULT_DIMENSIONS)
+    if kind == "local":
+        if not model:
+            raise EmbeddingError("local embeddings need a model: give its name or folder")
+        return SentenceTransformerEmbedder(model, dimensions or None)
+    raise EmbeddingError(f"no embedder of kind {kind!r}: use 'hashing' or 'local'")
+
+
+def _weighted_terms(
+    texts: Sequence[str],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Return row, hashes (four of 32 bits) and weight of each distinct term of each text."""
+    words = [joined.split() for joined in terms_batch(texts)]
+    lengths = np.fromiter(map(len, words), np.int64, len(words))
+    # Sorted, so that the order of summing, and its rounding, does not depend on other texts.
+    vocabulary = sorted(set(chain.from_iterable(words)))
+    codes = {term: code for code, term in enumerate(vocabulary)}
+    flat = np.fromiter(map(codes.__getitem__, chain.from_iterable(words)), np.int64, lengths.sum())
+    occurrences = np.repeat(np.arange(len(words)), lengths) * len(vocabulary) + flat
+    distinct, counts = np.unique(occurrences, return_counts=True)
+    rows, term = np.divmod(distinct, max(1, len(vocabulary)))
+    hashes = np.frombuffer(b"".join(map(_hash, vocabulary)), "<u4").reshape(-1, _PLACES)
+    common = _common_weights()
+    weights = np.array([common.get(word, 1.0) for word in vocabulary])
+    return rows, hashes[term].astype(np.int64), (1.0 + np.log(counts)) * weights[term]
+
+
+@lru_cache(maxsize=1 << 17)
+def _hash(term: str) -> bytes:
+    return blake2b(term.encode(), digest_size=4 * _PLACES).digest()
+
+
+@lru_cache(maxsize=1)
+def _common_weights() -> dict[str, float]:
+    """Return the weights of common terms, rising with the logarithm of their rank to one."""
+    common = _COMMON_TERMS.split()
+    shares = np.log1p(np.arange(len(common))) / np.log1p(len(common))
+    weights = _LOWEST_WEIGHT + (1.0 - _LOWEST_WEIGHT) * shares**2
+    return dict(zip(common, weights.tolist(), strict=True))
+
+
+def _digest_of(folder: Path) -> str:
+    digest = blake2b(digest_size=8)
+    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        with path.open("rb") as stream:
+            digest.update(file_digest(stream, blake2b).digest())
+    return digest.hexdigest()
+
+
+# Search terms of general English by falling frequency: the order of the word list of BERT (Devlin
+# et al. 2019, Apache-2.0), which was counted on Wikipedia and books. Editing it changes vectors:
+# raise _HASHING_VERSION with it.
+_COMMON_TERMS = """
+one first all also after new two time said other more can like back only just made school now year
+most world may well three will later city around used state people part know against many second
+university national don known way re even get head didn team american de born united film since
+still long work south us became high again day family see right man eye house season war include
+took life north same call name much place however go four group another found won area going away
+series left home music best make hand number company several never last john album take end good
+follow release game play little began district old want side held early county ll league use west
+face think government march came small general town june line base something september thought
+look along international air july club went january october august april york few east show member
+college father public come men five set station church next former november room party locate
+december age got system let love though every song water century without body black night within
+great women single ve build large population river band white start once service top built british
+open death king move local children february book door need president order final road wasn
+although due major died village third knew ask turn st say together receive main son serve
+different behind felt power football law voice near park history saw mother army point front help
+english street art late award young put publish country division across told often ever french
+london center six red led light find tell among species really accord central half form original
+gave office enough lost full must live given german player run business woman community cup might
+million land court development short round ii km seen class story alway become sure research
+almost director council la career thing using island couldn car close force better free support
+control field student education marry nothing record big inside level anyth continue give james
+military establish non return feel title written feet william far co association hard already
+championship human western department hall role various production heart fire version television
+royal produce act case society region present radio period least total keep england wife program
+per brother mind special am soon political george taken create further able reach david union join
+upon done important social information either appear position ground lead rock dark election board
+france hair course arm site police girl instead real sound word moment someone summer project
+announce san less wrote past blue al finally india america design consider northern god stop
+battle toward european outside describe track today language heard professional low australia mile
+california win yet green try blood southern science maybe everything match square mouth video race
+leave above daughter space museum change middle common tv post lake seven elect ten paul minister
+month chief canada person sea similar modern brought rest hit mr floor event thomas robert care
+kill train star week finish railway rather news health sent example ran term michael currently yes
+despite gold stage fact dead popular originally germany probably develop result pull friend stood
+money mi sign child eventually met tour average minute festival current deep kind decide usually
+eastern seem episode bed add table indian private charles route available idea throughout centre
+addition appoint style eight construction press mean wall remain study institute oh chinese
+sometime possible australian type brown forward talk process food debut seat performance committee
+feature character else lot strong russian range hour peter morning dr sold quickly direct guitar
+china list perform media uk smile coach province wouldn whole boy official grand census europe
+attack japanese henry cross alone action lower network wide washington japan hospital believe
+sister hold gone sir hadn ship academy shot below bad involve kept largest bank future especially
+begin mark movement section female magazine plan professor lord longer sat walk hill actually
+civil energy model size thus aircraft complet data captain fight vocal richard bridge fourth
+officer stone hear medical management self lip competition entire technology federal tournament
+bit pass hot independent kingdom mary spent fine doesn report jack fall raise stay true studio
+sport replace paris saint leader theatre market capital parent spanish canadian earth cut degree
+write bay christian natural higher bill coast provide previous senior ft valley organization onto
+conference queen security interest allow master earlier phone matter smith happen campaign los
+breath nearly mid certain date italian african stand fell artist deal mine industry everyone
+republic collection library primary own older via heavy attention anyone africa length finger
+command staff skin foreign governor okay medal sun cover job introduce chest hell success meet
+reason standard novel trade source rose guy goal chapter native husband previously unit limit
+enter producer operation mountain relate roman complete successful key texas cold channel
+traditional dance clear approximately nine van prince question active ireland regional silver
+author personal sense economic twenty isbn additional speed edition regular historic shook movie
+secretary prior chicago read foundation view engine score airport property ready immediately lady
+contract manager navy writer meant practice singer glass commission requir forest culture
+generally access attend test couple catholic martin caught executive chair quite shoulder hope
+decision defeat municipality whether structure offer slowly pain ice direction paper mission
+mostly note individual manage nature plant except computer figure relationship issue significant
+loss die gun ago highest male bring mexico problem distance commercial completely location annual
+famous drive neck surface cause italy understand greek highway wrong hotel appearance joseph
+double musical castle income review assembly bass initially parliament experience particular foot
+engineer window drop miss baby break edge remember policy carry stadium bar sex angele evidence
+becom assistant soviet upper step wing youth financial actor numerous nod arrive sorry complex
+beautiful victory associate temple chance perhap metal bishop lee launch particularly tree le
+retire subject prize contain yeah theory empire suddenly wait trust happy camp champion religious
+zealand port ancient tom corner represent watch legal anti
+"""

@@ -1,0 +1,21 @@
+"""What the model calls of a stage would cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class StagePlan:
+    """Model calls of one stage that are to be paid for, and ``cached`` ones that are not.
+
+    ``cost`` is in US dollars, None where the price is not known.
+    """
+
+    stage: str
+    model: str
+    calls: int
+    cached: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None

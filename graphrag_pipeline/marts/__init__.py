@@ -1,0 +1,1 @@
+"""The dbt marts over a release: built beside, tested, and put in place."""

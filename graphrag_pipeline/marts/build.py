@@ -1,0 +1,319 @@
+"""Marts: the tables an analyst asks for, built by the dbt project over one published release.
+
+They live in ``marts.duckdb``, a file of their own. dbt writes a file beside it, from a release
+and a copy of the evaluations that stay the same for the whole run, and that file is renamed into
+place when every data test has passed: readers never wait and never see half a build, and a killed
+build leaves the last one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+import duckdb
+
+from graphrag_pipeline.core.errors import BusyError, ConfigError, StorageError
+from graphrag_pipeline.evaluation.store import FILE as EVALUATION
+from graphrag_pipeline.evaluation.store import EvaluationStore
+from graphrag_pipeline.releases.kept import published_release, release_file
+from graphrag_pipeline.store.index_store import connect_published
+from graphrag_pipeline.store.migrations import migrations
+
+MARTS = "marts.duckdb"
+MARTS_JOB = "build_marts"
+# In a wheel the dbt project lies in the package, in a checkout beside it.
+PROJECT = next(
+    place / "dbt_reports"
+    for place in Path(__file__).parents[1:3]
+    if (place / "dbt_reports" / "dbt_project.yml").is_file()
+)
+TARGET = "pipeline"
+
+_FOLDER = "dbt"
+_BUILDING = "building-"
+_PARSED = "parsed-"
+_SHAPING = {".sql", ".yml"}
+_NOT_SOURCE = {"target", "logs", "dbt_packages"}
+_NOBODY_WRITES = ~0o222
+_MOST_TOLD = 300
+_ASKS_FOR_MARTS = re.compile(r'\bmarts"?\s*\.', re.IGNORECASE)
+_BUILT_FROM = """
+SELECT release_id, project_version, coalesce(evaluated_at, TIMESTAMPTZ 'epoch'), built_at
+FROM built_from
+"""
+_EVALUATED = "SELECT coalesce(max(finished_at), TIMESTAMPTZ 'epoch') FROM experiments"
+_SCHEMA = "SELECT value FROM meta WHERE key = 'schema_version'"
+_ROWS = """
+SELECT table_name, estimated_size FROM duckdb_tables() WHERE database_name = 'published'
+ORDER BY table_name
+"""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What marts are built from.
+
+    ``project`` is the version of the dbt project, ``evaluated_at`` when the latest experiment was
+    done: 1970 where there is none.
+    """
+
+    release: str
+    project: str
+    evaluated_at: datetime
+
+
+@dataclass(frozen=True)
+class Marts(Origin):
+    """What ``marts.duckdb`` holds: what it tells of, and the rows of each mart."""
+
+    built_at: datetime
+    rows: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Build:
+    """A build under way: what it reads, which stays the same, and a file that nobody reads yet."""
+
+    home: Path
+    folder: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What dbt's profile and models read from the environment."""
+        return {
+            **dbt_environment(),
+            "DBT_ENV_SECRET_RELEASE": str(self.folder / "release.duckdb"),
+            "DBT_ENV_SECRET_EVALUATION": str(self.folder / EVALUATION),
+            "DBT_ENV_SECRET_MARTS": str(self._file),
+            # Where dagster-dbt looks for what dbt kept of its last reading of the project.
+            "DBT_TARGET_PATH": str(manifest(self.home).parent),
+            "GRAPHRAG_MARTS_PROJECT": project_version(),
+        }
+
+    @property
+    def target(self) -> Path:
+        """Where dbt writes its artefacts and its log."""
+        return self.folder / "target"
+
+    @property
+    def _file(self) -> Path:
+        return self.folder / MARTS
+
+    def put_in_place(self) -> Marts:
+        """Make the file the one that readers open, in one step; return what it holds.
+
+        Staging views go: what they read is not attached for whoever opens the file.
+        """
+        # Whoever asked dbt's adapter for metadata has the file open under its first name.
+        done = self._file.rename(self.folder / "done.duckdb")
+        try:
+            with duckdb.connect(str(done)) as con:
+                con.execute("DROP SCHEMA IF EXISTS staging CASCADE")
+                con.execute("CHECKPOINT")
+            done.chmod(done.stat().st_mode & _NOBODY_WRITES)
+            done.replace(self.home / MARTS)
+        except (OSError, duckdb.Error) as error:
+            reason = str(error).splitlines()[0]
+            raise StorageError(f"cannot write {self.home / MARTS}: {reason}") from error
+        built = built_marts(self.home)
+        assert built is not None
+        return built
+
+
+def dbt_environment() -> dict[str, str]:
+    """Return what keeps dbt from calling home and from colouring its log."""
+    return {"DBT_SEND_ANONYMOUS_USAGE_STATS": "false", "DO_NOT_TRACK": "1", "DBT_USE_COLORS": "0"}
+
+
+def dbt_command() -> Path:
+    """Return dbt's command beside this Python, or on the path. Raises ConfigError without one."""
+    beside = Path(sys.executable).with_name("dbt")
+    found = beside if beside.exists() else shutil.which("dbt")
+    if found is None:
+        raise ConfigError("dbt is not installed: pip install dbt-core dbt-duckdb")
+    return Path(found)
+
+
+@cache
+def project_version() -> str:
+    """Return a hash of the dbt project's files and of dbt's own version."""
+    digest = hashlib.sha256(f"{version('dbt-core')} {version('dbt-duckdb')}".encode())
+    for path in sorted(PROJECT.rglob("*")):
+        within = path.relative_to(PROJECT)
+        if path.suffix in _SHAPING and not _NOT_SOURCE & set(within.parts):
+            digest.update(f"{within}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def built_marts(home: Path) -> Marts | None:
+    """Return what ``marts.duckdb`` holds; None if it is not there or cannot be read."""
+    path = home / MARTS
+    if not path.is_file():
+        return None
+    try:
+        with connect_published(path) as con:
+            row = con.execute(_BUILT_FROM).fetchone()
+            rows = dict(con.execute(_ROWS).fetchall())
+    except (StorageError, duckdb.Error):
+        return None
+    return Marts(*row, rows=rows) if row else None
+
+
+def marts_outdated(home: Path) -> Origin | None:
+    """Return what the marts do not tell of yet, or None.
+
+    An experiment that is under way or was broken off makes no difference: only one that is done.
+    """
+    published = published_release(home)
+    if published is None:
+        return None
+    wanted = Origin(published, project_version(), _evaluated_at(home))
+    built = built_marts(home)
+    current = built is not None and (
+        (built.release, built.project) == (wanted.release, wanted.project)
+        and built.evaluated_at >= wanted.evaluated_at
+    )
+    return None if current else wanted
+
+
+def _evaluated_at(home: Path) -> datetime:
+    if not (home / EVALUATION).is_file():
+        return datetime.fromtimestamp(0, UTC)
+    with EvaluationStore(home).read() as con:
+        row = con.execute(_EVALUATED).fetchone()
+    assert row is not None
+    return row[0]
+
+
+def is_of_this_version(release: Path) -> bool:
+    """Whether a published file has the tables of this program, which the models read."""
+    with connect_published(release) as con:
+        schema = con.execute(_SCHEMA).fetchone()
+    return schema == (str(migrations()[-1][0]),)
+
+
+def marts_asked_for(home: Path, statement: str) -> dict[str, Path]:
+    """Return what to attach for a statement: the marts under their name, if it asks for them."""
+    path = home / MARTS
+    return {"marts": path} if _ASKS_FOR_MARTS.search(statement) and path.is_file() else {}
+
+
+def marts_lacking(home: Path, statement: str) -> str | None:
+    """Return what to tell whoever asks for marts that are not there, or None."""
+    if not _ASKS_FOR_MARTS.search(statement) or (home / MARTS).is_file():
+        return None
+    return "the marts are not built yet: run graphrag-pipeline marts"
+
+
+def marts_behind(home: Path, statement: str) -> str | None:
+    """Return what to tell whoever asks the marts while they tell of something older, or None."""
+    if not _ASKS_FOR_MARTS.search(statement):
+        return None
+    try:
+        outdated = marts_outdated(home)
+    except (BusyError, StorageError):
+        # Who may only read the folder cannot open what is evaluated.
+        return None
+    if outdated is None:
+        return None
+    return "the marts are behind what is published and evaluated: run graphrag-pipeline marts"
+
+
+def manifest(home: Path) -> Path:
+    """Return dbt's manifest of the project, made once for each version of it.
+
+    Raises ConfigError when dbt cannot read the project.
+    """
+    kept = home / _FOLDER / f"{_PARSED}{project_version()}"
+    if not kept.is_dir():
+        command = dbt_command()
+        try:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=kept.parent, prefix=".parsing-") as folder:
+                _parse(command, Path(folder, "parsed"))
+                for old in kept.parent.glob(f"{_PARSED}*"):
+                    shutil.rmtree(old, ignore_errors=True)
+                Path(folder, "parsed").rename(kept)
+        except OSError as error:
+            if not kept.is_dir():
+                raise StorageError(f"cannot write in {kept.parent}: {error.strerror}") from error
+    return kept / "manifest.json"
+
+
+def _parse(command: Path, folder: Path) -> None:
+    arguments = ["parse", "--quiet", "--project-dir", PROJECT, "--profiles-dir", PROJECT]
+    arguments += ["--target", TARGET, "--target-path", folder, "--log-path", folder]
+    done = subprocess.run(
+        [command, *arguments],
+        cwd=folder.parent,
+        env={**os.environ, **dbt_environment()},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        said = " ".join((done.stdout + done.stderr).split())
+        raise ConfigError(f"dbt cannot read {PROJECT}: {said[-_MOST_TOLD:]}")
+
+
+@contextlib.contextmanager
+def building(home: Path) -> Iterator[Build]:
+    """Pin the published release and all evaluations for a build, in a folder that goes in the end.
+
+    Raises NothingPublishedError when there is nothing to build from.
+    """
+    published = release_file(home)
+    place = home / _FOLDER
+    for left in place.glob(f"{_BUILDING}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    # A name of its own: a dbt whose parent was killed may still write to the last one.
+    folder = place / f"{_BUILDING}{uuid.uuid4().hex[:12]}"
+    try:
+        folder.mkdir(parents=True)
+        _pin(published, folder / "release.duckdb")
+        copy_evaluation(home, folder)
+        yield Build(home, folder)
+    except OSError as error:
+        raise StorageError(f"cannot write in {place}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _pin(published: Path, pinned: Path) -> None:
+    try:
+        pinned.hardlink_to(published)
+    except OSError:
+        shutil.copyfile(published, pinned)
+    if not is_of_this_version(pinned):
+        raise StorageError(
+            f"{published} was published by another version of this program: run graphrag-pipeline "
+            "index, then try again"
+        )
+
+
+def copy_evaluation(home: Path, folder: Path) -> Path:
+    """Copy what is evaluated into a folder, the same tables without rows if nothing is.
+
+    Returns the file. Raises StorageError when it cannot be read or written.
+    """
+    copy = EvaluationStore(folder)
+    if (home / EVALUATION).is_file():
+        EvaluationStore(home).copy_to(copy.path)
+    else:
+        with copy.read():
+            pass
+    return copy.path

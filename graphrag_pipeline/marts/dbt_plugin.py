@@ -1,0 +1,26 @@
+"""What dbt run by hand reads of evaluations: a copy, so that whoever evaluates never waits.
+
+The profile's target ``dev`` names this module as a plugin of dbt-duckdb.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from dbt.adapters.duckdb.plugins import BasePlugin
+from duckdb import DuckDBPyConnection
+
+from graphrag_pipeline.marts.build import copy_evaluation
+
+
+class Plugin(BasePlugin):
+    """Attaches a copy of the evaluations of dbt's folder, as ``evaluation``; it goes at exit."""
+
+    def configure_connection(self, conn: DuckDBPyConnection) -> None:
+        """Copy what there is; where nothing was evaluated, the tables are there and empty."""
+        assert self.creds is not None
+        self._folder = tempfile.TemporaryDirectory(prefix="graphrag-")
+        copy = copy_evaluation(Path(self.creds.path).parent, Path(self._folder.name))
+        quoted = str(copy).replace("'", "''")
+        conn.execute(f"ATTACH '{quoted}' AS evaluation (READ_ONLY)")

@@ -1,0 +1,294 @@
+"""Runs from the command line: the same jobs as the UI's, so that they are in its history."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+import dagster as dg
+from dagster._core.instance import InstanceRef
+
+from graphrag_pipeline.core.errors import GraphRAGError, StorageError
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.graph.communities import ask_for_clustering
+from graphrag_pipeline.ingest.batches import BatchLog
+from graphrag_pipeline.ingest.stages import pending_batches, stage_versions
+from graphrag_pipeline.marts.build import MARTS, MARTS_JOB, built_marts, marts_outdated
+from graphrag_pipeline.orchestration.event_log import kept_open
+from graphrag_pipeline.releases.kept import release_file
+from graphrag_pipeline.resources.liveness import end_dead_runs
+from graphrag_pipeline.store.index_store import IndexStore
+from graphrag_pipeline.store.spending import LEDGER_TAG, ledger_position, uses_model
+
+_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+_RANGE_START = "dagster/asset_partition_range_start"
+_RANGE_END = "dagster/asset_partition_range_end"
+_POLL_SECONDS = 1.0
+_HISTORY = "history"
+_TOLD_EXIT_CODES = (2, 6, 7)
+
+
+class RunFailedError(GraphRAGError):
+    """A run of the pipeline failed; the last release stays published.
+
+    Its exit code is that of the model's error where one was the reason.
+    """
+
+    def __init__(self, message: str, exit_code: int = 1) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+@dataclass(frozen=True)
+class IndexOutcome:
+    """What `index` did: the batches it ran, and the ids of its Dagster runs."""
+
+    batches: Sequence[str]
+    run_ids: Sequence[str]
+
+
+@dataclass(frozen=True)
+class MartsOutcome:
+    """What `marts` did."""
+
+    file: str
+    release: str
+    """The release the marts tell of."""
+    rows: Mapping[str, int]
+    """Rows of each mart."""
+    built: bool
+    """Whether they were built now: False if they told of the published release already."""
+    tests_passed: int
+    tests_warned: int
+    run: str | None
+
+
+def dagster_home(settings: Settings) -> Path:
+    """Return Dagster's home: $DAGSTER_HOME, or ``dagster`` in the home folder; made if missing.
+
+    Sets $DAGSTER_HOME for this process and those it starts.
+    """
+    place = Path(os.environ.get("DAGSTER_HOME") or settings.home_path / "dagster").resolve()
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        for name in ("dagster.yaml", "workspace.yaml"):
+            if not (place / name).exists():
+                shipped = resources.files("graphrag_pipeline").joinpath("data", name)
+                (place / name).write_text(shipped.read_text())
+        if not (place / _HISTORY).exists():
+            _make_storage(place)
+    except OSError as error:
+        raise StorageError(f"cannot write in {place}: {error.strerror}") from error
+    os.environ["DAGSTER_HOME"] = str(place)
+    return place
+
+
+def _make_storage(place: Path) -> None:
+    """Make Dagster's own files beside their place and move them there, the last one last.
+
+    Dagster takes a file that is there for a finished one: a first run killed while it made them
+    would leave a home that no run could ever use.
+    """
+    with tempfile.TemporaryDirectory(dir=place, prefix=".new-") as new:
+        with dg.DagsterInstance.from_ref(InstanceRef.from_dir(new, config_dir=str(place))):
+            pass
+        for made in sorted(Path(new).iterdir(), key=lambda path: path.name == _HISTORY):
+            try:
+                made.rename(place / made.name)
+            except OSError:
+                if not (place / made.name).exists():
+                    raise
+
+
+def index_store(settings: Settings) -> IndexStore:
+    """Return the store of the configured home."""
+    return IndexStore(settings.home_path / "index.duckdb")
+
+
+def index_folder(settings: Settings, folder: Path, *, recluster: bool = False) -> IndexOutcome:
+    """Index what changed in a folder since the last time, then refresh and publish.
+
+    With ``recluster``, communities are clustered anew instead of repaired. Raises RunFailedError
+    with the reason when a stage fails; what was finished is kept, and the next run goes on from
+    there.
+    """
+    log = BatchLog(settings.home_path)
+    log.cut(folder, settings.batches, max_bytes=int(settings.input.max_file_mb * 1e6))
+    store = index_store(settings)
+    if recluster:
+        ask_for_clustering(store)
+    return run_pending(settings, store, log)
+
+
+def run_pending(settings: Settings, store: IndexStore, log: BatchLog) -> IndexOutcome:
+    """Run all batches that are not done, then refresh what depends on them and publish."""
+    dagster_home(settings)
+    defs = _definitions(settings)
+    from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB
+
+    version = {"graphrag/version": stage_versions(settings)["extractions"]}
+    run_ids = []
+    budget = {LEDGER_TAG: str(ledger_position(settings.home_path))} if uses_model(settings) else {}
+    with _instance() as instance:
+        _wait_for_others(instance)
+        pending = pending_batches(store, log, settings)
+        for keys in _add_partitions(instance, pending):
+            tags = {_RANGE_START: keys[0], _RANGE_END: keys[-1], **version, **budget}
+            run_ids.append(_run(instance, defs, INGEST_JOB, tags).run_id)
+        run_ids.append(_run(instance, defs, REFRESH_JOB, budget).run_id)
+    return IndexOutcome(pending, run_ids)
+
+
+def run_marts(settings: Settings, *, force: bool = False) -> MartsOutcome:
+    """Build the marts, in the job of the UI, unless they tell of all that there is.
+
+    Raises NothingPublishedError when there is nothing to build from, and RunFailedError with the
+    reason when a model or a data test fails; the last marts then stay.
+    """
+    home = settings.home_path
+    release_file(home)
+    if not force and not marts_outdated(home):
+        return _marts_outcome(home)
+    dagster_home(settings)
+    defs = _definitions(settings, marts=True)
+    # dagster-dbt repeats all that dbt says on standard output, which is for results.
+    with contextlib.redirect_stdout(io.StringIO()), _instance() as instance:
+        return _marts_outcome(home, _run(instance, defs, MARTS_JOB, {}))
+
+
+def _marts_outcome(home: Path, run: dg.ExecuteInProcessResult | None = None) -> MartsOutcome:
+    marts = built_marts(home)
+    if marts is None:
+        raise StorageError(f"{home / MARTS} cannot be read: build it again, with --force")
+    passed = [check.passed for check in run.get_asset_check_evaluations()] if run else []
+    return MartsOutcome(
+        file=str(home / MARTS),
+        release=marts.release,
+        rows=marts.rows,
+        built=run is not None,
+        tests_passed=sum(passed),
+        tests_warned=len(passed) - sum(passed),
+        run=run.run_id if run else None,
+    )
+
+
+def _definitions(settings: Settings, *, marts: bool = False) -> dg.Definitions:
+    from graphrag_pipeline.definitions import build_definitions
+
+    return build_definitions(settings, marts=marts)
+
+
+@contextlib.contextmanager
+def _instance() -> Iterator[dg.DagsterInstance]:
+    """Yield Dagster's instance, without its capture of what each step prints.
+
+    Two helper processes for every step do that: they hold back progress bars, cost as much time
+    as the steps of a small index, and print tracebacks of their own on Ctrl-C.
+    """
+    nowhere = {
+        "module": "dagster._core.storage.noop_compute_log_manager",
+        "class": "NoOpComputeLogManager",
+        "config": {},
+    }
+    home = os.environ["DAGSTER_HOME"]
+    ref = InstanceRef.from_dir(home, overrides={"compute_logs": nowhere})
+    with dg.DagsterInstance.from_ref(ref) as instance, kept_open(instance):
+        yield instance
+
+
+def _wait_for_others(instance: dg.DagsterInstance) -> None:
+    """Wait until no other run is under way.
+
+    Dagster's pools would make a run wait too, but in the middle, in silence, and on a processor
+    core of its own: its in-process executor asks again without a pause.
+    """
+    told = ""
+    while others := end_dead_runs(instance):
+        run = others[0]
+        if run.run_id != told:
+            told = run.run_id
+            sys.stderr.write(f"waiting for run {told[:8]} ({run.job_name}) to end\n")
+        time.sleep(_POLL_SECONDS)
+
+
+def _run(
+    instance: dg.DagsterInstance, defs: dg.Definitions, job_name: str, tags: dict[str, str]
+) -> dg.ExecuteInProcessResult:
+    _wait_for_others(instance)
+    result = defs.resolve_job_def(job_name).execute_in_process(
+        instance=instance, tags=tags, run_config=_QUIET, raise_on_error=False
+    )
+    if not result.success:
+        if _was_interrupted(result):
+            raise KeyboardInterrupt
+        raise RunFailedError(_why(result), _exit_code(result))
+    return result
+
+
+def _was_interrupted(result: dg.ExecuteInProcessResult) -> bool:
+    for event in result.all_events:
+        error = event.step_failure_data.error if event.is_step_failure else None
+        while error:
+            if error.cls_name == dg.DagsterExecutionInterruptedError.__name__:
+                return True
+            error = error.cause
+    return False
+
+
+def _exit_code(result: dg.ExecuteInProcessResult) -> int:
+    for event in result.all_events:
+        failure = event.step_failure_data.user_failure_data if event.is_step_failure else None
+        code = failure.metadata.get("exit_code") if failure else None
+        value = code.value if code else None
+        if isinstance(value, int) and value in _TOLD_EXIT_CODES:
+            return value
+    return RunFailedError.exit_code
+
+
+def _why(result: dg.ExecuteInProcessResult) -> str:
+    """Return in one line why a run failed: its failed checks, or the error of its first step."""
+    failed = [
+        f"{check.asset_key.to_user_string()} {check.check_name} ({check.description})"
+        for check in result.get_asset_check_evaluations()
+        if not check.passed and check.blocking
+    ]
+    errors = [_step_error(event) for event in result.all_events if event.is_step_failure]
+    what = [f"the check failed: {', '.join(failed)}"] if failed else [*errors, "it failed"]
+    return f"{what[0]} (run {result.run_id})"
+
+
+def _step_error(event: dg.DagsterEvent) -> str:
+    failure = event.step_failure_data
+    if failure.user_failure_data and failure.user_failure_data.description:
+        return f"{event.step_key}: {failure.user_failure_data.description}"
+    error = failure.error
+    while error and error.cause:
+        error = error.cause
+    message = error.message.strip().splitlines()[0] if error else "unknown error"
+    return f"{event.step_key}: {message}"
+
+
+def _add_partitions(instance: dg.DagsterInstance, keys: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Add the keys and yield them in runs that are unbroken in Dagster's order of partitions."""
+    from graphrag_pipeline.assets import BATCHES
+
+    name = str(BATCHES.name)
+    known = set(instance.get_dynamic_partitions(name))
+    instance.add_dynamic_partitions(name, [key for key in keys if key not in known])
+    place = {key: number for number, key in enumerate(instance.get_dynamic_partitions(name))}
+    run: list[str] = []
+    for key in sorted(keys, key=place.__getitem__):
+        if run and place[key] != place[run[-1]] + 1:
+            yield run
+            run = []
+        run.append(key)
+    if run:
+        yield run

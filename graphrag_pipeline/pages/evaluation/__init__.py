@@ -1,0 +1,5 @@
+"""What an experiment found as one HTML page: which method to use, and how sure that is."""
+
+from graphrag_pipeline.pages.evaluation.page import WrittenEvaluation, write_evaluation
+
+__all__ = ["WrittenEvaluation", "write_evaluation"]

@@ -1,0 +1,247 @@
+"""What the page of an experiment shows, read from ``evaluation.duckdb`` by whole columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import polars as pl
+
+from graphrag_pipeline.evaluation import results
+from graphrag_pipeline.evaluation.index_metrics import ABOUT
+from graphrag_pipeline.evaluation.store import EvaluationStore
+from graphrag_pipeline.evaluation.verdict_text import percent
+from graphrag_pipeline.pages.evaluation import details, finding, qualities
+from graphrag_pipeline.pages.evaluation.charts import Point, draw
+from graphrag_pipeline.pages.evaluation.matrices import matrices, read_comparisons
+from graphrag_pipeline.pages.evaluation.model import (
+    ByType,
+    Charts,
+    Condition,
+    EvaluationPage,
+    IndexMetrics,
+    Measure,
+)
+from graphrag_pipeline.pages.evaluation.qualities import Quality, quality_of
+
+_MOST_CHARTS = 4
+_MOST_TYPES = 8
+
+_HEAD = """
+SELECT question_set, spec, started_at, finished_at FROM experiments WHERE experiment = ?
+"""
+_TAKEN = """
+SELECT x.condition, x.question_id, context_tokens::DOUBLE AS context_tokens, total_ms, cost,
+       (prompt_tokens + completion_tokens)::DOUBLE AS model_tokens, a.release, a.model,
+       a.model_calls, citations_resolved / nullif(citations, 0) AS citation_validity
+FROM experiment_answers x JOIN conditions c USING (experiment, condition)
+JOIN answers a USING (answer_id)
+WHERE experiment = ? ORDER BY c.position, x.question_id
+"""
+_HAS_GOLD = """
+SELECT count(*) > 0 FROM questions JOIN experiments e USING (question_set)
+WHERE e.experiment = ? AND (len(answers) > 0 OR len(passages) > 0)
+"""
+_INDEX = """
+SELECT metric, level, release, value FROM index_metrics
+SEMI JOIN (SELECT DISTINCT release FROM conditions WHERE experiment = ?) USING (release)
+ORDER BY metric, level, release
+"""
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """What answers took: one measure each, tokens and milliseconds first."""
+
+    tokens: Quality
+    milliseconds: Quality
+    more: Sequence[Quality]
+
+
+def gather(store: EvaluationStore, experiment: str | None) -> EvaluationPage:
+    """Read everything that the page of an experiment (default: the latest) shows.
+
+    Raises InputError where there is no such experiment.
+    """
+    with store.read() as con:
+        return _gather(con, store, results.named_experiment(con, experiment))
+
+
+def _gather(con: duckdb.DuckDBPyConnection, store: EvaluationStore, name: str) -> EvaluationPage:
+    costs, taken = results.costs(con, name), con.execute(_TAKEN, [name]).pl()
+    conditions = [_condition(n, row) for n, row in enumerate(costs.iter_rows(named=True), 1)]
+    names = [one.name for one in conditions]
+    is_written = bool(costs["written"].any())
+    scores = _in_order(results.question_scores(con, name), names)
+    gold = qualities.scored(scores, is_written)
+    comparisons = read_comparisons(con, name)
+    judged = qualities.judged(con, name, comparisons)
+    ranked = [*gold[:1], *[judged] * (judged is not None), *gold[1:]]
+    main = ranked[0] if ranked else None
+    took = _took(costs, taken) if conditions else None
+    found = matrices(comparisons, names)
+    questions = details.read_questions(con, name)
+    asked = details.in_brief(questions, main, names)
+    listed = details.shortened(asked.values(), len(names))
+    brief = [one for one in gold if qualities.is_in_brief(one)]
+    head = [one for one in ranked if one not in brief]
+    return EvaluationPage(
+        **_head(con, name, names, taken),
+        n_questions=questions.height,
+        finding=finding.finding(gold, judged, found),
+        advice=_advice(con, name, main, is_written, conditions),
+        conditions=conditions,
+        quality=main.measure if main else None,
+        charts=_charts(head, took, conditions),
+        table=qualities.table([*head, *_all(took)], names),
+        more=qualities.table(brief, names),
+        claims=qualities.table(qualities.claims(scores), names),
+        by_type=_by_type(main, questions, names),
+        matrices=found,
+        index=_index(con, name),
+        in_full=details.in_full(con, name, store.path.parent, asked, head),
+        asked=listed,
+        n_more_asked=len(asked) - len(listed),
+    )
+
+
+def _head(
+    con: duckdb.DuckDBPyConnection, name: str, names: Sequence[str], taken: pl.DataFrame
+) -> dict[str, Any]:
+    row = con.execute(_HEAD, [name]).fetchone()
+    assert row is not None
+    question_set, spec, started_at, finished_at = row
+    wanted = [str(one.get("name", "")) for one in json.loads(spec).get("conditions", ())]
+    costs = taken["cost"]
+    return {
+        "experiment": name,
+        "question_set": question_set,
+        "started_at": started_at,
+        "finished_at": finished_at,
+        "releases": taken["release"].unique(maintain_order=True).to_list(),
+        "models": [model for model in taken["model"].unique(maintain_order=True) if model],
+        "n_answers": taken.height,
+        "model_calls": int(taken["model_calls"].sum()),
+        "cost": None if costs.null_count() else float(costs.sum()),
+        "left_out": [one for one in wanted if one not in names],
+    }
+
+
+def _condition(number: int, row: Mapping[str, Any]) -> Condition:
+    given = json.loads(row["parameters"])
+    parameters = ", ".join(f"{key} = {value}" for key, value in given.items())
+    return Condition(number, row["condition"], row["method"], parameters, row["answers"])
+
+
+def _in_order(scores: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """Return the scores of conditions that there are, in the order of these."""
+    order = pl.DataFrame({"condition": names}, schema={"condition": pl.String})
+    return order.join(scores, "condition", maintain_order="left_right")
+
+
+def _took(costs: pl.DataFrame, taken: pl.DataFrame) -> _Taken:
+    is_paid = float(taken["model_tokens"].sum()) > 0
+    tokens = "model_tokens" if is_paid else "context_tokens"
+    label = "tokens per answer" if is_paid else "context tokens"
+    more = [Measure("citation_validity", "valid citations", "share")]
+    if taken["cost"].null_count() == 0 and float(taken["cost"].sum()) > 0:
+        more.append(Measure("cost", "cost", "dollars", True))
+    return _Taken(
+        _taking(costs, taken, Measure(tokens, label, "count", True)),
+        _taking(costs, taken, Measure("total_ms", "milliseconds", "milliseconds", True)),
+        [_taking(costs, taken, one) for one in more if _middle(costs, one.name)],
+    )
+
+
+def _taking(costs: pl.DataFrame, taken: pl.DataFrame, measure: Measure) -> Quality:
+    values = taken.select("condition", "question_id", value=measure.name).drop_nulls()
+    return quality_of(measure, values, _middle(costs, measure.name), has_interval=False)
+
+
+def _middle(costs: pl.DataFrame, name: str) -> dict[str, float]:
+    return dict(costs.select("condition", name).drop_nulls().iter_rows())
+
+
+def _all(took: _Taken | None) -> list[Quality]:
+    return [took.tokens, took.milliseconds, *took.more] if took else []
+
+
+def _advice(
+    con: duckdb.DuckDBPyConnection,
+    name: str,
+    main: Quality | None,
+    is_written: bool,
+    conditions: Sequence[Condition],
+) -> list[str]:
+    if main is not None:
+        return []
+    row = con.execute(_HAS_GOLD, [name]).fetchone()
+    return finding.advice(
+        has_gold=bool(row and row[0]), is_written=is_written, has_answers=bool(conditions)
+    )
+
+
+def _charts(
+    ranked: Sequence[Quality], took: _Taken | None, conditions: Sequence[Condition]
+) -> list[Charts]:
+    """Return the charts of the first qualities, against tokens and milliseconds each."""
+    if took is None:
+        return []
+    found = []
+    for quality in ranked[:_MOST_CHARTS]:
+        drawn = [
+            draw(_points(quality, across, conditions), across.measure)
+            for across in (took.tokens, took.milliseconds)
+        ]
+        absent = [one.name for one in conditions if one.name not in quality.cells]
+        found.append(Charts(quality.measure, drawn, absent))
+    return found
+
+
+def _points(quality: Quality, across: Quality, conditions: Sequence[Condition]) -> list[Point]:
+    points = []
+    for one in conditions:
+        if (cell := quality.cells.get(one.name)) is None or cell.value is None:
+            continue
+        x, up = across.cells[one.name].value or 0.0, cell.value
+        shown = percent(up) if quality.measure.kind == "share" else f"{up:.2f}"
+        said = f"{one.name}: {shown}, {x:,.0f} {across.measure.label}"
+        low, high = (up if end is None else end for end in (cell.low, cell.high))
+        points.append(Point(one.number, one.name, x, up, low, high, said))
+    return points
+
+
+def _by_type(main: Quality | None, questions: pl.DataFrame, names: Sequence[str]) -> ByType | None:
+    """Return the main quality by type of question, the most frequent types first."""
+    if main is None or questions["type"].n_unique() < 2:
+        return None
+    typed = main.values.join(questions.select("question_id", "type"), "question_id")
+    counts = typed.group_by("type").agg(pl.col("question_id").n_unique().alias("n"))
+    types = [(kind, n) for kind, n in counts.sort("n", "type", descending=[True, False]).rows()]
+    means = typed.group_by("condition", "type").agg(pl.col("value").mean()).rows()
+    mean = {(condition, kind): value for condition, kind, value in means}
+    shown = types[:_MOST_TYPES]
+    rows = {name: [mean.get((name, kind)) for kind, _ in shown] for name in names}
+    return ByType(main.measure, shown, rows, len(types) - len(shown))
+
+
+def _index(con: duckdb.DuckDBPyConnection, name: str) -> IndexMetrics | None:
+    found = con.execute(_INDEX, [name]).fetchall()
+    if not found:
+        return None
+    releases = list(dict.fromkeys(release for _, _, release, _ in found))
+    value = {(metric, level, release): value for metric, level, release, value in found}
+    keys = dict.fromkeys((metric, level) for metric, level, _, _ in found)
+    rows = [
+        (
+            metric,
+            ABOUT.get(metric.partition("@")[0], ""),
+            level,
+            [value.get((metric, level, release)) for release in releases],
+        )
+        for metric, level in keys
+    ]
+    return IndexMetrics(releases, rows)

@@ -1,0 +1,73 @@
+"""The page of an experiment: a template filled with what was gathered, everything escaped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.evaluation.store import EvaluationStore
+from graphrag_pipeline.ingest.batches import write_beside
+from graphrag_pipeline.pages.evaluation import charts
+from graphrag_pipeline.pages.evaluation.gathering import gather
+from graphrag_pipeline.pages.evaluation.model import EvaluationPage, Kind
+from graphrag_pipeline.pages.overview.page import page_environment, written_time
+
+_TEMPLATE = "evaluation.html.j2"
+
+
+@dataclass(frozen=True)
+class WrittenEvaluation:
+    """Where the page is, and what it tells of; ``finding`` is what came out, in sentences."""
+
+    path: str
+    experiment: str
+    n_bytes: int
+    conditions: int
+    questions: int
+    finding: tuple[str, ...]
+
+
+def write_evaluation(home: Path, output: Path, experiment: str | None = None) -> WrittenEvaluation:
+    """Write the page of an experiment (default: the latest) as one HTML file.
+
+    Raises InputError when ``output`` is a folder or there is no such experiment, StorageError when
+    it cannot be written.
+    """
+    if output.is_dir():
+        raise InputError(f"{output} is a folder: name the file to write, such as evaluation.html")
+    found = gather(EvaluationStore(home), experiment)
+    page = render(found).encode()
+    write_beside(output, page)
+    return WrittenEvaluation(
+        str(output),
+        found.experiment,
+        len(page),
+        len(found.conditions),
+        found.n_questions,
+        tuple(found.finding or found.advice),
+    )
+
+
+def render(found: EvaluationPage) -> str:
+    """Return the page of an experiment. It is self-contained: nothing comes from elsewhere."""
+    environment = page_environment("graphrag_pipeline.pages.evaluation")
+    environment.filters["value"] = value_text
+    return environment.get_template(_TEMPLATE).render(
+        e=found, drawn=charts, started=written_time(found.started_at)
+    )
+
+
+def value_text(value: float | None, kind: Kind) -> str:
+    """Return a value as a table has it, shares in percent; a dash where there is none."""
+    if value is None:
+        return "–"
+    if kind == "share":
+        return f"{100 * value:.1f}"
+    if kind == "dollars":
+        return f"{value:.4f}" if value < 1 else f"{value:,.2f}"
+    if kind == "count":
+        return f"{value:,.0f}"
+    if kind == "milliseconds":
+        return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+    return f"{value:,.1f}" if abs(value) >= 10 else f"{value:.2f}"

@@ -1,0 +1,183 @@
+"""Root communities as chapters: their reports, the notes in them, and what is beneath."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from graphrag_pipeline.pages.overview.model import Community, Finding, Named, Note
+from graphrag_pipeline.pages.overview.passages import Notes, Wanted, clip
+from graphrag_pipeline.query.release import Release
+
+_FULL = 12
+_OTHERS = 150
+_CHILDREN = 6
+_FINDINGS = 6
+_MOST_SUMMARY = 1_200
+_MOST_FINDING = 1_500
+_MOST_BRIEF = 420
+_MOST_TITLE = 160
+
+_ROOTS = """
+SELECT c.id, c.human_readable_id AS number, coalesce(r.title, c.title) AS title, c.size,
+       c.n_relationships, r.rating, r.rating_explanation, r.summary, r.findings, r.writer,
+       count(*) OVER () AS n_roots
+FROM communities c LEFT JOIN community_reports r ON r.community_id = c.id
+WHERE c.level = 0 AND c.size > 1
+ORDER BY (r.id IS NULL), c.size DESC, r.rating DESC, c.human_readable_id LIMIT $most
+"""
+_BENEATH = """
+SELECT * FROM (
+    SELECT c.parent_id, c.id, c.human_readable_id AS number, coalesce(r.title, c.title) AS title,
+           c.size, c.n_relationships, r.rating, r.rating_explanation, r.summary, r.writer,
+           count(*) OVER (PARTITION BY c.parent_id) AS n_sisters,
+           row_number() OVER (PARTITION BY c.parent_id
+               ORDER BY c.size DESC, r.rating DESC, c.human_readable_id) AS place
+    FROM communities c LEFT JOIN community_reports r ON r.community_id = c.id
+    SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS parent_id) wanted
+        ON wanted.parent_id = c.parent_id
+    WHERE c.size > 1)
+WHERE place <= $most ORDER BY parent_id, place
+"""
+_ABOUT = """
+WITH wanted AS (SELECT unnest($ids::JSON::VARCHAR[]) AS community_id),
+inside AS (
+    SELECT community_id, entity_id, title, degree FROM community_members
+    SEMI JOIN wanted USING (community_id) JOIN entities ON entities.id = entity_id
+    WHERE level = 0),
+documents_of AS (
+    SELECT community_id, count(DISTINCT document_id) AS n FROM inside
+    JOIN entity_chunks USING (entity_id) JOIN chunks c ON c.id = chunk_id GROUP BY community_id),
+top AS (
+    SELECT community_id, list([entity_id, title] ORDER BY degree DESC, title)[:6] AS named
+    FROM inside GROUP BY community_id)
+SELECT community_id, n, named FROM top LEFT JOIN documents_of USING (community_id)
+"""
+_SINGLETONS = "SELECT count(*) AS n FROM communities WHERE level = 0 AND size = 1"
+
+
+@dataclass(frozen=True)
+class Chapters:
+    """The largest root communities in full, others in brief, and how many more there are."""
+
+    full: Sequence[Community]
+    others: Sequence[Community]
+    n_more_others: int
+    n_themes: int
+    singletons: int
+
+
+def read_chapters(index: Release, anchors: Mapping[str, str]) -> Chapters:
+    """Read the root communities and their reports; ``anchors`` are of entities on the page."""
+    roots = index.rows(_ROOTS, most=_FULL + _OTHERS)
+    reported = [row for row in roots if row["summary"]]
+    full = reported[:_FULL]
+    ids = [row["id"] for row in full]
+    beneath: dict[str, list[dict[str, Any]]] = {}
+    for row in index.rows(_BENEATH, ids=ids, most=_CHILDREN):
+        beneath.setdefault(row["parent_id"], []).append(row)
+    about = {row["community_id"]: row for row in index.rows(_ABOUT, ids=ids)}
+    notes = Notes(index, anchors)
+    for row in full:
+        _announce(notes, row, beneath.get(row["id"], []))
+    notes.resolve()
+    total = roots[0]["n_roots"] if roots else 0
+    return Chapters(
+        full=[
+            _chapter(row, beneath.get(row["id"], []), about.get(row["id"], {}), notes, anchors)
+            for row in full
+        ],
+        others=[_brief(row) for row in roots if row["id"] not in set(ids)],
+        n_more_others=total - len(roots),
+        n_themes=total,
+        singletons=index.rows(_SINGLETONS)[0]["n"],
+    )
+
+
+def _announce(notes: Notes, row: dict[str, Any], beneath: Sequence[dict[str, Any]]) -> None:
+    for text in (_summary(row), *(_brief_summary(child) for child in beneath)):
+        notes.announce(text)
+    for text, span in _told(row):
+        notes.announce(text, span)
+
+
+def _chapter(
+    row: dict[str, Any],
+    beneath: Sequence[dict[str, Any]],
+    about: Mapping[str, Any],
+    notes: Notes,
+    anchors: Mapping[str, str],
+) -> Community:
+    summary, found = notes.cut(_summary(row))
+    findings = []
+    for finding, (text, span) in zip(row["findings"], _told(row), strict=False):
+        pieces, own = ([text, note := notes.at(span)], [note]) if span else notes.cut(text)
+        findings.append(Finding(_heading(finding, span), pieces, span is not None))
+        found += own
+    children = [_child(child, notes, found) for child in beneath]
+    return Community(
+        **_facts(row),
+        summary=summary,
+        writer=row["writer"],
+        n_documents=about.get("n") or 0,
+        findings=findings,
+        notes=found,
+        children=children,
+        n_more_children=beneath[0]["n_sisters"] - len(beneath) if beneath else 0,
+        top_entities=[
+            Named(title, anchors.get(entity, "")) for entity, title in about.get("named") or ()
+        ],
+    )
+
+
+def _child(row: dict[str, Any], notes: Notes, found: list[Note]) -> Community:
+    summary, own = notes.cut(_brief_summary(row))
+    found += own
+    return Community(**_facts(row), summary=summary)
+
+
+def _brief(row: dict[str, Any]) -> Community:
+    """Return a community of which only a line is shown."""
+    return Community(**_facts(row), summary=[])
+
+
+def _facts(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **{name: row[name] for name in ("id", "number", "size", "n_relationships", "rating")},
+        "title": clip(row["title"], _MOST_TITLE),
+        "rating_explanation": clip(row["rating_explanation"] or "", _MOST_BRIEF),
+    }
+
+
+def _summary(row: Mapping[str, Any]) -> str:
+    return clip(_told_of(row), _MOST_SUMMARY)
+
+
+def _brief_summary(row: Mapping[str, Any]) -> str:
+    return clip(_told_of(row), _MOST_BRIEF)
+
+
+def _told_of(row: Mapping[str, Any]) -> str:
+    """Return a summary; of an extractive one without its first sentence, which only counts."""
+    summary = row["summary"] or ""
+    if row["writer"] != "extractive":
+        return summary
+    return summary.partition(f" around {row['title']}.")[2].strip()
+
+
+def _told(row: Mapping[str, Any]) -> Iterator[tuple[str, Wanted | None]]:
+    """Yield the text of each finding, and for an extractive one the place it is from."""
+    for finding in row["findings"][:_FINDINGS]:
+        text, chunk = finding["explanation"], finding["chunk_id"]
+        if chunk and finding["start_char"] is not None:
+            span = Wanted(chunk, finding["start_char"], finding["end_char"], text)
+            yield clip(text, _MOST_FINDING), span
+        else:
+            yield clip(text, _MOST_FINDING), None
+
+
+def _heading(finding: Mapping[str, Any], span: Wanted | None) -> str:
+    """Return what a finding is called; an extractive one is often called nothing of interest."""
+    heading = finding["summary"]
+    return "" if span and heading == "Evidence" else clip(heading, _MOST_TITLE)

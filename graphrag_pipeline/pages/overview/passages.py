@@ -1,0 +1,283 @@
+"""Statements and the places in documents that support them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from graphrag_pipeline.core.text import terms
+from graphrag_pipeline.extraction.rules.sentences import sentence_spans
+from graphrag_pipeline.pages.overview.model import Named, Note, Passage, Text
+from graphrag_pipeline.query.release import Release
+from graphrag_pipeline.reports.references import check_references
+
+_REFERENCE = re.compile(r"\s*\[Data: ([^\]]*)\]")
+_STOP = re.compile(r"[.,;:!?。,]")
+_SECTION = re.compile(r"(\w+) \(([^)]*)\)")
+_NUMBERS = re.compile(r"\d{1,15}")
+_AROUND = 160
+_MOST_QUOTED = 420
+_MOST_NAMED = 6
+_CANDIDATES = 4
+
+_KNOWN = """
+WITH wanted AS (SELECT unnest($numbers::JSON::BIGINT[]) AS human_readable_id)
+SELECT 'Entities' AS kind, human_readable_id AS number, id, title
+FROM entities SEMI JOIN wanted USING (human_readable_id)
+UNION ALL SELECT 'Relationships', human_readable_id, id, source || ' – ' || target
+FROM relationships SEMI JOIN wanted USING (human_readable_id)
+UNION ALL SELECT 'Reports', c.human_readable_id, c.id, coalesce(r.title, c.title)
+FROM communities c SEMI JOIN wanted USING (human_readable_id)
+LEFT JOIN community_reports r ON r.community_id = c.id
+UNION ALL SELECT 'Claims', human_readable_id, chunk_id, ''
+FROM claims SEMI JOIN wanted USING (human_readable_id)
+UNION ALL SELECT 'Sources', human_readable_id, id, ''
+FROM chunks SEMI JOIN wanted USING (human_readable_id)
+"""
+_SUPPORTING = """
+WITH wanted AS (
+    SELECT unnest($places::JSON::INT[]) AS place, unnest($kinds::JSON::VARCHAR[]) AS kind,
+           unnest($ids::JSON::VARCHAR[]) AS id),
+links AS (
+    SELECT place, chunk_id, 1 AS n FROM wanted JOIN entity_chunks ON entity_id = id
+    WHERE kind = 'Entities'
+    UNION ALL SELECT place, chunk_id, 3 FROM wanted
+    JOIN relationship_chunks ON relationship_id = id WHERE kind = 'Relationships'
+    UNION ALL SELECT place, id, 9 FROM wanted WHERE kind IN ('Claims', 'Sources'))
+SELECT place, chunk_id FROM (
+    SELECT place, chunk_id, sum(n) AS n FROM links GROUP BY ALL)
+QUALIFY row_number() OVER (PARTITION BY place ORDER BY n DESC, chunk_id) <= $most
+ORDER BY place, n DESC, chunk_id
+"""
+_TEXTS = """
+WITH wanted AS (
+    SELECT unnest($chunks::JSON::VARCHAR[]) AS chunk_id, unnest($starts::JSON::BIGINT[]) AS s,
+           unnest($ends::JSON::BIGINT[]) AS e,
+           generate_subscripts($chunks::JSON::VARCHAR[], 1) - 1 AS place)
+SELECT place, d.title, d.uri, d.source, coalesce(b.root, '') AS root, s, e,
+       c.start_char AS start_char,
+       greatest(coalesce(s, c.start_char) - $around, 0) AS first,
+       substr(d.text, greatest(coalesce(s, c.start_char) - $around, 0) + 1,
+              coalesce(least(e, s + $most), c.end_char) + $around
+              - greatest(coalesce(s, c.start_char) - $around, 0)) AS text,
+       c.text AS chunk
+FROM wanted JOIN chunks c ON c.id = chunk_id JOIN documents d ON d.id = c.document_id
+LEFT JOIN batches b ON b.batch = d.batch
+"""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A place to look up: a span (characters of the document), or a sentence of the chunk.
+
+    Without a span, it is the sentence that has most of ``names``, then most of ``words``.
+    """
+
+    chunk_id: str
+    start: int | None
+    end: int | None
+    words: str
+    names: str = ""
+
+
+def passages(index: Release, wanted: Sequence[Wanted]) -> list[Passage | None]:
+    """Return the passage of each place; None where there is no such chunk."""
+    found: list[Passage | None] = [None] * len(wanted)
+    rows = index.rows(
+        _TEXTS,
+        chunks=[place.chunk_id for place in wanted],
+        starts=[place.start for place in wanted],
+        ends=[place.end for place in wanted],
+        around=_AROUND,
+        most=_MOST_QUOTED,
+    )
+    for row in rows:
+        found[row["place"]] = _passage(row, wanted[row["place"]])
+    return found
+
+
+def place_of(uri: str, root: str) -> str:
+    """Return a document's place without what leads to its folder: a page may be sent to anyone."""
+    inside = uri.removeprefix(root.rstrip("/") + "/") if root else uri
+    return inside.removeprefix("import:")
+
+
+def _passage(row: Mapping[str, Any], wanted: Wanted) -> Passage:
+    if row["s"] is None:
+        start, end = _closest_sentence(row["chunk"], wanted)
+        text, first = row["chunk"], row["start_char"]
+    else:
+        first, text = row["first"], row["text"]
+        start, end = row["s"] - first, row["e"] - first
+    if end - start > _MOST_QUOTED:
+        kept = text[start : start + _MOST_QUOTED]
+        end = start + len(kept.rpartition(" ")[0] or kept)
+    before, after = text[max(start - _AROUND, 0) : start], text[end : end + _AROUND]
+    return Passage(
+        title=row["title"],
+        place=place_of(row["uri"], row["root"]),
+        start=first + start,
+        end=first + end,
+        before=_from_a_word(before, cut=start > _AROUND or first > 0),
+        quote=text[start:end],
+        after=_to_a_word(after),
+    )
+
+
+def _from_a_word(text: str, *, cut: bool) -> str:
+    """Begin at a word, where the text was cut."""
+    head, space, rest = text.partition(" ")
+    return f"… {rest}" if cut and space and len(head) < _AROUND // 2 else text
+
+
+def _to_a_word(text: str) -> str:
+    rest, space, tail = text.rpartition(" ")
+    cut = len(text) == _AROUND and space and len(tail) < _AROUND // 2
+    return f"{rest} …" if cut else text
+
+
+def _closest_sentence(text: str, wanted: Wanted) -> tuple[int, int]:
+    """Return the span of the sentence that shares most terms with what is wanted."""
+    names, words = set(terms(wanted.names)), set(terms(wanted.words))
+
+    def likeness(span: tuple[int, int]) -> tuple[int, int, int]:
+        said = set(terms(text[span[0] : span[1]]))
+        return len(said & names), len(said & words), -span[0]
+
+    return max(sentence_spans(text) or [(0, len(text))], key=likeness)
+
+
+def most_like(words: str, found: Sequence[Passage]) -> Passage:
+    """Return the first of the passages whose quotes share most terms with some words."""
+    wanted = set(terms(words))
+    return max(found, key=lambda passage: len(wanted & set(terms(passage.quote))))
+
+
+class Notes:
+    """Numbers the notes of a page and finds what each rests on, all in a few queries.
+
+    First every text is announced, then :meth:`resolve` looks everything up, then the texts are
+    cut into pieces, with a note for each reference.
+    """
+
+    def __init__(self, index: Release, anchors: Mapping[str, str]) -> None:
+        self._index = index
+        self._anchors = anchors
+        self._texts: list[str] = []
+        self._spans: list[Wanted] = []
+        self._known: dict[tuple[str, int], tuple[str, str]] = {}
+        self._of_text: dict[tuple[str, int], Passage | None] = {}
+        self._of_span: dict[Wanted, Passage | None] = {}
+        self._n = 0
+
+    def announce(self, text: str, span: Wanted | None = None) -> None:
+        """Make known a text that may hold references, or the span it was taken from."""
+        self._spans.append(span) if span else self._texts.append(text)
+
+    def resolve(self) -> None:
+        """Look up the numbers in all texts announced, and the passages behind them."""
+        numbers = {int(n) for text in self._texts for n in _NUMBERS.findall(text)}
+        for row in self._index.rows(_KNOWN, numbers=sorted(numbers)):
+            self._known[row["kind"], row["number"]] = (row["id"], row["title"])
+        self._of_span = dict(zip(self._spans, passages(self._index, self._spans), strict=True))
+        self._find_support()
+
+    def cut(self, text: str) -> tuple[Text, list[Note]]:
+        """Return a text in pieces, and the notes in it."""
+        checked = self._checked(text)
+        pieces: list[str | Note] = []
+        notes: list[Note] = []
+        end = 0
+        for place, found in enumerate(_REFERENCE.finditer(checked)):
+            note = self._note(_cited(found[1]), self._of_text.get((text, place)))
+            stop = _STOP.match(checked, found.end())
+            pieces += [checked[end : found.start()] + (stop[0] if stop else ""), note]
+            notes.append(note)
+            end = stop.end() if stop else found.end()
+        return [*pieces, checked[end:]], notes
+
+    def at(self, span: Wanted) -> Note:
+        """Return a note on the place that a text was taken from."""
+        return self._note([], self._of_span.get(span))
+
+    def _note(self, cited: Sequence[tuple[str, int]], passage: Passage | None) -> Note:
+        self._n += 1
+        by_kind: dict[str, list[tuple[str, str]]] = {}
+        for reference in cited:
+            by_kind.setdefault(reference[0], []).append(self._known[reference])
+        named = {kind: rows[:_MOST_NAMED] for kind, rows in by_kind.items()}
+        titled = [kind for kind in ("Entities", "Relationships", "Reports") if kind in by_kind]
+        return Note(
+            number=self._n,
+            passage=passage,
+            entities=[
+                Named(title, self._anchors.get(entity, ""))
+                for entity, title in named.get("Entities", ())
+            ],
+            relationships=[title for _, title in named.get("Relationships", ())],
+            reports=[title for _, title in named.get("Reports", ())],
+            n_more=sum(len(by_kind[kind]) - len(named[kind]) for kind in titled),
+        )
+
+    def _checked(self, text: str) -> str:
+        allowed: dict[str, set[int]] = {}
+        for kind, number in self._known:
+            allowed.setdefault(kind, set()).add(number)
+        return check_references(text, allowed).text
+
+    def _find_support(self) -> None:
+        """Find the sentence behind each reference: of the chunks cited, the one most like it."""
+        places: list[tuple[str, int]] = []
+        words: list[str] = []
+        wanted: list[tuple[int, str, str]] = []
+        for text in dict.fromkeys(self._texts):
+            checked = self._checked(text)
+            end = 0
+            for n, found in enumerate(_REFERENCE.finditer(checked)):
+                cited = _cited(found[1])
+                known = [self._known[reference] for reference in cited]
+                wanted += [
+                    (len(places), kind, record)
+                    for (kind, _), (record, _) in zip(cited, known, strict=True)
+                ]
+                places.append((text, n))
+                words.append(
+                    " ".join([checked[end : found.start()], *(title for _, title in known)])
+                )
+                end = found.end()
+        for place, passage in self._supporting(wanted, words).items():
+            self._of_text[places[place]] = passage
+
+    def _supporting(
+        self, wanted: Sequence[tuple[int, str, str]], words: Sequence[str]
+    ) -> dict[int, Passage]:
+        """Return the passage most like its words at each place that (place, kind, id) support."""
+        columns = [list(column) for column in zip(*wanted, strict=True)] or [[], [], []]
+        named = dict(zip(("places", "kinds", "ids"), columns, strict=True))
+        rows = self._index.rows(_SUPPORTING, most=_CANDIDATES, **named)
+        spans = [Wanted(row["chunk_id"], None, None, words[int(row["place"])]) for row in rows]
+        candidates: dict[int, list[Passage]] = {}
+        for row, passage in zip(rows, passages(self._index, spans), strict=True):
+            if passage is not None:
+                candidates.setdefault(row["place"], []).append(passage)
+        return {place: most_like(words[place], found) for place, found in candidates.items()}
+
+
+def _cited(inside: str) -> list[tuple[str, int]]:
+    """Return the (kind, number) pairs of a reference in the form that check_references gives."""
+    return [
+        (kind, int(number))
+        for kind, numbers in _SECTION.findall(inside)
+        for number in _NUMBERS.findall(numbers)
+    ]
+
+
+def clip(text: str, most: int) -> str:
+    """Shorten a text to so many characters, at a word."""
+    if len(text) <= most:
+        return text
+    cut = text[:most]
+    head, space, _ = cut.rpartition(" ")
+    return f"{head if space and len(head) > most // 2 else cut}…"

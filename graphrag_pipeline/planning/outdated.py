@@ -1,0 +1,184 @@
+"""What there is in an index, and what of it the next run will make again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+import duckdb
+import polars as pl
+
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.extraction.extractors import extraction_version
+from graphrag_pipeline.graph.communities import communities_current
+from graphrag_pipeline.graph.descriptions import Descriptions, descriptions_to_merge
+from graphrag_pipeline.llm.configured import configured_embedder
+from graphrag_pipeline.planning.estimates import Chunks
+from graphrag_pipeline.reports.inputs import MIN_SIZE
+from graphrag_pipeline.reports.levels import outdated_reports, reports_current
+from graphrag_pipeline.reports.model_writer import report_writer
+from graphrag_pipeline.structures.vector_tables import (
+    stale_tables,
+    texts_of,
+    wanted_tables,
+)
+
+_MERGED = """
+SELECT chunk_id AS id FROM extractions
+WHERE (version = $version OR extractor = 'import') AND status = 'ok'
+"""
+_STAGED = """
+SELECT c.id, c.n_tokens FROM staging.chunks c JOIN staging.extractions x ON x.chunk_id = c.id
+WHERE x.version = $version AND x.status = 'ok'
+"""
+_STAGED_SOURCES = """
+SELECT uri FROM batch_sources SEMI JOIN (
+    SELECT batch FROM batch_stages WHERE stage = 'extractions' AND staged) USING (batch)
+"""
+_LOST = """
+SELECT c.id, c.n_tokens FROM chunks c JOIN documents d ON d.id = c.document_id
+WHERE d.source IN (SELECT unnest($sources)) AND c.id NOT IN (SELECT unnest($kept))
+"""
+_REPORTED = f"SELECT id FROM communities WHERE size >= {MIN_SIZE}"
+_OF_CHUNKS = f"""
+SELECT DISTINCT m.community_id FROM entity_chunks JOIN community_members m USING (entity_id)
+SEMI JOIN ({_REPORTED}) c ON c.id = m.community_id
+WHERE chunk_id IN (SELECT unnest($ids))
+"""
+_OF_DESCRIPTIONS = f"""
+SELECT DISTINCT m.community_id FROM community_members m
+SEMI JOIN ({_REPORTED}) c ON c.id = m.community_id
+WHERE m.entity_id IN (
+    SELECT unnest($ids) UNION
+    SELECT source_id FROM relationships WHERE id IN (SELECT unnest($ids)))
+"""
+_COMMUNITIES_OF_A_CHUNK = f"""
+SELECT count(DISTINCT (chunk_id, m.community_id)) / nullif(count(DISTINCT chunk_id), 0)
+FROM entity_chunks JOIN community_members m USING (entity_id)
+SEMI JOIN ({_REPORTED}) c ON c.id = m.community_id
+"""
+
+
+@dataclass(frozen=True)
+class IndexState:
+    """What there is already, and what the next run finds outdated in it.
+
+    ``net_chunks`` are the chunks to come less the ``n_lost`` ones that go.
+    ``outdated`` are the communities to report on again for what is known by now; a new chunk
+    touches ``of_a_chunk`` of all ``communities``, on average.
+    """
+
+    staged: Chunks = field(default_factory=Chunks)
+    n_lost: int = 0
+    net_chunks: float = 0.0
+    communities: int = 0
+    of_a_chunk: float = 0.0
+    outdated: frozenset[str] = frozenset()
+    report_tokens: float | None = None
+    merges: Sequence[Descriptions] = ()
+    texts: Sequence[str] = ()
+    failed_reports: int = 0
+    indexed: Chunks = field(default_factory=Chunks)
+    tree_nodes: int = 0
+    clusters: int = 0
+    attributed: int = 0
+
+
+def look_at_index(
+    con: duckdb.DuckDBPyConnection,
+    settings: Settings,
+    sources: Collection[str],
+    kept: pl.DataFrame,
+    todo: pl.DataFrame,
+    *,
+    recluster: bool,
+) -> IndexState:
+    """Return the state of an index before a run that reads some files.
+
+    ``sources`` are the files that were changed or removed, ``kept`` the chunks (id) of their new
+    versions, ``todo`` those (id, n_tokens) to extract from.
+    """
+    staged = _staged(con, settings)
+    lost = _lost(con, [*sources, *_ids(con, _STAGED_SOURCES)], [*kept["id"], *staged["id"]])
+    coming = pl.concat([todo.select("id", "n_tokens"), staged])
+    coming = coming.join(con.sql("SELECT id FROM chunks").pl(), on="id", how="anti")
+    merges: Sequence[Descriptions] = ()
+    if settings.graph.summaries == "llm":
+        merges = descriptions_to_merge(con, settings.graph.max_description_tokens)
+    outdated, report_tokens = _outdated(con, settings, recluster=recluster)
+    outdated |= set(_ids(con, _OF_CHUNKS, ids=lost["id"].to_list()))
+    outdated |= set(_ids(con, _OF_DESCRIPTIONS, ids=[each.id for each in merges]))
+    return IndexState(
+        chunks_of(staged),
+        len(lost),
+        chunks_of(coming).full - chunks_of(lost).full,
+        len(_ids(con, _REPORTED)),
+        _number(con, _COMMUNITIES_OF_A_CHUNK),
+        frozenset(outdated),
+        report_tokens,
+        merges,
+        _texts_to_embed(con, settings),
+        int(_number(con, "SELECT count(*) FROM report_failures")),
+        chunks_of(con.sql("SELECT n_tokens FROM chunks").pl()),
+        int(_number(con, "SELECT count(*) FROM raptor_nodes")),
+        int(_number(con, "SELECT count(*) FROM hirag_entities")),
+        int(_number(con, "SELECT count(*) FROM attributed_communities")),
+    )
+
+
+def chunks_of(rows: pl.DataFrame) -> Chunks:
+    """Return how many chunks these rows are, and their tokens."""
+    return Chunks(len(rows), int(rows["n_tokens"].sum()))
+
+
+def extracted(con: duckdb.DuckDBPyConnection, settings: Settings) -> pl.DataFrame:
+    """Return the chunks (id) that have an extraction, in the graph or waiting for it."""
+    merged = con.sql(_MERGED, params={"version": extraction_version(settings)}).pl()
+    return pl.concat([merged, _staged(con, settings).select("id")])
+
+
+def _staged(con: duckdb.DuckDBPyConnection, settings: Settings) -> pl.DataFrame:
+    """Return the chunks (id, n_tokens) that are extracted and that the graph has not taken in."""
+    version = {"version": extraction_version(settings)}
+    merged = con.sql(_MERGED, params=version).pl()
+    return con.sql(_STAGED, params=version).pl().join(merged, on="id", how="anti")
+
+
+def _lost(
+    con: duckdb.DuckDBPyConnection, sources: Sequence[str], kept: Sequence[str]
+) -> pl.DataFrame:
+    """Return the chunks (id, n_tokens) of these files that their new versions do not have."""
+    return con.sql(_LOST, params={"sources": list(sources), "kept": list(kept)}).pl()
+
+
+def _outdated(
+    con: duckdb.DuckDBPyConnection, settings: Settings, *, recluster: bool
+) -> tuple[set[str], float | None]:
+    """Return the communities to report on again, and the tokens of a context on average."""
+    writer = report_writer(settings)
+    known = _number(con, "SELECT coalesce(avg(context_tokens), 0) FROM community_reports") or None
+    if recluster or not communities_current(con, settings.communities):
+        return set(_ids(con, _REPORTED)), known
+    if reports_current(con, settings.reports, writer):
+        return set(_ids(con, "SELECT community_id FROM report_failures")), known
+    contexts = outdated_reports(con, settings.reports, writer)
+    if contexts:
+        known = sum(context.n_tokens for context in contexts) / len(contexts)
+    return {context.community_id for context in contexts}, known
+
+
+def _texts_to_embed(con: duckdb.DuckDBPyConnection, settings: Settings) -> list[str]:
+    """Return the texts of the vector tables that are not those of the configured model."""
+    if settings.embeddings.embedder != "llm":
+        return []
+    stale = stale_tables(con, configured_embedder(settings).name, wanted_tables(settings))
+    return [text for table in stale for text in texts_of(con, table)]
+
+
+def _ids(con: duckdb.DuckDBPyConnection, query: str, **values: list[str]) -> list[str]:
+    return [each for (each,) in con.execute(query, values).fetchall()]
+
+
+def _number(con: duckdb.DuckDBPyConnection, query: str) -> float:
+    row = con.execute(query).fetchone()
+    return row[0] if row and row[0] is not None else 0

@@ -1,0 +1,295 @@
+"""What the next run would do and cost, told before anything is spent.
+
+Documents are read and cut into chunks in memory, so that changes, chunks and extraction calls are
+counted, and those whose answer is in the cache left out. What depends on the model's answers is
+estimated (``estimates``). Nothing is written and the model is not asked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.extraction.extractors import extraction_version
+from graphrag_pipeline.extraction.mentions import UNREADABLE
+from graphrag_pipeline.ingest import documents
+from graphrag_pipeline.ingest.batches import BatchLog, SourceChange
+from graphrag_pipeline.ingest.chunking import chunk_documents
+from graphrag_pipeline.ingest.stages import pending_batches, shown_metadata
+from graphrag_pipeline.llm.configured import model_options, prompts_folder
+from graphrag_pipeline.llm.pricing import StagePlan
+from graphrag_pipeline.planning.estimates import (
+    REPORTS_PER_CHUNK,
+    Average,
+    Chunks,
+    Texts,
+    Work,
+    assumptions,
+    estimate,
+)
+from graphrag_pipeline.planning.outdated import IndexState, chunks_of, extracted, look_at_index
+from graphrag_pipeline.releases.publishing import refresh_needed
+from graphrag_pipeline.store.index_store import IndexStore
+
+_TO_EXTRACT = pl.Schema(
+    {
+        "id": pl.String,
+        "text": pl.String,
+        "n_tokens": pl.Int64,
+        "title": pl.String,
+        "context": pl.String,
+        "variant": pl.String,
+        "failed": pl.Boolean,
+    }
+)
+_LOOKED_UP = 500
+_HISTORY = """
+SELECT stage, avg(prompt_tokens), avg(completion_tokens) FROM llm_calls
+WHERE NOT cached AND error IS NULL AND stage IN (
+    'summaries', 'community_reports', 'raptor_tree', 'hirag_clusters')
+GROUP BY stage
+"""
+# What tells a second attempt at an unreadable answer from the first, as ingestion does.
+_FAILED = """
+SELECT x.chunk_id AS id, true AS failed,
+       CASE WHEN x.version = $version AND starts_with(x.error, $unreadable)
+            THEN 'after ' || epoch_us(s.finished_at) END AS variant
+FROM extractions x LEFT JOIN batch_stages s ON s.batch = x.batch AND s.stage = 'extractions'
+WHERE x.status = 'failed'
+"""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the next run would do.
+
+    ``changes`` counts files by action (add, change, remove); ``chunks`` those of all files that
+    would be read, ``to_extract`` those of them whose extraction is still to be made, ``to_retry``
+    those and the reports that failed before. ``is_due`` says whether a run would change anything.
+    """
+
+    changes: Mapping[str, int]
+    pending_batches: int
+    documents: int
+    unreadable: int
+    chunks: int
+    to_extract: int
+    to_retry: int
+    is_due: bool
+    stages: Sequence[StagePlan]
+    assumptions: Sequence[str]
+
+    @property
+    def calls(self) -> int:
+        """Model calls of all stages that are to be paid for."""
+        return sum(stage.calls for stage in self.stages)
+
+    @property
+    def cached(self) -> int:
+        """Model calls of all stages that the cache answers."""
+        return sum(stage.cached for stage in self.stages)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all stages, read and written."""
+        return sum(stage.prompt_tokens + stage.completion_tokens for stage in self.stages)
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars of all stages, None if the price of some model is not known."""
+        costs = [stage.cost for stage in self.stages if stage.cost is not None]
+        return sum(costs) if len(costs) == len(self.stages) else None
+
+
+def plan_run(settings: Settings, folder: Path, *, recluster: bool = False) -> Plan:
+    """Return what `index` of this folder would do now.
+
+    Raises InputError if the folder cannot be read, ConfigError if the prices cannot.
+    """
+    log = BatchLog(settings.home_path)
+    store = _store(settings)
+    new = log.look(folder, max_bytes=int(settings.input.max_file_mb * 1e6))
+    pending = pending_batches(store, log, settings) if store else []
+    if store is None:
+        pending = [batch.key for batch in log.batches()]
+    changes = _changes(log, new, pending)
+    to_read = [change for change in changes if change.action != "remove"]
+    read = documents.read_changes(to_read, log, settings)
+    chunks = _chunks(read.documents, settings)
+    todo = _to_extract(store, settings, chunks)
+    index = IndexState(net_chunks=chunks_of(todo).full)
+    if store:
+        sources = {change.uri for change in changes}
+        with store.read() as con:
+            index = look_at_index(con, settings, sources, chunks, todo, recluster=recluster)
+    work = _work(settings, todo, index)
+    history = _history(store)
+    stages = list(estimate(settings, work, history))
+    counts = {a: sum(c.action == a for c in new) for a in ("add", "change", "remove")}
+    return Plan(
+        counts,
+        len(pending),
+        len(read.documents),
+        len(read.quarantine),
+        len(chunks),
+        len(todo),
+        int(todo["failed"].sum()) + index.failed_reports,
+        bool(new or pending or stages or recluster) or _refresh_is_due(store, settings),
+        stages,
+        [*_said_of(index), *assumptions(settings, work, stages, history)] if stages else [],
+    )
+
+
+def _store(settings: Settings) -> IndexStore | None:
+    file = settings.home_path / "index.duckdb"
+    return IndexStore(file) if file.is_file() else None
+
+
+def _refresh_is_due(store: IndexStore | None, settings: Settings) -> bool:
+    return store is not None and refresh_needed(store, settings.home_path, settings)
+
+
+def _changes(
+    log: BatchLog, new: Sequence[SourceChange], pending: Sequence[str]
+) -> list[SourceChange]:
+    """Return the changes that the next run would look at, the newest of each file."""
+    owners = {uri: source.batch for uri, source in log.sources().items()}
+    waiting = set(pending)
+    found = {
+        change.uri: change
+        for batch in log.batches()
+        if batch.key in waiting
+        for change in batch.changes
+        if owners.get(change.uri, batch.key) == batch.key
+    }
+    found |= {change.uri: change for change in new}
+    return list(found.values())
+
+
+def _chunks(read: Sequence[Mapping[str, object]], settings: Settings) -> pl.DataFrame:
+    """Return the chunks of documents, with their document's title and the metadata to be shown."""
+    shown = settings.chunks.prepend_metadata
+    rows = [
+        (d["id"], d["text"], d["title"], shown_metadata(shown, str(d["title"]), str(d["metadata"])))
+        for d in read
+    ]
+    about = pl.DataFrame(
+        rows, schema=dict.fromkeys(("id", "text", "title", "context"), pl.String), orient="row"
+    )
+    chunks = chunk_documents(about.select("id", "text"), settings.chunks)
+    return chunks.join(about.drop("text"), left_on="document_id", right_on="id", how="left")
+
+
+def _to_extract(store: IndexStore | None, settings: Settings, chunks: pl.DataFrame) -> pl.DataFrame:
+    """Return the chunks without an extraction, with the columns of ``_TO_EXTRACT``."""
+    failed = pl.DataFrame(schema={"id": pl.String, "failed": pl.Boolean, "variant": pl.String})
+    if store is not None:
+        values = {"version": extraction_version(settings), "unreadable": UNREADABLE}
+        with store.read() as con:
+            chunks = chunks.join(extracted(con, settings), on="id", how="anti")
+            failed = con.sql(_FAILED, params=values).pl()
+    todo = chunks.join(failed.unique("id"), on="id", how="left")
+    return todo.with_columns(pl.col("failed").fill_null(value=False)).select(list(_TO_EXTRACT))
+
+
+def _work(settings: Settings, todo: pl.DataFrame, index: IndexState) -> Work:
+    unasked, begun, answered = _look_up(settings, todo)
+    new = chunks_of(todo)
+    grown = Chunks(new.number + index.staged.number, new.tokens + index.staged.tokens)
+    new_texts = [f"{title}\n{text}" for title, text in todo.select("title", "text").iter_rows()]
+    tokens = [sum(map(len, each.parts)) / 4 for each in index.merges]
+    return Work(
+        unasked,
+        begun,
+        answered,
+        grown,
+        len(index.merges),
+        sum(tokens) / len(tokens) if tokens else None,
+        _reports(index, grown),
+        index.report_tokens,
+        [_unknown(settings, texts) for texts in (index.texts, new_texts) if texts],
+        index.indexed,
+        index.tree_nodes,
+        index.clusters,
+        index.attributed,
+    )
+
+
+def _reports(index: IndexState, grown: Chunks) -> float:
+    """Return how many reports will be written: known ones, those new chunks touch, and new ones."""
+    outdated, others = len(index.outdated), index.communities - len(index.outdated)
+    touched = 0.0
+    if others > 0:
+        missed = 1 - min(1.0, index.of_a_chunk / index.communities)
+        touched = others * (1 - missed**grown.number)
+    new = index.net_chunks * REPORTS_PER_CHUNK
+    return min(outdated + touched + max(new, 0.0), max(index.communities + new, 0.0))
+
+
+def _look_up(settings: Settings, todo: pl.DataFrame) -> tuple[Chunks, Chunks, int]:
+    """Return the chunks never asked about, those only begun, and how many answers are cached.
+
+    This is the extraction itself, by a client that has only the cache to answer from; of very many
+    chunks those of a sample, evenly spread, stand for all.
+    """
+    from graphrag_pipeline.extraction.model.llm import extract_llm
+    from graphrag_pipeline.llm.database import FILE_NAME
+    from graphrag_pipeline.llm.offline import CachedAnswers
+    from graphrag_pipeline.llm.running import run_calls
+
+    home = settings.home_path
+    is_asked = settings.extraction.extractor == "llm"
+    if not is_asked or todo.is_empty() or not (home / FILE_NAME).is_file():
+        return chunks_of(todo), Chunks(), 0
+    sample = todo.gather_every(math.ceil(len(todo) / _LOOKED_UP))
+
+    async def look_up() -> tuple[pl.DataFrame, int]:
+        async with CachedAnswers(model_options(settings), home) as client:
+            folder = prompts_folder(settings)
+            found = await extract_llm(sample, client, settings.extraction, batch="", prompts=folder)
+            return found.outcomes, client.found
+
+    outcomes, answered = run_calls(look_up)
+    left = outcomes.filter(pl.col("status") == "failed").join(
+        sample.select("id", "n_tokens"), left_on="chunk_id", right_on="id"
+    )
+    is_begun, share = pl.col("prompt_tokens") > 0, len(sample) / len(todo)
+    unasked, begun = (chunks_of(left.filter(which)) for which in (~is_begun, is_begun))
+    return unasked.times(1 / share), begun.times(1 / share), round(answered / share)
+
+
+def _unknown(settings: Settings, texts: Sequence[str]) -> Texts:
+    if settings.embeddings.embedder != "llm":
+        return Texts()
+    from graphrag_pipeline.llm.offline import vectors_known
+
+    known = vectors_known(settings.home_path, model_options(settings), texts)
+    to_buy = [len(t.encode("utf-8", "replace")) for t, k in zip(texts, known, strict=True) if not k]
+    return Texts(len(to_buy), sum(to_buy), sum(known))
+
+
+def _history(store: IndexStore | None) -> Mapping[str, Average]:
+    if store is None:
+        return {}
+    with store.read() as con:
+        return {stage: Average(*tokens) for stage, *tokens in con.execute(_HISTORY).fetchall()}
+
+
+def _said_of(index: IndexState) -> list[str]:
+    said = []
+    if index.n_lost:
+        said.append(
+            f"{index.n_lost:,} chunks go or change: the reports on all communities of what they "
+            "name are written again"
+        )
+    if index.of_a_chunk:
+        said.append(
+            f"a new chunk touches {index.of_a_chunk:.0f} of the {index.communities:,} communities, "
+            "as those of this index do"
+        )
+    return said

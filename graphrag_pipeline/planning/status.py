@@ -1,0 +1,119 @@
+"""The state of an index at a glance: what is in it, pending, quarantined and published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import duckdb
+
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.graph.resolution.resolving import absent_titles
+from graphrag_pipeline.ingest.batches import BatchLog
+from graphrag_pipeline.ingest.stages import pending_batches
+from graphrag_pipeline.planning.estimate_log import compare_estimate
+from graphrag_pipeline.releases.kept import rolled_back_from
+from graphrag_pipeline.releases.publishing import published_release, refresh_needed
+from graphrag_pipeline.store.index_store import IndexStore
+
+_COUNTED = ("documents", "chunks", "entities", "relationships", "claims")
+_COUNTS = "SELECT " + ", ".join(f"(SELECT count(*) FROM {t}) AS {t}" for t in _COUNTED)
+_STRUCTURES = (
+    "raptor_nodes",
+    "hirag_entities",
+    "hirag_communities",
+    "attributed_communities",
+    "synonym_edges",
+)
+_STRUCTURE_COUNTS = " UNION ALL ".join(
+    f"SELECT '{table}' AS name, count(*) AS rows FROM {table}" for table in _STRUCTURES
+)
+_LEVELS = """
+SELECT c.level, count(*) AS communities, count(r.id) AS reports, max(c.size) AS largest
+FROM communities c LEFT JOIN community_reports r ON r.community_id = c.id
+GROUP BY c.level ORDER BY c.level
+"""
+_QUARANTINED = """
+SELECT q.uri, q.reason, q.uri <> newest.uri AS is_record FROM quarantine q
+JOIN (SELECT uri, max(batch) AS batch FROM batch_sources WHERE status <> 'superseded' GROUP BY uri)
+    newest ON newest.batch = q.batch
+    AND (q.uri = newest.uri OR starts_with(q.uri, newest.uri || '#'))
+ORDER BY q.uri
+"""
+_CALLS = """
+SELECT stage, count(*) FILTER (NOT cached) AS calls, count(*) FILTER (cached) AS cached,
+       count(*) FILTER (error IS NOT NULL) AS failed,
+       coalesce(sum(prompt_tokens + completion_tokens) FILTER (NOT cached), 0)::BIGINT AS tokens,
+       CASE WHEN bool_and(cost IS NOT NULL) THEN sum(cost) END AS cost
+FROM llm_calls GROUP BY stage ORDER BY min(called_at)
+"""
+_FAILED = """
+SELECT (SELECT count(*) FROM extractions WHERE status = 'failed') AS failed_chunks,
+       (SELECT count(*) FROM report_failures) AS failed_reports
+"""
+_LISTED = ("levels", "structures", "quarantined", "pending_batches", "model_calls")
+_RELEASE = """
+SELECT id, strftime(created_at, '%Y-%m-%dT%H:%M:%SZ') AS created_at, embedder, modularity
+FROM releases WHERE id = $id
+"""
+
+
+def summarise(settings: Settings) -> dict[str, Any]:
+    """Return plain values: counts, levels, pending batches, quarantined files, last release.
+
+    ``structures`` are the optional ones that there are, by table, with their rows.
+    """
+    home = settings.home_path
+    if not (home / "index.duckdb").is_file():
+        return {
+            "home": str(home),
+            "indexed": False,
+            **dict.fromkeys(_COUNTED, 0),
+            **{name: [] for name in _LISTED},
+            "titles_not_in_the_corpus": [],
+            "estimate": None,
+            "failed_chunks": 0,
+            "failed_reports": 0,
+            "refresh_needed": False,
+            "published": None,
+            "rolled_back_from": None,
+        }
+    store = IndexStore(home / "index.duckdb")
+    published = published_release(home)
+    with store.read() as con:
+        counts = _rows(con, _COUNTS)[0]
+        levels = _rows(con, _LEVELS)
+        structures = [row for row in _rows(con, _STRUCTURE_COUNTS) if row["rows"]]
+        quarantined = _rows(con, _QUARANTINED)
+        calls = _rows(con, _CALLS)
+        failed = _rows(con, _FAILED)[0]
+        release = _rows(con, _RELEASE, id=published) if published else []
+        absent = absent_titles(con, settings)
+    return {
+        "home": str(home),
+        "indexed": True,
+        **counts,
+        "levels": levels,
+        "structures": structures,
+        "quarantined": quarantined,
+        "pending_batches": pending_batches(store, BatchLog(home), settings),
+        "titles_not_in_the_corpus": list(absent),
+        "model_calls": calls,
+        "estimate": compare_estimate(store, home),
+        **failed,
+        "refresh_needed": refresh_needed(store, home, settings),
+        "published": release[0] if release else None,
+        "rolled_back_from": rolled_back_from(home),
+    }
+
+
+def changes_in(log: BatchLog, batches: Sequence[str]) -> dict[str, int]:
+    """Return how many files some batches added, changed and removed."""
+    counts = [log.get(key).counts for key in batches]
+    return {name: sum(c[name] for c in counts) for name in ("add", "change", "remove")}
+
+
+def _rows(con: duckdb.DuckDBPyConnection, sql: str, **values: object) -> list[dict[str, Any]]:
+    result = con.execute(sql, values)
+    names = [column[0] for column in result.description or []]
+    return [dict(zip(names, row, strict=True)) for row in result.fetchall()]

@@ -1,0 +1,1 @@
+"""Releases: what is published, kept, compared and taken back."""

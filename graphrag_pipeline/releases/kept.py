@@ -1,0 +1,343 @@
+"""The releases that are kept, which of them is published, and going back to an older one.
+
+``releases/<id>.duckdb`` is one complete release: its rows, and the LanceDB versions that belong
+to them. ``published.duckdb``, which readers open, is a second name (a hard link) of one of these
+files. Publishing and rolling back each put that name in place by one rename, so rows and vectors
+change together. ``releases/<id>.withdrawn`` marks a release that was rolled back.
+
+A release is published first and kept under its own name next. So where the newest release is kept
+and is not the published one, somebody rolled it back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import duckdb
+
+from graphrag_pipeline.core.errors import InputError, NothingPublishedError, StorageError
+from graphrag_pipeline.store.index_store import IndexStore, connect_published
+from graphrag_pipeline.structures.vector_tables import OPTIONAL, TABLES, VECTORS_FOLDER, count_of
+
+PUBLISHED = "published.duckdb"
+RELEASES = "releases"
+
+_KEPT = ".duckdb"
+_WITHDRAWN = ".withdrawn"
+_TEMPORARY = ".tmp"
+_MOST_NAMED = 10
+_LOCKED = "Could not set lock"
+_VERSIONS = """
+SELECT id, vector_versions::VARCHAR FROM releases ORDER BY created_at DESC, id DESC LIMIT 1
+"""
+_FACTS = """
+SELECT id, created_at, embedder, COLUMNS('n_(.*)') AS '\\1' FROM releases
+"""
+
+
+@dataclass(frozen=True)
+class KeptRelease:
+    """A release that can be read, in the words of its row in ``releases``."""
+
+    id: str
+    created_at: datetime
+    embedder: str
+    counts: Mapping[str, int]
+    n_bytes: int
+    """Size of its DuckDB file. Vectors are shared between releases."""
+    is_current: bool
+    """Whether it is what readers see now."""
+    is_withdrawn: bool
+    """Whether it was published and then rolled back."""
+
+
+@dataclass(frozen=True)
+class Rollback:
+    """What a rollback did."""
+
+    before: str | None
+    """The release readers saw before; None when its file could not be read."""
+    now: str
+    """The release readers see now."""
+
+
+def published_release(home: Path) -> str | None:
+    """Return the id of the release that readers see; None if there is none, or it is damaged."""
+    path = home / PUBLISHED
+    if not path.is_file():
+        return None
+    try:
+        return _newest_in(path)
+    except StorageError as error:
+        if _LOCKED not in str(error):
+            return None
+        # Whoever has it open for writing keeps its rows from us, not which file it is.
+        return next((name for name, kept in _kept(home).items() if path.samefile(kept)), None)
+
+
+def release_ids(home: Path) -> list[str]:
+    """Return the ids of the releases that are kept, newest first."""
+    ids = set(_kept(home))
+    if not any(_is_same(home / PUBLISHED, path) for path in _kept(home).values()):
+        ids |= {published_release(home) or ""} - {""}
+    return sorted(ids, reverse=True)
+
+
+def list_releases(home: Path) -> list[KeptRelease]:
+    """Return the releases that are kept, newest first; files that are damaged are left out.
+
+    Raises NothingPublishedError when there is none.
+    """
+    ids = release_ids(home)
+    if not ids:
+        raise NothingPublishedError(nothing_published(home))
+    current = published_release(home)
+    facts: dict[str, tuple[datetime, str, dict[str, int]]] = {}
+    for found in ids:
+        # A release holds the rows of all that were made before it.
+        if found not in facts:
+            with contextlib.suppress(StorageError):
+                facts = _facts_in(_path(home, found)) | facts
+    return [
+        KeptRelease(
+            found,
+            *facts[found],
+            n_bytes=_path(home, found).stat().st_size,
+            is_current=found == current,
+            is_withdrawn=found != current and _mark(home, found).exists(),
+        )
+        for found in ids
+        if found in facts
+    ]
+
+
+def find_release(home: Path, given: str) -> str:
+    """Return the one release whose id is ``given`` or begins with it.
+
+    Raises InputError, naming those that are kept, when there is none or more than one;
+    NothingPublishedError when nothing was published yet.
+    """
+    ids = release_ids(home)
+    if not ids:
+        raise NothingPublishedError(nothing_published(home))
+    fitting = [found for found in ids if found == given] or [
+        found for found in ids if given and found.startswith(given)
+    ]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise InputError(f"release {given} could be {_named(fitting)}: write more of the id")
+    are = "is" if len(ids) == 1 else "are"
+    raise InputError(f"no release {given} is kept in {home}; there {are} {_named(ids)}")
+
+
+def release_file(home: Path, given: str | None = None) -> Path:
+    """Return the DuckDB file of a release, by the beginning of its id; None: what readers see.
+
+    Raises what :func:`find_release` raises.
+    """
+    if given is not None:
+        return _path(home, find_release(home, given))
+    path = home / PUBLISHED
+    if not path.is_file():
+        raise NothingPublishedError(nothing_published(home))
+    return path
+
+
+def release_before(home: Path, release: str) -> str | None:
+    """Return the newest release that is older than ``release`` and was not withdrawn."""
+    older = [found for found in release_ids(home) if found < release]
+    return next((found for found in older if not _mark(home, found).exists()), None)
+
+
+def is_rolled_back(home: Path, newest: str) -> bool:
+    """Whether readers see another release than the newest because somebody went back to it."""
+    return published_release(home) not in (None, newest) and newest in _kept(home)
+
+
+def rolled_back_from(home: Path) -> str | None:
+    """Return the newest release if readers see an older one, else None."""
+    newest = max(_kept(home), default=None)
+    return newest if newest and is_rolled_back(home, newest) else None
+
+
+def rollback(store: IndexStore, home: Path, given: str | None = None) -> Rollback:
+    """Make a release that is kept the published one: in one step, rows and vectors together.
+
+    ``given`` is its id or the beginning of it; None: the one before what is published. A newer
+    release may be named too, to take a rollback back. Readers who have a release open stay on it.
+
+    Raises InputError when there is no such release or it is published already,
+    NothingPublishedError when there is none at all, StorageError when it cannot be read in full or
+    put in place; what was published then stays.
+    """
+    if not release_ids(home):
+        raise NothingPublishedError(nothing_published(home))
+    with store.read(), _writing(home):
+        keep_published(home)
+        before = published_release(home)
+        target = find_release(home, given) if given else _default_target(home, before)
+        if target == before:
+            raise InputError(f"release {target} is the published one already")
+        _check_readable(home, target)
+        _mark(home, target).unlink(missing_ok=True)
+        for skipped in _kept(home):
+            if target < skipped <= (before or ""):
+                _mark(home, skipped).touch()
+        _put_in_place(_path(home, target), home / PUBLISHED)
+    return Rollback(before, target)
+
+
+def keep_published(home: Path) -> None:
+    """Keep what is published under its own name too, and clear away what a kill has left."""
+    folder = _folder(home)
+    with _writing(home):
+        for left in (*home.glob(f"{PUBLISHED}.*{_TEMPORARY}*"), *folder.glob(f"*{_TEMPORARY}")):
+            left.unlink(missing_ok=True)
+        published = published_release(home)
+        if published is None:
+            return
+        _mark(home, published).unlink(missing_ok=True)
+        kept = folder / f"{published}{_KEPT}"
+        if not _is_same(kept, home / PUBLISHED):
+            folder.mkdir(exist_ok=True)
+            _put_in_place(home / PUBLISHED, kept)
+
+
+def drop_old(home: Path, spared: Iterable[str | None], keep: int, keep_days: float) -> list[str]:
+    """Remove the files of releases beyond ``keep`` or older than ``keep_days`` (0: any age).
+
+    The newest two, the published one and those ``spared`` always stay. Returns the ids of all
+    that are kept.
+    """
+    listed = list_releases(home)
+    oldest = datetime.now(UTC) - timedelta(days=keep_days) if keep_days else None
+    stay = {release.id for release in listed[:2]} | {published_release(home), *spared}
+    stay |= {
+        release.id for release in listed[:keep] if oldest is None or release.created_at >= oldest
+    }
+    with _writing(home):
+        for found, path in _kept(home).items():
+            if found not in stay:
+                path.unlink(missing_ok=True)
+                _mark(home, found).unlink(missing_ok=True)
+    return release_ids(home)
+
+
+def nothing_published(home: Path) -> str:
+    """Return what to say when there is no release yet."""
+    return f"nothing published in {home} yet: run graphrag-pipeline index FOLDER"
+
+
+def _default_target(home: Path, published: str | None) -> str:
+    target = release_before(home, published) if published else release_ids(home)[0]
+    if target is None:
+        raise InputError(
+            f"there is no release before {published}: graphrag-pipeline releases lists what is kept"
+        )
+    return target
+
+
+def _check_readable(home: Path, release: str) -> None:
+    from graphrag_pipeline.store.vector_store import VectorSnapshot
+
+    path = _path(home, release)
+    with connect_published(path) as con, _reading(path):
+        row = con.execute(_VERSIONS).fetchone()
+        found, versions = row or (None, "{}")
+        vectors = VectorSnapshot(home / VECTORS_FOLDER, json.loads(versions))
+        held = [*TABLES, *(table for table in OPTIONAL if table in vectors.versions)]
+        lacking = [table for table in held if count_of(con, table) != vectors.count(table)]
+    if found != release or lacking:
+        what = f"the vectors of {', '.join(lacking)} are not there" if lacking else f"it is {found}"
+        raise StorageError(f"release {release} cannot be used: {what}; {path} stays as it is")
+
+
+def _put_in_place(source: Path, target: Path) -> None:
+    """Give a file a second name in one step; where the disk knows no links, a copy."""
+    beside = target.with_name(f"{target.name}.{os.getpid()}{_TEMPORARY}")
+    try:
+        try:
+            beside.hardlink_to(source)
+        except OSError:
+            shutil.copyfile(source, beside)
+        beside.replace(target)
+    finally:
+        # Renaming one name of a file onto another of the same file does nothing.
+        beside.unlink(missing_ok=True)
+
+
+def _newest_in(path: Path) -> str | None:
+    """Return the id of the release in a file, which is read once: no release is written twice."""
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise StorageError(f"cannot open {path}: {error.strerror}") from error
+    return _read_newest(path, (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns))
+
+
+@functools.lru_cache
+def _read_newest(path: Path, _file: tuple[int, ...]) -> str | None:
+    with connect_published(path) as con, _reading(path):
+        row = con.execute(_VERSIONS).fetchone()
+    return row[0] if row else None
+
+
+def _facts_in(path: Path) -> dict[str, tuple[datetime, str, dict[str, int]]]:
+    with connect_published(path) as con, _reading(path):
+        result = con.execute(_FACTS)
+        names = [column[0] for column in result.description or ()][3:]
+        return {
+            row[0]: (row[1].astimezone(UTC), row[2], dict(zip(names, row[3:], strict=True)))
+            for row in result.fetchall()
+        }
+
+
+def _kept(home: Path) -> dict[str, Path]:
+    return {path.stem: path for path in _folder(home).glob(f"*{_KEPT}")}
+
+
+def _path(home: Path, release: str) -> Path:
+    path = _folder(home) / f"{release}{_KEPT}"
+    return path if path.is_file() else home / PUBLISHED
+
+
+def _mark(home: Path, release: str) -> Path:
+    return _folder(home) / f"{release}{_WITHDRAWN}"
+
+
+def _folder(home: Path) -> Path:
+    return home / RELEASES
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    return path.exists() and other.exists() and path.samefile(other)
+
+
+def _named(ids: Sequence[str]) -> str:
+    more = len(ids) - _MOST_NAMED
+    return ", ".join(ids[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except duckdb.Error as error:
+        raise StorageError(f"cannot read {path}: {str(error).splitlines()[0]}") from error
+
+
+@contextlib.contextmanager
+def _writing(home: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"cannot write in {home}: {error.strerror or error}") from error

@@ -1,0 +1,299 @@
+"""Publishing: a consistent copy of the index and its vectors, put in place in one step.
+
+Readers open ``published.duckdb`` and the LanceDB versions it names; they never wait for a writer
+and never see a half-made index. A run that dies half-way leaves the last release as it was.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+import duckdb
+
+from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.settings import Settings, fingerprint
+from graphrag_pipeline.graph.communities import communities_current
+from graphrag_pipeline.graph.resolution.resolving import resolution_current
+from graphrag_pipeline.llm.configured import configured_embedder
+from graphrag_pipeline.releases.kept import (
+    PUBLISHED,
+    drop_old,
+    is_rolled_back,
+    keep_published,
+    published_release,
+)
+from graphrag_pipeline.reports.levels import reports_current
+from graphrag_pipeline.reports.model_writer import report_writer
+from graphrag_pipeline.store.index_store import IndexStore
+from graphrag_pipeline.store.migrations import schema_sql
+from graphrag_pipeline.structures.archrag.communities import attributed_current, drop_attributed
+from graphrag_pipeline.structures.archrag.index import chnsw_current, drop_chnsw
+from graphrag_pipeline.structures.archrag.similarity import drop_similarity, similarity_current
+from graphrag_pipeline.structures.hipporag.synonyms import drop_synonyms, synonyms_current
+from graphrag_pipeline.structures.hirag.communities import hirag_communities_current
+from graphrag_pipeline.structures.hirag.tables import drop_hirag, hirag_current
+from graphrag_pipeline.structures.raptor.tree import drop_tree, tree_current
+from graphrag_pipeline.structures.vector_tables import (
+    OPTIONAL,
+    VECTORS_FOLDER,
+    stale_tables,
+    wanted_tables,
+)
+
+_LATE_READERS_DAYS = 1.0
+"""How long vectors of a release that was let go stay for who has it open still."""
+_CONTENT = (
+    "documents",
+    "chunks",
+    "entities",
+    "relationships",
+    "communities",
+    "community_members",
+    "community_reports",
+    "claims",
+    "entity_aliases",
+    "entities_kept_apart",
+    "synonym_edges",
+    "similarity_edges",
+    "attributed_communities",
+    "attributed_members",
+    "chnsw",
+    "hirag_entities",
+    "hirag_relationships",
+    "hirag_layers",
+    "hirag_communities",
+    "hirag_community_members",
+    "hirag_community_reports",
+    "raptor_nodes",
+    "raptor_edges",
+    "quarantine",
+)
+_ANSWERS_DEPEND_ON = {
+    "base_url",
+    "model",
+    "embedding_model",
+    "embedding_dimensions",
+    "temperature",
+    "extra",
+    "prompts",
+}
+_COUNTS = """
+SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM chunks),
+       (SELECT count(*) FROM entities), (SELECT count(*) FROM relationships),
+       (SELECT count(*) FROM communities), (SELECT count(*) FROM community_reports)
+"""
+_COUNTED = """
+SELECT n_documents, n_chunks, n_entities, n_relationships, n_communities, n_reports
+FROM releases WHERE id = ?
+"""
+_MODULARITY = "SELECT arg_max_null(modularity, updated_at) FROM community_updates"
+_NOBODY_WRITES = ~0o222
+_NEWEST = "SELECT id, content_hash, config_hash FROM releases ORDER BY created_at DESC LIMIT 1"
+
+
+@dataclass(frozen=True)
+class Release:
+    """A published release: its id, whether it was made now, and its counts."""
+
+    id: str
+    created: bool
+    counts: dict[str, int]
+
+
+def publish(store: IndexStore, home: Path, settings: Settings) -> Release:
+    """Publish the index as it stands, unless it is what the newest release holds already.
+
+    After a rollback that means: readers stay on the older release until something changes in the
+    index or in the settings that shape it.
+
+    Raises StorageError when graph, communities, reports and vectors do not belong together
+    (another run changed the index meanwhile), or when the disk is full or read-only. The last
+    release then stays.
+    """
+    embedder = configured_embedder(settings)
+    with store.transaction() as con:
+        if not settings.embeddings.synonyms:
+            drop_synonyms(con)
+        if not settings.hierarchies.attributed:
+            drop_similarity(con)
+            drop_attributed(con)
+            drop_chnsw(con)
+        if not settings.hierarchies.hirag:
+            drop_hirag(con)
+        if not settings.hierarchies.raptor:
+            drop_tree(con)
+        keep_published(home)
+        _check_consistent(con, settings, embedder.name)
+        content = content_hash(con)
+        config = config_hash(settings)
+        newest = con.execute(_NEWEST).fetchone()
+    before = published_release(home)
+    same = newest is not None and newest[1:] == (content, config)
+    release = newest[0] if newest and same else _new_release(store, home, settings, content, config)
+    stays = same and is_rolled_back(home, release)
+    if stays or before == release:
+        return _published(store, before or release, created=False)
+    _publish_copy(store, home)
+    with store.read():
+        keep_published(home)
+    _let_go_of_old(store, home, settings, before)
+    return _published(store, release, created=True)
+
+
+@cache
+def published_sql() -> str:
+    """Return the SQL that makes the views and macros of a release, with their comments."""
+    return resources.files("graphrag_pipeline.releases").joinpath("published.sql").read_text()
+
+
+def config_hash(settings: Settings) -> str:
+    """Return a hash of the settings that shape an index."""
+    not_shaping = {"home", "query", "schedule", "evaluation", "releases", "batches", "llm"}
+    watching = {"folder", "settle_seconds", "poll_seconds"}
+    index = settings.model_dump(exclude={**dict.fromkeys(not_shaping, True), "input": watching})
+    return fingerprint(index, settings.llm.model_dump(include=_ANSWERS_DEPEND_ON))
+
+
+def content_hash(con: duckdb.DuckDBPyConnection) -> str:
+    """Return a hash of everything a release holds, its comments, views and macros included."""
+    parts = [schema_sql(), published_sql()]
+    for table in _CONTENT:
+        row = con.execute(
+            f"SELECT count(*), coalesce(bit_xor(hash(t)), 0) FROM {table} t"
+        ).fetchone()
+        parts.append(str(row))
+    return fingerprint(parts)
+
+
+def refresh_needed(store: IndexStore, home: Path, settings: Settings) -> bool:
+    """Whether the published release lacks something that ingestion has finished."""
+    with store.read() as con:
+        staged = con.execute(
+            "SELECT count(*) FROM batch_stages WHERE stage = 'extractions' AND staged"
+        ).fetchone()
+        known = con.execute("SELECT count(*) FROM graph_batches").fetchone()
+        newest = con.execute(_NEWEST).fetchone()
+        if staged != (0,):
+            return True
+        if known == (0,) and newest is None:
+            return False
+        if not resolution_current(con, settings):
+            return True
+        if not communities_current(con, settings.communities):
+            return True
+        current = (content_hash(con), config_hash(settings))
+    if newest is None or newest[1:] != current:
+        return True
+    return published_release(home) != newest[0] and not is_rolled_back(home, newest[0])
+
+
+def _check_consistent(
+    con: duckdb.DuckDBPyConnection, settings: Settings, embedder_name: str
+) -> None:
+    late = []
+    if not communities_current(con, settings.communities):
+        late.append("communities")
+    if not reports_current(con, settings.reports, report_writer(settings)):
+        late.append("reports")
+    wanted = wanted_tables(settings)
+    late += [f"vectors of {table}" for table in stale_tables(con, embedder_name, wanted)]
+    if settings.embeddings.synonyms and not synonyms_current(con, settings):
+        late.append("synonyms")
+    if settings.hierarchies.attributed:
+        late += [] if similarity_current(con) else ["similarity edges"]
+        late += [] if attributed_current(con, settings) else ["attributed communities"]
+        late += [] if chnsw_current(con) else ["the C-HNSW"]
+    if settings.hierarchies.hirag:
+        late += [] if hirag_current(con, settings) else ["the entities of hirag"]
+        late += [] if hirag_communities_current(con, settings) else ["the communities of hirag"]
+    if settings.hierarchies.raptor and not tree_current(con, settings):
+        late.append("the RAPTOR tree")
+    if late:
+        raise StorageError(
+            f"not published: {', '.join(late)} are behind the graph (another run changed the "
+            "index meanwhile, or a stage was left out): run graphrag-pipeline index again"
+        )
+
+
+def _new_release(
+    store: IndexStore, home: Path, settings: Settings, content: str, config: str
+) -> str:
+    from graphrag_pipeline.store.vector_store import VectorStore
+
+    now = _next_moment(store)
+    release = f"{now:%Y%m%dT%H%M%S%f}-{content[:8]}"
+    versions = VectorStore(home / VECTORS_FOLDER).tag(release, wanted_tables(settings))
+    with store.transaction() as con:
+        con.execute(
+            f"""INSERT INTO releases SELECT ?, ?, ?, ?, counts.*, ({_MODULARITY}), ?, ?
+                FROM ({_COUNTS}) counts""",
+            [
+                release,
+                now,
+                content,
+                config,
+                configured_embedder(settings).name,
+                json.dumps(versions),
+            ],
+        )
+    return release
+
+
+def _next_moment(store: IndexStore) -> datetime:
+    """Return the time now, or just after the newest release where a clock has been put back."""
+    now = datetime.now(UTC)
+    with store.read() as con:
+        last = con.execute("SELECT max(created_at) FROM releases").fetchone()
+    newest = last[0] if last else None
+    return max(now, newest.astimezone(UTC) + timedelta(microseconds=1)) if newest else now
+
+
+def _publish_copy(store: IndexStore, home: Path) -> None:
+    store.copy_to(home / PUBLISHED, prepare=_pack)
+
+
+def _pack(copy: Path) -> None:
+    """Leave out of a copy of the index staging and free space, and add views and macros."""
+    packed = copy.with_name(f"{copy.name}.packed")
+    con = duckdb.connect()
+    try:
+        for name, path in (("whole", copy), ("packed", packed)):
+            quoted = str(path).replace("'", "''")
+            con.execute(f"ATTACH '{quoted}' AS {name}")
+        con.execute("DROP SCHEMA IF EXISTS whole.staging CASCADE")
+        con.execute("COPY FROM DATABASE whole TO packed")
+        con.execute("USE packed")
+        con.execute(published_sql())
+        con.close()
+        packed.chmod(packed.stat().st_mode & _NOBODY_WRITES)
+        packed.replace(copy)
+    finally:
+        con.close()
+        packed.unlink(missing_ok=True)
+
+
+def _let_go_of_old(store: IndexStore, home: Path, settings: Settings, before: str | None) -> None:
+    """Drop releases by count and age: first the file, so that none is left without its vectors."""
+    from graphrag_pipeline.store.vector_store import VectorStore
+
+    given = settings.releases
+    with store.read():
+        kept = drop_old(home, {before}, given.keep, given.keep_days)
+    vectors = VectorStore(home / VECTORS_FOLDER)
+    old = sorted(vectors.tags().keys() - set(kept))
+    if old:
+        vectors.drop_tags(old)
+        vectors.optimize(_LATE_READERS_DAYS)
+    vectors.drop_untagged(sorted(set(OPTIONAL) - set(wanted_tables(settings))))
+
+
+def _published(store: IndexStore, release: str, *, created: bool) -> Release:
+    with store.read() as con:
+        row = con.execute(_COUNTED, [release]).fetchone()
+    names = ("documents", "chunks", "entities", "relationships", "communities", "reports")
+    return Release(release, created, dict(zip(names, row or [0] * len(names), strict=True)))

@@ -1,0 +1,223 @@
+"""What a community report is written from (paper, 3.1.5).
+
+Leaf communities: relationships by decreasing combined degree; for each, its source, its target
+and itself are added until the token limit. Higher communities: the same where everything fits;
+otherwise sub-communities, those with most tokens first, are replaced by their reports until it
+does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from graphrag_pipeline.core.identity import make_id
+
+LINE_TOKENS = 8
+
+
+@dataclass(frozen=True)
+class SubReport:
+    """A finished report of a sub-community, which may stand in for its elements."""
+
+    community_id: str
+    n_tokens: int
+    content_hash: str
+    coverage: float
+    support: int = 1
+
+
+@dataclass(frozen=True)
+class Element:
+    """What a context is made of: the id of the thing, its tokens, and a hash of its text.
+
+    ``support`` is how many chunks it rests on, for a report the sum of its elements.
+    """
+
+    id: str
+    n_tokens: int
+    text_hash: str
+    support: int = 1
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A relationship within a community, with its ends."""
+
+    relationship: Element
+    source: Element
+    target: Element
+
+
+@dataclass(frozen=True)
+class Context:
+    """The context of one community's report.
+
+    ``coverage`` is the share of the community's relationships that the context holds, directly or
+    through a sub-report (which counts for as much as it covers itself). ``elements`` are the
+    entities, relationships and sub-reports in turn. ``hash`` begins with the writer's version and a
+    colon; it changes exactly when something that a writer would read does.
+    """
+
+    community_id: str
+    entities: tuple[str, ...]
+    relationships: tuple[str, ...]
+    sub_reports: tuple[str, ...]
+    elements: tuple[Element, ...]
+    n_tokens: int
+    coverage: float
+    hash: str
+
+
+def intra_edges(
+    members: pl.DataFrame, relationships: pl.DataFrame, entities: pl.DataFrame
+) -> Mapping[str, list[Edge]]:
+    """Return each community's own relationships, by combined degree, largest first.
+
+    ``members`` has (community_id, entity_id); ``relationships`` (id, source_id, target_id,
+    combined_degree, n_tokens, text_hash, support); ``entities`` (id, n_tokens, text_hash, support).
+    """
+    ends = relationships.join(members, left_on="source_id", right_on="entity_id").join(
+        members,
+        left_on=["target_id", "community_id"],
+        right_on=["entity_id", "community_id"],
+    )
+    ordered = ends.sort(["community_id", "combined_degree", "id"], descending=[False, True, False])
+    nodes = {row[0]: Element(*row) for row in entities.iter_rows()}
+    edges: dict[str, list[Edge]] = {}
+    columns = ("community_id", "id", "n_tokens", "text_hash", "support", "source_id", "target_id")
+    for community, *element, source, target in ordered.select(columns).iter_rows():
+        edge = Edge(Element(*element), nodes[source], nodes[target])
+        edges.setdefault(community, []).append(edge)
+    return edges
+
+
+def build_context(
+    community_id: str,
+    edges: Sequence[Edge],
+    sub_communities: Mapping[str, frozenset[str]],
+    sub_reports: Mapping[str, SubReport],
+    budget: int,
+    version: str,
+) -> Context:
+    """Fill the context of one community.
+
+    ``edges`` are its relationships by decreasing combined degree; ``sub_communities`` the members
+    of its children; ``budget`` is in tokens.
+    """
+    replaced = _substitute(edges, sub_communities, sub_reports, budget)
+    reports = list(_fit_reports(replaced, sub_reports, budget))
+    inside = {node: c for c in reports for node in sub_communities[c]}
+    direct = [edge for edge in edges if not _is_inside(edge, inside)]
+    left = budget - sum(sub_reports[c].n_tokens for c in reports)
+    entities, kept = _fill(direct, left, frozenset(inside))
+    return _context(community_id, edges, entities, kept, reports, inside, sub_reports, version)
+
+
+def _substitute(
+    edges: Sequence[Edge],
+    sub_communities: Mapping[str, frozenset[str]],
+    sub_reports: Mapping[str, SubReport],
+    budget: int,
+) -> list[str]:
+    total = _tokens_of(edges)
+    if total <= budget:
+        return []
+    owner = {node: c for c, nodes in sub_communities.items() for node in nodes}
+    own = {c: 0 for c in sub_communities if c in sub_reports}
+    for element, community in _owned_elements(edges, owner):
+        if community in own:
+            own[community] += element.n_tokens + LINE_TOKENS
+    replaced = []
+    shorter = [c for c in own if sub_reports[c].n_tokens < own[c]]
+    for community in sorted(shorter, key=lambda c: (-own[c], c)):
+        if total <= budget:
+            break
+        replaced.append(community)
+        total += sub_reports[community].n_tokens - own[community]
+    return replaced
+
+
+def _owned_elements(
+    edges: Sequence[Edge], owner: Mapping[str, str]
+) -> Iterator[tuple[Element, str]]:
+    seen = set()
+    for edge in edges:
+        for node in (edge.source, edge.target):
+            if node.id not in seen and node.id in owner:
+                seen.add(node.id)
+                yield node, owner[node.id]
+        community = owner.get(edge.source.id)
+        if community is not None and owner.get(edge.target.id) == community:
+            yield edge.relationship, community
+
+
+def _fit_reports(
+    replaced: Sequence[str], sub_reports: Mapping[str, SubReport], budget: int
+) -> Iterator[str]:
+    used = 0
+    for community in replaced:
+        if used + sub_reports[community].n_tokens <= budget:
+            used += sub_reports[community].n_tokens
+            yield community
+
+
+def _is_inside(edge: Edge, inside: Mapping[str, str]) -> bool:
+    community = inside.get(edge.source.id)
+    return community is not None and inside.get(edge.target.id) == community
+
+
+def _fill(
+    edges: Sequence[Edge], budget: int, told: frozenset[str]
+) -> tuple[dict[str, Element], list[Edge]]:
+    """Add edges with their ends until one does not fit; ``told`` entities are in a sub-report."""
+    entities: dict[str, Element] = {}
+    kept: list[Edge] = []
+    used = 0
+    for edge in edges:
+        new = [n for n in (edge.source, edge.target) if n.id not in entities and n.id not in told]
+        cost = sum(e.n_tokens + LINE_TOKENS for e in (*new, edge.relationship))
+        if used + cost > budget:
+            break
+        used += cost
+        entities |= {node.id: node for node in new}
+        kept.append(edge)
+    return entities, kept
+
+
+def _tokens_of(edges: Sequence[Edge]) -> int:
+    elements = {e.id: e.n_tokens for edge in edges for e in (edge.source, edge.target)}
+    relationships = sum(edge.relationship.n_tokens for edge in edges)
+    return sum(elements.values()) + relationships + LINE_TOKENS * (len(elements) + len(edges))
+
+
+def _context(
+    community_id: str,
+    edges: Sequence[Edge],
+    entities: Mapping[str, Element],
+    kept: Sequence[Edge],
+    reports: Sequence[str],
+    inside: Mapping[str, str],
+    sub_reports: Mapping[str, SubReport],
+    version: str,
+) -> Context:
+    through = sum(
+        sub_reports[inside[edge.source.id]].coverage for edge in edges if _is_inside(edge, inside)
+    )
+    elements = [*entities.values(), *(edge.relationship for edge in kept)]
+    tokens = sum(e.n_tokens + LINE_TOKENS for e in elements)
+    for told in (sub_reports[c] for c in reports):
+        elements.append(Element(told.community_id, told.n_tokens, told.content_hash, told.support))
+    parts = [f"{e.id}:{e.text_hash}" for e in elements]
+    return Context(
+        community_id,
+        tuple(entities),
+        tuple(edge.relationship.id for edge in kept),
+        tuple(reports),
+        tuple(elements),
+        tokens + sum(sub_reports[c].n_tokens for c in reports),
+        round((len(kept) + through) / len(edges), 6) if edges else 1.0,
+        f"{version}:{make_id('context', *parts)}",
+    )

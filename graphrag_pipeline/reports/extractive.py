@@ -1,0 +1,303 @@
+"""Community reports without a model: the community's most central sentences, with their places."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import polars as pl
+
+from graphrag_pipeline.core.settings import ReportSettings, fingerprint
+from graphrag_pipeline.reports.contexts import Context
+from graphrag_pipeline.reports.text import Finding, ReportText, WrittenReports
+from graphrag_pipeline.store.index_store import IndexStore
+
+EXTRACTIVE_VERSION = "1"
+_TITLES_SHOWN = 3
+_CANDIDATES = 40
+_SUB_FINDINGS = 3
+# A sentence that begins or ends at the edge of its chunk is likely only half a sentence.
+_CUT_OFF = 0.3
+# Scores are compared to so many digits after the point.
+_DIGITS = 9
+
+_COMMUNITIES = """
+WITH members AS (
+    SELECT m.community_id, m.entity_id FROM community_members m
+    JOIN communities c ON c.id = m.community_id AND c.level = m.level
+    SEMI JOIN reported ON reported.community_id = m.community_id),
+weights AS (
+    SELECT s.community_id, fsum(r.weight) AS weight FROM relationships r
+    JOIN members s ON s.entity_id = r.source_id
+    JOIN members t ON t.entity_id = r.target_id AND t.community_id = s.community_id GROUP BY ALL)
+SELECT c.id, c.title, c.size, c.n_relationships, coalesce(weight, 0) FROM communities c
+SEMI JOIN reported ON reported.community_id = c.id LEFT JOIN weights w ON w.community_id = c.id
+"""
+_TITLES = """
+SELECT id, title FROM entities WHERE id IN (
+    SELECT unnest([source_id, target_id]) FROM relationships
+    SEMI JOIN told ON told.relationship_id = relationships.id)
+"""
+_TOLD = """
+SELECT community_id, relationship_id, source_id, target_id, weight
+FROM told JOIN relationships r ON r.id = relationship_id ORDER BY ALL
+"""
+# The instances behind relationships, as sentences with their place in the document.
+_SENTENCES = """
+SELECT r.id AS relationship_id, m.description AS text, m.chunk_id,
+       c.start_char + m.start_char AS start_char, c.start_char + m.end_char AS end_char,
+       coalesce((m.start_char < 2 AND c.start_char > 0)
+                OR (m.end_char > c.end_char - c.start_char - 2 AND c.end_char < d.n_chars), false)
+           AS cut_off
+FROM resolved_relationship_mentions m
+JOIN relationships r ON r.source_id = m.source_id AND r.target_id = m.target_id
+JOIN chunks c ON c.id = m.chunk_id
+JOIN documents d ON d.id = c.document_id
+SEMI JOIN told ON told.relationship_id = r.id
+WHERE m.description <> ''
+"""
+_FINDINGS = """
+SELECT community_id, findings FROM community_reports SEMI JOIN below USING (community_id)
+"""
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence of a community's evidence, and where it stands in its document."""
+
+    text: str
+    chunk_id: str | None
+    start_char: int | None
+    end_char: int | None
+    entities: frozenset[str]
+    score: float
+
+
+class ExtractiveWriter:
+    """Writes reports from the evidence of a community's relationships; it cannot fail."""
+
+    name = "extractive"
+    is_paid = False
+    reads_claims = False
+    cites_places = True
+
+    def __init__(self, settings: ReportSettings) -> None:
+        self._max_findings = settings.max_findings
+
+    @property
+    def version(self) -> str:
+        """What decides a report besides its context."""
+        return fingerprint(EXTRACTIVE_VERSION, self._max_findings)
+
+    def write(
+        self, store: IndexStore, contexts: Sequence[Context], failed: Mapping[str, int]
+    ) -> WrittenReports:
+        """Write a report for each context."""
+        with store.read() as con:
+            evidence = _read_evidence(con, contexts)
+        sentences = _sentences(evidence, contexts)
+        titles = dict(evidence.titles.iter_rows())
+        reports = {
+            community: write_extractive(
+                title,
+                n_entities,
+                n_relationships,
+                weight,
+                sentences[community],
+                titles,
+                self._max_findings,
+            )
+            for community, title, n_entities, n_relationships, weight in (
+                evidence.communities.iter_rows()
+            )
+        }
+        return WrittenReports(reports)
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    """What the reports on some communities are made of.
+
+    ``communities``: (id, title, size, n_relationships, weight); ``titles``: (entity id, title);
+    ``told``: (community_id, relationship_id, source_id, target_id, weight) of their contexts;
+    ``sentences``: the instances behind these relationships; ``findings`` by sub-community.
+    """
+
+    communities: pl.DataFrame
+    titles: pl.DataFrame
+    told: pl.DataFrame
+    sentences: pl.DataFrame
+    findings: Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+def write_extractive(
+    title: str,
+    n_entities: int,
+    n_relationships: int,
+    evidence: float,
+    sentences: Iterable[Sentence],
+    entity_titles: dict[str, str],
+    max_findings: int,
+) -> ReportText:
+    """Write a report from ranked evidence.
+
+    Sentences are taken greedily by score, and by how many entities they tell of that none before
+    did, so that the findings do not repeat each other. The rating grows with the logarithm of the
+    number of supporting instances (``evidence``): 1000 and more rate 10.
+    """
+    chosen = select_sentences(list(sentences), max_findings)
+    findings = tuple(_finding(sentence, entity_titles) for sentence in chosen)
+    rating = round(min(10.0, 10 * math.log1p(evidence) / math.log1p(1000)), 1)
+    return ReportText(
+        title=title,
+        summary=_summary(title, n_entities, n_relationships, findings),
+        rating=rating,
+        rating_explanation=f"{evidence:g} supporting instances in the text.",
+        findings=findings,
+    )
+
+
+def select_sentences(sentences: Sequence[Sentence], most: int) -> list[Sentence]:
+    """Choose up to ``most`` sentences, best first, each as new as it can be."""
+    told: set[str] = set()
+    texts: set[str] = set()
+    left = sorted(sentences, key=_rank)
+    chosen: list[Sentence] = []
+    while left and len(chosen) < most:
+        best = max(left, key=lambda s: round(s.score * _novelty(s, told), _DIGITS))
+        left.remove(best)
+        if best.text in texts:
+            continue
+        chosen.append(best)
+        texts.add(best.text)
+        told |= best.entities
+    return chosen
+
+
+def _rank(sentence: Sentence) -> tuple[float, str, str, int]:
+    """Return a total order: sums of scores differ in their last digits from run to run."""
+    place = sentence.start_char or 0
+    return (-round(sentence.score, _DIGITS), sentence.text, sentence.chunk_id or "", place)
+
+
+def _novelty(sentence: Sentence, told: set[str]) -> float:
+    if not sentence.entities:
+        return 0.5
+    return 0.1 + len(sentence.entities - told) / len(sentence.entities)
+
+
+def _finding(sentence: Sentence, titles: dict[str, str]) -> Finding:
+    named = sorted({titles[e] for e in sentence.entities if e in titles})
+    return Finding(
+        " – ".join(named[:_TITLES_SHOWN]) or "Evidence",
+        sentence.text,
+        sentence.chunk_id,
+        sentence.start_char,
+        sentence.end_char,
+    )
+
+
+def _summary(title: str, n_entities: int, n_relationships: int, findings: Sequence[Finding]) -> str:
+    size = f"{n_entities} entities and {n_relationships} relationships around {title}."
+    return " ".join([size, *(finding.explanation for finding in findings[:2])])
+
+
+def _read_evidence(con: duckdb.DuckDBPyConnection, contexts: Sequence[Context]) -> _Evidence:
+    told = [(c.community_id, relationship) for c in contexts for relationship in c.relationships]
+    con.register("reported", _strings([(c.community_id,) for c in contexts], "community_id"))
+    con.register("told", _strings(told, "community_id", "relationship_id"))
+    below = {child for context in contexts for child in context.sub_reports}
+    con.register("below", _strings([(child,) for child in sorted(below)], "community_id"))
+    return _Evidence(
+        con.sql(_COMMUNITIES).pl(),
+        con.sql(_TITLES).pl(),
+        con.sql(_TOLD).pl(),
+        con.sql(_SENTENCES).pl(),
+        dict(con.execute(_FINDINGS).fetchall()),
+    )
+
+
+def _strings(rows: Sequence[tuple[str, ...]], *names: str) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+
+
+def _sentences(evidence: _Evidence, contexts: Sequence[Context]) -> dict[str, list[Sentence]]:
+    """Return each context's best sentences, scored by the relationships they support.
+
+    A relationship counts by the logarithm of its weight and by how many of the community's
+    relationships meet at its ends; a long sentence counts for less, one cut off by its chunk too.
+    The findings of its sub-reports follow.
+    """
+    ranked = (
+        _scored(evidence.told)
+        .join(evidence.sentences, "relationship_id")
+        .group_by("community_id", "chunk_id", "start_char", "end_char", "text", "cut_off")
+        .agg(pl.col("score").sum(), pl.col("source_id"), pl.col("target_id"))
+        .with_columns(
+            score=pl.col("score")
+            * pl.when("cut_off").then(_CUT_OFF).otherwise(1.0)
+            / pl.max_horizontal(pl.col("text").str.len_chars(), 60).sqrt(),
+            entities=pl.concat_list("source_id", "target_id").list.unique(),
+        )
+        .sort("community_id", -pl.col("score").round(_DIGITS), "text", "chunk_id", "start_char")
+        .group_by("community_id", maintain_order=True)
+        .head(_CANDIDATES)
+    )
+    found: dict[str, list[Sentence]] = {context.community_id: [] for context in contexts}
+    columns = ("community_id", "text", "chunk_id", "start_char", "end_char", "entities", "score")
+    for community, text, chunk, start, end, entities, score in ranked.select(columns).iter_rows():
+        found[community].append(Sentence(text, chunk, start, end, frozenset(entities), score))
+    _add_findings(found, evidence, contexts)
+    return found
+
+
+def _scored(told: pl.DataFrame) -> pl.DataFrame:
+    ends = pl.concat(
+        [
+            told.select("community_id", entity_id="source_id"),
+            told.select("community_id", entity_id="target_id"),
+        ]
+    )
+    degrees = ends.group_by("community_id", "entity_id").agg(degree=pl.len())
+    return (
+        told.join(
+            degrees, left_on=["community_id", "source_id"], right_on=["community_id", "entity_id"]
+        )
+        .join(
+            degrees,
+            left_on=["community_id", "target_id"],
+            right_on=["community_id", "entity_id"],
+            suffix="_target",
+        )
+        .select(
+            "community_id",
+            "relationship_id",
+            "source_id",
+            "target_id",
+            score=pl.col("weight").log1p() * (pl.col("degree") + pl.col("degree_target")),
+        )
+    )
+
+
+def _add_findings(
+    sentences: dict[str, list[Sentence]], evidence: _Evidence, contexts: Sequence[Context]
+) -> None:
+    """Add the findings of sub-reports, first ones first, each sub-community told apart."""
+    for context in contexts:
+        own = sentences[context.community_id]
+        best = max((sentence.score for sentence in own), default=1.0)
+        for child in context.sub_reports:
+            for place, finding in enumerate(evidence.findings.get(child, [])[:_SUB_FINDINGS]):
+                own.append(
+                    Sentence(
+                        finding["explanation"],
+                        finding["chunk_id"],
+                        finding["start_char"],
+                        finding["end_char"],
+                        frozenset({child}),
+                        best / (1 + place),
+                    )
+                )

@@ -1,0 +1,191 @@
+"""What the reports of a level are written from: the graph by column, a context per community."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import duckdb
+import polars as pl
+
+from graphrag_pipeline.core.identity import content_hash, make_id
+from graphrag_pipeline.reports.contexts import Context, SubReport, build_context, intra_edges
+from graphrag_pipeline.reports.text import ReportWriter
+
+MIN_SIZE = 2
+"""Communities of fewer entities get no report."""
+
+_COMMUNITIES = "SELECT id FROM communities WHERE level = $level AND size >= $min_size ORDER BY id"
+_MEMBERS = """
+SELECT m.community_id, m.entity_id, c.level, c.parent_id FROM community_members m
+JOIN communities c ON c.id = m.community_id AND c.level = m.level
+WHERE c.level BETWEEN $level AND $level + 1
+"""
+_REPORTS = """
+SELECT community_id, level, n_tokens, full_content, context_hash, coverage, findings, writer,
+       outdated > 0 AS outdated, coalesce(support, 1) AS support
+FROM community_reports LEFT JOIN (
+    SELECT community_id, sum(support)::BIGINT AS support FROM report_elements
+    GROUP BY community_id) USING (community_id)
+WHERE level BETWEEN $level AND $level + 1
+"""
+_ENTITIES = """
+SELECT id, n_tokens, left(sha256(concat_ws(chr(10), title, type, description)), 16) AS text_hash,
+       frequency AS support
+FROM entities
+"""
+_ENTITIES_WITH_CLAIMS = """
+SELECT e.id, e.n_tokens + coalesce(c.n_tokens, 0) AS n_tokens,
+       left(sha256(concat_ws(chr(10), title, type, description, c.told)), 16) AS text_hash,
+       frequency AS support
+FROM entities e LEFT JOIN (
+    SELECT subject_id AS id, sum(strlen(description) // 3 + 30) AS n_tokens,
+           string_agg(id, ',' ORDER BY id) AS told
+    FROM resolved_claims GROUP BY subject_id) c USING (id)
+"""
+_RELATIONSHIPS = """
+SELECT id, source_id, target_id, combined_degree, n_tokens,
+       left(sha256(source || chr(10) || target || chr(10) || description), 16) AS text_hash,
+       coalesce(support, 1) AS support
+FROM relationships LEFT JOIN (
+    SELECT relationship_id AS id, count(*) AS support FROM relationship_chunks GROUP BY ALL)
+USING (id)
+"""
+_PLACES = """
+SELECT r.id, left(sha256(string_agg(place, ',' ORDER BY place)), 16) AS places
+FROM (SELECT source_id, target_id, concat_ws(':', chunk_id, start_char, end_char) AS place
+      FROM resolved_relationship_mentions)
+JOIN relationships r USING (source_id, target_id) GROUP BY r.id
+"""
+
+
+@dataclass(frozen=True)
+class Elements:
+    """All entities and relationships, the same for every level.
+
+    ``entities`` has (id, n_tokens, text_hash, support), ``told`` the same as the writer is told of
+    them; ``relationships`` has (id, source_id, target_id, combined_degree, n_tokens, text_hash,
+    support);
+    ``places`` is a hash of where each relationship's evidence stands, None if nobody cites it.
+    """
+
+    entities: pl.DataFrame
+    told: pl.DataFrame
+    relationships: pl.DataFrame
+    places: Mapping[str, str] | None
+
+
+@dataclass(frozen=True)
+class Level:
+    """The communities of a level to report on, and what there is of it and of the next deeper one.
+
+    ``members`` has (community_id, entity_id, level, parent_id) and ``reports`` the columns of
+    ``community_reports`` that contexts depend on, both of the two levels.
+    """
+
+    number: int
+    communities: Sequence[str]
+    members: pl.DataFrame
+    reports: pl.DataFrame
+
+    @property
+    def own_members(self) -> pl.DataFrame:
+        """Members of the level's own communities: (community_id, entity_id)."""
+        own = self.members.filter(pl.col("level") == self.number)
+        return own.select("community_id", "entity_id")
+
+    @property
+    def own_reports(self) -> pl.DataFrame:
+        """The reports there are on the level's own communities."""
+        return self.reports.filter(pl.col("level") == self.number)
+
+
+def read_elements(con: duckdb.DuckDBPyConnection, writer: ReportWriter) -> Elements:
+    """Read what contexts are made of."""
+    entities = con.sql(_ENTITIES).pl()
+    return Elements(
+        entities,
+        con.sql(_ENTITIES_WITH_CLAIMS).pl() if writer.reads_claims else entities,
+        con.sql(_RELATIONSHIPS).pl(),
+        dict(con.execute(_PLACES).fetchall()) if writer.cites_places else None,
+    )
+
+
+def read_level(con: duckdb.DuckDBPyConnection, number: int) -> Level:
+    """Read a level's communities and reports."""
+    level = {"level": number}
+    communities = con.execute(_COMMUNITIES, {**level, "min_size": MIN_SIZE}).fetchall()
+    return Level(
+        number,
+        [community for (community,) in communities],
+        con.sql(_MEMBERS, params=level).pl(),
+        con.sql(_REPORTS, params=level).pl(),
+    )
+
+
+def level_contexts(elements: Elements, level: Level, budget: int, version: str) -> list[Context]:
+    """Return the context of each community of a level, filled up to ``budget`` tokens.
+
+    ``version`` is that of the writer; where it cites places, they are part of a context's hash.
+    """
+    edges = intra_edges(level.own_members, elements.relationships, elements.told)
+    children = _children(level)
+    sub_reports = _sub_reports(level)
+    contexts = [
+        build_context(
+            community,
+            edges.get(community, []),
+            children.get(community, {}),
+            sub_reports,
+            budget,
+            version,
+        )
+        for community in level.communities
+    ]
+    places = elements.places
+    return contexts if places is None else [_with_places(c, places) for c in contexts]
+
+
+def whole_hashes(
+    elements: Elements, level: Level, communities: Collection[str]
+) -> Mapping[str, str]:
+    """Return a hash of all entities and relationships of each of these communities of a level."""
+    if not communities:
+        return {}
+    own = level.own_members.filter(pl.col("community_id").is_in(list(communities)))
+    edges = intra_edges(own, elements.relationships, elements.entities)
+    return {
+        c: build_context(c, edges.get(c, []), {}, {}, sys.maxsize, "import").hash
+        for c in communities
+    }
+
+
+def _children(level: Level) -> Mapping[str, dict[str, frozenset[str]]]:
+    children: dict[str, dict[str, frozenset[str]]] = defaultdict(dict)
+    deeper = level.members.filter(pl.col("level") == level.number + 1)
+    grouped = deeper.group_by("parent_id", "community_id").agg("entity_id")
+    for parent, community, nodes in grouped.iter_rows():
+        children[parent][community] = frozenset(nodes)
+    return children
+
+
+def _sub_reports(level: Level) -> Mapping[str, SubReport]:
+    deeper = level.reports.filter(pl.col("level") == level.number + 1)
+    columns = ("community_id", "n_tokens", "coverage", "support", "full_content", "findings")
+    return {
+        community: SubReport(community, n_tokens, _report_hash(*told), coverage, support)
+        for community, n_tokens, coverage, support, *told in deeper.select(columns).iter_rows()
+    }
+
+
+def _report_hash(text: str, findings: Sequence[Mapping[str, object]]) -> str:
+    places = [(f["chunk_id"], f["start_char"], f["end_char"]) for f in findings]
+    return content_hash(f"{text}\n{places}")[:16]
+
+
+def _with_places(context: Context, places: Mapping[str, str]) -> Context:
+    cited = [places.get(relationship, "") for relationship in context.relationships]
+    version, _, told = context.hash.partition(":")
+    return replace(context, hash=f"{version}:{make_id('context', told, *cited)}")

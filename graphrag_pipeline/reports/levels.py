@@ -1,0 +1,452 @@
+"""Community reports: one level at a time, deepest first, and only those whose context changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import duckdb
+import polars as pl
+
+from graphrag_pipeline.core.identity import make_id
+from graphrag_pipeline.core.settings import ReportSettings, fingerprint
+from graphrag_pipeline.core.tokens import DEFAULT_ENCODING, count_tokens
+from graphrag_pipeline.reports.contexts import Context
+from graphrag_pipeline.reports.extractive import ExtractiveWriter
+from graphrag_pipeline.reports.inputs import (
+    MIN_SIZE,
+    Elements,
+    Level,
+    level_contexts,
+    read_elements,
+    read_level,
+    whole_hashes,
+)
+from graphrag_pipeline.reports.text import ReportText, ReportWriter, WrittenReports
+from graphrag_pipeline.store.index_store import IndexStore, get_meta, insert, set_meta
+
+REPORTS_VERSION = "1"
+IMPORTED = "import"
+
+_FINDING = pl.Struct(
+    {
+        "summary": pl.String,
+        "explanation": pl.String,
+        "chunk_id": pl.String,
+        "start_char": pl.Int64,
+        "end_char": pl.Int64,
+    }
+)
+REPORTS = pl.Schema(
+    {
+        "id": pl.String,
+        "community_id": pl.String,
+        "level": pl.Int32,
+        "title": pl.String,
+        "summary": pl.String,
+        "rating": pl.Float64,
+        "rating_explanation": pl.String,
+        "findings": pl.List(_FINDING),
+        "full_content": pl.String,
+        "n_tokens": pl.Int64,
+        "context_hash": pl.String,
+        "context_tokens": pl.Int64,
+        "coverage": pl.Float64,
+        "writer": pl.String,
+    }
+)
+ELEMENTS = pl.Schema(
+    {
+        "community_id": pl.String,
+        "place": pl.Int32,
+        "kind": pl.String,
+        "element_id": pl.String,
+        "n_tokens": pl.Int64,
+        "text_hash": pl.String,
+        "support": pl.Int64,
+    }
+)
+FAILURES = pl.Schema(
+    {
+        "community_id": pl.String,
+        "level": pl.Int32,
+        "context_hash": pl.String,
+        "error": pl.String,
+        "attempts": pl.Int32,
+    }
+)
+
+# How much of what a report was written from is not what it would be written from now. An element
+# that has gained some chunks to the many it rests on has changed by that share only.
+_OUTDATED = """
+WITH compared AS (
+    SELECT coalesce(n.community_id, w.community_id) AS community_id,
+           coalesce(n.n_tokens, w.n_tokens) AS n_tokens,
+           coalesce(n.text_hash = w.text_hash, false) AS same,
+           CASE WHEN same THEN 0 WHEN n.support > w.support THEN 1 - w.support / n.support ELSE 1
+           END AS change,
+           w.element_id IN (FROM staging.lost_evidence) AS lost
+    FROM now_told n FULL JOIN (
+        SELECT e.* FROM report_elements e SEMI JOIN now_told USING (community_id)) w
+    ON w.community_id = n.community_id AND w.element_id = n.element_id)
+SELECT community_id, coalesce(sum(n_tokens * change) / sum(n_tokens), 0) AS share
+FROM compared SEMI JOIN (
+    SELECT community_id FROM community_reports
+    WHERE starts_with(context_hash, $version || ':') OR writer = $imported) USING (community_id)
+GROUP BY community_id HAVING share <= $most AND NOT bool_or(lost AND NOT same)
+"""
+
+
+@dataclass(frozen=True)
+class LevelReports:
+    """What was done for one level asset (numbers of reports).
+
+    Of those ``reused``, ``outdated`` were not written anew although a little has changed.
+    """
+
+    written: int
+    reused: int
+    removed: int
+    mean_coverage: float | None
+    failed: int = 0
+    outdated: int = 0
+
+
+def update_reports(
+    store: IndexStore,
+    settings: ReportSettings,
+    level: int,
+    *,
+    and_deeper: bool,
+    writer: ReportWriter | None = None,
+) -> LevelReports:
+    """Bring the reports of a level (and, on request, of all deeper ones) up to date.
+
+    Deeper levels must have been done before: a report may stand on those of its sub-communities.
+    Without a writer the reports are extractive. Raises what the writer raises; the levels finished
+    until then stay.
+    """
+    by = writer or ExtractiveWriter(settings)
+    with store.read() as con:
+        deepest = _deepest(con)
+        last = max(deepest, level) if and_deeper else level
+        state = _state(con, settings, level, last, by)
+        failed = _count(con, level, last, "report_failures")
+        if get_meta(con, f"reports_state:{level}") == state and not failed:
+            return LevelReports(0, _count(con, level, last), 0, None)
+        elements = read_elements(con, by)
+    done = [
+        _update_level(store, settings, each, by, elements) for each in range(last, level - 1, -1)
+    ]
+    with store.transaction() as con:
+        removed = _remove_orphans(con, level, None if and_deeper else level)
+        set_meta(con, f"reports_state:{level}", state)
+        failed = _count(con, level, last, "report_failures")
+        if reports_current(con, settings, by):
+            con.execute("DELETE FROM staging.lost_evidence")
+    coverages = [c for d in done for c in d.coverages]
+    return LevelReports(
+        sum(d.written for d in done),
+        sum(d.reused for d in done),
+        removed,
+        sum(coverages) / len(coverages) if coverages else None,
+        failed,
+        sum(d.outdated for d in done),
+    )
+
+
+def reports_current(
+    con: duckdb.DuckDBPyConnection, settings: ReportSettings, writer: ReportWriter | None = None
+) -> bool:
+    """Whether the reports of every level were written for the communities as they are now."""
+    by = writer or ExtractiveWriter(settings)
+    states = con.execute("SELECT key, value FROM meta WHERE key LIKE 'reports_state:%'").fetchall()
+    done: set[int] = set()
+    for key, value in states:
+        first, last = int(key.split(":")[1]), int(value.split(":")[2])
+        if value == _state(con, settings, first, last, by):
+            done |= set(range(first, last + 1))
+    return done >= set(range(_deepest(con) + 1))
+
+
+def outdated_reports(
+    con: duckdb.DuckDBPyConnection, settings: ReportSettings, writer: ReportWriter | None = None
+) -> list[Context]:
+    """Return the contexts of the communities whose report an update would write, every level."""
+    by = writer or ExtractiveWriter(settings)
+    elements, version = read_elements(con, by), _version(settings, by)
+    outdated: list[Context] = []
+    for level in range(_deepest(con) + 1):
+        held = read_level(con, level)
+        contexts = level_contexts(elements, held, settings.max_context_tokens, version)
+        changed = _changed(contexts, elements, held)
+        kept = _tolerated(con, changed, settings, by)
+        outdated += [context for context in changed if context.community_id not in kept]
+    return outdated
+
+
+def adopt_reports(
+    store: IndexStore, settings: ReportSettings, level: int, given: pl.DataFrame
+) -> int:
+    """Keep reports written elsewhere for communities of a level, in place of any that are there.
+
+    ``given`` has the columns of ``REPORTS`` that a writer makes: community_id, title, summary,
+    rating, rating_explanation, findings, full_content. Such a report stays until something in its
+    community changes, whatever the settings: its hash is of all that the community holds. Call it
+    for the deepest level first. Returns the number of reports.
+    """
+    writer = ExtractiveWriter(settings)
+    with store.read() as con:
+        elements, held = read_elements(con, writer), read_level(con, level)
+    filled = level_contexts(elements, held, settings.max_context_tokens, _version(settings, writer))
+    contexts = pl.DataFrame(
+        [(c.community_id, c.n_tokens, c.coverage) for c in filled],
+        schema={"community_id": pl.String, "context_tokens": pl.Int64, "coverage": pl.Float64},
+        orient="row",
+    )
+    ids = given["community_id"].to_list()
+    hashes = whole_hashes(elements, held, set(ids))
+    reports = given.join(contexts, "community_id", "left", maintain_order="left").with_columns(
+        pl.col("context_tokens").fill_null(0),
+        pl.col("coverage").fill_null(1.0),
+        id=pl.Series([make_id("report", community) for community in ids], dtype=pl.String),
+        level=pl.lit(level, pl.Int32),
+        n_tokens=pl.Series(count_tokens(given["full_content"].to_list()), dtype=pl.Int64),
+        context_hash=pl.Series([hashes[community] for community in ids], dtype=pl.String),
+        writer=pl.lit(IMPORTED),
+    )
+    with store.transaction() as con:
+        con.execute("DELETE FROM community_reports WHERE community_id IN (SELECT unnest(?))", [ids])
+        insert(con, "community_reports", reports.select(list(REPORTS)))
+        con.execute("DELETE FROM report_elements WHERE community_id IN (SELECT unnest(?))", [ids])
+        told = [context for context in filled if context.community_id in hashes]
+        insert(con, "report_elements", _element_frame(told))
+    return len(reports)
+
+
+@dataclass(frozen=True)
+class _Done:
+    written: int
+    reused: int
+    outdated: int
+    coverages: Sequence[float]
+
+
+def _update_level(
+    store: IndexStore,
+    settings: ReportSettings,
+    level: int,
+    writer: ReportWriter,
+    elements: Elements,
+) -> _Done:
+    with store.read() as con:
+        held = read_level(con, level)
+    contexts = level_contexts(
+        elements, held, settings.max_context_tokens, _version(settings, writer)
+    )
+    coverages = [context.coverage for context in contexts]
+    changed = _changed(contexts, elements, held)
+    if not changed and not held.own_reports["outdated"].any():
+        return _Done(0, len(contexts), 0, coverages)
+    with store.read() as con:
+        kept = _tolerated(con, changed, settings, writer)
+        todo = [context for context in changed if context.community_id not in kept]
+        failed = _failed_before(con, todo)
+    written = writer.write(store, todo, failed)
+    with store.transaction() as con:
+        _store_reports(con, todo, written, failed, level, writer.name)
+        _mark_outdated(con, level, kept)
+    return _Done(len(written.reports), len(contexts) - len(todo), len(kept), coverages)
+
+
+def _changed(contexts: Iterable[Context], elements: Elements, held: Level) -> list[Context]:
+    """Return the contexts that are not those of the reports there are."""
+    own = held.own_reports
+    before = dict(own.select("community_id", "context_hash").iter_rows())
+    imported = own.filter(pl.col("writer") == IMPORTED)["community_id"]
+    hashes = whole_hashes(elements, held, set(imported))
+    return [c for c in contexts if before.get(c.community_id) != hashes.get(c.community_id, c.hash)]
+
+
+def _tolerated(
+    con: duckdb.DuckDBPyConnection,
+    changed: Sequence[Context],
+    settings: ReportSettings,
+    writer: ReportWriter,
+) -> Mapping[str, float]:
+    """Return how much has changed, by community, for reports that may stay although it has.
+
+    None may that tells of something which has lost evidence: removal leaves no trace.
+    """
+    if not (changed and writer.is_paid and settings.max_outdated):
+        return {}
+    con.register("now_told", _element_frame(changed))
+    values = {
+        "version": _version(settings, writer),
+        "imported": IMPORTED,
+        "most": settings.max_outdated,
+    }
+    rows = con.execute(_OUTDATED, values).fetchall()
+    con.unregister("now_told")
+    return dict(rows)
+
+
+def _mark_outdated(con: duckdb.DuckDBPyConnection, level: int, shares: Mapping[str, float]) -> None:
+    frame = pl.DataFrame(
+        {"community_id": list(shares), "outdated": list(shares.values())},
+        schema={"community_id": pl.String, "outdated": pl.Float64},
+    )
+    con.register("shares", frame)
+    con.execute(
+        """UPDATE community_reports r SET outdated = coalesce(
+               (SELECT s.outdated FROM shares s WHERE s.community_id = r.community_id), 0)
+           WHERE level = $level AND (outdated > 0 OR community_id IN (
+               SELECT community_id FROM shares))""",
+        {"level": level},
+    )
+    con.unregister("shares")
+
+
+def _element_frame(contexts: Iterable[Context]) -> pl.DataFrame:
+    rows = []
+    for context in contexts:
+        kinds = (
+            ["entity"] * len(context.entities)
+            + ["relationship"] * len(context.relationships)
+            + ["report"] * len(context.sub_reports)
+        )
+        for place, (kind, element) in enumerate(zip(kinds, context.elements, strict=True)):
+            told = (element.id, element.n_tokens, element.text_hash, element.support)
+            rows.append((context.community_id, place, kind, *told))
+    return pl.DataFrame(rows, schema=ELEMENTS, orient="row")
+
+
+def _failed_before(
+    con: duckdb.DuckDBPyConnection, contexts: Sequence[Context]
+) -> Mapping[str, int]:
+    """Return how often the report on a community failed, told the same as now."""
+    hashes = {context.community_id: context.hash for context in contexts}
+    rows = con.execute("SELECT community_id, context_hash, attempts FROM report_failures")
+    return {
+        community: attempts
+        for community, told, attempts in rows.fetchall()
+        if hashes.get(community) == told
+    }
+
+
+def _store_reports(
+    con: duckdb.DuckDBPyConnection,
+    contexts: Sequence[Context],
+    written: WrittenReports,
+    failed: Mapping[str, int],
+    level: int,
+    writer: str,
+) -> None:
+    """Put reports in place of the old ones; a failed one leaves none, for it would be outdated."""
+    ids = [context.community_id for context in contexts]
+    for table in ("community_reports", "report_elements", "report_failures"):
+        con.execute(f"DELETE FROM {table} WHERE community_id IN (SELECT unnest(?))", [ids])
+    rows = [
+        {
+            **report_row(context, written.reports[context.community_id]),
+            "level": level,
+            "writer": writer,
+        }
+        for context in contexts
+        if context.community_id in written.reports
+    ]
+    insert(con, "community_reports", report_frame(rows))
+    told = [context for context in contexts if context.community_id in written.reports]
+    insert(con, "report_elements", _element_frame(told))
+    hashes = {context.community_id: context.hash for context in contexts}
+    failures = [
+        (community, level, hashes[community], why, failed.get(community, 0) + 1)
+        for community, why in written.failures.items()
+    ]
+    insert(con, "report_failures", pl.DataFrame(failures, schema=FAILURES, orient="row"))
+
+
+def report_row(context: Context, report: ReportText) -> dict[str, object]:
+    """Return the row of a report but for its level, writer and number of tokens."""
+    return {
+        "id": make_id("report", context.community_id),
+        "community_id": context.community_id,
+        "title": report.title,
+        "summary": report.summary,
+        "rating": report.rating,
+        "rating_explanation": report.rating_explanation,
+        "findings": [asdict(finding) for finding in report.findings],
+        "full_content": report.full_content,
+        "context_hash": context.hash,
+        "context_tokens": context.n_tokens,
+        "coverage": context.coverage,
+    }
+
+
+def report_frame(rows: Sequence[Mapping[str, object]]) -> pl.DataFrame:
+    """Return rows of reports as a frame of ``REPORTS``, their tokens counted."""
+    counts = count_tokens([str(row["full_content"]) for row in rows], DEFAULT_ENCODING)
+    return pl.DataFrame(
+        [{**row, "n_tokens": n} for row, n in zip(rows, counts, strict=True)], schema=REPORTS
+    )
+
+
+def _remove_orphans(con: duckdb.DuckDBPyConnection, first: int, last: int | None) -> int:
+    """Delete the reports, at these levels, of communities that are no more."""
+    where = """level >= $first AND ($last IS NULL OR level <= $last) AND community_id NOT IN (
+               SELECT id FROM communities WHERE size >= $min_size OR writer = $imported)"""
+    values = {"first": first, "last": last, "min_size": MIN_SIZE, "imported": IMPORTED}
+    row = con.execute(f"SELECT count(*) FROM community_reports WHERE {where}", values).fetchone()
+    con.execute(f"DELETE FROM community_reports WHERE {where}", values)
+    con.execute(
+        """DELETE FROM report_elements
+           WHERE community_id NOT IN (SELECT community_id FROM community_reports)"""
+    )
+    con.execute(
+        "DELETE FROM report_failures WHERE community_id NOT IN (SELECT id FROM communities)"
+    )
+    return row[0] if row else 0
+
+
+def _version(settings: ReportSettings, writer: ReportWriter) -> str:
+    return fingerprint(REPORTS_VERSION, settings.max_context_tokens, writer.version)
+
+
+def _state(
+    con: duckdb.DuckDBPyConnection,
+    settings: ReportSettings,
+    first: int,
+    last: int,
+    writer: ReportWriter,
+) -> str:
+    """Return a hash of all that the reports of some levels depend on.
+
+    The graph does not tell which communities there are: it may have been clustered anew.
+    """
+    below = con.execute(
+        """SELECT coalesce(bit_xor(hash(community_id, full_content, findings)), 0), count(*),
+                  (SELECT sum(hash(chunk_id, source_id, target_id, start_char)::HUGEINT)
+                   FROM resolved_relationship_mentions),
+                  (SELECT sum(hash(id, subject_id)::HUGEINT) FROM resolved_claims),
+                  (SELECT sum(hash(community_id, entity_id, level)::HUGEINT)
+                   FROM community_members)
+           FROM community_reports SEMI JOIN communities c ON c.id = community_id
+           WHERE community_reports.level = ?""",
+        [last + 1],
+    ).fetchone()
+    version = _version(settings, writer)
+    return f"{version}:{first}:{last}:{get_meta(con, 'communities_state')}:{below}"
+
+
+def _deepest(con: duckdb.DuckDBPyConnection) -> int:
+    row = con.execute("SELECT coalesce(max(level), 0) FROM communities").fetchone()
+    return row[0] if row else 0
+
+
+def _count(
+    con: duckdb.DuckDBPyConnection, first: int, last: int, table: str = "community_reports"
+) -> int:
+    row = con.execute(
+        f"SELECT count(*) FROM {table} WHERE level BETWEEN ? AND ?", [first, last]
+    ).fetchone()
+    return row[0] if row else 0

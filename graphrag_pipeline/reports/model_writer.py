@@ -1,0 +1,187 @@
+"""Community reports written by a model (paper, 3.1.5 and E.2)."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import duckdb
+import polars as pl
+
+from graphrag_pipeline.core import progress
+from graphrag_pipeline.core.prompting import Prompt, load_prompt, prompt_version
+from graphrag_pipeline.core.settings import Settings, fingerprint
+from graphrag_pipeline.llm.client import ModelClient
+from graphrag_pipeline.llm.configured import answered_by, prompts_folder, with_model
+from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
+from graphrag_pipeline.llm.running import work_through
+from graphrag_pipeline.reports.contexts import Context
+from graphrag_pipeline.reports.parsing import REPORT_PARSING_VERSION, REPORT_SCHEMA, parse_report
+from graphrag_pipeline.reports.text import ReportText, WrittenReports
+from graphrag_pipeline.store.index_store import IndexStore
+
+STAGE = "community_reports"
+_PROMPTS = ("community_report", "report_retry")
+_RETRIES = 2
+
+_ROWS = {
+    "Reports": """SELECT c.id, c.human_readable_id, r.title, r.full_content
+                  FROM communities c JOIN community_reports r ON r.community_id = c.id
+                  SEMI JOIN shown ON shown.id = c.id""",
+    "Entities": """SELECT id, human_readable_id, title, type, description FROM entities
+                   SEMI JOIN shown USING (id)""",
+    "Claims": """SELECT subject_id, human_readable_id, subject, object, type, status, start_date,
+                        end_date, description FROM resolved_claims
+                 SEMI JOIN shown ON shown.id = subject_id ORDER BY human_readable_id""",
+    "Relationships": """SELECT id, human_readable_id, source, target, description
+                        FROM relationships SEMI JOIN shown USING (id)""",
+}
+_HEADERS = {
+    "Reports": ("id", "title", "report"),
+    "Entities": ("id", "entity", "type", "description"),
+    "Claims": (
+        "id", "subject", "object", "type", "status", "start_date", "end_date", "description",
+    ),
+    "Relationships": ("id", "source", "target", "description"),
+}  # fmt: skip
+
+Row = tuple[object, ...]
+
+
+class ModelWriter:
+    """Writes reports by the configured model; a report that cannot be read is asked for again."""
+
+    is_paid = True
+    reads_claims = True
+    cites_places = False
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._folder = prompts_folder(settings)
+        self.name = settings.llm.model
+
+    @property
+    def version(self) -> str:
+        """What decides a report besides its context: model, prompts, settings."""
+        given = self._settings
+        return fingerprint(
+            REPORT_PARSING_VERSION,
+            *answered_by(given.llm),
+            given.reports.max_words,
+            prompt_version(*_PROMPTS, folder=self._folder),
+        )
+
+    def write(
+        self, store: IndexStore, contexts: Sequence[Context], failed: Mapping[str, int]
+    ) -> WrittenReports:
+        """Write a report for each context. ``failed`` says how often that failed, by community.
+
+        Raises the model's error when no further call can succeed; what was answered until then is
+        in the cache.
+        """
+        if not contexts:
+            return WrittenReports({}, {})
+        shown = _read_rows(store, contexts)
+        texts = [_Rendered(c, shown, failed.get(c.community_id, 0)) for c in contexts]
+        return with_model(self._settings, lambda client: self._write_all(client, texts))
+
+    async def _write_all(
+        self, client: ModelClient, contexts: Sequence[_Rendered]
+    ) -> WrittenReports:
+        reports: dict[str, ReportText] = {}
+        failures: dict[str, str] = {}
+
+        ask = load_prompt("community_report", self._folder)
+        ask_again = load_prompt("report_retry", self._folder)
+
+        async def one(context: _Rendered) -> None:
+            try:
+                reports[context.community_id] = await self._report(client, context, ask, ask_again)
+            except ModelError as error:
+                if error.stops_everything:
+                    raise
+                failures[context.community_id] = str(error)
+            progress.report("report calls", len(reports) + len(failures), len(contexts))
+
+        await work_through(contexts, one, 2 * client.options.concurrency)
+        return WrittenReports(reports, failures)
+
+    async def _report(
+        self, client: ModelClient, context: _Rendered, ask: Prompt, ask_again: Prompt
+    ) -> ReportText:
+        max_words = str(self._settings.reports.max_words)
+        talk = ask.render(context=context.text, max_words=max_words)
+        for attempt in range(_RETRIES + 1):
+            answer = await client.complete(
+                talk, stage=STAGE, json_schema=REPORT_SCHEMA, variant=context.variant
+            )
+            try:
+                return parse_report(answer.text, context.allowed).to_text()
+            except ModelOutputError as error:
+                if attempt == _RETRIES:
+                    raise
+                talk = [*talk, {"role": "assistant", "content": answer.text}]
+                talk += ask_again.render(error=str(error))
+        raise AssertionError("unreachable")
+
+
+class _Rendered:
+    """A context as text, and the ids that may be referred to."""
+
+    def __init__(
+        self, context: Context, rows: Mapping[str, Mapping[str, Sequence[Row]]], failures: int
+    ) -> None:
+        self.community_id = context.community_id
+        # What could not be read before is in the cache: to try again is another call.
+        self.variant = f"attempt {failures + 1}" if failures else None
+        ids = {
+            "Reports": context.sub_reports,
+            "Entities": context.entities,
+            "Claims": context.entities,
+            "Relationships": context.relationships,
+        }
+        chosen = {
+            section: [row for each in ids[section] for row in rows[section].get(each, ())]
+            for section in _ROWS
+        }
+        self.allowed = {name: {int(str(row[0])) for row in chosen[name]} for name in _ROWS}
+        self.text = "\n".join(
+            f"-----{name}-----\n{_csv(_HEADERS[name], chosen[name])}"
+            for name in _ROWS
+            if chosen[name]
+        )
+
+
+def _read_rows(
+    store: IndexStore, contexts: Iterable[Context]
+) -> Mapping[str, Mapping[str, Sequence[Row]]]:
+    ids = {
+        each
+        for context in contexts
+        for each in (*context.sub_reports, *context.entities, *context.relationships)
+    }
+    with store.read() as con:
+        con.register("shown", pl.DataFrame({"id": sorted(ids)}, schema={"id": pl.String}))
+        return {section: _grouped(con, query) for section, query in _ROWS.items()}
+
+
+def _grouped(con: duckdb.DuckDBPyConnection, query: str) -> Mapping[str, Sequence[Row]]:
+    grouped: dict[str, list[Row]] = defaultdict(list)
+    for key, *row in con.execute(query).fetchall():
+        grouped[key].append(tuple(row))
+    return grouped
+
+
+def _csv(header: Sequence[str], rows: Iterable[Row]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([["" if v is None else v for v in row] for row in rows])
+    return text.getvalue()
+
+
+def report_writer(settings: Settings) -> ModelWriter | None:
+    """Return the model's report writer, or None where reports are extractive."""
+    return ModelWriter(settings) if settings.reports.writer == "llm" else None

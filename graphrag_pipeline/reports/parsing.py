@@ -1,0 +1,365 @@
+"""What a model answers in JSON (reports, points, ratings) as plain data, checked and made whole.
+
+Models leave parts out, name them otherwise, write "8.5/10" for a number and a list for a text. What
+can be understood is; what cannot raises ModelOutputError, whose message is written to be shown to
+the model, which then tries again, and holds nothing of the answer itself.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from graphrag_pipeline.llm.errors import ModelOutputError
+from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.reports.references import check_references
+from graphrag_pipeline.reports.text import Finding, ReportText
+
+REPORT_PARSING_VERSION: Final = "1"
+"""Part of a report's version: another parser may read another report in the same answer."""
+
+MAX_RATING: Final = 10.0
+MAX_SCORE: Final = 100.0
+_MIDDLE_RATING = 5.0
+_LOWEST_SCORE = 1.0
+_MAX_TITLE_CHARS = 300
+_HEADLINE_CHARS = 120
+
+_TEXT_SCHEMA: Final = {"type": "string"}
+_NUMBER_SCHEMA: Final = {"type": "number"}
+
+
+def _object_schema(**properties: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a schema as strict structured output wants it: all keys required, none more."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _list_schema(items: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"type": "array", "items": items}
+
+
+REPORT_SCHEMA: Final = _object_schema(
+    title=_TEXT_SCHEMA,
+    summary=_TEXT_SCHEMA,
+    rating=_NUMBER_SCHEMA,
+    rating_explanation=_TEXT_SCHEMA,
+    findings=_list_schema(_object_schema(summary=_TEXT_SCHEMA, explanation=_TEXT_SCHEMA)),
+)
+"""The JSON schema of what :func:`parse_report` reads."""
+POINTS_SCHEMA: Final = _object_schema(
+    points=_list_schema(_object_schema(description=_TEXT_SCHEMA, score=_NUMBER_SCHEMA))
+)
+"""The JSON schema of what :func:`parse_points` reads."""
+DRIFT_SCHEMA: Final = _object_schema(
+    intermediate_answer=_TEXT_SCHEMA,
+    score=_NUMBER_SCHEMA,
+    follow_up_queries=_list_schema(_TEXT_SCHEMA),
+)
+"""The JSON schema of what :func:`parse_drift` reads."""
+RATING_SCHEMA: Final = _object_schema(reason=_TEXT_SCHEMA, rating=_NUMBER_SCHEMA)
+"""The JSON schema of what :func:`parse_rating` reads."""
+
+_ALIASES = {
+    "title": ("title", "name", "reporttitle"),
+    "summary": ("summary", "executivesummary", "reportsummary", "abstract", "overview"),
+    "rating": ("rating", "impactseverityrating", "importancerating", "score", "severity"),
+    "rating_explanation": ("ratingexplanation", "explanation", "ratingreason", "reason"),
+    "findings": ("findings", "detailedfindings", "keyfindings", "insights", "keyinsights"),
+    "headline": ("summary", "title", "headline", "finding", "insight", "name"),
+    "explanation": ("explanation", "description", "details", "detail", "text", "content"),
+    "point": ("description", "point", "answer", "text", "content"),
+    "score": ("score", "importance", "importancescore", "helpfulness", "rating"),
+    "answer": ("intermediateanswer", "answer", "response", "summary"),
+    "follow_ups": ("followupqueries", "followupquestions", "followups", "queries", "questions"),
+}
+_UNWANTED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufeff\ufffe\uffff\ud800-\udfff]")
+_NUMBER = re.compile(
+    r"(?P<number>(?:(?<!\w)[-−])?[0-9]{1,9}(?:[.,][0-9]{1,9})?)"
+    r"(?:\s?(?:/|out of|of|von|sur)\s?(?P<most>[0-9]{1,4})(?![0-9])|\s?(?P<percent>%))?"
+)
+_SENTENCE = re.compile(r"(?<=[.!?])\s|(?<=[。！？])|\n")
+_HELPFULNESS = re.compile(
+    r"<ANSWER[ _]?HELPFULNESS>\s{0,9}([^<]{1,20})</ANSWER[ _]?HELPFULNESS>", re.IGNORECASE
+)
+_LIST = re.compile(r"\[\s*[\[{\]\"]")
+
+
+@dataclass(frozen=True)
+class ParsedReport:
+    """A community report as a model wrote it, its references checked.
+
+    ``findings`` are (summary, explanation). ``cited`` are the records it refers to, ``n_removed``
+    counts numbers that were not in the context. ``repaired`` tells that the JSON was broken, most
+    often cut off, and ``filled`` names the parts that were left out.
+    """
+
+    title: str
+    summary: str
+    rating: float
+    rating_explanation: str
+    findings: tuple[tuple[str, str], ...]
+    cited: tuple[tuple[str, int], ...]
+    n_removed: int
+    repaired: bool
+    filled: tuple[str, ...]
+
+    def to_text(self) -> ReportText:
+        """Return the report as every writer gives it; its findings have no spans."""
+        return ReportText(
+            self.title,
+            self.summary,
+            self.rating,
+            self.rating_explanation,
+            tuple(Finding(*finding, None, None, None) for finding in self.findings),
+        )
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point of a map answer: what it says, and how much it helps, 0 to 100."""
+
+    description: str
+    score: float
+
+
+@dataclass(frozen=True)
+class DriftAnswer:
+    """One step of a drift search: an answer, how well it answers (0 to 100), what to ask next."""
+
+    answer: str
+    score: float
+    follow_ups: tuple[str, ...]
+
+
+def parse_report(text: str, allowed: Mapping[str, Collection[int]]) -> ParsedReport:
+    """Read a community report (paper, E.2).
+
+    ``allowed`` has the human-readable ids that were in the context by kind, such as
+    ``{"Entities": {5, 7}}``; references to others are taken out and counted.
+
+    Raises
+    ------
+    ModelOutputError
+        If the answer is no JSON object, or holds neither a summary nor a finding.
+    """
+    outer, repaired = parse_json_object(text)
+    given = _unwrap(outer, ("summary", "findings"))
+    title, summary = _text(_get(given, "title")), _text(_get(given, "summary"))
+    findings = _findings(_get(given, "findings"))
+    rating = parse_rating(_get(given, "rating"))
+    explanation = _text(_get(given, "rating_explanation"))
+    if not summary and not findings:
+        raise ModelOutputError('the JSON object has neither a "summary" nor any "findings"')
+    missing = {
+        "title": not title,
+        "summary": not summary,
+        "rating": rating is None,
+        "rating_explanation": not explanation,
+        "findings": not findings,
+    }
+    report = ParsedReport(
+        title=title or _headline(findings[0][0] if findings else summary),
+        summary=summary or " ".join(headline for headline, _ in findings),
+        rating=_MIDDLE_RATING if rating is None else rating,
+        rating_explanation=explanation,
+        findings=findings,
+        cited=(),
+        n_removed=0,
+        repaired=repaired,
+        filled=tuple(name for name, is_missing in missing.items() if is_missing),
+    )
+    return _check(report, allowed)
+
+
+def parse_points(text: str) -> tuple[Point, ...]:
+    """Read a map answer, ``{"points": [{"description": ..., "score": 0-100}]}`` (paper, 3.1.6).
+
+    Points of score 0 are among the result; one whose score cannot be read counts 1, so that it is
+    kept, last. An answer in prose that states its helpfulness as in E.4 is one point.
+
+    Raises
+    ------
+    ModelOutputError
+        If the answer is no JSON with points.
+    """
+    if found := _HELPFULNESS.search(text):
+        prose = _plain(text[: found.start()] + text[found.end() :])
+        return _points([{"description": prose, "score": found[1]}])
+    answer, _ = parse_json_object(_list_as_json_object(text))
+    given = answer.get("points", [answer] if _get(answer, "point") is not None else None)
+    if isinstance(given, Mapping):
+        given = list(given.values()) if all(map(_is_mapping, given.values())) else [given]
+    if not isinstance(given, list):
+        raise ModelOutputError('the answer must be a JSON object with a list "points"')
+    return _points(given)
+
+
+def parse_drift(text: str) -> DriftAnswer:
+    """Read a step of a drift search: an answer, its score and follow-up questions.
+
+    Raises
+    ------
+    ModelOutputError
+        If the answer is no JSON object with an answer in it.
+    """
+    given, _ = parse_json_object(text)
+    answer = _text(_get(given, "answer"))
+    if not answer:
+        raise ModelOutputError('the JSON object has no "intermediate_answer"')
+    score = parse_rating(_get(given, "score"), MAX_SCORE)
+    follow_ups = _get(given, "follow_ups")
+    asked = map(_text, follow_ups if isinstance(follow_ups, list) else [follow_ups])
+    return DriftAnswer(
+        answer, _LOWEST_SCORE if score is None else score, tuple(dict.fromkeys(filter(None, asked)))
+    )
+
+
+def parse_rating(given: object, most: float = MAX_RATING) -> float | None:
+    """Return a rating from 0 to ``most``, or None where there is none.
+
+    ``given`` is a number or the text of one ("8", "8.5/10", "85 %", ``{"rating": 8}``); fractions
+    are scaled to ``most``, others clipped to it.
+    """
+    if isinstance(given, bool) or given is None:
+        return None
+    if isinstance(given, int | float):
+        return _clip(given, most)
+    if isinstance(given, Mapping):
+        return parse_rating(_get(given, "rating"), most)
+    return _rating_in(str(given), most)
+
+
+def _list_as_json_object(text: str) -> str:
+    """Return an answer that is a bare list of points as the object it should have been."""
+    found = _LIST.search(text)
+    if found is None or "{" in text[: found.start()]:
+        return text
+    return f'{{"points": {text[found.start() :].split("```")[0]}}}'
+
+
+def _unwrap(given: Mapping[str, Any], parts: Iterable[str]) -> Mapping[str, Any]:
+    """Return the report itself where it was put under one key, such as "report"."""
+    inner = list(given.values())
+    if len(inner) != 1 or not _is_mapping(inner[0]):
+        return given
+    return inner[0] if any(_get(inner[0], part) is not None for part in parts) else given
+
+
+def _is_mapping(given: object) -> bool:
+    return isinstance(given, Mapping)
+
+
+def _get(given: Mapping[str, Any], part: str) -> Any:
+    """Return a part of an object under any of its names, however they are spelled."""
+    spelled = {re.sub(r"[\W_]", "", str(key)).lower(): value for key, value in given.items()}
+    for name in _ALIASES[part]:
+        if spelled.get(name) is not None:
+            return spelled[name]
+    return None
+
+
+def _text(given: object) -> str:
+    if given is None or isinstance(given, bool):
+        return ""
+    if isinstance(given, list):
+        return "\n\n".join(filter(None, map(_text, given)))
+    if isinstance(given, Mapping):
+        return "\n\n".join(filter(None, map(_text, given.values())))
+    return _plain(str(given))
+
+
+def _plain(text: str) -> str:
+    return _UNWANTED.sub("", text.replace("\r\n", "\n")).strip()
+
+
+def _findings(given: object) -> tuple[tuple[str, str], ...]:
+    if isinstance(given, Mapping):
+        is_one = _get(given, "explanation") is not None or _get(given, "headline") is not None
+        given = [given] if is_one else [_named(name, value) for name, value in given.items()]
+    elif isinstance(given, str):
+        given = [part for part in re.split(r"\n\s*\n", given) if part.strip()]
+    found = map(_finding, given if isinstance(given, list) else [])
+    return tuple(finding for finding in found if finding[0])
+
+
+def _named(name: object, value: object) -> object:
+    return value if _is_mapping(value) else {"summary": name, "explanation": value}
+
+
+def _finding(given: object) -> tuple[str, str]:
+    if not isinstance(given, Mapping):
+        text = _text(given)
+        return _headline(text), text
+    headline, explanation = _text(_get(given, "headline")), _text(_get(given, "explanation"))
+    return headline or _headline(explanation), explanation or headline
+
+
+def _headline(text: str) -> str:
+    first = _SENTENCE.split(text, maxsplit=1)[0].strip().strip("#*- ")
+    if len(first) <= _HEADLINE_CHARS:
+        return first
+    return first[:_HEADLINE_CHARS].rsplit(" ", 1)[0] + "…"
+
+
+def _check(report: ParsedReport, allowed: Mapping[str, Collection[int]]) -> ParsedReport:
+    """Return the report with its references checked; a title and headlines have none."""
+    cited: dict[tuple[str, int], None] = {}
+    n_removed = 0
+
+    def check(text: str) -> str:
+        nonlocal n_removed
+        checked = check_references(text, allowed)
+        cited.update(dict.fromkeys(checked.cited))
+        n_removed += checked.n_removed
+        return checked.text.strip()
+
+    title = check_references(report.title, {}).text.strip()[:_MAX_TITLE_CHARS]
+    checked = replace(
+        report,
+        title=" ".join(title.split()) or "Community",
+        summary=check(report.summary),
+        rating_explanation=check(report.rating_explanation),
+        findings=tuple((check(headline), check(text)) for headline, text in report.findings),
+    )
+    return replace(checked, cited=tuple(cited), n_removed=n_removed)
+
+
+def _points(given: Iterable[object]) -> tuple[Point, ...]:
+    return tuple(point for point in map(_point, given) if point.description)
+
+
+def _point(given: object) -> Point:
+    if not isinstance(given, Mapping):
+        return Point(_text(given), _LOWEST_SCORE)
+    score = parse_rating(_get(given, "score"), MAX_SCORE)
+    return Point(_text(_get(given, "point")), _LOWEST_SCORE if score is None else score)
+
+
+def _rating_in(text: str, most: float) -> float | None:
+    if "{" in text:
+        try:
+            return parse_rating(parse_json_object(text)[0], most)
+        except ModelOutputError:
+            return None
+    found = _NUMBER.search(text)
+    if found is None:
+        return None
+    number = float(found["number"].replace(",", ".").replace("−", "-"))
+    scale = 100.0 if found["percent"] else float(found["most"] or 0)
+    return _clip(number * most / scale if scale else number, most)
+
+
+def _clip(number: float, most: float) -> float | None:
+    try:
+        value = float(number)
+    except OverflowError:
+        return most
+    return None if math.isnan(value) else min(most, max(0.0, value))

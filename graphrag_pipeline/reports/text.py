@@ -1,0 +1,82 @@
+"""What a report says, and what whoever writes reports must offer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.reports.contexts import Context
+    from graphrag_pipeline.store.index_store import IndexStore
+
+
+@dataclass(frozen=True)
+class Finding:
+    """An insight of a report. Spans are characters of the document that holds the chunk."""
+
+    summary: str
+    explanation: str
+    chunk_id: str | None
+    start_char: int | None
+    end_char: int | None
+
+
+@dataclass(frozen=True)
+class ReportText:
+    """What a report says, whoever wrote it. ``rating`` is 0 to 10."""
+
+    title: str
+    summary: str
+    rating: float
+    rating_explanation: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def full_content(self) -> str:
+        """The report as Markdown."""
+        findings = "\n\n".join(f"## {f.summary}\n\n{f.explanation}" for f in self.findings)
+        return f"# {self.title}\n\n{self.summary}\n\n{findings}".rstrip() + "\n"
+
+
+@dataclass(frozen=True)
+class WrittenReports:
+    """Reports by community, and why others could not be written."""
+
+    reports: Mapping[str, ReportText] = field(default_factory=dict)
+    failures: Mapping[str, str] = field(default_factory=dict)
+
+
+class ReportWriter(Protocol):
+    """Writes the reports on communities from their contexts."""
+
+    @property
+    def name(self) -> str:
+        """What the column ``writer`` says."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """What decides a report besides its context."""
+        ...
+
+    @property
+    def is_paid(self) -> bool:
+        """Whether writing costs money, so that small changes are let gather."""
+        ...
+
+    @property
+    def reads_claims(self) -> bool:
+        """Whether the claims about an entity are part of what the writer is told."""
+        ...
+
+    @property
+    def cites_places(self) -> bool:
+        """Whether a report says where its evidence stands, so that it changes when that moves."""
+        ...
+
+    def write(
+        self, store: IndexStore, contexts: Sequence[Context], failed: Mapping[str, int]
+    ) -> WrittenReports:
+        """Write a report for each context. ``failed`` says how often that failed, by community."""
+        ...

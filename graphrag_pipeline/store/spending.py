@@ -1,0 +1,96 @@
+"""What the model cost: calls copied from the ledger into the index, and summed for a stage."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.llm.configured import spending_since
+from graphrag_pipeline.store.index_store import IndexStore, get_meta, insert, set_meta
+
+LEDGER_TAG = "graphrag/ledger"
+"""Run tag: where the ledger stood as the command began whose runs share one budget."""
+_POSITION = "llm_calls_position"
+
+
+@dataclass
+class Spent:
+    """What a stage asked of the model; filled when the stage has ended."""
+
+    metadata: dict[str, int | float] = field(default_factory=dict)
+
+
+def ledger_position(home: Path) -> int:
+    """Return the position of the newest model call."""
+    from graphrag_pipeline.llm.ledger import last_position
+
+    return last_position(home)
+
+
+def uses_model(settings: Settings) -> bool:
+    """Whether any stage asks a language model."""
+    return "llm" in (
+        settings.extraction.extractor,
+        settings.graph.summaries,
+        settings.resolution.method,
+        settings.reports.writer,
+        settings.embeddings.embedder,
+    )
+
+
+@contextlib.contextmanager
+def spending(store: IndexStore, settings: Settings, run_began: int) -> Iterator[Spent]:
+    """Account for the calls of a stage: against the run's budget, in ``llm_calls``, and summed.
+
+    ``run_began`` is the ledger's position when the run began. The calls are copied also when the
+    stage fails.
+    """
+    spent = Spent()
+    if not uses_model(settings):
+        yield spent
+        return
+    home = settings.home_path
+    before = ledger_position(home)
+    try:
+        with spending_since(run_began):
+            yield spent
+    finally:
+        record_calls(store, home)
+        spent.metadata.update(_sums(home, before))
+
+
+def record_calls(store: IndexStore, home: Path) -> None:
+    """Copy into ``llm_calls`` the calls of the ledger that it lacks."""
+    from graphrag_pipeline.llm.ledger import calls_since
+
+    with store.transaction() as con:
+        position = int(get_meta(con, _POSITION) or 0)
+        calls = calls_since(home, position)
+        if calls.is_empty():
+            return
+        insert(con, "llm_calls", calls.drop("position"))
+        set_meta(con, _POSITION, str(calls["position"].max()))
+
+
+def _sums(home: Path, before: int) -> dict[str, int | float]:
+    from graphrag_pipeline.llm.ledger import calls_since
+
+    calls = calls_since(home, before)
+    if calls.is_empty():
+        return {}
+    bought = calls.filter(~calls["cached"])
+    unpriced = bought.filter(bought["cost"].is_null() & bought["error"].is_null())
+    sums: dict[str, int | float] = {
+        "model_calls": len(bought),
+        "model_calls_cached": len(calls) - len(bought),
+        "model_calls_failed": int(bought["error"].is_not_null().sum()),
+        "prompt_tokens": int(bought["prompt_tokens"].sum()),
+        "completion_tokens": int(bought["completion_tokens"].sum()),
+        "cost_usd": round(float(bought["cost"].sum() or 0.0), 6),
+    }
+    if len(unpriced):
+        sums["calls_of_unknown_price"] = len(unpriced)
+    return sums

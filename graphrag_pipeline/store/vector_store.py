@@ -1,0 +1,739 @@
+"""Vectors and full text in LanceDB: tables kept equal to what the pipeline wants in them.
+
+Every table holds one row per id with its text, its search terms, its vector and two columns to
+filter by. :class:`VectorStore` is the writer's side. :class:`VectorSnapshot` is the reader's: the
+tables as they were at given versions, which is what a published release records, so that readers
+never see a table half written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.text import terms, terms_batch
+from graphrag_pipeline.llm.embedders import Embedder
+from graphrag_pipeline.store.held_vectors import HeldVectors, rounded
+
+if TYPE_CHECKING:
+    from lancedb.db import DBConnection
+    from lancedb.expr import Expr
+    from lancedb.index import FTS
+    from lancedb.table import LanceTable
+
+TABLES = (
+    "chunks",
+    "entities",
+    "relationships",
+    "community_reports",
+    "facts",
+    "entity_titles",
+    "hirag_entities",
+    "attributed_communities",
+    "raptor_nodes",
+)
+
+VECTOR_INDEX_ROWS = 250_000
+"""From here a table gets an approximate index; below, exact search takes under 0.2 s."""
+
+UNINDEXED_ROWS = 2_000
+"""New rows that full-text search may scan unindexed before a sync folds them into the index."""
+
+HELD_BYTES = 128 * 2**20
+"""Readers hold the vectors of a table up to this size in memory; a larger one LanceDB searches."""
+
+SLICE_ROWS = 4_096
+"""Rows embedded and committed at a time: what a crash can lose, and what memory must hold."""
+
+_ID_FILTER_ROWS = 10_000
+# An approximate index finds this many times k rows, whose exact similarity then decides.
+_REFINE = 10
+# Rows asked for beyond those wanted, to see whether the last of these ties with more.
+_TIES = 64
+_FLOAT_BYTES = 4
+_VECTOR = "vector"
+_TERMS = "terms"
+_ID_AND_VECTOR = ["id", _VECTOR]
+_LANCE_IO = "LanceError(IO)"
+_TAG = re.compile(r"[A-Za-z0-9._-]+")
+_EMBEDDER = b"embedder"
+# optimize() without an age cleans up after seven days and fails on the first older tag.
+_NEVER = timedelta(days=36_500)
+# While LanceDB is imported, Pydantic is not as others know it: one thread at a time.
+_importing = threading.Lock()
+# What may pass between asking for a clean-up and its looking at the clock.
+_CLOCK_MARGIN = timedelta(minutes=1)
+
+ROW_SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("text", pa.string(), nullable=False),
+        pa.field("level", pa.int32()),
+        pa.field("batch", pa.string()),
+        pa.field("content_hash", pa.string(), nullable=False),
+    ]
+)
+"""What :meth:`VectorStore.sync` takes."""
+
+
+class VectorStoreError(StorageError):
+    """A request the vector store cannot serve; the message says what to do next."""
+
+
+@dataclass(frozen=True)
+class SyncResult:
+    """What one :meth:`VectorStore.sync` did to a table."""
+
+    table: str
+    reused: int
+    """Wanted rows whose vector was there already."""
+    embedded: int
+    """Wanted rows that were new or changed, and were embedded."""
+    removed: int
+    """Rows no longer wanted."""
+    version: int
+    """Version of the table that equals the wanted rows."""
+
+
+class VectorStore:
+    """The writer's view of the vector tables under one LanceDB location.
+
+    One writer at a time is assumed, as everywhere in the pipeline; readers are not disturbed.
+
+    Parameters
+    ----------
+    uri
+        Folder (made on first write) or object-store address.
+    dimensions
+        Length the vectors must have; None takes whatever the embedder gives.
+    """
+
+    def __init__(self, uri: str | Path, dimensions: int | None = None) -> None:
+        self.uri = os.fspath(uri)
+        self.dimensions = dimensions
+        self._db = _connect(self.uri)
+
+    def sync(self, table: str, rows: pa.Table, embedder: Embedder) -> SyncResult:
+        """Make a table hold exactly these rows, embedding only what is new or changed.
+
+        A row is kept when its id is there with the same content hash and the same embedder; a
+        changed level or batch alone is written without embedding. Slices are committed as they
+        are made, so a sync that was killed is completed by the next one, which embeds only what
+        is still missing. When nothing differs, nothing is written.
+
+        Another embedder, or other dimensions, start the table anew. Its earlier versions stay
+        readable.
+
+        Parameters
+        ----------
+        rows
+            Columns of :data:`ROW_SCHEMA`: the complete wanted content, ids unique.
+
+        Raises
+        ------
+        VectorStoreError
+            Unknown table, columns missing or null, ids repeated, or wrong dimensions.
+        StorageError
+            The disk is full or read-only; what was committed before stays.
+        """
+        _check_table(table)
+        wanted = _wanted(rows, embedder)
+        if self.dimensions not in (None, embedder.dimensions):
+            raise VectorStoreError(
+                f"the store is set to {self.dimensions} dimensions and the embedder "
+                f"{embedder.name} gives {embedder.dimensions}: make the two equal"
+            )
+        with _writing(self.uri):
+            target = self._open_for(table, embedder)
+            plan = _plan(wanted, _stored(target))
+            for part in _slices(wanted.take(plan.embed)):
+                _upsert(target, _with_vectors(part, embedder))
+            for part in _slices(wanted.take(plan.refresh)):
+                _upsert(target, _with_stored_vectors(part, target))
+            for part in _batched(plan.remove, _ID_FILTER_ROWS):
+                target.delete(_has_id(part))
+            _refresh_indexes(target)
+        return SyncResult(
+            table=table,
+            reused=len(wanted) - len(plan.embed),
+            embedded=len(plan.embed),
+            removed=len(plan.remove),
+            version=target.version,
+        )
+
+    def version(self, table: str) -> int:
+        """Return the current version of a table; 0 if it was never written."""
+        opened = _open(self._db, table)
+        return 0 if opened is None else opened.version
+
+    def embedder_name(self, table: str) -> str | None:
+        """Return the name of the embedder a table was written with."""
+        return _embedder_name(_open(self._db, table))
+
+    def tag(self, release: str, tables: Sequence[str] = TABLES) -> dict[str, int]:
+        """Protect the current versions of tables under a release id and return the versions.
+
+        A tagged version survives :meth:`optimize`. Tagging a release again moves its tags to
+        the versions current then. Tables never written are left out.
+
+        Raises
+        ------
+        VectorStoreError
+            A release id with other characters than ASCII letters, digits, and ``. _ -``.
+        """
+        if not _TAG.fullmatch(release):
+            raise VectorStoreError(
+                f"release id {release!r} cannot name a version: use letters, digits, '.', '_', '-'"
+            )
+        versions: dict[str, int] = {}
+        with _writing(self.uri):
+            for table, opened in self._tables():
+                if table not in tables:
+                    continue
+                versions[table] = opened.version
+                tags = opened.tags
+                if release in tags.list():
+                    tags.update(release, opened.version)
+                else:
+                    tags.create(release, opened.version)
+        return versions
+
+    def tags(self) -> dict[str, dict[str, int]]:
+        """Return the tagged versions by release and table."""
+        releases: dict[str, dict[str, int]] = {}
+        for table, opened in self._tables():
+            for release, tag in opened.tags.list().items():
+                releases.setdefault(release, {})[table] = int(tag["version"])
+        return releases
+
+    def drop_tags(self, releases: Sequence[str]) -> None:
+        """Let go of releases: :meth:`optimize` may then remove their versions."""
+        with _writing(self.uri):
+            for _, opened in self._tables():
+                tags = opened.tags
+                for release in set(releases) & tags.list().keys():
+                    tags.delete(release)
+
+    def drop_untagged(self, tables: Sequence[str]) -> list[str]:
+        """Remove those of these tables that no release holds a version of; return their names."""
+        dropped = [
+            name for name, opened in self._tables() if name in tables and not opened.tags.list()
+        ]
+        with _writing(self.uri):
+            for name in dropped:
+                self._db.drop_table(name)
+        return dropped
+
+    def optimize(self, keep_days: float = 7.0, spare: int = 10) -> None:
+        """Compact the tables, complete their indexes, and remove versions no one needs.
+
+        Removed are versions older than ``keep_days`` and older than the oldest tagged one;
+        LanceDB refuses to clean past a tag, and cleaning around one would strand its files. A
+        table is left alone while ``spare`` versions or fewer could go: compacting writes it anew,
+        and the tagged versions then no longer share its files.
+        """
+        with _writing(self.uri):
+            for _, opened in self._tables():
+                age = _cleanup_age(opened, keep_days)
+                if _number_older(opened, age) > spare or not spare:
+                    opened.optimize(cleanup_older_than=_NEVER)
+                    # Compacting takes time, by which the tagged versions are older now.
+                    opened.optimize(cleanup_older_than=_cleanup_age(opened, keep_days))
+
+    def at(self, versions: Mapping[str, int]) -> VectorSnapshot:
+        """Return the tables as they were at these versions; tables left out are empty."""
+        return VectorSnapshot(self.uri, versions)
+
+    def _tables(self) -> Iterator[tuple[str, LanceTable]]:
+        for table in TABLES:
+            opened = _open(self._db, table)
+            if opened is not None:
+                yield table, opened
+
+    def _open_for(self, table: str, embedder: Embedder) -> LanceTable:
+        opened = _open(self._db, table)
+        if (
+            opened is not None
+            and _embedder_name(opened) == embedder.name
+            and _dimensions(opened) == embedder.dimensions
+        ):
+            return _keyed(opened)
+        mode = "create" if opened is None else "overwrite"
+        created = self._db.create_table(table, schema=_table_schema(embedder), mode=mode)
+        return _keyed(cast("LanceTable", created))
+
+
+class VectorSnapshot:
+    """Vector and full-text search over the tables at fixed versions, read-only.
+
+    Later writes do not change what it returns. A table without a version is empty. Vectors of up
+    to :data:`HELD_BYTES` a table are loaded when first searched, and then stay in memory. Equal
+    scores are in the order of ids. Safe to use from several threads.
+
+    Raises
+    ------
+    VectorStoreError
+        On first use of a table whose version is gone.
+    """
+
+    def __init__(self, uri: str | Path, versions: Mapping[str, int]) -> None:
+        self.versions = dict(versions)
+        self._db = _connect(os.fspath(uri))
+        self._lock = threading.Lock()
+        self._opened: dict[str, LanceTable | None] = {}
+        self._held: dict[str, HeldVectors | None] = {}
+
+    def search(
+        self,
+        table: str,
+        vector: Sequence[float] | npt.NDArray[np.floating[Any]],
+        k: int,
+        *,
+        where: str | None = None,
+        columns: Sequence[str] = (),
+    ) -> pa.Table:
+        """Return the ``k`` rows nearest to a vector.
+
+        Exact below :data:`VECTOR_INDEX_ROWS` rows; above, scores are exact and a row may be missed.
+
+        Parameters
+        ----------
+        where
+            SQL condition on ``level`` and ``batch``, applied before the search. It is code: never
+            build it from what a user typed.
+        columns
+            Further columns to return (``text``, ``level``, ``batch``).
+
+        Returns
+        -------
+        pyarrow.Table
+            ``id``, ``score`` (cosine similarity, -1 to 1, to six decimals, best first), and the
+            columns asked for. What has no direction, a vector of zeros, is like nothing.
+        """
+        opened = self._table(table)
+        if opened is None or k < 1:
+            return _no_hits(columns)
+        held = self._hold(table, opened)
+        query = _checked_query(opened, table, vector, held)
+        if held is not None and where is None:
+            return _with_columns(opened, columns, *held.nearest(query, k))
+        search: Any = opened.search(query, vector_column_name=_VECTOR, query_type="vector")
+        search = search.distance_type("cosine").refine_factor(_REFINE).limit(k)
+        search = search.select(["id", *columns, "_distance"])
+        if where is not None:
+            search = search.where(where, prefilter=True)
+        found = search.to_arrow()
+        return _hits(found, rounded(1.0 - found["_distance"].to_numpy()), columns)
+
+    def similarities(
+        self,
+        table: str,
+        vector: Sequence[float] | npt.NDArray[np.floating[Any]],
+        ids: Sequence[str],
+    ) -> dict[str, float]:
+        """Return the cosine of a vector and each of those ids that the table holds."""
+        opened = self._table(table)
+        if opened is None:
+            return {}
+        held = self._hold(table, opened)
+        query = _checked_query(opened, table, vector, held)
+        if held is None:
+            held = HeldVectors(*_matrix(_with_ids(opened, ids)))
+        return held.similarities(query, ids)
+
+    def fulltext(
+        self,
+        table: str,
+        query: str,
+        k: int,
+        *,
+        where: str | None = None,
+        columns: Sequence[str] = (),
+    ) -> pa.Table:
+        """Return the ``k`` rows that best match a text by BM25 over search terms.
+
+        Any string is a valid query: it is split into terms and has no operators. ``where`` and
+        ``columns`` are those of :meth:`search`; ``score`` is positive and unbounded.
+        """
+        from lancedb.query import MatchQuery
+
+        opened = self._table(table)
+        words = terms(query)
+        if opened is None or k < 1 or not words:
+            return _no_hits(columns)
+        match: Any = MatchQuery
+        search: Any = opened.search(match(" ".join(words), _TERMS), query_type="fts")
+        search = search.select(["id", *columns, "_score"])
+        if where is not None:
+            search = search.where(where, prefilter=True)
+        asked = k + _TIES
+        while True:
+            found = search.limit(asked).to_arrow()
+            hits = _hits(found, found["_score"].to_numpy(), columns)
+            if len(hits) < asked or hits["score"][k - 1] != hits["score"][-1]:
+                return hits.slice(0, k)
+            asked *= 2
+
+    def vectors(self, table: str, ids: Sequence[str]) -> dict[str, npt.NDArray[np.float32]]:
+        """Return the vectors of those ids that the table holds."""
+        opened = self._table(table)
+        return {} if opened is None else _vectors_of(opened, ids)
+
+    def matrix(self, table: str) -> tuple[list[str], npt.NDArray[np.float32]]:
+        """Return the ids of a table, ascending, and their vectors, one a row."""
+        opened = self._table(table)
+        if opened is None:
+            return [], np.empty((0, 0), np.float32)
+        return _matrix(_scan(opened, _ID_AND_VECTOR).sort_by("id"))
+
+    def count(self, table: str) -> int:
+        """Return the number of rows of a table."""
+        opened = self._table(table)
+        return 0 if opened is None else opened.count_rows()
+
+    def embedder_name(self, table: str) -> str | None:
+        """Return the name of the embedder that queries on a table must use."""
+        return _embedder_name(self._table(table))
+
+    def _table(self, table: str) -> LanceTable | None:
+        _check_table(table)
+        if table not in self._opened:
+            version = self.versions.get(table, 0)
+            self._opened[table] = _open(self._db, table, version) if version else None
+        return self._opened[table]
+
+    def _hold(self, table: str, opened: LanceTable) -> HeldVectors | None:
+        with self._lock:
+            if table not in self._held:
+                size = opened.count_rows() * _dimensions(opened) * _FLOAT_BYTES
+                few = size <= HELD_BYTES
+                self._held[table] = (
+                    HeldVectors(*_matrix(_scan(opened, _ID_AND_VECTOR))) if few else None
+                )
+            return self._held[table]
+
+
+@dataclass(frozen=True)
+class _Stored:
+    hashes: dict[str, str]
+    filters: dict[str, tuple[int | None, str | None]]
+
+
+@dataclass(frozen=True)
+class _Plan:
+    embed: pa.Array
+    """Positions of wanted rows without a vector."""
+    refresh: pa.Array
+    """Positions of wanted rows of which only level or batch changed."""
+    remove: list[str]
+
+
+def _plan(wanted: pa.Table, stored: _Stored) -> _Plan:
+    ids, hashes = wanted["id"].to_pylist(), wanted["content_hash"].to_pylist()
+    filters = zip(wanted["level"].to_pylist(), wanted["batch"].to_pylist(), strict=True)
+    embed: list[int] = []
+    refresh: list[int] = []
+    for position, (key, digest, filtered) in enumerate(zip(ids, hashes, filters, strict=True)):
+        if stored.hashes.get(key) != digest:
+            embed.append(position)
+        elif stored.filters[key] != filtered:
+            refresh.append(position)
+    return _Plan(
+        embed=pa.array(embed, pa.int64()),
+        refresh=pa.array(refresh, pa.int64()),
+        remove=sorted(stored.hashes.keys() - set(ids)),
+    )
+
+
+def _stored(table: LanceTable) -> _Stored:
+    found = _scan(table, ["id", "content_hash", "level", "batch"])
+    ids = found["id"].to_pylist()
+    filters = zip(found["level"].to_pylist(), found["batch"].to_pylist(), strict=True)
+    return _Stored(
+        hashes=dict(zip(ids, found["content_hash"].to_pylist(), strict=True)),
+        filters=dict(zip(ids, filters, strict=True)),
+    )
+
+
+def _wanted(rows: pa.Table, embedder: Embedder) -> pa.Table:
+    missing = set(ROW_SCHEMA.names) - set(rows.column_names)
+    if missing:
+        raise VectorStoreError(f"rows to store lack the columns {sorted(missing)}")
+    for name in ("id", "text", "content_hash"):
+        if rows[name].null_count:
+            raise VectorStoreError(f"rows to store have null in column {name}: fill it")
+    wanted = rows.select(ROW_SCHEMA.names).cast(ROW_SCHEMA)
+    if len(set(wanted["id"].to_pylist())) != len(wanted):
+        raise VectorStoreError("rows to store have repeated ids: ids must be unique in a table")
+    digests = [_digest(value, embedder.name) for value in wanted["content_hash"].to_pylist()]
+    column = wanted.schema.get_field_index("content_hash")
+    field = wanted.schema.field(column)
+    return wanted.set_column(column, field, pa.array(digests, pa.string())).combine_chunks()
+
+
+def _digest(content_hash: str, embedder: str) -> str:
+    return blake2b(f"{embedder}\0{content_hash}".encode(), digest_size=16).hexdigest()
+
+
+def _with_vectors(rows: pa.Table, embedder: Embedder) -> pa.Table:
+    vectors = np.ascontiguousarray(embedder.embed(rows["text"].to_pylist()), dtype=np.float32)
+    if vectors.shape != (len(rows), embedder.dimensions) or not np.isfinite(vectors).all():
+        raise VectorStoreError(
+            f"embedder {embedder.name} returned an array of shape {vectors.shape} with "
+            f"{np.count_nonzero(~np.isfinite(vectors))} values that are no numbers for "
+            f"{len(rows)} texts; expected ({len(rows)}, {embedder.dimensions}) finite numbers"
+        )
+    return _table_rows(rows, vectors)
+
+
+def _with_stored_vectors(rows: pa.Table, table: LanceTable) -> pa.Table:
+    ids = rows["id"].to_pylist()
+    vectors = _vectors_of(table, ids)
+    return _table_rows(rows, np.stack([vectors[key] for key in ids]))
+
+
+def _table_rows(rows: pa.Table, vectors: npt.NDArray[np.float32]) -> pa.Table:
+    words = pa.array(terms_batch(rows["text"].to_pylist()), pa.string())
+    dimensions = vectors.shape[1]
+    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), dimensions)
+    schema = _row_schema(dimensions)
+    return pa.table(rows.append_column(_TERMS, words).append_column(_VECTOR, column)).cast(schema)
+
+
+def _row_schema(dimensions: int) -> pa.Schema:
+    item = pa.field("item", pa.float32())
+    return ROW_SCHEMA.append(pa.field(_TERMS, pa.string())).append(
+        pa.field(_VECTOR, pa.list_(item, dimensions))
+    )
+
+
+def _table_schema(embedder: Embedder) -> pa.Schema:
+    return _row_schema(embedder.dimensions).with_metadata({_EMBEDDER: embedder.name.encode()})
+
+
+def _upsert(table: LanceTable, rows: pa.Table) -> None:
+    merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+    merge.execute(rows)
+
+
+def _keyed(table: LanceTable) -> LanceTable:
+    """Return the table with its primary key, which a crash may have left out."""
+    if not table.schema.field("id").metadata:
+        table.set_unenforced_primary_key("id")
+    return table
+
+
+def _refresh_indexes(table: LanceTable) -> None:
+    if not _indexes_on(table, _TERMS):
+        table.create_index(_TERMS, config=_fulltext_config())
+    if table.count_rows() >= VECTOR_INDEX_ROWS and not _indexes_on(table, _VECTOR):
+        from lancedb.index import IvfPq
+
+        table.create_index(_VECTOR, config=IvfPq(distance_type="cosine"))
+    if any((index.num_unindexed_rows or 0) > UNINDEXED_ROWS for index in table.list_indices()):
+        table.optimize(cleanup_older_than=_NEVER)
+
+
+def _fulltext_config() -> FTS:
+    from lancedb.index import FTS
+
+    return FTS(
+        base_tokenizer="whitespace",
+        lower_case=False,
+        stem=False,
+        remove_stop_words=False,
+        ascii_folding=False,
+        max_token_length=None,
+    )
+
+
+def _indexes_on(table: LanceTable, column: str) -> list[Any]:
+    return [index for index in table.list_indices() if index.columns == [column]]
+
+
+def _cleanup_age(table: LanceTable, keep_days: float) -> timedelta:
+    age = timedelta(days=keep_days)
+    tagged = {int(tag["version"]) for tag in table.tags.list().values()}
+    written = [v["timestamp"] for v in table.list_versions() if v["version"] in tagged]
+    if not written:
+        return age
+    # LanceDB gives local time without a zone.
+    since = datetime.now(UTC) - min(written).astimezone(UTC)
+    return max(age, since + _CLOCK_MARGIN)
+
+
+def _number_older(table: LanceTable, age: timedelta) -> int:
+    moment = datetime.now(UTC) - age
+    return sum(v["timestamp"].astimezone(UTC) < moment for v in table.list_versions())
+
+
+@contextlib.contextmanager
+def _writing(uri: str) -> Iterator[None]:
+    """Turn what LanceDB raises about the disk (OSError, RuntimeError) into a StorageError."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        said = str(error).splitlines()[0]
+        if isinstance(error, RuntimeError) and _LANCE_IO not in said:
+            raise
+        reason = said.split(_LANCE_IO)[-1].split(", /")[0].strip(": ")
+        raise StorageError(f"cannot write {uri}: {reason}") from error
+
+
+def _connect(uri: str) -> DBConnection:
+    with _importing:
+        lancedb = _lancedb()
+    return lancedb.connect(uri)
+
+
+@functools.cache
+def _lancedb() -> ModuleType:
+    with _validators_made_when_called():
+        import lancedb
+
+    return lancedb
+
+
+@contextlib.contextmanager
+def _validators_made_when_called() -> Iterator[None]:
+    """Spare the import of LanceDB the validators of its REST client, which is not used here.
+
+    Pydantic makes one for each of 366 functions: most of a second, in every command.
+    """
+    import pydantic
+
+    made_at_once: Any = pydantic.validate_call
+
+    def validate_call(function: Any = None, /, **options: Any) -> Any:
+        if function is None or options:
+            return made_at_once(function, **options)
+        made = functools.cache(lambda: made_at_once(function))
+        return functools.wraps(function)(lambda *values, **named: made()(*values, **named))
+
+    pydantic.validate_call = validate_call
+    try:
+        yield
+    finally:
+        pydantic.validate_call = made_at_once
+
+
+def _open(db: DBConnection, table: str, version: int | None = None) -> LanceTable | None:
+    _check_table(table)
+    if table not in db.list_tables().tables:
+        return None
+    try:
+        return cast("LanceTable", db.open_table(table, version=version))
+    except (RuntimeError, ValueError, OSError) as error:
+        raise VectorStoreError(
+            f"version {version} of vector table {table} cannot be opened ({error}): "
+            "publish again, or restore the folder from a backup"
+        ) from error
+
+
+def _check_table(table: str) -> None:
+    if table not in TABLES:
+        raise VectorStoreError(f"no vector table {table!r}: use one of {', '.join(TABLES)}")
+
+
+def _embedder_name(table: LanceTable | None) -> str | None:
+    if table is None:
+        return None
+    return (table.schema.metadata or {}).get(_EMBEDDER, b"").decode() or None
+
+
+def _dimensions(table: LanceTable) -> int:
+    return table.schema.field(_VECTOR).type.list_size
+
+
+def _scan(table: LanceTable, columns: list[str], where: Expr | None = None) -> pa.Table:
+    query: Any = table.search().select(columns)
+    return (query if where is None else query.where(where)).to_arrow()
+
+
+def _checked_query(
+    opened: LanceTable,
+    table: str,
+    vector: Sequence[float] | npt.NDArray[np.floating[Any]],
+    held: HeldVectors | None,
+) -> npt.NDArray[np.float32]:
+    query = np.asarray(vector, dtype=np.float32)
+    dimensions = _dimensions(opened) if held is None else held.dimensions
+    if query.shape != (dimensions,):
+        raise VectorStoreError(
+            f"the query vector has shape {query.shape}, the vectors of {table} have "
+            f"{dimensions} dimensions: embed the query with {_embedder_name(opened)}"
+        )
+    return query
+
+
+def _vectors_of(table: LanceTable, ids: Sequence[str]) -> dict[str, npt.NDArray[np.float32]]:
+    return dict(zip(*_matrix(_with_ids(table, ids)), strict=True))
+
+
+def _with_ids(table: LanceTable, ids: Sequence[str]) -> pa.Table:
+    """Return ids and vectors of those rows that the table holds."""
+    parts = _batched(list(dict.fromkeys(ids)), _ID_FILTER_ROWS)
+    found = [_scan(table, _ID_AND_VECTOR, _has_id(part)) for part in parts]
+    return pa.concat_tables(found) if found else table.schema.empty_table().select(_ID_AND_VECTOR)
+
+
+def _matrix(rows: pa.Table) -> tuple[list[str], npt.NDArray[np.float32]]:
+    column = rows[_VECTOR].combine_chunks()
+    flat = column.flatten().to_numpy(zero_copy_only=False)
+    return rows["id"].to_pylist(), flat.reshape(len(rows), column.type.list_size)
+
+
+def _has_id(ids: Sequence[str]) -> Expr:
+    from lancedb.expr import col
+
+    return col("id").isin(ids)
+
+
+def _batched(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def _slices(rows: pa.Table) -> Iterator[pa.Table]:
+    starts = range(0, len(rows), SLICE_ROWS)
+    return (rows.slice(start, SLICE_ROWS).combine_chunks() for start in starts)
+
+
+def _hits(
+    found: pa.Table, score: npt.NDArray[np.floating[Any]], columns: Sequence[str]
+) -> pa.Table:
+    hits = found.select(["id"]).append_column("score", pa.array(score, pa.float64()))
+    for name in columns:
+        hits = hits.append_column(found.schema.field(name), found[name])
+    return hits.sort_by([("score", "descending"), ("id", "ascending")])
+
+
+def _with_columns(
+    table: LanceTable, columns: Sequence[str], ids: Sequence[str], scores: npt.NDArray[np.float64]
+) -> pa.Table:
+    if not ids:
+        return _no_hits(columns)
+    if not columns:
+        return pa.table({"id": pa.array(ids, pa.string()), "score": scores})
+    parts = [_scan(table, ["id", *columns], _has_id(p)) for p in _batched(ids, _ID_FILTER_ROWS)]
+    found, score_of = pa.concat_tables(parts), dict(zip(ids, scores, strict=True))
+    return _hits(found, np.array([score_of[key] for key in found["id"].to_pylist()]), columns)
+
+
+def _no_hits(columns: Sequence[str]) -> pa.Table:
+    fields = [pa.field("id", pa.string()), pa.field("score", pa.float64())]
+    return pa.schema([*fields, *(ROW_SCHEMA.field(name) for name in columns)]).empty_table()

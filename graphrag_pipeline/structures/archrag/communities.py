@@ -1,0 +1,475 @@
+"""Attributed communities: entities that are linked and alike, level upon level (ArchRAG).
+
+Source: Wang et al., 2025 (ArchRAG), Algorithm 1: the graph is augmented by edges between nodes
+that are alike (:mod:`~graphrag_pipeline.structures.archrag.similarity`), each edge weighs how
+alike its ends are, weighted Leiden finds communities, each gets a report, and the communities are
+the nodes of the next graph, linked where their members are. That ends after
+``hierarchies.attributed_levels`` levels (4), or once a level has fewer than :data:`FEWEST`
+communities. Communities have at most :data:`LARGEST` members, by Leiden within those that are
+larger. These numbers are those of the authors' code.
+
+The paper's Algorithm 1 weighs an edge by 1 - cos; here it is the cosine, see there. How many pairs
+of members link two communities is counted, but does not count: in Algorithm 1 every edge is weighed
+anew. A node that joins no other at a level stands on as it is; an entity that does is a community
+of one, without a report, so that every level covers every entity.
+
+The clusters of each level are repaired as the graph changes (:mod:`~graphrag_pipeline.
+community_repair`), and made anew past ``communities.max_drift``. A report is written again only
+where the hash of what it is written from has changed, whoever writes it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from graphrag_pipeline.core.identity import make_id
+from graphrag_pipeline.core.settings import CommunitySettings, Settings, fingerprint
+from graphrag_pipeline.graph.clustering import Cluster, Edge, build_hierarchy, leiden, modularity
+from graphrag_pipeline.graph.repair import keep_ids, repair_hierarchy
+from graphrag_pipeline.llm.configured import configured_embedder
+from graphrag_pipeline.store.index_store import (
+    IndexStore,
+    get_meta,
+    replace_changed,
+    replace_links,
+    set_meta,
+)
+from graphrag_pipeline.structures.archrag.chnsw import Vectors
+from graphrag_pipeline.structures.archrag.reports import Draft, reports_version
+from graphrag_pipeline.structures.archrag.similarity import (
+    WIDER,
+    Places,
+    entity_vectors,
+    least_similarity,
+    mean_degree,
+    nearest,
+    places_of,
+    similar_pairs,
+    similarities,
+    unit,
+)
+from graphrag_pipeline.structures.vector_tables import (
+    VECTORS_FOLDER,
+    stale_tables,
+)
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.llm.embedders import Embedder
+
+ATTRIBUTED_VERSION = "1"
+LARGEST = 15
+FEWEST = 5
+
+_LEAST_WEIGHT = 1e-6
+_TABLE = "attributed_communities"
+_REPORTED = "full_content IS NOT NULL"
+_MEMBERS = pl.Schema({"community_id": pl.String, "member_id": pl.String})
+_LEVEL_MEMBERS = pl.Schema({**_MEMBERS, "level": pl.Int32})
+_FAILURES = pl.Schema(
+    {"community_id": pl.String, "hash": pl.String, "error": pl.String, "attempts": pl.Int32}
+)
+_CLUSTER_ROWS = pl.Schema(
+    {
+        "attributed_level": pl.Int32,
+        "id": pl.String,
+        "level": pl.Int32,
+        "last_level": pl.Int32,
+        "parent_id": pl.String,
+        "members": pl.List(pl.String),
+    }
+)
+_CLUSTERS = """
+SELECT attributed_level, id, level, last_level, parent_id, members
+FROM staging.attributed_clusters ORDER BY attributed_level, id
+"""
+# What only readers of a report see of the graph: its places and claims besides its texts.
+_GRAPH = """
+SELECT (SELECT bit_xor(hash(id, title, type, description, degree, frequency)) FROM entities),
+       (SELECT bit_xor(hash(id, description, weight, combined_degree)) FROM relationships),
+       (SELECT sum(hash(chunk_id, source_id, target_id, start_char, end_char)::HUGEINT)
+        FROM resolved_relationship_mentions),
+       (SELECT sum(hash(id, subject_id)::HUGEINT) FROM resolved_claims)
+"""
+
+
+_WANTED = """
+CREATE OR REPLACE TEMP TABLE wanted_attributed AS
+SELECT d.id, human_readable_id, d.level, coalesce(p.level - 1, $top)::INTEGER AS last_level,
+       p.community_id AS parent_id, coalesce(t.title, d.title) AS title, size, n_members,
+       n_relationships, summary, rating, rating_explanation, findings, full_content, n_tokens,
+       coalesce(t.context_hash, f.hash) AS context_hash, context_tokens, coverage, writer, error,
+       coalesce(attempts, 0)::INTEGER AS attempts
+FROM described d
+JOIN (SELECT community_id, count(*) AS n_members FROM new_members GROUP BY ALL) n
+    ON n.community_id = d.id
+LEFT JOIN new_members p ON p.member_id = d.id
+LEFT JOIN told t ON t.community_id = d.id
+LEFT JOIN failed f ON f.community_id = d.id
+"""
+
+
+@dataclass(frozen=True)
+class AttributedChanges:
+    """What was done: reports ``written``, ``reused``, ``removed`` and ``failed``.
+
+    ``reports`` counts them by level. ``modularity`` and ``calinski_harabasz`` (Caliński and
+    Harabasz, 1974; the paper's measure of quality) are those of level 1, None where nothing had
+    changed or nothing can be measured.
+    """
+
+    written: int
+    reused: int
+    removed: int
+    failed: int
+    reports: Mapping[int, int]
+    modularity: float | None = None
+    calinski_harabasz: float | None = None
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The nodes of a level's graph: ids in order, a vector each, and the pairs that are linked.
+
+    ``entities`` has (node_id, entity_id): what is in each node.
+    """
+
+    ids: pl.Series
+    vectors: Vectors
+    links: tuple[Places, Places]
+    entities: pl.DataFrame
+
+
+@dataclass(frozen=True)
+class Found:
+    """The communities of a level: ``members`` has (community_id, member_id), ascending by member.
+
+    ``clusters`` is the hierarchy they are the leaves of, ``edges`` the graph.
+    """
+
+    members: pl.DataFrame
+    clusters: Sequence[Cluster]
+    edges: pl.DataFrame
+
+    @property
+    def groups(self) -> list[str]:
+        """The communities of two or more."""
+        counted = self.members.group_by("community_id").len().filter(pl.col("len") > 1)
+        return sorted(counted["community_id"].to_list())
+
+    @property
+    def new_members(self) -> pl.DataFrame:
+        """The members of communities that do not stand at the level below already."""
+        return self.members.filter(pl.col("community_id") != pl.col("member_id"))
+
+
+def update_attributed(store: IndexStore, home: Path, settings: Settings) -> AttributedChanges:
+    """Bring ``attributed_communities`` and their members up to date with the graph.
+
+    All is stored in one transaction; reports that a killed run had written are in the cache of the
+    model's answers. Raises what the report writer raises.
+    """
+    with store.read() as con:
+        if attributed_current(con, settings) and not _count(con, "error IS NOT NULL"):
+            return AttributedChanges(0, _count(con, _REPORTED), 0, 0, _by_level(con))
+        state = _state(con, settings)
+        nodes, similar = _read_graph(con, home)
+        old = _old_clusters(con)
+        follows = (get_meta(con, "attributed") or "").startswith(_clustering(settings))
+        embedded = _Embedded.read(con, home, settings)
+        draft = Draft(con, settings)
+    levels: list[Found] = []
+    quality: tuple[float | None, float | None] = (None, None)
+    for level in range(1, settings.hierarchies.attributed_levels + 1):
+        edges = augmented(nodes, similar if level == 1 else None)
+        found = communities_of(
+            level, nodes.ids, edges, old.get(level, []), settings.communities, follows=follows
+        )
+        if not found.groups:
+            break
+        draft.add(store, level, found.new_members, nodes.entities)
+        levels.append(found)
+        if level == 1:
+            quality = _quality(nodes, found, settings.communities)
+        nodes = community_graph(nodes, found, embedded.vectors(draft, nodes, found))
+        if len(found.groups) < FEWEST:
+            break
+    with store.transaction() as con:
+        removed = _store(con, draft, levels)
+        set_meta(con, "attributed", state)
+        reused = len(draft.kept)
+        written = len(draft.reports) - reused
+        return AttributedChanges(
+            written, reused, removed, len(draft.failures), _by_level(con), *quality
+        )
+
+
+def attributed_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
+    """Whether the communities are those of the graph, its vectors and the settings as they are."""
+    return get_meta(con, "attributed") == _state(con, settings)
+
+
+def drop_attributed(con: duckdb.DuckDBPyConnection) -> None:
+    """Remove the communities, as if there had never been any."""
+    con.execute("DELETE FROM attributed_communities; DELETE FROM attributed_members")
+    con.execute("DELETE FROM staging.attributed_clusters")
+    con.execute("DELETE FROM meta WHERE key = 'attributed'")
+
+
+def augmented(nodes: Nodes, similar: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Return the edges (source, target, similarity) of a graph with those between like nodes.
+
+    ``similar`` are these, if they are known; source and target are places, each pair once.
+    """
+    if similar is None:
+        everything = np.arange(len(nodes.ids))
+        k = mean_degree(nodes.links)
+        near = nearest(nodes.vectors, everything, everything, int(k * WIDER) + 1)
+        threshold = least_similarity(nodes.vectors, nodes.links)
+        similar = similar_pairs(nodes.links, near, k, threshold)
+    one, two = nodes.links
+    linked = pl.DataFrame(
+        [np.minimum(one, two), np.maximum(one, two), similarities(nodes.vectors, one, two)],
+        schema=similar.schema,
+    )
+    weight = pl.col("similarity").clip(lower_bound=_LEAST_WEIGHT)
+    return pl.concat([linked, similar]).with_columns(weight).sort("source", "target")
+
+
+def communities_of(
+    level: int,
+    ids: pl.Series,
+    edges: pl.DataFrame,
+    old: Sequence[Cluster],
+    settings: CommunitySettings,
+    *,
+    follows: bool,
+) -> Found:
+    """Return the communities of a level: ``old`` clusters repaired, or if not ``follows``, anew."""
+    given = settings.model_copy(update={"max_cluster_size": LARGEST})
+    named: list[Edge] = list(
+        zip(
+            ids.gather(edges["source"]).to_list(),
+            ids.gather(edges["target"]).to_list(),
+            edges["similarity"].to_list(),
+            strict=True,
+        )
+    )
+    clusters = _clustered(ids.to_list(), named, old, given, follows=follows)
+    divided = {cluster.parent_id for cluster in clusters}
+    rows = [
+        (
+            node if level > 1 and len(leaf.members) == 1 else make_id("attributed", level, leaf.id),
+            node,
+        )
+        for leaf in clusters
+        if leaf.id not in divided
+        for node in leaf.members
+    ]
+    members = pl.DataFrame(rows, schema=_MEMBERS, orient="row").sort("member_id")
+    return Found(members, clusters, edges)
+
+
+def community_graph(nodes: Nodes, found: Found, vectors: Vectors) -> Nodes:
+    """Return the graph whose nodes are communities, linked where edges lead from one to another.
+
+    ``vectors`` has a row for each community, by id.
+    """
+    ids = found.members["community_id"].unique().sort()
+    place = np.searchsorted(ids.to_numpy(), found.members["community_id"].to_numpy())
+    ends = pl.DataFrame(
+        {
+            "one": place[found.edges["source"].to_numpy()],
+            "two": place[found.edges["target"].to_numpy()],
+        }
+    )
+    pairs = (
+        ends.filter(pl.col("one") != pl.col("two"))
+        .select(one=pl.min_horizontal("one", "two"), two=pl.max_horizontal("one", "two"))
+        .unique()
+        .sort("one", "two")
+    )
+    entities = nodes.entities.join(found.members, left_on="node_id", right_on="member_id")
+    return Nodes(
+        ids,
+        vectors,
+        (pairs["one"].to_numpy(), pairs["two"].to_numpy()),
+        entities.select(node_id="community_id", entity_id="entity_id"),
+    )
+
+
+@dataclass(frozen=True)
+class _Embedded:
+    """How reports become vectors; ``known`` has those of the reports there are."""
+
+    embedder: Embedder
+    known: Mapping[str, Vectors]
+
+    @classmethod
+    def read(cls, con: duckdb.DuckDBPyConnection, home: Path, settings: Settings) -> _Embedded:
+        from graphrag_pipeline.store.vector_store import VectorStore
+
+        embedder = configured_embedder(settings)
+        if stale_tables(con, embedder.name, [_TABLE]):
+            return cls(embedder, {})
+        store = VectorStore(home / VECTORS_FOLDER)
+        ids, matrix = store.at({_TABLE: store.version(_TABLE)}).matrix(_TABLE)
+        return cls(embedder, dict(zip(ids, matrix, strict=True)))
+
+    def vectors(self, draft: Draft, nodes: Nodes, found: Found) -> Vectors:
+        """Return a row for each community, by id: its report's vector or its members' mean."""
+        ids = found.members["community_id"].unique().sort()
+        place = np.searchsorted(ids.to_numpy(), found.members["community_id"].to_numpy())
+        rows = np.zeros((len(ids), nodes.vectors.shape[1]), np.float32)
+        np.add.at(rows, place, nodes.vectors)
+        told = draft.reports.filter(pl.col("community_id").is_in(found.groups))
+        stays = sorted(draft.kept & self.known.keys())
+        new = told.filter(~pl.col("community_id").is_in(stays))
+        given = dict(self.known)
+        if len(new):
+            texts = (new["title"] + "\n" + new["summary"]).to_list()
+            given |= dict(zip(new["community_id"], self.embedder.embed(texts), strict=True))
+        if len(told):
+            reported = np.searchsorted(ids.to_numpy(), told["community_id"].to_numpy())
+            rows[reported] = np.stack([given[key] for key in told["community_id"]])
+        return unit(rows)
+
+
+def _clustered(
+    ids: Sequence[str],
+    edges: Sequence[Edge],
+    old: Sequence[Cluster],
+    settings: CommunitySettings,
+    *,
+    follows: bool,
+) -> list[Cluster]:
+    possible = leiden(edges, settings.resolution, settings.seed)[0] if edges else 0.0
+    if old and follows:
+        for regain in (False, True):
+            clusters = repair_hierarchy(old, ids, edges, settings, regain=regain)
+            reached = modularity(edges, clusters, settings.resolution) or 0.0
+            if possible <= 0 or 1 - reached / possible <= settings.max_drift:
+                return clusters
+    return keep_ids(old, build_hierarchy(ids, edges, settings))
+
+
+def _quality(
+    nodes: Nodes, found: Found, settings: CommunitySettings
+) -> tuple[float | None, float | None]:
+    """Return modularity and the Caliński-Harabasz index of a level's communities of two or more."""
+    import graspologic_native
+
+    ids, label = np.unique(found.members["community_id"].to_numpy(), return_inverse=True)
+    one, two = (found.edges[end].cast(pl.String).to_list() for end in ("source", "target"))
+    edges = list(zip(one, two, found.edges["similarity"].to_list(), strict=True))
+    partition = {node: int(label[int(node)]) for node in {*one, *two}}
+    reached = graspologic_native.modularity(edges, partition, settings.resolution)
+    grouped = np.isin(ids, found.groups)[label]
+    return reached, calinski_harabasz(nodes.vectors[grouped], label[grouped])
+
+
+def calinski_harabasz(vectors: Vectors, label: npt.NDArray[np.integer]) -> float | None:
+    """Return how far apart clusters are against how wide (the paper's equation 3).
+
+    None where there are fewer than two, or as many as vectors.
+    """
+    _, place, sizes = np.unique(label, return_inverse=True, return_counts=True)
+    n, k = len(vectors), len(sizes)
+    if not 1 < k < n:
+        return None
+    sums = np.zeros((k, vectors.shape[1]))
+    np.add.at(sums, place, vectors)
+    centres = sums / sizes[:, None]
+    apart = sizes @ ((centres - vectors.mean(axis=0)) ** 2).sum(axis=1)
+    wide = ((vectors - centres[place]) ** 2).sum()
+    return float(apart * (n - k) / (wide * (k - 1))) if wide else None
+
+
+def _store(con: duckdb.DuckDBPyConnection, draft: Draft, levels: Sequence[Found]) -> int:
+    """Put the communities in place of those there were; return how many reports went."""
+    before = con.execute(f"SELECT id FROM {_TABLE} WHERE {_REPORTED}").fetchall()
+    members = [
+        found.new_members.with_columns(level=pl.lit(level, pl.Int32))
+        for level, found in enumerate(levels, start=1)
+    ]
+    frames = {
+        "described": draft.communities,
+        "told": draft.reports,
+        "failed": pl.DataFrame(draft.failures, schema=_FAILURES, orient="row"),
+        "new_members": pl.concat([pl.DataFrame(schema=_LEVEL_MEMBERS), *members]),
+        "clusters": pl.DataFrame(_cluster_rows(levels), schema=_CLUSTER_ROWS, orient="row"),
+    }
+    for name, frame in frames.items():
+        con.register(name, frame)
+    con.execute(_WANTED, {"top": len(levels)})
+    replace_changed(con, _TABLE, "wanted_attributed")
+    replace_links(con, "attributed_members", "new_members", ("community_id", "member_id", "level"))
+    con.execute("DELETE FROM staging.attributed_clusters")
+    con.execute("INSERT INTO staging.attributed_clusters BY NAME FROM clusters")
+    con.execute("DROP TABLE wanted_attributed")
+    for name in frames:
+        con.unregister(name)
+    return len({key for (key,) in before} - set(draft.reports["community_id"]))
+
+
+def _cluster_rows(levels: Sequence[Found]) -> list[tuple[object, ...]]:
+    return [
+        (level, each.id, each.level, each.last_level, each.parent_id, list(each.members))
+        for level, found in enumerate(levels, start=1)
+        for each in found.clusters
+    ]
+
+
+def _read_graph(con: duckdb.DuckDBPyConnection, home: Path) -> tuple[Nodes, pl.DataFrame]:
+    """Return the graph of the entities, and the pairs among them that are only alike."""
+    ids = con.sql("SELECT id FROM entities ORDER BY id").pl()["id"]
+    links = con.sql("SELECT source_id, target_id FROM relationships ORDER BY ALL").pl()
+    similar = con.sql("FROM similarity_edges ORDER BY ALL").pl()
+    one, two = places_of(ids, similar)
+    own = pl.DataFrame({"node_id": ids, "entity_id": ids})
+    nodes = Nodes(ids, entity_vectors(home, ids.to_list()), places_of(ids, links), own)
+    return nodes, pl.DataFrame({"source": one, "target": two, "similarity": similar["similarity"]})
+
+
+def _old_clusters(con: duckdb.DuckDBPyConnection) -> Mapping[int, list[Cluster]]:
+    old: dict[int, list[Cluster]] = defaultdict(list)
+    rows = con.execute(_CLUSTERS).fetchall()
+    for attributed_level, key, level, last_level, parent, members in rows:
+        old[attributed_level].append(Cluster(key, level, last_level, parent, tuple(members)))
+    return old
+
+
+def _clustering(settings: Settings) -> str:
+    given = settings.communities
+    return f"{ATTRIBUTED_VERSION}:{given.resolution}:{given.seed}:"
+
+
+def _state(con: duckdb.DuckDBPyConnection, settings: Settings) -> str:
+    """Return all that the communities depend on: how they are made, graph and edges."""
+    made = fingerprint(
+        settings.hierarchies.attributed_levels,
+        settings.communities.max_drift,
+        reports_version(settings),
+    )
+    graph = fingerprint(get_meta(con, "similarity_edges"), con.execute(_GRAPH).fetchone())
+    return f"{_clustering(settings)}{made}:{graph}"
+
+
+def _by_level(con: duckdb.DuckDBPyConnection) -> Mapping[int, int]:
+    rows = con.execute(
+        f"SELECT level, count(*) FROM {_TABLE} WHERE {_REPORTED} GROUP BY level ORDER BY level"
+    ).fetchall()
+    return dict(rows)
+
+
+def _count(con: duckdb.DuckDBPyConnection, where: str) -> int:
+    row = con.execute(f"SELECT count(*) FROM {_TABLE} WHERE {where}").fetchone()
+    return row[0] if row else 0

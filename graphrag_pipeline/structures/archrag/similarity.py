@@ -1,0 +1,270 @@
+"""Entities that are alike by vector although nothing links them: ArchRAG's augmented graph.
+
+Source: Wang et al., 2025 (ArchRAG), "LLM-based hierarchical clustering": entities are linked if
+they are alike, by their k nearest neighbours, k the mean degree, and every edge weighs how much its
+ends are alike. As in the authors' code a pair must be more alike than 70 of 100 pairs that have a
+relationship (``SHARE``), and half as many neighbours again are looked at (``WIDER``), for some are
+linked already. The weight is the cosine, as in the text and the code; line 5 of Algorithm 1 has
+1 - cos, by which Leiden would put together what is least alike.
+
+Each entity's own nearest are kept: after a change only entities that changed, or lost one of their
+nearest, are searched for again, and the others are compared with those that changed. Up to
+:data:`EXACT_PAIRS` comparisons a search is exact, and what comes out is what a search of everything
+gives, but for ties. Beyond, FAISS's HNSW searches, so that the cost is near-linear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from graphrag_pipeline.store.index_store import IndexStore, get_meta, replace_links, set_meta
+from graphrag_pipeline.structures.archrag.chnsw import Vectors, layer_graph
+from graphrag_pipeline.structures.vector_tables import VECTORS_FOLDER
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.core.settings import Settings
+
+SHARE = 0.7
+WIDER = 1.5
+EXACT_PAIRS = 100_000_000
+"""Up to so many comparisons all are made (10,000 entities with each other: seconds of CPU)."""
+
+_VERSION = "1"
+_FEW_ROWS = 2000
+_EF = 40
+_DIGITS = 6
+_SLICE = 50_000
+_ENTITIES = """
+SELECT id, left(sha256(title || chr(10) || description), 16) AS text_hash FROM entities ORDER BY id
+"""
+_LINKS = "SELECT source_id, target_id FROM relationships ORDER BY ALL"
+_NEAR = pl.Schema({"source": pl.Int64, "target": pl.Int64, "similarity": pl.Float64})
+
+Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class SimilarityChanges:
+    """How many entities were ``searched`` for, and how many ``edges`` there are now.
+
+    ``neighbours`` is k, ``threshold`` the cosine that a pair must exceed; None where nothing had
+    changed.
+    """
+
+    searched: int
+    edges: int
+    neighbours: int | None = None
+    threshold: float | None = None
+
+
+def update_similarity(store: IndexStore, home: Path, settings: Settings) -> SimilarityChanges:
+    """Bring ``similarity_edges`` up to date with entities, their vectors and relationships."""
+    with store.read() as con:
+        if similarity_current(con):
+            return SimilarityChanges(0, _count(con))
+        state = _state(con)
+        entities, links = con.sql(_ENTITIES).pl(), con.sql(_LINKS).pl()
+        searched = con.sql("FROM staging.similarity_searched").pl()
+        known = con.sql("FROM staging.similarity_nearest").pl()
+        embedder = _vectors_state(con).rsplit(":", 2)[0]
+        made_by = get_meta(con, "similarity_searched")
+    ids = entities["id"]
+    vectors = entity_vectors(home, ids.to_list())
+    ends = places_of(ids, links)
+    k = mean_degree(ends)
+    search = f"{_VERSION}:{k}:{embedder}"
+    if made_by != search:
+        searched, known = searched.clear(), known.clear()
+    n, near = _nearest(entities, searched, known, vectors, k)
+    threshold = least_similarity(vectors, ends)
+    edges = _named(ids, similar_pairs(ends, near, k, threshold))
+    with store.transaction() as con:
+        con.register("wanted_edges", edges)
+        con.register("wanted_nearest", _named(ids, near))
+        con.register("wanted_searched", entities.rename({"id": "entity_id"}))
+        both = ("source_id", "target_id")
+        replace_links(con, "similarity_edges", "wanted_edges", both)
+        replace_links(con, "staging.similarity_nearest", "wanted_nearest", both)
+        replace_links(con, "staging.similarity_searched", "wanted_searched", ("entity_id",))
+        set_meta(con, "similarity_edges", state)
+        set_meta(con, "similarity_searched", search)
+    return SimilarityChanges(n, len(edges), k, threshold)
+
+
+def similarity_current(con: duckdb.DuckDBPyConnection) -> bool:
+    """Whether ``similarity_edges`` are those of the graph and the vectors as they are."""
+    return get_meta(con, "similarity_edges") == _state(con)
+
+
+def drop_similarity(con: duckdb.DuckDBPyConnection) -> None:
+    """Remove the edges, as if there had never been any."""
+    con.execute("DELETE FROM similarity_edges; DELETE FROM staging.similarity_nearest")
+    con.execute("DELETE FROM staging.similarity_searched")
+    con.execute("DELETE FROM meta WHERE key IN ('similarity_edges', 'similarity_searched')")
+
+
+def entity_vectors(home: Path, ids: Sequence[str]) -> Vectors:
+    """Return the vectors of entities, of length one, in the order of ``ids``, a row each."""
+    from graphrag_pipeline.store.vector_store import VectorStore
+
+    store = VectorStore(home / VECTORS_FOLDER)
+    known, matrix = store.at({"entities": store.version("entities")}).matrix("entities")
+    rows = matrix[np.searchsorted(np.array(known), np.array(ids))] if ids else matrix[:0]
+    return unit(rows)
+
+
+def unit(rows: Vectors) -> Vectors:
+    """Return rows of length one; those of length zero stay."""
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.ascontiguousarray(rows / np.where(length > 0, length, 1), np.float32)
+
+
+def places_of(ids: pl.Series, links: pl.DataFrame) -> tuple[Places, Places]:
+    """Return the places in ``ids``, ascending, of the ends of (source_id, target_id)."""
+    known = ids.to_numpy()
+    return tuple(np.searchsorted(known, links[end].to_numpy()) for end in links.columns[:2])  # type: ignore[return-value]
+
+
+def mean_degree(ends: tuple[Places, Places]) -> int:
+    """Return the mean degree of the nodes that have edges, rounded down; 0 if none has."""
+    nodes = np.unique(np.concatenate(ends))
+    return 2 * len(ends[0]) // len(nodes) if len(nodes) else 0
+
+
+def least_similarity(vectors: Vectors, ends: tuple[Places, Places]) -> float:
+    """Return the cosine that :data:`SHARE` of the linked pairs do not exceed, 1 without any."""
+    cosines = similarities(vectors, *ends)
+    return float(np.quantile(cosines, SHARE)) if len(cosines) else 1.0
+
+
+def similarities(vectors: Vectors, one: Places, two: Places) -> npt.NDArray[np.float64]:
+    """Return the cosine of each pair of rows, measured alike whatever stands beside it."""
+    parts = [
+        np.einsum(
+            "ij,ij->i",
+            vectors[one[start : start + _SLICE]].astype(np.float64),
+            vectors[two[start : start + _SLICE]].astype(np.float64),
+        )
+        for start in range(0, len(one), _SLICE)
+    ]
+    return np.concatenate([np.empty(0), *parts]).round(_DIGITS)
+
+
+def similar_pairs(
+    ends: tuple[Places, Places], near: pl.DataFrame, k: int, threshold: float
+) -> pl.DataFrame:
+    """Return the pairs (source, target, similarity), each once, that are to join linked ones.
+
+    ``near`` has each node's nearest. Of those that are not linked and more alike than
+    ``threshold`` the first ``k`` are taken.
+    """
+    linked = pl.DataFrame({"source": np.minimum(*ends), "target": np.maximum(*ends)})
+    low, high = pl.min_horizontal("source", "target"), pl.max_horizontal("source", "target")
+    return (
+        near.filter(pl.col("similarity") > threshold)
+        .with_columns(low=low, high=high)
+        .join(linked, left_on=["low", "high"], right_on=["source", "target"], how="anti")
+        .sort(["source", "similarity", "target"], descending=[False, True, False])
+        .group_by("source", maintain_order=True)
+        .head(k)
+        .select(source="low", target="high", similarity="similarity")
+        .unique()
+        .sort("source", "target")
+    )
+
+
+def nearest(vectors: Vectors, rows: Places, among: Places, n: int) -> pl.DataFrame:
+    """Return (source, target, similarity) of the ``n`` nearest ``among`` rows to each of ``rows``.
+
+    A row is not near itself.
+    """
+    asked = min(n + 1, len(among))
+    if not (len(rows) and asked):
+        return pl.DataFrame(schema=_NEAR)
+    if len(rows) * len(among) <= EXACT_PAIRS or len(rows) <= _FEW_ROWS:
+        import faiss
+
+        metric = faiss.METRIC_INNER_PRODUCT
+        found = faiss.knn(vectors[rows], np.ascontiguousarray(vectors[among]), asked, metric)[1]
+    else:
+        graph = layer_graph(vectors[among], ef_construction=_EF)
+        graph.hnsw.efSearch = max(_EF, 2 * asked)
+        found = graph.search(np.ascontiguousarray(vectors[rows]), asked)[1]
+    source, target = np.repeat(rows, asked), found.ravel()
+    source, target = source[target >= 0], among[target[target >= 0]]
+    apart = source != target
+    source, target = source[apart], target[apart]
+    cosines = similarities(vectors, source, target)
+    return _first(pl.DataFrame([source, target, cosines], schema=_NEAR), n)
+
+
+def _first(near: pl.DataFrame, n: int) -> pl.DataFrame:
+    ordered = near.sort(["source", "similarity", "target"], descending=[False, True, False])
+    return ordered.group_by("source", maintain_order=True).head(n)
+
+
+def _nearest(
+    entities: pl.DataFrame,
+    searched: pl.DataFrame,
+    known: pl.DataFrame,
+    vectors: Vectors,
+    k: int,
+) -> tuple[int, pl.DataFrame]:
+    """Return how many entities were searched for, and each one's nearest."""
+    n = int(k * WIDER) + 1
+    place = entities.select("id").with_row_index("place").cast({"place": pl.Int64})
+    searched = searched.rename({"entity_id": "id"})
+    new = entities.join(searched, on=["id", "text_hash"], how="anti")
+    changed = new.join(place, on="id")["place"].to_numpy()
+    numbered = (
+        known.join(place.rename({"place": "source"}), left_on="source_id", right_on="id")
+        .join(place.rename({"place": "target"}), left_on="target_id", right_on="id", how="left")
+        .select(list(_NEAR))
+    )
+    lost = numbered.filter(pl.col("target").is_null() | pl.col("target").is_in(changed))
+    again = np.union1d(changed, lost["source"].to_numpy())
+    everything = np.arange(len(entities))
+    kept = np.setdiff1d(everything, again)
+    near = pl.concat(
+        [
+            numbered.filter(~pl.col("source").is_in(again)),
+            nearest(vectors, kept, changed, n),
+            nearest(vectors, again, everything, n),
+        ]
+    )
+    return len(again), _first(near, n)
+
+
+def _named(ids: pl.Series, pairs: pl.DataFrame) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "source_id": ids.gather(pairs["source"]),
+            "target_id": ids.gather(pairs["target"]),
+            "similarity": pairs["similarity"],
+        }
+    )
+
+
+def _state(con: duckdb.DuckDBPyConnection) -> str:
+    """Return what the edges depend on: version, embedder, texts, and relationships."""
+    row = con.execute(
+        "SELECT coalesce(bit_xor(hash(source_id, target_id)), 0) FROM relationships"
+    ).fetchone()
+    return f"{_VERSION}|{_vectors_state(con)}|{row}"
+
+
+def _vectors_state(con: duckdb.DuckDBPyConnection) -> str:
+    """Return the embedder and a hash of the texts that the vectors of entities are of."""
+    return (get_meta(con, "vectors:entities") or "").rsplit("@", 1)[0]
+
+
+def _count(con: duckdb.DuckDBPyConnection) -> int:
+    return con.table("similarity_edges").count("*").fetchall()[0][0]

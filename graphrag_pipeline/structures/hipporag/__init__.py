@@ -1,0 +1,1 @@
+"""HippoRAG's synonym edges between entities whose names are alike."""

@@ -1,0 +1,247 @@
+"""The layers of the hierarchical graph kept up to date with the entities and their vectors.
+
+A layer's mixture stays until more than :data:`layers.REFIT_SHARE` of the layer has changed: new
+entities join the clusters there are. A cluster whose members say what they said keeps what a model
+made of it. So layers depend on the history of an index, as communities do, but hold nothing of what
+was removed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+import numpy as np
+import polars as pl
+
+from graphrag_pipeline.core.settings import Settings, fingerprint
+from graphrag_pipeline.core.tokens import count_tokens
+from graphrag_pipeline.llm.configured import configured_embedder
+from graphrag_pipeline.store.index_store import (
+    IndexStore,
+    assign_identifiers,
+    get_meta,
+    insert,
+    replace_changed,
+    set_meta,
+)
+from graphrag_pipeline.structures.hirag.layers import Fitted, Hierarchy, Layer, Nodes, build_layers
+from graphrag_pipeline.structures.hirag.writing import (
+    ExtractiveClusters,
+    Summary,
+    SummaryEntity,
+    SummaryLink,
+    cluster_writer,
+    keeping,
+)
+from graphrag_pipeline.structures.vector_tables import VECTORS_FOLDER
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.structures.hirag.layers import Vectors
+
+_VERSION = "1"
+_STATE = "hirag"
+_BASE = "SELECT id, title, type, description, n_tokens FROM entities ORDER BY id"
+_TYPES = "SELECT coalesce(bit_xor(hash(id, type)), 0) FROM entities"
+_WANTED_ENTITIES = """
+CREATE OR REPLACE TEMP TABLE wanted_hirag_entities AS
+SELECT n.id, i.human_readable_id, n.layer, n.title, n.type, n.description, n.size,
+       coalesce(d.n, 0) AS degree, n.n_tokens
+FROM new_hirag_entities n JOIN identifiers i ON i.kind = 'entity' AND i.id = n.id
+LEFT JOIN (
+    SELECT id, count(*) AS n FROM (SELECT unnest([source_id, target_id]) AS id FROM new_hirag_links)
+    GROUP BY id) d ON d.id = n.id
+"""
+_WANTED_LINKS = """
+CREATE OR REPLACE TEMP TABLE wanted_hirag_relationships AS
+WITH degrees AS (
+    SELECT id, sum(n)::BIGINT AS degree FROM (
+        SELECT id, degree AS n FROM entities UNION ALL
+        SELECT unnest([source_id, target_id]), 1 FROM new_hirag_links) GROUP BY id)
+SELECT n.id, i.human_readable_id, n.layer, n.source_id, n.target_id, n.source, n.target,
+       n.description, n.weight, s.degree + t.degree AS combined_degree, n.n_tokens
+FROM new_hirag_links n JOIN identifiers i ON i.kind = 'relationship' AND i.id = n.id
+JOIN degrees s ON s.id = n.source_id JOIN degrees t ON t.id = n.target_id
+"""
+_LINK_IDS = """
+SELECT left(sha256('hirag' || source_id || target_id), 32) AS id, * FROM links ORDER BY ALL
+"""
+_TABLES = (
+    "hirag_entities",
+    "hirag_relationships",
+    "hirag_layers",
+    "hirag_communities",
+    "hirag_community_members",
+    "hirag_community_reports",
+    "staging.hirag_mixtures",
+    "staging.hirag_nodes",
+    "staging.hirag_summaries",
+    "staging.hirag_report_failures",
+)
+
+
+@dataclass(frozen=True)
+class HiragChanges:
+    """What became of the layers; ``layers`` is None where nothing had changed.
+
+    ``changes`` are rows of ``hirag_entities``, ``summarised`` the clusters that were summarised
+    now, ``failed`` those of which the model's answer could not be used.
+    """
+
+    layers: Sequence[Layer] | None
+    changes: Mapping[str, int]
+    summarised: int
+    failed: int
+
+
+def update_hirag(store: IndexStore, home: Path, settings: Settings) -> HiragChanges:
+    """Bring layers, summary entities and the links to them up to date with the entities' vectors.
+
+    What is clustered are the vectors of ``entities``, of titles and descriptions; the paper embeds
+    descriptions alone. Does nothing when neither they nor what summarises clusters have changed.
+    """
+    writer = cluster_writer(settings)
+    with store.read() as con:
+        kept = _kept_summaries(con)
+        failed_before = sum(summary.attempts > 0 for summary in kept.values())
+        if hirag_current(con, settings) and not failed_before:
+            return HiragChanges(None, {}, 0, 0)
+        state = _state(con, settings)
+        rows = con.sql(_BASE).pl()
+        is_followed = _vectors_in(get_meta(con, _STATE)) == _vectors_in(state)
+        fitted = _fitted(con) if is_followed else {}
+    is_free = isinstance(writer, ExtractiveClusters)
+    base = Nodes(rows, _vectors(home, rows["id"]), [frozenset([n]) for n in range(len(rows))])
+    write = keeping(writer, {} if is_free else kept)
+    found = build_layers(
+        base,
+        write,
+        configured_embedder(settings).embed,
+        fitted,
+        most_tokens=settings.reports.max_context_tokens,
+    )
+    with store.transaction() as con:
+        changes = _store_graph(con, found)
+        _store_state(con, found, with_summaries=not is_free)
+        set_meta(con, _STATE, state)
+    made = {summary.hash: summary for summary in found.summaries}
+    anew = [s for key, s in made.items() if key not in kept or kept[key].attempts]
+    failed = sum(summary.attempts > 0 for summary in made.values())
+    return HiragChanges(found.layers, changes, len(made) if is_free else len(anew), failed)
+
+
+def hirag_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
+    """Whether the layers were made from the entities and vectors as they are, as things are set."""
+    return get_meta(con, _STATE) == _state(con, settings)
+
+
+def drop_hirag(con: duckdb.DuckDBPyConnection) -> None:
+    """Remove all layers and communities of them, as if there had never been any."""
+    for table in _TABLES:
+        con.execute(f"DELETE FROM {table}")
+    con.execute(
+        "DELETE FROM meta WHERE key = $key OR starts_with(key, $key || ':')", {"key": _STATE}
+    )
+
+
+def _state(con: duckdb.DuckDBPyConnection, settings: Settings) -> str:
+    writer, limit = cluster_writer(settings), settings.reports.max_context_tokens
+    version = fingerprint(writer.version, limit)
+    types = con.execute(_TYPES).fetchone()
+    return f"{_VERSION}:{version}|{types}|{get_meta(con, 'vectors:entities')}"
+
+
+def _vectors_in(state: str | None) -> tuple[str, str]:
+    """Return how vectors were clustered and what made them, as a state tells it."""
+    told = state or ""
+    return told.partition(":")[0], told.rpartition("|")[2].rsplit(":", 2)[0]
+
+
+def _vectors(home: Path, ids: pl.Series) -> Vectors:
+    from graphrag_pipeline.store.vector_store import VectorStore
+
+    store = VectorStore(home / VECTORS_FOLDER)
+    known, matrix = store.at({"entities": store.version("entities")}).matrix("entities")
+    return matrix[np.searchsorted(np.array(known), ids.to_numpy())] if len(ids) else matrix[:0]
+
+
+def _fitted(con: duckdb.DuckDBPyConnection) -> dict[int, Fitted]:
+    from graphrag_pipeline.structures.raptor.nested_mixtures import NestedMixture
+
+    hashes: dict[int, dict[str, str]] = {}
+    for layer, node, text_hash in con.execute("FROM staging.hirag_nodes").fetchall():
+        hashes.setdefault(layer, {})[node] = text_hash
+    return {
+        layer: Fitted(NestedMixture.from_bytes(mixture), n_fitted, n_changed, hashes.get(layer, {}))
+        for layer, mixture, n_fitted, n_changed in con.execute(
+            "FROM staging.hirag_mixtures"
+        ).fetchall()
+    }
+
+
+def _kept_summaries(con: duckdb.DuckDBPyConnection) -> dict[str, Summary]:
+    rows = con.execute("FROM staging.hirag_summaries").fetchall()
+    return {key: _read(key, json.loads(told)) for key, told in rows}
+
+
+def _read(key: str, told: Mapping[str, list[dict[str, str]]]) -> Summary:
+    return Summary(
+        key,
+        tuple(SummaryEntity(**entity) for entity in told["entities"]),
+        tuple(SummaryLink(**link) for link in told["links"]),
+        int(str(told["attempts"])),
+    )
+
+
+def _store_graph(con: duckdb.DuckDBPyConnection, found: Hierarchy) -> Mapping[str, int]:
+    con.register("links", found.links)
+    links = con.sql(_LINK_IDS).pl()
+    con.unregister("links")
+    con.register("new_hirag_entities", found.entities)
+    titles = dict(con.execute("SELECT id, title FROM entities").fetchall())
+    titles |= dict(found.entities.select("id", "title").iter_rows())
+    named = links.with_columns(
+        source=pl.col("source_id").replace_strict(titles, return_dtype=pl.String),
+        target=pl.col("target_id").replace_strict(titles, return_dtype=pl.String),
+    )
+    texts = named.select(pl.concat_str("source", "target", "description", separator=" "))
+    n_tokens = pl.Series(count_tokens(texts.to_series().to_list()), dtype=pl.Int64)
+    con.register("new_hirag_links", named.with_columns(n_tokens=n_tokens))
+    order = "SELECT id FROM new_hirag_entities ORDER BY layer, size DESC, id"
+    assign_identifiers(con, "entity", order)
+    assign_identifiers(con, "relationship", "SELECT id FROM new_hirag_links ORDER BY layer, id")
+    con.execute(_WANTED_ENTITIES)
+    con.execute(_WANTED_LINKS)
+    changes = replace_changed(con, "hirag_entities", "wanted_hirag_entities")
+    replace_changed(con, "hirag_relationships", "wanted_hirag_relationships")
+    for name in ("new_hirag_entities", "new_hirag_links"):
+        con.unregister(name)
+    return changes
+
+
+def _store_state(con: duckdb.DuckDBPyConnection, found: Hierarchy, *, with_summaries: bool) -> None:
+    for table in ("hirag_layers", *_TABLES[6:9]):
+        con.execute(f"DELETE FROM {table}")
+    made = dict(found.entities.group_by("layer").len().iter_rows())
+    layers = [
+        (a.number, a.n_nodes, a.n_clusters, made.get(a.number, 0), a.sparsity) for a in found.layers
+    ]
+    con.executemany("INSERT INTO hirag_layers VALUES (?, ?, ?, ?, ?)", layers) if layers else None
+    for layer in found.layers:
+        kept = layer.fitted
+        con.execute(
+            "INSERT INTO staging.hirag_mixtures VALUES (?, ?, ?, ?)",
+            [layer.number, kept.mixture.to_bytes(), kept.n_fitted, kept.n_changed],
+        )
+        hashes = {"node_id": list(kept.text_hashes), "text_hash": list(kept.text_hashes.values())}
+        nodes = pl.DataFrame(hashes, schema={"node_id": pl.String, "text_hash": pl.String})
+        insert(con, "staging.hirag_nodes", nodes.with_columns(layer=pl.lit(layer.number)))
+    if with_summaries:
+        told = {s.hash: json.dumps({**asdict(s), "hash": None}) for s in found.summaries}
+        columns = {"hash": list(told), "summary": list(told.values())}
+        schema = {"hash": pl.String, "summary": pl.String}
+        insert(con, "staging.hirag_summaries", pl.DataFrame(columns, schema=schema))

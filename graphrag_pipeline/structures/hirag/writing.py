@@ -1,0 +1,208 @@
+"""What a cluster of entities has in common: summary entities, by a model or by extraction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Protocol
+
+import polars as pl
+
+from graphrag_pipeline.core import progress
+from graphrag_pipeline.core.identity import make_id
+from graphrag_pipeline.core.prompting import Prompt, load_prompt, prompt_version
+from graphrag_pipeline.core.settings import Settings, fingerprint
+from graphrag_pipeline.extraction.model.tuples import parse_tuples
+from graphrag_pipeline.llm.client import ModelClient
+from graphrag_pipeline.llm.configured import answered_by, prompts_folder, with_model
+from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
+from graphrag_pipeline.llm.running import work_through
+
+STAGE = "hirag_clusters"
+META_TYPES = (
+    "organization",
+    "person",
+    "location",
+    "event",
+    "product",
+    "technology",
+    "industry",
+    "mathematics",
+    "social sciences",
+)
+"""The general concepts that guide a model to summary entities: those of the authors' code."""
+_EXTRACTIVE = "extractive:1"
+_PROMPT = "summarise_cluster"
+_AND_OTHERS = " and others"
+_CENTRAL = 5
+_LONGEST = 240
+
+
+@dataclass(frozen=True)
+class SummaryEntity:
+    """An entity that summarises a cluster."""
+
+    title: str
+    type: str
+    description: str
+
+
+@dataclass(frozen=True)
+class SummaryLink:
+    """Why a member, by its title, belongs to a summary entity, by its own."""
+
+    source: str
+    target: str
+    description: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What one cluster was summarised to; ``hash`` is of what was read.
+
+    ``attempts`` counts how often a model's answer could not be used: the summary is then
+    extractive, and asked for again by the next run.
+    """
+
+    hash: str
+    entities: tuple[SummaryEntity, ...]
+    links: tuple[SummaryLink, ...] = ()
+    attempts: int = 0
+
+
+class ClusterWriter(Protocol):
+    """Summarises clusters, each given as the rows of its members, the most central first."""
+
+    version: str
+    """What decides a summary besides the cluster."""
+
+    def write(
+        self, clusters: Mapping[str, pl.DataFrame], failed: Mapping[str, int]
+    ) -> list[Summary]:
+        """Return a summary of each cluster, by its hash; ``failed`` says how often one failed."""
+        ...
+
+
+class ExtractiveClusters:
+    """Names a cluster after its most central member, and tells what the central ones are."""
+
+    version = _EXTRACTIVE
+
+    def write(
+        self, clusters: Mapping[str, pl.DataFrame], failed: Mapping[str, int]
+    ) -> list[Summary]:
+        """Return a summary of each cluster, by its hash."""
+        return [Summary(key, (_extracted(members),)) for key, members in clusters.items()]
+
+
+class ModelClusters:
+    """Asks the configured model, one call a cluster (section 4.1 and figure 9)."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._folder = prompts_folder(settings)
+        self.version = fingerprint(
+            "hirag", META_TYPES, *answered_by(settings.llm),
+            prompt_version(_PROMPT, folder=self._folder),
+        )  # fmt: skip
+
+    def write(
+        self, clusters: Mapping[str, pl.DataFrame], failed: Mapping[str, int]
+    ) -> list[Summary]:
+        """Return a summary of each cluster, by its hash; ``failed`` says how often one failed.
+
+        Raises the model's error when no further call can succeed; what was answered until then is
+        in the cache.
+        """
+        if not clusters:
+            return []
+        return with_model(self._settings, lambda client: self._all(client, clusters, failed))
+
+    async def _all(
+        self, client: ModelClient, clusters: Mapping[str, pl.DataFrame], failed: Mapping[str, int]
+    ) -> list[Summary]:
+        prompt = load_prompt(_PROMPT, self._folder)
+        found: dict[str, Summary] = {}
+
+        async def one(key: str) -> None:
+            before = failed.get(key, 0)
+            try:
+                found[key] = await _asked(client, prompt, key, clusters[key], before)
+            except ModelError as error:
+                if error.stops_everything:
+                    raise
+                found[key] = Summary(key, (_extracted(clusters[key]),), (), before + 1)
+            progress.report("cluster calls", len(found), len(clusters))
+
+        await work_through(clusters, one, 2 * client.options.concurrency)
+        return [found[key] for key in clusters]
+
+
+def cluster_writer(settings: Settings) -> ClusterWriter:
+    """Return what summarises clusters as configured: the model where it writes the reports."""
+    return ModelClusters(settings) if settings.reports.writer == "llm" else ExtractiveClusters()
+
+
+def cluster_hash(members: pl.DataFrame, version: str) -> str:
+    """Return a hash of what a summary of these members is made from, in whatever order."""
+    return make_id("cluster", version, *chain.from_iterable(sorted(_told(members))))
+
+
+def keeping(
+    writer: ClusterWriter, kept: Mapping[str, Summary]
+) -> Callable[[Sequence[pl.DataFrame]], list[Summary]]:
+    """Return a function that summarises clusters, but those only whose summary is not kept."""
+
+    def write(clusters: Sequence[pl.DataFrame]) -> list[Summary]:
+        hashed = {cluster_hash(members, writer.version): members for members in clusters}
+        held = {key: kept[key] for key in hashed if key in kept and not kept[key].attempts}
+        failed = {key: summary.attempts for key, summary in kept.items()}
+        new = {key: members for key, members in hashed.items() if key not in held}
+        held |= {summary.hash: summary for summary in writer.write(new, failed)}
+        return [held[cluster_hash(members, writer.version)] for members in clusters]
+
+    return write
+
+
+async def _asked(
+    client: ModelClient, prompt: Prompt, key: str, members: pl.DataFrame, failed: int
+) -> Summary:
+    shown = _shown(members)
+    # What could not be read before is in the cache: to try again is another call.
+    variant = f"attempt {failed + 1}" if failed else None
+    messages = prompt.render(meta_types=", ".join(META_TYPES), descriptions=shown)
+    answer = await client.complete(messages, stage=STAGE, variant=variant)
+    found = parse_tuples(answer.text, chunk_text=shown)
+    if not found.entities:
+        raise ModelOutputError("the answer names no summary entity")
+    entities = {e.title.casefold(): e for e in reversed(found.entities)}
+    return Summary(
+        key,
+        tuple(SummaryEntity(e.title, e.type, e.description) for e in reversed(entities.values())),
+        tuple(SummaryLink(r.source, r.target, r.description) for r in found.relationships),
+    )
+
+
+def _shown(members: pl.DataFrame) -> str:
+    """Return the members as lines, in an order that does not depend on how central each is."""
+    return "\n".join(
+        f"- {title} ({kind}): {' '.join(description.split())}"
+        for title, kind, description in sorted(_told(members))
+    )
+
+
+def _told(members: pl.DataFrame) -> Iterator[tuple[str, str, str]]:
+    return members.select("title", "type", "description").iter_rows()
+
+
+def _extracted(members: pl.DataFrame) -> SummaryEntity:
+    central = list(_told(members.head(_CENTRAL)))
+    title, kind, _ = central[0]
+    told = dict.fromkeys(_beginning(about or name) for name, _, about in central)
+    return SummaryEntity(f"{title.removesuffix(_AND_OTHERS)}{_AND_OTHERS}", kind, "\n".join(told))
+
+
+def _beginning(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _LONGEST else f"{flat[:_LONGEST].rsplit(' ', 1)[0]} …"

@@ -1,0 +1,1 @@
+"""RAPTOR's tree of summaries over chunks."""

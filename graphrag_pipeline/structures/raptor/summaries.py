@@ -1,0 +1,178 @@
+"""Summaries of several texts: by a model where one is configured, else their central sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from graphrag_pipeline.core.settings import Settings, fingerprint
+from graphrag_pipeline.core.tokens import count_tokens
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.llm.client import ModelClient
+
+STAGE = "raptor_tree"
+
+Told = Callable[[int, int], None]
+"""Hears how many summaries of how many are done."""
+
+_VERSION = "1"
+_CLUSTERS_AT_ONCE = 64
+_ALIKE = 0.8
+_CUT_OFF = 0.5
+_FULL_CHARS = 60
+_WHOLE = tuple(".!?…。！？\"'”’»」』)]")
+_LEFT_OVER = 0.1
+_WORDS_PER_TOKEN = 0.75
+
+
+class Summariser(Protocol):
+    """What summarises: ``version`` is all that decides a summary besides the texts."""
+
+    written_by: str
+
+    @property
+    def version(self) -> str:
+        """Another version, another summary."""
+        ...
+
+    def write(self, clusters: Sequence[Sequence[str]], told: Told) -> list[str | None]:
+        """Return the summary of each cluster of texts, None where there is none."""
+        ...
+
+
+def configured_summariser(settings: Settings) -> Summariser:
+    """Return the model's summariser where reports are written by a model, else sentences."""
+    return ModelSummariser(settings) if settings.reports.writer == "llm" else Extractor(settings)
+
+
+class Extractor:
+    """Summaries of the sentences nearest to the middle of all, in the order of the texts.
+
+    Nearness is that of words (the hashing embedder's vectors), whatever embeds the index: sentences
+    cost nothing then. Short sentences and parts of one count for less, and a sentence much like one
+    that was taken is passed over.
+    """
+
+    written_by = "extractive"
+
+    def __init__(self, settings: Settings) -> None:
+        self._most_tokens = settings.hierarchies.summary_tokens
+        self._encoding = settings.chunks.encoding
+
+    @property
+    def version(self) -> str:
+        """What decides a summary besides the texts."""
+        return fingerprint("extractive", _VERSION, self._most_tokens, self._encoding)
+
+    def write(self, clusters: Sequence[Sequence[str]], told: Told) -> list[str | None]:
+        """Return a summary of each cluster of texts; it cannot fail."""
+        from graphrag_pipeline.llm.embedders import HashingEmbedder
+
+        embedder = HashingEmbedder()
+        written: list[str | None] = []
+        for start in range(0, len(clusters), _CLUSTERS_AT_ONCE):
+            sentences = [_sentences(texts) for texts in clusters[start : start + _CLUSTERS_AT_ONCE]]
+            vectors = embedder.embed([each for some in sentences for each in some])
+            ends = np.cumsum([len(some) for some in sentences])
+            for some, of_some in zip(sentences, np.split(vectors, ends[:-1]), strict=True):
+                written.append(self._central(some, of_some))
+            told(len(written), len(clusters))
+        return written
+
+    def _central(self, sentences: Sequence[str], vectors: np.ndarray) -> str:
+        whole = np.array([each.endswith(_WHOLE) for each in sentences])
+        long = np.minimum(1.0, np.array([len(each) for each in sentences]) / _FULL_CHARS)
+        nearness = vectors @ vectors.sum(axis=0) * np.where(whole, 1.0, _CUT_OFF) * long
+        taken: list[int] = []
+        left = self._most_tokens
+        for place in map(int, np.argsort(-nearness, kind="stable")):
+            n_tokens = count_tokens([f" {sentences[place]}"], self._encoding)[0]
+            if n_tokens <= left and not (vectors[taken] @ vectors[place] > _ALIKE).any():
+                taken.append(place)
+                left -= n_tokens
+            if left < self._most_tokens * _LEFT_OVER:
+                break
+        if not taken:
+            return self._cut(sentences[int(nearness.argmax())])
+        return " ".join(sentences[place] for place in sorted(taken))
+
+    def _cut(self, sentence: str) -> str:
+        """Return the beginning of a sentence that is too long as a whole."""
+        while (n_tokens := count_tokens([sentence], self._encoding)[0]) > self._most_tokens:
+            share = min(0.9, self._most_tokens / n_tokens)
+            sentence = sentence[: int(len(sentence) * share)].rstrip()
+        return sentence
+
+
+class ModelSummariser:
+    """Summaries by the model; each is paid for once."""
+
+    def __init__(self, settings: Settings) -> None:
+        from graphrag_pipeline.core.prompting import load_prompt
+        from graphrag_pipeline.llm.configured import prompts_folder
+
+        self._settings = settings
+        self._words = str(max(15, int(settings.hierarchies.summary_tokens * _WORDS_PER_TOKEN)))
+        self._prompt = load_prompt("summarise_texts", prompts_folder(settings))
+        self.written_by = settings.llm.model
+
+    @property
+    def version(self) -> str:
+        """What decides a summary besides the texts."""
+        from graphrag_pipeline.llm.configured import answered_by
+
+        return fingerprint(
+            "llm", self._prompt.version, self._words, *answered_by(self._settings.llm)
+        )
+
+    def write(self, clusters: Sequence[Sequence[str]], told: Told) -> list[str | None]:
+        """Return the model's summary of each cluster of texts, None where it gave none.
+
+        Raises the model's error when no further call can succeed.
+        """
+        from graphrag_pipeline.llm.configured import with_model
+
+        if not clusters:
+            return []
+        return with_model(self._settings, lambda client: self._ask(client, clusters, told))
+
+    async def _ask(
+        self, client: ModelClient, clusters: Sequence[Sequence[str]], told: Told
+    ) -> list[str | None]:
+        from graphrag_pipeline.llm.errors import ModelError
+        from graphrag_pipeline.llm.running import work_through
+
+        written: list[str | None] = [None] * len(clusters)
+        done = 0
+
+        async def one(place: int) -> None:
+            nonlocal done
+            text = "\n\n".join(clusters[place])
+            messages = self._prompt.render(text=text, max_words=self._words)
+            try:
+                completion = await client.complete(messages, stage=STAGE)
+                written[place] = completion.text.strip() or None
+            except ModelError as error:
+                if error.stops_everything:
+                    raise
+            done += 1
+            told(done, len(clusters))
+
+        await work_through(range(len(clusters)), one, 2 * client.options.concurrency)
+        return written
+
+
+def _sentences(texts: Sequence[str]) -> list[str]:
+    """Return the sentences of texts, each once, in order; never none."""
+    return list(dict.fromkeys(each for text in texts for each in _split(text))) or [""]
+
+
+def _split(text: str) -> Iterator[str]:
+    from graphrag_pipeline.extraction.rules.sentences import sentence_spans
+
+    for start, end in sentence_spans(text):
+        if sentence := " ".join(text[start:end].split()):
+            yield sentence
