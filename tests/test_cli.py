@@ -286,7 +286,7 @@ def test_importing_what_is_not_there_is_one_line(run: Run, command: str) -> None
 def test_a_held_index_is_exit_code_4(
     run: Run, indexed: Indexed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from graphrag_pipeline.store.index_store import index_store as store
+    from graphrag_pipeline.store import index_store as store
 
     waiting = store.IndexStore.__init__
     monkeypatch.setattr(

@@ -4,7 +4,8 @@ import duckdb
 import pytest
 
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.store.index_store import IndexStore, get_meta, migrations, set_meta
+from graphrag_pipeline.store import migrations
+from graphrag_pipeline.store.index_store import IndexStore, get_meta, set_meta
 
 SCHEMA_1 = Path(__file__).parent / "schemas" / "schema_1.sql"
 SHAPE = """

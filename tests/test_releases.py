@@ -33,7 +33,7 @@ from graphrag_pipeline.releases.kept import (
 )
 from graphrag_pipeline.releases.publishing import publish, refresh_needed
 from graphrag_pipeline.sql import query_published
-from graphrag_pipeline.store.index_store import vector_store as vectors
+from graphrag_pipeline.store import vector_store as vectors
 from graphrag_pipeline.store.vector_store import VectorStore
 from graphrag_pipeline.structures.vector_tables import TABLES, update_vectors
 

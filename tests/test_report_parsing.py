@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.llm.errors import ModelOutputError
+from graphrag_pipeline.llm.parsing import parse_yes_no
 from graphrag_pipeline.reports.parsing import (
     DRIFT_SCHEMA,
     POINTS_SCHEMA,
@@ -20,7 +21,6 @@ from graphrag_pipeline.reports.parsing import (
     parse_points,
     parse_rating,
     parse_report,
-    parse_yes_no,
 )
 from graphrag_pipeline.reports.references import check_references
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from graphrag_pipeline.llm.embedders import HashingEmbedder
-from graphrag_pipeline.store.index_store import vector_store as vectors
+from graphrag_pipeline.store import vector_store as vectors
 from graphrag_pipeline.store.vector_store import ROW_SCHEMA, TABLES, VectorStore, VectorStoreError
 
 
