@@ -1,0 +1,42 @@
+"""What every stage works on: one index with its home folder, settings, tables and vectors."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.store.index_store import IndexStore
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.store.vector_store import VectorStore
+
+
+class Workspace:
+    """One index: where it is kept, and the settings it is made with.
+
+    ``settings`` are those given, whatever the environment or a file says meanwhile.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.paths = Home(settings.home_path)
+
+    @property
+    def home(self) -> Path:
+        """The home folder, absolute."""
+        return self.paths.folder
+
+    @cached_property
+    def store(self) -> IndexStore:
+        """The tables, in DuckDB."""
+        return IndexStore(self.paths.index)
+
+    @cached_property
+    def vectors(self) -> VectorStore:
+        """The vectors, in LanceDB, which is imported with the first use."""
+        from graphrag_pipeline.store.vector_store import VectorStore
+
+        return VectorStore(self.paths.vectors)
