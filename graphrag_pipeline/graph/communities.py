@@ -12,6 +12,7 @@ import polars as pl
 from graphrag_pipeline.core.settings import CommunitySettings, fingerprint
 from graphrag_pipeline.graph.clustering import Cluster, Edge, build_hierarchy, leiden, modularity
 from graphrag_pipeline.graph.repair import keep_ids, repair_hierarchy
+from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import (
     IndexStore,
     assign_identifiers,
@@ -316,14 +317,10 @@ def _is_followed(state: str | None, settings: CommunitySettings) -> bool:
 
 
 def _graph_hash(con: duckdb.DuckDBPyConnection) -> str:
+    entities = rows_hash("entities", "id, title, type, description, degree, frequency")
+    relationships = rows_hash("relationships", "id, description, weight, pmi")
     row = con.execute(
-        """SELECT (SELECT coalesce(
-                       bit_xor(hash(id, title, type, description, degree, frequency)), 0)
-                   FROM entities),
-                  (SELECT coalesce(bit_xor(hash(id, description, weight, pmi)), 0)
-                   FROM relationships),
-                  (SELECT count(*) FROM entities),
-                  (SELECT bool_and(extractor = 'nlp') FROM extractions)"""
+        f"SELECT {entities}, {relationships}, (SELECT bool_and(extractor = 'nlp') FROM extractions)"
     ).fetchone()
     return ":".join(str(part) for part in row or ())
 

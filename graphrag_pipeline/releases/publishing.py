@@ -29,6 +29,7 @@ from graphrag_pipeline.releases.kept import (
 )
 from graphrag_pipeline.reports.levels import reports_current
 from graphrag_pipeline.reports.model_writer import report_writer
+from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.store.migrations import schema_sql
 from graphrag_pipeline.structures.archrag.communities import attributed_current, drop_attributed
@@ -163,9 +164,7 @@ def content_hash(con: duckdb.DuckDBPyConnection) -> str:
     """Return a hash of everything a release holds, its comments, views and macros included."""
     parts = [schema_sql(), published_sql()]
     for table in _CONTENT:
-        row = con.execute(
-            f"SELECT count(*), coalesce(bit_xor(hash(t)), 0) FROM {table} t"
-        ).fetchone()
+        row = con.execute(f"SELECT {rows_hash(table)}").fetchone()
         parts.append(str(row))
     return fingerprint(parts)
 

@@ -23,6 +23,7 @@ from graphrag_pipeline.reports.inputs import (
     whole_hashes,
 )
 from graphrag_pipeline.reports.text import ReportText, ReportWriter, WrittenReports
+from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import IndexStore, get_meta, insert, set_meta
 
 REPORTS_VERSION = "1"
@@ -95,6 +96,18 @@ FROM compared SEMI JOIN (
     WHERE starts_with(context_hash, $version || ':') OR writer = $imported) USING (community_id)
 GROUP BY community_id HAVING share <= $most AND NOT bool_or(lost AND NOT same)
 """
+_BELOW = "SELECT " + ", ".join(
+    [
+        rows_hash(
+            """(SELECT r.* FROM community_reports r SEMI JOIN communities c ON c.id = community_id
+                WHERE r.level = $level)""",
+            "community_id, full_content, findings",
+        ),
+        rows_hash("resolved_relationship_mentions", "chunk_id, source_id, target_id, start_char"),
+        rows_hash("resolved_claims", "id, subject_id"),
+        rows_hash("community_members", "community_id, entity_id, level"),
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -423,17 +436,7 @@ def _state(
 
     The graph does not tell which communities there are: it may have been clustered anew.
     """
-    below = con.execute(
-        """SELECT coalesce(bit_xor(hash(community_id, full_content, findings)), 0), count(*),
-                  (SELECT sum(hash(chunk_id, source_id, target_id, start_char)::HUGEINT)
-                   FROM resolved_relationship_mentions),
-                  (SELECT sum(hash(id, subject_id)::HUGEINT) FROM resolved_claims),
-                  (SELECT sum(hash(community_id, entity_id, level)::HUGEINT)
-                   FROM community_members)
-           FROM community_reports SEMI JOIN communities c ON c.id = community_id
-           WHERE community_reports.level = ?""",
-        [last + 1],
-    ).fetchone()
+    below = con.execute(_BELOW, {"level": last + 1}).fetchone()
     version = _version(settings, writer)
     return f"{version}:{first}:{last}:{get_meta(con, 'communities_state')}:{below}"
 

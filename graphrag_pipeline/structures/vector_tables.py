@@ -10,6 +10,7 @@ import duckdb
 
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm.configured import configured_embedder
+from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import IndexStore, get_meta, set_meta
 
 VECTORS_FOLDER = "vectors"
@@ -71,7 +72,7 @@ def update_vectors(store: IndexStore, home: Path, settings: Settings, table: str
     """
     embedder = configured_embedder(settings)
     with store.read() as con:
-        state = f"{embedder.name}:{rows_hash(con, table)}"
+        state = f"{embedder.name}:{texts_hash(con, table)}"
         rows = count_of(con, table)
         stored = get_meta(con, f"vectors:{table}")
         folder = home / VECTORS_FOLDER / f"{table}.lance"
@@ -88,13 +89,11 @@ def update_vectors(store: IndexStore, home: Path, settings: Settings, table: str
     return VectorChanges(done.reused, done.embedded, done.removed, done.version)
 
 
-def rows_hash(con: duckdb.DuckDBPyConnection, table: str) -> str:
+def texts_hash(con: duckdb.DuckDBPyConnection, table: str) -> str:
     """Return a hash of the rows that a vector table should hold."""
-    row = con.execute(
-        f"""SELECT count(*), coalesce(bit_xor(hash(id, text, level, batch)), 0)
-            FROM ({_TEXTS[table]})"""
-    ).fetchone()
-    return "{}:{}".format(*(row or (0, 0)))
+    texts = rows_hash(f"({_TEXTS[table]})", "id, text, level, batch")
+    row = con.execute(f"SELECT {texts}").fetchone()
+    return row[0] if row else ""
 
 
 def stale_tables(
@@ -105,7 +104,7 @@ def stale_tables(
         table
         for table in tables
         if (get_meta(con, f"vectors:{table}") or "").rsplit("@", 1)[0]
-        != f"{embedder_name}:{rows_hash(con, table)}"
+        != f"{embedder_name}:{texts_hash(con, table)}"
     ]
 
 

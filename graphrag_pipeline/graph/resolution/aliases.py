@@ -10,6 +10,7 @@ import polars as pl
 
 from graphrag_pipeline.graph.resolution.merging import Alias
 from graphrag_pipeline.graph.resolution.pairs import Pair
+from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import insert, replace_links
 
 _ALIASES = (
@@ -23,10 +24,8 @@ _APART = (
 
 def aliases_state(con: duckdb.DuckDBPyConnection) -> str:
     """Return a hash of what is folded into what."""
-    row = con.execute(
-        """SELECT concat_ws(':', count(*), sum(hash(entity_id, canonical_id)::HUGEINT))
-           FROM entity_aliases"""
-    ).fetchone()
+    folded = rows_hash("entity_aliases", "entity_id, canonical_id")
+    row = con.execute(f"SELECT {folded}").fetchone()
     return str(row[0]) if row else ""
 
 

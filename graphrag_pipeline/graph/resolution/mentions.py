@@ -12,6 +12,7 @@ import duckdb
 from graphrag_pipeline.graph.resolution.names import take_apart
 from graphrag_pipeline.graph.resolution.pairs import Entity
 from graphrag_pipeline.ingest.staging import take_in_staged
+from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import IndexStore
 
 # The type as the graph's fold chooses it; the title that most chunks give.
@@ -34,10 +35,9 @@ told AS (
 SELECT entity_id, title, type, chunks, documents, description, imported
 FROM titled JOIN typed USING (entity_id) JOIN told USING (entity_id) ORDER BY entity_id
 """
-_MENTIONS_HASH = """
-SELECT concat_ws(':', count(*), sum(hash(chunk_id, entity_id, title, type, description)::HUGEINT))
-FROM entity_mentions
-"""
+_MENTIONS_HASH = "SELECT " + rows_hash(
+    "entity_mentions", "chunk_id, entity_id, title, type, description"
+)
 # "World Health Organization (WHO)" and "WHO (World Health Organization)".
 _STATED = r"""
 WITH found AS (

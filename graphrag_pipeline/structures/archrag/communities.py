@@ -36,6 +36,7 @@ from graphrag_pipeline.core.settings import CommunitySettings, Settings, fingerp
 from graphrag_pipeline.graph.clustering import Cluster, Edge, build_hierarchy, leiden, modularity
 from graphrag_pipeline.graph.repair import keep_ids, repair_hierarchy
 from graphrag_pipeline.llm.configured import configured_embedder
+from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import (
     IndexStore,
     get_meta,
@@ -92,13 +93,17 @@ SELECT attributed_level, id, level, last_level, parent_id, members
 FROM staging.attributed_clusters ORDER BY attributed_level, id
 """
 # What only readers of a report see of the graph: its places and claims besides its texts.
-_GRAPH = """
-SELECT (SELECT bit_xor(hash(id, title, type, description, degree, frequency)) FROM entities),
-       (SELECT bit_xor(hash(id, description, weight, combined_degree)) FROM relationships),
-       (SELECT sum(hash(chunk_id, source_id, target_id, start_char, end_char)::HUGEINT)
-        FROM resolved_relationship_mentions),
-       (SELECT sum(hash(id, subject_id)::HUGEINT) FROM resolved_claims)
-"""
+_GRAPH = "SELECT " + ", ".join(
+    [
+        rows_hash("entities", "id, title, type, description, degree, frequency"),
+        rows_hash("relationships", "id, description, weight, combined_degree"),
+        rows_hash(
+            "resolved_relationship_mentions",
+            "chunk_id, source_id, target_id, start_char, end_char",
+        ),
+        rows_hash("resolved_claims", "id, subject_id"),
+    ]
+)
 
 
 _WANTED = """

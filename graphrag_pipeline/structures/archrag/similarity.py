@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import IndexStore, get_meta, replace_links, set_meta
 from graphrag_pipeline.structures.archrag.chnsw import Vectors, layer_graph
 from graphrag_pipeline.structures.vector_tables import VECTORS_FOLDER
@@ -255,9 +256,8 @@ def _named(ids: pl.Series, pairs: pl.DataFrame) -> pl.DataFrame:
 
 def _state(con: duckdb.DuckDBPyConnection) -> str:
     """Return what the edges depend on: version, embedder, texts, and relationships."""
-    row = con.execute(
-        "SELECT coalesce(bit_xor(hash(source_id, target_id)), 0) FROM relationships"
-    ).fetchone()
+    ends = rows_hash("relationships", "source_id, target_id")
+    row = con.execute(f"SELECT {ends}").fetchone()
     return f"{_VERSION}|{_vectors_state(con)}|{row}"
 
 

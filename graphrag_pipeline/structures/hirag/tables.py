@@ -21,6 +21,7 @@ import polars as pl
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.llm.configured import configured_embedder
+from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import (
     IndexStore,
     assign_identifiers,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 _VERSION = "1"
 _STATE = "hirag"
 _BASE = "SELECT id, title, type, description, n_tokens FROM entities ORDER BY id"
-_TYPES = "SELECT coalesce(bit_xor(hash(id, type)), 0) FROM entities"
+_TYPES = "SELECT " + rows_hash("entities", "id, type")
 _WANTED_ENTITIES = """
 CREATE OR REPLACE TEMP TABLE wanted_hirag_entities AS
 SELECT n.id, i.human_readable_id, n.layer, n.title, n.type, n.description, n.size,
