@@ -11,7 +11,6 @@ with a model only.
 """
 
 from graphrag_pipeline.query.comparing import Compared, compare
-from graphrag_pipeline.query.context import render_context
 from graphrag_pipeline.query.engine import (
     QueryEngine,
     aanswer,
@@ -30,7 +29,7 @@ from graphrag_pipeline.query.methods import (
     read_method,
 )
 from graphrag_pipeline.query.release import Release, ReleaseFacts, open_release
-from graphrag_pipeline.query.results import Answer, Citation, Record, Retrieval
+from graphrag_pipeline.query.results import Answer, Citation, Record, Retrieval, render_context
 from graphrag_pipeline.query.streaming import AnswerStream
 
 __all__ = [

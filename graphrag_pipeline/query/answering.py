@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.query.citations import distinct, numbered
 from graphrag_pipeline.query.evidence import Passage, find_evidence
 from graphrag_pipeline.query.results import Answer, Citation, Retrieval
-from graphrag_pipeline.query.spending import Spent
-from graphrag_pipeline.query.timing import recorded
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
@@ -19,15 +18,16 @@ NOTHING_FOUND = "Nothing in the index matches the question.\n"
 POINTS = 5
 
 
-def extractive_answer(index: Release, retrieval: Retrieval, spent: Spent) -> Answer:
+def extractive_answer(index: Release, retrieval: Retrieval) -> Answer:
     """Answer with the passages of a retrieval that say most to its question.
 
-    Each point carries a marker such as ``[1]``, the number of its citation. ``spent`` is what
-    embedding the question and the passages took.
+    Each point carries a marker such as ``[1]``, the number of its citation. What was
+    spent, on embedding the question and the passages, is in the trace of ``index``.
     """
-    with recorded() as timings:
-        passages = find_evidence(index, retrieval.query, retrieval.records, POINTS)
-        citations = numbered(passage.citation for passage in passages)
+    started = time.perf_counter()
+    passages = find_evidence(index, retrieval.query, retrieval.records, POINTS)
+    citations = numbered(passage.citation for passage in passages)
+    seconds = time.perf_counter() - started
     return Answer(
         query=retrieval.query,
         method=retrieval.method,
@@ -37,11 +37,11 @@ def extractive_answer(index: Release, retrieval: Retrieval, spent: Spent) -> Ans
         generated=False,
         timings={
             "retrieve": retrieval.timings["total"],
-            "answer": timings["total"],
-            "total": retrieval.timings["total"] + timings["total"],
+            "answer": seconds,
+            "total": retrieval.timings["total"] + seconds,
         },
         release=retrieval.release,
-        **spent.totals(),
+        **index.trace.spending(),
     )
 
 

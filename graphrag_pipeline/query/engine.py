@@ -1,7 +1,7 @@
 """Questions on a published release: retrieve, answer, stream; each also async.
 
 Three steps, each a function of the one before: a method gives records (``methods``), records give
-a context (``context.render_context``), and an answer is made from them: the evidence itself
+a context (``results.render_context``), and an answer is made from them: the evidence itself
 (``answering.extractive_answer``), or what a model writes (``writing.write_answer``), as
 ``settings.query.answers`` says.
 """
@@ -9,6 +9,7 @@ a context (``context.render_context``), and an answer is made from them: the evi
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import ExitStack, aclosing
 from pathlib import Path
@@ -21,13 +22,10 @@ from graphrag_pipeline.query.citations import citations_of, distinct
 from graphrag_pipeline.query.history import HISTORY_TURNS, Turn, recent_turns
 from graphrag_pipeline.query.methods import Method, method_named
 from graphrag_pipeline.query.methods.method import as_mapping
-from graphrag_pipeline.query.operators.budget import Fitting, fitted_into
 from graphrag_pipeline.query.release import Release, open_release
 from graphrag_pipeline.query.results import Answer, Retrieval
-from graphrag_pipeline.query.spending import Spent, embeddings_counted
-from graphrag_pipeline.query.steps import told
 from graphrag_pipeline.query.streaming import AnswerStream
-from graphrag_pipeline.query.timing import recorded
+from graphrag_pipeline.query.trace import Trace
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
@@ -63,24 +61,29 @@ class QueryEngine:
         Raises InputError for an empty question, an unknown method or parameter, a value out of
         range, or a budget too small for any of what is found.
         """
+        return self._retrieved(question, method, parameters, self.index.traced(Trace()))
+
+    def _retrieved(
+        self, question: str, method: str, parameters: Mapping[str, Any], index: Release
+    ) -> Retrieval:
         chosen = method_named(method)
-        fitting = Fitting()
         asked = plain_question(question)
-        values = chosen.parametrise(parameters, self.index.settings.query)
-        with recorded() as timings, told() as steps, fitted_into(fitting):
-            records = chosen.retrieve(self.index, asked, values)
-            if not records:
-                fitting.check(as_mapping(values))
-            citations = distinct(citations_of(self.index, records))
+        values = chosen.parametrise(parameters, index.settings.query)
+        started = time.perf_counter()
+        records = chosen.retrieve(index, asked, values)
+        if not records:
+            index.trace.check_fit(as_mapping(values))
+        citations = distinct(citations_of(index, records))
+        seconds = time.perf_counter() - started
         return Retrieval(
             method=chosen.name,
             query=asked,
             records=tuple(records),
             citations=citations,
-            timings=timings,
+            timings={**index.trace.seconds, "total": seconds},
             parameters=as_mapping(values),
-            release=self.index.facts.id,
-            steps=tuple(steps),
+            release=index.facts.id,
+            steps=tuple(index.trace.steps),
         )
 
     def answer(
@@ -198,10 +201,10 @@ class QueryEngine:
         return chosen
 
     def _extracted(self, question: str, method: str, parameters: Mapping[str, Any]) -> Answer:
-        spent = Spent()
-        with embeddings_counted(self.index, spent):
-            found = self.retrieve(question, method, **parameters)
-            return extractive_answer(self.index, found, spent)
+        index = self.index.traced(Trace())
+        with index.trace.counting_embeddings(index.settings):
+            retrieval = self._retrieved(question, method, parameters, index)
+            return extractive_answer(index, retrieval)
 
     def _written(
         self,

@@ -12,7 +12,7 @@ from graphrag_pipeline.query.citations import citations_of, cite_chunk
 from graphrag_pipeline.query.operators.chunks import chunk_records
 from graphrag_pipeline.query.operators.scoring import relevance
 from graphrag_pipeline.query.results import Citation, Record
-from graphrag_pipeline.query.timing import operator
+from graphrag_pipeline.query.trace import operator
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import json
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphrag_pipeline.core.errors import (
     ConfigError,
     NothingPublishedError,
     StorageError,
 )
+from graphrag_pipeline.query.trace import Trace
 
 if TYPE_CHECKING:
     import duckdb
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 VECTORS = "vectors"
 _QUESTIONS_REMEMBERED = 64
+
+T = TypeVar("T")
 
 _FACTS = """
 SELECT id, created_at::VARCHAR AS created_at, embedder, vector_versions::VARCHAR AS versions,
@@ -61,6 +65,7 @@ class Release:
     A release published meanwhile does not show: the open file stays as it is on disk, and the
     vector tables are read at the versions recorded in it. Safe to use from several threads.
     Vectors, the embedder, and the rows that questions keep asking for are loaded when first needed.
+    ``trace`` takes note of what operators do with it: see :meth:`traced`.
     """
 
     def __init__(
@@ -70,12 +75,18 @@ class Release:
         self.file = file
         self.settings = settings
         self._con = con
+        self.trace = Trace()
         self._lock = threading.RLock()
-        self._kept: dict[str, KeptRows] = {}
-        self._records: dict[str, KeptRows | None] = {}
+        self._loaded: dict[tuple[str, str], Any] = {}
         self.row_tokens: dict[tuple[str, str, str], int] = {}
         self.facts = self._read_facts()
         self.embed_question = functools.lru_cache(_QUESTIONS_REMEMBERED)(self._embed_question)
+
+    def traced(self, trace: Trace) -> Release:
+        """Return this release for one question; all that is loaded is shared."""
+        release = copy.copy(self)
+        release.trace = trace
+        return release
 
     def rows(self, sql: str, **parameters: object) -> list[dict[str, Any]]:
         """Return the rows of one of the project's own queries; values go in as ``$name``.
@@ -97,10 +108,7 @@ class Release:
         """Return the rows of a query without parameters, read once: for ids and numbers."""
         from graphrag_pipeline.query.kept_rows import KeptRows
 
-        with self._lock:
-            if sql not in self._kept:
-                self._kept[sql] = KeptRows(self.columns(sql))
-            return self._kept[sql]
+        return self._once("kept", lambda: KeptRows(self.columns(sql)), sql)
 
     def records(self, sql: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Return the rows of a query without parameters that have these distinct ids, by id.
@@ -119,20 +127,21 @@ class Release:
     @property
     def graph(self) -> GraphArrays:
         """The graph as arrays, loaded when first asked for."""
-        with self._lock:
-            return self._graph
+        from graphrag_pipeline.query.graph_arrays import GraphArrays
+
+        return self._once("graph", lambda: GraphArrays(self.columns))
 
     @property
     def layered_graph(self) -> LayeredGraph:
         """The graph of all layers as arrays, loaded when first asked for."""
-        with self._lock:
-            return self._layered_graph
+        from graphrag_pipeline.query.layered_graph import LayeredGraph
+
+        return self._once("layered graph", lambda: LayeredGraph(self.columns))
 
     @property
     def layers(self) -> CommunityHnsw:
         """The C-HNSW over entities and attributed communities, loaded when first asked for."""
-        with self._lock:
-            return self._layers
+        return self._once("layers", self._open_layers)
 
     def search_vectors(
         self, table: str, question: str, k: int, *, columns: Sequence[str] = ()
@@ -173,43 +182,41 @@ class Release:
     def _records_of(self, sql: str) -> KeptRows | None:
         from graphrag_pipeline.query.kept_rows import read_if_small
 
+        def read() -> KeptRows | None:
+            with self._asked(sql, {}) as cursor:
+                reader = cursor.to_arrow_reader()
+                return read_if_small(reader, reader.schema)
+
+        return self._once("records", read, sql)
+
+    def _once(self, what: str, load: Callable[[], T], of: str = "") -> T:
+        """Return what is loaded when first asked for, then shared."""
         with self._lock:
-            if sql not in self._records:
-                with self._asked(sql, {}) as cursor:
-                    reader = cursor.to_arrow_reader()
-                    self._records[sql] = read_if_small(reader, reader.schema)
-            return self._records[sql]
+            if (what, of) not in self._loaded:
+                self._loaded[what, of] = load()
+            return self._loaded[what, of]
 
     def _embed_question(self, question: str) -> npt.NDArray[np.float32]:
         return self.embed([question])[0]
 
-    @functools.cached_property
-    def _graph(self) -> GraphArrays:
-        from graphrag_pipeline.query.graph_arrays import GraphArrays
-
-        return GraphArrays(self.columns)
-
-    @functools.cached_property
-    def _layered_graph(self) -> LayeredGraph:
-        from graphrag_pipeline.query.layered_graph import LayeredGraph
-
-        return LayeredGraph(self.columns)
-
-    @functools.cached_property
-    def _layers(self) -> CommunityHnsw:
+    def _open_layers(self) -> CommunityHnsw:
         from graphrag_pipeline.structures.archrag.index import open_chnsw
 
         with self._cursor() as cursor, _storage_errors():
             return open_chnsw(cursor, self._vectors)
 
-    @functools.cached_property
+    @property
     def _vectors(self) -> VectorSnapshot:
         from graphrag_pipeline.store.vector_store import VectorSnapshot
 
-        return VectorSnapshot(self.home / VECTORS, self.facts.vector_versions)
+        folder, versions = self.home / VECTORS, self.facts.vector_versions
+        return self._once("vectors", lambda: VectorSnapshot(folder, versions))
 
-    @functools.cached_property
+    @property
     def _embedder(self) -> Embedder:
+        return self._once("embedder", self._configured_embedder)
+
+    def _configured_embedder(self) -> Embedder:
         from graphrag_pipeline.llm.configured import configured_embedder
 
         embedder = configured_embedder(self.settings)

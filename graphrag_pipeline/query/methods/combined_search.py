@@ -11,7 +11,6 @@ from graphrag_pipeline.query.methods.basic_search import BASIC
 from graphrag_pipeline.query.methods.local_search import LOCAL
 from graphrag_pipeline.query.methods.method import Method, as_mapping, number, parameter_rows
 from graphrag_pipeline.query.results import Record
-from graphrag_pipeline.query.steps import tell
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
@@ -59,7 +58,7 @@ class IntegrationParameters:
 def selection(index: Release, question: str, p: SelectionParameters) -> list[Record]:
     """Return what the search that suits the question finds, as told by rule."""
     reasoning = by_rule(index, question)
-    tell(choice_made(reasoning, "by rule"))
+    index.trace.step(choice_made(reasoning, "by rule"))
     chosen = LOCAL if reasoning else BASIC
     return chosen.retrieve(index, question, parameters_of(index, chosen, p))
 

@@ -10,7 +10,6 @@ from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.method import Method, number, share
 from graphrag_pipeline.query.operators.facts import has_synonyms
 from graphrag_pipeline.query.results import Record
-from graphrag_pipeline.query.steps import tell
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.operators import Ranking
@@ -54,7 +53,7 @@ def fast_graphrag(index: Release, question: str, p: FastGraphragParameters) -> l
     """Return entities, relationships and chunks, from the entities that a rule finds named."""
     named = op.entities_named_in(index, question, _NAMED, apart=True)
     titles = [record.title for record in op.entity_records(index, named)]
-    tell(f"named: {', '.join(titles) or 'none'} (by rule)")
+    index.trace.step(f"named: {', '.join(titles) or 'none'} (by rule)")
     return from_entities(index, titles, [question], p)
 
 
@@ -95,7 +94,8 @@ def walked(index: Release, start: Ranking, p: FastGraphragParameters) -> Ranking
     """Rank the entities that PageRank from some of them gives a score worth keeping."""
     graph = index.graph
     edges = graph.adjacency("links", *(["identities"] if has_synonyms(index) else []))
-    scores = op.personalized_pagerank(edges, graph.weigh_entities(start), damping=p.damping)
+    walk = index.trace.timing(op.personalized_pagerank)
+    scores = walk(edges, graph.weigh_entities(start), damping=p.damping)
     return op.at_least(graph.best_entities(scores, p.entities), p.least_score)
 
 

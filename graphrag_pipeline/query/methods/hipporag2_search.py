@@ -10,7 +10,6 @@ from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.method import Method, number, share
 from graphrag_pipeline.query.operators.facts import Fact, has_synonyms
 from graphrag_pipeline.query.results import Record
-from graphrag_pipeline.query.steps import tell
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
@@ -47,7 +46,7 @@ class HippoRag2Parameters:
 def hipporag2_search(index: Release, question: str, p: HippoRag2Parameters) -> list[Record]:
     """Return the best passages; facts are not filtered, for that takes a model."""
     facts = op.best_facts(index, question, p.facts)
-    tell(f"{len(facts)} facts, not filtered: no model was asked")
+    index.trace.step(f"{len(facts)} facts, not filtered: no model was asked")
     return passages_from(index, question, facts, p)
 
 
@@ -57,7 +56,7 @@ def passages_from(
     """Return passages that PageRank leads to from facts; where there are none, the nearest."""
     found = _ranked(index, question, facts, p) if facts else {}
     if not found:
-        tell("no facts left: passages by similarity")
+        index.trace.step("no facts left: passages by similarity")
         found = op.best(op.scaled_search(index, "chunks", question), p.top_k)
     return op.fill(index, op.chunk_records(index, found), p.max_context_tokens)
 
@@ -70,7 +69,8 @@ def _ranked(
     seeds = graph.weigh_chunks(op.scaled_search(index, "chunks", question)) * p.passage_weight
     for node, weight in _phrases(index, facts)[: p.phrases]:
         seeds[node] += weight
-    scores = op.personalized_pagerank(graph.adjacency(*kinds), seeds, damping=p.damping)
+    walk = index.trace.timing(op.personalized_pagerank)
+    scores = walk(graph.adjacency(*kinds), seeds, damping=p.damping)
     return graph.best_chunks(scores, p.top_k)
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.method import Method, number, share
 from graphrag_pipeline.query.results import Record
-from graphrag_pipeline.query.steps import tell
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
@@ -49,7 +48,7 @@ def passages_around(
     """Return the passages that PageRank leads to from names, or the nearest where none links."""
     found = _ranked(index, op.link_entities(index, names), p)
     if not found:
-        tell("no entity linked: passages by similarity")
+        index.trace.step("no entity linked: passages by similarity")
         found = op.best(op.scaled_search(index, "chunks", question), p.top_k)
     return op.fill(index, op.chunk_records(index, found), p.max_context_tokens)
 
@@ -61,9 +60,8 @@ def _ranked(index: Release, entities: op.Ranking, p: HippoRagParameters) -> op.R
     seeds = np.zeros(graph.n_nodes)
     nodes = graph.entity_nodes(entities)
     seeds[nodes] = 1 / np.maximum(1, graph.chunk_counts[nodes])
-    reached = op.personalized_pagerank(
-        graph.adjacency("facts", "synonyms"), seeds, damping=p.damping
-    )
+    walk = index.trace.timing(op.personalized_pagerank)
+    reached = walk(graph.adjacency("facts", "synonyms"), seeds, damping=p.damping)
     mentions = graph.edges("mentions")
     scores = np.bincount(mentions.two, reached[mentions.one], minlength=graph.n_nodes)
     return graph.best_chunks(scores.astype(np.float64), p.top_k)

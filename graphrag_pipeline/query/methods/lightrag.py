@@ -12,7 +12,6 @@ from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.method import Method, choice, number, share
 from graphrag_pipeline.query.results import Record
-from graphrag_pipeline.query.steps import tell
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.operators import Ranking
@@ -65,7 +64,7 @@ class Keywords:
 def lightrag(index: Release, question: str, p: LightragParameters) -> list[Record]:
     """Return entities, relationships and chunks, for keywords found by rule."""
     keywords = keywords_by_rule(index, question)
-    tell(f"{keywords} (by rule)")
+    index.trace.step(f"{keywords} (by rule)")
     return by_keywords(index, question, keywords, p)
 
 

@@ -50,9 +50,8 @@ def ppr_search(index: Release, question: str, p: PprParameters) -> list[Record]:
         + graph.weigh_ends("facts", facts) / p.facts
     )
     seeds += p.passage_weight * graph.weigh_chunks(similar) ** 2
-    walked = op.personalized_pagerank(
-        graph.adjacency("mentions", "names", "facts"), seeds, damping=p.damping
-    )
+    walk = index.trace.timing(op.personalized_pagerank)
+    walked = walk(graph.adjacency("mentions", "names", "facts"), seeds, damping=p.damping)
     found = graph.best_chunks(walked, p.top_k)
     return op.fill(index, op.chunk_records(index, found), p.max_context_tokens)
 

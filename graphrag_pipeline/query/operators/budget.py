@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.tokens import count_tokens
-from graphrag_pipeline.query.context import render_header, render_row
-from graphrag_pipeline.query.results import Kind, Record
-from graphrag_pipeline.query.timing import operator
+from graphrag_pipeline.query.results import Kind, Record, render_header, render_row
+from graphrag_pipeline.query.trace import operator
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
@@ -21,37 +18,6 @@ if TYPE_CHECKING:
 _FEWEST_CHARS = 20
 _MOST_IN_A_GROUP = 1000
 _ROWS_REMEMBERED = 50_000
-
-
-@dataclass
-class Fitting:
-    """Of all that was filled for one question: whether any record was found, and whether any fit.
-
-    A part of a budget may hold nothing; that all of it does is a mistake to tell.
-    """
-
-    found: bool = False
-    fit: bool = False
-
-    def check(self, parameters: Mapping[str, Any]) -> None:
-        """Raise InputError, with the budgets among a method's parameters, if nothing found fit."""
-        if self.found and not self.fit:
-            budgets = {k: v for k, v in parameters.items() if k.endswith("_tokens")}
-            told = ", ".join(f"{name} = {value}" for name, value in budgets.items())
-            raise InputError(f"{told}: too few for one record")
-
-
-_fitting: ContextVar[Fitting | None] = ContextVar("fitting", default=None)
-
-
-@contextlib.contextmanager
-def fitted_into(fitting: Fitting) -> Iterator[None]:
-    """Take note in ``fitting`` of what is filled inside the block."""
-    token = _fitting.set(fitting)
-    try:
-        yield
-    finally:
-        _fitting.reset(token)
 
 
 @operator
@@ -70,21 +36,20 @@ def fill(
     tokens never exceed the budget.
     """
     encoding = index.settings.chunks.encoding
-    kept: list[Record] = []
+    fitting: list[Record] = []
     left = budget - _header_tokens(records, encoding)
     for record in records:
         forms = [record, shorter(record)] if shorter else [record]
         fitted = _first_fitting(index, forms, left)
-        if fitted is None and not kept:
+        if fitted is None and not fitting:
             fitted = _cut(index, forms[-1], left)
         if fitted is None:
             break
-        kept.append(fitted)
+        fitting.append(fitted)
         left -= fitted.n_tokens
-    if records and (fitting := _fitting.get()) is not None:
-        fitting.found = True
-        fitting.fit = fitting.fit or bool(kept)
-    return kept
+    if records:
+        index.trace.note_filling(any_fit=bool(fitting))
+    return fitting
 
 
 def in_proportion(total: int, parts: Sequence[int]) -> list[int]:

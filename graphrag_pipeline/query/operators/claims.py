@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.query.operators.ranking import Ranking, best, decoded, in_turn
 from graphrag_pipeline.query.results import Record
-from graphrag_pipeline.query.timing import operator
+from graphrag_pipeline.query.trace import operator
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release

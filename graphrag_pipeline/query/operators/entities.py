@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query.operators.ranking import Ranking, best, decoded, vector_search
 from graphrag_pipeline.query.results import Record
-from graphrag_pipeline.query.timing import operator
+from graphrag_pipeline.query.trace import operator
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.query.timing import operator
-
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -18,7 +16,6 @@ _TOLERANCE = 1e-6
 _MOST_ITERATIONS = 100
 
 
-@operator
 def personalized_pagerank(
     graph: Adjacency,
     seeds: Weights,
@@ -53,7 +50,6 @@ def personalized_pagerank(
     return scores
 
 
-@operator
 def k_hop(graph: Adjacency, nodes: Numbers, hops: int) -> npt.NDArray[np.int32]:
     """Return how many edges each node is away from the nearest of ``nodes``; -1 beyond ``hops``."""
     import numpy as np
@@ -70,7 +66,6 @@ def k_hop(graph: Adjacency, nodes: Numbers, hops: int) -> npt.NDArray[np.int32]:
     return distance
 
 
-@operator
 def shortest_path(graph: Adjacency, source: int, target: int) -> list[int]:
     """Return the nodes of a path of fewest edges, both ends included; none if there is no path.
 
@@ -113,7 +108,6 @@ def _descended(graph: Adjacency, distance: npt.NDArray[np.int32], one: int, two:
     return path
 
 
-@operator
 def bridge(graph: Adjacency, nodes: Sequence[int]) -> list[int]:
     """Return the nodes on shortest paths from each of ``nodes`` to the next, each once.
 

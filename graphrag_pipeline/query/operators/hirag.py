@@ -17,7 +17,7 @@ from graphrag_pipeline.query.operators.graph import bridge
 from graphrag_pipeline.query.operators.ranking import Ranking, best, decoded, vector_search
 from graphrag_pipeline.query.operators.relationships import relationship_records
 from graphrag_pipeline.query.results import Record
-from graphrag_pipeline.query.timing import operator
+from graphrag_pipeline.query.trace import operator
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.graph_arrays import Numbers
@@ -107,7 +107,8 @@ def bridge_relationships(index: Release, entities: Iterable[str], budget: int) -
 
     graph = index.layered_graph
     is_on = np.zeros(len(graph.ids), np.bool_)
-    is_on[bridge(graph.adjacency, graph.nodes_of(entities))] = True
+    walked = index.trace.timing(bridge)(graph.adjacency, graph.nodes_of(entities))
+    is_on[walked] = True
     edges = graph.edges
     inside = np.flatnonzero(is_on[edges.one] & is_on[edges.two])
     degrees = graph.degrees[edges.one[inside]] + graph.degrees[edges.two[inside]]

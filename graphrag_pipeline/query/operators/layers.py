@@ -9,7 +9,7 @@ from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query.operators.communities import report_record
 from graphrag_pipeline.query.operators.ranking import Ranking
 from graphrag_pipeline.query.results import Record
-from graphrag_pipeline.query.timing import operator
+from graphrag_pipeline.query.trace import operator
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release

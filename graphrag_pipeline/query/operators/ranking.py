@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from graphrag_pipeline.query.timing import operator
+from graphrag_pipeline.query.trace import operator
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.text import terms
-from graphrag_pipeline.query.timing import operator
+from graphrag_pipeline.query.trace import operator
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release

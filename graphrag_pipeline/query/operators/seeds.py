@@ -8,7 +8,7 @@ from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.query.operators.entities import entities_titled
 from graphrag_pipeline.query.operators.ranking import Ranking, VectorTable
-from graphrag_pipeline.query.timing import operator
+from graphrag_pipeline.query.trace import operator
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release

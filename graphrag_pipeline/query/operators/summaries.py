@@ -9,7 +9,7 @@ from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query.operators.chunks import chunk_records
 from graphrag_pipeline.query.operators.ranking import Ranking, best, most_similar, vector_search
 from graphrag_pipeline.query.results import Record
-from graphrag_pipeline.query.timing import operator
+from graphrag_pipeline.query.trace import operator
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release

@@ -84,7 +84,7 @@ async def write_answer(
         asking = Asking(index, client, question, history, response_type)
         final = await PREPARE[method.name](asking, parameters)
         if final is None:
-            asking.fitting.check(as_mapping(parameters))
+            asking.trace.check_fit(as_mapping(parameters))
         references = ReferenceFilter(final.shown if final else Shown())
         texts: list[str] = []
         first = 0.0
@@ -124,7 +124,7 @@ async def _with_places(
         timings={"total": asking.retrieval_seconds},
         parameters=as_mapping(parameters),
         release=index.facts.id,
-        steps=tuple(asking.steps),
+        steps=tuple(asking.trace.steps),
     )
     return Answer(
         query=asking.question,
@@ -137,7 +137,7 @@ async def _with_places(
         release=index.facts.id,
         references_removed=asking.references_removed + written.references.n_removed,
         failures=tuple(asking.failures),
-        **asking.spent.totals(),
+        **asking.trace.spending(),
     )
 
 

@@ -14,10 +14,8 @@ from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.configured import prompts_folder
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.query.history import Turn
-from graphrag_pipeline.query.operators.budget import Fitting, fitted_into
 from graphrag_pipeline.query.results import Record
-from graphrag_pipeline.query.spending import Spent, embeddings_counted
-from graphrag_pipeline.query.steps import told
+from graphrag_pipeline.query.trace import Trace
 from graphrag_pipeline.query.writing.references import Shown
 
 if TYPE_CHECKING:
@@ -56,12 +54,10 @@ class Asking:
         response_type: str = "",
     ) -> None:
         settings = index.settings
-        self.index = index
+        self.trace = Trace()
+        self.index = index.traced(self.trace)
         self.question = question
-        self.spent = Spent()
-        self.fitting = Fitting()
         self.failures: list[str] = []
-        self.steps: list[str] = []
         self.references_removed = 0
         self.retrieval_seconds = 0.0
         self._retrieving = 0
@@ -83,15 +79,12 @@ class Asking:
     async def retrieve(self, work: Callable[[], T]) -> T:
         """Return what some work on the index gives, done in a thread.
 
-        Time in which several threads retrieve counts once. What the work tells joins the steps.
+        Time in which several threads retrieve counts once.
         """
 
         def counted() -> T:
-            spent = embeddings_counted(self.index, self.spent)
-            with spent, fitted_into(self.fitting), told() as steps:
-                done = work()
-            self.steps += steps
-            return done
+            with self.trace.counting_embeddings(self.index.settings):
+                return work()
 
         if not self._retrieving:
             self._retrieving_since = time.perf_counter()
@@ -135,7 +128,7 @@ class Asking:
         async for piece in stream:
             yield piece
         if stream.completion is not None:
-            self.spent.add(final.step, stream.completion)
+            self.trace.spend(final.step, stream.completion)
 
     async def text(self, final: Final) -> str:
         """Return the final answer at once."""
@@ -193,7 +186,7 @@ class Asking:
         completion = await self._client.complete(
             talk, stage=STAGE, use_cache=self._use_cache, json_schema=schema
         )
-        self.spent.add(step, completion)
+        self.trace.spend(step, completion)
         return completion.text
 
 

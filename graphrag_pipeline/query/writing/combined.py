@@ -30,7 +30,7 @@ _SCHEMA: Mapping[str, Any] = {
 async def selection_answer(asking: Asking, p: SelectionParameters) -> Final | None:
     """Classify the question (A.6), and answer it by vector search or by local search."""
     reasoning, how = await _is_reasoning(asking)
-    asking.steps.append(choice_made(reasoning, how))
+    asking.trace.step(choice_made(reasoning, how))
     method, prompt = (LOCAL, "local_answer") if reasoning else (BASIC, "basic_answer")
     return await in_one_call(method, prompt)(asking, parameters_of(asking.index, method, p))
 

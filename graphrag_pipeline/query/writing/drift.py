@@ -8,10 +8,9 @@ from functools import partial
 
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.query import operators as op
-from graphrag_pipeline.query.context import render_context
 from graphrag_pipeline.query.methods.drift_search import DriftParameters, nearest_reports
 from graphrag_pipeline.query.methods.local_search import LocalParameters, local_search
-from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.results import Record, render_context
 from graphrag_pipeline.query.writing.asking import Asking, Final
 from graphrag_pipeline.query.writing.map_reduce import (
     Scored,

@@ -64,7 +64,7 @@ async def _filtered(asking: Asking, facts: Sequence[Fact]) -> list[Fact]:
             raise
         asking.failures.append(f"{_STEP}: {error}")
         return list(facts)
-    asking.steps.append(f"{len(chosen)} of {len(facts)} facts kept by the model")
+    asking.trace.step(f"{len(chosen)} of {len(facts)} facts kept by the model")
     return [fact for n, fact in enumerate(facts, 1) if n in chosen]
 
 

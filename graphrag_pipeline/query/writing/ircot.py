@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.llm.errors import ModelError
-from graphrag_pipeline.query.context import render_context
 from graphrag_pipeline.query.methods.ircot import IrcotParameters, fitted, merged, one_step
-from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.results import Record, render_context
 from graphrag_pipeline.query.writing.asking import Asking, Final
 from graphrag_pipeline.query.writing.lists import one_line_of
 from graphrag_pipeline.query.writing.single import from_records
@@ -29,7 +28,7 @@ async def ircot_answer(asking: Asking, p: IrcotParameters) -> Final | None:
         if _LAST.match(thought) or step + 1 == p.steps:
             break
         records = await _retrieve(asking, thought, records, p)
-    asking.steps += thoughts
+    asking.trace.steps += thoughts
     kept = await asking.retrieve(lambda: fitted(asking.index, records, p))
     is_text = all(record.kind == "chunk" for record in kept)
     return from_records(kept, "basic_answer" if is_text else "local_answer")

@@ -26,7 +26,7 @@ async def lightrag_answer(asking: Asking, p: LightragParameters) -> Final | None
         found = await asking.retrieve(lambda: keywords_by_rule(asking.index, asking.search_text))
     else:
         found = keywords_of(asking.search_text, lists[1], lists[0])
-    asking.steps.append(f"{found} ({'by rule' if lists is None else 'by model'})")
+    asking.trace.step(f"{found} ({'by rule' if lists is None else 'by model'})")
     records = await asking.retrieve(lambda: by_keywords(asking.index, asking.search_text, found, p))
     return from_records(records, "local_answer")
 
@@ -39,7 +39,7 @@ async def fast_graphrag_answer(asking: Asking, p: FastGraphragParameters) -> Fin
         records = await asking.retrieve(lambda: fast_graphrag(asking.index, asking.search_text, p))
         return from_records(records, "local_answer")
     named, generic = lists
-    asking.steps.append(
+    asking.trace.step(
         f"named: {', '.join(named) or 'none'}; generic: {', '.join(generic) or 'none'} (by model)"
     )
     asked = [*generic, asking.search_text]

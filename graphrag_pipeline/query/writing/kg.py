@@ -45,5 +45,5 @@ async def _names(asking: Asking, p: KgTripletsParameters) -> list[str] | None:
     if lists is None:
         return None
     names = [*lists[0][: p.entities], *lists[1][: p.synonyms]]
-    asking.steps.append(f"entities: {', '.join(names) or 'none'}")
+    asking.trace.step(f"entities: {', '.join(names) or 'none'}")
     return names

@@ -9,10 +9,9 @@ from functools import partial
 
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.query import operators as op
-from graphrag_pipeline.query.context import render_context
 from graphrag_pipeline.query.methods.global_search import GlobalParameters
 from graphrag_pipeline.query.methods.text_summary import TextSummaryParameters, chunks_to_read
-from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.results import Record, render_context
 from graphrag_pipeline.query.writing.asking import Asking, Final
 from graphrag_pipeline.query.writing.references import Reference, Shown
 from graphrag_pipeline.query.writing.selection import select_reports

@@ -16,10 +16,9 @@ from graphrag_pipeline.query.citations import (
     numbered,
     place_of,
 )
-from graphrag_pipeline.query.context import section_of
 from graphrag_pipeline.query.operators import chunk_records, findings_of
 from graphrag_pipeline.query.operators.layers import chunks_below
-from graphrag_pipeline.query.results import Citation, Record
+from graphrag_pipeline.query.results import Citation, Record, section_of
 from graphrag_pipeline.reports.references import check_references
 
 if TYPE_CHECKING:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from graphrag_pipeline.query.context import render_context
 from graphrag_pipeline.query.methods.method import Method
-from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.results import Record, render_context
 from graphrag_pipeline.query.writing.asking import Asking, Final
 from graphrag_pipeline.query.writing.references import Shown
 

@@ -1,0 +1,148 @@
+"""What happens between a question and its answer: time, decisions, what fits, what is spent.
+
+A :class:`Trace` belongs to one question. It reaches every operator with the release that the
+operator reads: :meth:`Release.traced` gives the release for one question.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+from graphrag_pipeline.core.errors import InputError
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.core.settings import Settings
+    from graphrag_pipeline.llm.client import Completion
+    from graphrag_pipeline.llm.ledger import Call
+    from graphrag_pipeline.query.release import Release
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+@dataclass
+class Spending:
+    """Counts of calls, tokens and dollars; cached calls took nothing."""
+
+    model_calls: int = 0
+    cached_calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = 0.0
+    calls: Counter[str] = field(default_factory=Counter)
+
+    def add(self, step: str, call: Completion | Call) -> None:
+        """Count one answered call."""
+        self.calls[step] += 1
+        if call.cached:
+            self.cached_calls += 1
+            return
+        self.model_calls += 1
+        self.prompt_tokens += call.prompt_tokens
+        self.completion_tokens += call.completion_tokens
+        known = self.cost is not None and call.cost is not None
+        self.cost = self.cost + call.cost if known else None  # type: ignore[operator]
+
+
+class Trace:
+    """What one question has taken so far, from any number of threads.
+
+    ``steps`` are the lines that say what a method decided, in order; ``seconds`` are those spent in
+    each operator, one that calls another included.
+    """
+
+    def __init__(self) -> None:
+        self.steps: list[str] = []
+        self.seconds: dict[str, float] = {}
+        self._spending = Spending()
+        self._any_records = False
+        self._any_fit = False
+        self._lock = threading.Lock()
+
+    def step(self, line: str) -> None:
+        """Say what was decided."""
+        self.steps.append(line)
+
+    def timing(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
+        """Return a function that does the same and adds its seconds under its name."""
+
+        @functools.wraps(function)
+        def timed(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            started = time.perf_counter()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                elapsed = time.perf_counter() - started
+                with self._lock:
+                    self.seconds[function.__name__] = (
+                        self.seconds.get(function.__name__, 0.0) + elapsed
+                    )
+
+        return timed
+
+    def note_filling(self, *, any_fit: bool) -> None:
+        """Note that there were records to fill a budget with, and whether any of them fit."""
+        self._any_records = True
+        self._any_fit = self._any_fit or any_fit
+
+    def check_fit(self, parameters: Mapping[str, Any]) -> None:
+        """Raise InputError, with the budgets among a method's parameters, if no record fit.
+
+        A part of a budget may hold nothing; that all of it does is a mistake to report.
+        """
+        if self._any_records and not self._any_fit:
+            budgets = {k: v for k, v in parameters.items() if k.endswith("_tokens")}
+            named = ", ".join(f"{name} = {value}" for name, value in budgets.items())
+            raise InputError(f"{named}: too few for one record")
+
+    def spend(self, step: str, call: Completion | Call) -> None:
+        """Count one answered call of a model."""
+        with self._lock:
+            self._spending.add(step, call)
+
+    def spending(self) -> dict[str, Any]:
+        """Return what was spent, by the names of an answer's fields."""
+        with self._lock:
+            spent = self._spending
+            return {
+                "model_calls": spent.model_calls,
+                "cached_calls": spent.cached_calls,
+                "prompt_tokens": spent.prompt_tokens,
+                "completion_tokens": spent.completion_tokens,
+                "cost": spent.cost,
+                "calls": dict(spent.calls),
+            }
+
+    @contextlib.contextmanager
+    def counting_embeddings(self, settings: Settings) -> Iterator[None]:
+        """Count the calls for embeddings that are made within, where a model embeds."""
+        if settings.embeddings.embedder != "llm":
+            yield
+            return
+        from graphrag_pipeline.llm.ledger import hearing
+
+        def count(call: Call) -> None:
+            if call.error is None:
+                self.spend("embed", call)
+
+        with hearing(count):
+            yield
+
+
+def operator(
+    function: Callable[Concatenate[Release, _P], _R],
+) -> Callable[Concatenate[Release, _P], _R]:
+    """Record the time of an operator on a release in the release's trace, under its name."""
+
+    @functools.wraps(function)
+    def traced(index: Release, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        return index.trace.timing(function)(index, *args, **kwargs)
+
+    return traced
