@@ -16,6 +16,8 @@ SELECT 'table', schema_name, table_name, '', '', false, comment FROM duckdb_tabl
 WHERE NOT internal ORDER BY ALL
 """
 
+pytestmark = pytest.mark.usefixtures("new_files_are_made")
+
 
 @pytest.fixture
 def older(tmp_path):

@@ -25,6 +25,8 @@ from graphrag_pipeline.store.index_store import (
     set_meta,
 )
 
+pytestmark = pytest.mark.usefixtures("new_files_are_made")
+
 
 @pytest.fixture
 def store(tmp_path):

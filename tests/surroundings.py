@@ -1,0 +1,33 @@
+"""What surrounds the tests: nothing that the caller has set, and a home of their own."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+_THEIRS = ("GRAPHRAG_", "OPENAI_", "DAGSTER_", "DBT_", "XDG_", "HTTP_PROXY", "HTTPS_PROXY",
+           "ALL_PROXY", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "TIKTOKEN_CACHE_DIR")  # fmt: skip
+_SHARED = "TESTS_HOME"
+
+
+def isolate() -> None:
+    """Forget the caller's settings; programs keep what they keep at home in a temporary folder.
+
+    Workers, and processes that tests start, inherit both.
+    """
+    home = os.environ.get(_SHARED) or _temporary_home()
+    for name in [name for name in os.environ if name.upper().startswith(_THEIRS)]:
+        del os.environ[name]
+    os.environ[_SHARED] = os.environ["HOME"] = home
+    os.environ["DAGSTER_DISABLE_TELEMETRY"] = "1"
+    # Processes that tests start run the code of this checkout, wherever the package is installed.
+    os.environ["PYTHONPATH"] = str(Path(__file__).parents[1])
+
+
+def _temporary_home() -> str:
+    home = tempfile.mkdtemp(prefix="graphrag-tests-home-")
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    return home
