@@ -39,7 +39,7 @@ def _overlap(question: str, texts: Sequence[str]) -> list[float]:
     held = [asked & set(terms(text)) for text in texts]
     frequency = Counter(term for found in held for term in found)
     weight = {term: math.log(1 + len(texts) / n) for term, n in frequency.items()}
-    total = sum(weight.values()) or 1.0
+    total = sum(sorted(weight.values())) or 1.0
     return [sum(sorted(weight[term] for term in found)) / total for found in held]
 
 
