@@ -24,7 +24,9 @@ _TEXTS = {
                         NULL::INTEGER AS level, NULL::VARCHAR AS batch FROM relationships""",
     "community_reports": """SELECT id, full_content AS text, level, NULL::VARCHAR AS batch
                             FROM community_reports""",
-    "facts": "SELECT id, text, NULL::INTEGER AS level, NULL::VARCHAR AS batch FROM facts",
+    # A view that groups has no order of its own, and the order decides which call embeds what.
+    "facts": """SELECT id, text, NULL::INTEGER AS level, NULL::VARCHAR AS batch FROM facts
+                ORDER BY id""",
     "entity_titles": """SELECT id, title AS text, NULL::INTEGER AS level, NULL::VARCHAR AS batch
                         FROM entities""",
     "hirag_entities": """SELECT id, title || chr(10) || description AS text, layer AS level,
