@@ -27,6 +27,7 @@ from graphrag_pipeline.reports.parsing import DRIFT_SCHEMA, DriftAnswer, parse_d
 class _Step:
     answer: Scored
     follow_ups: tuple[str, ...]
+    shown: Sequence[Record] = ()
 
 
 class _FollowUps:
@@ -59,11 +60,13 @@ async def drift_answer(asking: Asking, p: DriftParameters) -> Final | None:
     for round_ in range(p.depth):
         found = await asking.each(
             "follow up",
-            [partial(_follow_up, asking, question, p, shown) for question in asked],
+            [partial(_follow_up, asking, question, p) for question in asked],
             one_at_least=not steps,
         )
         new = [step for step in found if step is not None]
         steps += new
+        for step in new:
+            shown.add(step.shown)
         waiting.add(new)
         asked = waiting.take(p.width) if round_ + 1 < p.depth else []
         if not asked:
@@ -118,15 +121,14 @@ async def _prime(asking: Asking, group: Sequence[Record], p: DriftParameters) ->
         reports=render_context(group),
         n_follow_ups=str(p.width),
     )
-    return _step(asking, given, Shown(group))
+    return _step(asking, given, group)
 
 
-async def _follow_up(asking: Asking, question: str, p: DriftParameters, shown: Shown) -> _Step:
+async def _follow_up(asking: Asking, question: str, p: DriftParameters) -> _Step:
     local = LocalParameters(top_k=p.top_k, level=p.level, max_context_tokens=p.max_context_tokens)
     records = await asking.retrieve(lambda: local_search(asking.index, question, local))
     if not records:
         return _Step(Scored("", 0.0, ()), ())
-    shown.add(records)
     given = await asking.read(
         "follow up",
         parse_drift,
@@ -137,11 +139,12 @@ async def _follow_up(asking: Asking, question: str, p: DriftParameters, shown: S
         global_question=asking.question,
         n_follow_ups=str(p.width),
     )
-    return _step(asking, given, Shown(records))
+    return _step(asking, given, records)
 
 
-def _step(asking: Asking, given: DriftAnswer, shown: Shown) -> _Step:
-    return _Step(checked(asking, given.answer, given.score, shown), given.follow_ups)
+def _step(asking: Asking, given: DriftAnswer, records: Sequence[Record]) -> _Step:
+    answer = checked(asking, given.answer, given.score, Shown(records))
+    return _Step(answer, given.follow_ups, records)
 
 
 def _plain(question: str) -> str:
