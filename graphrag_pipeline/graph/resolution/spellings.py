@@ -66,7 +66,7 @@ def _grouped(
 ) -> Mapping[str, Sequence[Entity]]:
     groups: dict[str, list[Entity]] = defaultdict(list)
     for entity in entities:
-        for key in keys(entity):
+        for key in sorted(keys(entity)):
             if key:
                 groups[key].append(entity)
     return groups if alone else {key: alike for key, alike in groups.items() if len(alike) > 1}
@@ -91,7 +91,7 @@ def _ending(
     for start in range(max(0, len(words) - _MOST_WORDS), len(words) - 1):
         if words[start][:1].casefold() != acronym[:1]:
             continue
-        for key in take_apart(" ".join(words[start:]), "").spellings:
+        for key in sorted(take_apart(" ".join(words[start:]), "").spellings):
             if key in by_spelling:
                 return by_spelling[key]
     return ()
