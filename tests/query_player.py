@@ -39,7 +39,7 @@ def step_of(messages: list[dict]) -> str:
 
 def shown_numbers(messages: list[dict], section: str) -> list[int]:
     """The first column of a table that the model is shown."""
-    tables = (m["content"] for m in messages[::-1] if f"-----{section}-----" in m["content"])
+    tables = (m["content"] for m in messages[::-1] if f"-----{section}-----\n" in m["content"])
     if (content := next(tables, None)) is None:
         return []
     part = content.split(f"-----{section}-----\n")[1].split("\n-----")[0].split("\n</")[0]
@@ -65,10 +65,11 @@ def play(messages: list[dict]) -> str:
         return json.dumps({"reason": "so", "rating": 5})
     if step in ("primer", "follow up"):
         section = "Reports" if step == "primer" else "Sources"
-        number = shown_numbers(messages, section)[0]
+        numbers = shown_numbers(messages, section)[:1]
+        cited = "".join(f" [Data: {section} ({number})]" for number in numbers)
         return json.dumps(
             {
-                "intermediate_answer": f"By {step} [Data: {section} ({number})].",
+                "intermediate_answer": f"By {step}{cited}.",
                 "score": 50,
                 "follow_up_queries": [f"{step} about Scrooge {n}?" for n in range(9)],
             }
