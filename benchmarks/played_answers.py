@@ -1,5 +1,7 @@
 """A model's answers, played: records, reports and summaries as long as those a model writes.
 
+Replies to questions are those of the tests' player, on the names in the question.
+
 They are made of the words of what was asked, so the graph of a corpus is one that hangs together.
 The sizes are those of GPT-4o's recorded extractions and reports (``llm_outputs`` of the shared
 data): descriptions of about 110 characters, reports of about 4,000.
@@ -13,10 +15,13 @@ import zlib
 
 from llm_helpers import document_in, stage_of
 from model_server import Messages
+from query_player import STEPS, play, step_of
 
 _NAME = re.compile(r"\b[A-Z][a-z]{2,}(?: [A-Z][a-z]+){0,2}")
 _LONG_WORD = re.compile(r"\b[a-z]{8,}\b")
 _ROW_ID = re.compile(r"^(\d+),", re.MULTILINE)
+_MEMBER = re.compile(r"^- (.+?) \(", re.MULTILINE)
+_PAIR = re.compile(r'"pair": (\d+)')
 _FEWEST, _MOST = 10, 18
 _DESCRIBED = 85
 _FINDINGS = 6
@@ -25,7 +30,15 @@ _TYPES = ("PERSON", "ORGANIZATION", "GEO", "EVENT")
 
 def played_answer(messages: Messages) -> str:
     """Return what a model might say: the same to the same messages, and at once."""
-    stage = stage_of(messages)
+    stage, system = stage_of(messages), messages[0]["content"]
+    if any(words in system for words in STEPS.values()):
+        return _reply(messages)
+    if "as summary entities" in system:
+        return _summary_entities(messages[-1]["content"])
+    if "numbered pairs of names" in system:
+        return _decisions(messages[-1]["content"])
+    if stage == "claims":
+        return _claims(document_in(messages))
     if stage == "check":
         return "YES" if _number(document_in(messages)) % 2 else "NO"
     if stage in ("extract", "glean"):
@@ -54,6 +67,48 @@ def _records(text: str, *, missed: bool) -> str:
         if a != b
     ]
     return "\n##\n".join([*records, "<|COMPLETE|>"])
+
+
+def _claims(text: str) -> str:
+    names = _names(text)[:4]
+    claims = [
+        f"({name}<|>NONE<|>REMARK<|>TRUE<|>NONE<|>NONE<|>{name} {_words_near(name, text)}<|>{name})"
+        for name in names
+    ]
+    return "\n##\n".join([*claims, "<|COMPLETE|>"])
+
+
+def _summary_entities(members: str) -> str:
+    """Return two entities that sum up a cluster; each of its members belongs to one of them."""
+    titles = _MEMBER.findall(members)
+    summaries = [f"{kind} of {titles[0]}" for kind in ("World", "Circle")]
+    records = [f'("entity"<|>{name}<|>event<|>{members[:300]})' for name in summaries]
+    records += [
+        f'("relationship"<|>{title}<|>{summaries[_number(title) % 2]}<|>{title} is in it<|>7)'
+        for title in titles
+    ]
+    return "\n##\n".join([*records, "<|COMPLETE|>"])
+
+
+def _decisions(pairs: str) -> str:
+    """Say of every third pair of names that both mean the same."""
+    answers = [
+        {"pair": int(n), "same": int(n) % 3 == 0, "confidence": 0.9, "reason": "The texts say so."}
+        for n in _PAIR.findall(pairs)
+    ]
+    return json.dumps({"pairs": answers})
+
+
+def _reply(messages: Messages) -> str:
+    """Return what a model says while a question is answered; what it looks up is in the words."""
+    names = _NAME.findall(messages[-1]["content"])
+    lists = {
+        "entities": {"entities": names, "synonyms": []},
+        "named": {"named": names, "generic": []},
+        "keywords": {"high_level_keywords": names[:1], "low_level_keywords": names[1:]},
+    }
+    step = step_of(messages)
+    return json.dumps(lists[step]) if step in lists else play(messages)
 
 
 def _names(text: str) -> list[str]:
