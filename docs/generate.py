@@ -286,11 +286,13 @@ def asset_parts() -> Iterator[Part]:
 
 
 def _what_starts_runs(defs: Any) -> Iterator[tuple[str, Any]]:
+    from graphrag_pipeline.core.settings import Settings
     from graphrag_pipeline.definitions import MARTS_JOB
+    from graphrag_pipeline.resources import IndexResource
     from graphrag_pipeline.sensors import build_marts_sensor
 
     yield from (("job", job) for job in defs.jobs)
-    sensors = [*defs.sensors, build_marts_sensor(MARTS_JOB)]
+    sensors = [*defs.sensors, build_marts_sensor(MARTS_JOB, IndexResource.of(Settings()))]
     yield from (("sensor", sensor) for sensor in sensors)
     yield from (("schedule", schedule) for schedule in defs.schedules)
 

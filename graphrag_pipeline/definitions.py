@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import dagster as dg
+from dagster._core.definitions.definitions_load_context import StateBackedDefinitionsLoader
 
 from graphrag_pipeline.assets import (
     build_evaluation,
@@ -34,6 +39,7 @@ def build_definitions(settings: Settings, *, marts: bool = False) -> dg.Definiti
     dbt takes seconds to import, and to read its project for the first time: only who shows or
     builds the marts asks for them.
     """
+    resource = IndexResource.of(settings)
     ingestion, tail = build_ingestion(settings), build_tail(settings)
     ingest_job = dg.define_asset_job(
         INGEST_JOB,
@@ -48,19 +54,19 @@ def build_definitions(settings: Settings, *, marts: bool = False) -> dg.Definiti
     index = dg.Definitions(
         assets=[inbox, *ingestion, *tail, index_quality],
         jobs=[ingest_job, refresh_job],
-        sensors=[build_inbox_sensor(ingest_job, settings.input), run_failure_sensor],
-        schedules=[build_refresh_schedule(refresh_job, settings.schedule)],
-        resources={"index": IndexResource()},
+        sensors=[build_inbox_sensor(ingest_job, resource), run_failure_sensor],
+        schedules=[build_refresh_schedule(refresh_job, resource)],
+        resources={"index": resource},
         # One process per run: a second one would only wait for DuckDB's single writer.
         executor=dg.in_process_executor,
     )
     return dg.Definitions.merge(
-        index, *([_marts(settings)] if marts else []), *_evaluation(settings)
+        index, *([_marts(resource)] if marts else []), *_evaluation(resource)
     )
 
 
-def _evaluation(settings: Settings) -> list[dg.Definitions]:
-    experiment = build_evaluation(settings)
+def _evaluation(index: IndexResource) -> list[dg.Definitions]:
+    experiment = build_evaluation(index.settings)
     if not experiment:
         return []
     job = dg.define_asset_job(
@@ -72,30 +78,62 @@ def _evaluation(settings: Settings) -> list[dg.Definitions]:
         dg.Definitions(
             assets=experiment,
             jobs=[job],
-            schedules=[build_evaluation_schedule(job, settings.evaluation)],
+            schedules=[build_evaluation_schedule(job, index)],
         )
     ]
 
 
-def _marts(settings: Settings) -> dg.Definitions:
+def _marts(index: IndexResource) -> dg.Definitions:
     from graphrag_pipeline.assets.marts import build_marts
     from graphrag_pipeline.resources.marts import build_dbt
 
-    models = build_marts(manifest(settings.home_path))
+    models = build_marts(manifest(index.home))
     job = dg.define_asset_job(
         MARTS_JOB,
         selection=dg.AssetSelection.assets(models),
         description="Build the marts of what is published and evaluated, and test them.",
     )
     return dg.Definitions(
-        assets=[models, build_evaluations(settings)],
+        assets=[models, build_evaluations(index.settings)],
         jobs=[job],
-        sensors=[build_marts_sensor(MARTS_JOB)],
+        sensors=[build_marts_sensor(MARTS_JOB, index)],
         resources={"dbt": build_dbt()},
     )
+
+
+class SettingsOnce(StateBackedDefinitionsLoader[dict[str, Any]]):
+    """Definitions under settings that are read once, as the code location is loaded.
+
+    Dagster loads the definitions again in each process that executes a run, and hands it what was
+    read then: what is edited meanwhile holds from the next loading of the code location.
+    """
+
+    def __init__(
+        self, read: Callable[[], Settings], build: Callable[[Settings], dg.Definitions], name: str
+    ) -> None:
+        self._read = read
+        self._build = build
+        self._name = name
+
+    @property
+    def defs_key(self) -> str:
+        """What Dagster keeps the settings under."""
+        return f"graphrag_pipeline/settings/{self._name}"
+
+    def fetch_state(self) -> dict[str, Any]:
+        """Read the settings."""
+        return self._read().as_set()
+
+    def defs_from_state(self, state: dict[str, Any]) -> dg.Definitions:
+        """Return the definitions under settings that were read."""
+        return self._build(Settings.exactly(state))
+
+    def build_defs(self) -> dg.Definitions:
+        """Return the definitions; what Dagster hands on needs no place in themselves."""
+        return self.defs_from_state(self.get_or_fetch_state())
 
 
 @dg.definitions
 def defs() -> dg.Definitions:
     """Return the definitions that Dagster's tools load."""
-    return build_definitions(load_settings(), marts=True)
+    return SettingsOnce(load_settings, partial(build_definitions, marts=True), "home").build_defs()

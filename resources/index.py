@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import duckdb
@@ -13,13 +14,13 @@ from dagster_duckdb import DuckDBResource
 from pydantic import Field, PrivateAttr
 
 from graphrag_pipeline.core.errors import GraphRAGError
-from graphrag_pipeline.core.settings import Settings, load_settings
+from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.ingest.batches import BatchLog
 from graphrag_pipeline.resources.liveness import show_life
 from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.store.spending import LEDGER_TAG, Spent, ledger_position, spending
-
-INDEX_FILE = "index.duckdb"
+from graphrag_pipeline.store.workspace import Workspace
 
 
 @contextlib.contextmanager
@@ -38,11 +39,18 @@ class IndexResource(DuckDBResource):
     for reading; write inside ``store.transaction()``.
     """
 
-    database: str = Field(
-        default="", description="Path of the index file; empty: index.duckdb in the home folder."
+    database: str = Field(description="Path of the index file.")
+    configuration: dict[str, Any] = Field(
+        description="The settings it was given, without those at their defaults."
     )
 
     _given_ledger_began: int | None = PrivateAttr(default=None)
+
+    @classmethod
+    def of(cls, settings: Settings) -> IndexResource:
+        """Return the resource of the index with these settings."""
+        database = str(Home(settings.home_path).index)
+        return cls(database=database, configuration=settings.as_set())
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
         """Show that the run is alive, so that a killed one can be told from a long one."""
@@ -54,18 +62,23 @@ class IndexResource(DuckDBResource):
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings, read once per run."""
-        return load_settings()
+        """The settings it was given, whatever a file or the environment says meanwhile."""
+        return Settings.exactly(self.configuration)
+
+    @cached_property
+    def workspace(self) -> Workspace:
+        """What the engine's stages work on."""
+        return Workspace(self.settings)
 
     @property
     def home(self) -> Path:
         """The home folder."""
-        return self.settings.home_path
+        return self.workspace.home
 
     @property
     def store(self) -> IndexStore:
         """The engine's store."""
-        return IndexStore(self.database or self.home / INDEX_FILE)
+        return self.workspace.store
 
     @property
     def log(self) -> BatchLog:

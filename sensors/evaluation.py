@@ -6,26 +6,23 @@ from typing import Any
 
 import dagster as dg
 
-from graphrag_pipeline.core.settings import EvaluationSettings
 from graphrag_pipeline.releases.kept import published_release
 from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.resources.liveness import end_dead_runs
 from graphrag_pipeline.sensors.runs import unfinished_runs
 
 
-def build_evaluation_schedule(job: Any, settings: EvaluationSettings) -> dg.ScheduleDefinition:
+def build_evaluation_schedule(job: Any, index: IndexResource) -> dg.ScheduleDefinition:
     """Return the schedule of the experiment; off at first, for models may be asked and paid."""
 
     @dg.schedule(
         name="evaluation_schedule",
         job=job,
-        cron_schedule=settings.cron,
+        cron_schedule=index.settings.evaluation.cron,
         default_status=dg.DefaultScheduleStatus.STOPPED,
         description="Runs the experiment, and its check whether the watched metric has fallen.",
     )
-    def evaluation_schedule(
-        context: dg.ScheduleEvaluationContext, index: IndexResource
-    ) -> dg.RunRequest | dg.SkipReason:
+    def evaluation_schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         end_dead_runs(context.instance)
         under_way = unfinished_runs(context.instance, job.name)
         if under_way:

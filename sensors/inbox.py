@@ -11,7 +11,7 @@ import dagster as dg
 
 from graphrag_pipeline.assets import BATCHES
 from graphrag_pipeline.core.errors import BusyError, GraphRAGError
-from graphrag_pipeline.core.settings import InputSettings, Settings
+from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.ingest.batches import BatchLog
 from graphrag_pipeline.ingest.stages import pending_batches, stage_versions
 from graphrag_pipeline.resources import IndexResource
@@ -22,31 +22,30 @@ MOST_ATTEMPTS = 3
 _MOST_REQUESTS = 50
 
 
-def build_inbox_sensor(job: Any, settings: InputSettings) -> dg.SensorDefinition:
+def build_inbox_sensor(job: Any, index: IndexResource) -> dg.SensorDefinition:
     """Return the sensor that watches the input folder.
 
     It works by level: at every tick it asks for each batch that is not done and has no run
     under way, up to three runs a batch, so that a lost request or a killed run is made good.
     """
 
+    settings = index.settings
+
     @dg.sensor(
         name="inbox_sensor",
         job=job,
-        minimum_interval_seconds=settings.poll_seconds,
+        minimum_interval_seconds=settings.input.poll_seconds,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"Watches {settings.folder} for added, changed and removed documents.",
+        description=f"Watches {settings.input.folder} for added, changed and removed documents.",
     )
-    def inbox_sensor(
-        context: dg.SensorEvaluationContext, index: IndexResource
-    ) -> dg.SensorResult | dg.SkipReason:
+    def inbox_sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         end_dead_runs(context.instance)
-        given = index.settings
-        reason = _why_not_to_look(index.log, given)
+        reason = _why_not_to_look(index.log, settings)
         if reason:
             return dg.SkipReason(reason)
         try:
-            _cut(index.log, given)
-            pending = pending_batches(index.store, index.log, given)
+            _cut(index.log, settings)
+            pending = pending_batches(index.store, index.log, settings)
         except BusyError as error:
             return dg.SkipReason(str(error))
         except GraphRAGError as error:
@@ -54,7 +53,7 @@ def build_inbox_sensor(job: Any, settings: InputSettings) -> dg.SensorDefinition
         if not pending:
             return dg.SkipReason("no document was added, changed or removed")
         return dg.SensorResult(
-            run_requests=_requests(context, pending, stage_versions(given)["extractions"]),
+            run_requests=_requests(context, pending, stage_versions(settings)["extractions"]),
             dynamic_partitions_requests=_new_partitions(context, pending),
         )
 

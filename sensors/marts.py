@@ -18,7 +18,7 @@ EVALUATED = "graphrag/evaluated"
 _SECONDS = 30
 
 
-def build_marts_sensor(job_name: str) -> dg.SensorDefinition:
+def build_marts_sensor(job_name: str, index: IndexResource) -> dg.SensorDefinition:
     """Return the sensor that compares what the marts tell of with what there is.
 
     It works by level: at every tick it asks for a build if they differ, up to three times for a
@@ -33,9 +33,7 @@ def build_marts_sensor(job_name: str) -> dg.SensorDefinition:
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Builds the marts of each new release, and when an experiment is done.",
     )
-    def marts_sensor(
-        context: dg.SensorEvaluationContext, index: IndexResource
-    ) -> dg.RunRequest | dg.SkipReason:
+    def marts_sensor(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         end_dead_runs(context.instance)
         under_way = unfinished_runs(context.instance, job_name)
         if under_way:

@@ -16,7 +16,12 @@ from graphrag_pipeline.assets import build_tail
 from graphrag_pipeline.assets.attributed import attributed_keys
 from graphrag_pipeline.assets.embeddings import embedding_key
 from graphrag_pipeline.core.errors import InputError, StorageError
-from graphrag_pipeline.core.settings import EmbeddingSettings, HierarchySettings, Settings
+from graphrag_pipeline.core.settings import (
+    EmbeddingSettings,
+    HierarchySettings,
+    Settings,
+    load_settings,
+)
 from graphrag_pipeline.graph.communities import ask_for_clustering
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query.writing.references import Shown, resolve
@@ -401,7 +406,7 @@ def test_the_assets_run_in_dagster_with_their_checks(copied, monkeypatch):
     update_vectors(copied.store, copied.log.home, copied.settings, "entities")
     assets = [each for each in build_tail(copied.settings) if each.keys <= HIERARCHY]
     assert len(assets) == 4
-    done = dg.materialize(assets, resources={"index": IndexResource()})
+    done = dg.materialize(assets, resources={"index": IndexResource.of(load_settings())})
     checks = {c.check_name: c.passed for c in done.get_asset_check_evaluations()}
     assert checks.pop("every_entity_in_one_community_per_level")
     assert all(checks.values())

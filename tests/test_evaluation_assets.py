@@ -141,9 +141,7 @@ def test_the_schedule_waits_for_something_published(
     (schedule,) = (s for s in build_definitions(given).schedules or () if "evaluation" in s.name)
 
     def tick(instance: dg.DagsterInstance) -> object:
-        with dg.build_schedule_context(
-            instance=instance, resources={"index": IndexResource()}
-        ) as context:
+        with dg.build_schedule_context(instance=instance) as context:
             return schedule(context)  # type: ignore[operator]
 
     with dg.DagsterInstance.get() as instance:
@@ -161,9 +159,11 @@ def test_a_release_is_measured_once_and_what_goes_wrong_fails_no_run(
 
     def measured() -> dict[str, object]:
         done = dg.materialize(
-            [index_quality], resources={"index": IndexResource()}, run_config=QUIET,
+            [index_quality],
+            resources={"index": IndexResource.of(load_settings())},
+            run_config=QUIET,
             instance=dg.DagsterInstance.ephemeral(),
-        )  # fmt: skip
+        )
         return metadata_of(done)["index_quality", None]
 
     first = measured()

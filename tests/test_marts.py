@@ -349,10 +349,10 @@ def test_nothing_new_builds_nothing_and_writes_nothing_where_one_stands(built, h
 def test_the_sensor_asks_until_the_marts_tell_of_what_is_published(
     built, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sensor = build_marts_sensor(MARTS_JOB)
+    sensor = build_marts_sensor(MARTS_JOB, IndexResource.of(load_settings()))
 
     def tick(instance: dg.DagsterInstance) -> dg.RunRequest | dg.SkipReason:
-        context = dg.build_sensor_context(instance, resources={"index": IndexResource()})
+        context = dg.build_sensor_context(instance)
         return sensor(context)  # type: ignore[return-value]
 
     with dg.DagsterInstance.ephemeral() as instance:

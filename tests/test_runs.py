@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -16,8 +17,12 @@ import pytest
 from commands import command
 from dagster_helpers import PEOPLE, PLACES, Pipeline
 
+from graphrag_pipeline.core.settings import ChunkSettings, ReportSettings, Settings
 from graphrag_pipeline.orchestration.runs import RunFailedError, index_folder
+from graphrag_pipeline.releases.kept import published_release
+from graphrag_pipeline.releases.publishing import config_hash
 from graphrag_pipeline.resources.liveness import end_dead_runs, show_life
+from graphrag_pipeline.store.index_store import connect_published
 
 PATIENCE = 90
 # A stage of this process stands still until a file appears: long enough to be killed in it.
@@ -152,6 +157,91 @@ def test_a_failed_check_is_named(pipeline: Pipeline) -> None:
     pipeline.execute("INSERT INTO entities SELECT * FROM entities LIMIT 1")
     with pytest.raises(RunFailedError, match=r"graph/entities ids_unique \(1 repeated ids\)"):
         index_folder(pipeline.settings, pipeline.inbox)
+
+
+SETTLED = """
+import json, sys
+from pathlib import Path
+from graphrag_pipeline.core.settings import load_settings
+from graphrag_pipeline.graph import descriptions
+from graphrag_pipeline.orchestration.runs import index_folder
+merge = descriptions.merge_graph
+def edited(*given):
+    Path("graphrag.toml").write_text("[communities]\\nseed = 7\\n[reports]\\nmax_findings = 3\\n")
+    return merge(*given)
+descriptions.merge_graph = edited
+index_folder(load_settings(), Path("documents"))
+"""
+LOADED = """
+import json, sys
+import dagster as dg
+from dagster._core.code_pointer import CodePointer
+from dagster._core.definitions.reconstruct import (
+    initialize_repository_def_from_pointer as load,
+    reconstruct_repository_def_from_pointer as load_again,
+)
+from pathlib import Path
+pointer = CodePointer.from_module("graphrag_pipeline.definitions", "defs", None)
+def told(repository):
+    return repository.get_top_level_resources()["index"].config_schema.default_value["configuration"]
+first = load(pointer)
+Path("graphrag.toml").write_text("[chunks]\\nsize = 222\\n")
+data = dg.deserialize_value(dg.serialize_value(first.repository_load_data))
+print(json.dumps([told(first), told(load_again(pointer, data)), told(load(pointer))]))
+"""
+
+
+def in_a_folder_of_its_own(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run Python there without any setting in the environment."""
+    bare = {n: v for n, v in os.environ.items() if not n.startswith(("GRAPHRAG_", "DAGSTER_HOME"))}
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, env=bare, capture_output=True, text=True
+    )
+
+
+def test_a_run_keeps_the_settings_its_command_began_with(tmp_path: Path) -> None:
+    (tmp_path / "documents").mkdir()
+    (tmp_path / "documents" / "people.txt").write_text(PEOPLE)
+    (tmp_path / "graphrag.toml").write_text("[reports]\nmax_findings = 4\n")
+    done = in_a_folder_of_its_own(SETTLED, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "seed" in (tmp_path / "graphrag.toml").read_text()
+    meant = Settings(home=str(tmp_path / ".graphrag"), reports=ReportSettings(max_findings=4))
+    with connect_published(tmp_path / ".graphrag" / "published.duckdb") as con:
+        told = con.execute("SELECT config_hash FROM releases").fetchall()
+    assert told == [(config_hash(meant),)]
+
+
+def test_a_run_elsewhere_has_the_settings_its_code_location_was_loaded_with(tmp_path: Path) -> None:
+    (tmp_path / "graphrag.toml").write_text("[chunks]\nsize = 111\n")
+    done = in_a_folder_of_its_own(LOADED, tmp_path)
+    assert done.returncode == 0, done.stderr
+    sizes = [told["chunks"]["size"] for told in json.loads(done.stdout)]
+    assert sizes == [111, 111, 222]
+
+
+def test_a_program_indexes_two_homes_and_leaves_the_environment_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [n for n in os.environ if n.startswith(("GRAPHRAG_", "DAGSTER_HOME"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("one", PEOPLE), ("two", PLACES)):
+        (tmp_path / f"{name}-documents").mkdir()
+        (tmp_path / f"{name}-documents" / "a.txt").write_text(text)
+        before = dict(os.environ)
+        given = Settings(home=str(tmp_path / name), chunks=ChunkSettings(size=len(name) * 100))
+        outcome = index_folder(given, tmp_path / f"{name}-documents")
+        assert len(outcome.run_ids) == 2
+        assert dict(os.environ) == before
+        assert published_release(tmp_path / name) is not None
+        assert (tmp_path / name / "dagster" / "history").is_dir()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "one",
+        "one-documents",
+        "two",
+        "two-documents",
+    ]
 
 
 def test_only_this_projects_dead_runs_are_ended(tmp_path: Path, pipeline: Pipeline) -> None:

@@ -15,7 +15,6 @@ from dagster_helpers import PEOPLE, PLACES, RIVERS, Pipeline
 
 from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB
 from graphrag_pipeline.ingest.stages import stage_versions
-from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.resources.liveness import show_life
 from graphrag_pipeline.sensors import run_failure_sensor
 
@@ -40,9 +39,7 @@ def named(things: Iterable[Any] | None, name: str) -> Any:
 def look(pipeline: Pipeline, instance: dg.DagsterInstance) -> dg.SensorResult | dg.SkipReason:
     """Return what the inbox sensor says at a tick; partitions it asks for are added."""
     sensor = named(pipeline.defs.sensors, "inbox_sensor")
-    with dg.build_sensor_context(
-        instance=instance, resources={"index": IndexResource()}
-    ) as context:
+    with dg.build_sensor_context(instance=instance) as context:
         result = sensor(context)
     assert isinstance(result, dg.SensorResult | dg.SkipReason)
     if isinstance(result, dg.SensorResult):
@@ -160,7 +157,10 @@ def test_a_batch_that_fails_is_tried_three_times_and_each_request_is_new(
 
 
 def test_another_configuration_gives_a_failed_batch_new_attempts(
-    pipeline: Pipeline, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+    pipeline: Pipeline,
+    instance: dg.DagsterInstance,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pipeline.write({"people.txt": PEOPLE})
     settle(pipeline)
@@ -169,7 +169,7 @@ def test_another_configuration_gives_a_failed_batch_new_attempts(
         add_run(pipeline, instance, dg.DagsterRunStatus.FAILURE, {"dagster/partition": key})
     assert requested(look(pipeline, instance)) == []
     monkeypatch.setenv("GRAPHRAG_CHUNKS__SIZE", "300")
-    assert requested(look(pipeline, instance)) == [key]
+    assert requested(look(Pipeline(tmp_path, monkeypatch), instance)) == [key]
 
 
 def test_a_run_whose_process_died_is_reported_and_its_batch_asked_for_again(
@@ -235,9 +235,7 @@ def kept_instance(pipeline: Pipeline) -> Iterator[dg.DagsterInstance]:
 def refresh_tick(pipeline: Pipeline, instance: dg.DagsterInstance) -> object:
     schedule = named(pipeline.defs.schedules, "refresh_schedule")
     with dg.build_schedule_context(
-        instance=instance,
-        scheduled_execution_time=datetime.now(UTC),
-        resources={"index": IndexResource()},
+        instance=instance, scheduled_execution_time=datetime.now(UTC)
     ) as context:
         return schedule(context)
 

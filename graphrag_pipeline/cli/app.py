@@ -583,7 +583,7 @@ def ui(
 
     settings = _settings()
     place = dagster_home(settings)
-    os.environ["GRAPHRAG_HOME"] = str(settings.home_path)
+    os.environ.update(GRAPHRAG_HOME=str(settings.home_path), DAGSTER_HOME=str(place))
     typer.echo(f"Dagster's UI: http://{host}:{port} (stop with Ctrl-C)")
     # `dg dev`, which Dagster would rather have, wants to start in the folder of a project.
     quiet = "ignore:Function `dev_command` is superseded"

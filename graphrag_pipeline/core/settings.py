@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -428,6 +428,20 @@ class Settings(BaseSettings):
                 decided = given.model_copy(update={name: value})
                 object.__setattr__(self, section, decided)
         return self
+
+    @classmethod
+    def exactly(cls, values: Mapping[str, Any]) -> Settings:
+        """Return settings of these values and defaults, whatever the environment says.
+
+        With what :meth:`as_set` returns, these are the same settings again.
+        """
+        settings = cls.__new__(cls)
+        BaseModel.__init__(settings, **values)
+        return settings
+
+    def as_set(self) -> dict[str, Any]:
+        """Return what was set, as plain values; what was left at its default is not in it."""
+        return self.model_dump(mode="json", exclude_unset=True)
 
     @property
     def home_path(self) -> Path:

@@ -17,6 +17,7 @@ import dagster as dg
 from dagster._core.instance import InstanceRef
 
 from graphrag_pipeline.core.errors import GraphRAGError, StorageError
+from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.graph.communities import ask_for_clustering
 from graphrag_pipeline.ingest.batches import BatchLog
@@ -27,6 +28,7 @@ from graphrag_pipeline.releases.kept import release_file
 from graphrag_pipeline.resources.liveness import end_dead_runs
 from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.store.spending import LEDGER_TAG, ledger_position, uses_model
+from graphrag_pipeline.store.workspace import Workspace
 
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 _RANGE_START = "dagster/asset_partition_range_start"
@@ -72,11 +74,9 @@ class MartsOutcome:
 
 
 def dagster_home(settings: Settings) -> Path:
-    """Return Dagster's home: $DAGSTER_HOME, or ``dagster`` in the home folder; made if missing.
-
-    Sets $DAGSTER_HOME for this process and those it starts.
-    """
-    place = Path(os.environ.get("DAGSTER_HOME") or settings.home_path / "dagster").resolve()
+    """Return Dagster's home: $DAGSTER_HOME, or ``dagster`` in the home folder; made if missing."""
+    named = os.environ.get("DAGSTER_HOME")
+    place = Path(named or Home(settings.home_path).dagster).resolve()
     try:
         place.mkdir(parents=True, exist_ok=True)
         for name in ("dagster.yaml", "workspace.yaml"):
@@ -87,7 +87,6 @@ def dagster_home(settings: Settings) -> Path:
             _make_storage(place)
     except OSError as error:
         raise StorageError(f"cannot write in {place}: {error.strerror}") from error
-    os.environ["DAGSTER_HOME"] = str(place)
     return place
 
 
@@ -110,7 +109,7 @@ def _make_storage(place: Path) -> None:
 
 def index_store(settings: Settings) -> IndexStore:
     """Return the store of the configured home."""
-    return IndexStore(settings.home_path / "index.duckdb")
+    return Workspace(settings).store
 
 
 def index_folder(settings: Settings, folder: Path, *, recluster: bool = False) -> IndexOutcome:
@@ -130,14 +129,13 @@ def index_folder(settings: Settings, folder: Path, *, recluster: bool = False) -
 
 def run_pending(settings: Settings, store: IndexStore, log: BatchLog) -> IndexOutcome:
     """Run all batches that are not done, then refresh what depends on them and publish."""
-    dagster_home(settings)
     defs = _definitions(settings)
     from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB
 
     version = {"graphrag/version": stage_versions(settings)["extractions"]}
     run_ids = []
     budget = {LEDGER_TAG: str(ledger_position(settings.home_path))} if uses_model(settings) else {}
-    with _instance() as instance:
+    with _instance(settings) as instance:
         _wait_for_others(instance)
         pending = pending_batches(store, log, settings)
         for keys in _add_partitions(instance, pending):
@@ -157,10 +155,9 @@ def run_marts(settings: Settings, *, force: bool = False) -> MartsOutcome:
     release_file(home)
     if not force and not marts_outdated(home):
         return _marts_outcome(home)
-    dagster_home(settings)
     defs = _definitions(settings, marts=True)
     # dagster-dbt repeats all that dbt says on standard output, which is for results.
-    with contextlib.redirect_stdout(io.StringIO()), _instance() as instance:
+    with contextlib.redirect_stdout(io.StringIO()), _instance(settings) as instance:
         return _marts_outcome(home, _run(instance, defs, MARTS_JOB, {}))
 
 
@@ -187,7 +184,7 @@ def _definitions(settings: Settings, *, marts: bool = False) -> dg.Definitions:
 
 
 @contextlib.contextmanager
-def _instance() -> Iterator[dg.DagsterInstance]:
+def _instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
     """Yield Dagster's instance, without its capture of what each step prints.
 
     Two helper processes for every step do that: they hold back progress bars, cost as much time
@@ -198,8 +195,8 @@ def _instance() -> Iterator[dg.DagsterInstance]:
         "class": "NoOpComputeLogManager",
         "config": {},
     }
-    home = os.environ["DAGSTER_HOME"]
-    ref = InstanceRef.from_dir(home, overrides={"compute_logs": nowhere})
+    place = str(dagster_home(settings))
+    ref = InstanceRef.from_dir(place, overrides={"compute_logs": nowhere})
     with dg.DagsterInstance.from_ref(ref) as instance, kept_open(instance):
         yield instance
 
