@@ -33,7 +33,7 @@ processes.set_forkserver_preload(
      "graphrag_pipeline.store.vector_store",
      "graphrag_pipeline.query", "graphrag_pipeline.definitions",
      "graphrag_pipeline.orchestration.runs",
-     "graphrag_pipeline.cli.console", "lance_namespace", "openai", "hypothesis", "pytest"]
+     "graphrag_pipeline.cli.app", "lance_namespace", "openai", "hypothesis", "pytest"]
 )  # fmt: skip
 
 

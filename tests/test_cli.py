@@ -19,10 +19,12 @@ from pathlib import Path
 
 import pytest
 import typer
+from rich.cells import cell_len
 
 from graphrag_pipeline.cli import app as cli
-from graphrag_pipeline.cli import console
-from graphrag_pipeline.core import progress, rows
+from graphrag_pipeline.cli import tables
+from graphrag_pipeline.cli.progress import progress as shown_progress
+from graphrag_pipeline.core import progress
 
 README = Path(__file__).parents[1] / "README.md"
 GROUP = typer.main.get_command(cli.app)
@@ -342,7 +344,7 @@ def test_index_says_each_stage_once_on_standard_error_and_nothing_else(indexed: 
 
 
 def test_the_numbers_of_stages_stand_below_each_other(capsys: pytest.CaptureFixture[str]) -> None:
-    with console.progress("start"):
+    with shown_progress("start"):
         for stage in ("graph", "hirag communities", "attributed communities"):
             progress.report(stage, 1, 1)
     assert len({line.index(" 1/1 ") for line in capsys.readouterr().err.splitlines()}) == 1
@@ -467,17 +469,44 @@ def test_a_question_that_cannot_be_asked_is_one_line(
 # SQL
 
 
-def test_sql_as_a_table_fits_the_terminal(run: Run, indexed: Indexed) -> None:
-    done = run("sql", "SELECT title, uri, text FROM documents ORDER BY uri", home=indexed.home)
+@pytest.fixture
+def on_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command as if its output went to a terminal of 80 columns."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb")
+
+    def call(*arguments: str, home: Path) -> Done:
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        return run(*arguments, home=home)
+
+    return call
+
+
+def test_sql_as_a_table_fits_the_terminal(on_terminal: Run, indexed: Indexed) -> None:
+    query = "SELECT title, uri, text FROM documents ORDER BY uri"
+    done = on_terminal("sql", query, home=indexed.home)
     assert done.code == 0
     assert done.out.splitlines()[0].split() == ["title", "uri", "text"]
     assert len(done.out.splitlines()) == 4
-    assert max(map(len, done.out.splitlines())) <= 80
+    assert max(map(len, done.out.splitlines())) == 80
+    assert "…" in done.out
     assert "--format csv or json" in done.err
 
 
-def test_a_wide_row_is_set_as_a_block_in_which_ids_stay_whole(run: Run, indexed: Indexed) -> None:
-    done = run("sql", "FROM documents ORDER BY uri LIMIT 2", home=indexed.home)
+def test_a_pipe_gets_every_value_whole_in_one_line_a_row(run: Run, indexed: Indexed) -> None:
+    done = run("sql", "FROM documents ORDER BY uri", home=indexed.home)
+    assert len(done.out.splitlines()) == 4
+    for text in ("tested its concrete.", "told the Vessa Valley Power Board."):
+        assert text in done.out
+    assert re.search("[0-9a-f]{64}", done.out)
+    assert "…" not in done.out
+    assert done.err == ""
+
+
+def test_a_wide_row_is_set_as_a_block_in_which_ids_stay_whole(
+    on_terminal: Run, indexed: Indexed
+) -> None:
+    done = on_terminal("sql", "FROM documents ORDER BY uri LIMIT 2", home=indexed.home)
     assert done.out.startswith("row 1\n")
     assert "\n\nrow 2\n" in done.out
     assert re.search(r"^content_hash +[0-9a-f]{64}$", done.out, re.MULTILINE)
@@ -646,28 +675,41 @@ def test_a_query_costs_little_beyond_its_engines(indexed: Indexed, importing: fl
     assert running(indexed.home, "query", "Who built the Orlen Dam?") < 2 * importing
 
 
-# Rows as text
+# Tables
 
 
-def test_a_table_keeps_to_its_width_whatever_the_script(run: Run) -> None:
-    from rich.cells import cell_len
-
-    lines, is_cut = rows.layout(
-        ["名", "face"], [["大观园" * 30, "😀" * 9], ["a\x1b[31m\nb", 2]], 60
-    )
+def test_a_table_keeps_to_the_width_of_a_terminal_whatever_the_script(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("COLUMNS", "80")
+    rows = [["大观园" * 30, "😀" * 9], ["a\x1b[31m\nb", 2]]
+    text, is_cut = tables.render(["名", "face"], rows, is_terminal=True)
     assert is_cut
-    assert max(map(cell_len, lines)) <= 60
-    assert len(lines) == 3
-    assert "\x1b" not in "".join(lines)
+    assert max(map(cell_len, text.splitlines())) == 80
+    assert len(text.splitlines()) == 3
+    assert "\x1b" not in text
+
+
+def test_a_table_for_a_pipe_is_as_wide_as_its_values() -> None:
+    text, is_cut = tables.render(["name", "n"], [["x" * 500, 1], ["y", 22]], is_terminal=False)
+    assert not is_cut
+    assert text.splitlines() == [f"name{' ' * 499}n", f"{'x' * 500}   1", f"y{' ' * 501}22"]
+
+
+def test_a_table_for_a_terminal_has_no_colour_where_none_is_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("NO_COLOR", "1")
+    text, _ = tables.render(["n"], [[1]], is_terminal=True)
+    assert not re.search("\x1b\\[[0-9;]*3[0-7]", text)
 
 
 def test_numbers_stand_at_the_right() -> None:
-    assert rows.layout(["n", "s"], [[1, "a"], [None, "b"], [100, "c"]], 80)[0] == [
-        "  n  s",
-        "  1  a",
-        "     b",
-        "100  c",
-    ]
+    rows = [[1, "a"], [None, "b"], [100, "c"]]
+    text, _ = tables.render(["n", "s"], rows, is_terminal=False)
+    assert text.splitlines() == ["  n  s", "  1  a", "     b", "100  c"]
 
 
 def test_what_an_import_left_out_is_not_said_to_be_imported(run: Run, tmp_path: Path) -> None:

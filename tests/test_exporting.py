@@ -17,6 +17,7 @@ import pytest
 from query_fixture import publish
 
 from graphrag_pipeline.cli import app as cli
+from graphrag_pipeline.cli.exports import ExportFormat
 from graphrag_pipeline.core.errors import InputError, NothingPublishedError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.exchange.exporting import FORMATS, export_release
@@ -294,7 +295,7 @@ def test_the_command_says_what_it_wrote_and_what_is_not_in_it(home, tmp_path, mo
 
 
 def test_the_command_offers_every_format():
-    assert {kind.value for kind in cli.ExportFormat} == set(FORMATS)
+    assert {kind.value for kind in ExportFormat} == set(FORMATS)
 
 
 def test_an_index_that_is_not_published_cannot_be_exported(tmp_path):

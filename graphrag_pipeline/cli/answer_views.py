@@ -1,0 +1,165 @@
+"""What `query` and `compare` print: answers with the places they cite, and what they took."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.cli import console
+from graphrag_pipeline.cli.wording import counted
+from graphrag_pipeline.core.rows import one_line
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query import Answer, AnswerStream, Citation, Compared, Record
+
+_MOST_CITED = 20
+_MOST_IN_A_BLOCK = 5
+_MOST_OF_A_KIND = 2
+_MOST_FAILURES = 10
+_BLOCK_WIDTH = 80
+_UNPRINTABLE = {n: None for n in (*range(32), *range(127, 160)) if chr(n) not in "\n\t"}
+
+
+def show_answer(answer: Answer) -> None:
+    """Print an answer, the places it cites, what is amiss with it, and what it cost."""
+    console.say(answer.text.translate(_UNPRINTABLE).rstrip())
+    _show_grounds(answer)
+
+
+def show_stream(stream: AnswerStream) -> None:
+    """Print an answer as it is written, then what :func:`show_answer` prints below it."""
+    last = "\n"
+    try:
+        for piece in stream:
+            last = piece[-1:] or last
+            sys.stdout.write(piece.translate(_UNPRINTABLE))
+            sys.stdout.flush()
+    finally:
+        sys.stdout.write("" if last == "\n" else "\n")
+    _show_grounds(stream.answer)
+
+
+def show_compared(found: Sequence[Compared]) -> None:
+    """Print a block for each method: what it answered or found, and what that took."""
+    for place, compared in enumerate(found):
+        if place:
+            console.say()
+        console.say(f"── {compared.method} ".ljust(_BLOCK_WIDTH, "─"), style="bold")
+        if compared.retrieval is None:
+            console.say(one_line(compared.error), style="yellow")
+            continue
+        if compared.answer is not None:
+            console.say(compared.answer.text.translate(_UNPRINTABLE).rstrip())
+            _show_first_citations(compared.answer.citations)
+        else:
+            _show_first_records(compared.retrieval.records)
+        for line in _amiss(compared.answer) if compared.answer else ():
+            console.say(line, style="yellow")
+        for step in compared.retrieval.steps:
+            console.say_whole(one_line(step), style="dim")
+        for line in _found(compared):
+            console.say_whole(line, style="dim")
+
+
+def _show_first_citations(citations: Sequence[Citation]) -> None:
+    if citations:
+        console.say()
+    for citation in citations[:_MOST_IN_A_BLOCK]:
+        _show_citation(citation)
+    console.more(len(citations) - _MOST_IN_A_BLOCK, "; --json gives all")
+
+
+def _show_first_records(records: Sequence[Record]) -> None:
+    kinds = {record.kind: [r for r in records if r.kind == record.kind] for record in records}
+    of_each = _MOST_IN_A_BLOCK if len(kinds) < 2 else _MOST_OF_A_KIND
+    shown = [record for of_kind in kinds.values() for record in of_kind[:of_each]]
+    for record in shown:
+        line = one_line(f"{record.kind} {record.number} · {record.title}: {record.text}")
+        console.say(line if len(line) <= _BLOCK_WIDTH else f"{line[: _BLOCK_WIDTH - 1]}…")
+    console.more(len(records) - len(shown), "; --json gives all")
+    if not records:
+        console.say("nothing found")
+
+
+def _found(compared: Compared) -> tuple[str, str]:
+    """Return what a method found and what that took, a line each."""
+    plural = {"entity": "entities", "summary": "summaries"}
+    kinds = ", ".join(counted(n, kind, plural.get(kind, "")) for kind, n in compared.kinds.items())
+    seconds = f"{compared.seconds:.2f} s"
+    took = [f"{compared.context_tokens:,} tokens of context"]
+    took += [_calls(compared.answer)] if compared.answer and compared.answer.model_calls else []
+    return kinds or "no records", "; ".join([*took, seconds])
+
+
+def _show_grounds(answer: Answer) -> None:
+    """Print what stands below an answer."""
+    if answer.citations:
+        console.say()
+    for citation in answer.citations[:_MOST_CITED]:
+        _show_citation(citation)
+    console.more(len(answer.citations) - _MOST_CITED, "; --json gives all")
+    if amiss := _amiss(answer):
+        console.say()
+    for line in amiss:
+        console.say(line, style="yellow")
+    console.say()
+    for step in answer.retrieval.steps:
+        console.say_whole(one_line(step), style="dim")
+    console.say(f"{answer.method} search, release {answer.release}", style="dim")
+    console.say(f"{_calls(answer)}, {_seconds(answer.timings)}", style="dim")
+
+
+def _show_citation(citation: Citation) -> None:
+    place = citation.uri or f"community report {citation.report_id}"
+    span = f" {citation.start_char}–{citation.end_char}" if citation.uri else ""
+    title = " · ".join(filter(None, [one_line(citation.document_title), *_referring(citation)]))
+    number = f"[{citation.number}]"
+    indent = "\n" + " " * (len(number) + 1) if title else ""
+    console.say_whole(f"{number} {title}{indent}{one_line(place)}{span}", style="dim")
+
+
+def _referring(citation: Citation) -> list[str]:
+    """Return the references that a place supports, those of one section together."""
+    numbers: dict[str, list[str]] = {}
+    for reference in citation.references:
+        section, _, number = reference.partition(" ")
+        numbers.setdefault(section, []).append(number.strip("()"))
+    return [f"{section} ({', '.join(of)})" for section, of in numbers.items()]
+
+
+def _amiss(answer: Answer) -> list[str]:
+    """Return lines that say which references went, and which steps of the model failed.
+
+    What such a step was to give is left out of the answer, or comes by a rule in its place.
+    """
+    removed, failed = answer.references_removed, answer.failures
+    lines = []
+    if removed:
+        what = counted(removed, "reference")
+        lines.append(f"{what} removed that named nothing the model was shown")
+    if failed:
+        lines.append(f"{counted(len(failed), 'model step')} failed:")
+    lines += [f"  {one_line(failure)}" for failure in failed[:_MOST_FAILURES]]
+    if len(failed) > _MOST_FAILURES:
+        lines.append(f"  and {len(failed) - _MOST_FAILURES:,} more")
+    return lines
+
+
+def _calls(answer: Answer) -> str:
+    """Return what the calls of an answer came to, in one line."""
+    cost = "unknown cost" if answer.cost is None else f"${answer.cost:.4f}"
+    cached = f" ({answer.cached_calls:,} more from the cache)" if answer.cached_calls else ""
+    parts = [f"{counted(answer.model_calls, 'model call')}{cached}", cost]
+    if answer.model_calls:
+        used = f"{answer.prompt_tokens:,} tokens in, {answer.completion_tokens:,} out"
+        parts.insert(1, used)
+    return ", ".join(parts)
+
+
+def _seconds(timings: Mapping[str, float]) -> str:
+    total = f"{timings.get('total', 0.0):.2f} s"
+    if not timings.get("first_piece"):
+        return total
+    retrieval, first = timings["retrieve"], timings["first_piece"]
+    return f"{total} (retrieval {retrieval:.2f} s, first words after {first:.2f} s)"

@@ -1,0 +1,75 @@
+"""What every command shares: its settings, its printing, and ``--json``."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
+
+import typer
+
+from graphrag_pipeline.cli import console
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.core.settings import Settings
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+OfRelease = Annotated[
+    str | None,
+    typer.Option("--release", help="A release that is kept: its id, or how that begins."),
+]
+Documents = Annotated[
+    Path | None, typer.Argument(help="Folder of documents (default: input.folder).")
+]
+
+
+def plain_values(result: Any) -> Any:
+    """Return the result of a command as values that JSON can hold."""
+    if isinstance(result, list | tuple):
+        return [plain_values(each) for each in result]
+    if hasattr(result, "to_dict"):
+        return result.to_dict()
+    return asdict(result) if is_dataclass(result) and not isinstance(result, type) else result
+
+
+def prints(
+    show: Callable[[T], None], values: Callable[[T], Any] = plain_values
+) -> Callable[[Callable[P, T]], Callable[..., None]]:
+    """Give a command the option ``--json``, and print what it returns.
+
+    ``show`` prints the result for a person; ``values`` returns what is printed as JSON.
+    """
+
+    def declare(command: Callable[P, T]) -> Callable[..., None]:
+        # The type of the result may be imported for the type checker only; typer reads the rest.
+        command.__annotations__.pop("return", None)
+        signature = inspect.signature(command, eval_str=True)
+        as_json = inspect.Parameter(
+            "as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=AsJson
+        )
+        parameters = [*signature.parameters.values(), as_json]
+
+        @functools.wraps(command)
+        def run(*arguments: P.args, **options: P.kwargs) -> None:
+            as_json = options.pop("as_json", False)
+            result = command(*arguments, **options)
+            console.show_json(values(result)) if as_json else show(result)
+
+        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        return run
+
+    return declare
+
+
+def settings_here() -> Settings:
+    """Return the settings of this folder and environment."""
+    from graphrag_pipeline.core.settings import load_settings
+
+    return load_settings()

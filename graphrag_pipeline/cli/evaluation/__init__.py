@@ -1,0 +1,26 @@
+"""`graphrag-pipeline eval`: experiments on the user's own corpus, and what comes of them."""
+
+from __future__ import annotations
+
+import typer
+
+from graphrag_pipeline.cli.evaluation import experiments, index, questions, results, win_rates
+
+app = typer.Typer(
+    name="eval",
+    help="Evaluate on your own corpus: questions, experiments, judges, and a report.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+
+for _command in (
+    experiments.run,
+    experiments.plan,
+    results.results,
+    results.compare,
+    index.index,
+    questions.questions,
+    win_rates.winrate,
+    results.report,
+):
+    app.command()(_command)

@@ -1,0 +1,113 @@
+"""`eval questions`: question sets, taken from files or made by a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphrag_pipeline.cli import console
+from graphrag_pipeline.cli.command import prints, settings_here
+from graphrag_pipeline.cli.progress import progress
+from graphrag_pipeline.cli.wording import money
+from graphrag_pipeline.core.errors import InputError
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.evaluation.question_sets import QuestionSet
+    from graphrag_pipeline.llm.pricing import StagePlan
+
+    Result = QuestionSet | StagePlan | Sequence[Mapping[str, object]]
+
+QuestionFile = Annotated[
+    Path | None, typer.Argument(help="Questions: JSON, JSON Lines, CSV, text, or a data set's.")
+]
+Generate = Annotated[
+    bool, typer.Option("--generate", help="Let the model make them (GraphRAG, Algorithm 1).")
+]
+Description = Annotated[
+    str, typer.Option(help="What the documents are (default: said from the index).")
+]
+SetName = Annotated[
+    str, typer.Option("--set", help="Name of the set (default: the file's, or generated).")
+]
+QuestionOutput = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Write the set here as JSON Lines, too.")
+]
+
+
+def _show(result: Result) -> None:
+    from graphrag_pipeline.evaluation.question_sets import QuestionSet
+    from graphrag_pipeline.llm.pricing import StagePlan
+
+    if isinstance(result, StagePlan):
+        _show_generation(result)
+    elif isinstance(result, QuestionSet):
+        _show_questions(result)
+    else:
+        _show_sets(result)
+
+
+def _show_sets(sets: Sequence[Mapping[str, object]]) -> None:
+    if sets:
+        console.show_rows(tuple(sets[0]), [tuple(each.values()) for each in sets])
+    else:
+        console.say("There are no questions yet: name a file of them, or use --generate.")
+
+
+def _show_questions(questions: QuestionSet) -> None:
+    console.say(f"Question set {questions.name}: {len(questions.questions):,} questions")
+    console.show_rows(("type", "questions", "with answers", "with passages"), questions.by_type())
+    if questions.duplicates:
+        console.note(f"{questions.duplicates:,} left out that had been asked before")
+
+
+def _show_generation(expected: StagePlan) -> None:
+    tokens = f"{expected.prompt_tokens:,} tokens in, {expected.completion_tokens:,} out"
+    console.say(
+        f"{expected.calls:,} calls of {expected.model}, about {tokens}, {money(expected.cost)}"
+    )
+
+
+@prints(_show)
+def questions(
+    file: QuestionFile = None,
+    generate: Generate = False,
+    personas: Annotated[int, typer.Option(help="People who would ask (with --generate).")] = 5,
+    tasks: Annotated[int, typer.Option(help="Tasks of each person.")] = 5,
+    questions_per_task: Annotated[int, typer.Option(help="Questions for each task.")] = 5,
+    description: Description = "",
+    plan: Annotated[bool, typer.Option("--plan", help="Only say what generating takes.")] = False,
+    question_set: SetName = "",
+    format: Annotated[str, typer.Option(help="Format of the file (default: by its fields).")] = "",
+    output: QuestionOutput = None,
+) -> Result:
+    """Keep a file's questions as a question set, let the model make one, or show those there are.
+
+    Formats: own, musique, hotpotqa, 2wikimultihopqa, multihop-rag, qmsum, squality.
+    """
+    from graphrag_pipeline.evaluation import question_sets
+    from graphrag_pipeline.evaluation.datasets import write_questions
+    from graphrag_pipeline.evaluation.generating import Numbers
+
+    if file is not None and (generate or plan):
+        raise InputError("give a file of questions, or --generate or --plan, not both")
+    settings, numbers = settings_here(), Numbers(personas, tasks, questions_per_task)
+    if plan:
+        return question_sets.plan(settings, numbers, description)
+    if not (generate or file or question_set):
+        return question_sets.all_sets(settings)
+    if generate:
+        with progress("asking for questions"):
+            questions = question_sets.make(settings, numbers, question_set, description)
+    elif file is not None:
+        questions = question_sets.take(settings, file, question_set, format)
+    else:
+        questions = question_sets.show(settings, question_set)
+    if output is not None:
+        write_questions(output, questions.questions)
+        console.note(f"Wrote {output}")
+    for failure in questions.failures:
+        console.note(f"warning: {failure}")
+    return questions

@@ -1,0 +1,161 @@
+"""`eval results`, `compare` and `report`: what experiments found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphrag_pipeline.cli import console
+from graphrag_pipeline.cli.command import prints, settings_here
+from graphrag_pipeline.cli.wording import money
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.core.settings import Settings
+    from graphrag_pipeline.evaluation.results import Difference
+    from graphrag_pipeline.pages.evaluation import WrittenEvaluation
+
+_DIFFERENCES = ("metric", "left", "right", "difference", "95 %", "p (Holm)")
+_HEADINGS = {
+    "recall@5": "recall@5", "all_gold@5": "all@5", "answer_in_context": "in context",
+    "accuracy": "accuracy", "f1": "f1", "claims": "claims", "claim_clusters@0.7": "clusters",
+}  # fmt: skip
+_OF_ANSWERS = ("accuracy", "f1")
+
+
+@dataclass(frozen=True)
+class Results:
+    """What an experiment found: what each condition took, and the mean of each of its metrics."""
+
+    experiment: str
+    conditions: list[dict[str, Any]]
+    metrics: list[dict[str, Any]]
+
+
+def results_of(settings: Settings, experiment: str | None) -> Results:
+    """Return what an experiment found; without a name, the latest."""
+    from graphrag_pipeline.evaluation import results
+    from graphrag_pipeline.evaluation.store import EvaluationStore
+
+    with EvaluationStore(settings.home_path).read() as con:
+        name = results.named_experiment(con, experiment)
+        conditions = results.costs(con, name).rows(named=True)
+        metrics = results.means(results.question_scores(con, name)).rows(named=True)
+    return Results(name, conditions, metrics)
+
+
+def show_results(results: Results) -> None:
+    """Print a line for each condition."""
+    measured = {row["metric"] for row in results.metrics}
+    metrics = [name for name in _HEADINGS if name in measured]
+    if not any(row["written"] for row in results.conditions):
+        metrics = [name for name in metrics if name not in _OF_ANSWERS]
+    is_paid = any(row["model_calls"] for row in results.conditions)
+    means = {(row["condition"], row["metric"]): row["mean"] for row in results.metrics}
+    console.say(f"Experiment {results.experiment}")
+    console.show_rows(
+        ("condition", *map(_HEADINGS.__getitem__, metrics), "tokens", *["cost"] * is_paid, "ms"),
+        [_line(row, metrics, means, is_paid) for row in results.conditions],
+    )
+
+
+def _show_differences(differences: Sequence[Difference]) -> None:
+    for condition in dict.fromkeys(difference.condition for difference in differences):
+        of_condition = [each for each in differences if each.condition == condition]
+        console.say(f"{condition}: {max(each.questions for each in of_condition)} questions")
+        console.show_rows(_DIFFERENCES, [_difference(each) for each in of_condition])
+        console.say()
+    sure = sum(difference.is_sure for difference in differences)
+    console.say(f"{sure} of {len(differences)} differences are more than chance (p < .05)")
+
+
+def _difference_values(differences: Sequence[Difference]) -> list[dict[str, Any]]:
+    return [{**asdict(each), "is_sure": each.is_sure} for each in differences]
+
+
+def _show_report(page: WrittenEvaluation) -> None:
+    for sentence in page.finding:
+        console.say(sentence)
+    size = f"{page.n_bytes / 1e6:.2f} MB"
+    console.say_whole(f"Wrote {page.path} ({size}), experiment {page.experiment}")
+    console.say("Open it in a browser; it needs no network and no other file.", style="dim")
+
+
+def _line(
+    row: dict[str, Any],
+    metrics: Sequence[str],
+    means: dict[tuple[str, str], float],
+    is_paid: bool,
+) -> tuple[str, ...]:
+    shown = [means.get((row["condition"], metric)) for metric in metrics]
+    return (
+        row["condition"],
+        *map(_mean, metrics, shown),
+        f"{row['context_tokens']:,.0f}",
+        *[money(row["cost"])] * is_paid,
+        f"{row['total_ms']:,.0f}",
+    )
+
+
+def _mean(metric: str, value: float | None) -> str:
+    """Return a mean as shown: a share in percent, claims as their number."""
+    if value is None:
+        return "-"
+    return f"{value if metric.startswith('claim') else 100 * value:.1f}"
+
+
+def _difference(one: Difference) -> tuple[str, ...]:
+    return (
+        one.metric,
+        f"{one.left:.3f}",
+        f"{one.right:.3f}",
+        f"{one.difference:+.3f}",
+        f"{one.low:+.3f} to {one.high:+.3f}",
+        f"{one.p_corrected:.2g}",
+    )
+
+
+@prints(show_results)
+def results(
+    experiment: Annotated[str | None, typer.Argument(help="Default: the latest.")] = None,
+) -> Results:
+    """Show what an experiment found, a line for each condition."""
+    return results_of(settings_here(), experiment)
+
+
+@prints(_show_differences, _difference_values)
+def compare(
+    left: Annotated[str, typer.Argument(help="An experiment, or experiment/condition.")],
+    right: Annotated[str, typer.Argument(help="What to compare it with.")],
+) -> list[Difference]:
+    """Compare two experiments, or two conditions, question by question: what is more than chance.
+
+    Two experiments are compared condition by condition: last night's and tonight's, or those of
+    two indexes.
+    """
+    from graphrag_pipeline.evaluation.results import compare_results
+    from graphrag_pipeline.evaluation.store import EvaluationStore
+
+    with EvaluationStore(settings_here().home_path).read() as con:
+        return compare_results(con, left, right)
+
+
+@prints(_show_report)
+def report(
+    experiment: Annotated[str | None, typer.Argument(help="Default: the latest.")] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path(
+        "evaluation.html"
+    ),
+) -> WrittenEvaluation:
+    """Write what an experiment found as one HTML page, to read or send.
+
+    It has quality against tokens and milliseconds, all metrics with their certainty, win rates,
+    and the questions on which conditions differ most, with their answers side by side. It needs no
+    network and no other file.
+    """
+    from graphrag_pipeline.pages.evaluation import write_evaluation
+
+    return write_evaluation(settings_here().home_path, output, experiment)

@@ -1,0 +1,66 @@
+"""`export`: the published index in the formats of other tools."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphrag_pipeline.cli import console
+from graphrag_pipeline.cli.command import OfRelease, prints, settings_here
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.exchange.exporting import Export
+
+
+class ExportFormat(StrEnum):
+    """What `export` writes."""
+
+    graphrag = "graphrag"
+    graphml = "graphml"
+    json = "json"
+    neo4j = "neo4j"
+    rdf = "rdf"
+    parquet = "parquet"
+    csv = "csv"
+
+
+def show_export(done: Export) -> None:
+    """Print what was written, what the format could not hold, and how to use it."""
+    for file in done.files:
+        counts = ", ".join(f"{n:,} {what}" for what, n in file.rows.items())
+        console.say_whole(f"{file.name:<28}{file.n_bytes / 1e6:>8.2f} MB  {counts}".rstrip())
+    console.say_whole(f"Wrote {done.path} from release {done.release}")
+    if done.lost:
+        console.say(f"Not in it: {'; '.join(done.lost)}.", style="dim")
+    console.say_whole(f"Use it with: {done.next}", style="dim")
+
+
+@prints(show_export)
+def export(
+    format: Annotated[ExportFormat, typer.Argument(help="What to write.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File or folder to make (default: here).")
+    ] = None,
+    release: OfRelease = None,
+    table: Annotated[
+        list[str] | None,
+        typer.Option("--table", help="parquet, csv: a table; again for more (default: all)."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over what is there.")] = False,
+) -> Export:
+    """Write the published index in a format of another tool.
+
+    graphrag: microsoft/graphrag's parquet files; import-graphrag reads them.
+    graphml, json (node-link): the graph, for networkx, Gephi, D3.
+    neo4j: CSV for neo4j-admin, with a script that loads it.
+    rdf: N-Triples (SKOS). parquet, csv: tables.
+    """
+    from graphrag_pipeline.exchange.exporting import export_release
+
+    home = settings_here().home_path
+    return export_release(
+        home, format.value, output, release=release, tables=table or (), force=force
+    )

@@ -1,0 +1,166 @@
+"""`init`, `index`, the imports and `status`: documents into the index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphrag_pipeline.cli import console
+from graphrag_pipeline.cli.command import Documents, prints, settings_here
+from graphrag_pipeline.cli.index_views import show_index, show_status
+from graphrag_pipeline.cli.plan import plan_total
+from graphrag_pipeline.cli.progress import progress
+from graphrag_pipeline.core.errors import InputError
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.core.settings import Settings
+    from graphrag_pipeline.exchange.importing import ImportResult
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(help="Where to write graphrag.toml.")] = Path("."),
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is there.")] = False,
+) -> None:
+    """Write a graphrag.toml with every setting, its meaning and its default."""
+    from graphrag_pipeline.core.settings import CONFIG_FILE, template
+    from graphrag_pipeline.ingest.batches import write_beside
+
+    target = folder / CONFIG_FILE
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is not a folder")
+    if target.exists() and not force:
+        raise InputError(f"{target} is there already: edit it, or use --force to start afresh")
+    write_beside(target, template().encode())
+    typer.echo(f"Wrote {target}. Next: graphrag-pipeline index FOLDER")
+
+
+@prints(show_index)
+def index(
+    folder: Documents = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask, whatever it costs.")
+    ] = False,
+    recluster: Annotated[
+        bool,
+        typer.Option("--recluster", help="Cluster the whole graph anew, not only repair it."),
+    ] = False,
+) -> dict[str, Any]:
+    """Index what was added, changed or removed in a folder, and publish a new release."""
+    settings = settings_here()
+    place = folder or settings.input_path
+    if not place.is_dir():
+        raise InputError(f"{place} is not a folder: name one that holds your documents")
+    _estimate(settings, place, yes=yes, recluster=recluster)
+    with progress(f"Looking for changes in {place}") as seconds:
+        from graphrag_pipeline.orchestration.runs import index_folder, index_store
+        from graphrag_pipeline.planning.estimate_log import end_estimate
+        from graphrag_pipeline.releases.publishing import published_release
+
+        before = published_release(settings.home_path)
+        outcome = index_folder(settings, place, recluster=recluster)
+    end_estimate(index_store(settings), settings)
+    return _outcome(
+        settings,
+        seconds.by_stage(),
+        outcome.batches,
+        outcome.run_ids,
+        new_release=published_release(settings.home_path) != before,
+        reclustered=recluster,
+    )
+
+
+def _estimate(settings: Settings, folder: Path, *, yes: bool, recluster: bool) -> None:
+    """Say what a run by a model may cost, ask if it is much, and keep the estimate."""
+    from graphrag_pipeline.store.spending import uses_model
+
+    if not uses_model(settings):
+        return
+    from graphrag_pipeline.planning.estimate_log import begin_estimate
+    from graphrag_pipeline.planning.plan import plan_run
+    from graphrag_pipeline.store.index_store import IndexStore
+
+    expected = plan_run(settings, folder, recluster=recluster)
+    if expected.calls:
+        console.note(plan_total(expected))
+    most = settings.llm.confirm_cost
+    if not yes and most and (expected.cost or 0.0) > most:
+        console.confirm(expected.cost or 0.0, most, "graphrag-pipeline plan")
+    begin_estimate(IndexStore(settings.home_path / "index.duckdb"), settings, expected)
+
+
+@prints(show_status)
+def status() -> dict[str, Any]:
+    """Say what is indexed, pending and quarantined, and what is published."""
+    from graphrag_pipeline.planning.status import summarise
+
+    return summarise(settings_here())
+
+
+@prints(show_index)
+def import_graphrag(
+    directory: Annotated[Path, typer.Argument(help="microsoft/graphrag's output folder.")],
+) -> dict[str, Any]:
+    """Bring in an index made by microsoft/graphrag, and publish it; nothing is paid again."""
+    from graphrag_pipeline.exchange.importing import import_graphrag as bring_in
+
+    settings = settings_here()
+    return _import(settings, directory, bring_in)
+
+
+@prints(show_index)
+def import_extractions(
+    file: Annotated[Path, typer.Argument(help="JSON Lines: text, entities and triples.")],
+) -> dict[str, Any]:
+    """Bring in entities and relationships that were extracted elsewhere, and publish."""
+    from graphrag_pipeline.exchange.importing import import_extractions as bring_in
+
+    settings = settings_here()
+    return _import(settings, file, bring_in)
+
+
+def _import(
+    settings: Settings,
+    source: Path,
+    bring_in: Callable[[Path, Path, Settings], ImportResult],
+) -> dict[str, Any]:
+    from graphrag_pipeline.ingest.batches import BatchLog
+
+    if not source.exists():
+        raise InputError(f"{source} does not exist")
+    with progress(f"Reading {source}") as seconds:
+        from graphrag_pipeline.orchestration.runs import index_store, run_pending
+
+        result = bring_in(source, settings.home_path, settings)
+        outcome = run_pending(settings, index_store(settings), BatchLog(settings.home_path))
+    return _outcome(
+        settings,
+        seconds.by_stage(),
+        outcome.batches,
+        outcome.run_ids,
+        imported=asdict(result),
+    )
+
+
+def _outcome(
+    settings: Settings,
+    seconds: dict[str, float],
+    batches: Sequence[str],
+    run_ids: Sequence[str],
+    **more: object,
+) -> dict[str, Any]:
+    """Return the state of the index, and what a run did to it."""
+    from graphrag_pipeline.ingest.batches import BatchLog
+    from graphrag_pipeline.planning.status import changes_in, summarise
+
+    return {
+        **summarise(settings),
+        "changes": changes_in(BatchLog(settings.home_path), batches),
+        "seconds": seconds,
+        "batches_run": len(batches),
+        "runs": list(run_ids),
+        **more,
+    }

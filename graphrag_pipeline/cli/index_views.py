@@ -1,0 +1,200 @@
+"""What `index`, the imports and `status` print: what is in the index, and what happened to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphrag_pipeline.cli import console
+from graphrag_pipeline.cli.wording import amount, changed_files, counted, money
+from graphrag_pipeline.core.rows import one_line
+
+_MOST_LEFT_OUT = 10
+
+_NOT_IMPORTED = frozenset(
+    (
+        "relationships_without_entity",
+        "claims_without_source",
+        "self_relationships",
+        "malformed_lines",
+        "malformed_entities",
+        "malformed_triples",
+    )
+)
+
+
+def show_index(summary: dict[str, Any]) -> None:
+    """Print what an index run built."""
+    if "imported" in summary:
+        _show_imported(summary["imported"])
+    elif "changes" in summary:
+        _show_changes(summary)
+    _show_counts(summary)
+    _show_left_out(summary)
+    _show_absent(summary)
+    _show_failed(summary)
+    _show_estimate(summary)
+    _show_seconds(summary["seconds"])
+    _show_published(summary)
+
+
+def show_status(summary: dict[str, Any]) -> None:
+    """Print the state of the index."""
+    console.fact("home", summary["home"])
+    if not summary["indexed"]:
+        _show_published(summary)
+        console.say("Nothing is indexed yet: run graphrag-pipeline index FOLDER")
+        return
+    _show_counts(summary)
+    _show_spent(summary)
+    _show_failed(summary)
+    _show_estimate(summary)
+    pending = len(summary["pending_batches"])
+    console.fact("pending", counted(pending, "batch", "batches"))
+    _show_left_out(summary)
+    _show_absent(summary)
+    _show_published(summary)
+    if pending or summary["refresh_needed"]:
+        console.say("The published index is behind: run graphrag-pipeline index FOLDER")
+
+
+def _show_imported(imported: dict[str, Any]) -> None:
+    counts = {name: number for name, number in imported["counts"].items() if number}
+    for warning in imported["warnings"]:
+        console.note(f"warning: {warning}")
+    if imported["done_before"]:
+        console.say("The same files were imported before.")
+        return
+    for what, left_out in (("imported", False), ("left out", True)):
+        facts = [
+            f"{name.replace('_', ' ')} {number:,}"
+            for name, number in counts.items()
+            if (name in _NOT_IMPORTED) is left_out
+        ]
+        if facts:
+            console.say(f"{what}: {', '.join(facts)}")
+
+
+def _show_changes(summary: dict[str, Any]) -> None:
+    if changes := changed_files(summary["changes"]):
+        console.say(changes)
+    elif summary["batches_run"]:
+        console.say(f"{counted(summary['batches_run'], 'batch', 'batches')} indexed again")
+    else:
+        console.say("No file was added, changed or removed since the last run.")
+        if summary.get("reclustered"):
+            console.say("The whole graph was clustered anew.")
+        elif summary.get("new_release"):
+            console.say(
+                "What settings or aliases.csv changed, or a run left unfinished, is done now."
+            )
+
+
+def _show_counts(summary: dict[str, Any]) -> None:
+    for name in ("documents", "chunks", "entities", "relationships", "claims"):
+        if summary[name] or name != "claims":
+            console.say(f"{name:<14}{summary[name]:>10,}")
+    if not summary["levels"]:
+        console.say(f"{'communities':<14}{0:>10}")
+        return
+    names = ("level", "communities", "reports", "largest")
+    console.table(names, [[row[name] for name in names] for row in summary["levels"]])
+    if summary["structures"]:
+        names = ("name", "rows")
+        rows = [[row[name] for name in names] for row in summary["structures"]]
+        console.table(("also", "rows"), rows)
+
+
+def _show_spent(summary: dict[str, Any]) -> None:
+    """Print what the model cost until now."""
+    if summary["model_calls"]:
+        names = ("stage", "calls", "cached", "failed", "tokens", "cost")
+        console.table(
+            names,
+            [
+                (*(row[name] for name in names[:-1]), money(row["cost"]))
+                for row in summary["model_calls"]
+            ],
+        )
+
+
+def _show_failed(summary: dict[str, Any]) -> None:
+    """Print what the model failed at."""
+    if summary["failed_chunks"]:
+        console.say(
+            f"{counted(summary['failed_chunks'], 'chunk')} could not be extracted (see the table "
+            "extractions); the next run tries again"
+        )
+    if summary["failed_reports"]:
+        console.say(
+            f"{counted(summary['failed_reports'], 'report')} could not be written (see the table "
+            "report_failures); the next run tries again"
+        )
+
+
+def _show_estimate(summary: dict[str, Any]) -> None:
+    """Print what the last run was estimated to take, and what it took."""
+    estimate = summary["estimate"]
+    if estimate is None:
+        if summary["model_calls"]:
+            console.fact("estimate", "none: only runs of the command index are estimated")
+        return
+    stages = estimate["stages"]
+    if len(stages) > 1:
+        names = ("last run", "calls", "took", "tokens", "took", "cost", "took")
+        console.table(names, [_estimate_row(stage) for stage in stages])
+    took = "took" if estimate["finished"] else "took until now"
+    expected, actual = (amount(estimate["total"][side]) for side in ("estimated", "actual"))
+    console.fact("estimated", f"{expected}; {took} {actual}")
+    if later := estimate["later_calls"]:
+        console.fact("", f"{counted(later, 'call')} since, by runs that had no estimate")
+
+
+def _estimate_row(stage: dict[str, Any]) -> tuple[object, ...]:
+    expected, actual = stage["estimated"], stage["actual"]
+    return (
+        stage["stage"],
+        *(side[name] for name in ("calls", "tokens") for side in (expected, actual)),
+        *(money(side["cost"]) for side in (expected, actual)),
+    )
+
+
+def _show_left_out(summary: dict[str, Any]) -> None:
+    bad = summary["quarantined"]
+    if not bad:
+        return
+    files = sum(not row["is_record"] for row in bad)
+    kinds = [(files, "file"), (len(bad) - files, "record")]
+    what = " and ".join(counted(number, kind) for number, kind in kinds if number)
+    console.say(f"{what} could not be read (see the table quarantine):")
+    for row in bad[:_MOST_LEFT_OUT]:
+        console.say_whole(f"  {one_line(row['uri'])}: {one_line(row['reason'])}")
+    if len(bad) > _MOST_LEFT_OUT:
+        console.say(f"  and {len(bad) - _MOST_LEFT_OUT:,} more")
+
+
+def _show_absent(summary: dict[str, Any]) -> None:
+    """Print the titles of the user's aliases that may be misspelt."""
+    absent = [one_line(title) for title in summary["titles_not_in_the_corpus"]]
+    if absent:
+        named = ", ".join(absent[:_MOST_LEFT_OUT])
+        console.say_whole(f"aliases.csv names what no document mentions: {named}")
+        console.more(len(absent) - _MOST_LEFT_OUT)
+
+
+def _show_seconds(seconds: dict[str, float]) -> None:
+    parts = ", ".join(f"{name} {spent:.1f}" for name, spent in seconds.items() if name != "total")
+    console.fact("seconds", f"{seconds['total']:.1f}")
+    if parts:
+        console.say(f"  {parts}")
+
+
+def _show_published(summary: dict[str, Any]) -> None:
+    release = summary["published"]
+    if not release:
+        console.fact("published", "nothing yet")
+        return
+    moment = release["created_at"].replace("T", " ").replace("Z", " UTC")
+    console.fact("published", f"release {release['id']}")
+    console.fact("", moment)
+    if summary["rolled_back_from"]:
+        console.fact("", f"rolled back from {summary['rolled_back_from']} until the index changes")

@@ -1,0 +1,46 @@
+"""`marts`: tables for analysts, made of the published index by dbt."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphrag_pipeline.cli import console
+from graphrag_pipeline.cli.command import prints, settings_here
+from graphrag_pipeline.cli.progress import progress
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.orchestration.runs import MartsOutcome
+
+
+def show_marts(done: MartsOutcome) -> None:
+    """Print what the marts hold, and whether they were built now."""
+    if done.built:
+        warned = f", {done.tests_warned} warned" if done.tests_warned else ""
+        console.say(f"Built {len(done.rows)} marts; {done.tests_passed} data tests passed{warned}.")
+    else:
+        console.say("Nothing new is published or evaluated: the marts stay as they are.")
+    console.fact("release", done.release)
+    console.fact("file", done.file)
+    console.table(("mart", "rows"), list(done.rows.items()))
+
+
+@prints(show_marts)
+def marts(
+    force: Annotated[
+        bool, typer.Option("--force", help="Build them also if nothing is new.")
+    ] = False,
+) -> MartsOutcome:
+    """Build the marts: tables that answer the common questions, each tested, in marts.duckdb.
+
+    Profiles of entities, evidence of relationships down to the sentence, communities with their
+    reports, coverage of documents, cost, quality, growth, and results of experiments. Nothing is
+    built when they tell of the published release and of all experiments that are done. Ask them
+    with: graphrag-pipeline sql "FROM marts.entity_profile".
+    """
+    settings = settings_here()
+    with progress("Building the marts"):
+        from graphrag_pipeline.orchestration.runs import run_marts
+
+        return run_marts(settings, force=force)

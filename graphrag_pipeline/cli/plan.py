@@ -1,0 +1,97 @@
+"""`plan` and `tune`: what a run would take, and prompts that fit the documents."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphrag_pipeline.cli import console
+from graphrag_pipeline.cli.command import Documents, prints, settings_here
+from graphrag_pipeline.cli.wording import amount, changed_files, counted, money
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.planning.plan import Plan
+    from graphrag_pipeline.planning.tuning import Tuning
+
+
+def plan_values(plan: Plan) -> dict[str, Any]:
+    """Return a plan as plain values."""
+    return {**asdict(plan), **_totals(plan)}
+
+
+def plan_total(plan: Plan) -> str:
+    """Return in one line what a plan comes to."""
+    return f"about {amount(_totals(plan))}"
+
+
+def _totals(plan: Plan) -> dict[str, Any]:
+    return {name: getattr(plan, name) for name in ("calls", "cached", "tokens", "cost")}
+
+
+def show_plan(plan: Plan) -> None:
+    """Print what the next run would do, and on which assumptions."""
+    nothing = "No file was added, changed or removed since the last run."
+    console.say(changed_files(plan.changes) or nothing)
+    if not plan.is_due:
+        console.say("There is nothing to do.")
+        return
+    if plan.pending_batches:
+        console.fact("pending", counted(plan.pending_batches, "batch", "batches"))
+    if plan.documents or plan.unreadable:
+        console.fact("documents", f"{plan.documents:,} to read, {plan.unreadable:,} unreadable")
+        console.fact("chunks", f"{plan.chunks:,}, of which {plan.to_extract:,} to extract from")
+    if plan.to_retry:
+        console.fact("to retry", f"{plan.to_retry:,} that failed before, counted below")
+    if not plan.stages:
+        console.say("No model call would be made, and nothing spent.")
+        return
+    cached = ("cached",) if plan.cached else ()
+    console.table(
+        ("stage", "model", "calls", *cached, "tokens in", "out", "cost"),
+        [
+            (s.stage, s.model, s.calls, *(s.cached for _ in cached), s.prompt_tokens,
+             s.completion_tokens, money(s.cost))
+            for s in plan.stages
+        ],
+    )  # fmt: skip
+    console.fact("total", plan_total(plan))
+    console.say("Assumed:")
+    for assumption in plan.assumptions:
+        console.say(f"  {assumption}")
+
+
+def show_tuning(tuning: Tuning) -> None:
+    """Print what a model proposed for the prompts, and where it was written."""
+    console.say(f"field          {tuning.domain}")
+    console.say(f"language       {tuning.language}")
+    console.say(f"entity types   {', '.join(tuning.entity_types)}")
+    console.say(f"persona        {tuning.persona}")
+    console.say(f"rating         {tuning.report_rating}")
+    console.say(f"examples       {tuning.n_examples}")
+    for path in tuning.files:
+        console.say(f"wrote          {path}")
+    console.say("Read them, edit them, and copy the lines of settings.toml into graphrag.toml.")
+
+
+@prints(show_plan, plan_values)
+def plan(folder: Documents = None) -> Plan:
+    """Say what the next index run would do and cost; nothing is written or spent."""
+    from graphrag_pipeline.planning.plan import plan_run
+
+    settings = settings_here()
+    return plan_run(settings, folder or settings.input_path)
+
+
+@prints(show_tuning)
+def tune(
+    folder: Documents = None,
+    output: Annotated[Path, typer.Option(help="Folder for the prompts.")] = Path("prompts"),
+) -> Tuning:
+    """Let a model read a sample of the documents and propose prompts for them, as files."""
+    from graphrag_pipeline.planning.tuning import tune as propose
+
+    settings = settings_here()
+    return propose(settings, folder or settings.input_path, output)

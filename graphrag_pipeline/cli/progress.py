@@ -1,0 +1,98 @@
+"""How far a run is, on standard error: bars on a terminal, a line for each stage elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from graphrag_pipeline.cli import console
+from graphrag_pipeline.core.progress import Listener, listening
+
+_STAGE_WIDTH = len("attributed communities")
+
+
+class StageTimes:
+    """Seconds spent in each stage, however the stages take turns."""
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+        self._spent: dict[str, float] = {}
+        self._last = ("", 0, self._started)
+
+    def hear(self, stage: str, done: int, total: int) -> None:
+        """Take note of a stage's progress."""
+        now = time.perf_counter()
+        last_stage, last_done, since = self._last
+        worked = stage == last_stage and done > last_done
+        self._spent[stage] = self._spent.get(stage, 0.0) + (now - since if worked else 0.0)
+        self._last = (stage, done, now)
+
+    def of(self, stage: str) -> float:
+        """Return the seconds of one stage so far."""
+        return self._spent.get(stage, 0.0)
+
+    def by_stage(self) -> dict[str, float]:
+        """Return the seconds of each stage, and of everything as ``total``."""
+        total = time.perf_counter() - self._started
+        return {**{s: round(n, 2) for s, n in self._spent.items()}, "total": round(total, 2)}
+
+
+@contextlib.contextmanager
+def progress(start: str) -> Iterator[StageTimes]:
+    """Show on standard error how far each stage is while the body runs.
+
+    On a terminal each stage has a bar, below the line ``start`` that stands until the first stage
+    begins; elsewhere each stage is one line when it is done. Yields the seconds of the stages.
+    """
+    times = StageTimes()
+    with _bars(times, start) if sys.stderr.isatty() else _lines(times) as hear, listening(hear):
+        yield times
+
+
+@contextlib.contextmanager
+def _lines(times: StageTimes) -> Iterator[Listener]:
+    finished = set()
+
+    def hear(stage: str, done: int, total: int) -> None:
+        times.hear(stage, done, total)
+        if done >= total and stage not in finished:
+            finished.add(stage)
+            console.note(f"{stage:<{_STAGE_WIDTH}} {done}/{total} {times.of(stage):7.1f} s")
+
+    yield hear
+
+
+@contextlib.contextmanager
+def _bars(times: StageTimes, start: str) -> Iterator[Listener]:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
+    bars = Progress(
+        TextColumn(f"{{task.description:<{_STAGE_WIDTH}}}", markup=False),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+    )
+    tasks: dict[str, Any] = {}
+    first = bars.add_task(start, total=None)
+
+    def hear(stage: str, done: int, total: int) -> None:
+        times.hear(stage, done, total)
+        bars.update(first, visible=False)
+        if stage not in tasks:
+            tasks[stage] = bars.add_task(stage, total=total)
+        bars.update(tasks[stage], completed=done, total=total)
+
+    with bars:
+        yield hear
+        bars.update(first, visible=False)

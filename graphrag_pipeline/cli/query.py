@@ -1,0 +1,215 @@
+"""`query`, `compare` and `sql`: the published index asked."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphrag_pipeline.cli import answer_views, console
+from graphrag_pipeline.cli.command import OfRelease, prints, settings_here
+from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.rows import records, write_csv
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query import Answer, AnswerStream, Compared
+
+
+ResponseType = Annotated[
+    str | None, typer.Option(help="Length and form, such as 'one paragraph' (with a model).")
+]
+History = Annotated[
+    Path | None,
+    typer.Option(help="The conversation so far: JSON list of {role, content} (with a model)."),
+]
+_OF_METHODS = "Options of some methods"
+Level = Annotated[
+    str | None,
+    typer.Option(
+        help="Community level to read reports of: C0 (or 0) is the root; what is not split at a "
+        "level is read there too.",
+        rich_help_panel=_OF_METHODS,
+    ),
+]
+TopK = Annotated[
+    int | None,
+    typer.Option(help="How many rows the search starts from.", rich_help_panel=_OF_METHODS),
+]
+Dynamic = Annotated[
+    bool,
+    typer.Option(
+        "--dynamic", help="global: let the model choose the reports.", rich_help_panel=_OF_METHODS
+    ),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(help="global, text_summary: shuffle by this.", rich_help_panel=_OF_METHODS),
+]
+Depth = Annotated[
+    int | None, typer.Option(help="drift: rounds of questions.", rich_help_panel=_OF_METHODS)
+]
+Width = Annotated[
+    int | None, typer.Option(help="drift: questions in a round.", rich_help_panel=_OF_METHODS)
+]
+
+
+class Format(StrEnum):
+    """How `sql` prints rows."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+
+
+@dataclass(frozen=True)
+class Result:
+    """Rows of a statement, and how to print them."""
+
+    names: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    format: Format
+
+
+def _show_query(answer: Answer | AnswerStream) -> None:
+    from graphrag_pipeline.query import AnswerStream
+
+    if isinstance(answer, AnswerStream):
+        answer_views.show_stream(answer)
+    else:
+        answer_views.show_answer(answer)
+
+
+def _query_values(answer: Answer | AnswerStream) -> dict[str, Any]:
+    from graphrag_pipeline.query import AnswerStream
+
+    if isinstance(answer, AnswerStream):
+        raise InputError("--stream prints text as it comes: use it without --json")
+    return answer.to_dict()
+
+
+def _show_sql(result: Result) -> None:
+    if result.format is Format.json:
+        console.show_json(_records(result))
+    elif result.format is Format.csv:
+        write_csv(sys.stdout, result.names, result.rows)
+    else:
+        console.show_rows(result.names, result.rows)
+
+
+def _records(result: Result) -> list[dict[str, object]]:
+    return records(result.names, result.rows)
+
+
+@prints(_show_query, _query_values)
+def query(
+    question: Annotated[str, typer.Argument(help="What you want to know.")],
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method",
+            "-m",
+            help="Such as local, global, bm25, auto; with a parameter: kg_triplets:hops=1. "
+            "The README lists them all.",
+        ),
+    ] = "local",
+    release: OfRelease = None,
+    response_type: ResponseType = None,
+    history: History = None,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Print the answer while it is written.")
+    ] = False,
+    level: Level = None,
+    top_k: TopK = None,
+    dynamic: Dynamic = False,
+    seed: Seed = None,
+    depth: Depth = None,
+    width: Width = None,
+) -> Answer | AnswerStream:
+    """Answer a question from the published index, with citations."""
+    from graphrag_pipeline.query import answer, read_history, read_method, stream_answer
+    from graphrag_pipeline.query.methods.method import read_level
+
+    given = {"level": None if level is None else read_level(level), "top_k": top_k}
+    given |= {"seed": seed, "depth": depth, "width": width}
+    method, written = read_method(method)
+    options = _taken(method, {**given, "dynamic": dynamic or None}) | written
+    options |= {"history": read_history(history) if history else ()}
+    options |= {"response_type": response_type}
+    settings = settings_here()
+    if (history or response_type) and settings.query.answers != "llm":
+        console.note("no model writes the answer: --history and --response-type do not count")
+    options |= {"settings": settings, "home": settings.home_path, "release": release}
+    if stream:
+        return stream_answer(question, method, **options)
+    return answer(question, method, **options)
+
+
+@prints(answer_views.show_compared)
+def compare(
+    question: Annotated[str, typer.Argument(help="What you want to know.")],
+    methods: Annotated[
+        str,
+        typer.Option(
+            "--methods",
+            "-m",
+            help="Methods, with commas between; parameters as in kg_triplets:hops=1.",
+        ),
+    ] = "basic,bm25,local,global",
+    retrieval_only: Annotated[
+        bool, typer.Option("--retrieval-only", help="What each finds, with no answer made of it.")
+    ] = False,
+    release: OfRelease = None,
+) -> list[Compared]:
+    """Answer a question by several methods: their answers, citations, tokens, cost and time."""
+    from graphrag_pipeline.query import compare as compare_methods
+
+    settings = settings_here()
+    return compare_methods(
+        question,
+        methods.split(","),
+        retrieval_only=retrieval_only,
+        home=settings.home_path,
+        release=release,
+        settings=settings,
+    )
+
+
+def _taken(method: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that were given; InputError where the method does not take one."""
+    from graphrag_pipeline.query import methods_taking
+
+    parameters = {name: value for name, value in given.items() if value is not None}
+    for name in parameters:
+        takers = methods_taking(name)
+        if method not in takers:
+            option = f"--{name.replace('_', '-')}"
+            raise InputError(f"{option} is for {', '.join(takers)}; {method} does not take it")
+    return parameters
+
+
+@prints(_show_sql, _records)
+def sql(
+    statement: Annotated[str, typer.Argument(help="One SQL statement.")],
+    release: OfRelease = None,
+    output: Annotated[
+        Format, typer.Option("--format", "-f", help="How to print the rows.")
+    ] = Format.table,
+) -> Result:
+    """Run SQL on the published index, read-only; its marts are there as marts.NAME.
+
+    Macros answer the common questions by a name: "FROM neighbors('X')", "FROM evidence('X', 'Y')".
+    "FROM macros" lists them, each with an example.
+    """
+    from graphrag_pipeline.marts.build import marts_behind
+    from graphrag_pipeline.sql import query_published
+
+    home = settings_here().home_path
+    names, rows = query_published(home, statement, release)
+    if behind := marts_behind(home, statement):
+        console.note(behind)
+    return Result(names, rows, output)

@@ -1,0 +1,110 @@
+"""`releases`, `rollback` and `diff`: the releases that are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphrag_pipeline.cli import console
+from graphrag_pipeline.cli.command import prints, settings_here
+from graphrag_pipeline.cli.wording import counted
+from graphrag_pipeline.core.rows import one_line
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.releases.diff import ReleaseDiff
+    from graphrag_pipeline.releases.kept import KeptRelease, Rollback
+
+
+_COUNTED_IN_RELEASES = (
+    ("document", "documents"),
+    ("entity", "entities"),
+    ("relationship", "relationships"),
+    ("report", "reports"),
+)
+
+
+def show_releases(releases: Sequence[KeptRelease]) -> None:
+    """Print the releases that are kept, newest first, the published one pointed out."""
+    for release in releases:
+        state = "published" if release.is_current else "withdrawn" if release.is_withdrawn else ""
+        made = release.created_at.strftime("%Y-%m-%d %H:%M UTC")
+        counts = [
+            counted(release.counts[plural], noun, plural) for noun, plural in _COUNTED_IN_RELEASES
+        ]
+        console.say_whole(f"{release.id}  {state}".rstrip())
+        console.say_whole(
+            f"  {made}, {', '.join(counts)}, {release.n_bytes / 1e6:.1f} MB", style="dim"
+        )
+
+
+def show_rollback(done: Rollback) -> None:
+    """Print what a rollback did, and how to undo it."""
+    console.say(f"Release {done.now} is published again; it stays until the index changes.")
+    if done.before:
+        console.say_whole(f"To take this back: graphrag-pipeline rollback {done.before}")
+
+
+def show_diff(diff: ReleaseDiff) -> None:
+    """Print what entered, left and changed between two releases."""
+    console.fact("before", diff.before)
+    console.fact("after", diff.after)
+    console.table(
+        ("", "before", "after", "entered", "left", "changed"),
+        [
+            (name.replace("_", " "), t.before, t.after, t.entered, t.left, t.changed)
+            for name, t in diff.tables.items()
+        ],
+    )
+    for name, table in diff.tables.items():
+        for change, first in table.first.items():
+            if first:
+                more = getattr(table, change) - len(first)
+                console.say_whole(f"{name.replace('_', ' ')} {change}:")
+                for title in first:
+                    console.say_whole(f"  {one_line(title)}")
+                if more:
+                    console.say_whole(f"  and {more:,} more")
+
+
+@prints(show_releases)
+def releases() -> list[KeptRelease]:
+    """List the releases that are kept: when each was made, what it holds, which is published."""
+    from graphrag_pipeline.releases.kept import list_releases
+
+    return list_releases(settings_here().home_path)
+
+
+@prints(show_rollback)
+def rollback(
+    release: Annotated[
+        str | None, typer.Argument(help="A release, by how its id begins (default: the one before)")
+    ] = None,
+) -> Rollback:
+    """Publish an older release again, in one step; readers see it from their next question on.
+
+    The index itself stays as it is, and so does the older release: until documents or settings
+    change what is in the index, neither `index` nor the schedule publishes anything. Name the
+    newer release to go back to it.
+    """
+    from graphrag_pipeline.orchestration.runs import index_store
+    from graphrag_pipeline.releases.kept import rollback as go_back
+
+    settings = settings_here()
+    return go_back(index_store(settings), settings.home_path, release)
+
+
+@prints(show_diff)
+def diff(
+    before: Annotated[
+        str | None, typer.Argument(help="A release (default: the one before the published).")
+    ] = None,
+    after: Annotated[
+        str | None, typer.Argument(help="Another release (default: the published one).")
+    ] = None,
+) -> ReleaseDiff:
+    """Say what entered, left and changed between two releases, the most important first."""
+    from graphrag_pipeline.releases.diff import diff_releases
+
+    return diff_releases(settings_here().home_path, before, after)

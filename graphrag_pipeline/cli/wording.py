@@ -1,0 +1,36 @@
+"""Counts, costs and changes in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_COUNTED = {
+    "add": "file added",
+    "change": "file changed",
+    "remove": "file removed",
+}
+
+
+def money(cost: float | None) -> str:
+    """Return US dollars as shown, to four places where they are few."""
+    return "unknown cost" if cost is None else f"${cost:.4f}" if cost < 1 else f"${cost:,.2f}"
+
+
+def amount(took: Mapping[str, Any]) -> str:
+    """Return calls, tokens and cost in one line."""
+    cached = f" ({took['cached']:,} more in the cache)" if took["cached"] else ""
+    calls = counted(took["calls"], "call")
+    return f"{calls}{cached}, {took['tokens']:,} tokens, {money(took['cost'])}"
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """Return a count with its noun: 1 batch, 2 files added."""
+    first, _, rest = noun.partition(" ")
+    many = plural or (f"{first}s {rest}" if first == "file" and rest else f"{noun}s")
+    return f"{count:,} {noun if count == 1 else many.strip()}"
+
+
+def changed_files(changes: Mapping[str, int]) -> str:
+    """Return how many files were added, changed and removed; nothing if none was."""
+    return ", ".join(counted(number, _COUNTED[name]) for name, number in changes.items() if number)
