@@ -8,11 +8,11 @@ show a killed run as started for ever, and keep its place in the pools.
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
 from pathlib import Path
 
 import dagster as dg
+
+from graphrag_pipeline.core.locks import hold, is_held
 
 _UNDER_WAY = [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 
@@ -27,7 +27,7 @@ def show_life(instance: dg.DagsterInstance, run_id: str) -> None:
     beside = path.with_suffix(".new")
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        fcntl.flock(os.open(beside, os.O_RDWR | os.O_CREAT, 0o644), fcntl.LOCK_EX)
+        hold(beside)
         beside.rename(path)
 
 
@@ -72,19 +72,11 @@ def _is_finished(instance: dg.DagsterInstance, run_id: str) -> bool:
 def _is_alive(sign: Path) -> bool | None:
     """Return whether a process holds the file; None where there is no file."""
     try:
-        handle = os.open(sign, os.O_RDWR)
+        return is_held(sign)
     except FileNotFoundError:
         return None
     except OSError:
         return True
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    else:
-        return False
-    finally:
-        os.close(handle)
 
 
 def _sign(instance: dg.DagsterInstance, run_id: str) -> Path:

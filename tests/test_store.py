@@ -40,6 +40,7 @@ def run(program, *arguments):
     start += "store = IndexStore(Path(sys.argv[1]))\n"
     return subprocess.Popen(
         [sys.executable, "-c", start + textwrap.dedent(program), *map(str, arguments)],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -136,6 +137,128 @@ def test_threads_of_one_process_take_turns_too(store):
     for thread in threads:
         thread.join(timeout=30)
     assert value(store, "count") == "20"
+
+
+def test_a_session_opens_the_file_once(store, monkeypatch):
+    opened = []
+    connect = duckdb.connect
+    monkeypatch.setattr(duckdb, "connect", lambda *a, **k: opened.append(a) or connect(*a, **k))
+    with store.session():
+        for number in range(5):
+            with store.transaction() as con:
+                set_meta(con, "count", str(number))
+            assert value(store, "count") == str(number)
+        with store.session():
+            assert value(store, "count") == "4"
+        assert value(store, "count") == "4"
+    assert len(opened) == 1
+    assert value(store, "count") == "4"
+    assert len(opened) == 2
+
+
+def test_an_error_in_a_session_rolls_back_its_own_transaction_only(store):
+    with store.session():
+        with store.transaction() as con:
+            set_meta(con, "state", "first")
+        with contextlib.suppress(KeyError), store.transaction() as con:
+            set_meta(con, "state", "second")
+            raise KeyError
+        with contextlib.suppress(duckdb.Error), store.transaction() as con:
+            set_meta(con, "state", "third")
+            con.execute("SELECT nothing FROM nowhere")
+        assert value(store, "state") == "first"
+        with store.transaction() as con:
+            set_meta(con, "other", "last")
+    assert (value(store, "state"), value(store, "other")) == ("first", "last")
+
+
+def test_connections_of_a_session_have_their_own_temporary_tables_and_utc(store):
+    with store.session():
+        with store.read() as con:
+            con.execute("CREATE TEMP TABLE mine AS SELECT 1")
+            con.register("also_mine", pl.DataFrame({"a": [1]}))
+        with store.read() as con:
+            for name in ("mine", "also_mine"):
+                with pytest.raises(duckdb.CatalogException):
+                    con.execute(f"FROM {name}")
+            zone = con.execute("SELECT current_setting('TimeZone')").fetchone()
+    assert zone is not None
+    assert "UTC" in zone[0]
+
+
+def test_who_reads_while_he_writes_is_told_at_once(store):
+    with store.transaction(), pytest.raises(RuntimeError, match="already"), store.read():
+        pass
+    with store.session(), store.read(), pytest.raises(RuntimeError, match="already"):
+        store.copy_to(store.path.with_name("copy.duckdb"))
+
+
+def test_other_threads_wait_for_a_session_to_end(store):
+    order = []
+    begun = threading.Event()
+
+    def write():
+        begun.set()
+        with store.transaction() as con:
+            order.append(get_meta(con, "state"))
+
+    thread = threading.Thread(target=write)
+    with store.session():
+        thread.start()
+        begun.wait(timeout=30)
+        for state in ("first", "second"):
+            with store.transaction() as con:
+                set_meta(con, "state", state)
+            time.sleep(0.1)
+        order.append("end")
+    thread.join(timeout=30)
+    assert order == ["end", "second"]
+
+
+def test_other_processes_wait_for_a_session_to_end_and_a_killed_one_frees_it(store):
+    holder = run(
+        """
+        with store.session():
+            with store.transaction() as con:
+                set_meta(con, "state", "kept")
+            print("inside", flush=True)
+            sys.stdin.read()
+        """,
+        store.path,
+    )
+    assert holder.stdout.readline() == "inside\n"
+    hasty = IndexStore(store.path, wait_seconds=0.2)
+    try:
+        with pytest.raises(BusyError, match="another process has held"), hasty.session():
+            pass
+    finally:
+        holder.kill()
+        holder.wait(timeout=10)
+    assert value(store, "state") == "kept"
+
+
+def test_a_copy_within_a_session_holds_what_the_session_wrote(store, tmp_path):
+    target = tmp_path / "published.duckdb"
+    with store.session():
+        with store.transaction() as con:
+            set_meta(con, "state", "first")
+        store.copy_to(target)
+        with store.transaction() as con:
+            set_meta(con, "state", "second")
+    with connect_published(target) as con:
+        assert get_meta(con, "state") == "first"
+    assert value(store, "state") == "second"
+
+
+@pytest.mark.parametrize("n_bytes", [0, 10_000_000])
+def test_no_session_is_kept_where_others_would_wait_long(store, monkeypatch, n_bytes):
+    if not n_bytes:
+        monkeypatch.setattr("graphrag_pipeline.store.index_store._SMALL_BYTES", 1000)
+        value(store, "state")
+    other = IndexStore(store.path, wait_seconds=0)
+    with store.session(n_bytes):
+        assert value(store, "state") is None
+        assert value(other, "state") is None
 
 
 def test_reading_changes_nothing_in_the_file(store):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import json
 import os
@@ -21,6 +20,7 @@ from pathlib import Path
 from stat import S_ISREG
 
 from graphrag_pipeline.core.errors import InputError, StorageError
+from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.core.settings import BatchSettings
 
 _BLOCK = 1 << 20
@@ -201,16 +201,13 @@ class BatchLog:
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError as error:
-            raise StorageError(f"cannot write in {self.folder}: {error.strerror}") from error
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        with contextlib.ExitStack() as held:
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                held.enter_context(locked(self.folder / ".lock"))
+            except OSError as error:
+                raise StorageError(f"cannot write in {self.folder}: {error.strerror}") from error
             yield
-        finally:
-            os.close(handle)
 
 
 def make_batch(

@@ -1,40 +1,59 @@
-"""The index in DuckDB: one writer at a time across processes, connections open for milliseconds."""
+"""The index in DuckDB: one writer at a time across processes, which wait in turn."""
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import tempfile
-import time
+import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
 
 from graphrag_pipeline.core.errors import BusyError, StorageError
+from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.store.migrations import ensure_schema
 
 if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-_POLL_SECONDS = 0.02
+_SMALL_BYTES = 64 * 2**20
+# A megabyte of documents is a second or two of work, as is an index of this many.
+_INDEX_BYTES_PER_BYTE = 50
 
 
 class IndexStore:
     """``index.duckdb``, the pipeline's own file.
 
-    DuckDB lets one process write and shuts out every other meanwhile, readers too. Processes
-    therefore queue on a lock file beside the database, and hold it only while they read or write
-    rows, never across slow work such as a model call.
+    DuckDB lets one process write and shuts out every other meanwhile, readers too. Processes, and
+    the threads of one, therefore queue on a lock file beside the database. They hold it while they
+    read or write rows, or for a :meth:`session`, never across slow work such as a model call.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, wait_seconds: float = 600.0) -> None:
         self.path = Path(path)
         self._wait = wait_seconds
+        self._turns = _Turns()
+
+    @contextlib.contextmanager
+    def session(self, n_bytes: int = 0) -> Iterator[None]:
+        """Keep this thread's turn, and the file open, for a stage that asks no model.
+
+        Opening the file costs more than what a small stage reads and writes. Within, :meth:`read`
+        and :meth:`transaction` are what they are without, at a hundredth of the cost. A session
+        within a session is part of it. Where the index is large, or the stage has many bytes of
+        documents (``n_bytes``) to work on, nothing is kept: others would wait long, to save little.
+        """
+        if self._turns.mine is not None or not self._is_small(n_bytes):
+            yield
+            return
+        with self._turn():
+            yield
 
     @contextlib.contextmanager
     def read(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -63,9 +82,11 @@ class IndexStore:
         """
         beside = target.with_name(f"{target.name}.{os.getpid()}.tmp")
         try:
-            with self._connection() as con:
-                con.execute("CHECKPOINT")
-                con.close()
+            with self._turn() as turn:
+                with self._connection() as con:
+                    con.execute("CHECKPOINT")
+                # DuckDB's lock on a file it has open is lost when the file is read beside it.
+                turn.close()
                 _copy(self.path, beside)
             if prepare is not None:
                 prepare(beside)
@@ -80,8 +101,13 @@ class IndexStore:
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        with self._turn():
-            con = self._connect()
+        with self._turn() as turn:
+            if turn.in_use:
+                raise RuntimeError(f"{self.path} is being read or written by this thread already")
+            if turn.database is None:
+                turn.database = self._connect()
+            con = _cursor(turn.database)
+            turn.in_use = True
             try:
                 yield con
             except duckdb.OutOfMemoryException:
@@ -89,6 +115,7 @@ class IndexStore:
             except (duckdb.IOException, duckdb.TransactionException) as error:
                 raise StorageError(f"cannot use {self.path}: {_first_line(error)}") from error
             finally:
+                turn.in_use = False
                 con.close()
 
     def _connect(self) -> duckdb.DuckDBPyConnection:
@@ -97,8 +124,7 @@ class IndexStore:
         except duckdb.Error as error:
             raise StorageError(f"cannot open {self.path}: {_first_line(error)}") from error
         try:
-            con.execute("SET TimeZone = 'UTC'")
-            con.execute("SET enable_progress_bar = false")
+            _set_up(con)
             self.ensure_schema(con)
         except BaseException:
             con.close()
@@ -110,33 +136,56 @@ class IndexStore:
         ensure_schema(con, self.path)
 
     @contextlib.contextmanager
-    def _turn(self) -> Iterator[None]:
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError as error:
-            raise StorageError(
-                f"cannot write in {self.path.parent}: {error.strerror or error}"
-            ) from error
-        try:
-            self._wait_for_lock(handle)
-            yield
-        finally:
-            os.close(handle)
-
-    def _wait_for_lock(self, handle: int) -> None:
-        deadline = time.monotonic() + self._wait
-        while True:
+    def _turn(self) -> Iterator[_Turn]:
+        """Yield the turn that this thread has, or a new one, waited for and then ended."""
+        if self._turns.mine is not None:
+            yield self._turns.mine
+            return
+        with contextlib.ExitStack() as held:
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise BusyError(
-                        f"another process has held {self.path} for {self._wait:.0f} seconds: "
-                        "wait for its run to end, or stop it, and try again"
-                    ) from None
-                time.sleep(_POLL_SECONDS)
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                held.enter_context(locked(self.path.with_suffix(".lock"), self._wait))
+            except TimeoutError:
+                raise BusyError(
+                    f"another process has held {self.path} for {self._wait:.0f} seconds: "
+                    "wait for its run to end, or stop it, and try again"
+                ) from None
+            except OSError as error:
+                raise StorageError(
+                    f"cannot write in {self.path.parent}: {error.strerror or error}"
+                ) from error
+            turn = self._turns.mine = _Turn()
+            try:
+                yield turn
+            finally:
+                self._turns.mine = None
+                turn.close()
+
+    def _is_small(self, n_bytes: int) -> bool:
+        try:
+            size = self.path.stat().st_size
+        except OSError:
+            size = 0
+        return size + _INDEX_BYTES_PER_BYTE * n_bytes <= _SMALL_BYTES
+
+
+@dataclass
+class _Turn:
+    """A thread's turn with the file: the database, once it is open, and whether it is in use."""
+
+    database: duckdb.DuckDBPyConnection | None = None
+    in_use: bool = False
+
+    def close(self) -> None:
+        if self.database is not None:
+            self.database.close()
+            self.database = None
+
+
+class _Turns(threading.local):
+    """The turn of each thread that has one."""
+
+    mine: _Turn | None = None
 
 
 def connect_published(path: Path, **more: Path) -> duckdb.DuckDBPyConnection:
@@ -156,8 +205,7 @@ def connect_published(path: Path, **more: Path) -> duckdb.DuckDBPyConnection:
             quoted = str(file).replace("'", "''")
             con.execute(f"ATTACH '{quoted}' AS {name} (READ_ONLY)")
         con.execute("USE published")
-        con.execute("SET TimeZone = 'UTC'")
-        con.execute("SET enable_progress_bar = false")
+        _set_up(con)
         con.execute("SET enable_external_access = false")
     except duckdb.Error as error:
         con.close()
@@ -249,6 +297,18 @@ def assign_identifiers(con: duckdb.DuckDBPyConnection, kind: str, ids: str) -> N
                  (SELECT id FROM identifiers WHERE kind = $kind) USING (id)""",
         {"kind": kind},
     )
+
+
+def _cursor(database: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """Return a connection of its own to an open database, with its own temporary tables."""
+    con = database.cursor()
+    _set_up(con)
+    return con
+
+
+def _set_up(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("SET TimeZone = 'UTC'")
+    con.execute("SET enable_progress_bar = false")
 
 
 def _row(con: duckdb.DuckDBPyConnection, sql: str) -> tuple[int, ...]:
