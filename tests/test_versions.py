@@ -1,0 +1,164 @@
+"""A stage whose SQL or constants change gets a new version, or someone says why not.
+
+What a stage makes is made again only when its version changes. The version is raised by hand, so
+this file keeps beside it a hash of the SQL and the constants it stands for. To record a change:
+raise the version if rows may differ by it, then run ``python tests/test_versions.py``.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1] / "graphrag_pipeline"
+RECORD = Path(__file__).parent / "snapshots" / "stage_versions.json"
+
+# Each version, by file and name, and the files whose SQL and constants it stands for.
+GOVERNED: Mapping[str, tuple[str, ...]] = {
+    "ingest/documents.py:READER_VERSION": ("ingest/documents.py", "ingest/reading/*.py"),
+    "ingest/chunking.py:CHUNKER_VERSION": ("ingest/chunking.py",),
+    "extraction/rules/nlp.py:NLP_VERSION": ("extraction/rules/*.py", "data/nlp_*.txt"),
+    "extraction/model/llm.py:LLM_VERSION": (
+        "extraction/model/llm.py",
+        "extraction/model/passes.py",
+    ),
+    "extraction/model/tuples.py:TUPLES_VERSION": ("extraction/model/tuple*.py",),
+    "extraction/model/claims.py:CLAIMS_VERSION": ("extraction/model/claims.py",),
+    "graph/resolution/resolving.py:RESOLUTION_VERSION": ("graph/resolution/*.py",),
+    "graph/fold.py:GRAPH_VERSION": ("graph/fold.py", "graph/descriptions.py"),
+    "graph/communities.py:COMMUNITIES_VERSION": (
+        "graph/communities.py",
+        "graph/clustering.py",
+        "graph/repair.py",
+    ),
+    "reports/levels.py:REPORTS_VERSION": (
+        "reports/levels.py",
+        "reports/contexts.py",
+        "reports/inputs.py",
+        "reports/text.py",
+    ),
+    "reports/extractive.py:EXTRACTIVE_VERSION": ("reports/extractive.py",),
+    "reports/parsing.py:REPORT_PARSING_VERSION": ("reports/parsing.py", "reports/references.py"),
+    "llm/embedders.py:_HASHING_VERSION": ("llm/embedders.py", "core/text.py"),
+    "structures/hipporag/synonyms.py:_VERSION": ("structures/hipporag/*.py",),
+    "structures/archrag/similarity.py:_VERSION": ("structures/archrag/similarity.py",),
+    "structures/archrag/communities.py:ATTRIBUTED_VERSION": (
+        "structures/archrag/communities.py",
+        "structures/archrag/reports.py",
+    ),
+    "structures/archrag/index.py:_VERSION": (
+        "structures/archrag/index.py",
+        "structures/archrag/chnsw.py",
+    ),
+    "structures/hirag/tables.py:_VERSION": ("structures/hirag/*.py",),
+    "structures/raptor/summaries.py:_VERSION": ("structures/raptor/summaries.py",),
+    "structures/raptor/tree.py:_VERSION": (
+        "structures/raptor/tree.py",
+        "structures/raptor/*mixtures.py",
+    ),
+    "evaluation/claims.py:_VERSION": ("evaluation/claims.py",),
+}
+# Versions of a format of our own, which its reader checks, and not of what a stage makes.
+FORMATS = {
+    "evaluation/store.py:_VERSION",
+    "llm/database.py:_VERSION",
+    "exchange/importing/microsoft.py:IMPORT_VERSION",
+    "pages/pictures.py:_VERSION",
+}
+
+
+def assignments(path: Path) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the names and values assigned at the top of a module."""
+    for statement in ast.parse(path.read_text()).body:
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            yield statement.targets[0].id, statement.value
+        elif (
+            isinstance(statement, ast.AnnAssign)
+            and isinstance(statement.target, ast.Name)
+            and statement.value is not None
+        ):
+            yield statement.target.id, statement.value
+
+
+def is_version(name: str) -> bool:
+    return name.endswith("_VERSION")
+
+
+def canonical(value: ast.expr) -> str:
+    """Return an expression as text: the same in every Python, however it is indented."""
+    parts = []
+    for node in ast.walk(value):
+        parts.append(type(node).__name__)
+        if isinstance(node, ast.Constant):
+            text = " ".join(node.value.split()) if isinstance(node.value, str) else node.value
+            parts.append(repr(text))
+        elif isinstance(node, ast.Name | ast.Attribute):
+            parts.append(node.id if isinstance(node, ast.Name) else node.attr)
+    return " ".join(parts)
+
+
+def shape(files: tuple[str, ...]) -> str:
+    """Return a hash of the constants in some files, whatever they are called."""
+    values = []
+    for pattern in files:
+        for path in sorted(ROOT.glob(pattern)):
+            if path.suffix != ".py":
+                values.append(path.read_text())
+                continue
+            for name, value in assignments(path):
+                if not is_version(name):
+                    values.append(canonical(value))
+    return hashlib.sha256("\n".join(sorted(values)).encode()).hexdigest()[:16]
+
+
+def version(place: str) -> object:
+    file, name = place.split(":")
+    return ast.literal_eval(dict(assignments(ROOT / file))[name])
+
+
+def current() -> dict[str, dict[str, object]]:
+    return {
+        place: {"version": version(place), "shape": shape(files)}
+        for place, files in GOVERNED.items()
+    }
+
+
+def test_every_version_says_what_it_stands_for() -> None:
+    versions = {
+        f"{path.relative_to(ROOT).as_posix()}:{name}"
+        for path in ROOT.rglob("*.py")
+        for name, value in assignments(path)
+        if is_version(name) and isinstance(value, ast.Constant)
+    }
+    assert versions == set(GOVERNED) | FORMATS
+
+
+@pytest.mark.parametrize("place", GOVERNED)
+def test_sql_and_constants_change_with_the_version(place: str) -> None:
+    recorded, now = json.loads(RECORD.read_text())[place], current()[place]
+    assert now == recorded, (
+        f"{place} stands for {', '.join(GOVERNED[place])}, which changed: raise the version if "
+        "rows may differ by it, then run python tests/test_versions.py"
+    )
+
+
+def test_another_constant_is_another_shape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    file = tmp_path / "stage.py"
+    file.write_text('_SQL = """SELECT 1\n   FROM t"""\n')
+    before = shape(("stage.py",))
+    file.write_text('_QUERY = """SELECT 1 FROM t"""\nA_VERSION = "2"\n')
+    assert shape(("stage.py",)) == before
+    file.write_text('_SQL = "SELECT 2 FROM t"\n')
+    assert shape(("stage.py",)) != before
+
+
+if __name__ == "__main__":
+    RECORD.write_text(json.dumps(current(), indent=1) + "\n")
+    print(f"recorded in {RECORD}")
