@@ -183,7 +183,8 @@ from dagster._core.definitions.reconstruct import (
 from pathlib import Path
 pointer = CodePointer.from_module("graphrag_pipeline.definitions", "defs", None)
 def told(repository):
-    return repository.get_top_level_resources()["index"].config_schema.default_value["configuration"]
+    resource = repository.get_top_level_resources()["index"]
+    return resource.config_schema.default_value["configuration"]
 first = load(pointer)
 Path("graphrag.toml").write_text("[chunks]\\nsize = 222\\n")
 data = dg.deserialize_value(dg.serialize_value(first.repository_load_data))
