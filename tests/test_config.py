@@ -1,5 +1,4 @@
 import json
-import os
 import tomllib
 
 import pytest
@@ -17,10 +16,7 @@ from graphrag_pipeline.core.settings import (
 
 
 @pytest.fixture(autouse=True)
-def _no_settings_around(monkeypatch, tmp_path):
-    for name in os.environ:
-        if name.upper().startswith("GRAPHRAG_"):
-            monkeypatch.delenv(name)
+def _in_a_folder_of_its_own(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
 
@@ -124,13 +120,87 @@ def test_the_environment_beats_the_file_setting_by_setting(tmp_path, monkeypatch
     assert settings.query.top_k == 7
 
 
+def test_an_argument_beats_the_environment_and_the_environment_beats_the_file(
+    tmp_path, monkeypatch
+):
+    file = tmp_path / "graphrag.toml"
+    file.write_text("home = 'of the file'\n[chunks]\nsize = 400\noverlap = 50\nsentences = true")
+    monkeypatch.setenv("GRAPHRAG_HOME", "of the environment")
+    monkeypatch.setenv("GRAPHRAG_CHUNKS__SIZE", "300")
+    monkeypatch.setenv("GRAPHRAG_CHUNKS__OVERLAP", "30")
+    assert Settings().home == "of the environment"
+    assert Settings(home="x").home == "x"
+    assert Settings(chunks={"size": 200}).chunks == ChunkSettings(size=200, overlap=30)
+    assert Settings(chunks=ChunkSettings(size=200)).chunks.overlap == 100
+    settings = load_settings(file, home=tmp_path, chunks={"size": 200})
+    assert settings.home_path == tmp_path
+    assert settings.chunks == ChunkSettings(size=200, overlap=30, sentences=True)
+
+
+def test_settings_alone_read_no_file(tmp_path):
+    (tmp_path / "graphrag.toml").write_text("[query]\ntop_k = 4")
+    assert Settings().query.top_k == 10
+    assert load_settings(query={"level": 1}).query.top_k == 4
+
+
+def test_settings_are_rebuilt_as_they_were_whatever_the_environment_says(tmp_path, monkeypatch):
+    toml = '[llm]\nextra = { top_p = 0.5 }\n[input]\ntext_columns = ["a", "b"]'
+    settings = load(tmp_path, f"profile = 'llm'\n[communities]\nseed = {2**64 - 1}\n{toml}")
+    values = json.loads(json.dumps(settings.model_dump(mode="json")))
+    for name, value in {"LLM__EXTRA": '{"seed": 7}', "CHUNKS__SIZE": "300", "HOME": "y"}.items():
+        monkeypatch.setenv(f"GRAPHRAG_{name}", value)
+    (tmp_path / "graphrag.toml").write_text("[query]\ntop_k = 1")
+    assert Settings(**values) == settings
+
+
+@pytest.mark.parametrize("values", [{"chunks": {"size": 0}}, {"chunks": {"overlap": 900}}])
+def test_a_wrong_argument_is_the_programs_whatever_else_is_set(tmp_path, monkeypatch, values):
+    monkeypatch.setenv("GRAPHRAG_CHUNKS__SENTENCES", "true")
+    for make in (Settings, load_settings):
+        with pytest.raises(ConfigError, match=r"^the settings of the program: chunk"):
+            make(**values)
+
+
+def test_a_wrong_value_in_a_list_of_the_environment_names_the_variable(monkeypatch):
+    monkeypatch.setenv("GRAPHRAG_INPUT__TEXT_COLUMNS", "[1]")
+    with pytest.raises(ConfigError, match=r"^GRAPHRAG_INPUT__TEXT_COLUMNS: input.text_columns.0"):
+        load_settings()
+
+
+def test_the_file_of_a_home_that_is_named_comes_first(tmp_path, monkeypatch):
+    (tmp_path / "graphrag.toml").write_text("[query]\ntop_k = 2")
+    monkeypatch.setenv("GRAPHRAG_CONFIG", str(tmp_path / "graphrag.toml"))
+    (tmp_path / "home").mkdir()
+    assert load_settings(home="home").query.top_k == 2
+    (tmp_path / "home" / "graphrag.toml").write_text("home = 'elsewhere'\n[query]\ntop_k = 3")
+    settings = load_settings(home="home")
+    assert (settings.query.top_k, settings.home) == (3, "home")
+
+
+def test_aliases_lie_here_beside_the_settings_file_or_in_the_home(tmp_path, monkeypatch):
+    elsewhere, home = tmp_path / "elsewhere", tmp_path / ".graphrag"
+    for folder in (elsewhere, home):
+        folder.mkdir()
+    (elsewhere / "graphrag.toml").write_text("")
+    monkeypatch.setenv("GRAPHRAG_CONFIG", str(elsewhere / "graphrag.toml"))
+    assert load_settings().aliases_path is None
+    for folder in (home, elsewhere, tmp_path):
+        (folder / "aliases.csv").write_text("action,a,b,note\n")
+        settings = load_settings()
+        assert settings.aliases_path == folder / "aliases.csv"
+    monkeypatch.setenv("GRAPHRAG_RESOLUTION__ALIASES_FILE", "missing.csv")
+    with pytest.raises(ConfigError, match="there is no such file"):
+        print(load_settings().aliases_path)
+
+
 def test_parameters_of_a_call_are_a_table_in_the_file_and_json_in_the_environment(
     tmp_path, monkeypatch
 ):
     settings = load(tmp_path, '[llm]\nextra = { reasoning_effort = "low", top_p = 0.5 }')
     assert settings.llm.extra == {"reasoning_effort": "low", "top_p": 0.5}
     monkeypatch.setenv("GRAPHRAG_LLM__EXTRA", '{"seed": 7}')
-    assert load(tmp_path, "").llm.extra == {"seed": 7}
+    assert load(tmp_path, "[llm]\nextra = { top_p = 0.5 }").llm.extra == {"seed": 7}
+    monkeypatch.delenv("GRAPHRAG_LLM__EXTRA")
     with pytest.raises(ConfigError, match=r"llm\.extra\.day") as caught:
         load(tmp_path, "[llm]\nextra = { day = 2026-01-31 }")
     assert "\n" not in str(caught.value)

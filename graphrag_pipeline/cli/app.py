@@ -25,6 +25,7 @@ from graphrag_pipeline.cli import (
     releases,
     ui,
 )
+from graphrag_pipeline.cli.command import CONFIG
 from graphrag_pipeline.core.errors import GraphRAGError, InputError
 
 EXIT_CODES = (
@@ -89,11 +90,9 @@ def _options(
         bool, typer.Option("--version", callback=_show_version, help="Print the version.")
     ] = False,
 ) -> None:
-    if config is None:
-        return
-    if not config.is_file():
+    if config and not config.is_file():
         raise InputError(f"--config {config} is not a file")
-    os.environ["GRAPHRAG_CONFIG"] = str(config.resolve())
+    CONFIG.set(config and config.resolve())
 
 
 for _command in (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+CONFIG: ContextVar[Path | None] = ContextVar("config", default=None)
+"""The settings file that ``--config`` names."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 OfRelease = Annotated[
@@ -69,7 +73,7 @@ def prints(
 
 
 def settings_here() -> Settings:
-    """Return the settings of this folder and environment."""
+    """Return the settings of this folder and environment, or of the file of ``--config``."""
     from graphrag_pipeline.core.settings import load_settings
 
-    return load_settings()
+    return load_settings(CONFIG.get())

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from graphrag_pipeline.cli.command import settings_here
+from graphrag_pipeline.cli.command import CONFIG, settings_here
 
 
 def ui(
@@ -21,6 +21,8 @@ def ui(
     settings = settings_here()
     place = dagster_home(settings)
     os.environ.update(GRAPHRAG_HOME=str(settings.home_path), DAGSTER_HOME=str(place))
+    if config := CONFIG.get():
+        os.environ["GRAPHRAG_CONFIG"] = str(config)
     typer.echo(f"Dagster's UI: http://{host}:{port} (stop with Ctrl-C)")
     # `dg dev`, which Dagster would rather have, wants to start in the folder of a project.
     quiet = "ignore:Function `dev_command` is superseded"

@@ -1,4 +1,7 @@
-"""Settings: ``graphrag.toml``, environment variables over it, defaults beneath."""
+"""Settings: what a program says, over environment variables, over ``graphrag.toml``, over defaults.
+
+A section may be part of one and part of another: each setting is taken from the first that has it.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,23 @@ import hashlib
 import json
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import ErrorDetails
 from pydantic_settings import (
     BaseSettings,
+    EnvSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     SettingsError,
@@ -25,10 +37,15 @@ from graphrag_pipeline.core.errors import ConfigError
 
 CONFIG_FILE = "graphrag.toml"
 PREFIX = "GRAPHRAG_"
+_ARGUMENTS, _ENVIRONMENT = "the settings of the program", "the environment"
 
 Positive = Annotated[int, Field(ge=1, le=10**9)]
 Megabytes = Annotated[float, Field(gt=0, le=1e6)]
-Place = Annotated[str, Field(min_length=1)]
+Place = Annotated[
+    str,
+    Field(min_length=1),
+    BeforeValidator(lambda place: str(place) if isinstance(place, Path) else place),
+]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 _SET_BY_THE_CLIENT = frozenset({"model", "messages", "n", "stream", "stream_options"})
@@ -370,7 +387,15 @@ class ReleaseSettings(_Section):
 
 
 class Settings(BaseSettings):
-    """All settings. Environment variables win: GRAPHRAG_HOME, GRAPHRAG_CHUNKS__SIZE=300."""
+    """All settings: the arguments, over environment variables, over a file, over the defaults.
+
+    ``Settings(home="x", chunks={"size": 300})`` asks the environment for all else (GRAPHRAG_HOME,
+    GRAPHRAG_CHUNKS__OVERLAP=50) and reads no file: :func:`load_settings` does. A section that is
+    given as an object, ``ChunkSettings(size=300)``, is the whole section.
+
+    Settings never change. ``Settings(**settings.model_dump(mode="json"))`` equals ``settings`` in
+    whatever environment. Raises ConfigError with one line per wrong setting.
+    """
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX,
@@ -379,6 +404,15 @@ class Settings(BaseSettings):
         frozen=True,
         use_attribute_docstrings=True,
     )
+
+    def __init__(self, _file: Path | None = None, **values: Any) -> None:
+        layers = {_ARGUMENTS: values, _ENVIRONMENT: _environment()}
+        if _file is not None:
+            layers[str(_file)] = _read_toml(_file)
+        try:
+            super().__init__(**_merged([*layers.values()]))
+        except ValidationError as error:
+            raise ConfigError("\n".join(_explain(error, layers))) from None
 
     home: Place = ".graphrag"
     """Folder of everything the pipeline writes."""
@@ -409,8 +443,8 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Let the environment win over the file's values, which arrive as arguments."""
-        return env_settings, init_settings
+        """Take the arguments alone: ``__init__`` has laid them over all other sources."""
+        return (init_settings,)
 
     @model_validator(mode="after")
     def _profile_decides(self) -> Settings:
@@ -455,41 +489,48 @@ class Settings(BaseSettings):
 
     @property
     def aliases_path(self) -> Path | None:
-        """The user's file of aliases: as named, beside ``graphrag.toml`` or in the home folder.
+        """The user's file of aliases: as named, or in the home folder.
 
         None where there is none and none was asked for. Raises ConfigError if a file that was
         asked for is not there.
         """
         name = Path(self.resolution.aliases_file).expanduser()
-        config = _find_config_file()
-        for folder in (Path.cwd(), *([config.parent] if config else []), self.home_path):
+        for folder in (Path.cwd(), self.home_path):
             if (folder / name).is_file():
                 return (folder / name).resolve()
-        if "aliases_file" in self.resolution.model_fields_set and self.resolution.aliases_file:
+        if self.resolution.aliases_file not in ("", ResolutionSettings().aliases_file):
             raise ConfigError(
                 f"resolution.aliases_file = {self.resolution.aliases_file!r}: there is no such file"
             )
         return None
 
 
-def load_settings(file: Path | None = None) -> Settings:
-    """Read the settings.
+def load_settings(file: Path | None = None, **values: Any) -> Settings:
+    """Return ``Settings(**values)`` over those of the settings file.
 
-    ``file`` defaults to ``$GRAPHRAG_CONFIG``, then ``graphrag.toml`` in the current folder, then
-    in the home folder. Raises ConfigError with one line per wrong setting.
+    ``file`` defaults to ``graphrag.toml`` in the folder ``home``, where that is among the values;
+    then ``$GRAPHRAG_CONFIG``, then ``graphrag.toml`` in the current folder, then in the home folder
+    of the environment. Raises ConfigError with one line per wrong setting, and for an environment
+    variable that looks like a setting and is none.
     """
-    path = file or _find_config_file()
-    values: dict[str, Any] = _read_toml(path) if path else {}
-    where = str(path) if path else "the environment"
     unknown = [name for name in _environment_names() if not _is_setting(name)]
     if unknown:
         raise ConfigError(f"unknown environment variable {unknown[0]}: {_closest(unknown[0])}")
-    try:
-        return Settings(**values)
-    except ValidationError as error:
-        raise ConfigError("\n".join(_explain(error, where))) from None
-    except SettingsError as error:
-        raise ConfigError(_explain_environment() or str(error).splitlines()[0]) from None
+    path = file or _find_config_file(values.get("home"))
+    settings = Settings(path, **values)
+    return _with_aliases_beside(path, settings) if path else settings
+
+
+def _with_aliases_beside(config: Path, settings: Settings) -> Settings:
+    """Return the settings with the file of aliases named in full where it lies beside theirs."""
+    name = Path(settings.resolution.aliases_file).expanduser()
+    beside = config.resolve().parent / name
+    if beside.parent in (Path.cwd(), settings.home_path) or not beside.is_file():
+        return settings
+    if name.is_file():
+        return settings
+    resolution = settings.resolution.model_copy(update={"aliases_file": str(beside)})
+    return settings.model_copy(update={"resolution": resolution})
 
 
 def fingerprint(*parts: object) -> str:
@@ -529,15 +570,16 @@ def template() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _find_config_file() -> Path | None:
+def _find_config_file(home: object) -> Path | None:
+    if isinstance(home, str | Path) and (own := Path(home).expanduser() / CONFIG_FILE).is_file():
+        return own
     named = os.environ.get(f"{PREFIX}CONFIG")
     if named:
         if not Path(named).is_file():
             raise ConfigError(f"GRAPHRAG_CONFIG names {named}, which is not a file")
         return Path(named)
-    home = Path(os.environ.get(f"{PREFIX}HOME", ".graphrag"))
-    places = (Path(CONFIG_FILE), home / CONFIG_FILE)
-    return next((place for place in places if place.is_file()), None)
+    places = (Path(), Path(os.environ.get(f"{PREFIX}HOME", ".graphrag")))
+    return next((p / CONFIG_FILE for p in places if (p / CONFIG_FILE).is_file()), None)
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -547,6 +589,25 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} is not valid TOML: {error}") from None
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _environment() -> dict[str, Any]:
+    try:
+        return EnvSettingsSource(Settings)()
+    except SettingsError as error:
+        raise ConfigError(_explain_environment() or str(error).splitlines()[0]) from None
+
+
+def _merged(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return each setting as the first layer has it that does; sections are put together."""
+    merged: dict[str, Any] = {}
+    for layer in reversed(layers):
+        for name, value in layer.items():
+            below = merged.get(name)
+            if isinstance(below, Mapping) and isinstance(value, Mapping):
+                value = {**below, **value}
+            merged[name] = value
+    return merged
 
 
 def _environment_names() -> list[str]:
@@ -571,11 +632,10 @@ def _closest(variable: str) -> str:
     return f"did you mean {close[0]}?" if close else "see graphrag-pipeline init for all settings"
 
 
-def _explain(error: ValidationError, where: str) -> Iterator[str]:
+def _explain(error: ValidationError, layers: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     for item in error.errors():
         name = ".".join(str(part) for part in item["loc"])
-        variable = PREFIX + "__".join(str(part) for part in item["loc"]).upper()
-        source = _source(variable) or where
+        source = _source(item["loc"], layers)
         if item["type"] == "extra_forbidden":
             import difflib
 
@@ -589,10 +649,22 @@ def _explain(error: ValidationError, where: str) -> Iterator[str]:
             yield f"{source}: {name} = {item['input']!r}: {_what_is_right(item)}"
 
 
-def _source(variable: str) -> str | None:
-    """Return the environment variable that gives a setting, or one of a section, if any does."""
-    given = sorted(n for n in os.environ if f"{n.upper()}__".startswith(f"{variable}__"))
-    return given[0] if given else None
+def _source(place: tuple[int | str, ...], layers: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return where the setting at this place, or the first of its section, is said to be so."""
+    for name, layer in layers.items():
+        value: Any = layer
+        for part in place:
+            value = value.get(part) if isinstance(value, Mapping) else value
+        if value is not None:
+            return _variable(place) if name == _ENVIRONMENT else name
+    return [*layers][-1]
+
+
+def _variable(place: tuple[int | str, ...]) -> str:
+    """Return the environment variable that gives a setting, or one of a section."""
+    variable = PREFIX + "__".join(str(part) for part in place[:2]).upper()
+    names = sorted(n for n in os.environ if f"{n.upper()}__".startswith(f"{variable}__"))
+    return names[0] if names else _ENVIRONMENT
 
 
 def _what_is_right(item: ErrorDetails) -> str:

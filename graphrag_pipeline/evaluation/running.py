@@ -155,7 +155,7 @@ def evaluation_settings(settings: Settings, condition: Condition) -> Settings:
     home: dict[str, Any] = {}
     if condition.home:
         beside = condition.home / CONFIG_FILE
-        other = load_settings(beside) if beside.is_file() else settings
+        other = load_settings(beside, home=condition.home) if beside.is_file() else settings
         home = {"home": str(condition.home), "embeddings": other.embeddings}
     llm = settings.llm.model_copy(
         update={"concurrency": max(1, settings.llm.concurrency // _AT_ONCE)}

@@ -14,9 +14,10 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import ExitStack, aclosing
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.settings import Settings, load_settings
 from graphrag_pipeline.query.answering import extractive_answer
 from graphrag_pipeline.query.citations import citations_of, distinct
 from graphrag_pipeline.query.history import HISTORY_TURNS, Turn, recent_turns
@@ -26,9 +27,6 @@ from graphrag_pipeline.query.release import Release, open_release
 from graphrag_pipeline.query.results import Answer, Retrieval
 from graphrag_pipeline.query.streaming import AnswerStream
 from graphrag_pipeline.query.trace import Trace
-
-if TYPE_CHECKING:
-    from graphrag_pipeline.core.settings import Settings
 
 
 class QueryEngine:
@@ -48,7 +46,7 @@ class QueryEngine:
         release: str | None = None,
         settings: Settings | None = None,
     ) -> None:
-        settings = settings or _settings(home)
+        settings = settings or load_settings(**({} if home is None else {"home": Path(home)}))
         folder = Path(home) if home is not None else settings.home_path
         self._stack = ExitStack()
         self.index: Release = self._stack.enter_context(
@@ -328,14 +326,6 @@ async def _last(pieces: AsyncGenerator[str | Answer, None]) -> Answer:
             if isinstance(piece, Answer):
                 return piece
     raise AssertionError("unreachable")
-
-
-def _settings(home: str | Path | None) -> Settings:
-    """Read the settings; those beside a named index are preferred."""
-    from graphrag_pipeline.core.settings import CONFIG_FILE, load_settings
-
-    beside = Path(home) / CONFIG_FILE if home is not None else None
-    return load_settings(beside if beside and beside.is_file() else None)
 
 
 def _check(question: str, method: str) -> None:

@@ -17,6 +17,7 @@ from graphrag_pipeline.core.errors import (
     NothingPublishedError,
     StorageError,
 )
+from graphrag_pipeline.core.settings import Settings, load_settings
 from graphrag_pipeline.query.trace import Trace
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-    from graphrag_pipeline.core.settings import Settings
     from graphrag_pipeline.llm.embedders import Embedder
     from graphrag_pipeline.query.graph_arrays import GraphArrays
     from graphrag_pipeline.query.kept_rows import KeptRows
@@ -285,15 +285,9 @@ def open_release(
     file = release_file(home, release)
     con = connect_published(file)
     try:
-        yield Release(home, settings or _settings(), file, con)
+        yield Release(home, settings or load_settings(home=home), file, con)
     finally:
         con.close()
-
-
-def _settings() -> Settings:
-    from graphrag_pipeline.core.settings import load_settings
-
-    return load_settings()
 
 
 @contextlib.contextmanager
