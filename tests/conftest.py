@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-import duckdb
 import polars as pl
 import pytest
 from hypothesis import HealthCheck, settings
+from quick_stores import OPEN, QuickStores
 from surroundings import isolate
 
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.graph.communities import CommunityChanges, update_communities
 from graphrag_pipeline.graph.fold import GraphChanges, merge_graph
 from graphrag_pipeline.graph.resolution.resolving import resolve_entities
@@ -133,37 +131,24 @@ def build(folder: Path, files: Mapping[str, str | bytes], **given: object) -> En
     return engine
 
 
-_make_or_open = IndexStore._connect
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _new_files_are_copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """New files of tables are copied from what the stores made: a hundredth of the time."""
-    folder = tmp_path_factory.mktemp("new")
-    new: dict[type[IndexStore], bytes] = {}
-    for store in (IndexStore(folder / "index.duckdb"), EvaluationStore(folder)):
-        with store.read():
-            pass
-        new[type(store)] = store.path.read_bytes()
-
-    @functools.wraps(_make_or_open)
-    def copy_or_open(store: IndexStore) -> duckdb.DuckDBPyConnection:
-        if type(store) in new and not store.path.exists():
-            try:
-                store.path.write_bytes(new[type(store)])
-            except OSError:
-                store.path.unlink(missing_ok=True)
-        return _make_or_open(store)
-
+@pytest.fixture(scope="session")
+def _quick_stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QuickStores]:
+    stores = QuickStores(tmp_path_factory.mktemp("new"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(IndexStore, "_connect", copy_or_open)
-        yield
+        patch.setattr(IndexStore, "_connect", lambda store: stores.connect(store))
+        yield stores
+
+
+@pytest.fixture(autouse=True)
+def _files_are_closed_after_a_test(_quick_stores: QuickStores) -> Iterator[None]:
+    yield
+    _quick_stores.end_test()
 
 
 @pytest.fixture
-def new_files_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    """New files of tables are made by the store, as outside of tests: for tests of how."""
-    monkeypatch.setattr(IndexStore, "_connect", _make_or_open)
+def plain_stores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are made, opened and closed as outside of tests: for tests of how."""
+    monkeypatch.setattr(IndexStore, "_connect", OPEN)
 
 
 @pytest.fixture

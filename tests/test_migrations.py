@@ -16,7 +16,7 @@ SELECT 'table', schema_name, table_name, '', '', false, comment FROM duckdb_tabl
 WHERE NOT internal ORDER BY ALL
 """
 
-pytestmark = pytest.mark.usefixtures("new_files_are_made")
+pytestmark = pytest.mark.usefixtures("plain_stores")
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from graphrag_pipeline.store.index_store import (
     set_meta,
 )
 
-pytestmark = pytest.mark.usefixtures("new_files_are_made")
+pytestmark = pytest.mark.usefixtures("plain_stores")
 
 
 @pytest.fixture

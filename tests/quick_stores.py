@@ -1,0 +1,76 @@
+"""What makes the stores of tests quick: new files are copied, and open ones stay open in a test.
+
+Making the tables of a new file, and opening and closing it for each read and write, takes most of
+the time of a small test. What a store is asked, and what it answers, is as outside of tests.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import duckdb
+
+from graphrag_pipeline.evaluation.store import EvaluationStore
+from graphrag_pipeline.store.index_store import IndexStore
+
+OPEN = IndexStore._connect
+_STARTS_A_PROCESS = {"subprocess.Popen", "os.fork", "os.posix_spawn"}
+
+
+class QuickStores:
+    """Opens the files of stores for the tests of this process.
+
+    A file stays open until the test ends or starts a process, which may want the file for itself:
+    DuckDB opens a file a second time in no time, but for one process only.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._open: dict[Path, tuple[duckdb.DuckDBPyConnection, int]] = {}
+        self._alone = True
+        self._new: dict[type[IndexStore], bytes] = {}
+        for store in (IndexStore(folder / "index.duckdb"), EvaluationStore(folder)):
+            with store.read():
+                pass
+            self._new[type(store)] = store.path.read_bytes()
+        sys.addaudithook(self._hear)
+
+    def connect(self, store: IndexStore) -> duckdb.DuckDBPyConnection:
+        """Open a store's file, in place of the store itself."""
+        path = store.path
+        if path in self._open and _inode(path) != self._open[path][1]:
+            self._close(path)
+        if type(store) in self._new and not path.exists():
+            try:
+                path.write_bytes(self._new[type(store)])
+            except OSError:
+                path.unlink(missing_ok=True)
+        con = OPEN(store)
+        if self._alone and path not in self._open:
+            self._open[path] = duckdb.connect(str(path)), _inode(path)
+        return con
+
+    def end_test(self) -> None:
+        """Close every file."""
+        self._close_all()
+        self._alone = True
+
+    def _hear(self, event: str, arguments: tuple[object, ...]) -> None:
+        # A process of a forkserver is asked for through a socket that has a path.
+        if event in _STARTS_A_PROCESS or (
+            event == "socket.connect" and isinstance(arguments[1], str | bytes)
+        ):
+            self._alone = False
+            self._close_all()
+
+    def _close_all(self) -> None:
+        for path in [*self._open]:
+            self._close(path)
+
+    def _close(self, path: Path) -> None:
+        con, _ = self._open.pop(path)
+        con.close()
+
+
+def _inode(path: Path) -> int:
+    return path.stat().st_ino if path.exists() else -1
