@@ -6,8 +6,7 @@ import pytest
 from conftest import Engine, build, build_graph
 
 from graphrag_pipeline.core.settings import GraphSettings
-from graphrag_pipeline.extraction import Extraction
-from graphrag_pipeline.extraction.mentions import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS
+from graphrag_pipeline.extraction.mentions import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, Extraction
 from graphrag_pipeline.graph.fold import merge_graph
 from graphrag_pipeline.ingest.stages import identify
 from graphrag_pipeline.store.index_store import IndexStore, insert

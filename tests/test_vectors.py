@@ -413,18 +413,67 @@ def test_importing_the_module_does_not_import_lancedb():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_the_validators_that_the_import_leaves_out_are_made_when_called(tmp_path):
-    code = """
-import sys, pydantic
-plain = pydantic.validate_call
+def in_a_fresh_process(code, *arguments):
+    """Run code that exits with what went wrong, or with nothing."""
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_lancedb_by_itself_imports_its_rest_client():
+    """Otherwise graphrag_pipeline.store.lance has nothing to put off any more."""
+    in_a_fresh_process(
+        """
+import sys, lancedb
+from graphrag_pipeline.store.lance import REST_CLIENT
+sys.exit(None if f"{REST_CLIENT}.api" in sys.modules else "remove graphrag_pipeline.store.lance")
+"""
+    )
+
+
+def test_the_rest_client_is_put_off_and_whole_for_all_threads_when_asked_for(tmp_path):
+    in_a_fresh_process(
+        """
+import sys, threading
+from graphrag_pipeline.store.lance import REST_CLIENT
 from graphrag_pipeline.store.vector_store import VectorStore
 VectorStore(sys.argv[1])
-assert pydantic.validate_call is plain
+assert f"{REST_CLIENT}.models" in sys.modules, "the models are needed"
+assert not [name for name in sys.modules if name.startswith(f"{REST_CLIENT}.api")]
+import lance_namespace_urllib3_client as client
+seen, together = [], threading.Barrier(4)
+def ask():
+    together.wait()
+    seen.append((client.BranchApi, client.ApiClient, client.__version__))
+threads = [threading.Thread(target=ask) for _ in range(4)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
 from lance_namespace_urllib3_client.api.branch_api import BranchApi
+assert len(seen) == 4 and {branch for branch, *_ in seen} == {BranchApi}, seen
+assert not hasattr(client, "no_such_name")
+import pydantic
 try:
     BranchApi().create_table_branch(5, None)
 except pydantic.ValidationError as error:
-    sys.exit(error.error_count() < 2)
+    sys.exit(None if error.error_count() >= 2 else str(error))
 sys.exit("nothing was validated")
-"""
-    assert subprocess.run([sys.executable, "-c", code, tmp_path], check=False).returncode == 0
+""",
+        tmp_path,
+    )
+
+
+def test_a_rest_client_that_is_there_already_stays_as_it_is(tmp_path):
+    in_a_fresh_process(
+        """
+import sys
+import lance_namespace_urllib3_client as client
+from graphrag_pipeline.store.vector_store import VectorStore
+VectorStore(sys.argv[1])
+sys.exit(None if sys.modules["lance_namespace_urllib3_client"] is client else "another")
+""",
+        tmp_path,
+    )

@@ -5,12 +5,17 @@ A section may be part of one and part of another: each setting is taken from the
 
 from __future__ import annotations
 
+import ast
 import codecs
+import functools
 import hashlib
+import inspect
 import json
 import os
+import textwrap
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -52,7 +57,7 @@ _SET_BY_THE_CLIENT = frozenset({"model", "messages", "n", "stream", "stream_opti
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class InputSettings(_Section):
@@ -402,7 +407,6 @@ class Settings(BaseSettings):
         env_nested_delimiter="__",
         extra="forbid",
         frozen=True,
-        use_attribute_docstrings=True,
     )
 
     def __init__(self, _file: Path | None = None, **values: Any) -> None:
@@ -542,16 +546,34 @@ def fingerprint(*parts: object) -> str:
 
 def setting_rows() -> Iterator[tuple[str, str, object, str]]:
     """Yield (section, name, default, description) of every setting, in order."""
+    for owner, group, name, default in _fields():
+        yield group, name, default, _descriptions(owner)[name]
+
+
+def _fields() -> Iterator[tuple[type[BaseModel], str, str, object]]:
     for name, field in Settings.model_fields.items():
         if isinstance(field.default, _Section):
-            for inner, inner_field in type(field.default).model_fields.items():
-                yield name, inner, inner_field.default, _line(inner_field.description)
+            section = type(field.default)
+            for inner, inner_field in section.model_fields.items():
+                yield section, name, inner, inner_field.default
         else:
-            yield "", name, field.default, _line(field.description)
+            yield Settings, "", name, field.default
 
 
-def _line(description: str | None) -> str:
-    return " ".join((description or "").split())
+@functools.cache
+def _descriptions(owner: type[BaseModel]) -> Mapping[str, str]:
+    """Return what is written below each field: read here, since few commands ask for it."""
+    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
+    assert isinstance(tree, ast.ClassDef)
+    described = dict.fromkeys(owner.model_fields, "")
+    for field, below in pairwise(tree.body):
+        match field, below:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                described[name] = " ".join(text.split())
+    return described
 
 
 def template() -> str:
@@ -616,7 +638,7 @@ def _environment_names() -> list[str]:
 
 
 def _known_names() -> set[str]:
-    return {f"{g}__{n}" if g else n for g, n, _, _ in setting_rows()}
+    return {f"{g}__{n}" if g else n for _, g, n, _ in _fields()}
 
 
 def _is_setting(variable: str) -> bool:
@@ -679,8 +701,8 @@ def _what_is_right(item: ErrorDetails) -> str:
 
 def _explain_environment() -> str | None:
     """Return what is wrong with a variable that must be JSON, the way a list is given."""
-    lists = {f"{g}__{n}" for g, n, default, _ in setting_rows() if isinstance(default, tuple)}
-    tables = {f"{g}__{n}" for g, n, default, _ in setting_rows() if isinstance(default, dict)}
+    lists = {f"{g}__{n}" for _, g, n, default in _fields() if isinstance(default, tuple)}
+    tables = {f"{g}__{n}" for _, g, n, default in _fields() if isinstance(default, dict)}
     for variable in sorted(_environment_names()):
         name = variable[len(PREFIX) :].lower()
         if name not in lists | tables | set(Settings.model_fields) - {"home"}:

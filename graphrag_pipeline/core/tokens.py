@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import functools
 import hashlib
+from binascii import a2b_base64
 from collections.abc import Sequence
 from importlib import resources
 from typing import TYPE_CHECKING
@@ -63,5 +63,5 @@ def _shipped_ranks() -> dict[bytes, int]:
     data = resources.files("graphrag_pipeline").joinpath("data/cl100k_base.tiktoken").read_bytes()
     if hashlib.sha256(data).hexdigest() != _RANKS_SHA256:
         raise StorageError("the package's cl100k_base.tiktoken is damaged: install it again")
-    pairs = (line.split() for line in data.splitlines() if line)
-    return {base64.b64decode(token): int(rank) for token, rank in pairs}
+    parts = data.split()
+    return dict(zip(map(a2b_base64, parts[::2]), map(int, parts[1::2]), strict=True))

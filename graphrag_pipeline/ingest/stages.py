@@ -20,9 +20,8 @@ import polars as pl
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.core.text import normalize_title
-from graphrag_pipeline.extraction import Extraction
 from graphrag_pipeline.extraction.extractors import Extracted, extract, extraction_version
-from graphrag_pipeline.extraction.mentions import UNREADABLE
+from graphrag_pipeline.extraction.mentions import UNREADABLE, Extraction
 from graphrag_pipeline.ingest import documents
 from graphrag_pipeline.ingest.batches import BatchLog
 from graphrag_pipeline.ingest.chunking import CHUNKER_VERSION, chunk_documents

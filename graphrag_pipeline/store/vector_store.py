@@ -9,7 +9,6 @@ never see a table half written.
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import re
 import threading
@@ -18,7 +17,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -29,6 +27,7 @@ from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.text import terms, terms_batch
 from graphrag_pipeline.llm.embedders import Embedder
 from graphrag_pipeline.store.held_vectors import HeldVectors, rounded
+from graphrag_pipeline.store.lance import connect
 
 if TYPE_CHECKING:
     from lancedb.db import DBConnection
@@ -74,8 +73,6 @@ _TAG = re.compile(r"[A-Za-z0-9._-]+")
 _EMBEDDER = b"embedder"
 # optimize() without an age cleans up after seven days and fails on the first older tag.
 _NEVER = timedelta(days=36_500)
-# While LanceDB is imported, Pydantic is not as others know it: one thread at a time.
-_importing = threading.Lock()
 # What may pass between asking for a clean-up and its looking at the clock.
 _CLOCK_MARGIN = timedelta(minutes=1)
 
@@ -126,7 +123,7 @@ class VectorStore:
     def __init__(self, uri: str | Path, dimensions: int | None = None) -> None:
         self.uri = os.fspath(uri)
         self.dimensions = dimensions
-        self._db = _connect(self.uri)
+        self._db = connect(self.uri)
 
     def sync(self, table: str, rows: pa.Table, embedder: Embedder) -> SyncResult:
         """Make a table hold exactly these rows, embedding only what is new or changed.
@@ -293,7 +290,7 @@ class VectorSnapshot:
 
     def __init__(self, uri: str | Path, versions: Mapping[str, int]) -> None:
         self.versions = dict(versions)
-        self._db = _connect(os.fspath(uri))
+        self._db = connect(os.fspath(uri))
         self._lock = threading.Lock()
         self._opened: dict[str, LanceTable | None] = {}
         self._held: dict[str, HeldVectors | None] = {}
@@ -593,43 +590,6 @@ def _writing(uri: str) -> Iterator[None]:
             raise
         reason = said.split(_LANCE_IO)[-1].split(", /")[0].strip(": ")
         raise StorageError(f"cannot write {uri}: {reason}") from error
-
-
-def _connect(uri: str) -> DBConnection:
-    with _importing:
-        lancedb = _lancedb()
-    return lancedb.connect(uri)
-
-
-@functools.cache
-def _lancedb() -> ModuleType:
-    with _validators_made_when_called():
-        import lancedb
-
-    return lancedb
-
-
-@contextlib.contextmanager
-def _validators_made_when_called() -> Iterator[None]:
-    """Spare the import of LanceDB the validators of its REST client, which is not used here.
-
-    Pydantic makes one for each of 366 functions: most of a second, in every command.
-    """
-    import pydantic
-
-    made_at_once: Any = pydantic.validate_call
-
-    def validate_call(function: Any = None, /, **options: Any) -> Any:
-        if function is None or options:
-            return made_at_once(function, **options)
-        made = functools.cache(lambda: made_at_once(function))
-        return functools.wraps(function)(lambda *values, **named: made()(*values, **named))
-
-    pydantic.validate_call = validate_call
-    try:
-        yield
-    finally:
-        pydantic.validate_call = made_at_once
 
 
 def _open(db: DBConnection, table: str, version: int | None = None) -> LanceTable | None:

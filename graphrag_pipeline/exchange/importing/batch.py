@@ -13,8 +13,8 @@ import polars as pl
 
 from graphrag_pipeline.core.identity import content_hash, make_id
 from graphrag_pipeline.core.tokens import count_tokens
-from graphrag_pipeline.extraction import Extraction
 from graphrag_pipeline.extraction.extractors import Extracted
+from graphrag_pipeline.extraction.mentions import Extraction
 from graphrag_pipeline.extraction.rules.nlp import chunk_names
 from graphrag_pipeline.ingest.batches import Batch, BatchLog, SourceChange, make_batch
 from graphrag_pipeline.ingest.chunking import CHUNKS

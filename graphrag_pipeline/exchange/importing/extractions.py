@@ -40,8 +40,7 @@ from graphrag_pipeline.exchange.importing.batch import (
     stage_import,
     unique_uris,
 )
-from graphrag_pipeline.extraction import Extraction
-from graphrag_pipeline.extraction.mentions import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS
+from graphrag_pipeline.extraction.mentions import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, Extraction
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.ingest.batches import BatchLog
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line

@@ -31,8 +31,7 @@ from graphrag_pipeline.exchange.importing.batch import (
 from graphrag_pipeline.exchange.importing.hierarchy import ImportedHierarchy, complete_hierarchy
 from graphrag_pipeline.exchange.importing.passages import locate
 from graphrag_pipeline.exchange.importing.tables import Tables, read_tables
-from graphrag_pipeline.extraction import Extraction
-from graphrag_pipeline.extraction.mentions import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS
+from graphrag_pipeline.extraction.mentions import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, Extraction
 from graphrag_pipeline.graph.communities import adopt_hierarchy
 from graphrag_pipeline.graph.fold import merge_graph
 from graphrag_pipeline.ingest.batches import BatchLog
