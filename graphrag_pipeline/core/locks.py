@@ -8,8 +8,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from filelock import lock_descriptor
-
 _POLL_SECONDS = 0.02
 
 
@@ -23,7 +21,7 @@ def locked(path: Path, wait_seconds: float | None = None) -> Iterator[None]:
     handle = _opened(path)
     try:
         deadline = None if wait_seconds is None else time.monotonic() + wait_seconds
-        while not lock_descriptor(handle, blocking=False):
+        while not _take(handle):
             if deadline is not None and time.monotonic() > deadline:
                 raise TimeoutError
             time.sleep(_POLL_SECONDS)
@@ -37,7 +35,9 @@ def hold(path: Path) -> None:
 
     Raises OSError where the file cannot be opened.
     """
-    lock_descriptor(_opened(path))
+    handle = _opened(path)
+    while not _take(handle):
+        time.sleep(_POLL_SECONDS)
 
 
 def is_held(path: Path) -> bool:
@@ -47,10 +47,17 @@ def is_held(path: Path) -> bool:
     """
     handle = os.open(path, os.O_RDWR)
     try:
-        return not lock_descriptor(handle, blocking=False)
+        return not _take(handle)
     finally:
         os.close(handle)
 
 
 def _opened(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+
+
+def _take(handle: int) -> bool:
+    # Only who waits for a lock imports it: a command that reads a release never does.
+    from filelock import lock_descriptor
+
+    return lock_descriptor(handle, blocking=False)
