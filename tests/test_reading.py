@@ -401,8 +401,12 @@ def test_a_page_without_readable_text_is_quarantined():
         "</div>" * 300_000,
         "<script>" * 200_000,
         "&" * 500_000,
+        "<!-- - -->" * 100_000,
+        "<title>a</title>" * 100_000,
+        "<div>" * 150_000 + "</p>" * 150_000,
+        "<p>" + "".join(f"<b a={n}>" for n in range(50_000)) + "</p>" + "<p>x</p>" * 50_000,
     ],
-    ids=lambda hostile: hostile[:8],
+    ids=lambda hostile: hostile[:8] + hostile[-4:],
 )
 def test_hostile_pages_take_linear_time(hostile):
     start = time.process_time()

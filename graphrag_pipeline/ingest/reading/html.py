@@ -1,21 +1,17 @@
-"""Web pages as text, in one pass over the tags and without a tree.
+"""Web pages as text, in one pass over their tags and without a tree.
 
-Pages are untrusted: tree builders take time quadratic in the nesting depth (selectolax 1.0 needs
-0.7 s for 20,000 open `<div>`s, over 90 s for ten times as many), this takes linear time for
-any input. No link, entity or image is ever resolved.
+No link, entity or image is ever resolved.
 """
 
 from __future__ import annotations
 
-import html
 import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from graphrag_pipeline.ingest.reading.decoding import decode
+from graphrag_pipeline.ingest.reading.html_events import End, Event, Start, Text, read_events
 from graphrag_pipeline.ingest.reading.model import (
     ReadingOptions,
     ReadResult,
@@ -25,9 +21,6 @@ from graphrag_pipeline.ingest.reading.model import (
 )
 
 _DECLARED = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w-]{1,40})", re.I)
-_NAME = re.compile(r"/?[a-zA-Z][^\s/>]*")
-_ATTRIBUTES = re.compile(r"(?:[^>\"']|\"[^\"]*\"|'[^']*')*+>")
-_ATTRIBUTE = re.compile(r"([^\s=/\"'>]+)\s*+(?:=\s*+(\"[^\"]*\"|'[^']*'|[^\s>\"']+))?")
 _INVISIBLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 _SPACE = re.compile(r"[ \t\n\r\f\xa0]+")
 
@@ -36,7 +29,6 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_RAW = _names("script style title textarea xmp iframe noembed noframes")
 _VOID = _names("area base br col embed hr img input link meta param source track wbr frame")
 _DROPPED = _names(
     "script style nav footer aside noscript template svg math iframe object canvas audio video "
@@ -61,13 +53,6 @@ _CLOSED_BY = {
     "tbody": _names("td th tr thead tbody"),
 }
 _META = {"author": "author", "date": "date", "article:published_time": "date"}
-
-
-class _Token(NamedTuple):
-    """Text (name ""), an opening tag, or a closing tag (name starting with "/")."""
-
-    name: str
-    text: str
 
 
 @dataclass
@@ -95,8 +80,8 @@ def parse_html(markup: str) -> Page:
     start with "- "; white space is collapsed outside `<pre>`.
     """
     parser = _PageParser()
-    for token in _tokens(markup):
-        parser.take(token)
+    for event in read_events(markup):
+        parser.take(event)
     return parser.finish()
 
 
@@ -112,52 +97,6 @@ def _declared_encoding(data: bytes) -> str | None:
             return None
         return {"": None, "gb2312": "gb18030", "gbk": "gb18030"}.get(name.lower(), name)
     return None
-
-
-def _tokens(markup: str) -> Iterator[_Token]:
-    """Split markup into text and tags; text of scripts and the like is one piece."""
-    position, quoted = 0, True
-    while position < len(markup):
-        start = markup.find("<", position)
-        if start != position:
-            yield _Token("", markup[position : None if start < 0 else start])
-        if start < 0:
-            return
-        tag = _NAME.match(markup, start + 1)
-        if tag is None:
-            position = _after_other(markup, start)
-            if position == start + 1:
-                yield _Token("", "<")
-            continue
-        name = tag.group().lower()
-        end = _ATTRIBUTES.match(markup, tag.end()) if quoted else None
-        quoted = end is not None
-        position = end.end() if end else _after(markup, ">", tag.end())
-        yield _Token(name, markup[tag.end() : position - 1])
-        if name in _RAW:
-            closing = re.compile(f"</{name}", re.I).search(markup, position)
-            stop = closing.start() if closing else len(markup)
-            yield _Token("", markup[position:stop])
-            position = stop
-
-
-def _after_other(markup: str, start: int) -> int:
-    """Return where a comment or declaration ends; after the "<" if it is only a character."""
-    if markup.startswith("<!--", start):
-        return _after(markup, "-->", start + 2)
-    if markup.startswith(("<!", "<?", "</"), start):
-        return _after(markup, ">", start + 2)
-    return start + 1
-
-
-def _after(markup: str, mark: str, position: int) -> int:
-    found = markup.find(mark, position)
-    return len(markup) if found < 0 else found + len(mark)
-
-
-def _attributes(text: str) -> dict[str, str]:
-    pairs = _ATTRIBUTE.findall(text)
-    return {name.lower(): html.unescape(value.strip("\"'")) for name, value in reversed(pairs)}
 
 
 class _Writer:
@@ -204,14 +143,15 @@ class _PageParser:
         self.cells = 0
         self.heading_from = 0
 
-    def take(self, token: _Token) -> None:
-        if not token.name:
-            self._text(token.text)
-        elif token.name.startswith("/"):
-            self._close(token.name[1:])
-        else:
-            self._imply_closed(token.name)
-            self._open(token.name, token.text)
+    def take(self, event: Event) -> None:
+        match event:
+            case Text():
+                self._text(event)
+            case End():
+                self._close(event.name)
+            case Start():
+                self._imply_closed(event.name)
+                self._open(event)
 
     def finish(self) -> Page:
         while self.open:
@@ -220,24 +160,24 @@ class _PageParser:
         self.page.text = "".join(self.out.parts)
         return self.page
 
-    def _text(self, text: str) -> None:
+    def _text(self, text: Text) -> None:
         if self.dropped_from is not None:
             return
         if self.open and self.open[-1] == "title":
-            self.page.title = self.page.title or html.unescape(text)
+            self.page.title = self.page.title or text.unescaped
         else:
-            self.out.write(html.unescape(text))
+            self.out.write(text.unescaped)
 
-    def _open(self, name: str, attributes: str) -> None:
-        visible = self.dropped_from is None
+    def _open(self, tag: Start) -> None:
+        name, visible = tag.name, self.dropped_from is None
         if visible:
             self._start(name)
         if name == "meta":
-            self._meta(_attributes(attributes))
-        if name in _VOID or (not visible and attributes.endswith("/")):
+            self._meta(tag.attributes())
+        if name in _VOID or (not visible and tag.is_self_closing):
             return
-        if visible and (name in _DROPPED or _is_hidden(attributes)):
-            if attributes.endswith("/") and name in ("svg", "math"):
+        if visible and (name in _DROPPED or _is_hidden(tag)):
+            if tag.is_self_closing and name in ("svg", "math"):
                 return
             self.dropped_from = len(self.open)
         self.open.append(name)
@@ -307,11 +247,11 @@ class _PageParser:
             self.page.metadata.setdefault(name, attributes.get("content", ""))
 
 
-def _is_hidden(text: str) -> bool:
-    lowered = text.lower()
-    if "hidden" not in lowered and "none" not in lowered:
+def _is_hidden(tag: Start) -> bool:
+    written = tag.written.lower()
+    if "hidden" not in written and "none" not in written:
         return False
-    attributes = _attributes(text)
+    attributes = tag.attributes()
     return (
         ("hidden" in attributes and attributes["hidden"].lower() != "false")
         or attributes.get("aria-hidden", "").lower() == "true"
