@@ -290,18 +290,25 @@ def test_markdown_is_kept_without_front_matter_and_comments():
     document = only(
         read(
             "a.md",
-            "---\ntitle: 'The plan'\nauthor: Ada: the first\nyear: 2024\ndraft: false\n"
-            "tags:\n  - x\n  - y\nkinds: [a, 'b']\n---\n# Heading\n\n<!-- a\nb -->\n"
+            "---\ntitle: 'The plan'\nauthor: Ada, the first\nyear: 2024\ndraft: false\n"
+            "day: 2024-05-01\nat: 10:30\nversion: '010'\nabout: >\n  Two\n  lines\nempty:\n"
+            "tags:\n  - x\n  - y\nkinds: [a, 'b']\nby: {name: Ada, mail: [x, y]}\n"
+            "---\n# Heading\n\n<!-- a\nb -->\n"
             "Some *text* <!-- c -->here.\n\n```\n<!-- code -->\n# no heading\n```\n",
         )
     )
     assert document.title == "The plan"
     assert document.metadata == {
-        "author": "Ada: the first",
+        "author": "Ada, the first",
         "year": 2024,
         "draft": False,
+        "day": "2024-05-01",
+        "at": "10:30",
+        "version": "010",
+        "about": "Two lines",
         "tags": "x, y",
         "kinds": "a, b",
+        "by": "name: Ada, mail: x, y",
     }
     expected = "# Heading\n\nSome *text* here.\n\n```\n<!-- code -->\n# no heading\n```"
     assert document.text == expected
@@ -319,6 +326,35 @@ def test_ruled_lines_are_not_front_matter():
     text = "---\nJust a sentence.\n---\nMore."
     assert split_front_matter(text) == ({}, text)
     assert only(read("a.md", text)).text == text
+
+
+@pytest.mark.parametrize(
+    "front_matter",
+    [
+        "author: Ada: the first",
+        "tags: [a, b",
+        "a: &a x\nb: *a",
+        "- a\n- b",
+        "a: " + "x" * 70_000,
+        "a: " + "[" * 20_000,
+        "a: " + "{x: " * 10_000,
+        "? " * 20_000,
+        "!!python/object/apply:os.system [ls]",
+    ],
+    ids=lambda text: text[:12],
+)
+def test_front_matter_that_is_broken_or_hostile_is_text(front_matter):
+    text = f"---\n{front_matter}\n---\n# The plan\nMore."
+    start = time.process_time()
+    document = only(read("a.md", text))
+    assert time.process_time() - start < 5
+    assert document.text == clean_text(text)
+    assert (document.title, document.metadata) == ("The plan", {})
+
+
+def test_tags_of_front_matter_make_no_objects():
+    document = only(read("a.md", "---\na: !!python/name:os.system\nb: !!int x\n---\nText"))
+    assert document.metadata == {"b": "x"}
 
 
 def test_a_comment_never_closed_is_text():

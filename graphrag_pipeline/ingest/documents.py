@@ -18,7 +18,7 @@ from graphrag_pipeline.ingest.batches import Batch, BatchLog, SourceChange
 from graphrag_pipeline.ingest.reading import ReadingOptions, ReadResult, read_file
 from graphrag_pipeline.store.index_store import assign_identifiers, insert
 
-READER_VERSION = "1"
+READER_VERSION = "2"
 _READERS = 4
 
 DOCUMENTS = pl.Schema(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import yaml
+
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.model import (
@@ -14,6 +16,7 @@ from graphrag_pipeline.ingest.reading.model import (
     whole_document,
 )
 
+_MOST_FRONT_MATTER = 65_536  # characters
 _INTEGER = re.compile(r"[+-]?\d{1,18}")
 _DECIMAL = re.compile(r"[+-]?\d{1,18}\.\d{1,18}")
 
@@ -27,10 +30,10 @@ def read_markdown(path: Path, data: bytes, options: ReadingOptions) -> ReadResul
 
 
 def split_front_matter(text: str) -> tuple[dict[str, Scalar], str]:
-    """Return the `key: value` lines between two leading "---" lines, and the text after them.
+    """Return the YAML between two leading "---" lines, and the text after them.
 
-    Items of a list below a key are joined by ", ". Anything else between the lines means that
-    they are ruled lines, not front matter.
+    Lists and mappings below a key become text. What is not a mapping in YAML, or is broken YAML, is
+    part of the text.
     """
     lines = text.split("\n")
     if lines[0].rstrip() != "---":
@@ -39,37 +42,50 @@ def split_front_matter(text: str) -> tuple[dict[str, Scalar], str]:
     end = next(ends, None)
     if end is None:
         return {}, text
-    metadata = _front_matter(lines[1:end])
+    metadata = _front_matter("\n".join(lines[1:end]))
     return ({}, text) if metadata is None else (metadata, "\n".join(lines[end + 1 :]))
 
 
-def _front_matter(lines: list[str]) -> dict[str, Scalar] | None:
-    values: dict[str, list[str]] = {}
-    key = ""
-    for line in filter(str.strip, lines):
-        name, colon, value = line.partition(":")
-        if line.startswith("#"):
-            continue
-        if key and (line[0] == " " or line.startswith("- ")):
-            values[key].append(line.strip().removeprefix("- "))
-        elif colon and (not value or value[0] == " ") and not line.startswith(("- ", " ")):
-            key = name.strip()
-            values[key] = [value.strip()]
-        else:
+class _Loader(yaml.BaseLoader):
+    """Builds nodes only, never an object, and follows no alias: ten of them can stand for 10^10."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("front matter with an alias is not read")
+        return super().compose_node(parent, index)
+
+
+def _front_matter(text: str) -> dict[str, Scalar] | None:
+    if len(text) > _MOST_FRONT_MATTER:
+        return None
+    try:
+        root = yaml.compose(text, _Loader)
+        if root is None:
+            return {}
+        if not isinstance(root, yaml.MappingNode):
             return None
-    return {name: _scalar(", ".join(filter(None, parts))) for name, parts in values.items()}
+        return {_as_text(key): _scalar(value) for key, value in root.value}
+    except (yaml.YAMLError, RecursionError):
+        return None
 
 
-def _scalar(value: str) -> Scalar:
-    if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
-        return value[1:-1]
-    if value.startswith("[") and value.endswith("]"):
-        return ", ".join(item.strip().strip("\"'") for item in value[1:-1].split(","))
-    if value.lower() in ("true", "false"):
-        return value.lower() == "true"
-    if _INTEGER.fullmatch(value):
-        return int(value)
-    return float(value) if _DECIMAL.fullmatch(value) else value
+def _scalar(node: yaml.Node) -> Scalar:
+    text = _as_text(node)
+    if not isinstance(node, yaml.ScalarNode) or node.style is not None:
+        return text
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    return float(text) if _DECIMAL.fullmatch(text) else text
+
+
+def _as_text(node: yaml.Node) -> str:
+    if isinstance(node, yaml.MappingNode):
+        return ", ".join(f"{_as_text(key)}: {_as_text(value)}" for key, value in node.value)
+    if isinstance(node, yaml.SequenceNode):
+        return ", ".join(map(_as_text, node.value))
+    return str(node.value)
 
 
 def _without_comments(text: str) -> str:
