@@ -5,7 +5,9 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test lint types docs ui bench clean
+.PHONY: help install dev demo test nightly lint types docs ui bench clean
+# Workers of the tests, and what they start, would compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## Say what each target does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -33,7 +35,10 @@ demo: install ## Index the sample corpus and answer two questions
 	@$(BIN)/python -m graphrag_pipeline.cli.demo
 
 test: dev ## Run the tests
-	@$(BIN)/python -m pytest -n auto --dist worksteal
+	@$(BIN)/python -m pytest -n auto --dist worksteal -m "not nightly"
+
+nightly: dev ## Run the tests with every kill step and many more examples
+	@HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: dev ## Check style, and that imports run one way
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

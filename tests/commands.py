@@ -12,7 +12,7 @@ from llm_helpers import in_environment, processes
 
 from graphrag_pipeline.cli import app as cli
 
-PATIENCE = 180
+PATIENCE = 300
 
 
 def command(*arguments: str) -> CompletedProcess[str]:

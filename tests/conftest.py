@@ -42,6 +42,16 @@ settings.register_profile("search", deadline=None, max_examples=1000, suppress_h
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put tests that mostly wait first, so that the others run beside them."""
+    items.sort(key=lambda item: item.get_closest_marker("waits") is None)
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker for each processor, and one more for tests that mostly wait."""
+    return (os.cpu_count() or 1) + 1
+
+
 class Engine:
     """One index in a folder of its own, driven stage by stage as the assets drive it."""
 

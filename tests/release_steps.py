@@ -26,7 +26,7 @@ from graphrag_pipeline.releases.publishing import publish
 
 KEEP = SMALL.model_copy(update={"releases": ReleaseSettings(keep=1)})
 _NAMES_CHANGE = ("os.rename", "os.link", "os.remove", "os.chmod")
-_PATIENCE = 60
+_PATIENCE = 240
 
 
 class _Killer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -22,6 +23,9 @@ def isolate() -> None:
     for name in [name for name in os.environ if name.upper().startswith(_THEIRS)]:
         del os.environ[name]
     os.environ[_SHARED] = os.environ["HOME"] = home
+    # Every process would compile every module anew: half of what the shorter tests cost.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     os.environ["DAGSTER_DISABLE_TELEMETRY"] = "1"
     # Processes that tests start run the code of this checkout, wherever the package is installed.
     os.environ["PYTHONPATH"] = str(Path(__file__).parents[1])

@@ -126,7 +126,7 @@ def test_any_cut_of_an_object_is_read_or_refused(value: dict, data: st.DataObjec
 
 
 def test_long_answers_take_no_long_time() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     for text in (
         '{"a": "' + 'x" ' * 50_000,
         "{" * 20_000 + '"a": 1',
@@ -139,4 +139,4 @@ def test_long_answers_take_no_long_time() -> None:
             parse_json_object(text)
         except ModelOutputError:
             continue
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5

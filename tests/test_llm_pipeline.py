@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import json
 import logging
-import os
 import random
 import re
 import shutil
@@ -610,7 +609,6 @@ def test_one_command_indexes_and_a_wrong_key_is_one_line_with_its_exit_code(
     assert pipeline.release
 
 
-KILLS = int(os.environ.get("TEST_KILLS", "12"))
 AT_ONCE = 4
 KEEPS_SUMMARIES_SHORT = {"graph": {"max_description_tokens": 16}}
 
@@ -627,7 +625,7 @@ def circles(n: int) -> dict[str, str]:
     }
 
 
-def moments(calls: Counter[str], dice: random.Random) -> list[tuple[str, int, float]]:
+def moments(calls: Counter[str], kills: int, dice: random.Random) -> list[tuple[str, int, float]]:
     """When to kill: so many calls of a kind have arrived, and so many seconds later.
 
     As many moments for each kind of call. All but one come while such calls are under way; the
@@ -635,7 +633,7 @@ def moments(calls: Counter[str], dice: random.Random) -> list[tuple[str, int, fl
     """
     found: list[tuple[str, int, float]] = []
     for kind in ("check", "summary", "report", "embeddings"):
-        n = KILLS // 4 - 1
+        n = kills // 4 - 1
         places = range(1, calls[kind] + 1)
         chosen = dice.sample(places, n) if n <= len(places) else dice.choices(places, k=n)
         found += [(kind, place, dice.uniform(0, 0.04)) for place in sorted(chosen)]
@@ -670,7 +668,7 @@ def kill_a_run(
 
     def has_come() -> bool:
         passed = time.monotonic() - began
-        assert passed < 60, f"call {calls} of {kind} has not come"
+        assert passed < 300, f"call {calls} of {kind} has not come"
         is_new = len(server.requests) > before or passed > 1
         return is_new and len(arrivals.by_kind[kind]) >= calls
 
@@ -698,8 +696,10 @@ def keys_asked(request: Request, engine: Engine) -> set[bytes]:
     return {request_key(given.base_url, request_json(request.body))}
 
 
-def test_killed_at_any_moment_no_answered_call_is_made_again(tmp_path: Path) -> None:
-    """Twelve runs killed (SIGKILL) one after the other on one index, then one to the end.
+@pytest.mark.waits
+@pytest.mark.parametrize("kills", [8, pytest.param(24, marks=pytest.mark.nightly)])
+def test_killed_at_any_moment_no_answered_call_is_made_again(tmp_path: Path, kills: int) -> None:
+    """Many runs killed (SIGKILL) one after the other on one index, then one to the end.
 
     An answer counts as arrived from the commit on that puts it into `llm_cache.sqlite`, which
     comes before anything uses it: what the file holds right after a kill is never asked for
@@ -716,7 +716,7 @@ def test_killed_at_any_moment_no_answered_call_is_made_again(tmp_path: Path) -> 
         engine = engine_for(server, tmp_path / "killed", **KEEPS_SUMMARIES_SHORT)
         engine.write(files)
         arrivals, n_killed, kept, begins = Arrivals(server), 0, [], []
-        for moment in moments(calls, random.Random(7)):
+        for moment in moments(calls, kills, random.Random(7)):
             begins.append(len(server.requests))
             n_killed += kill_a_run(server, arrivals, engine, moment)
             kept.append(keys_kept(engine))
@@ -724,7 +724,7 @@ def test_killed_at_any_moment_no_answered_call_is_made_again(tmp_path: Path) -> 
         with open_release(engine.log.home, settings=engine.settings) as release:
             assert faults(release) == []
         asked = [keys_asked(request, engine) for request in server.requests]
-    assert n_killed >= KILLS - 1  # The last moment may come when all is done.
+    assert n_killed >= kills - 1  # The last moment may come when all is done.
     assert set().union(*asked) == keys_kept(engine)
     for begin, end, on_disk in zip(begins, [*begins[1:], len(asked)], kept, strict=True):
         assert not on_disk & set().union(*asked[end:])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -368,7 +367,7 @@ def killed_copies(
         [sys.executable, str(killer), what, str(template), str(folder), str(stride)],
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=900,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -377,13 +376,14 @@ def killed_copies(
 
 
 @pytest.mark.slow
+@pytest.mark.waits
+@pytest.mark.parametrize("stride", [4, pytest.param(1, marks=pytest.mark.nightly)])
 def test_publishing_killed_at_any_step_leaves_releases_whole_and_the_next_one_clears_up(
-    indexed, tmp_path
+    indexed, tmp_path, stride
 ):
     engine, made = indexed
     engine.write({"new.md": "Lin Ruolan met Oskar Kovarna at the Orlen Dam."})
     bring_up_to_publishing(engine)
-    stride = 1 if os.environ.get("TEST_KILLS") else 4
     copies = killed_copies("publish", engine.inbox.parent, tmp_path, stride)
     assert len(copies) * stride >= 15
     another = KEEP.model_copy(update={"input": InputSettings(max_file_mb=7)})
@@ -402,6 +402,7 @@ def test_publishing_killed_at_any_step_leaves_releases_whole_and_the_next_one_cl
 
 
 @pytest.mark.slow
+@pytest.mark.waits
 def test_a_rollback_killed_at_any_step_is_done_or_not_begun(indexed, tmp_path):
     engine, made = indexed
     copies = killed_copies("rollback", engine.inbox.parent, tmp_path)

@@ -121,7 +121,7 @@ def test_one_who_waits_in_vain_is_told_so(store):
     finally:
         holder.kill()
         holder.wait(timeout=10)
-    assert 0.3 <= time.monotonic() - started < 5
+    assert 0.3 <= time.monotonic() - started < 30
     assert value(store, "state") is None
 
 

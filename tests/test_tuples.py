@@ -244,6 +244,6 @@ def test_records_with_plain_fields_come_back_as_they_were(fields):
     "start", ["", '("entity"<|>"a"<|>"b"<|>', '("relationship"<|>"a"<|>"b"<|>c']
 )
 def test_hostile_answers_take_linear_time(start, piece):
-    begun = time.perf_counter()
+    begun = time.process_time()
     parse_tuples(start + piece * (1_000_000 // len(piece)))
-    assert time.perf_counter() - begun < 10
+    assert time.process_time() - begun < 10

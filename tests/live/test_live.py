@@ -135,6 +135,7 @@ def _until(what: str, look: Callable[[], Found | None], deadline: float) -> Foun
 
 
 @pytest.mark.live
+@pytest.mark.waits
 def test_files_dropped_in_the_inbox_become_releases_by_themselves(
     home: Path, dagster: Dagster, tmp_path: Path
 ) -> None:
