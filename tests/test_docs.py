@@ -204,6 +204,16 @@ def test_the_site_has_every_page(site: Path) -> None:
     assert list(site.rglob("*.py")) == []
 
 
+@pytest.mark.parametrize("listing", ["mkdocs.yml", "docs/index.md", "README.md"])
+def test_every_page_is_listed(listing: str) -> None:
+    text = (ROOT / listing).read_text()
+    prefix = "docs/" if listing == "README.md" else ""
+    own = ROOT / listing
+    names = [page.relative_to(ROOT / "docs").as_posix() for page in PAGES if page != own]
+    form = ": {}\n" if listing == "mkdocs.yml" else "]({}"
+    assert [name for name in names if form.format(prefix + name) not in text] == []
+
+
 def test_no_page_loads_anything_from_the_network(site: Path) -> None:
     found = {}
     for page in site.rglob("*.html"):

@@ -105,6 +105,8 @@ def test_networkx_reads_the_whole_graph_with_all_it_knows(home, tmp_path, name, 
         if name == "graphml"
         else networkx.node_link_graph(json.loads(target.read_text()), edges="edges")
     )
+    if name == "graphml":
+        assert all(node["label"] == node["title"] for _, node in graph.nodes(data=True))
     expected = rows(
         home, "SELECT id, title, type, degree, frequency, human_readable_id FROM entities"
     )

@@ -486,19 +486,18 @@ def test_a_release_of_an_older_program_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_docs_are_generated_by_dbt_alone(home: Path, tmp_path: Path) -> None:
+def test_docs_are_generated_from_any_folder(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put_release(tmp_path, "r1")
-    command = [marts.dbt_command(), "docs", "generate", "--quiet"]
-    given = {"GRAPHRAG_HOME": str(tmp_path), "DBT_LOG_PATH": str(tmp_path)}
-    done = subprocess.run(
-        [*command, "--target-path", str(tmp_path / "target")],
-        cwd=marts.PROJECT,
-        env={**os.environ, **marts.dbt_environment(), **given},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    catalog = json.loads((tmp_path / "target" / "catalog.json").read_text())
+    elsewhere = tmp_path / "some" / "folder"
+    elsewhere.mkdir(parents=True)
+    monkeypatch.chdir(elsewhere)
+    monkeypatch.setenv("GRAPHRAG_HOME", "../..")
+    done = CliRunner().invoke(app, ["dbt", "docs", "generate", "--static", "--quiet"])
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "dbt" / "target" / "static_index.html").is_file()
+    assert list(elsewhere.iterdir()) == []
+    catalog = json.loads((tmp_path / "dbt" / "target" / "catalog.json").read_text())
     assert len(catalog["sources"]) == 18 + 7
     assert {path.name for path in tmp_path.glob("eval*")} == set()

@@ -116,6 +116,8 @@ for _command in (
     index.import_extractions,
 ):
     app.command()(_command)
+# What stands after `dbt` is dbt's own.
+app.command(context_settings={"ignore_unknown_options": True})(marts.dbt)
 
 
 def _fail(message: str, code: int) -> None:

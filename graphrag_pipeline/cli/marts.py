@@ -1,4 +1,4 @@
-"""`marts`: tables for analysts, made of the published index by dbt."""
+"""`marts` and `dbt`: tables for analysts, made of the published index by dbt."""
 
 from __future__ import annotations
 
@@ -44,3 +44,18 @@ def marts(
         from graphrag_pipeline.orchestration.runs import run_marts
 
         return run_marts(settings, force=force)
+
+
+def dbt(
+    arguments: Annotated[list[str], typer.Argument(help="dbt's own command and its options.")],
+) -> None:
+    """Run dbt on the project of the marts, from any folder.
+
+    For those who write models: "dbt docs generate --static" makes the pages that describe them, and
+    "dbt build" builds them in marts_dev.duckdb, beside the marts in use. What dbt makes is in the
+    folder dbt/target of the home.
+    """
+    from graphrag_pipeline.marts.build import run_dbt
+
+    if code := run_dbt(settings_here().home_path, arguments):
+        raise typer.Exit(code)

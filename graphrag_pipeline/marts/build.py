@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -146,6 +146,26 @@ def dbt_command() -> Path:
     if found is None:
         raise ConfigError("dbt is not installed: pip install dbt-core dbt-duckdb")
     return Path(found)
+
+
+def run_dbt(home: Path, arguments: Sequence[str]) -> int:
+    """Run dbt on the project from any folder; return its exit code.
+
+    It reads what is published in ``home`` and writes ``marts_dev.duckdb`` there; whatever else it
+    makes is in the folder ``dbt/target``, unless ``arguments`` name another. Raises
+    NothingPublishedError when there is nothing to read.
+    """
+    release_file(home)
+    target = home.absolute() / _FOLDER / "target"
+    paths = {
+        "GRAPHRAG_HOME": home.absolute(),
+        "DBT_PROJECT_DIR": PROJECT,
+        "DBT_PROFILES_DIR": PROJECT,
+        "DBT_TARGET_PATH": target,
+        "DBT_LOG_PATH": target,
+    }
+    environment = {**os.environ, **dbt_environment(), **{n: str(p) for n, p in paths.items()}}
+    return subprocess.run([dbt_command(), *arguments], env=environment, check=False).returncode
 
 
 @cache

@@ -26,11 +26,15 @@ http://graphml.graphdrawing.org/xmlns/1.0/graphml.xsd">
 
 
 def write_graphml(writer: Writer, name: str) -> None:
-    """Write the graph as one GraphML file: entity ids as node ids, all else as attributes."""
+    """Write the graph as one GraphML file: entity ids as node ids, all else as attributes.
+
+    Titles are written as the attribute ``label``, too, which Gephi and yEd show at the nodes.
+    """
     writer.con.execute(_AS_XML)
     columns = node_columns(writer)
-    node = f"""SELECT '<node id="' || id || '">' || {_data("n", columns)} || '</node>' AS line
-               FROM ({nodes(columns)})"""
+    labelled = {"label": "string", **columns}
+    node = f"""SELECT '<node id="' || id || '">' || {_data("n", labelled)} || '</node>' AS line
+               FROM (SELECT *, title AS label FROM ({nodes(columns)}))"""
     edge = f"""SELECT '<edge source="' || source || '" target="' || target || '">'
                       || {_data("e", EDGE_COLUMNS)} || '</edge>' AS line
                FROM ({EDGES})"""
@@ -38,7 +42,7 @@ def write_graphml(writer: Writer, name: str) -> None:
         name,
         [
             _START,
-            *(_key("n", "node", *column) for column in columns.items()),
+            *(_key("n", "node", *column) for column in labelled.items()),
             *(_key("e", "edge", *column) for column in EDGE_COLUMNS.items()),
             '<graph edgedefault="undirected">\n',
             ("nodes", node, "\n"),
