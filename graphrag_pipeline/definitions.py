@@ -25,6 +25,7 @@ from graphrag_pipeline.sensors import (
     build_inbox_sensor,
     build_marts_sensor,
     build_refresh_schedule,
+    check_crons,
     run_failure_sensor,
 )
 
@@ -39,6 +40,7 @@ def build_definitions(settings: Settings, *, marts: bool = False) -> dg.Definiti
     dbt takes seconds to import, and to read its project for the first time: only who shows or
     builds the marts asks for them.
     """
+    check_crons(settings)
     resource = IndexResource.of(settings)
     ingestion, tail = build_ingestion(settings), build_tail(settings)
     ingest_job = dg.define_asset_job(

@@ -213,6 +213,16 @@ def test_a_wrong_setting_is_one_line(
     assert [word for word in named if word not in line] == []
 
 
+@pytest.mark.parametrize("command", ["plan", "index", "ui"])
+def test_a_wrong_schedule_is_one_line_before_anything_runs(
+    run: Run, tmp_path: Path, command: str
+) -> None:
+    (tmp_path / "documents").mkdir()
+    (tmp_path / "graphrag.toml").write_text("[schedule]\nrefresh_cron = 'often'")
+    assert "schedule.refresh_cron = 'often': must be five cron" in only_line(run(command), 2)
+    assert not (tmp_path / ".graphrag").exists()
+
+
 def test_a_wrong_environment_variable_is_one_line(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,6 @@ import tomllib
 
 import pytest
 
-from graphrag_pipeline.core.cron import is_cron
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.settings import (
     ChunkSettings,
@@ -13,6 +12,8 @@ from graphrag_pipeline.core.settings import (
     setting_rows,
     template,
 )
+from graphrag_pipeline.definitions import build_definitions
+from graphrag_pipeline.sensors import check_crons
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +64,6 @@ def load(tmp_path, toml):
         ("[llm]\nembedding_max_tokens = 0", "llm.embedding_max_tokens", "0", "equal to 1"),
         ("[query]\ntext_share = 1.5", "query.text_share", "1.5", "less than or equal to 1"),
         ("[query]\ntext_share = 0.9", "text_share", "0.9", "must not exceed 1"),
-        ("[schedule]\nrefresh_cron = 'often'", "schedule.refresh_cron", "'often'", "five cron"),
         ("[releases]\nkeep = 0", "releases.keep", "0", "greater than or equal to 1"),
     ],
 )
@@ -296,6 +296,11 @@ def test_a_fingerprint_depends_on_values_alone():
     assert fingerprint({"x": 1, "y": 2}) == fingerprint({"y": 2, "x": 1})
 
 
+def with_cron(cron: str, section: str = "schedule") -> Settings:
+    name = {"schedule": "refresh_cron", "evaluation": "cron"}[section]
+    return Settings.model_validate({section: {name: cron}})
+
+
 @pytest.mark.parametrize(
     "cron",
     [
@@ -307,8 +312,8 @@ def test_a_fingerprint_depends_on_values_alone():
         "@daily",
     ],
 )
-def test_cron_schedules_are_told_valid(cron):
-    assert is_cron(cron)
+def test_cron_schedules_are_taken(cron):
+    check_crons(with_cron(cron))
 
 
 @pytest.mark.parametrize(
@@ -322,7 +327,15 @@ def test_cron_schedules_are_told_valid(cron):
         "@often",
         "*/0 * * * *",
         "1- * * * *",
+        "0 0 31 2 *",
     ],
 )
-def test_what_is_no_cron_schedule_is_told_so(cron):
-    assert not is_cron(cron)
+@pytest.mark.parametrize("section", ["schedule", "evaluation"])
+def test_what_is_no_cron_schedule_is_refused_in_one_line(section, cron):
+    setting = {"schedule": "schedule.refresh_cron", "evaluation": "evaluation.cron"}[section]
+    settings = with_cron(cron, section)
+    for use in (check_crons, build_definitions):
+        with pytest.raises(ConfigError) as caught:
+            use(settings)
+        assert str(caught.value).startswith(f"{setting} = {cron!r}: must be five cron fields")
+        assert "\n" not in str(caught.value)

@@ -77,3 +77,17 @@ def settings_here() -> Settings:
     from graphrag_pipeline.core.settings import load_settings
 
     return load_settings(CONFIG.get())
+
+
+def settings_for_runs() -> Settings:
+    """Return :func:`settings_here`, with the cron schedules checked, which only Dagster can do."""
+    from graphrag_pipeline.core.settings import EvaluationSettings, ScheduleSettings
+
+    settings = settings_here()
+    crons = (settings.schedule.refresh_cron, settings.evaluation.cron)
+    # Dagster takes over a second to import: the crons we deliver need no check.
+    if crons != (ScheduleSettings().refresh_cron, EvaluationSettings().cron):
+        from graphrag_pipeline.sensors import check_crons
+
+        check_crons(settings)
+    return settings

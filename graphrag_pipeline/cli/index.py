@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphrag_pipeline.cli import console
-from graphrag_pipeline.cli.command import Documents, prints, settings_here
+from graphrag_pipeline.cli.command import Documents, prints, settings_for_runs, settings_here
 from graphrag_pipeline.cli.index_views import show_index, show_status
 from graphrag_pipeline.cli.plan import plan_total
 from graphrag_pipeline.cli.progress import progress
@@ -50,7 +50,7 @@ def index(
     ] = False,
 ) -> dict[str, Any]:
     """Index what was added, changed or removed in a folder, and publish a new release."""
-    settings = settings_here()
+    settings = settings_for_runs()
     place = folder or settings.input_path
     if not place.is_dir():
         raise InputError(f"{place} is not a folder: name one that holds your documents")
@@ -107,7 +107,7 @@ def import_graphrag(
     """Bring in an index made by microsoft/graphrag, and publish it; nothing is paid again."""
     from graphrag_pipeline.exchange.importing import import_graphrag as bring_in
 
-    settings = settings_here()
+    settings = settings_for_runs()
     return _import(settings, directory, bring_in)
 
 
@@ -118,7 +118,7 @@ def import_extractions(
     """Bring in entities and relationships that were extracted elsewhere, and publish."""
     from graphrag_pipeline.exchange.importing import import_extractions as bring_in
 
-    settings = settings_here()
+    settings = settings_for_runs()
     return _import(settings, file, bring_in)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphrag_pipeline.cli import console
-from graphrag_pipeline.cli.command import Documents, prints, settings_here
+from graphrag_pipeline.cli.command import Documents, prints, settings_for_runs, settings_here
 from graphrag_pipeline.cli.wording import amount, changed_files, counted, money
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def plan(folder: Documents = None) -> Plan:
     """Say what the next index run would do and cost; nothing is written or spent."""
     from graphrag_pipeline.planning.plan import plan_run
 
-    settings = settings_here()
+    settings = settings_for_runs()
     return plan_run(settings, folder or settings.input_path)
 
 

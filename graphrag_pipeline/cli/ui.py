@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from graphrag_pipeline.cli.command import CONFIG, settings_here
+from graphrag_pipeline.cli.command import CONFIG, settings_for_runs
 
 
 def ui(
@@ -18,7 +18,7 @@ def ui(
     """Start Dagster's UI, with its sensors and the refresh schedule running."""
     from graphrag_pipeline.orchestration.runs import dagster_home
 
-    settings = settings_here()
+    settings = settings_for_runs()
     place = dagster_home(settings)
     os.environ.update(GRAPHRAG_HOME=str(settings.home_path), DAGSTER_HOME=str(place))
     if config := CONFIG.get():

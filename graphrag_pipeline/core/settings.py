@@ -37,7 +37,6 @@ from pydantic_settings import (
     SettingsError,
 )
 
-from graphrag_pipeline.core.cron import is_cron
 from graphrag_pipeline.core.errors import ConfigError
 
 CONFIG_FILE = "graphrag.toml"
@@ -351,15 +350,6 @@ class ScheduleSettings(_Section):
     refresh_cron: str = "*/5 * * * *"
     """How often to look for finished batches that the published index lacks (cron)."""
 
-    @model_validator(mode="after")
-    def _cron_is_valid(self) -> ScheduleSettings:
-        if not is_cron(self.refresh_cron):
-            raise ValueError(
-                f"schedule.refresh_cron = {self.refresh_cron!r}: must be five cron fields, such "
-                "as '0 2 * * *'"
-            )
-        return self
-
 
 class EvaluationSettings(_Section):
     """A nightly evaluation, and when it warns."""
@@ -372,14 +362,6 @@ class EvaluationSettings(_Section):
     """Most that its mean may fall before the check fails."""
     cron: str = "0 3 * * *"
     """When the schedule runs the experiment (cron), once it is turned on in the UI."""
-
-    @model_validator(mode="after")
-    def _cron_is_valid(self) -> EvaluationSettings:
-        if not is_cron(self.cron):
-            raise ValueError(
-                f"evaluation.cron = {self.cron!r}: must be five cron fields, such as '0 3 * * *'"
-            )
-        return self
 
 
 class ReleaseSettings(_Section):
