@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import dagster as dg
 
-from graphrag_pipeline.assets.attributed import build_attributed
 from graphrag_pipeline.assets.communities import build_communities
 from graphrag_pipeline.assets.embeddings import build_embeddings
 from graphrag_pipeline.assets.evaluation import build_evaluation, build_evaluations, index_quality
 from graphrag_pipeline.assets.graph import entity_aliases, graph
-from graphrag_pipeline.assets.hirag import build_hirag
 from graphrag_pipeline.assets.ingestion import BATCHES, chunks, documents, extractions, inbox
 from graphrag_pipeline.assets.publishing import build_published_index
-from graphrag_pipeline.assets.raptor import build_raptor
 from graphrag_pipeline.assets.reports import build_reports
+from graphrag_pipeline.assets.structures import build_structures
 from graphrag_pipeline.assets.versions import with_code_versions
 from graphrag_pipeline.core.settings import Settings
 
@@ -42,9 +40,7 @@ def build_tail(settings: Settings) -> list[dg.AssetsDefinition]:
         build_communities(levels),
         *build_reports(levels),
         *build_embeddings(settings),
-        *build_hirag(settings),
-        *build_raptor(settings),
-        *build_attributed(settings),
+        *build_structures(settings),
         build_published_index(settings),
     ]
     return with_code_versions(tail, settings)

@@ -20,10 +20,11 @@ from graphrag_pipeline.assets.common import (
     storage,
 )
 from graphrag_pipeline.assets.graph import ENTITIES, RELATIONSHIPS
-from graphrag_pipeline.graph.communities import ask_for_clustering, update_communities
+from graphrag_pipeline.graph.communities import update_communities
 from graphrag_pipeline.pages import pictures
 from graphrag_pipeline.releases import invariants
 from graphrag_pipeline.resources import IndexResource
+from graphrag_pipeline.structures.registry import ask_for_clustering
 
 GROUP = "communities"
 COVERED = "every_entity_covered_once"
@@ -80,7 +81,7 @@ def build_communities(levels: int) -> dg.AssetsDefinition:
     ) -> Iterator[dg.MaterializeResult]:
         with stage("communities") as clock:
             if config.recluster:
-                ask_for_clustering(index.store)
+                ask_for_clustering(index.workspace)
             done = update_communities(index.store, index.settings.communities)
         told = {
             "done": done.how or "unchanged",

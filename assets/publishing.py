@@ -6,10 +6,9 @@ from pathlib import Path
 
 import dagster as dg
 
-from graphrag_pipeline.assets.attributed import attributed_keys
 from graphrag_pipeline.assets.common import INDEX_POOL, OWNERS, markdown_rows, stage
 from graphrag_pipeline.assets.embeddings import embedding_keys
-from graphrag_pipeline.assets.hirag import hirag_keys
+from graphrag_pipeline.assets.structures import structure_keys
 from graphrag_pipeline.core.errors import GraphRAGError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.releases.diff import CHANGES, diff_releases
@@ -24,10 +23,10 @@ _COUNTED = ("documents", "entities", "reports")
 
 
 def build_published_index(settings: Settings) -> dg.AssetsDefinition:
-    """Return the asset that publishes, which waits for all embeddings there are to be."""
+    """Return the asset that publishes, which waits for all embeddings and structures."""
 
     @dg.asset(
-        deps=[*embedding_keys(settings), *hirag_keys(settings), *attributed_keys(settings)],
+        deps=[*embedding_keys(settings), *structure_keys(settings)],
         group_name="serving",
         kinds={"duckdb", "lancedb"},
         owners=OWNERS,
@@ -45,7 +44,7 @@ def build_published_index(settings: Settings) -> dg.AssetsDefinition:
     def published_index(index: IndexResource) -> dg.MaterializeResult:
         """A consistent copy of graph, reports and vectors, put in place in one step."""
         with stage("publish") as clock:
-            release = publish(index.store, index.home, index.settings)
+            release = publish(index.workspace)
         path = index.home / PUBLISHED
         readable = published_release(index.home) == release.id
         return dg.MaterializeResult(

@@ -16,6 +16,8 @@ from graphrag_pipeline.reports.extractive import ExtractiveWriter
 from graphrag_pipeline.reports.levels import REPORTS_VERSION
 from graphrag_pipeline.reports.model_writer import report_writer
 
+_EMBEDDER = {"embedder", "model", "dimensions"}
+
 
 def with_code_versions(
     assets: Sequence[dg.AssetsDefinition], settings: Settings
@@ -24,7 +26,8 @@ def with_code_versions(
     versions = code_versions(settings)
 
     def versioned(spec: dg.AssetSpec) -> dg.AssetSpec:
-        return spec.replace_attributes(code_version=versions[spec.key.path[0]])
+        known = spec.code_version or versions[spec.key.path[0]]
+        return spec.replace_attributes(code_version=known)
 
     return [asset.map_asset_specs(versioned) for asset in assets]
 
@@ -40,9 +43,6 @@ def code_versions(settings: Settings) -> dict[str, str]:
         ),
         "communities": fingerprint(COMMUNITIES_VERSION, given.communities),
         "community_reports": fingerprint(REPORTS_VERSION, writer.version, given.reports),
-        "embeddings": fingerprint(
-            "embeddings", given.embeddings.model_dump(exclude={"facts", "synonyms"})
-        ),
-        "hierarchies": fingerprint("hierarchies", given.hierarchies, writer.version),
+        "embeddings": fingerprint("embeddings", given.embeddings.model_dump(include=_EMBEDDER)),
         "published_index": config_hash(given),
     }

@@ -25,10 +25,6 @@ _ABOUT_MARTS = (
     "last marts stay. Columns: [Marts](marts.md)."
 )
 _ABOUT_STARTING = "The job `build_marts` builds the marts."
-_ALL_STRUCTURES = {
-    "embeddings": {"facts": True, "synonyms": True},
-    "hierarchies": {"raptor": True, "hirag": True, "attributed": True},
-}
 _ABOUT_GROUPS = {
     "hierarchies": "Each is there where `[hierarchies]` asks for it, for the methods that need it: "
     "[Methods](../methods.md).",
@@ -226,9 +222,12 @@ def table_parts() -> Iterator[Part]:
     """Yield the tables and views of the published file with their columns, and its macros."""
     from graphrag_pipeline.releases.publishing import published_sql
     from graphrag_pipeline.store.migrations import schema_sql
+    from graphrag_pipeline.structures.registry import all_structures
 
     con = duckdb.connect()
     con.execute(schema_sql())
+    for structure in all_structures():
+        con.execute(structure.schema)
     con.execute(published_sql())
     for name, kind, about in con.execute(_TABLES).fetchall():
         columns = [
@@ -264,7 +263,7 @@ def asset_parts() -> Iterator[Part]:
     from graphrag_pipeline.core.settings import Settings
     from graphrag_pipeline.definitions import build_definitions
 
-    defs = build_definitions(Settings.model_validate(_ALL_STRUCTURES))
+    defs = build_definitions(Settings.model_validate(_with_all_structures()))
     graph = defs.resolve_asset_graph()
     groups: dict[str, list[Entry]] = {}
     for key in reversed(graph.toposorted_asset_keys):
@@ -283,6 +282,20 @@ def asset_parts() -> Iterator[Part]:
     ]
     heading = Entry("Jobs, sensors and schedules", _ABOUT_STARTING)
     yield Part(heading, ("name", "kind", "what it does"), started)
+
+
+def _with_all_structures() -> dict[str, dict[str, Any]]:
+    """Return the settings that ask for every structure that is known."""
+    from graphrag_pipeline.structures.registry import all_structures
+
+    wanted: dict[str, dict[str, Any]] = {"structures": {"wanted": []}}
+    for structure in all_structures():
+        if structure.setting:
+            section, name = structure.setting.split(".")
+            wanted.setdefault(section, {})[name] = True
+        else:
+            wanted["structures"]["wanted"].append(structure.name)
+    return wanted
 
 
 def _what_starts_runs(defs: Any) -> Iterator[tuple[str, Any]]:

@@ -29,7 +29,7 @@ def build_refresh_schedule(job: Any, index: IndexResource) -> dg.ScheduleDefinit
         if under_way:
             return dg.SkipReason(f"run {under_way[0].run_id} is still under way")
         try:
-            needed = refresh_needed(index.store, index.home, index.settings)
+            needed = refresh_needed(index.workspace)
         except BusyError as error:
             return dg.SkipReason(str(error))
         except GraphRAGError as error:

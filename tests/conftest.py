@@ -28,6 +28,7 @@ from graphrag_pipeline.ingest.stages import (
 )
 from graphrag_pipeline.reports.levels import LevelReports, update_reports
 from graphrag_pipeline.store.index_store import IndexStore
+from graphrag_pipeline.store.workspace import Workspace
 
 isolate()
 
@@ -52,6 +53,11 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 1
 
 
+def workspace_of(home: Path, settings: Settings) -> Workspace:
+    """Return the index in a home folder, worked on under these settings."""
+    return Workspace(settings.model_copy(update={"home": str(home)}))
+
+
 class Engine:
     """One index in a folder of its own, driven stage by stage as the assets drive it."""
 
@@ -61,6 +67,11 @@ class Engine:
         self.settings = settings or Settings()
         self.log = BatchLog(folder / ".graphrag")
         self.store = IndexStore(folder / ".graphrag" / "index.duckdb", wait_seconds=60)
+
+    @property
+    def workspace(self) -> Workspace:
+        """The index under the settings of now."""
+        return workspace_of(self.log.home, self.settings)
 
     def write(self, files: Mapping[str, str | bytes | None]) -> None:
         """Put files into the inbox; None takes one away."""

@@ -64,9 +64,9 @@ def update(engine: Engine, say: Callable[[str], None] = lambda stage: None) -> s
     with spending(store, settings, ledger_position(home)):
         say("vectors")
         for table in TABLES:
-            update_vectors(store, home, settings, table)
+            update_vectors(engine.workspace, table)
     say("publish")
-    return publish(store, home, settings).id
+    return publish(engine.workspace).id
 
 
 def update_tables(engine: Engine, say: Callable[[str], None] = lambda stage: None) -> None:

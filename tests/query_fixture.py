@@ -19,6 +19,7 @@ from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.llm.embedders import Embedder
 from graphrag_pipeline.store.index_store import IndexStore, insert
 from graphrag_pipeline.store.vector_store import VectorStore
+from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.archrag.index import update_chnsw
 
 CHUNK, OVERLAP = 260, 60
@@ -170,7 +171,9 @@ def _write(home: Path, texts: dict[str, str], release: str, embedder: Embedder) 
                 insert(con, table, pl.DataFrame(rows, infer_schema_length=None))
         tables["facts"] = con.sql("SELECT id, text FROM facts").pl().to_dicts()
     versions = _sync(home, tables, release, embedder)
-    update_chnsw(store, home)
+    workspace = Workspace(Settings(home=str(home)))
+    workspace.store = store
+    update_chnsw(workspace)
     with store.transaction() as con:
         insert(con, "releases", _release_row(embedder.name, release, versions, tables))
     store.copy_to(home / "published.duckdb")

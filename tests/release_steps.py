@@ -61,9 +61,9 @@ def act(what: str, folder: Path, fatal: int) -> None:
     home = engine.log.home
     _Killer(fatal).watch(home)
     if what == "publish":
-        publish(engine.store, home, engine.settings)
+        publish(engine.workspace)
     else:
-        rollback(engine.store, home, release_ids(home)[-1])
+        rollback(engine.workspace, release_ids(home)[-1])
 
 
 def _is_killed(what: str, template: Path, folder: Path, fatal: int) -> bool:

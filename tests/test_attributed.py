@@ -9,12 +9,12 @@ import dagster as dg
 import numpy as np
 import polars as pl
 import pytest
-from conftest import Engine, build
+from conftest import Engine, build, workspace_of
 from model_server import Fault, ModelServer
 
 from graphrag_pipeline.assets import build_tail
-from graphrag_pipeline.assets.attributed import attributed_keys
 from graphrag_pipeline.assets.embeddings import embedding_key
+from graphrag_pipeline.assets.structures import structure_keys
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.settings import (
     EmbeddingSettings,
@@ -22,7 +22,6 @@ from graphrag_pipeline.core.settings import (
     Settings,
     load_settings,
 )
-from graphrag_pipeline.graph.communities import ask_for_clustering
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query.writing.references import Shown, resolve
 from graphrag_pipeline.releases import invariants
@@ -31,8 +30,9 @@ from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.store.index_store import set_meta
 from graphrag_pipeline.store.vector_store import VectorStore
 from graphrag_pipeline.structures.archrag import communities as attributed
-from graphrag_pipeline.structures.archrag import similarity
+from graphrag_pipeline.structures.archrag import similarity, structure
 from graphrag_pipeline.structures.archrag.communities import (
+    COMMUNITY_VECTORS,
     Found,
     Nodes,
     augmented,
@@ -43,13 +43,14 @@ from graphrag_pipeline.structures.archrag.communities import (
 )
 from graphrag_pipeline.structures.archrag.index import update_chnsw
 from graphrag_pipeline.structures.archrag.similarity import update_similarity
-from graphrag_pipeline.structures.vector_tables import update_vectors, wanted_tables
+from graphrag_pipeline.structures.registry import ask_for_clustering, vector_tables
+from graphrag_pipeline.structures.vector_tables import ENTITIES, update_vectors
 
 ASKED = {
     "hierarchies": HierarchySettings(attributed=True),
     "embeddings": EmbeddingSettings(dimensions=64),
 }
-HIERARCHY = {*attributed_keys(Settings(**ASKED)), embedding_key("attributed_communities")}
+HIERARCHY = {*structure_keys(Settings(**ASKED)), embedding_key("attributed_communities")}
 FIRST = ("Alice", "Bob", "Carol", "Dora", "Emil", "Frank")
 CLANS = ("Smith", "Jones", "Brown", "Venn", "Dorn", "Fuchs", "Lund", "Berg", "Claude", "Iversen",
          "Orban", "Takacs")  # fmt: skip
@@ -77,22 +78,22 @@ FILES = {f"{c}.txt": circle(c, CLANS[(i + 1) % 4 + 4 * (i // 4)]) for i, c in en
 """Twelve circles, each a community; those of four in turn are linked to each other."""
 
 
-def follow(engine: Engine, tables=("entities",)):
+def follow(engine: Engine, tables=(ENTITIES,)):
     """Bring the hierarchy up to date with the graph; return what was done."""
-    store, home, given = engine.store, engine.log.home, engine.settings
     for table in tables:
-        update_vectors(store, home, given, table)
-    update_similarity(store, home, given)
-    done = update_attributed(store, home, given)
-    update_vectors(store, home, given, "attributed_communities")
-    return done, update_chnsw(store, home)
+        update_vectors(engine.workspace, table)
+    update_similarity(engine.workspace)
+    done = update_attributed(engine.workspace)
+    update_vectors(engine.workspace, COMMUNITY_VECTORS)
+    return done, update_chnsw(engine.workspace)
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory) -> Engine:
     engine = build(tmp_path_factory.mktemp("attributed"), FILES, **ASKED)
-    engine.done = follow(engine, [t for t in wanted_tables(engine.settings) if t != TABLES[0]])
-    publish(engine.store, engine.log.home, engine.settings)
+    below = [table for table in vector_tables(engine.settings) if table != COMMUNITY_VECTORS]
+    engine.done = follow(engine, below)
+    publish(engine.workspace)
     return engine
 
 
@@ -194,10 +195,10 @@ def test_circles_are_communities_and_several_circles_one_above(built):
 
 def test_the_invariants_hold_and_would_see_an_entity_without_a_community(built):
     kinds = (
-        invariants.ATTRIBUTED_COVER_ENTITIES_ONCE,
-        invariants.ATTRIBUTED_LEAD_TO_ENTITIES,
-        invariants.CHNSW_HOLDS_EVERY_NODE,
-        invariants.SIMILAR_EXIST,
+        structure.ENTITIES_COVERED_ONCE,
+        structure.LEAD_TO_ENTITIES,
+        structure.CHNSW_HOLDS_EVERY_NODE,
+        structure.SIMILAR_EXIST,
     )
     with built.store.read() as con:
         assert [invariants.violations(con, kind) for kind in kinds] == [0, 0, 0, 0]
@@ -259,7 +260,7 @@ def test_one_more_document_writes_only_what_it_touches_and_leaves_no_trace_when_
         "communities_of",
         lambda *given, follows: asked.append(follows) or communities_of(*given, follows=follows),
     )
-    ask_for_clustering(copied.store)
+    ask_for_clustering(copied.workspace)
     follow(copied)
     assert set(asked) == {False}
 
@@ -278,15 +279,15 @@ def test_only_what_is_current_is_published_and_switched_off_it_is_gone_from_the_
     copied,
 ):
     store, home, given = copied.store, copied.log.home, copied.settings
-    first = publish(store, home, given)
+    first = publish(workspace_of(home, given))
     for key, late in (("similarity_edges", "similarity edges"), ("chnsw", "the C-HNSW")):
         with store.transaction() as con:
             set_meta(con, key, "of something else")
         with pytest.raises(StorageError, match=late):
-            publish(store, home, given)
+            publish(workspace_of(home, given))
         follow(copied)
     off = given.model_copy(update={"hierarchies": HierarchySettings()})
-    publish(store, home, off)
+    publish(workspace_of(home, off))
     assert [copied.rows(f"SELECT count(*) FROM {table}") for table in TABLES] == [[(0,)]] * 6
     assert copied.rows("SELECT count(*) FROM chnsw") == [(0,)]
     with QueryEngine(home, settings=off) as now, pytest.raises(InputError, match="attributed ="):
@@ -403,7 +404,7 @@ def test_the_assets_run_in_dagster_with_their_checks(copied, monkeypatch):
     monkeypatch.setenv("GRAPHRAG_EMBEDDINGS__DIMENSIONS", "64")
     copied.write({"more.txt": "Gina Smith met Alice Smith and Bob Smith at the Smith Mill."})
     copied.index()
-    update_vectors(copied.store, copied.log.home, copied.settings, "entities")
+    update_vectors(copied.workspace, ENTITIES)
     assets = [each for each in build_tail(copied.settings) if each.keys <= HIERARCHY]
     assert len(assets) == 4
     done = dg.materialize(assets, resources={"index": IndexResource.of(load_settings())})

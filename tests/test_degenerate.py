@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from commands import command
-from conftest import Engine
+from conftest import Engine, workspace_of
 from index_process import SMALL, STAGES, faults, update
 
 from graphrag_pipeline.core.errors import InputError, StorageError
@@ -308,9 +308,9 @@ def run_stage(engine: Engine, stage: str) -> None:
         engine.report()
     if stage == "vectors":
         for table in TABLES:
-            update_vectors(store, home, settings, table)
+            update_vectors(workspace_of(home, settings), table)
     if stage == "publish":
-        publish(store, home, settings)
+        publish(workspace_of(home, settings))
 
 
 @pytest.mark.parametrize("trouble", [full, read_only])

@@ -113,8 +113,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         engine.write({name: (ROOT / "examples" / "corpus" / name).read_bytes()})
     engine.update()
     for table in TABLES:
-        update_vectors(engine.store, engine.log.home, engine.settings, table)
-    publish(engine.store, engine.log.home, engine.settings)
+        update_vectors(engine.workspace, table)
+    publish(engine.workspace)
     questions = (ROOT / "examples" / "questions.jsonl").read_text().splitlines(keepends=True)
     (folder / "examples").mkdir()
     (folder / "examples" / "questions.jsonl").write_text("".join(questions[:3]))

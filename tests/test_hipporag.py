@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import workspace_of
 from model_server import ModelServer, server_error
 
 from graphrag_pipeline.core.errors import InputError
@@ -19,7 +20,8 @@ from graphrag_pipeline.releases.publishing import publish
 from graphrag_pipeline.reports.levels import update_reports
 from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.structures.hipporag.synonyms import update_synonyms
-from graphrag_pipeline.structures.vector_tables import update_vectors, wanted_tables
+from graphrag_pipeline.structures.registry import vector_tables
+from graphrag_pipeline.structures.vector_tables import update_vectors
 
 PASSAGES = {
     "founding": ("Ada Lind founded Orion Works.", [("Ada Lind", "founded", "Orion Works")]),
@@ -49,9 +51,9 @@ def home(tmp_path_factory) -> Path:
     merge_graph(store, given.graph)
     update_communities(store, given.communities)
     update_reports(store, given.reports, 0, and_deeper=True)
-    for table in wanted_tables(given):
-        update_vectors(store, folder, given, table)
-    update_synonyms(store, folder, given)
+    for table in vector_tables(given):
+        update_vectors(workspace_of(folder, given), table)
+    update_synonyms(workspace_of(folder, given))
     with store.transaction() as con:
         con.execute("DELETE FROM synonym_edges")
         for one, two in (SYNONYM[:2], SYNONYM[1::-1]):
@@ -60,7 +62,7 @@ def home(tmp_path_factory) -> Path:
                    WHERE s.title = $one AND t.title = $two""",
                 {"one": one, "two": two, "like": SYNONYM[2]},
             )
-    publish(store, folder, given)
+    publish(workspace_of(folder, given))
     return folder
 
 

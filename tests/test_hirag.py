@@ -8,24 +8,23 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 import pytest
-from conftest import build
+from conftest import build, workspace_of
 from model_server import Fault, ModelServer
 from query_fixture import _key, _summary_key, publish, settings_for
 
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.graph.communities import ask_for_clustering
-from graphrag_pipeline.planning.estimates import Chunks, Work, estimate
+from graphrag_pipeline.planning.estimates import Work, estimate
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.releases import invariants
 from graphrag_pipeline.releases.publishing import publish as publish_index
-from graphrag_pipeline.store.index_store import IndexStore
-from graphrag_pipeline.structures.hirag import layers
+from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.structures.estimate import Chunks
+from graphrag_pipeline.structures.hirag import layers, structure
 from graphrag_pipeline.structures.hirag.communities import (
     hirag_communities_current,
-    layered,
     update_hirag_communities,
     update_hirag_reports,
 )
@@ -35,9 +34,11 @@ from graphrag_pipeline.structures.hirag.layers import (
     cluster_sparsity,
     is_settled,
 )
+from graphrag_pipeline.structures.hirag.structure import ENTITY_VECTORS
 from graphrag_pipeline.structures.hirag.tables import update_hirag
 from graphrag_pipeline.structures.hirag.writing import Summary, SummaryEntity, SummaryLink
-from graphrag_pipeline.structures.vector_tables import update_vectors, wanted_tables
+from graphrag_pipeline.structures.registry import ask_for_clustering, vector_tables
+from graphrag_pipeline.structures.vector_tables import ENTITIES, update_vectors
 
 TOPICS = {
     "ship": "sails harbour ropes masts tide anchor keel deck crew cargo port lighthouse fleet",
@@ -71,7 +72,8 @@ class Index:
             **{"embeddings": {"dimensions": 64}, "hierarchies": {"hirag": True}, **given},
         )
         self.home = folder
-        self.store = IndexStore(folder / "index.duckdb")
+        self.workspace = Workspace(self.settings)
+        self.store = self.workspace.store
 
     def hold(self, entities):
         """Make these entities, by title with their descriptions, those of the index."""
@@ -97,8 +99,8 @@ class Index:
 
     def update(self):
         """Bring the layers up to date; return what became of them."""
-        update_vectors(self.store, self.home, self.settings, "entities")
-        return update_hirag(self.store, self.home, self.settings)
+        update_vectors(self.workspace, ENTITIES)
+        return update_hirag(self.workspace)
 
     def copied(self, folder):
         """Return an index like this one in a folder of its own."""
@@ -107,8 +109,8 @@ class Index:
 
     def report(self):
         """Bring the communities up to date, and return what became of their reports."""
-        update_hirag_communities(self.store, self.settings)
-        return update_hirag_reports(self.store, self.settings)
+        update_hirag_communities(self.workspace)
+        return update_hirag_reports(self.workspace)
 
     def rows(self, sql):
         with self.store.read() as con:
@@ -234,14 +236,13 @@ def test_layers_rest_on_text_and_their_communities_cover_them(whole):
     assert index.rows("SELECT size FROM hirag_entities ORDER BY size") == [(12,)] * 4 + [(48,)]
     assert reported.written > 4
     with index.store.read() as con:
-        with layered(con):
-            covered = invariants.EVERY_ENTITY_COVERED_ONCE
-            assert invariants.violations(con, covered, {"level": 0}) == 0
-            n = con.execute("SELECT count(*) FROM community_members WHERE level = 0").fetchone()
-            assert n == (53,)
+        assert invariants.violations(con, structure.ENTITIES_COVERED_ONCE) == 0
+        assert invariants.violations(con, structure.EVERY_COMMUNITY_REPORTED) == 0
+        n = con.execute("SELECT count(*) FROM hirag_community_members WHERE level = 0").fetchone()
+        assert n == (53,)
         assert con.execute("SELECT count(*) FROM communities").fetchone() == (0,)
         for name in ("ENDS_EXIST", "RESTS_ON_TEXT", "SPARSITY_KNOWN"):
-            query = getattr(invariants, f"HIRAG_{name}")
+            query = getattr(structure, name)
             assert invariants.violations(con, query) == 0
             con.execute("BEGIN")
             con.execute("DELETE FROM hirag_layers WHERE layer = 2")
@@ -295,11 +296,11 @@ def test_a_layer_of_which_more_than_a_fifth_has_changed_is_clustered_anew(whole,
 
 def test_clustering_is_asked_for_of_the_layers_and_their_communities_too(whole, tmp_path):
     index = whole[0].copied(tmp_path)
-    ask_for_clustering(index.store)
+    ask_for_clustering(index.workspace)
     (first, *_) = index.update().layers
     assert (first.fitted.n_fitted, first.fitted.n_changed) == (48, 0)
     assert first.is_built
-    assert update_hirag_communities(index.store, index.settings).how == "clustered"
+    assert update_hirag_communities(index.workspace).how == "clustered"
     assert index.report().written == 0
     assert all(a.equals(b) for a, b in zip(whole[0].held(), index.held(), strict=True))
 
@@ -311,20 +312,20 @@ def test_it_is_published_where_it_is_whole_and_gone_from_the_next_release_once_s
     on = {"embeddings": {"dimensions": 64}, "hierarchies": {"hirag": True}}
     engine = build(tmp_path, files, **on)
     home, given = engine.log.home, engine.settings
-    for table in wanted_tables(given):
-        update_vectors(engine.store, home, given, table)
-    update_hirag(engine.store, home, given)
-    update_vectors(engine.store, home, given, "hirag_entities")
+    for table in vector_tables(given):
+        update_vectors(engine.workspace, table)
+    update_hirag(engine.workspace)
+    update_vectors(engine.workspace, ENTITY_VECTORS)
     with engine.store.transaction() as con:
         con.execute("INSERT INTO staging.lost_evidence VALUES ('of the graph alone')")
     with pytest.raises(StorageError, match="not published: the communities of hirag are behind"):
-        publish_index(engine.store, home, given)
-    update_hirag_communities(engine.store, given)
-    update_hirag_reports(engine.store, given)
+        publish_index(engine.workspace)
+    update_hirag_communities(engine.workspace)
+    update_hirag_reports(engine.workspace)
     assert engine.rows("FROM staging.lost_evidence") == [("of the graph alone",)]
-    first = publish_index(engine.store, home, given)
+    first = publish_index(engine.workspace)
     off = Settings(embeddings={"dimensions": 64})
-    publish_index(engine.store, home, off)
+    publish_index(workspace_of(home, off))
     assert [engine.rows(f"FROM {table}") for table in TABLES] == [[]] * len(TABLES)
     with QueryEngine(home, settings=off) as now, pytest.raises(InputError, match="set hierarchies"):
         now.retrieve("Who?", "hirag")
@@ -399,7 +400,7 @@ def test_a_model_is_asked_for_each_cluster_once_until_it_can_be_read_or_the_clus
 def test_a_plan_counts_clusters_and_the_reports_on_communities_of_all_layers():
     grown = Chunks(100, 60_000)
     new = Work(Chunks(), Chunks(), 0, grown, 0, None, 200, None, [])
-    more = replace(new, grown=Chunks(1, 600), indexed=grown, clusters=20, reports=5)
+    more = replace(new, grown=Chunks(1, 600), indexed=grown, rows={"hirag_entities": 20}, reports=5)
     paid = {"reports": {"writer": "llm"}, "hierarchies": {"hirag": True}}
     for work, reports, clusters in ((new, 400, 21), (more, 10, 15)):
         planned = {stage.stage: stage.calls for stage in estimate(Settings(**paid), work, {})}

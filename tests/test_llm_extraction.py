@@ -13,7 +13,8 @@ from model_server import Fault, Messages, ModelServer, Request, too_long, trunca
 from graphrag_pipeline.core.settings import ExtractionSettings, Settings
 from graphrag_pipeline.extraction.extractors import extraction_version
 from graphrag_pipeline.extraction.model.llm import LlmExtraction, extract_llm
-from graphrag_pipeline.planning.estimates import Chunks, Work, estimate
+from graphrag_pipeline.planning.estimates import Work, estimate
+from graphrag_pipeline.structures.estimate import Chunks
 
 RECORD = '("entity"<|>Alice Smith<|>PERSON<|>a person)\n<|COMPLETE|>'
 MISSED = '("entity"<|>Late Comer<|>PERSON<|>missed at first)\n<|COMPLETE|>'

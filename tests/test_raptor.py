@@ -1,19 +1,22 @@
 import random
 
 import pytest
-from conftest import Engine, build
+from conftest import Engine, build, workspace_of
 from model_server import ModelServer, prompt_filtered
 
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.settings import ChunkSettings, HierarchySettings, Settings
-from graphrag_pipeline.graph.communities import ask_for_clustering
-from graphrag_pipeline.planning.estimates import Chunks, Work, estimate
+from graphrag_pipeline.planning.estimates import Work, estimate
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.releases import invariants
 from graphrag_pipeline.releases.publishing import publish
+from graphrag_pipeline.structures.estimate import Chunks
+from graphrag_pipeline.structures.raptor import structure
 from graphrag_pipeline.structures.raptor.nested_mixtures import NestedMixture
-from graphrag_pipeline.structures.raptor.tree import TreeChanges, _Fit, drop_tree, update_tree
-from graphrag_pipeline.structures.vector_tables import update_vectors, wanted_tables
+from graphrag_pipeline.structures.raptor.structure import RAPTOR, TREE_VECTORS
+from graphrag_pipeline.structures.raptor.tree import TreeChanges, _Fit, update_tree
+from graphrag_pipeline.structures.registry import ask_for_clustering, vector_tables
+from graphrag_pipeline.structures.vector_tables import CHUNKS, update_vectors
 
 ASKED = HierarchySettings(raptor=True, raptor_cluster_tokens=100, summary_tokens=40)
 NODES = "SELECT id, layer, text, n_children FROM raptor_nodes ORDER BY ALL"
@@ -52,19 +55,18 @@ def corpus(n=40):
 
 def tree(engine):
     """Bring the tree and the vectors around it up to date; return what was done."""
-    store, home, given = engine.store, engine.log.home, engine.settings
-    update_vectors(store, home, given, "chunks")
-    done = update_tree(store, home, given)
-    update_vectors(store, home, given, "raptor_nodes")
-    with store.read() as con:
-        assert invariants.violations(con, invariants.RAPTOR_LEADS_TO_CHUNKS) == 0
-        assert invariants.violations(con, invariants.RAPTOR_NODES_HAVE_CHILDREN) == 0
+    update_vectors(engine.workspace, CHUNKS)
+    done = update_tree(engine.workspace)
+    update_vectors(engine.workspace, TREE_VECTORS)
+    with engine.store.read() as con:
+        assert invariants.violations(con, structure.LEADS_TO_CHUNKS) == 0
+        assert invariants.violations(con, structure.NODES_HAVE_CHILDREN) == 0
     return done
 
 
 def embed(engine):
-    for table in wanted_tables(engine.settings):
-        update_vectors(engine.store, engine.log.home, engine.settings, table)
+    for table in vector_tables(engine.settings):
+        update_vectors(engine.workspace, table)
 
 
 def grown(folder, files, **given):
@@ -88,9 +90,9 @@ def published(tmp_path_factory):
     given = engine.settings
     embed(engine)
     with pytest.raises(StorageError, match="the RAPTOR tree"):
-        publish(engine.store, engine.log.home, given)
+        publish(workspace_of(engine.log.home, given))
     tree(engine)
-    publish(engine.store, engine.log.home, given)
+    publish(workspace_of(engine.log.home, given))
     return engine
 
 
@@ -108,7 +110,7 @@ def test_a_tree_of_summaries_stands_on_all_chunks_and_is_the_same_when_made_agai
     assert all(part in below for said, below in texts for part in said.split(". "))
     before = engine.rows(NODES), engine.rows(EDGES)
     with engine.store.transaction() as con:
-        drop_tree(con)
+        RAPTOR.clear(con)
     assert tree(engine).summarised == sum(n for _, n in layers)
     assert (engine.rows(NODES), engine.rows(EDGES)) == before
 
@@ -154,7 +156,7 @@ def test_tree_search_goes_from_what_has_no_summary_to_parts_of_what_was_chosen(p
 def test_without_the_setting_the_next_release_has_no_tree_and_the_error_names_it(published):
     home = published.log.home
     off = Settings(home=str(home))
-    publish(published.store, home, off)
+    publish(workspace_of(home, off))
     assert published.rows(NODES) == published.rows(EDGES) == []
     assert published.rows("FROM staging.raptor_fitted") == []
     with (
@@ -182,7 +184,7 @@ def test_only_clusters_that_changed_are_summarised_and_removed_text_leaves_no_tr
     for table in ("raptor_nodes", "raptor_edges", "staging.raptor_fitted"):
         assert engine.rows(traces.format(table, "zanzibarite")) == [(0,)]
         assert engine.rows(traces.format(table, chunk[0][0])) == [(0,)]
-    ask_for_clustering(engine.store)
+    ask_for_clustering(engine.workspace)
     assert tree(engine).refitted > 0
 
 
@@ -229,7 +231,7 @@ def test_a_plan_counts_the_summaries_of_a_new_tree_and_those_that_new_chunks_cha
         return stage.stage, stage.calls
 
     assert summaries(Chunks(), indexed=Chunks(3271, 1_174_000)) == ("raptor_tree", 1174)
-    assert summaries(Chunks(2, 700), tree_nodes=1179) == ("raptor_tree", 12)
+    assert summaries(Chunks(2, 700), rows={"raptor_nodes": 1179}) == ("raptor_tree", 12)
 
 
 def test_where_all_texts_are_alike_there_is_no_tree_and_chunks_are_found(tmp_path):
@@ -237,7 +239,7 @@ def test_where_all_texts_are_alike_there_is_no_tree_and_chunks_are_found(tmp_pat
     engine = build(tmp_path, files, hierarchies=ASKED, chunks=ChunkSettings(size=50, overlap=0))
     assert tree(engine) == TreeChanges()
     embed(engine)
-    publish(engine.store, engine.log.home, engine.settings)
+    publish(engine.workspace)
     with QueryEngine(engine.log.home, settings=engine.settings) as query:
         for mode in ("collapsed", "tree"):
             assert query.retrieve("a short text alike", "raptor", mode=mode).records

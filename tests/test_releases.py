@@ -12,7 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from conftest import Engine
+from conftest import Engine, workspace_of
 from index_process import SMALL, faults, update
 from release_steps import KEEP
 from typer.testing import CliRunner
@@ -129,7 +129,7 @@ def test_without_a_release_everything_says_so(tmp_path):
     home = engine.log.home
     for act in (
         lambda: list_releases(home),
-        lambda: rollback(engine.store, home),
+        lambda: rollback(engine.workspace),
         lambda: diff_releases(home),
         lambda: find_release(home, "x"),
     ):
@@ -171,7 +171,7 @@ def test_a_rollback_shows_rows_and_vectors_of_the_older_release(indexed):
     engine, made = indexed
     home = engine.log.home
     with open_release(home, settings=SMALL) as reader:
-        done = rollback(engine.store, home)
+        done = rollback(engine.workspace)
         assert (done.before, done.now) == (made[2], made[1])
         assert reader.facts.id == made[2]
         assert faults(reader) == []
@@ -187,9 +187,9 @@ def test_a_rollback_shows_rows_and_vectors_of_the_older_release(indexed):
 def test_a_rollback_stays_until_the_index_changes(indexed):
     engine, made = indexed
     home = engine.log.home
-    rollback(engine.store, home, made[0])
-    assert not refresh_needed(engine.store, home, SMALL)
-    again = publish(engine.store, home, SMALL)
+    rollback(engine.workspace, made[0])
+    assert not refresh_needed(workspace_of(home, SMALL))
+    again = publish(workspace_of(home, SMALL))
     assert (again.id, again.created, again.counts["documents"]) == (made[0], False, 1)
     assert published_release(home) == made[0]
     engine.write({"ship.md": None})
@@ -202,24 +202,24 @@ def test_a_rollback_stays_until_the_index_changes(indexed):
 def test_the_one_before_is_never_one_that_was_withdrawn(indexed):
     engine, made = indexed
     home = engine.log.home
-    rollback(engine.store, home, made[0])
+    rollback(engine.workspace, made[0])
     engine.write({"ship.md": None})
     update(engine)
     assert diff_releases(home).before == made[0]
-    assert rollback(engine.store, home).now == made[0]
+    assert rollback(engine.workspace).now == made[0]
     with pytest.raises(InputError, match="no release before"):
-        rollback(engine.store, home)
+        rollback(engine.workspace)
 
 
 def test_a_rollback_can_be_taken_back(indexed):
     engine, made = indexed
     home = engine.log.home
-    rollback(engine.store, home)
-    assert rollback(engine.store, home, made[2]).now == made[2]
+    rollback(engine.workspace)
+    assert rollback(engine.workspace, made[2]).now == made[2]
     assert not any(release.is_withdrawn for release in list_releases(home))
     with pytest.raises(InputError, match="published one already"):
-        rollback(engine.store, home, made[2])
-    assert not refresh_needed(engine.store, home, SMALL)
+        rollback(engine.workspace, made[2])
+    assert not refresh_needed(workspace_of(home, SMALL))
 
 
 def test_a_release_that_cannot_be_read_is_not_gone_back_to(indexed):
@@ -228,11 +228,11 @@ def test_a_release_that_cannot_be_read_is_not_gone_back_to(indexed):
     (home / "releases" / f"{made[1]}.duckdb").chmod(0o644)
     (home / "releases" / f"{made[1]}.duckdb").write_bytes(b"no database" * 1000)
     with pytest.raises(StorageError, match=f"{made[1]}.duckdb"):
-        rollback(engine.store, home)
+        rollback(engine.workspace)
     for manifest in (home / "vectors" / "chunks.lance" / "_versions").iterdir():
         manifest.unlink()
     with pytest.raises(StorageError, match="chunks"):
-        rollback(engine.store, home, made[0])
+        rollback(engine.workspace, made[0])
     assert published_release(home) == made[2]
     assert [release.id for release in list_releases(home)] == made[::-1]
 
@@ -252,8 +252,8 @@ def test_what_the_user_keeps_apart_is_published_though_the_graph_stays(indexed):
     (home / "aliases.csv").write_text("action,a,b\nnever,Oskar Kovarna,Kelmouth\n")
     settings = SMALL.model_copy(update={"home": home})
     resolve_entities(engine.store, settings)
-    assert refresh_needed(engine.store, home, settings)
-    assert publish(engine.store, home, settings).id != made[-1]
+    assert refresh_needed(workspace_of(home, settings))
+    assert publish(workspace_of(home, settings)).id != made[-1]
     _, rows = query_published(home, "SELECT count(*) FROM entities_kept_apart WHERE method='user'")
     assert rows == [(1,)]
 
@@ -291,7 +291,7 @@ def test_releases_are_let_go_by_age_but_never_the_published_one_and_the_one_befo
     engine, made = indexed
     home = engine.log.home
     engine.settings = SMALL.model_copy(update={"releases": ReleaseSettings(keep_days=1e-9)})
-    rollback(engine.store, home, made[0])
+    rollback(engine.workspace, made[0])
     engine.write({"new.md": "Lin Ruolan met Oskar Kovarna."})
     newest = update(engine)
     kept = [made[0], made[2], newest]
@@ -304,7 +304,7 @@ def test_what_an_older_program_published_is_kept_by_the_next_run(indexed):
     home = engine.log.home
     shutil.rmtree(home / "releases")
     assert [release.id for release in list_releases(home)] == [made[2]]
-    assert publish(engine.store, home, SMALL).created is False
+    assert publish(workspace_of(home, SMALL)).created is False
     assert (home / "published.duckdb").samefile(home / "releases" / f"{made[2]}.duckdb")
     assert_whole(home, [made[2]])
 
@@ -392,10 +392,10 @@ def test_publishing_killed_at_any_step_leaves_releases_whole_and_the_next_one_cl
         assert_whole(home, release_ids(home))
         published = published_release(home)
         assert published == made[2] or published not in made, step
-        taken_up = publish(copy.store, home, KEEP).id
+        taken_up = publish(workspace_of(home, KEEP)).id
         assert published_release(home) == taken_up
         assert uris(home) == 4, step
-        newest = publish(copy.store, home, another).id
+        newest = publish(workspace_of(home, another)).id
         assert leftovers(home) == [], step
         assert kept_and_tagged(copy) == ([taken_up, newest],) * 2, step
         assert_whole(home, [taken_up, newest])
@@ -412,7 +412,7 @@ def test_a_rollback_killed_at_any_step_is_done_or_not_begun(indexed, tmp_path):
         assert_whole(home, made)
         published = published_release(home)
         assert published in (made[0], made[2]), step
-        assert publish(copy.store, home, KEEP).id == published
+        assert publish(workspace_of(home, KEEP)).id == published
         assert leftovers(home) == [], step
         marked = [release.id for release in list_releases(home) if release.is_withdrawn]
         assert marked == (made[:0:-1] if published == made[0] else marked), step
@@ -421,7 +421,7 @@ def test_a_rollback_killed_at_any_step_is_done_or_not_begun(indexed, tmp_path):
 def bring_up_to_publishing(engine: Engine) -> None:
     engine.update()
     for table in TABLES:
-        update_vectors(engine.store, engine.log.home, SMALL, table)
+        update_vectors(workspace_of(engine.log.home, SMALL), table)
 
 
 # On the command line
@@ -469,7 +469,7 @@ def test_who_has_a_release_open_blocks_neither_publishing_nor_going_back(indexed
     engine, made = indexed
     home = engine.log.home
     path = home / "published.duckdb"
-    publish(engine.store, home, SMALL)
+    publish(workspace_of(home, SMALL))
     path.chmod(0o644)
     code = f"""import duckdb; con = duckdb.connect({str(path)!r}, read_only={read_only})
 print(con.sql("SELECT count(*) FROM documents").fetchone(), flush=True); input()"""
@@ -479,9 +479,9 @@ print(con.sql("SELECT count(*) FROM documents").fetchone(), flush=True); input()
         assert other.stdout is not None
         assert other.stdout.readline() == "(3,)\n"
         assert published_release(home) == made[2]
-        assert publish(engine.store, home, SMALL).created is False
-        assert rollback(engine.store, home).now == made[1]
-        assert publish(engine.store, home, SMALL).id == made[1]
+        assert publish(workspace_of(home, SMALL)).created is False
+        assert rollback(engine.workspace).now == made[1]
+        assert publish(workspace_of(home, SMALL)).id == made[1]
         engine.write({"new.md": "Lin Ruolan met Oskar Kovarna."})
         newest = update(engine)
         assert published_release(home) == newest

@@ -3,21 +3,24 @@ import math
 import numpy as np
 import polars as pl
 import pytest
-from conftest import Engine, build, build_graph
+from conftest import Engine, build, build_graph, workspace_of
 
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.settings import EmbeddingSettings, Settings
 from graphrag_pipeline.llm.embedders import HashingEmbedder
-from graphrag_pipeline.planning.estimates import Chunks, Work, estimate
+from graphrag_pipeline.planning.estimates import Work, estimate
 from graphrag_pipeline.planning.outdated import look_at_index
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.releases.kept import rollback
 from graphrag_pipeline.releases.publishing import publish
 from graphrag_pipeline.store.index_store import set_meta
 from graphrag_pipeline.store.vector_store import VectorStore
+from graphrag_pipeline.structures.estimate import Chunks
 from graphrag_pipeline.structures.hipporag import synonyms
+from graphrag_pipeline.structures.hipporag.structure import FACT_VECTORS, TITLE_VECTORS
 from graphrag_pipeline.structures.hipporag.synonyms import update_synonyms
-from graphrag_pipeline.structures.vector_tables import update_vectors, wanted_tables
+from graphrag_pipeline.structures.registry import vector_tables
+from graphrag_pipeline.structures.vector_tables import update_vectors
 
 OPTIONAL = ("facts", "entity_titles")
 ASKED = EmbeddingSettings(facts=True, synonyms=True, dimensions=64, synonym_similarity=0.6)
@@ -36,11 +39,10 @@ SYNONYMS = "SELECT * FROM synonym_edges ORDER BY ALL"
 FACTS = "SELECT * FROM facts ORDER BY ALL"
 
 
-def embed(engine, tables=OPTIONAL):
+def embed(engine, tables=(FACT_VECTORS, TITLE_VECTORS)):
     """Bring vectors and synonyms up to date; return how many rows were embedded or searched."""
-    store, home, given = engine.store, engine.log.home, engine.settings
-    done = {table: update_vectors(store, home, given, table).embedded for table in tables}
-    return done | {"synonyms": update_synonyms(store, home, given).searched}
+    done = {table.name: update_vectors(engine.workspace, table).embedded for table in tables}
+    return done | {"synonyms": update_synonyms(engine.workspace).searched}
 
 
 def held(engine, table):
@@ -135,15 +137,15 @@ def test_only_current_synonyms_are_published_and_switched_off_only_older_release
     tmp_path,
 ):
     engine = build(tmp_path, FILES, embeddings=ASKED)
-    embed(engine, tables=wanted_tables(engine.settings))
+    embed(engine, tables=vector_tables(engine.settings))
     home, off = engine.log.home, Settings(embeddings=EmbeddingSettings(dimensions=64))
     with engine.store.transaction() as con:
         set_meta(con, "synonyms", "of other titles")
     with pytest.raises(StorageError, match="not published: synonyms are behind"):
-        publish(engine.store, home, engine.settings)
+        publish(engine.workspace)
     embed(engine)
-    first = publish(engine.store, home, engine.settings)
-    second = publish(engine.store, home, off)
+    first = publish(engine.workspace)
+    second = publish(workspace_of(home, off))
     assert engine.rows("FROM synonym_edges") == []
     assert engine.rows("FROM staging.synonyms_searched") == []
     with QueryEngine(home, settings=off) as now, pytest.raises(InputError, match="no facts: set"):
@@ -155,11 +157,12 @@ def test_only_current_synonyms_are_published_and_switched_off_only_older_release
     assert "facts" in tags[first.id]
     assert "facts" not in tags[second.id]
     VectorStore(home / "vectors").drop_tags([first.id])
-    dropped = VectorStore(home / "vectors").drop_untagged(OPTIONAL)
+    spare = [table.name for table in vector_tables(off)]
+    dropped = VectorStore(home / "vectors").drop_untagged(spare=spare)
     assert sorted(dropped) == sorted(OPTIONAL)
     assert not (home / "vectors" / "facts.lance").exists()
     with pytest.raises(StorageError, match="vectors of facts, entity_titles are not there"):
-        rollback(engine.store, home, first.id)
+        rollback(engine.workspace, first.id)
     assert embed(engine)["facts"] > 0
 
 

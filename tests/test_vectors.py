@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from graphrag_pipeline.llm.embedders import HashingEmbedder
 from graphrag_pipeline.store import vector_store as vectors
-from graphrag_pipeline.store.vector_store import ROW_SCHEMA, TABLES, VectorStore, VectorStoreError
+from graphrag_pipeline.store.vector_store import ROW_SCHEMA, VectorStore, VectorStoreError
 
 
 class CountingEmbedder(HashingEmbedder):
@@ -42,6 +42,9 @@ def rows(texts, *, level=None, batch=None):
 
 def numbered(n):
     return {f"id{i}": f"passage word{i} common" for i in range(n)}
+
+
+TABLES = ("chunks", "entities", "relationships", "community_reports")
 
 
 def current(store):

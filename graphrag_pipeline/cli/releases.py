@@ -88,11 +88,10 @@ def rollback(
     change what is in the index, neither `index` nor the schedule publishes anything. Name the
     newer release to go back to it.
     """
-    from graphrag_pipeline.orchestration.runs import index_store
     from graphrag_pipeline.releases.kept import rollback as go_back
+    from graphrag_pipeline.store.workspace import Workspace
 
-    settings = settings_here()
-    return go_back(index_store(settings), settings.home_path, release)
+    return go_back(Workspace(settings_here()), release)
 
 
 @prints(show_diff)

@@ -257,6 +257,15 @@ class HierarchySettings(_Section):
     with a report on each (HiRAG): the method hirag needs it."""
 
 
+class StructureSettings(_Section):
+    """Structures that another package brings, or your own program: docs/how-to/extend.md."""
+
+    wanted: tuple[str, ...] = ()
+    """Names of those to be kept up to date."""
+    options: dict[str, JsonValue] = {}
+    """What each of them is to know, by its name: { name = { option = "value" } }."""
+
+
 class QuerySettings(_Section):
     """Retrieval defaults."""
 
@@ -414,6 +423,7 @@ class Settings(BaseSettings):
     reports: ReportSettings = ReportSettings()
     embeddings: EmbeddingSettings = EmbeddingSettings()
     hierarchies: HierarchySettings = HierarchySettings()
+    structures: StructureSettings = StructureSettings()
     query: QuerySettings = QuerySettings()
     llm: LlmSettings = LlmSettings()
     schedule: ScheduleSettings = ScheduleSettings()

@@ -24,7 +24,6 @@ from graphrag_pipeline.store.index_store import (
 
 COMMUNITIES_VERSION = "2"
 _STATE = "communities_state"
-_OTHER_HIERARCHIES = ("hirag", f"hirag:{_STATE}", "attributed", "raptor")
 CLUSTERED, REPAIRED, IMPROVED, ADOPTED = "clustered", "repaired", "improved", "adopted"
 _TITLE_ENTITIES = 3
 
@@ -90,13 +89,9 @@ def update_communities(store: IndexStore, settings: CommunitySettings) -> Commun
 
 
 def ask_for_clustering(store: IndexStore) -> None:
-    """Let the next update cluster the whole graph anew, and all other hierarchies there are."""
+    """Let the next update cluster the whole graph anew."""
     with store.transaction() as con:
-        con.execute("DELETE FROM staging.raptor_mixtures")
-        con.execute(
-            "UPDATE meta SET value = '' WHERE key IN (SELECT unnest($keys))",
-            {"keys": [_STATE, *_OTHER_HIERARCHIES]},
-        )
+        con.execute("UPDATE meta SET value = '' WHERE key = ?", [_STATE])
 
 
 def adopt_hierarchy(

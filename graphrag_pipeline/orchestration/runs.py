@@ -19,7 +19,6 @@ from dagster._core.instance import InstanceRef
 from graphrag_pipeline.core.errors import GraphRAGError, StorageError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.graph.communities import ask_for_clustering
 from graphrag_pipeline.ingest.batches import BatchLog
 from graphrag_pipeline.ingest.stages import pending_batches, stage_versions
 from graphrag_pipeline.marts.build import MARTS, MARTS_JOB, built_marts, marts_outdated
@@ -29,6 +28,7 @@ from graphrag_pipeline.resources.liveness import end_dead_runs
 from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.store.spending import LEDGER_TAG, ledger_position, uses_model
 from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.structures.registry import ask_for_clustering
 
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 _RANGE_START = "dagster/asset_partition_range_start"
@@ -123,7 +123,7 @@ def index_folder(settings: Settings, folder: Path, *, recluster: bool = False) -
     log.cut(folder, settings.batches, max_bytes=int(settings.input.max_file_mb * 1e6))
     store = index_store(settings)
     if recluster:
-        ask_for_clustering(store)
+        ask_for_clustering(Workspace(settings))
     return run_pending(settings, store, log)
 
 

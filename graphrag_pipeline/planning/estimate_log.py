@@ -15,13 +15,13 @@ from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.ingest.stages import stage_versions
 from graphrag_pipeline.store.index_store import IndexStore, get_meta, set_meta
 from graphrag_pipeline.store.spending import ledger_position
+from graphrag_pipeline.structures.registry import model_stages
 
 if TYPE_CHECKING:
     from graphrag_pipeline.planning.plan import Plan
 
 _ESTIMATE = "estimate"
-_CHAT_STAGES = ("extractions", "summaries", "community_reports", "hirag_clusters", "raptor_tree")
-_STAGES = (*_CHAT_STAGES, "embeddings")
+_CHAT_STAGES = ("extractions", "summaries", "community_reports")
 _NOTHING: Mapping[str, Any] = {"calls": 0, "cached": 0, "tokens": 0, "cost": 0.0}
 
 
@@ -69,22 +69,23 @@ def compare_estimate(store: IndexStore, home: Path) -> dict[str, Any] | None:
         return None
     from graphrag_pipeline.llm.ledger import calls_since
 
+    stages = [*_chat_stages(), "embeddings"]
     calls = calls_since(home, record["since"]).filter(
-        pl.col("error").is_null() & pl.col("stage").is_in(_STAGES)
+        pl.col("error").is_null() & pl.col("stage").is_in(stages)
     )
     own = pl.lit(value=True) if record["until"] is None else pl.col("position") <= record["until"]
     estimated = {stage["stage"]: _estimated(stage) for stage in record["stages"]}
-    actual = {stage: _taken(calls.filter(own, stage=stage)) for stage in _STAGES}
-    shown = [s for s in _STAGES if s in estimated or actual[s] != _NOTHING]
-    stages = [
+    actual = {stage: _taken(calls.filter(own, stage=stage)) for stage in stages}
+    shown = [s for s in stages if s in estimated or actual[s] != _NOTHING]
+    compared = [
         {"stage": s, "estimated": estimated.get(s, _NOTHING), "actual": actual[s]} for s in shown
     ]
     return {
         "made_at": record["made_at"],
         "finished": record["until"] is not None,
-        "stages": stages,
+        "stages": compared,
         "total": {
-            side: _total([stage[side] for stage in stages]) for side in ("estimated", "actual")
+            side: _total([stage[side] for stage in compared]) for side in ("estimated", "actual")
         },
         "later_calls": _later_calls(calls.filter(~own)),
     }
@@ -93,9 +94,13 @@ def compare_estimate(store: IndexStore, home: Path) -> dict[str, Any] | None:
 def _work_version(settings: Settings) -> str:
     """Return a hash of the settings that decide what there is to do."""
     shaping = (settings.graph, settings.communities, settings.reports)
-    shaping = (*shaping, settings.embeddings, settings.hierarchies)
+    shaping = (*shaping, settings.embeddings, settings.hierarchies, settings.structures)
     models = (settings.llm.model, settings.llm.embedding_model)
     return fingerprint(stage_versions(settings)["extractions"], *shaping, *models)
+
+
+def _chat_stages() -> list[str]:
+    return [*_CHAT_STAGES, *model_stages()]
 
 
 def _estimated(stage: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,7 +120,7 @@ def _taken(calls: pl.DataFrame) -> dict[str, Any]:
 
 def _later_calls(calls: pl.DataFrame) -> int:
     """Return how many were made; questions embed texts too, so embeddings do not tell."""
-    return len(calls.filter(~pl.col("cached") & pl.col("stage").is_in(_CHAT_STAGES)))
+    return len(calls.filter(~pl.col("cached") & pl.col("stage").is_in(_chat_stages())))
 
 
 def _total(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

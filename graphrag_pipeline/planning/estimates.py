@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from graphrag_pipeline.core.prompting import Message, load_examples, load_prompt
 from graphrag_pipeline.core.settings import Settings
@@ -20,10 +20,20 @@ from graphrag_pipeline.llm.configured import prompts_folder
 from graphrag_pipeline.llm.embeddings import MAX_PIECES, MAX_REQUEST_BYTES
 from graphrag_pipeline.llm.prices import Prices, load_prices
 from graphrag_pipeline.llm.pricing import StagePlan
+from graphrag_pipeline.structures.estimate import (
+    ENTITIES,
+    ENTITY_TOKENS,
+    RELATIONSHIP_TOKENS,
+    RELATIONSHIPS,
+    REPORTS_PER_CHUNK,
+    TITLE_TOKENS,
+    Chunks,
+    Embedded,
+    Estimate,
+    Growth,
+)
+from graphrag_pipeline.structures.registry import wanted_structures
 
-REPORTS_PER_CHUNK = 2
-"""Communities of two or more entities for each chunk, on all levels together."""
-_SMALL_CHUNK = 100
 _BYTES_PER_TOKEN = 4
 # An answer's tokens grow with the square root of its chunk's (paper, 3.1.2, on chunk sizes).
 _RECORDS = 17.6
@@ -31,35 +41,8 @@ _SHORTEST_ANSWER = 100
 _GOES_ON = 0.5
 _CHECK_TOKENS = 50
 _MERGES = 0.05
-_ENTITIES, _ENTITY_TOKENS = 7, 60
-_RELATIONSHIPS, _RELATIONSHIP_TOKENS = 12, 36
-_TITLE_TOKENS = 4
-# Of 1,669 podcast transcripts: summaries for each full cluster's tokens of text, how full clusters
-# are, and summaries that a new chunk changes.
-_TREE_NODES, _TREE_FILLED, _TREE_TOUCHED = 3.5, 0.5, 6
-# The same for HiRAG's clusters of entities and the tokens of these; and tokens of an answer.
-_CLUSTERS, _CLUSTER_FILLED, _CLUSTERS_TOUCHED, _CLUSTER_ANSWER = 4, 0.5, 15, 600
-# Attributed communities for each entity: 1,670 for 7,269, 103 for 529.
-_ATTRIBUTED = 0.2
 _REPORT_CONTEXT = 1200
 _REPORT_ANSWER = 950
-
-
-@dataclass(frozen=True)
-class Chunks:
-    """A number of chunks and their tokens."""
-
-    number: int = 0
-    tokens: int = 0
-
-    @property
-    def full(self) -> float:
-        """The number of chunks, where those that say next to nothing count as parts of one."""
-        return min(self.number, self.tokens / _SMALL_CHUNK)
-
-    def times(self, factor: float) -> Chunks:
-        """Return so many times these chunks."""
-        return Chunks(round(self.number * factor), round(self.tokens * factor))
 
 
 @dataclass(frozen=True)
@@ -79,8 +62,7 @@ class Work:
     ``answered`` counts all extraction calls that are there. ``grown`` are the chunks that the graph
     lacks. ``merges`` and ``reports`` are counts, ``merge_tokens`` and ``report_tokens`` what one of
     them is made from on average (None: not known). ``texts`` are those that are known by now.
-    ``indexed`` are the chunks that the graph has, ``tree_nodes`` the summaries of the RAPTOR tree,
-    ``clusters`` those of clusters in HiRAG's layers, ``attributed`` the attributed communities.
+    ``indexed`` are the chunks that the graph has, ``rows`` counts those of the structures' tables.
     """
 
     unasked: Chunks
@@ -92,10 +74,13 @@ class Work:
     reports: float
     report_tokens: float | None
     texts: Sequence[Texts]
-    indexed: Chunks = Chunks()
-    tree_nodes: int = 0
-    clusters: int = 0
-    attributed: int = 0
+    indexed: Chunks = field(default_factory=Chunks)
+    rows: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def growth(self) -> Growth:
+        """What of it structures reckon with."""
+        return Growth(self.indexed, self.grown, self.reports, self.rows)
 
 
 @dataclass(frozen=True)
@@ -110,6 +95,7 @@ def estimate(settings: Settings, work: Work, history: Mapping[str, Average]) -> 
     """Yield what each stage that asks a model will take; stages with no call are left out."""
     prices = load_prices(settings.llm.prices_file)
     chat = settings.llm.model
+    further = [each.estimate(settings, work.growth) for each in wanted_structures(settings)]
     if settings.extraction.extractor == "llm":
         calls = _extraction(settings, work)
         yield from _priced(prices, "extractions", chat, *calls, work.answered)
@@ -120,19 +106,13 @@ def estimate(settings: Settings, work: Work, history: Mapping[str, Average]) -> 
         yield from _averaged(prices, "summaries", chat, merges, history, guess)
     if settings.reports.writer == "llm":
         guess = Average(_report_prompt(settings, work.report_tokens), _REPORT_ANSWER)
-        reports = work.reports + _further_reports(settings, work)
+        reports = work.reports + sum(each.reports for each in further)
         yield from _averaged(prices, "community_reports", chat, reports, history, guess)
-    if settings.hierarchies.hirag and settings.reports.writer == "llm":
-        read = _CLUSTER_FILLED * settings.reports.max_context_tokens
-        clusters, guess = _clusters(settings, work), Average(read, _CLUSTER_ANSWER)
-        yield from _averaged(prices, "hirag_clusters", chat, clusters, history, guess)
-    if settings.hierarchies.raptor and settings.reports.writer == "llm":
-        given = settings.hierarchies
-        guess = Average(_TREE_FILLED * given.raptor_cluster_tokens, given.summary_tokens)
-        nodes = _tree_nodes(settings, work)
-        yield from _averaged(prices, "raptor_tree", chat, nodes, history, guess)
+    for calls in (calls for each in further for calls in each.calls):
+        guess = Average(calls.prompt_tokens, calls.completion_tokens)
+        yield from _averaged(prices, calls.stage, chat, calls.number, history, guess)
     if settings.embeddings.embedder == "llm":
-        calls, tokens, known = _embedding(settings, work)
+        calls, tokens, known = _embedding(work, further)
         model = settings.llm.embedding_model
         yield from _priced(prices, "embeddings", model, calls, tokens, 0, known)
 
@@ -149,7 +129,7 @@ def assumptions(
         )
     if work.grown.number:
         said.append(
-            f"a new chunk gives {_ENTITIES} entities, {_RELATIONSHIPS} relationships and "
+            f"a new chunk gives {ENTITIES} entities, {RELATIONSHIPS} relationships and "
             f"{REPORTS_PER_CHUNK} communities to report on"
         )
     if any(stage.stage in history for stage in stages):
@@ -210,7 +190,7 @@ def _conversations(settings: Settings) -> Iterator[tuple[int, float]]:
         entities = load_prompt("extract_entities", folder)
         yield _length(entities.render(entity_types=types, **around)), 0.5
         relations = load_prompt("extract_relations", folder)
-        named = _ENTITIES * _TITLE_TOKENS
+        named = ENTITIES * TITLE_TOKENS
         yield _length(relations.render(names="", **around)) + named, 0.5
     if given.claims:
         claims = load_prompt("extract_claims", folder)
@@ -227,64 +207,25 @@ def _report_prompt(settings: Settings, context: float | None) -> float:
     return _length(around) + (context or min(_REPORT_CONTEXT, given.max_context_tokens))
 
 
-def _clusters(settings: Settings, work: Work) -> float:
-    """Return how many clusters HiRAG's layers will have to summarise: all, or those touched."""
-    if work.clusters:
-        return min(work.clusters, _CLUSTERS_TOUCHED * work.grown.full)
-    entities = (work.indexed.full + work.grown.full) * _ENTITIES
-    return _CLUSTERS * entities * _ENTITY_TOKENS / settings.reports.max_context_tokens
-
-
-def _further_reports(settings: Settings, work: Work) -> float:
-    """Return how many reports there will be on HiRAG's and on attributed communities.
-
-    As many change as of the others; of those that are not there yet all are to be written.
-    """
-    chunks = work.indexed.full + work.grown.full
-    reports = 0.0
-    if settings.hierarchies.hirag:
-        reports += work.reports if work.clusters else chunks * REPORTS_PER_CHUNK
-    if settings.hierarchies.attributed:
-        everything = chunks * _ENTITIES * _ATTRIBUTED
-        reports += min(work.reports, everything) if work.attributed else everything
-    return reports
-
-
-def _tree_nodes(settings: Settings, work: Work) -> float:
-    """Return how many summaries the RAPTOR tree will need: all, or those above new chunks."""
-    if work.tree_nodes:
-        return min(work.tree_nodes, _TREE_TOUCHED * work.grown.number)
-    tokens = work.indexed.tokens + work.grown.tokens
-    return _TREE_NODES * tokens / settings.hierarchies.raptor_cluster_tokens
-
-
-def _embedding(settings: Settings, work: Work) -> tuple[float, float, int]:
+def _embedding(work: Work, further: Sequence[Estimate]) -> tuple[float, float, int]:
     """Return calls to make, their tokens, and calls that are cached."""
-    entities, relationships = work.grown.full * _ENTITIES, work.grown.full * _RELATIONSHIPS
+    entities, relationships = work.grown.full * ENTITIES, work.grown.full * RELATIONSHIPS
     guessed = [
-        (entities, entities * _ENTITY_TOKENS),
-        (relationships, relationships * _RELATIONSHIP_TOKENS),
-        (work.reports, work.reports * _REPORT_ANSWER),
+        Embedded(entities, entities * ENTITY_TOKENS),
+        Embedded(relationships, relationships * RELATIONSHIP_TOKENS),
+        Embedded(work.reports, work.reports * _REPORT_ANSWER),
+        *(texts for each in further for texts in each.texts),
     ]
-    if settings.hierarchies.hirag:
-        clusters = _clusters(settings, work)
-        guessed.append((clusters, clusters * _ENTITY_TOKENS))
-    if settings.hierarchies.raptor:
-        nodes = _tree_nodes(settings, work)
-        guessed.append((nodes, nodes * settings.hierarchies.summary_tokens))
-    if settings.embeddings.facts:
-        guessed.append((relationships, relationships * _RELATIONSHIP_TOKENS))
-    if settings.embeddings.synonyms:
-        guessed.append((entities, entities * _TITLE_TOKENS))
-    counted = [(texts.number, texts.n_bytes / _BYTES_PER_TOKEN) for texts in work.texts]
+    counted = [Embedded(texts.number, texts.n_bytes / _BYTES_PER_TOKEN) for texts in work.texts]
     parts = [*counted, *guessed]
     known = sum(math.ceil(texts.known / MAX_PIECES) for texts in work.texts)
-    calls = sum(_requests(number, of_part) for number, of_part in parts)
-    return calls, sum(of_part for _, of_part in parts), known
+    calls = sum(_requests(part) for part in parts)
+    return calls, sum(part.tokens for part in parts), known
 
 
-def _requests(number: float, tokens: float) -> int:
-    return math.ceil(max(number / MAX_PIECES, tokens * _BYTES_PER_TOKEN / MAX_REQUEST_BYTES))
+def _requests(texts: Embedded) -> int:
+    by_size = texts.tokens * _BYTES_PER_TOKEN / MAX_REQUEST_BYTES
+    return math.ceil(max(texts.number / MAX_PIECES, by_size))
 
 
 def _length(messages: Sequence[Message]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import duckdb
@@ -13,15 +13,12 @@ from graphrag_pipeline.extraction.extractors import extraction_version
 from graphrag_pipeline.graph.communities import communities_current
 from graphrag_pipeline.graph.descriptions import Descriptions, descriptions_to_merge
 from graphrag_pipeline.llm.configured import configured_embedder
-from graphrag_pipeline.planning.estimates import Chunks
 from graphrag_pipeline.reports.inputs import MIN_SIZE
 from graphrag_pipeline.reports.levels import outdated_reports, reports_current
 from graphrag_pipeline.reports.model_writer import report_writer
-from graphrag_pipeline.structures.vector_tables import (
-    stale_tables,
-    texts_of,
-    wanted_tables,
-)
+from graphrag_pipeline.structures.estimate import Chunks
+from graphrag_pipeline.structures.registry import counts, made_vector_tables, wanted_structures
+from graphrag_pipeline.structures.vector_tables import stale_tables, texts_of
 
 _MERGED = """
 SELECT chunk_id AS id FROM extractions
@@ -79,9 +76,7 @@ class IndexState:
     texts: Sequence[str] = ()
     failed_reports: int = 0
     indexed: Chunks = field(default_factory=Chunks)
-    tree_nodes: int = 0
-    clusters: int = 0
-    attributed: int = 0
+    rows: Mapping[str, int] = field(default_factory=dict)
 
 
 def look_at_index(
@@ -120,9 +115,7 @@ def look_at_index(
         _texts_to_embed(con, settings),
         int(_number(con, "SELECT count(*) FROM report_failures")),
         chunks_of(con.sql("SELECT n_tokens FROM chunks").pl()),
-        int(_number(con, "SELECT count(*) FROM raptor_nodes")),
-        int(_number(con, "SELECT count(*) FROM hirag_entities")),
-        int(_number(con, "SELECT count(*) FROM attributed_communities")),
+        counts(con, wanted_structures(settings)),
     )
 
 
@@ -171,7 +164,8 @@ def _texts_to_embed(con: duckdb.DuckDBPyConnection, settings: Settings) -> list[
     """Return the texts of the vector tables that are not those of the configured model."""
     if settings.embeddings.embedder != "llm":
         return []
-    stale = stale_tables(con, configured_embedder(settings).name, wanted_tables(settings))
+    tables = made_vector_tables(con, settings)
+    stale = stale_tables(con, configured_embedder(settings).name, tables)
     return [text for table in stale for text in texts_of(con, table)]
 
 

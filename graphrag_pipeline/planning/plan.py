@@ -24,9 +24,7 @@ from graphrag_pipeline.ingest.stages import pending_batches, shown_metadata
 from graphrag_pipeline.llm.configured import model_options, prompts_folder
 from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.planning.estimates import (
-    REPORTS_PER_CHUNK,
     Average,
-    Chunks,
     Texts,
     Work,
     assumptions,
@@ -35,6 +33,9 @@ from graphrag_pipeline.planning.estimates import (
 from graphrag_pipeline.planning.outdated import IndexState, chunks_of, extracted, look_at_index
 from graphrag_pipeline.releases.publishing import refresh_needed
 from graphrag_pipeline.store.index_store import IndexStore
+from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.structures.estimate import REPORTS_PER_CHUNK, Chunks
+from graphrag_pipeline.structures.registry import model_stages
 
 _TO_EXTRACT = pl.Schema(
     {
@@ -48,11 +49,10 @@ _TO_EXTRACT = pl.Schema(
     }
 )
 _LOOKED_UP = 500
+_WRITING_STAGES = ("summaries", "community_reports")
 _HISTORY = """
 SELECT stage, avg(prompt_tokens), avg(completion_tokens) FROM llm_calls
-WHERE NOT cached AND error IS NULL AND stage IN (
-    'summaries', 'community_reports', 'raptor_tree', 'hirag_clusters')
-GROUP BY stage
+WHERE NOT cached AND error IS NULL AND stage IN (SELECT unnest($stages)) GROUP BY stage
 """
 # What tells a second attempt at an unreadable answer from the first, as ingestion does.
 _FAILED = """
@@ -151,7 +151,7 @@ def _store(settings: Settings) -> IndexStore | None:
 
 
 def _refresh_is_due(store: IndexStore | None, settings: Settings) -> bool:
-    return store is not None and refresh_needed(store, settings.home_path, settings)
+    return store is not None and refresh_needed(Workspace(settings))
 
 
 def _changes(
@@ -214,9 +214,7 @@ def _work(settings: Settings, todo: pl.DataFrame, index: IndexState) -> Work:
         index.report_tokens,
         [_unknown(settings, texts) for texts in (index.texts, new_texts) if texts],
         index.indexed,
-        index.tree_nodes,
-        index.clusters,
-        index.attributed,
+        index.rows,
     )
 
 
@@ -277,7 +275,8 @@ def _history(store: IndexStore | None) -> Mapping[str, Average]:
     if store is None:
         return {}
     with store.read() as con:
-        return {stage: Average(*tokens) for stage, *tokens in con.execute(_HISTORY).fetchall()}
+        rows = con.execute(_HISTORY, {"stages": [*_WRITING_STAGES, *model_stages()]}).fetchall()
+    return {stage: Average(*tokens) for stage, *tokens in rows}
 
 
 def _said_of(index: IndexState) -> list[str]:

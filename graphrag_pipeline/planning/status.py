@@ -15,19 +15,11 @@ from graphrag_pipeline.planning.estimate_log import compare_estimate
 from graphrag_pipeline.releases.kept import rolled_back_from
 from graphrag_pipeline.releases.publishing import published_release, refresh_needed
 from graphrag_pipeline.store.index_store import IndexStore
+from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.structures.registry import all_structures, counts, wanted_structures
 
 _COUNTED = ("documents", "chunks", "entities", "relationships", "claims")
 _COUNTS = "SELECT " + ", ".join(f"(SELECT count(*) FROM {t}) AS {t}" for t in _COUNTED)
-_STRUCTURES = (
-    "raptor_nodes",
-    "hirag_entities",
-    "hirag_communities",
-    "attributed_communities",
-    "synonym_edges",
-)
-_STRUCTURE_COUNTS = " UNION ALL ".join(
-    f"SELECT '{table}' AS name, count(*) AS rows FROM {table}" for table in _STRUCTURES
-)
 _LEVELS = """
 SELECT c.level, count(*) AS communities, count(r.id) AS reports, max(c.size) AS largest
 FROM communities c LEFT JOIN community_reports r ON r.community_id = c.id
@@ -81,9 +73,9 @@ def summarise(settings: Settings) -> dict[str, Any]:
     store = IndexStore(home / "index.duckdb")
     published = published_release(home)
     with store.read() as con:
-        counts = _rows(con, _COUNTS)[0]
+        numbers = _rows(con, _COUNTS)[0]
         levels = _rows(con, _LEVELS)
-        structures = [row for row in _rows(con, _STRUCTURE_COUNTS) if row["rows"]]
+        structures = _structures(con, settings)
         quarantined = _rows(con, _QUARANTINED)
         calls = _rows(con, _CALLS)
         failed = _rows(con, _FAILED)[0]
@@ -92,7 +84,7 @@ def summarise(settings: Settings) -> dict[str, Any]:
     return {
         "home": str(home),
         "indexed": True,
-        **counts,
+        **numbers,
         "levels": levels,
         "structures": structures,
         "quarantined": quarantined,
@@ -101,7 +93,7 @@ def summarise(settings: Settings) -> dict[str, Any]:
         "model_calls": calls,
         "estimate": compare_estimate(store, home),
         **failed,
-        "refresh_needed": refresh_needed(store, home, settings),
+        "refresh_needed": refresh_needed(Workspace(settings)),
         "published": release[0] if release else None,
         "rolled_back_from": rolled_back_from(home),
     }
@@ -111,6 +103,13 @@ def changes_in(log: BatchLog, batches: Sequence[str]) -> dict[str, int]:
     """Return how many files some batches added, changed and removed."""
     counts = [log.get(key).counts for key in batches]
     return {name: sum(c[name] for c in counts) for name in ("add", "change", "remove")}
+
+
+def _structures(con: duckdb.DuckDBPyConnection, settings: Settings) -> list[dict[str, Any]]:
+    """Return what structures hold, the last made first, also of those no longer asked for."""
+    wanted_structures(settings)
+    by_table = counts(con, all_structures()[::-1])
+    return [{"name": name, "rows": rows} for name, rows in by_table.items() if rows]
 
 
 def _rows(con: duckdb.DuckDBPyConnection, sql: str, **values: object) -> list[dict[str, Any]]:

@@ -24,8 +24,11 @@ from pathlib import Path
 import duckdb
 
 from graphrag_pipeline.core.errors import InputError, NothingPublishedError, StorageError
-from graphrag_pipeline.store.index_store import IndexStore, connect_published
-from graphrag_pipeline.structures.vector_tables import OPTIONAL, TABLES, VECTORS_FOLDER, count_of
+from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.store.index_store import connect_published
+from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.structures.registry import known_vector_tables
+from graphrag_pipeline.structures.vector_tables import TABLES, count_of
 
 PUBLISHED = "published.duckdb"
 RELEASES = "releases"
@@ -169,7 +172,7 @@ def rolled_back_from(home: Path) -> str | None:
     return newest if newest and is_rolled_back(home, newest) else None
 
 
-def rollback(store: IndexStore, home: Path, given: str | None = None) -> Rollback:
+def rollback(workspace: Workspace, given: str | None = None) -> Rollback:
     """Make a release that is kept the published one: in one step, rows and vectors together.
 
     ``given`` is its id or the beginning of it; None: the one before what is published. A newer
@@ -179,9 +182,10 @@ def rollback(store: IndexStore, home: Path, given: str | None = None) -> Rollbac
     NothingPublishedError when there is none at all, StorageError when it cannot be read in full or
     put in place; what was published then stays.
     """
+    home = workspace.home
     if not release_ids(home):
         raise NothingPublishedError(nothing_published(home))
-    with store.read(), _writing(home):
+    with workspace.store.read(), _writing(home):
         keep_published(home)
         before = published_release(home)
         target = find_release(home, given) if given else _default_target(home, before)
@@ -253,9 +257,13 @@ def _check_readable(home: Path, release: str) -> None:
     with connect_published(path) as con, _reading(path):
         row = con.execute(_VERSIONS).fetchone()
         found, versions = row or (None, "{}")
-        vectors = VectorSnapshot(home / VECTORS_FOLDER, json.loads(versions))
-        held = [*TABLES, *(table for table in OPTIONAL if table in vectors.versions)]
-        lacking = [table for table in held if count_of(con, table) != vectors.count(table)]
+        vectors = VectorSnapshot(Home(home).vectors, json.loads(versions))
+        required = {table.name for table in TABLES} | vectors.versions.keys()
+        lacking = [
+            name
+            for name, table in known_vector_tables().items()
+            if name in required and count_of(con, table) != vectors.count(name)
+        ]
     if found != release or lacking:
         what = f"the vectors of {', '.join(lacking)} are not there" if lacking else f"it is {found}"
         raise StorageError(f"release {release} cannot be used: {what}; {path} stays as it is")

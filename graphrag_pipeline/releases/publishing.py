@@ -32,19 +32,14 @@ from graphrag_pipeline.reports.model_writer import report_writer
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.store.migrations import schema_sql
-from graphrag_pipeline.structures.archrag.communities import attributed_current, drop_attributed
-from graphrag_pipeline.structures.archrag.index import chnsw_current, drop_chnsw
-from graphrag_pipeline.structures.archrag.similarity import drop_similarity, similarity_current
-from graphrag_pipeline.structures.hipporag.synonyms import drop_synonyms, synonyms_current
-from graphrag_pipeline.structures.hirag.communities import hirag_communities_current
-from graphrag_pipeline.structures.hirag.tables import drop_hirag, hirag_current
-from graphrag_pipeline.structures.raptor.tree import drop_tree, tree_current
-from graphrag_pipeline.structures.vector_tables import (
-    OPTIONAL,
-    VECTORS_FOLDER,
-    stale_tables,
-    wanted_tables,
+from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.structures.registry import (
+    clear_unwanted,
+    content_tables,
+    late_structures,
+    vector_tables,
 )
+from graphrag_pipeline.structures.vector_tables import stale_tables
 
 _LATE_READERS_DAYS = 1.0
 """How long vectors of a release that was let go stay for who has it open still."""
@@ -59,19 +54,6 @@ _CONTENT = (
     "claims",
     "entity_aliases",
     "entities_kept_apart",
-    "synonym_edges",
-    "similarity_edges",
-    "attributed_communities",
-    "attributed_members",
-    "chnsw",
-    "hirag_entities",
-    "hirag_relationships",
-    "hirag_layers",
-    "hirag_communities",
-    "hirag_community_members",
-    "hirag_community_reports",
-    "raptor_nodes",
-    "raptor_edges",
     "quarantine",
 )
 _ANSWERS_DEPEND_ON = {
@@ -106,7 +88,7 @@ class Release:
     counts: dict[str, int]
 
 
-def publish(store: IndexStore, home: Path, settings: Settings) -> Release:
+def publish(workspace: Workspace) -> Release:
     """Publish the index as it stands, unless it is what the newest release holds already.
 
     After a rollback that means: readers stay on the older release until something changes in the
@@ -116,18 +98,10 @@ def publish(store: IndexStore, home: Path, settings: Settings) -> Release:
     (another run changed the index meanwhile), or when the disk is full or read-only. The last
     release then stays.
     """
+    store, home, settings = workspace.store, workspace.home, workspace.settings
     embedder = configured_embedder(settings)
     with store.transaction() as con:
-        if not settings.embeddings.synonyms:
-            drop_synonyms(con)
-        if not settings.hierarchies.attributed:
-            drop_similarity(con)
-            drop_attributed(con)
-            drop_chnsw(con)
-        if not settings.hierarchies.hirag:
-            drop_hirag(con)
-        if not settings.hierarchies.raptor:
-            drop_tree(con)
+        clear_unwanted(con, settings)
         keep_published(home)
         _check_consistent(con, settings, embedder.name)
         content = content_hash(con)
@@ -135,14 +109,14 @@ def publish(store: IndexStore, home: Path, settings: Settings) -> Release:
         newest = con.execute(_NEWEST).fetchone()
     before = published_release(home)
     same = newest is not None and newest[1:] == (content, config)
-    release = newest[0] if newest and same else _new_release(store, home, settings, content, config)
+    release = newest[0] if newest and same else _new_release(workspace, content, config)
     stays = same and is_rolled_back(home, release)
     if stays or before == release:
         return _published(store, before or release, created=False)
     _publish_copy(store, home)
     with store.read():
         keep_published(home)
-    _let_go_of_old(store, home, settings, before)
+    _let_go_of_old(workspace, before)
     return _published(store, release, created=True)
 
 
@@ -163,15 +137,16 @@ def config_hash(settings: Settings) -> str:
 def content_hash(con: duckdb.DuckDBPyConnection) -> str:
     """Return a hash of everything a release holds, its comments, views and macros included."""
     parts = [schema_sql(), published_sql()]
-    for table in _CONTENT:
+    for table in (*_CONTENT, *content_tables(con)):
         row = con.execute(f"SELECT {rows_hash(table)}").fetchone()
         parts.append(str(row))
     return fingerprint(parts)
 
 
-def refresh_needed(store: IndexStore, home: Path, settings: Settings) -> bool:
+def refresh_needed(workspace: Workspace) -> bool:
     """Whether the published release lacks something that ingestion has finished."""
-    with store.read() as con:
+    home, settings = workspace.home, workspace.settings
+    with workspace.store.read() as con:
         staged = con.execute(
             "SELECT count(*) FROM batch_stages WHERE stage = 'extractions' AND staged"
         ).fetchone()
@@ -199,19 +174,9 @@ def _check_consistent(
         late.append("communities")
     if not reports_current(con, settings.reports, report_writer(settings)):
         late.append("reports")
-    wanted = wanted_tables(settings)
-    late += [f"vectors of {table}" for table in stale_tables(con, embedder_name, wanted)]
-    if settings.embeddings.synonyms and not synonyms_current(con, settings):
-        late.append("synonyms")
-    if settings.hierarchies.attributed:
-        late += [] if similarity_current(con) else ["similarity edges"]
-        late += [] if attributed_current(con, settings) else ["attributed communities"]
-        late += [] if chnsw_current(con) else ["the C-HNSW"]
-    if settings.hierarchies.hirag:
-        late += [] if hirag_current(con, settings) else ["the entities of hirag"]
-        late += [] if hirag_communities_current(con, settings) else ["the communities of hirag"]
-    if settings.hierarchies.raptor and not tree_current(con, settings):
-        late.append("the RAPTOR tree")
+    stale = stale_tables(con, embedder_name, vector_tables(settings))
+    late += [f"vectors of {table.name}" for table in stale]
+    late += late_structures(con, settings)
     if late:
         raise StorageError(
             f"not published: {', '.join(late)} are behind the graph (another run changed the "
@@ -219,15 +184,13 @@ def _check_consistent(
         )
 
 
-def _new_release(
-    store: IndexStore, home: Path, settings: Settings, content: str, config: str
-) -> str:
-    from graphrag_pipeline.store.vector_store import VectorStore
-
-    now = _next_moment(store)
+def _new_release(workspace: Workspace, content: str, config: str) -> str:
+    settings = workspace.settings
+    now = _next_moment(workspace.store)
     release = f"{now:%Y%m%dT%H%M%S%f}-{content[:8]}"
-    versions = VectorStore(home / VECTORS_FOLDER).tag(release, wanted_tables(settings))
-    with store.transaction() as con:
+    tables = [table.name for table in vector_tables(settings)]
+    versions = workspace.vectors.tag(release, tables)
+    with workspace.store.transaction() as con:
         con.execute(
             f"""INSERT INTO releases SELECT ?, ?, ?, ?, counts.*, ({_MODULARITY}), ?, ?
                 FROM ({_COUNTS}) counts""",
@@ -276,19 +239,16 @@ def _pack(copy: Path) -> None:
         packed.unlink(missing_ok=True)
 
 
-def _let_go_of_old(store: IndexStore, home: Path, settings: Settings, before: str | None) -> None:
+def _let_go_of_old(workspace: Workspace, before: str | None) -> None:
     """Drop releases by count and age: first the file, so that none is left without its vectors."""
-    from graphrag_pipeline.store.vector_store import VectorStore
-
-    given = settings.releases
-    with store.read():
-        kept = drop_old(home, {before}, given.keep, given.keep_days)
-    vectors = VectorStore(home / VECTORS_FOLDER)
+    given, vectors = workspace.settings.releases, workspace.vectors
+    with workspace.store.read():
+        kept = drop_old(workspace.home, {before}, given.keep, given.keep_days)
     old = sorted(vectors.tags().keys() - set(kept))
     if old:
         vectors.drop_tags(old)
         vectors.optimize(_LATE_READERS_DAYS)
-    vectors.drop_untagged(sorted(set(OPTIONAL) - set(wanted_tables(settings))))
+    vectors.drop_untagged(spare=[table.name for table in vector_tables(workspace.settings)])
 
 
 def _published(store: IndexStore, release: str, *, created: bool) -> Release:

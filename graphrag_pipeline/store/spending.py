@@ -31,14 +31,14 @@ def ledger_position(home: Path) -> int:
 
 
 def uses_model(settings: Settings) -> bool:
-    """Whether any stage asks a language model."""
+    """Whether any stage may ask a language model; what a structure from outside asks is its own."""
     return "llm" in (
         settings.extraction.extractor,
         settings.graph.summaries,
         settings.resolution.method,
         settings.reports.writer,
         settings.embeddings.embedder,
-    )
+    ) or bool(settings.structures.wanted)
 
 
 @contextlib.contextmanager

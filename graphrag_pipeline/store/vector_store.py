@@ -35,18 +35,6 @@ if TYPE_CHECKING:
     from lancedb.index import FTS
     from lancedb.table import LanceTable
 
-TABLES = (
-    "chunks",
-    "entities",
-    "relationships",
-    "community_reports",
-    "facts",
-    "entity_titles",
-    "hirag_entities",
-    "attributed_communities",
-    "raptor_nodes",
-)
-
 VECTOR_INDEX_ROWS = 250_000
 """From here a table gets an approximate index; below, exact search takes under 0.2 s."""
 
@@ -69,6 +57,7 @@ _VECTOR = "vector"
 _TERMS = "terms"
 _ID_AND_VECTOR = ["id", _VECTOR]
 _LANCE_IO = "LanceError(IO)"
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
 _TAG = re.compile(r"[A-Za-z0-9._-]+")
 _EMBEDDER = b"embedder"
 # optimize() without an age cleans up after seven days and fails on the first older tag.
@@ -182,11 +171,12 @@ class VectorStore:
         """Return the name of the embedder a table was written with."""
         return _embedder_name(_open(self._db, table))
 
-    def tag(self, release: str, tables: Sequence[str] = TABLES) -> dict[str, int]:
+    def tag(self, release: str, tables: Sequence[str] | None = None) -> dict[str, int]:
         """Protect the current versions of tables under a release id and return the versions.
 
-        A tagged version survives :meth:`optimize`. Tagging a release again moves its tags to
-        the versions current then. Tables never written are left out.
+        ``tables`` are all, unless given; those never written are left out. A tagged version
+        survives :meth:`optimize`. Tagging a release again moves its tags to the versions current
+        then.
 
         Raises
         ------
@@ -200,7 +190,7 @@ class VectorStore:
         versions: dict[str, int] = {}
         with _writing(self.uri):
             for table, opened in self._tables():
-                if table not in tables:
+                if tables is not None and table not in tables:
                     continue
                 versions[table] = opened.version
                 tags = opened.tags
@@ -226,10 +216,10 @@ class VectorStore:
                 for release in set(releases) & tags.list().keys():
                     tags.delete(release)
 
-    def drop_untagged(self, tables: Sequence[str]) -> list[str]:
-        """Remove those of these tables that no release holds a version of; return their names."""
+    def drop_untagged(self, *, spare: Sequence[str]) -> list[str]:
+        """Remove tables that no release holds a version of, but ``spare``; return their names."""
         dropped = [
-            name for name, opened in self._tables() if name in tables and not opened.tags.list()
+            name for name, opened in self._tables() if name not in spare and not opened.tags.list()
         ]
         with _writing(self.uri):
             for name in dropped:
@@ -257,7 +247,7 @@ class VectorStore:
         return VectorSnapshot(self.uri, versions)
 
     def _tables(self) -> Iterator[tuple[str, LanceTable]]:
-        for table in TABLES:
+        for table in sorted(self._db.list_tables().tables):
             opened = _open(self._db, table)
             if opened is not None:
                 yield table, opened
@@ -606,8 +596,10 @@ def _open(db: DBConnection, table: str, version: int | None = None) -> LanceTabl
 
 
 def _check_table(table: str) -> None:
-    if table not in TABLES:
-        raise VectorStoreError(f"no vector table {table!r}: use one of {', '.join(TABLES)}")
+    if not _NAME.fullmatch(table):
+        raise VectorStoreError(
+            f"{table!r} cannot name a vector table: use lower-case letters, digits and underscores"
+        )
 
 
 def _embedder_name(table: LanceTable | None) -> str | None:

@@ -1,1 +1,33 @@
 """Structures that some methods need beside the graph, each optional and kept up to date."""
+
+from graphrag_pipeline.structures.estimate import Chunks, Embedded, Estimate, Growth, ModelCalls
+from graphrag_pipeline.structures.structure import (
+    ENTRY_POINTS,
+    Check,
+    FailureWarning,
+    Outcome,
+    Preview,
+    Step,
+    Structure,
+    VectorTable,
+    register_structure,
+    unregister_structure,
+)
+
+__all__ = [
+    "ENTRY_POINTS",
+    "Check",
+    "Chunks",
+    "Embedded",
+    "Estimate",
+    "FailureWarning",
+    "Growth",
+    "ModelCalls",
+    "Outcome",
+    "Preview",
+    "Step",
+    "Structure",
+    "VectorTable",
+    "register_structure",
+    "unregister_structure",
+]

@@ -23,7 +23,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -38,12 +37,12 @@ from graphrag_pipeline.graph.repair import keep_ids, repair_hierarchy
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import (
-    IndexStore,
     get_meta,
     replace_changed,
     replace_links,
     set_meta,
 )
+from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.archrag.chnsw import Vectors
 from graphrag_pipeline.structures.archrag.reports import Draft, reports_version
 from graphrag_pipeline.structures.archrag.similarity import (
@@ -58,10 +57,8 @@ from graphrag_pipeline.structures.archrag.similarity import (
     similarities,
     unit,
 )
-from graphrag_pipeline.structures.vector_tables import (
-    VECTORS_FOLDER,
-    stale_tables,
-)
+from graphrag_pipeline.structures.structure import VectorTable
+from graphrag_pipeline.structures.vector_tables import stale_tables
 
 if TYPE_CHECKING:
     from graphrag_pipeline.llm.embedders import Embedder
@@ -69,6 +66,14 @@ if TYPE_CHECKING:
 ATTRIBUTED_VERSION = "1"
 LARGEST = 15
 FEWEST = 5
+
+COMMUNITY_VECTORS = VectorTable(
+    "attributed_communities",
+    """SELECT id, title || chr(10) || summary AS text, level, NULL::VARCHAR AS batch
+       FROM attributed_communities WHERE full_content IS NOT NULL""",
+    made_from=("attributed_communities",),
+    about="Vectors and full text of attributed communities, in LanceDB.",
+)
 
 _LEAST_WEIGHT = 1e-6
 _TABLE = "attributed_communities"
@@ -176,20 +181,21 @@ class Found:
         return self.members.filter(pl.col("community_id") != pl.col("member_id"))
 
 
-def update_attributed(store: IndexStore, home: Path, settings: Settings) -> AttributedChanges:
+def update_attributed(workspace: Workspace) -> AttributedChanges:
     """Bring ``attributed_communities`` and their members up to date with the graph.
 
     All is stored in one transaction; reports that a killed run had written are in the cache of the
     model's answers. Raises what the report writer raises.
     """
+    settings, store = workspace.settings, workspace.store
     with store.read() as con:
         if attributed_current(con, settings) and not _count(con, "error IS NOT NULL"):
             return AttributedChanges(0, _count(con, _REPORTED), 0, 0, _by_level(con))
         state = _state(con, settings)
-        nodes, similar = _read_graph(con, home)
+        nodes, similar = _read_graph(con, workspace)
         old = _old_clusters(con)
         follows = (get_meta(con, "attributed") or "").startswith(_clustering(settings))
-        embedded = _Embedded.read(con, home, settings)
+        embedded = _Embedded.read(con, workspace)
         draft = Draft(con, settings)
     levels: list[Found] = []
     quality: tuple[float | None, float | None] = (None, None)
@@ -222,11 +228,19 @@ def attributed_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bo
     return get_meta(con, "attributed") == _state(con, settings)
 
 
-def drop_attributed(con: duckdb.DuckDBPyConnection) -> None:
-    """Remove the communities, as if there had never been any."""
-    con.execute("DELETE FROM attributed_communities; DELETE FROM attributed_members")
-    con.execute("DELETE FROM staging.attributed_clusters")
-    con.execute("DELETE FROM meta WHERE key = 'attributed'")
+def attributed_version(settings: Settings) -> str:
+    """Return what decides the communities besides the graph."""
+    made = fingerprint(
+        settings.hierarchies.attributed_levels,
+        settings.communities.max_drift,
+        reports_version(settings),
+    )
+    return f"{_clustering(settings)}{made}"
+
+
+def forget_clusters(con: duckdb.DuckDBPyConnection) -> None:
+    """Let the next update cluster every level anew."""
+    con.execute("UPDATE meta SET value = '' WHERE key = 'attributed'")
 
 
 def augmented(nodes: Nodes, similar: pl.DataFrame | None = None) -> pl.DataFrame:
@@ -319,13 +333,11 @@ class _Embedded:
     known: Mapping[str, Vectors]
 
     @classmethod
-    def read(cls, con: duckdb.DuckDBPyConnection, home: Path, settings: Settings) -> _Embedded:
-        from graphrag_pipeline.store.vector_store import VectorStore
-
-        embedder = configured_embedder(settings)
-        if stale_tables(con, embedder.name, [_TABLE]):
+    def read(cls, con: duckdb.DuckDBPyConnection, workspace: Workspace) -> _Embedded:
+        embedder = configured_embedder(workspace.settings)
+        if stale_tables(con, embedder.name, [COMMUNITY_VECTORS]):
             return cls(embedder, {})
-        store = VectorStore(home / VECTORS_FOLDER)
+        store = workspace.vectors
         ids, matrix = store.at({_TABLE: store.version(_TABLE)}).matrix(_TABLE)
         return cls(embedder, dict(zip(ids, matrix, strict=True)))
 
@@ -433,14 +445,14 @@ def _cluster_rows(levels: Sequence[Found]) -> list[tuple[object, ...]]:
     ]
 
 
-def _read_graph(con: duckdb.DuckDBPyConnection, home: Path) -> tuple[Nodes, pl.DataFrame]:
+def _read_graph(con: duckdb.DuckDBPyConnection, workspace: Workspace) -> tuple[Nodes, pl.DataFrame]:
     """Return the graph of the entities, and the pairs among them that are only alike."""
     ids = con.sql("SELECT id FROM entities ORDER BY id").pl()["id"]
     links = con.sql("SELECT source_id, target_id FROM relationships ORDER BY ALL").pl()
     similar = con.sql("FROM similarity_edges ORDER BY ALL").pl()
     one, two = places_of(ids, similar)
     own = pl.DataFrame({"node_id": ids, "entity_id": ids})
-    nodes = Nodes(ids, entity_vectors(home, ids.to_list()), places_of(ids, links), own)
+    nodes = Nodes(ids, entity_vectors(workspace, ids.to_list()), places_of(ids, links), own)
     return nodes, pl.DataFrame({"source": one, "target": two, "similarity": similar["similarity"]})
 
 
@@ -459,13 +471,8 @@ def _clustering(settings: Settings) -> str:
 
 def _state(con: duckdb.DuckDBPyConnection, settings: Settings) -> str:
     """Return all that the communities depend on: how they are made, graph and edges."""
-    made = fingerprint(
-        settings.hierarchies.attributed_levels,
-        settings.communities.max_drift,
-        reports_version(settings),
-    )
     graph = fingerprint(get_meta(con, "similarity_edges"), con.execute(_GRAPH).fetchone())
-    return f"{_clustering(settings)}{made}:{graph}"
+    return f"{attributed_version(settings)}:{graph}"
 
 
 def _by_level(con: duckdb.DuckDBPyConnection) -> Mapping[int, int]:

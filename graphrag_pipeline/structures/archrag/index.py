@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
 import numpy as np
 import polars as pl
 
-from graphrag_pipeline.store.index_store import IndexStore, get_meta, insert, set_meta
+from graphrag_pipeline.store.index_store import get_meta, insert, set_meta
+from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.archrag.chnsw import CommunityHnsw, Rows, StoredLayer
-from graphrag_pipeline.structures.vector_tables import VECTORS_FOLDER
 
 if TYPE_CHECKING:
     from graphrag_pipeline.store.vector_store import VectorSnapshot
@@ -46,23 +45,21 @@ class BuiltIndex:
     built: bool
 
 
-def update_chnsw(store: IndexStore, home: Path) -> BuiltIndex:
+def update_chnsw(workspace: Workspace) -> BuiltIndex:
     """Bring the table ``chnsw`` up to date with the vectors; does nothing if these are the same."""
-    from graphrag_pipeline.store.vector_store import VectorStore
-
-    with store.read() as con:
+    with workspace.store.read() as con:
         if chnsw_current(con):
             return BuiltIndex([row[0] for row in con.execute(_LAYERS).fetchall()], built=False)
         state = _state(con)
         levels = dict(con.execute(_LEVELS).fetchall())
-    vectors = VectorStore(home / VECTORS_FOLDER)
+    vectors = workspace.vectors
     snapshot = vectors.at({table: vectors.version(table) for table in _TABLES})
     stored = CommunityHnsw.build(_layers(snapshot, levels)).stored()
     rows = [
         (layer, each.n_nodes, each.ids_hash, each.links, each.down)
         for layer, each in enumerate(stored)
     ]
-    with store.transaction() as con:
+    with workspace.store.transaction() as con:
         con.execute("DELETE FROM chnsw")
         insert(con, "chnsw", pl.DataFrame(rows, schema=_SCHEMA, orient="row"))
         set_meta(con, "chnsw", state)
@@ -72,11 +69,6 @@ def update_chnsw(store: IndexStore, home: Path) -> BuiltIndex:
 def chnsw_current(con: duckdb.DuckDBPyConnection) -> bool:
     """Whether the index was built from the vectors as they are."""
     return get_meta(con, "chnsw") == _state(con)
-
-
-def drop_chnsw(con: duckdb.DuckDBPyConnection) -> None:
-    """Remove the index, as if there had never been one."""
-    con.execute("DELETE FROM chnsw; DELETE FROM meta WHERE key = 'chnsw'")
 
 
 def open_chnsw(con: duckdb.DuckDBPyConnection, snapshot: VectorSnapshot) -> CommunityHnsw:

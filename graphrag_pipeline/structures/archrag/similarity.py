@@ -17,8 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import duckdb
 import numpy as np
@@ -26,12 +24,9 @@ import numpy.typing as npt
 import polars as pl
 
 from graphrag_pipeline.store.hashing import rows_hash
-from graphrag_pipeline.store.index_store import IndexStore, get_meta, replace_links, set_meta
+from graphrag_pipeline.store.index_store import get_meta, replace_links, set_meta
+from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.archrag.chnsw import Vectors, layer_graph
-from graphrag_pipeline.structures.vector_tables import VECTORS_FOLDER
-
-if TYPE_CHECKING:
-    from graphrag_pipeline.core.settings import Settings
 
 SHARE = 0.7
 WIDER = 1.5
@@ -66,9 +61,9 @@ class SimilarityChanges:
     threshold: float | None = None
 
 
-def update_similarity(store: IndexStore, home: Path, settings: Settings) -> SimilarityChanges:
+def update_similarity(workspace: Workspace) -> SimilarityChanges:
     """Bring ``similarity_edges`` up to date with entities, their vectors and relationships."""
-    with store.read() as con:
+    with workspace.store.read() as con:
         if similarity_current(con):
             return SimilarityChanges(0, _count(con))
         state = _state(con)
@@ -78,7 +73,7 @@ def update_similarity(store: IndexStore, home: Path, settings: Settings) -> Simi
         embedder = _vectors_state(con).rsplit(":", 2)[0]
         made_by = get_meta(con, "similarity_searched")
     ids = entities["id"]
-    vectors = entity_vectors(home, ids.to_list())
+    vectors = entity_vectors(workspace, ids.to_list())
     ends = places_of(ids, links)
     k = mean_degree(ends)
     search = f"{_VERSION}:{k}:{embedder}"
@@ -87,7 +82,7 @@ def update_similarity(store: IndexStore, home: Path, settings: Settings) -> Simi
     n, near = _nearest(entities, searched, known, vectors, k)
     threshold = least_similarity(vectors, ends)
     edges = _named(ids, similar_pairs(ends, near, k, threshold))
-    with store.transaction() as con:
+    with workspace.store.transaction() as con:
         con.register("wanted_edges", edges)
         con.register("wanted_nearest", _named(ids, near))
         con.register("wanted_searched", entities.rename({"id": "entity_id"}))
@@ -105,18 +100,9 @@ def similarity_current(con: duckdb.DuckDBPyConnection) -> bool:
     return get_meta(con, "similarity_edges") == _state(con)
 
 
-def drop_similarity(con: duckdb.DuckDBPyConnection) -> None:
-    """Remove the edges, as if there had never been any."""
-    con.execute("DELETE FROM similarity_edges; DELETE FROM staging.similarity_nearest")
-    con.execute("DELETE FROM staging.similarity_searched")
-    con.execute("DELETE FROM meta WHERE key IN ('similarity_edges', 'similarity_searched')")
-
-
-def entity_vectors(home: Path, ids: Sequence[str]) -> Vectors:
+def entity_vectors(workspace: Workspace, ids: Sequence[str]) -> Vectors:
     """Return the vectors of entities, of length one, in the order of ``ids``, a row each."""
-    from graphrag_pipeline.store.vector_store import VectorStore
-
-    store = VectorStore(home / VECTORS_FOLDER)
+    store = workspace.vectors
     known, matrix = store.at({"entities": store.version("entities")}).matrix("entities")
     rows = matrix[np.searchsorted(np.array(known), np.array(ids))] if ids else matrix[:0]
     return unit(rows)

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -27,9 +26,9 @@ import polars as pl
 
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.text import terms_batch
-from graphrag_pipeline.store.index_store import IndexStore, get_meta, replace_links, set_meta
+from graphrag_pipeline.store.index_store import get_meta, replace_links, set_meta
+from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.archrag.similarity import similarities
-from graphrag_pipeline.structures.vector_tables import VECTORS_FOLDER
 
 MOST_NEIGHBOURS = 100
 """An entity is linked to so many others at most, the nearest."""
@@ -66,12 +65,13 @@ class SynonymChanges:
     edges: int
 
 
-def update_synonyms(store: IndexStore, home: Path, settings: Settings) -> SynonymChanges:
+def update_synonyms(workspace: Workspace) -> SynonymChanges:
     """Bring ``synonym_edges`` up to date with the vectors of the titles.
 
     Does nothing when these have not changed.
     """
-    with store.read() as con:
+    settings = workspace.settings
+    with workspace.store.read() as con:
         if synonyms_current(con, settings):
             return SynonymChanges(0, _count(con))
         state = _state(con, settings)
@@ -82,9 +82,9 @@ def update_synonyms(store: IndexStore, home: Path, settings: Settings) -> Synony
     if made_anew:
         searched, known = searched.clear(), known.clear()
     titles = titles.filter(pl.Series(terms_batch(titles["title"].to_list()), dtype=pl.String) != "")
-    vectors = _vectors(home, titles["id"])
+    vectors = _vectors(workspace, titles["id"])
     n, edges = _edges(titles, searched, known, vectors, settings.embeddings.synonym_similarity)
-    with store.transaction() as con:
+    with workspace.store.transaction() as con:
         con.register("wanted_synonyms", edges)
         con.register("searched_titles", titles.rename({"id": "entity_id"}))
         replace_links(con, "synonym_edges", "wanted_synonyms", ("source_id", "target_id"))
@@ -98,14 +98,13 @@ def synonyms_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool
     return get_meta(con, "synonyms") == _state(con, settings)
 
 
-def drop_synonyms(con: duckdb.DuckDBPyConnection) -> None:
-    """Remove the synonyms, as if there had never been any."""
-    con.execute("DELETE FROM synonym_edges; DELETE FROM staging.synonyms_searched")
-    con.execute("DELETE FROM meta WHERE key = 'synonyms'")
+def synonyms_version(settings: Settings) -> str:
+    """Return what decides the edges besides the vectors."""
+    return f"{_VERSION}:{settings.embeddings.synonym_similarity}"
 
 
 def _made_with(settings: Settings) -> str:
-    return f"{_VERSION}:{settings.embeddings.synonym_similarity}:"
+    return f"{synonyms_version(settings)}:"
 
 
 def _state(con: duckdb.DuckDBPyConnection, settings: Settings) -> str:
@@ -116,10 +115,8 @@ def _count(con: duckdb.DuckDBPyConnection) -> int:
     return con.table("synonym_edges").count("*").fetchall()[0][0]
 
 
-def _vectors(home: Path, ids: pl.Series) -> npt.NDArray[np.float32]:
-    from graphrag_pipeline.store.vector_store import VectorStore
-
-    store = VectorStore(home / VECTORS_FOLDER)
+def _vectors(workspace: Workspace, ids: pl.Series) -> npt.NDArray[np.float32]:
+    store = workspace.vectors
     known, matrix = store.at({_TABLE: store.version(_TABLE)}).matrix(_TABLE)
     return matrix[np.searchsorted(np.array(known), ids.to_numpy())] if len(ids) else matrix[:0]
 

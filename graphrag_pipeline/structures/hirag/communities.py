@@ -11,15 +11,23 @@ from collections.abc import Iterator
 
 import duckdb
 
-from graphrag_pipeline.core.settings import ReportSettings, Settings
+from graphrag_pipeline.core.settings import ReportSettings, Settings, fingerprint
 from graphrag_pipeline.graph.communities import (
+    COMMUNITIES_VERSION,
     CommunityChanges,
     communities_current,
     update_communities,
 )
-from graphrag_pipeline.reports.levels import LevelReports, reports_current, update_reports
+from graphrag_pipeline.reports.extractive import ExtractiveWriter
+from graphrag_pipeline.reports.levels import (
+    REPORTS_VERSION,
+    LevelReports,
+    reports_current,
+    update_reports,
+)
 from graphrag_pipeline.reports.model_writer import report_writer
 from graphrag_pipeline.store.index_store import IndexStore, replace_links
+from graphrag_pipeline.store.workspace import Workspace
 
 _PREFIX = "hirag:"
 _KEYS = {
@@ -94,18 +102,20 @@ def layered(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
     con.execute(_DROP)
 
 
-def update_hirag_communities(store: IndexStore, settings: Settings) -> CommunityChanges:
+def update_hirag_communities(workspace: Workspace) -> CommunityChanges:
     """Bring the communities of the graph of all layers up to date, as those of the graph alone."""
-    return update_communities(LayeredStore(store.path), settings.communities)
+    store = LayeredStore(workspace.store.path)
+    return update_communities(store, workspace.settings.communities)
 
 
-def update_hirag_reports(store: IndexStore, settings: Settings) -> LevelReports:
+def update_hirag_reports(workspace: Workspace) -> LevelReports:
     """Bring the reports on these communities up to date, every level, the deepest first.
 
     Unlike those on the graph alone, none is let fall behind a little.
     """
+    store, settings = LayeredStore(workspace.store.path), workspace.settings
     given, writer = _exact(settings.reports), report_writer(settings)
-    return update_reports(LayeredStore(store.path), given, 0, and_deeper=True, writer=writer)
+    return update_reports(store, given, 0, and_deeper=True, writer=writer)
 
 
 def hirag_communities_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
@@ -114,6 +124,18 @@ def hirag_communities_current(con: duckdb.DuckDBPyConnection, settings: Settings
         return communities_current(con, settings.communities) and reports_current(
             con, _exact(settings.reports), report_writer(settings)
         )
+
+
+def communities_version(settings: Settings) -> str:
+    """Return what decides communities and reports besides the graph of all layers."""
+    writer = report_writer(settings) or ExtractiveWriter(settings.reports)
+    versions = (COMMUNITIES_VERSION, REPORTS_VERSION, writer.version)
+    return fingerprint(*versions, settings.communities, settings.reports)
+
+
+def forget_communities(con: duckdb.DuckDBPyConnection) -> None:
+    """Let the next update cluster the graph of all layers anew."""
+    con.execute("UPDATE meta SET value = '' WHERE key = ?", [f"{_PREFIX}communities_state"])
 
 
 def _exact(settings: ReportSettings) -> ReportSettings:

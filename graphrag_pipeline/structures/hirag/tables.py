@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -23,13 +22,13 @@ from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import (
-    IndexStore,
     assign_identifiers,
     get_meta,
     insert,
     replace_changed,
     set_meta,
 )
+from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.hirag.layers import Fitted, Hierarchy, Layer, Nodes, build_layers
 from graphrag_pipeline.structures.hirag.writing import (
     ExtractiveClusters,
@@ -39,7 +38,6 @@ from graphrag_pipeline.structures.hirag.writing import (
     cluster_writer,
     keeping,
 )
-from graphrag_pipeline.structures.vector_tables import VECTORS_FOLDER
 
 if TYPE_CHECKING:
     from graphrag_pipeline.structures.hirag.layers import Vectors
@@ -71,17 +69,11 @@ JOIN degrees s ON s.id = n.source_id JOIN degrees t ON t.id = n.target_id
 _LINK_IDS = """
 SELECT left(sha256('hirag' || source_id || target_id), 32) AS id, * FROM links ORDER BY ALL
 """
-_TABLES = (
-    "hirag_entities",
-    "hirag_relationships",
+_REPLACED = (
     "hirag_layers",
-    "hirag_communities",
-    "hirag_community_members",
-    "hirag_community_reports",
     "staging.hirag_mixtures",
     "staging.hirag_nodes",
     "staging.hirag_summaries",
-    "staging.hirag_report_failures",
 )
 
 
@@ -99,14 +91,15 @@ class HiragChanges:
     failed: int
 
 
-def update_hirag(store: IndexStore, home: Path, settings: Settings) -> HiragChanges:
+def update_hirag(workspace: Workspace) -> HiragChanges:
     """Bring layers, summary entities and the links to them up to date with the entities' vectors.
 
     What is clustered are the vectors of ``entities``, of titles and descriptions; the paper embeds
     descriptions alone. Does nothing when neither they nor what summarises clusters have changed.
     """
+    settings = workspace.settings
     writer = cluster_writer(settings)
-    with store.read() as con:
+    with workspace.store.read() as con:
         kept = _kept_summaries(con)
         failed_before = sum(summary.attempts > 0 for summary in kept.values())
         if hirag_current(con, settings) and not failed_before:
@@ -116,7 +109,7 @@ def update_hirag(store: IndexStore, home: Path, settings: Settings) -> HiragChan
         is_followed = _vectors_in(get_meta(con, _STATE)) == _vectors_in(state)
         fitted = _fitted(con) if is_followed else {}
     is_free = isinstance(writer, ExtractiveClusters)
-    base = Nodes(rows, _vectors(home, rows["id"]), [frozenset([n]) for n in range(len(rows))])
+    base = Nodes(rows, _vectors(workspace, rows["id"]), [frozenset([n]) for n in range(len(rows))])
     write = keeping(writer, {} if is_free else kept)
     found = build_layers(
         base,
@@ -125,7 +118,7 @@ def update_hirag(store: IndexStore, home: Path, settings: Settings) -> HiragChan
         fitted,
         most_tokens=settings.reports.max_context_tokens,
     )
-    with store.transaction() as con:
+    with workspace.store.transaction() as con:
         changes = _store_graph(con, found)
         _store_state(con, found, with_summaries=not is_free)
         set_meta(con, _STATE, state)
@@ -140,20 +133,20 @@ def hirag_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
     return get_meta(con, _STATE) == _state(con, settings)
 
 
-def drop_hirag(con: duckdb.DuckDBPyConnection) -> None:
-    """Remove all layers and communities of them, as if there had never been any."""
-    for table in _TABLES:
-        con.execute(f"DELETE FROM {table}")
-    con.execute(
-        "DELETE FROM meta WHERE key = $key OR starts_with(key, $key || ':')", {"key": _STATE}
-    )
+def hirag_version(settings: Settings) -> str:
+    """Return what decides the layers besides the entities and their vectors."""
+    writer, limit = cluster_writer(settings), settings.reports.max_context_tokens
+    return f"{_VERSION}:{fingerprint(writer.version, limit)}"
+
+
+def forget_mixtures(con: duckdb.DuckDBPyConnection) -> None:
+    """Let the next update cluster every layer anew."""
+    con.execute("UPDATE meta SET value = '' WHERE key = ?", [_STATE])
 
 
 def _state(con: duckdb.DuckDBPyConnection, settings: Settings) -> str:
-    writer, limit = cluster_writer(settings), settings.reports.max_context_tokens
-    version = fingerprint(writer.version, limit)
     types = con.execute(_TYPES).fetchone()
-    return f"{_VERSION}:{version}|{types}|{get_meta(con, 'vectors:entities')}"
+    return f"{hirag_version(settings)}|{types}|{get_meta(con, 'vectors:entities')}"
 
 
 def _vectors_in(state: str | None) -> tuple[str, str]:
@@ -162,10 +155,8 @@ def _vectors_in(state: str | None) -> tuple[str, str]:
     return told.partition(":")[0], told.rpartition("|")[2].rsplit(":", 2)[0]
 
 
-def _vectors(home: Path, ids: pl.Series) -> Vectors:
-    from graphrag_pipeline.store.vector_store import VectorStore
-
-    store = VectorStore(home / VECTORS_FOLDER)
+def _vectors(workspace: Workspace, ids: pl.Series) -> Vectors:
+    store = workspace.vectors
     known, matrix = store.at({"entities": store.version("entities")}).matrix("entities")
     return matrix[np.searchsorted(np.array(known), ids.to_numpy())] if len(ids) else matrix[:0]
 
@@ -225,7 +216,7 @@ def _store_graph(con: duckdb.DuckDBPyConnection, found: Hierarchy) -> Mapping[st
 
 
 def _store_state(con: duckdb.DuckDBPyConnection, found: Hierarchy, *, with_summaries: bool) -> None:
-    for table in ("hirag_layers", *_TABLES[6:9]):
+    for table in _REPLACED:
         con.execute(f"DELETE FROM {table}")
     made = dict(found.entities.group_by("layer").len().iter_rows())
     layers = [

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -32,7 +31,6 @@ from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.llm.embedders import Embedder
 from graphrag_pipeline.store.index_store import (
-    IndexStore,
     assign_identifiers,
     get_meta,
     insert,
@@ -40,10 +38,10 @@ from graphrag_pipeline.store.index_store import (
     replace_links,
     set_meta,
 )
+from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.raptor.mixtures import Floats, Whole
 from graphrag_pipeline.structures.raptor.nested_mixtures import NestedMixture
 from graphrag_pipeline.structures.raptor.summaries import STAGE, Summariser, configured_summariser
-from graphrag_pipeline.structures.vector_tables import VECTORS_FOLDER
 
 DIMENSIONS = 10
 """Vectors are reduced to so many dimensions; a layer of hardly more rows is the top."""
@@ -77,26 +75,27 @@ class TreeChanges:
     refitted: int = 0
 
 
-def update_tree(store: IndexStore, home: Path, settings: Settings) -> TreeChanges:
+def update_tree(workspace: Workspace) -> TreeChanges:
     """Bring ``raptor_nodes`` and ``raptor_edges`` up to date with the chunks and their vectors.
 
     Does nothing when these have not changed. A cluster whose summary a model failed to give has no
     node and is tried again by the next run. Raises StorageError where chunks lack their vectors,
     the model's error when no further call can succeed.
     """
+    settings = workspace.settings
     summariser, embedder = configured_summariser(settings), configured_embedder(settings)
-    with store.read() as con:
-        state = _state(con, settings, summariser)
+    with workspace.store.read() as con:
+        state = _state(con, settings)
         if get_meta(con, _META) == state:
             return TreeChanges(reused=_count(con))
         chunks = con.sql("SELECT id, text, n_tokens FROM chunks ORDER BY id").pl()
         written = con.sql(f"SELECT {', '.join(_NODE)} FROM raptor_nodes ORDER BY id").pl()
         fits = _kept_fits(con, _fitted_with(settings, embedder))
-    rows = _rows_of(chunks, _vectors(home, embedder, "chunks"))
-    known = _vectors(home, embedder, _TABLE)
+    rows = _rows_of(chunks, _vectors(workspace, embedder, "chunks"))
+    known = _vectors(workspace, embedder, _TABLE)
     layers = list(_Builder(settings, summariser, embedder, written, known, fits).layers(rows))
     failed = sum(layer.failed for layer in layers)
-    with store.transaction() as con:
+    with workspace.store.transaction() as con:
         _store(con, layers, _fitted_with(settings, embedder))
         set_meta(con, _META, state + _INCOMPLETE if failed else state)
     new = sum(layer.new for layer in layers)
@@ -107,14 +106,22 @@ def update_tree(store: IndexStore, home: Path, settings: Settings) -> TreeChange
 def tree_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
     """Whether the tree is that of the chunks and their vectors, but for summaries that failed."""
     state = (get_meta(con, _META) or "").removesuffix(_INCOMPLETE)
-    return state == _state(con, settings, configured_summariser(settings))
+    return state == _state(con, settings)
 
 
-def drop_tree(con: duckdb.DuckDBPyConnection) -> None:
-    """Remove the tree, as if there had never been one."""
-    for table in (_TABLE, "raptor_edges", "staging.raptor_mixtures", "staging.raptor_fitted"):
-        con.execute(f"DELETE FROM {table}")
-    con.execute("DELETE FROM meta WHERE key = ?", [_META])
+def forget_mixtures(con: duckdb.DuckDBPyConnection) -> None:
+    """Let the next update cluster every layer anew."""
+    con.execute("DELETE FROM staging.raptor_mixtures")
+    con.execute("UPDATE meta SET value = '' WHERE key = ?", [_META])
+
+
+def tree_version(settings: Settings) -> str:
+    """Return what decides the tree besides the chunks and their vectors."""
+    given = settings.hierarchies
+    summariser = configured_summariser(settings)
+    return fingerprint(
+        _VERSION, summariser.version, given.raptor_layers, given.raptor_cluster_tokens
+    )
 
 
 @dataclass(frozen=True)
@@ -275,11 +282,9 @@ def _rows_of(chunks: pl.DataFrame, vectors: tuple[list[str], Floats]) -> _Rows:
     return _Rows(ids, chunks["text"].to_list(), chunks["n_tokens"].to_numpy(), vectors[1])
 
 
-def _vectors(home: Path, embedder: Embedder, table: str) -> tuple[list[str], Floats]:
+def _vectors(workspace: Workspace, embedder: Embedder, table: str) -> tuple[list[str], Floats]:
     """Return the ids of a vector table, ascending, and their vectors, if the embedder made them."""
-    from graphrag_pipeline.store.vector_store import VectorStore
-
-    store = VectorStore(home / VECTORS_FOLDER)
+    store = workspace.vectors
     if store.embedder_name(table) != embedder.name:
         return [], np.empty((0, 0), np.float32)
     return store.at({table: store.version(table)}).matrix(table)
@@ -335,12 +340,8 @@ def _fitted_with(settings: Settings, embedder: Embedder) -> str:
     return fingerprint(_VERSION, settings.hierarchies.raptor_cluster_tokens, embedder.name)
 
 
-def _state(con: duckdb.DuckDBPyConnection, settings: Settings, summariser: Summariser) -> str:
-    given = settings.hierarchies
-    made_with = fingerprint(
-        _VERSION, summariser.version, given.raptor_layers, given.raptor_cluster_tokens
-    )
-    return f"{made_with}:{get_meta(con, 'vectors:chunks')}"
+def _state(con: duckdb.DuckDBPyConnection, settings: Settings) -> str:
+    return f"{tree_version(settings)}:{get_meta(con, 'vectors:chunks')}"
 
 
 def _count(con: duckdb.DuckDBPyConnection) -> int:

@@ -1,0 +1,208 @@
+"""ArchRAG's attributed communities as a structure: the edges between what is alike, the communities
+with their reports, and the index over entities and communities.
+"""
+
+from __future__ import annotations
+
+import duckdb
+
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.structures.archrag.communities import (
+    COMMUNITY_VECTORS,
+    attributed_current,
+    attributed_version,
+    forget_clusters,
+    update_attributed,
+)
+from graphrag_pipeline.structures.archrag.index import chnsw_current, update_chnsw
+from graphrag_pipeline.structures.archrag.similarity import similarity_current, update_similarity
+from graphrag_pipeline.structures.estimate import ENTITIES, Estimate, Growth
+from graphrag_pipeline.structures.structure import (
+    Check,
+    FailureWarning,
+    Outcome,
+    Preview,
+    Step,
+    Structure,
+)
+
+# Attributed communities for each entity: 1,670 for 7,269, 103 for 529.
+_COMMUNITIES = 0.2
+
+SIMILAR_EXIST = """
+SELECT count(*) FROM similarity_edges
+WHERE source_id NOT IN (SELECT id FROM entities) OR target_id NOT IN (SELECT id FROM entities)
+"""
+ENTITIES_COVERED_ONCE = """
+SELECT count(*) FROM (
+    SELECT e.id, level, count(a.entity_id) AS n
+    FROM entities e CROSS JOIN (SELECT DISTINCT level FROM attributed_communities) l
+    LEFT JOIN (SELECT entity_id, c.level AS first, last_level FROM attributed_entities
+               JOIN attributed_communities c ON c.id = community_id) a
+        ON a.entity_id = e.id AND level BETWEEN a.first AND last_level
+    GROUP BY ALL) WHERE n <> 1
+"""
+LEAD_TO_ENTITIES = """
+SELECT count(*) FROM attributed_communities ANTI JOIN (
+    SELECT community_id AS id FROM attributed_entities SEMI JOIN entities e ON e.id = entity_id)
+USING (id)
+"""
+CHNSW_HOLDS_EVERY_NODE = """
+WITH nodes AS (
+    SELECT 0 AS layer, count(*) AS n FROM entities UNION ALL
+    SELECT level, count(*) FROM attributed_communities WHERE full_content IS NOT NULL GROUP BY ALL)
+SELECT coalesce(sum(abs(coalesce(n, 0) - coalesce(n_nodes, 0))), 0)
+FROM nodes FULL JOIN chnsw USING (layer)
+"""
+_SIMILAR_FACTS = """
+SELECT count(*) AS "dagster/row_count", min(similarity) AS least, max(similarity) AS most
+FROM similarity_edges
+"""
+_SIMILAR_PREVIEW = """
+SELECT s.title AS entity, t.title AS alike, similarity FROM similarity_edges
+JOIN entities s ON s.id = source_id JOIN entities t ON t.id = target_id
+ORDER BY similarity DESC, 1, 2 LIMIT 8
+"""
+_COMMUNITY_FACTS = 'SELECT count(*) AS "dagster/row_count" FROM attributed_communities'
+_LEVELS = """
+SELECT level, count(*) AS communities, count(full_content) AS reports, max(size) AS most_entities,
+       max(n_members) AS most_members
+FROM attributed_communities GROUP BY level ORDER BY level
+"""
+_COMMUNITY_PREVIEW = """
+SELECT level, title, size AS entities, summary FROM attributed_communities
+WHERE full_content IS NOT NULL ORDER BY level DESC, rating DESC, title LIMIT 6
+"""
+_INDEX_FACTS = """
+SELECT count(*) AS "dagster/row_count", coalesce(sum(octet_length(links)), 0) / 1e6 AS size_mb
+FROM chnsw
+"""
+
+
+def _update_similarity(workspace: Workspace) -> Outcome:
+    changes = update_similarity(workspace)
+    measured = {"neighbours": changes.neighbours, "threshold": changes.threshold}
+    known = {name: value for name, value in measured.items() if value is not None}
+    return Outcome({**known, "searched": changes.searched})
+
+
+def _update_communities(workspace: Workspace) -> Outcome:
+    changes = update_attributed(workspace)
+    quality = {"modularity": changes.modularity, "calinski_harabasz": changes.calinski_harabasz}
+    facts = {
+        "written": changes.written,
+        "reused": changes.reused,
+        "removed": changes.removed,
+        **{name: round(value, 4) for name, value in quality.items() if value is not None},
+    }
+    return Outcome(facts, changes.failed)
+
+
+def _update_index(workspace: Workspace) -> Outcome:
+    index = update_chnsw(workspace)
+    return Outcome({"nodes": ", ".join(map(str, index.nodes)), "built": index.built})
+
+
+def _similarity_is_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
+    return similarity_current(con)
+
+
+def _index_is_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
+    return chnsw_current(con)
+
+
+def _estimate(settings: Settings, growth: Growth) -> Estimate:
+    """As many reports change as of the others; of those that are not there yet all are new."""
+    chunks = growth.indexed.full + growth.grown.full
+    everything = chunks * ENTITIES * _COMMUNITIES
+    is_there = growth.rows.get("attributed_communities")
+    return Estimate(reports=min(growth.reports, everything) if is_there else everything)
+
+
+_SIMILARITY = Step(
+    ("hierarchies", "similarity_edges"),
+    "Entities that are alike by vector although nothing links them.",
+    "similarity_edges",
+    _update_similarity,
+    _similarity_is_current,
+    "similarity edges",
+    made_from=("relationships",),
+    vectors=("entities",),
+    label="similarity",
+    facts=_SIMILAR_FACTS,
+    previews={"preview": Preview(_SIMILAR_PREVIEW)},
+    checks=(
+        Check(
+            "ends_are_entities", "Both ends are entities.", SIMILAR_EXIST, "pairs are of no entity"
+        ),
+    ),
+    is_counted=False,
+)
+_COMMUNITIES_STEP = Step(
+    ("hierarchies", "attributed_communities"),
+    "Communities of what is linked and alike, level upon level, with a report on each.",
+    "attributed_communities",
+    _update_communities,
+    attributed_current,
+    "attributed communities",
+    made_from=("relationships", "similarity_edges"),
+    label="attributed communities",
+    facts=_COMMUNITY_FACTS,
+    previews={"levels": Preview(_LEVELS), "preview": Preview(_COMMUNITY_PREVIEW, longest=200)},
+    checks=(
+        Check(
+            "every_entity_in_one_community_per_level",
+            "No more and no fewer than one.",
+            ENTITIES_COVERED_ONCE,
+            "times an entity is in none or in several",
+        ),
+        Check(
+            "every_community_leads_to_entities",
+            "Down through its members.",
+            LEAD_TO_ENTITIES,
+            "communities hold no entity",
+        ),
+    ),
+    warning=FailureWarning(
+        "no_report_failed",
+        "Warns of reports that could not be written.",
+        "reports failed: the next run asks again",
+    ),
+)
+_INDEX = Step(
+    ("hierarchies", "chnsw"),
+    "The C-HNSW over entities and communities: one layer each, searched from the top down.",
+    "chnsw",
+    _update_index,
+    _index_is_current,
+    "the C-HNSW",
+    vectors=("entities", "attributed_communities"),
+    label="C-HNSW",
+    facts=_INDEX_FACTS,
+    checks=(
+        Check(
+            "every_node_in_one_layer",
+            "Entities and reported communities.",
+            CHNSW_HOLDS_EVERY_NODE,
+            "nodes are missing, or too many",
+        ),
+    ),
+    is_counted=False,
+)
+ATTRIBUTED = Structure(
+    "attributed",
+    setting="hierarchies.attributed",
+    steps=(_SIMILARITY, _COMMUNITIES_STEP, _INDEX),
+    vectors=(COMMUNITY_VECTORS,),
+    tables=("similarity_edges", "attributed_communities", "attributed_members", "chnsw"),
+    working=(
+        "staging.similarity_nearest",
+        "staging.similarity_searched",
+        "staging.attributed_clusters",
+    ),
+    meta=("similarity_edges", "similarity_searched", "attributed", "chnsw"),
+    version=attributed_version,
+    estimate=_estimate,
+    cluster_anew=forget_clusters,
+)

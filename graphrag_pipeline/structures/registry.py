@@ -1,0 +1,209 @@
+"""All structures, in order: those that ship, and those that were added from outside.
+
+Who has to do with structures asks here, and names none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from importlib.metadata import entry_points
+
+import duckdb
+
+from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.identity import content_hash
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.graph import communities
+from graphrag_pipeline.store.index_store import get_meta, set_meta
+from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.structures.archrag.structure import ATTRIBUTED
+from graphrag_pipeline.structures.hipporag.structure import FACTS, SYNONYMS
+from graphrag_pipeline.structures.hirag.structure import HIRAG
+from graphrag_pipeline.structures.raptor.structure import RAPTOR
+from graphrag_pipeline.structures.structure import (
+    ENTRY_POINTS,
+    Outcome,
+    Step,
+    Structure,
+    VectorTable,
+    register_structure,
+    registered_structures,
+)
+from graphrag_pipeline.structures.vector_tables import TABLES
+
+SHIPPED = (FACTS, SYNONYMS, ATTRIBUTED, HIRAG, RAPTOR)
+"""The structures of this package; each is made from the graph and from those before it."""
+
+_MADE = "structure:"
+_THERE = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'main'"
+_ENTRIES = "SELECT key, value FROM meta WHERE starts_with(key, ?) ORDER BY key"
+
+
+def all_structures() -> tuple[Structure, ...]:
+    """Return all structures that are known by now, wanted or not."""
+    return (*SHIPPED, *registered_structures())
+
+
+def wanted_structures(settings: Settings) -> tuple[Structure, ...]:
+    """Return the structures that the settings ask for.
+
+    A name of ``structures.wanted`` that is not known is looked for among the entry points of
+    installed packages. Raises ConfigError where there is none, or it cannot be loaded.
+    """
+    shipped = {structure.name: structure for structure in SHIPPED}
+    known = {structure.name for structure in all_structures()}
+    for name in settings.structures.wanted:
+        if name in shipped:
+            raise ConfigError(
+                f"structures.wanted: {name} ships with the pipeline: set {shipped[name].setting}"
+            )
+        if name not in known:
+            register_structure(_from_entry_point(name))
+    return tuple(each for each in all_structures() if each.is_wanted(settings))
+
+
+def vector_tables(settings: Settings) -> tuple[VectorTable, ...]:
+    """Return the vector tables that the settings ask for."""
+    return (*TABLES, *(table for each in wanted_structures(settings) for table in each.vectors))
+
+
+def made_vector_tables(con: duckdb.DuckDBPyConnection, settings: Settings) -> list[VectorTable]:
+    """Return the vector tables that the settings ask for, but for structures without tables yet."""
+    made = _made(con)
+    optional = (
+        table
+        for structure in wanted_structures(settings)
+        if not structure.schema or structure.name in made
+        for table in structure.vectors
+    )
+    return [*TABLES, *optional]
+
+
+def known_vector_tables() -> dict[str, VectorTable]:
+    """Return all vector tables that are known by now, by name, wanted or not."""
+    optional = (table for each in all_structures() for table in each.vectors)
+    return {table.name: table for table in (*TABLES, *optional)}
+
+
+def update_step(workspace: Workspace, structure: Structure, step: Step) -> Outcome:
+    """Bring one table of a structure up to date, after making its tables where there are none."""
+    if structure.schema:
+        _make_tables(workspace, structure)
+    return step.update(workspace)
+
+
+def clear_unwanted(con: duckdb.DuckDBPyConnection, settings: Settings) -> None:
+    """Empty the tables of structures that the settings do not ask for.
+
+    Those that the schema of the index does not have are dropped, whether or not the package that
+    brought them is still installed.
+    """
+    wanted = {structure.name for structure in wanted_structures(settings)}
+    for structure in SHIPPED:
+        if structure.name not in wanted:
+            structure.clear(con)
+    for name, record in _made(con).items():
+        if name not in wanted:
+            _drop_tables(con, name, record)
+
+
+def content_tables(con: duckdb.DuckDBPyConnection) -> list[str]:
+    """Return the tables of structures that belong to a release's content."""
+    shipped = [table for structure in SHIPPED for table in structure.tables]
+    return [*shipped, *(table for record in _made(con).values() for table in record["tables"])]
+
+
+def late_structures(con: duckdb.DuckDBPyConnection, settings: Settings) -> list[str]:
+    """Return in words which tables of the structures asked for are behind the graph."""
+    made = _made(con)
+    return [
+        late
+        for structure in wanted_structures(settings)
+        for late in (
+            structure.late(con, settings)
+            if not structure.schema or structure.name in made
+            else [step.late for step in structure.steps]
+        )
+    ]
+
+
+def counts(con: duckdb.DuckDBPyConnection, structures: Sequence[Structure]) -> dict[str, int]:
+    """Return the numbers of rows that structures have by now, by the tables of their steps."""
+    there = {name for (name,) in con.execute(_THERE).fetchall()}
+    tables = [
+        step.table
+        for structure in structures
+        for step in structure.steps
+        if step.is_counted and step.table in there
+    ]
+    return {table: con.table(table).count("*").fetchall()[0][0] for table in tables}
+
+
+def model_stages() -> list[str]:
+    """Return the stages under which structures ask a model."""
+    return [stage for structure in all_structures() for stage in structure.model_stages]
+
+
+def ask_for_clustering(workspace: Workspace) -> None:
+    """Let the next update cluster the whole graph anew, and all hierarchies there are."""
+    communities.ask_for_clustering(workspace.store)
+    with workspace.store.transaction() as con:
+        made = _made(con)
+        for structure in all_structures():
+            if not structure.schema or structure.name in made:
+                structure.cluster_anew(con)
+
+
+def _from_entry_point(name: str) -> Structure:
+    offered = entry_points(group=ENTRY_POINTS)
+    matches = [entry for entry in offered if entry.name == name]
+    if not matches:
+        known = sorted({*offered.names, *(each.name for each in registered_structures())})
+        there = f"there are {', '.join(known)}" if known else "none is installed"
+        raise ConfigError(f"structures.wanted: there is no structure {name!r} ({there})")
+    try:
+        structure = matches[0].load()
+    except Exception as error:
+        raise ConfigError(
+            f"structures.wanted: {name} ({matches[0].value}) cannot be loaded: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(structure, Structure) or structure.name != name:
+        raise ConfigError(f"structures.wanted: {matches[0].value} is no structure named {name}")
+    return structure
+
+
+def _made(con: duckdb.DuckDBPyConnection) -> dict[str, dict[str, list[str]]]:
+    """Return what tables, keys in ``meta`` and vectors structures from outside have made."""
+    entries: Sequence[tuple[str, str]] = con.execute(_ENTRIES, [_MADE]).fetchall()
+    return {key.removeprefix(_MADE): json.loads(value) for key, value in entries}
+
+
+def _make_tables(workspace: Workspace, structure: Structure) -> None:
+    record = {
+        "schema": [content_hash(structure.schema)],
+        "tables": list(structure.tables),
+        "working": list(structure.working),
+        "meta": [*structure.meta, *(f"vectors:{table.name}" for table in structure.vectors)],
+    }
+    key, value = f"{_MADE}{structure.name}", json.dumps(record)
+    with workspace.store.read() as con:
+        if get_meta(con, key) == value:
+            return
+    with workspace.store.transaction() as con:
+        before = _made(con).get(structure.name)
+        if before:
+            _drop_tables(con, structure.name, before)
+        con.execute(structure.schema)
+        set_meta(con, key, value)
+
+
+def _drop_tables(con: duckdb.DuckDBPyConnection, name: str, record: dict[str, list[str]]) -> None:
+    for table in (*record["tables"], *record["working"]):
+        quoted = ".".join('"{}"'.format(part.replace('"', '""')) for part in table.split("."))
+        con.execute(f"DROP TABLE IF EXISTS {quoted}")
+    for key in record["meta"]:
+        forget = "starts_with(key, ?)" if key.endswith(":") else "key = ?"
+        con.execute(f"DELETE FROM meta WHERE {forget}", [key])
+    con.execute("DELETE FROM meta WHERE key = ?", [f"{_MADE}{name}"])

@@ -1,0 +1,240 @@
+"""What a structure is: tables beside the graph that some methods need, kept up to date with it.
+
+A :class:`Structure` says everything about itself that publishing, vectors, plans, status and
+Dagster's lineage must know; they go through the registry
+(:mod:`~graphrag_pipeline.structures.registry`) and name none. One that is made outside of this
+package says so too, and is added by :func:`register_structure` or by an entry point of the group
+:data:`ENTRY_POINTS`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import duckdb
+
+from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.structures.estimate import Estimate, Growth
+
+ENTRY_POINTS = "graphrag_pipeline.structures"
+"""The group of entry points by which a package brings structures of its own."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_registered: dict[str, Structure] = {}
+
+
+@dataclass(frozen=True)
+class VectorTable:
+    """A table of vectors: ``texts`` selects what is embedded, as (id, text, level, batch).
+
+    ``made_from`` are the tables that the query reads, by which its asset knows what it waits for.
+    """
+
+    name: str
+    texts: str
+    made_from: Sequence[str]
+    about: str
+
+
+@dataclass(frozen=True)
+class Check:
+    """An invariant: ``broken`` counts the rows against it, ``what`` says in words what they are."""
+
+    name: str
+    about: str
+    broken: str
+    what: str
+    blocking: bool = True
+
+
+@dataclass(frozen=True)
+class FailureWarning:
+    """A check of what an update could not do (:attr:`Outcome.failed`): it warns, and stops nothing.
+
+    ``what`` says in words what failed.
+    """
+
+    name: str
+    about: str
+    what: str
+
+
+@dataclass(frozen=True)
+class Preview:
+    """Rows shown as a table, by one query; values are cut to ``longest`` characters."""
+
+    query: str
+    longest: int = 90
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an update did: ``facts`` to show, and how many things ``failed`` and are tried again."""
+
+    facts: Mapping[str, object] = field(default_factory=dict)
+    failed: int = 0
+
+
+@dataclass(frozen=True)
+class Step:
+    """A table that is brought up to date at once, and is an asset of its own.
+
+    Parameters
+    ----------
+    key
+        Path of the asset's key; its first part is the asset's group.
+    about
+        What it is, in a sentence.
+    table
+        The table that it keeps up to date, whose columns are shown.
+    update
+        Brings the table up to date; does nothing when that is what it is.
+    is_current
+        Whether the table belongs to the graph, the vectors and the settings as they are.
+    late
+        What publishing says is behind the graph when it is not current.
+    made_from
+        Tables that it is made from.
+    vectors
+        Names of the vector tables that it is made from.
+    label
+        Name of the stage in the display of progress; the last part of the key unless given.
+    facts
+        A query with one row, shown by column name.
+    previews
+        Rows to show, by name.
+    checks, warning
+        What must hold of the table, and what to warn of.
+    is_counted
+        Whether ``status`` counts its rows.
+    """
+
+    key: tuple[str, ...]
+    about: str
+    table: str
+    update: Callable[[Workspace], Outcome]
+    is_current: Callable[[duckdb.DuckDBPyConnection, Settings], bool]
+    late: str
+    made_from: Sequence[str] = ()
+    vectors: Sequence[str] = ()
+    label: str = ""
+    facts: str = ""
+    previews: Mapping[str, Preview] = field(default_factory=dict)
+    checks: Sequence[Check] = ()
+    warning: FailureWarning | None = None
+    is_counted: bool = True
+
+    @property
+    def stage(self) -> str:
+        """Name of the stage in the display of progress."""
+        return self.label or self.key[-1]
+
+
+def _one_version(settings: Settings) -> str:
+    return "1"
+
+
+def _no_estimate(settings: Settings, growth: Growth) -> Estimate:
+    return Estimate()
+
+
+def _nothing_to_forget(con: duckdb.DuckDBPyConnection) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Tables beside the graph, wanted or not as a whole.
+
+    Parameters
+    ----------
+    name
+        Lower-case letters, digits and underscores.
+    steps
+        What keeps its tables up to date, in order.
+    vectors
+        Its vector tables.
+    tables
+        The tables that belong to a release's content.
+    working
+        Other tables that it keeps for its own use, such as ``staging.NAME``.
+    meta
+        Keys in ``meta`` under which it keeps its state; one that ends in ``:`` is a prefix.
+    setting
+        The setting that asks for it, such as ``hierarchies.raptor``. Empty: ``structures.wanted``
+        does, by its name.
+    schema
+        ``CREATE TABLE IF NOT EXISTS`` and ``COMMENT ON`` for its tables, where the schema of the
+        index does not have them. Run before its first step; where it has changed, the tables are
+        dropped and made anew.
+    version
+        A hash of the settings, prompts and code that decide its rows: Dagster shows an asset as
+        outdated when it changes.
+    model_stages
+        The stages under which it asks a model.
+    estimate
+        What a run will ask a model for it; ``plan`` adds these up.
+    cluster_anew
+        Forgets what keeps its clusters as they are, for those who ask to cluster anew.
+    """
+
+    name: str
+    steps: Sequence[Step] = ()
+    vectors: Sequence[VectorTable] = ()
+    tables: Sequence[str] = ()
+    working: Sequence[str] = ()
+    meta: Sequence[str] = ()
+    setting: str = ""
+    schema: str = ""
+    version: Callable[[Settings], str] = _one_version
+    model_stages: Sequence[str] = ()
+    estimate: Callable[[Settings, Growth], Estimate] = _no_estimate
+    cluster_anew: Callable[[duckdb.DuckDBPyConnection], None] = _nothing_to_forget
+
+    def is_wanted(self, settings: Settings) -> bool:
+        """Whether the settings ask for it."""
+        if not self.setting:
+            return self.name in settings.structures.wanted
+        section, name = self.setting.split(".")
+        return bool(getattr(getattr(settings, section), name))
+
+    def late(self, con: duckdb.DuckDBPyConnection, settings: Settings) -> list[str]:
+        """Return what of it is behind the graph, in words."""
+        return [step.late for step in self.steps if not step.is_current(con, settings)]
+
+    def clear(self, con: duckdb.DuckDBPyConnection) -> None:
+        """Empty its tables, as if there had never been anything in them."""
+        for table in (*self.tables, *self.working):
+            con.execute(f"DELETE FROM {table}")
+        for key in self.meta:
+            forget = "starts_with(key, ?)" if key.endswith(":") else "key = ?"
+            con.execute(f"DELETE FROM meta WHERE {forget}", [key])
+
+
+def register_structure(structure: Structure) -> None:
+    """Add a structure of your own; where ``structures.wanted`` names it, it is kept up to date.
+
+    Raises ConfigError for a name, or names of tables, that cannot be used.
+    """
+    tables = (*structure.tables, *(table.name for table in structure.vectors))
+    wrong = [name for name in (structure.name, *tables) if not _NAME.fullmatch(name)]
+    if wrong:
+        raise ConfigError(
+            f"structure {structure.name!r}: {wrong[0]!r} cannot be used as a name: take lower-case "
+            "letters, digits and underscores"
+        )
+    _registered[structure.name] = structure
+
+
+def unregister_structure(name: str) -> None:
+    """Take back what :func:`register_structure` has added; nothing where it has not."""
+    _registered.pop(name, None)
+
+
+def registered_structures() -> Sequence[Structure]:
+    """Return the structures that :func:`register_structure` has added, in order."""
+    return tuple(_registered.values())
