@@ -43,12 +43,13 @@ def input_keys(
 
 
 def _keys_by_table(settings: Settings) -> dict[str, list[dg.AssetKey]]:
+    # A batch's rows wait for the graph: taking in the batch is what makes them current.
     levels = range(settings.communities.levels)
     steps = [step for structure in wanted_structures(settings) for step in structure.steps]
     return {
-        "documents": [documents.key],
-        "chunks": [chunks.key],
-        "extractions": [extractions.key],
+        "documents": [documents.key, ENTITIES],
+        "chunks": [chunks.key, ENTITIES],
+        "extractions": [extractions.key, ENTITIES],
         "entity_aliases": [ALIASES],
         "entities": [ENTITIES],
         "relationships": [RELATIONSHIPS],

@@ -114,7 +114,7 @@ def faults(release: Release) -> list[str]:
     if release.rows(_DANGLING)[0]["n"]:
         found.append("rows that refer to none")
     vectors = VectorSnapshot(release.home / "vectors", release.facts.vector_versions)
-    for table in TABLES:
+    for table in (each.name for each in TABLES):
         ids = [row["id"] for row in release.rows(f"SELECT id FROM {table}")]
         if len(ids) != vectors.count(table) or set(vectors.vectors(table, ids)) != set(ids):
             found.append(f"vectors of {table} are not those of its rows")

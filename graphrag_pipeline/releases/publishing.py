@@ -37,6 +37,7 @@ from graphrag_pipeline.structures.registry import (
     clear_unwanted,
     content_tables,
     late_structures,
+    made_vector_tables,
     vector_tables,
 )
 from graphrag_pipeline.structures.vector_tables import stale_tables
@@ -174,7 +175,7 @@ def _check_consistent(
         late.append("communities")
     if not reports_current(con, settings.reports, report_writer(settings)):
         late.append("reports")
-    stale = stale_tables(con, embedder_name, vector_tables(settings))
+    stale = stale_tables(con, embedder_name, made_vector_tables(con, settings))
     late += [f"vectors of {table.name}" for table in stale]
     late += late_structures(con, settings)
     if late:

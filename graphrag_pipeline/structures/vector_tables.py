@@ -17,8 +17,7 @@ CHUNKS = VectorTable(
     "chunks",
     """SELECT c.id, d.title || chr(10) || c.text AS text, NULL::INTEGER AS level, c.batch
        FROM chunks c JOIN documents d ON d.id = c.document_id""",
-    # A chunk's vector waits for the graph: taking in a batch is what makes its chunks current.
-    made_from=("chunks", "entities"),
+    made_from=("chunks",),
     about="Vectors and full text of chunks, in LanceDB.",
 )
 ENTITIES = VectorTable(
