@@ -46,7 +46,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     "reports/extractive.py:EXTRACTIVE_VERSION": ("reports/extractive.py",),
     "reports/parsing.py:REPORT_PARSING_VERSION": ("reports/parsing.py", "reports/references.py"),
     "llm/embedders.py:_HASHING_VERSION": ("llm/embedders.py", "core/text.py"),
-    "structures/hipporag/synonyms.py:_VERSION": ("structures/hipporag/*.py",),
+    "structures/hipporag/synonyms.py:_VERSION": ("structures/hipporag/synonyms.py",),
     "structures/archrag/similarity.py:_VERSION": ("structures/archrag/similarity.py",),
     "structures/archrag/communities.py:ATTRIBUTED_VERSION": (
         "structures/archrag/communities.py",
@@ -56,7 +56,12 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
         "structures/archrag/index.py",
         "structures/archrag/chnsw.py",
     ),
-    "structures/hirag/tables.py:_VERSION": ("structures/hirag/*.py",),
+    "structures/hirag/tables.py:_VERSION": (
+        "structures/hirag/communities.py",
+        "structures/hirag/layers.py",
+        "structures/hirag/tables.py",
+        "structures/hirag/writing.py",
+    ),
     "structures/raptor/summaries.py:_VERSION": ("structures/raptor/summaries.py",),
     "structures/raptor/tree.py:_VERSION": (
         "structures/raptor/tree.py",
