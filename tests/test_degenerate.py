@@ -148,7 +148,7 @@ def test_one_giant_file_costs_in_proportion_to_its_size(tmp_path: Path) -> None:
             last = release.rows("SELECT max(end_char) AS n FROM chunks")[0]["n"]
             length = release.rows("SELECT n_chars AS n FROM documents")[0]["n"]
         assert last == length
-    assert spent[2] < 5 * spent[0.5], spent
+    assert spent[2] < 7 * spent[0.5], spent
 
 
 @pytest.mark.parametrize(
