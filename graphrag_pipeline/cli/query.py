@@ -132,9 +132,9 @@ def query(
 ) -> Answer | AnswerStream:
     """Answer a question from the published index, with citations."""
     from graphrag_pipeline.query import answer, read_history, read_method, stream_answer
-    from graphrag_pipeline.query.methods.method import read_level
+    from graphrag_pipeline.query.methods.method import parse_level
 
-    given = {"level": None if level is None else read_level(level), "top_k": top_k}
+    given = {"level": None if level is None else parse_level(level), "top_k": top_k}
     given |= {"seed": seed, "depth": depth, "width": width}
     method, written = read_method(method)
     options = _taken(method, {**given, "dynamic": dynamic or None}) | written

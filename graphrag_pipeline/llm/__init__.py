@@ -1,17 +1,26 @@
-"""Language and embedding models: each call paid once, kept, counted and bounded."""
+"""Language and embedding models: each call paid once, kept, counted and bounded.
 
-from graphrag_pipeline.llm.client import Completion, CompletionStream, ModelClient
-from graphrag_pipeline.llm.errors import (
-    BudgetExceededError,
-    ModelError,
-    ModelOutputError,
-    TerminalModelError,
-    TransientModelError,
-)
-from graphrag_pipeline.llm.ledger import calls_since, last_position
-from graphrag_pipeline.llm.options import LlmOptions, Secret
-from graphrag_pipeline.llm.requests import ChatRequest
-from graphrag_pipeline.llm.running import run_calls
+Names are imported when they are first used: an error of a model can be named without its client.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.llm.client import Completion, CompletionStream, ModelClient
+    from graphrag_pipeline.llm.errors import (
+        BudgetExceededError,
+        ModelError,
+        ModelOutputError,
+        TerminalModelError,
+        TransientModelError,
+    )
+    from graphrag_pipeline.llm.ledger import calls_since, last_position
+    from graphrag_pipeline.llm.options import LlmOptions, Secret
+    from graphrag_pipeline.llm.requests import ChatRequest
+    from graphrag_pipeline.llm.running import run_calls
 
 __all__ = [
     "BudgetExceededError",
@@ -29,3 +38,27 @@ __all__ = [
     "last_position",
     "run_calls",
 ]
+
+_MODULES = {
+    "client": ("Completion", "CompletionStream", "ModelClient"),
+    "errors": (
+        "BudgetExceededError",
+        "ModelError",
+        "ModelOutputError",
+        "TerminalModelError",
+        "TransientModelError",
+    ),
+    "ledger": ("calls_since", "last_position"),
+    "options": ("LlmOptions", "Secret"),
+    "requests": ("ChatRequest",),
+    "running": ("run_calls",),
+}
+_PLACES = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
+    globals()[name] = value
+    return value

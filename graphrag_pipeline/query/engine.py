@@ -214,7 +214,7 @@ class QueryEngine:
         *,
         stream: bool,
     ) -> AsyncGenerator[str | Answer, None]:
-        from graphrag_pipeline.query.writing import write_answer
+        from graphrag_pipeline.query.writing.writer import write_answer
 
         asked = plain_question(question)
         values = method.parametrise(parameters, self.index.settings.query)

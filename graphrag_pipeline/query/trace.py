@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from graphrag_pipeline.core.errors import InputError
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
     from graphrag_pipeline.llm.client import Completion
     from graphrag_pipeline.llm.ledger import Call
-    from graphrag_pipeline.query.release import Release
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -136,13 +135,21 @@ class Trace:
             yield
 
 
+class _Traced(Protocol):
+    @property
+    def trace(self) -> Trace: ...
+
+
+_Index = TypeVar("_Index", bound=_Traced)
+
+
 def operator(
-    function: Callable[Concatenate[Release, _P], _R],
-) -> Callable[Concatenate[Release, _P], _R]:
+    function: Callable[Concatenate[_Index, _P], _R],
+) -> Callable[Concatenate[_Index, _P], _R]:
     """Record the time of an operator on a release in the release's trace, under its name."""
 
     @functools.wraps(function)
-    def traced(index: Release, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    def traced(index: _Index, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         return index.trace.timing(function)(index, *args, **kwargs)
 
     return traced

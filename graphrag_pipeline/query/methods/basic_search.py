@@ -27,4 +27,10 @@ def basic_search(index: Release, question: str, p: BasicParameters) -> list[Reco
     return fill(index, chunk_records(index, found), p.max_context_tokens)
 
 
-BASIC = Method("basic", "chunks by vector similarity", BasicParameters, basic_search)
+BASIC = Method(
+    name="basic",
+    summary="chunks by vector similarity",
+    parameters=BasicParameters,
+    retrieve=basic_search,
+    prompt="basic_answer",
+)

@@ -27,4 +27,10 @@ def bm25_search(index: Release, question: str, p: Bm25Parameters) -> list[Record
     return op.fill(index, op.chunk_records(index, found), p.max_context_tokens)
 
 
-BM25 = Method("bm25", "chunks by words (BM25)", Bm25Parameters, bm25_search)
+BM25 = Method(
+    name="bm25",
+    summary="chunks by words (BM25)",
+    parameters=Bm25Parameters,
+    retrieve=bm25_search,
+    prompt="basic_answer",
+)

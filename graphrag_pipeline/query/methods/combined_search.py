@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
+from graphrag_pipeline.llm.parsing import parse_json_object
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.basic_search import BASIC
 from graphrag_pipeline.query.methods.local_search import LOCAL
-from graphrag_pipeline.query.methods.method import Method, as_mapping, number, parameter_rows
+from graphrag_pipeline.query.methods.method import (
+    Method,
+    as_mapping,
+    hierarchy_level,
+    number,
+    parameter_rows,
+)
 from graphrag_pipeline.query.results import Record
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
+    from graphrag_pipeline.query.writing.asking import Asking, Final
 
 _LINKS_OF_A_CHAIN = 2
 _LINK = re.compile(r"(?<!^)\b(?:of|that|who|whose|whom|which|where)\b|'s\b", re.IGNORECASE)
@@ -24,6 +34,14 @@ _REASONING = re.compile(
     r"before|after|earlier|later|than)\b",
     re.IGNORECASE,
 )
+
+_KINDS = {"fact": False, "reasoning": True}
+_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"category": {"type": "string", "enum": [f"{kind}-based" for kind in _KINDS]}},
+    "required": ["category"],
+    "additionalProperties": False,
+}
 
 
 @dataclass(frozen=True)
@@ -38,7 +56,7 @@ class SelectionParameters:
     """
 
     top_k: int = number(10)
-    level: int = number(2, least=0)
+    level: int = hierarchy_level(2)
     max_context_tokens: int = number(12_000)
 
 
@@ -51,7 +69,7 @@ class IntegrationParameters:
     """
 
     top_k: int = number(10)
-    level: int = number(2, least=0)
+    level: int = hierarchy_level(2)
     max_context_tokens: int = number(24_000)
 
 
@@ -96,9 +114,45 @@ def parameters_of(index: Release, method: Method[Any], given: Any) -> Any:
     return method.parametrise(values, index.settings.query)
 
 
+async def selection_answer(asking: Asking, p: SelectionParameters) -> Final | None:
+    """Classify the question (A.6), and answer it by vector search or by local search."""
+    reasoning, how = await _is_reasoning(asking)
+    asking.trace.step(choice_made(reasoning, how))
+    method = LOCAL if reasoning else BASIC
+    return await method.last_call(asking, parameters_of(asking.index, method, p))
+
+
+async def _is_reasoning(asking: Asking) -> tuple[bool, str]:
+    """Return whether the question needs reasoning, and who says so: the rule if no model can."""
+    try:
+        return await asking.read("classify", _category, _SCHEMA, "classify_question"), "by model"
+    except ModelError as error:
+        if error.stops_everything:
+            raise
+        asking.failures.append(f"classify: {error}")
+        return await asking.retrieve(lambda: by_rule(asking.index, asking.question)), "by rule"
+
+
+def _category(text: str) -> bool:
+    said, _ = parse_json_object(text)
+    category = str(said.get("category", "")).lower()
+    kinds = [needs for kind, needs in _KINDS.items() if kind in category]
+    if len(kinds) != 1:
+        raise ModelOutputError('"category" must be "fact-based" or "reasoning-based"')
+    return kinds[0]
+
+
 SELECTION = Method(
-    "selection", "basic or local search, as the question needs", SelectionParameters, selection
+    name="selection",
+    summary="basic or local search, as the question needs",
+    parameters=SelectionParameters,
+    retrieve=selection,
+    answer=selection_answer,
 )
 INTEGRATION = Method(
-    "integration", "basic and local search together", IntegrationParameters, integration
+    name="integration",
+    summary="basic and local search together",
+    parameters=IntegrationParameters,
+    retrieve=integration,
+    prompt="local_answer",
 )

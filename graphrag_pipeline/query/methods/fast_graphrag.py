@@ -10,10 +10,13 @@ from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.method import Method, number, share
 from graphrag_pipeline.query.operators.facts import has_synonyms
 from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.writing.lists import ask_lists
+from graphrag_pipeline.query.writing.single import from_records
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.operators import Ranking
     from graphrag_pipeline.query.release import Release
+    from graphrag_pipeline.query.writing.asking import Asking, Final
 
 _NAMED = 20
 _TITLE = 1.0
@@ -106,9 +109,26 @@ def _highest(rankings: Iterable[Ranking]) -> Ranking:
     return highest
 
 
+async def fast_graphrag_answer(asking: Asking, p: FastGraphragParameters) -> Final | None:
+    """Ask for the question's entities, named and generic, retrieve from them, and answer."""
+    names = ("named", "generic")
+    lists = await ask_lists(asking, "entities", "named_and_generic", names)
+    if lists is None:
+        records = await asking.retrieve(lambda: fast_graphrag(asking.index, asking.search_text, p))
+        return from_records(records, "local_answer")
+    named, generic = lists
+    asking.trace.step(
+        f"named: {', '.join(named) or 'none'}; generic: {', '.join(generic) or 'none'} (by model)"
+    )
+    asked = [*generic, asking.search_text]
+    records = await asking.retrieve(lambda: from_entities(asking.index, named, asked, p))
+    return from_records(records, "local_answer")
+
+
 FAST_GRAPHRAG = Method(
-    "fast_graphrag",
-    "PageRank from the question's entities to relationships and text",
-    FastGraphragParameters,
-    fast_graphrag,
+    name="fast_graphrag",
+    summary="PageRank from the question's entities to relationships and text",
+    parameters=FastGraphragParameters,
+    retrieve=fast_graphrag,
+    answer=fast_graphrag_answer,
 )

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.text import terms
+from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.query import operators as op
-from graphrag_pipeline.query.methods.method import Method, flag, number
+from graphrag_pipeline.query.methods.method import Method, flag, hierarchy_level, number
 from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.writing.map_reduce import map_reduce
+from graphrag_pipeline.reports.parsing import RATING_SCHEMA, parse_rating
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
+    from graphrag_pipeline.query.writing.asking import Asking, Final
 
 _RATING_WEIGHT = 0.2
 _HIGHEST_RATING = 10.0
+_HIGHEST_BY_MODEL = 5.0
 _REPETITION = 0.9
 """Each further finding of one report counts so much less, to let others speak."""
 
@@ -40,7 +47,7 @@ class GlobalParameters:
     ``max_ratings`` of them, and reads those rated at least ``threshold`` (0 to 5).
     """
 
-    level: int = number(2, least=0)
+    level: int = hierarchy_level(2)
     candidates: int = number(256)
     findings_per_report: int = number(3)
     max_context_tokens: int = number(12_000)
@@ -92,6 +99,86 @@ def _by_score(finding: Record) -> float:
     return -finding.score
 
 
+async def global_answer(asking: Asking, p: GlobalParameters) -> Final | None:
+    """Map over the reports of a level, or over those that a model selects, and reduce."""
+    if p.dynamic:
+        reports = await _select_reports(asking, p)
+    else:
+        reports = await asking.retrieve(
+            lambda: op.report_records(asking.index, op.reports_at(asking.index, p.level))
+        )
+    shuffled = sorted(reports, key=lambda report: report.id)
+    random.Random(p.seed).shuffle(shuffled)
+    return await map_reduce(asking, shuffled, p.max_context_tokens, "global", "reports")
+
+
+async def _select_reports(asking: Asking, p: GlobalParameters) -> list[Record]:
+    """Return the reports that a model finds relevant, each in place of its parent's.
+
+    Level by level, the reports under relevant ones are rated, 0 to 5; one rated less than the
+    threshold ends its branch. A report whose rating fails is kept, and its branch ends. No more
+    than ``max_ratings`` are rated; below that, the parents stay.
+    """
+    selected: dict[str, Record] = {}
+    level = await asking.retrieve(lambda: op.root_communities(asking.index))
+    left = p.max_ratings
+    while level:
+        level = await _with_reports(asking, level, p.level)
+        rated = level[:left]
+        left -= len(rated)
+        ratings = await asking.each("rate", [partial(_rate, asking, c["report"], p) for c in rated])
+        chosen = [
+            (community, rating)
+            for community, rating in zip(rated, ratings, strict=True)
+            if rating is None or rating >= p.threshold
+        ]
+        for community, _ in chosen:
+            selected.pop(community.get("parent_id") or "", None)
+            selected[community["id"]] = community["report"]
+        below = [community["id"] for community, rating in chosen if rating is not None]
+        level = await _children(asking, below, p.level) if left else []
+    return list(selected.values())
+
+
+async def _with_reports(
+    asking: Asking, communities: Sequence[dict[str, Any]], level: int
+) -> list[dict[str, Any]]:
+    """Return communities with their reports; one that has none is replaced by its children."""
+    having = [c for c in communities if c["report_id"]]
+    lacking = [c["id"] for c in communities if not c["report_id"]]
+    while lacking:
+        below = await _children(asking, lacking, level)
+        having += [c for c in below if c["report_id"]]
+        lacking = [c["id"] for c in below if not c["report_id"]]
+    ids = dict.fromkeys((c["report_id"] for c in having), 1.0)
+    records = await asking.retrieve(lambda: op.report_records(asking.index, ids))
+    by_id = {record.id: record for record in records}
+    return [c | {"report": by_id[c["report_id"]]} for c in having]
+
+
+async def _children(asking: Asking, ids: Sequence[str], level: int) -> list[dict[str, Any]]:
+    if not ids:
+        return []
+    return await asking.retrieve(lambda: op.child_communities(asking.index, ids, level))
+
+
+async def _rate(asking: Asking, report: Record, p: GlobalParameters) -> float:
+    fitted = op.fill(asking.index, [report], p.max_context_tokens) or [report]
+    text = f"{report.title}\n\n{fitted[0].text}"
+    return await asking.read("rate", _read_rating, RATING_SCHEMA, "rate_community", report=text)
+
+
+def _read_rating(text: str) -> float:
+    rating = parse_rating(text, _HIGHEST_BY_MODEL)
+    if rating is None:
+        raise ModelOutputError('the answer must be a JSON object with a "rating" from 0 to 5')
+    return rating
+
+
 GLOBAL = Method(
-    "global", "findings of all community reports at a level", GlobalParameters, global_search
+    name="global",
+    summary="findings of all community reports at a level",
+    parameters=GlobalParameters,
+    retrieve=global_search,
+    answer=global_answer,
 )

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
+from graphrag_pipeline.llm.parsing import parse_json_object
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.method import Method, number, share
 from graphrag_pipeline.query.operators.facts import Fact, has_synonyms
 from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.writing.single import from_records
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
+    from graphrag_pipeline.query.writing.asking import Asking, Final
+
+_STEP = "filter facts"
+_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"facts": {"type": "array", "items": {"type": "integer"}}},
+    "required": ["facts"],
+    "additionalProperties": False,
+}
 
 
 @dataclass(frozen=True)
@@ -86,9 +99,43 @@ def _phrases(index: Release, facts: Sequence[Fact]) -> list[tuple[int, float]]:
     return sorted(averaged, key=lambda pair: (-pair[1], pair[0]))
 
 
+async def hipporag2_answer(asking: Asking, p: HippoRag2Parameters) -> Final | None:
+    """Have a model filter the facts, and answer from the passages that the rest leads to."""
+    index, text = asking.index, asking.search_text
+    facts = await asking.retrieve(lambda: op.best_facts(index, text, p.facts))
+    relevant = await _filtered(asking, facts) if facts else []
+    records = await asking.retrieve(lambda: passages_from(index, text, relevant, p))
+    return from_records(records, "basic_answer")
+
+
+async def _filtered(asking: Asking, facts: Sequence[Fact]) -> list[Fact]:
+    """Return the facts that a model finds relevant; all, if its answer cannot be had or read."""
+    shown = "\n".join(f"{n}. {' '.join(fact.text.split())}" for n, fact in enumerate(facts, 1))
+    read = partial(_numbers, most=len(facts))
+    try:
+        chosen = await asking.read(_STEP, read, _SCHEMA, "filter_facts", facts=shown)
+    except ModelError as error:
+        if error.stops_everything:
+            raise
+        asking.failures.append(f"{_STEP}: {error}")
+        return list(facts)
+    asking.trace.step(f"{len(chosen)} of {len(facts)} facts kept by the model")
+    return [fact for n, fact in enumerate(facts, 1) if n in chosen]
+
+
+def _numbers(text: str, *, most: int) -> set[int]:
+    said, _ = parse_json_object(text)
+    listed = said.get("facts")
+    if not isinstance(listed, list):
+        raise ModelOutputError('the answer must be a JSON object with the list "facts"')
+    whole = {int(n) for n in listed if isinstance(n, int | float) and not isinstance(n, bool)}
+    return {n for n in whole if 1 <= n <= most}
+
+
 HIPPORAG2 = Method(
-    "hipporag2",
-    "passages by PageRank from the question's facts and passages",
-    HippoRag2Parameters,
-    hipporag2_search,
+    name="hipporag2",
+    summary="passages by PageRank from the question's facts and passages",
+    parameters=HippoRag2Parameters,
+    retrieve=hipporag2_search,
+    answer=hipporag2_answer,
 )

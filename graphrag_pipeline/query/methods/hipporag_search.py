@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.method import Method, number, share
 from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.writing.lists import ask_lists
+from graphrag_pipeline.query.writing.single import from_records
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
+    from graphrag_pipeline.query.writing.asking import Asking, Final
 
 
 @dataclass(frozen=True)
@@ -67,9 +70,24 @@ def _ranked(index: Release, entities: op.Ranking, p: HippoRagParameters) -> op.R
     return graph.best_chunks(scores.astype(np.float64), p.top_k)
 
 
+async def hipporag_answer(asking: Asking, p: HippoRagParameters) -> Final | None:
+    """Have a model name the question's entities, and answer from the passages around them."""
+    limits = {"max_entities": str(p.entities), "max_synonyms": "0"}
+    lists = await ask_lists(asking, "entities", "question_entities", ("entities",), **limits)
+
+    def passages() -> list[Record]:
+        index, text = asking.index, asking.search_text
+        if lists is None:
+            return hipporag_search(index, text, p)
+        return passages_around(index, text, lists[0][: p.entities], p)
+
+    return from_records(await asking.retrieve(passages), "basic_answer")
+
+
 HIPPORAG = Method(
-    "hipporag",
-    "passages by PageRank over entities, from those the question names",
-    HippoRagParameters,
-    hipporag_search,
+    name="hipporag",
+    summary="passages by PageRank over entities, from those the question names",
+    parameters=HippoRagParameters,
+    retrieve=hipporag_search,
+    answer=hipporag_answer,
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.query import operators as op
-from graphrag_pipeline.query.methods.method import Method, choice, number
+from graphrag_pipeline.query.methods.method import Method, choice, hierarchy_level, number
 from graphrag_pipeline.query.results import Record
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class HiragParameters:
     mode: str = choice("full", MODES)
     entities: int = number(20)
     key_entities: int = number(10)
-    level: int = number(2, least=0)
+    level: int = hierarchy_level(2)
     report_tokens: int = number(12_500)
     bridge_tokens: int = number(12_500)
     text_tokens: int = number(20_000)
@@ -89,8 +89,9 @@ def _nodes(index: Release, local: Ranking, p: HiragParameters) -> list[Record]:
 
 
 HIRAG = Method(
-    "hirag",
-    "entities of all layers, reports, and the paths between them",
-    HiragParameters,
-    hirag_search,
+    name="hirag",
+    summary="entities of all layers, reports, and the paths between them",
+    parameters=HiragParameters,
+    retrieve=hirag_search,
+    prompt="local_answer",
 )

@@ -33,5 +33,9 @@ def hybrid_search(index: Release, question: str, p: HybridParameters) -> list[Re
 
 
 HYBRID = Method(
-    "hybrid", "chunks by vector similarity and BM25, fused", HybridParameters, hybrid_search
+    name="hybrid",
+    summary="chunks by vector similarity and BM25, fused",
+    parameters=HybridParameters,
+    retrieve=hybrid_search,
+    prompt="basic_answer",
 )

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.method import Method, number
 from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.writing.lists import ask_lists
+from graphrag_pipeline.query.writing.single import from_records
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.operators import Ranking
     from graphrag_pipeline.query.release import Release
+    from graphrag_pipeline.query.writing.asking import Asking, Final
 
 
 @dataclass(frozen=True)
@@ -74,15 +77,56 @@ def triplets_and_text(
     return [*triplets, *op.fill(index, op.chunk_records(index, chunks), left)]
 
 
+async def kg_triplets_answer(asking: Asking, p: KgTripletsParameters) -> Final | None:
+    """Have a model name the question's entities, and answer from the triplets around them."""
+    entities = await _matched(asking, p)
+    records = await asking.retrieve(lambda: triplets_around(asking.index, entities, p))
+    return from_records(records, "local_answer")
+
+
+async def kg_triplets_text_answer(asking: Asking, p: KgTripletsTextParameters) -> Final | None:
+    """Answer in the same way, from triplets and their text."""
+    entities = await _matched(asking, p)
+    records = await asking.retrieve(lambda: triplets_and_text(asking.index, entities, p))
+    return from_records(records, "local_answer")
+
+
+async def _matched(asking: Asking, p: KgTripletsParameters) -> Ranking:
+    """Return the entities that a model names in the question; by rule if it gives no names."""
+    names = await _names(asking, p)
+    if names is None:
+        return await asking.retrieve(lambda: named_entities(asking.index, asking.search_text, p))
+    return await asking.retrieve(lambda: op.entities_titled(asking.index, names))
+
+
+async def _names(asking: Asking, p: KgTripletsParameters) -> list[str] | None:
+    """Return the names to look for, of entities before synonyms, or None if none can be read."""
+    lists = await ask_lists(
+        asking,
+        "entities",
+        "question_entities",
+        ("entities", "synonyms"),
+        max_entities=str(p.entities),
+        max_synonyms=str(p.synonyms),
+    )
+    if lists is None:
+        return None
+    names = [*lists[0][: p.entities], *lists[1][: p.synonyms]]
+    asking.trace.step(f"entities: {', '.join(names) or 'none'}")
+    return names
+
+
 KG_TRIPLETS = Method(
-    "kg_triplets",
-    "relationships up to two steps from the entities named",
-    KgTripletsParameters,
-    kg_triplets,
+    name="kg_triplets",
+    summary="relationships up to two steps from the entities named",
+    parameters=KgTripletsParameters,
+    retrieve=kg_triplets,
+    answer=kg_triplets_answer,
 )
 KG_TRIPLETS_TEXT = Method(
-    "kg_triplets_text",
-    "those relationships, and their source text",
-    KgTripletsTextParameters,
-    kg_triplets_text,
+    name="kg_triplets_text",
+    summary="those relationships, and their source text",
+    parameters=KgTripletsTextParameters,
+    retrieve=kg_triplets_text,
+    answer=kg_triplets_text_answer,
 )

@@ -12,10 +12,13 @@ from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.method import Method, choice, number, share
 from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.writing.lists import ask_lists
+from graphrag_pipeline.query.writing.single import from_records
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.operators import Ranking
     from graphrag_pipeline.query.release import Release
+    from graphrag_pipeline.query.writing.asking import Asking, Final
 
 MODES = ("local", "global", "hybrid", "mix")
 _CHUNKS_EACH = 5
@@ -138,9 +141,25 @@ def _chunks(
     return op.best(op.in_turn(nearest, *picked), p.chunk_top_k)
 
 
+async def lightrag_answer(asking: Asking, p: LightragParameters) -> Final | None:
+    """Ask for the question's keywords, retrieve by them, and answer."""
+    names = ("high_level_keywords", "low_level_keywords")
+    lists = await ask_lists(asking, "keywords", "question_keywords", names)
+    if lists is None:
+        keywords = await asking.retrieve(lambda: keywords_by_rule(asking.index, asking.search_text))
+    else:
+        keywords = keywords_of(asking.search_text, lists[1], lists[0])
+    asking.trace.step(f"{keywords} ({'by rule' if lists is None else 'by model'})")
+    records = await asking.retrieve(
+        lambda: by_keywords(asking.index, asking.search_text, keywords, p)
+    )
+    return from_records(records, "local_answer")
+
+
 LIGHTRAG = Method(
-    "lightrag",
-    "entities by details, relationships by themes, and their text",
-    LightragParameters,
-    lightrag,
+    name="lightrag",
+    summary="entities by details, relationships by themes, and their text",
+    parameters=LightragParameters,
+    retrieve=lightrag,
+    answer=lightrag_answer,
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query import operators as op
-from graphrag_pipeline.query.methods.method import Method, number, share
+from graphrag_pipeline.query.methods.method import Method, hierarchy_level, number, share
 from graphrag_pipeline.query.results import Record
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class LocalParameters:
 
     top_k: int = number(10)
     relationships_per_entity: int = number(10)
-    level: int = number(2, least=0)
+    level: int = hierarchy_level(2)
     max_context_tokens: int = number(12_000)
     text_share: float = share(0.5)
     report_share: float = share(0.15)
@@ -92,8 +92,9 @@ def _chunks(index: Release, question: str, entities: Ranking, edges: Ranking) ->
 
 
 LOCAL = Method(
-    "local",
-    "entities of the question, their graph, reports and text",
-    LocalParameters,
-    local_search,
+    name="local",
+    summary="entities of the question, their graph, reports and text",
+    parameters=LocalParameters,
+    retrieve=local_search,
+    prompt="local_answer",
 )

@@ -1,63 +1,87 @@
-"""What a retrieval method is: a name, its parameters, and a function of operators."""
+"""What a method is: a name, its parameters, how it retrieves, and how a model answers by it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.writing.single import from_records
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import QuerySettings
     from graphrag_pipeline.query.release import Release
+    from graphrag_pipeline.query.writing.asking import Asking, Final
 
 P = TypeVar("P")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Method(Generic[P]):
-    """A retrieval method.
+    """A method: all that there is to it, whether a model writes the answers or not.
 
     ``retrieve`` takes the open release, the question and the parameters, and returns records that
-    fit the parameters' token budget. ``parameters`` is a frozen dataclass of :func:`number`,
-    :func:`share`, :func:`flag` and :func:`choice` fields. Those that ``settings.query`` has too,
-    with the same default, are set there; another default is that of the method's paper, and stays.
-    One that ``needs_model`` can retrieve without a model, but not answer.
+    fit the parameters' token budget. ``parameters`` is a frozen dataclass of fields declared by
+    :func:`number`, :func:`share`, :func:`flag`, :func:`choice` and :func:`hierarchy_level`; its
+    docstring says what they mean. Those that ``settings.query`` has too, with the same default, are
+    set there; another default is that of the method's paper, and stays.
+
+    Where a model writes, it gets what ``retrieve`` returns, in ``prompt``. A method that asks the
+    model before (for keywords, ratings, follow-ups) has ``answer``: it makes these calls, and
+    returns the last, or None where the index holds nothing that bears on the question. One that
+    ``needs_model`` can retrieve without a model, but not answer.
     """
 
     name: str
     summary: str
     parameters: type[P]
     retrieve: Callable[[Release, str, P], list[Record]]
+    prompt: str = "local_answer"
+    answer: Callable[[Asking, P], Awaitable[Final | None]] | None = None
     needs_model: bool = False
 
-    def parametrise(self, given: Mapping[str, Any], settings: QuerySettings) -> P:
-        """Return the parameters: as given, then as set, then by default.
+    async def last_call(self, asking: Asking, p: P) -> Final | None:
+        """Return the call that writes the answer, once those before it are made."""
+        if self.answer is not None:
+            return await self.answer(asking, p)
+        records = await asking.retrieve(lambda: self.retrieve(asking.index, asking.search_text, p))
+        return from_records(records, self.prompt)
+
+    def parametrise(self, chosen: Mapping[str, Any], settings: QuerySettings) -> P:
+        """Return the parameters: as chosen for this question, then as set, then by default.
 
         Raises InputError for an unknown name or a value out of range.
         """
-        known = {f.name: f for f in fields(self.parameters)}  # type: ignore[arg-type]
-        unknown = sorted(given.keys() - known)
+        declared = {f.name: f for f in fields(self.parameters)}  # type: ignore[arg-type]
+        unknown = sorted(chosen.keys() - declared)
         if unknown:
             raise InputError(
                 f"method {self.name} has no parameter {unknown[0]}: "
-                f"it has {', '.join(known) or 'none'}"
+                f"it has {', '.join(declared) or 'none'}"
             )
         common = type(settings).model_fields
         values = {
             name: getattr(settings, name)
-            for name, declared in known.items()
-            if name in common and declared.default == common[name].default
+            for name, parameter in declared.items()
+            if name in common and parameter.default == common[name].default
         }
-        values |= {name: value for name, value in given.items() if value is not None}
-        return self.parameters(**{n: _checked(n, v, known[n]) for n, v in values.items()})
+        values |= {name: value for name, value in chosen.items() if value is not None}
+        return self.parameters(**{n: _checked(n, v, declared[n]) for n, v in values.items()})
 
 
 def number(default: int, *, least: int = 1) -> Any:
     """Declare a whole-number parameter."""
     return field(default=default, metadata={"type": int, "least": least, "most": None})
+
+
+def hierarchy_level(default: int) -> Any:
+    """Declare a level of the hierarchy, 0 for the root: see :func:`parse_level`."""
+    return field(
+        default=default,
+        metadata={"type": int, "least": 0, "most": None, "parse": parse_level},
+    )
 
 
 def share(default: float) -> Any:
@@ -75,23 +99,27 @@ def choice(default: str, among: Sequence[str] | Callable[[], Sequence[str]]) -> 
     return field(default=default, metadata={"type": str, "among": among})
 
 
-def read_parameters(method: Method[Any], given: Mapping[str, str]) -> dict[str, Any]:
+def read_parameters(method: Method[Any], texts: Mapping[str, str]) -> dict[str, Any]:
     """Return parameters written as text, each read by its type; the rest is as for the method.
 
     Raises InputError where a text is none of the type.
     """
     types = {name: kind for name, kind, _ in parameter_rows(method)}
-    return {name: _read(name, text, types.get(name, str)) for name, text in given.items()}
+    return {name: _read(name, text, types.get(name, str)) for name, text in texts.items()}
 
 
-def read_level(text: str) -> int:
-    """Return a level of the hierarchy, written as a number or as in the paper: ``C1`` is 1.
+def parse_level(value: int | str) -> int:
+    """Return a level of the hierarchy: 1, or as text ``1``, or as in the paper ``C1``.
 
-    Raises InputError for anything else.
+    Raises InputError for any other text.
     """
-    digits = text[1:] if text[:1] in ("C", "c") else text
+    if not isinstance(value, str):
+        return value
+    digits = value[1:] if value[:1] in ("C", "c") else value
     if not (digits.isascii() and digits.isdigit()):
-        raise InputError(f"level = {text!r}: must be a number, 0 for the root, or C0, C1 and so on")
+        raise InputError(
+            f"level = {value!r}: must be a number, 0 for the root, or C0, C1 and so on"
+        )
     return int(digits)
 
 
@@ -112,7 +140,7 @@ def _read(name: str, text: str, kind: type) -> Any:
     if kind is bool:
         return {"true": True, "false": False}.get(text.lower(), text)
     if name == "level":
-        return read_level(text)
+        return parse_level(text)
     try:
         return kind(text)
     except ValueError:
@@ -126,6 +154,7 @@ def _words(among: Sequence[str] | Callable[[], Sequence[str]]) -> Sequence[str]:
 
 def _checked(name: str, value: Any, declared: Field[Any]) -> Any:
     rule = declared.metadata
+    value = rule["parse"](value) if "parse" in rule else value
     if rule["type"] is str:
         words = _words(rule["among"])
         if value not in words:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.query.methods.method import Method
 from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.writing.single import from_nothing
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
+    from graphrag_pipeline.query.writing.asking import Asking, Final
 
 
 @dataclass(frozen=True)
@@ -30,9 +32,29 @@ def nothing(index: Release, question: str, p: ZeroShotParameters | CotParameters
     return []
 
 
+async def zero_shot_answer(asking: Asking, p: ZeroShotParameters) -> Final:
+    """Put the question alone into a prompt."""
+    return from_nothing("zero_shot_answer")
+
+
+async def cot_answer(asking: Asking, p: CotParameters) -> Final:
+    """Put the question alone into a prompt that asks for reasoning."""
+    return from_nothing("cot_answer")
+
+
 ZERO_SHOT = Method(
-    "zero_shot", "nothing: the model's own knowledge", ZeroShotParameters, nothing, needs_model=True
+    name="zero_shot",
+    summary="nothing: the model's own knowledge",
+    parameters=ZeroShotParameters,
+    retrieve=nothing,
+    needs_model=True,
+    answer=zero_shot_answer,
 )
 COT = Method(
-    "cot", "nothing: the model reasons step by step", CotParameters, nothing, needs_model=True
+    name="cot",
+    summary="nothing: the model reasons step by step",
+    parameters=CotParameters,
+    retrieve=nothing,
+    needs_model=True,
+    answer=cot_answer,
 )

@@ -56,4 +56,10 @@ def ppr_search(index: Release, question: str, p: PprParameters) -> list[Record]:
     return op.fill(index, op.chunk_records(index, found), p.max_context_tokens)
 
 
-PPR = Method("ppr", "chunks by PageRank from the question's entities", PprParameters, ppr_search)
+PPR = Method(
+    name="ppr",
+    summary="chunks by PageRank from the question's entities",
+    parameters=PprParameters,
+    retrieve=ppr_search,
+    prompt="basic_answer",
+)

@@ -46,5 +46,9 @@ def raptor_search(index: Release, question: str, p: RaptorParameters) -> list[Re
 
 
 RAPTOR = Method(
-    "raptor", "chunks and summaries of the RAPTOR tree", RaptorParameters, raptor_search
+    name="raptor",
+    summary="chunks and summaries of the RAPTOR tree",
+    parameters=RaptorParameters,
+    retrieve=raptor_search,
+    prompt="raptor_answer",
 )

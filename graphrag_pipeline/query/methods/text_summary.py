@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.method import Method, number
 from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.writing.map_reduce import map_reduce
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
+    from graphrag_pipeline.query.writing.asking import Asking, Final
 
 
 @dataclass(frozen=True)
@@ -39,10 +41,17 @@ def chunks_to_read(index: Release, p: TextSummaryParameters) -> list[Record]:
     return op.chunk_records(index, dict.fromkeys(keys[: p.max_chunks or None], 1.0))
 
 
+async def text_summary_answer(asking: Asking, p: TextSummaryParameters) -> Final | None:
+    """Map over all source text, and reduce."""
+    chunks = await asking.retrieve(lambda: chunks_to_read(asking.index, p))
+    return await map_reduce(asking, chunks, p.max_context_tokens, "text_summary", "context")
+
+
 TEXT_SUMMARY = Method(
-    "text_summary",
-    "all source text, mapped and reduced by a model",
-    TextSummaryParameters,
-    text_summary,
+    name="text_summary",
+    summary="all source text, mapped and reduced by a model",
+    parameters=TextSummaryParameters,
+    retrieve=text_summary,
     needs_model=True,
+    answer=text_summary_answer,
 )

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphrag_pipeline.core.prompting import Message, load_prompt
 from graphrag_pipeline.core.tokens import count_tokens
-from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.configured import prompts_folder
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.query.history import Turn
@@ -19,6 +18,7 @@ from graphrag_pipeline.query.trace import Trace
 from graphrag_pipeline.query.writing.references import Shown
 
 if TYPE_CHECKING:
+    from graphrag_pipeline.llm.client import ModelClient
     from graphrag_pipeline.query.release import Release
 
 STAGE = "query"

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.query import operators as op
-from graphrag_pipeline.query.methods.global_search import GlobalParameters
-from graphrag_pipeline.query.methods.text_summary import TextSummaryParameters, chunks_to_read
 from graphrag_pipeline.query.results import Record, render_context
 from graphrag_pipeline.query.writing.asking import Asking, Final
 from graphrag_pipeline.query.writing.references import Reference, Shown
-from graphrag_pipeline.query.writing.selection import select_reports
 from graphrag_pipeline.reports.parsing import POINTS_SCHEMA, Point, parse_points
 from graphrag_pipeline.reports.references import check_references
 
@@ -31,28 +27,10 @@ class Scored:
     cited: tuple[Reference, ...]
 
 
-async def global_answer(asking: Asking, p: GlobalParameters) -> Final | None:
-    """Map over the reports of a level, or over those that a model selects, and reduce."""
-    if p.dynamic:
-        reports = await select_reports(asking, p)
-    else:
-        reports = await asking.retrieve(
-            lambda: op.report_records(asking.index, op.reports_at(asking.index, p.level))
-        )
-    shuffled = sorted(reports, key=lambda report: report.id)
-    random.Random(p.seed).shuffle(shuffled)
-    return await _map_reduce(asking, shuffled, p.max_context_tokens, "global", "reports")
-
-
-async def text_summary_answer(asking: Asking, p: TextSummaryParameters) -> Final | None:
-    """Map over all source text, and reduce."""
-    chunks = await asking.retrieve(lambda: chunks_to_read(asking.index, p))
-    return await _map_reduce(asking, chunks, p.max_context_tokens, "text_summary", "context")
-
-
-async def _map_reduce(
+async def map_reduce(
     asking: Asking, records: Sequence[Record], budget: int, prompt: str, placeholder: str
 ) -> Final | None:
+    """Cut records into groups of ``budget`` tokens, and reduce what each says: :func:`reduced`."""
     groups = await asking.retrieve(lambda: op.groups(asking.index, records, budget))
     return await reduced(asking, groups, budget, prompt, placeholder)
 
@@ -74,13 +52,13 @@ async def reduced(
         "map", [partial(_map, asking, group, f"{prompt}_map", placeholder) for group in groups]
     )
     points = best_first([*(point for of_group in mapped for point in of_group or ()), *more])
-    kept = within(points, budget, asking.index.settings.chunks.encoding)
-    if not kept:
+    best = within(points, budget, asking.index.settings.chunks.encoding)
+    if not best:
         return None
     shown = Shown(record for group in groups for record in group).only(
-        reference for point in kept for reference in point.cited
+        reference for point in best for reference in point.cited
     )
-    values = {"answers": render_answers(kept), "max_words": str(REDUCE_WORDS)}
+    values = {"answers": render_answers(best), "max_words": str(REDUCE_WORDS)}
     return Final("reduce", f"{prompt}_reduce", values, shown, shown.records)
 
 
@@ -99,9 +77,9 @@ def _checked(asking: Asking, point: Point, shown: Shown) -> Scored:
 
 def checked(asking: Asking, text: str, score: float, shown: Shown) -> Scored:
     """Return part of an answer without references to what the model was not shown."""
-    found = check_references(text, shown.allowed())
-    asking.references_removed += found.n_removed
-    return Scored(found.text, score, found.cited)
+    references = check_references(text, shown.allowed())
+    asking.references_removed += references.n_removed
+    return Scored(references.text, score, references.cited)
 
 
 def best_first(parts: Iterable[Scored]) -> list[Scored]:
@@ -111,12 +89,12 @@ def best_first(parts: Iterable[Scored]) -> list[Scored]:
 
 def within(parts: Sequence[Scored], budget: int, encoding: str) -> list[Scored]:
     """Return the first parts that fit in a budget of tokens together, at least one, if cut."""
-    kept: list[Scored] = []
+    fitting: list[Scored] = []
     for part in parts:
-        if count_tokens([render_answers([*kept, part])], encoding)[0] > budget:
+        if count_tokens([render_answers([*fitting, part])], encoding)[0] > budget:
             break
-        kept.append(part)
-    return kept or [_cut(part, budget, encoding) for part in parts[:1]]
+        fitting.append(part)
+    return fitting or [_cut(part, budget, encoding) for part in parts[:1]]
 
 
 def render_answers(parts: Sequence[Scored]) -> str:

@@ -1,0 +1,223 @@
+"""All methods by name: those of this package, those registered, and those other packages bring."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import importlib
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from graphrag_pipeline.core.errors import ConfigError, InputError
+from graphrag_pipeline.core.prompting import prompt_names
+from graphrag_pipeline.query.methods.method import Method, parameter_rows, read_parameters
+
+ENTRY_POINTS = "graphrag_pipeline.methods"
+"""The group of entry points by which a package brings methods: a name, and where its object is."""
+
+BUILT_IN = {
+    "basic": "basic_search:BASIC",
+    "bm25": "bm25_search:BM25",
+    "hybrid": "hybrid_search:HYBRID",
+    "local": "local_search:LOCAL",
+    "global": "global_search:GLOBAL",
+    "kg_triplets": "kg_search:KG_TRIPLETS",
+    "kg_triplets_text": "kg_search:KG_TRIPLETS_TEXT",
+    "hipporag": "hipporag_search:HIPPORAG",
+    "hipporag2": "hipporag2_search:HIPPORAG2",
+    "lightrag": "lightrag:LIGHTRAG",
+    "fast_graphrag": "fast_graphrag:FAST_GRAPHRAG",
+    "hirag": "hirag_search:HIRAG",
+    "raptor": "raptor_search:RAPTOR",
+    "ppr": "ppr_search:PPR",
+    "selection": "combined_search:SELECTION",
+    "integration": "combined_search:INTEGRATION",
+    "archrag": "archrag_search:ARCHRAG",
+    "drift": "drift_search:DRIFT",
+    "text_summary": "text_summary:TEXT_SUMMARY",
+    "ircot": "ircot:IRCOT",
+    "zero_shot": "no_retrieval:ZERO_SHOT",
+    "cot": "no_retrieval:COT",
+}
+"""The methods of this package: a name, and where beside this module its object is."""
+
+OTHER_NAMES = {"auto": "selection", "fulltext": "bm25"}
+"""Further names of methods: what is asked for, and what it is called everywhere else."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+class _Registry:
+    """Methods by name, loaded when they are asked for or when all are listed.
+
+    So a question to one method waits neither for the others nor for other packages.
+    """
+
+    def __init__(self) -> None:
+        self._registered: dict[str, Method[Any]] = {}
+        self._brought: dict[str, Method[Any]] | None = None
+        self._lock = threading.Lock()
+
+    def add(self, method: Method[Any]) -> None:
+        _check(method)
+        self._registered[method.name] = method
+
+    def remove(self, name: str) -> None:
+        if self._registered.pop(name, None) is None:
+            raise InputError(f"no method {name!r} was registered")
+
+    def find(self, name: str) -> Method[Any] | None:
+        if name in BUILT_IN:
+            return _built_in(name)
+        return self._registered.get(name) or self._from_packages().get(name)
+
+    def all(self) -> dict[str, Method[Any]]:
+        built_in = {name: _built_in(name) for name in BUILT_IN}
+        return {**built_in, **self._from_packages(), **self._registered}
+
+    def _from_packages(self) -> Mapping[str, Method[Any]]:
+        with self._lock:
+            if self._brought is None:
+                self._brought = _brought_by_packages()
+            return self._brought
+
+
+def _built_in(name: str) -> Method[Any]:
+    module, _, attribute = BUILT_IN[name].partition(":")
+    return getattr(importlib.import_module(f"{__package__}.{module}"), attribute)
+
+
+_REGISTRY = _Registry()
+
+
+class _Methods(Mapping[str, Method[Any]]):
+    """The registered methods that need a model to answer, or those that do not."""
+
+    def __init__(self, *, needs_model: bool) -> None:
+        self._needs_model = needs_model
+
+    def __getitem__(self, name: str) -> Method[Any]:
+        method = _REGISTRY.find(name)
+        if method is None or method.needs_model is not self._needs_model:
+            raise KeyError(name)
+        return method
+
+    def __iter__(self) -> Iterator[str]:
+        methods = _REGISTRY.all().values()
+        return iter([each.name for each in methods if each.needs_model is self._needs_model])
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def __or__(self, other: Mapping[str, Method[Any]]) -> dict[str, Method[Any]]:
+        return {**self, **other}
+
+
+METHODS: _Methods = _Methods(needs_model=False)
+"""The methods that answer with and without a model."""
+
+MODEL_METHODS: _Methods = _Methods(needs_model=True)
+"""The methods that answer with a model only."""
+
+
+def register_method(method: Method[Any]) -> None:
+    """Add a method of your own, everywhere that methods are named; the same name replaces it.
+
+    Raises InputError if its name is none or is that of a method of this package, if a parameter is
+    not declared, or if there is no such prompt.
+    """
+    _REGISTRY.add(method)
+
+
+def unregister_method(name: str) -> None:
+    """Take out a method that was registered; raises InputError if none was."""
+    _REGISTRY.remove(name)
+
+
+def method_named(name: str) -> Method[Any]:
+    """Return a method by one of its names; raises InputError where there is none."""
+    method = _REGISTRY.find(OTHER_NAMES.get(name, name))
+    if method is not None:
+        return method
+    names = [*METHODS, *MODEL_METHODS, *OTHER_NAMES]
+    close = difflib.get_close_matches(str(name).lower(), names, n=1, cutoff=0.7)
+    meant = f" (did you mean {close[0]}?)" if close else ""
+    raise InputError(f"unknown method {name!r}{meant}: use one of {', '.join(names)}")
+
+
+def read_method(spec: str) -> tuple[str, dict[str, Any]]:
+    """Return the method and the parameters that a text such as ``lightrag:mode=local`` names.
+
+    Parameters follow the name, each after a colon. Raises InputError for an unknown method, and
+    for what is no parameter with a value.
+    """
+    name, *parts = spec.split(":")
+    method = method_named(name.strip())
+    return method.name, read_parameters(method, dict(_parameter(spec, part) for part in parts))
+
+
+def methods_taking(parameter: str) -> list[str]:
+    """Return the names of the methods that have a parameter."""
+    return [
+        name
+        for name, method in (METHODS | MODEL_METHODS).items()
+        if parameter in {row[0] for row in parameter_rows(method)}
+    ]
+
+
+def _parameter(spec: str, part: str) -> tuple[str, str]:
+    name, equals, value = (piece.strip() for piece in part.partition("="))
+    if not (name and equals and value):
+        raise InputError(f"{spec!r}: write a parameter as METHOD:name=value")
+    return name.replace("-", "_"), value
+
+
+def _check(method: Method[Any]) -> None:
+    """Raise InputError for a method that could not be asked."""
+    if not _NAME.fullmatch(method.name):
+        raise InputError(
+            f"method {method.name!r}: a name is made of small letters, digits and underscores"
+        )
+    if method.name in BUILT_IN or method.name in OTHER_NAMES:
+        raise InputError(f"method {method.name} is there already: choose another name")
+    if not dataclasses.is_dataclass(method.parameters):
+        raise InputError(f"method {method.name}: parameters must be a dataclass")
+    for parameter in dataclasses.fields(method.parameters):
+        if "type" not in parameter.metadata:
+            raise InputError(
+                f"method {method.name}: declare its parameter {parameter.name} by number, share, "
+                "flag, choice or hierarchy_level"
+            )
+    if method.prompt not in prompt_names():
+        raise InputError(
+            f"method {method.name}: no prompt {method.prompt!r}; there are "
+            f"{', '.join(prompt_names())}"
+        )
+
+
+def _brought_by_packages() -> dict[str, Method[Any]]:
+    """Return the methods of installed packages; raises ConfigError for an entry point that fails.
+
+    A package is somebody else's code: whatever it raises becomes one line that names it.
+    """
+    from importlib.metadata import entry_points
+
+    brought: dict[str, Method[Any]] = {}
+    for entry in entry_points(group=ENTRY_POINTS):
+        place = f"entry point {entry.name} = {entry.value}"
+        try:
+            method = entry.load()
+        except Exception as error:
+            raise ConfigError(f"{place}: cannot be loaded: {error}") from error
+        if not isinstance(method, Method) or method.name != entry.name:
+            raise ConfigError(f"{place}: must be a Method called {entry.name}")
+        if method.name in brought:
+            raise ConfigError(f"{place}: another package brings a method of this name")
+        try:
+            _check(method)
+        except InputError as error:
+            raise ConfigError(f"{place}: {error}") from error
+        brought[method.name] = method
+    return brought

@@ -1,0 +1,128 @@
+"""Answers that a model writes: the text of a method's last call, its references checked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from graphrag_pipeline.llm.client import ModelClient
+from graphrag_pipeline.llm.configured import budget_since, model_options
+from graphrag_pipeline.query.citations import citations_of, distinct
+from graphrag_pipeline.query.history import Turn
+from graphrag_pipeline.query.methods.method import Method, as_mapping
+from graphrag_pipeline.query.results import Answer, Retrieval
+from graphrag_pipeline.query.writing.asking import Asking, Final
+from graphrag_pipeline.query.writing.references import ReferenceFilter, Shown, resolve
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.release import Release
+
+NOTHING_RELEVANT = "Nothing in the index bears on this question.\n"
+
+
+async def write_answer(
+    index: Release,
+    method: Method[Any],
+    question: str,
+    parameters: Any,
+    history: Sequence[Turn],
+    response_type: str,
+    *,
+    stream: bool,
+) -> AsyncGenerator[str | Answer, None]:
+    """Yield the pieces of an answer, one piece where it is not to stream, then the whole of it.
+
+    Raises the model's error where there can be no answer, and InputError where the budget is too
+    small for any of what is found.
+    """
+    began = time.perf_counter()
+    options = model_options(index.settings)
+    async with ModelClient(options, index.home, since=budget_since()) as client:
+        asking = Asking(index, client, question, history, response_type)
+        final = await method.last_call(asking, parameters)
+        if final is None:
+            asking.trace.check_fit(as_mapping(parameters))
+        references = ReferenceFilter(final.shown if final else Shown())
+        texts: list[str] = []
+        first = 0.0
+        async with aclosing(_pieces(asking, final, references, stream=stream)) as pieces:
+            async for piece in pieces:
+                first = first or time.perf_counter() - began
+                texts.append(piece)
+                yield piece
+        written = _Written("".join(texts), final, references)
+        answer = await _with_places(asking, method, parameters, written)
+    yield replace(answer, timings=_timings(asking, time.perf_counter() - began, first))
+
+
+@dataclass(frozen=True)
+class _Written:
+    """The text of an answer, the call that gave it, if one was made, and what it refers to."""
+
+    text: str
+    final: Final | None
+    references: ReferenceFilter
+
+
+async def _with_places(
+    asking: Asking, method: Method[Any], parameters: Any, written: _Written
+) -> Answer:
+    """Return an answer with the places in documents that it refers to, and those it rests on."""
+    index, final = asking.index, written.final
+    shown, evidence = (final.shown, final.evidence) if final else (Shown(), ())
+    cited = list(written.references.cited)
+    citations = await asking.retrieve(lambda: resolve(index, shown, cited))
+    places = await asking.retrieve(lambda: distinct(citations_of(index, evidence)))
+    retrieval = Retrieval(
+        method=method.name,
+        query=asking.question,
+        records=evidence,
+        citations=places,
+        timings={"total": asking.retrieval_seconds},
+        parameters=as_mapping(parameters),
+        release=index.facts.id,
+        steps=tuple(asking.trace.steps),
+    )
+    return Answer(
+        query=asking.question,
+        method=method.name,
+        text=written.text,
+        citations=citations,
+        retrieval=retrieval,
+        generated=final is not None,
+        timings={},
+        release=index.facts.id,
+        references_removed=asking.references_removed + written.references.n_removed,
+        failures=tuple(asking.failures),
+        **asking.trace.spending(),
+    )
+
+
+def _timings(asking: Asking, total: float, first: float) -> dict[str, float]:
+    return {
+        "retrieve": asking.retrieval_seconds,
+        "first_piece": first,
+        "answer": total - asking.retrieval_seconds,
+        "total": total,
+    }
+
+
+async def _pieces(
+    asking: Asking, final: Final | None, references: ReferenceFilter, *, stream: bool
+) -> AsyncGenerator[str, None]:
+    if final is None:
+        yield NOTHING_RELEVANT
+        return
+    if stream:
+        async with aclosing(asking.pieces(final)) as pieces:
+            async for piece in pieces:
+                if ready := references.take(piece):
+                    yield ready
+        rest = references.finish()
+    else:
+        rest = references.take(await asking.text(final)) + references.finish()
+    if rest:
+        yield rest
