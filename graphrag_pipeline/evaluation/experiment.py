@@ -31,6 +31,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.query.ask import Ask
 from graphrag_pipeline.query.methods import methods_taking, read_method
 
 WORDS = {
@@ -64,6 +65,10 @@ class Condition:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     home: Path | None = None
     release: str | None = None
+
+    def ask(self, question: str) -> Ask:
+        """Return a question as this condition asks it."""
+        return Ask(question=question, method=self.method, parameters=self.parameters)
 
 
 class _Strict(BaseModel):

@@ -239,7 +239,7 @@ def _warm(engine: QueryEngine, one: Asked, experiment: Experiment) -> None:
     if engine.writes and not experiment.retrieval_only:
         return
     try:
-        engine.retrieve(one.missing[0].text, one.condition.method, **one.condition.parameters)
+        engine.retrieve(one.condition.ask(one.missing[0].text))
     except GraphRAGError:
         return
 
@@ -254,7 +254,7 @@ def _ask_in_turn(
     ask = engine.retrieve if experiment.retrieval_only else engine.answer
     for question in one.missing:
         try:
-            made = ask(question.text, one.condition.method, **one.condition.parameters)
+            made = ask(one.condition.ask(question.text))
         except GraphRAGError as error:
             note(question, error)
         else:
@@ -269,9 +269,7 @@ def _ask_together(
 ) -> None:
     async def ask(question: Question) -> None:
         try:
-            made = await engine.aanswer(
-                question.text, one.condition.method, **one.condition.parameters
-            )
+            made = await engine.aanswer(one.condition.ask(question.text))
         except GraphRAGError as error:
             note(question, error)
         else:

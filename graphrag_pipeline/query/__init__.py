@@ -6,10 +6,12 @@
 :func:`retrieve` finds evidence, :func:`answer` makes an answer of it, :func:`stream_answer` gives
 it piece by piece; ``aretrieve`` and ``aanswer`` are their async forms, and a stream works with
 ``async for``. :class:`QueryEngine` asks many questions of one open release. :func:`compare` asks
-several methods. ``METHODS`` are the retrieval methods by name, ``MODEL_METHODS`` those that answer
-with a model only.
+several methods. An :class:`Ask` is a question with its method and options, where it is handed on.
+``METHODS`` are the methods by name, ``MODEL_METHODS`` those that answer with a model only;
+:func:`register_method` adds one of your own.
 """
 
+from graphrag_pipeline.query.ask import Ask
 from graphrag_pipeline.query.comparing import Compared, compare
 from graphrag_pipeline.query.engine import (
     QueryEngine,
@@ -27,6 +29,8 @@ from graphrag_pipeline.query.methods import (
     methods_taking,
     parameter_rows,
     read_method,
+    register_method,
+    unregister_method,
 )
 from graphrag_pipeline.query.release import Release, ReleaseFacts, open_release
 from graphrag_pipeline.query.results import Answer, Citation, Record, Retrieval, render_context
@@ -37,6 +41,7 @@ __all__ = [
     "MODEL_METHODS",
     "Answer",
     "AnswerStream",
+    "Ask",
     "Citation",
     "Compared",
     "Method",
@@ -54,7 +59,9 @@ __all__ = [
     "parameter_rows",
     "read_history",
     "read_method",
+    "register_method",
     "render_context",
     "retrieve",
     "stream_answer",
+    "unregister_method",
 ]

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.errors import GraphRAGError, InputError
 from graphrag_pipeline.core.tokens import count_tokens
-from graphrag_pipeline.query.engine import QueryEngine, plain_question
+from graphrag_pipeline.query.ask import Ask, plain_question
+from graphrag_pipeline.query.engine import QueryEngine
 from graphrag_pipeline.query.methods import method_named, read_method
 from graphrag_pipeline.query.results import Answer, Retrieval
 
@@ -48,18 +49,18 @@ class Compared:
         """Return plain values, ready for JSON; records by id, their texts are in citations."""
         if self.retrieval is None:
             return {"method": self.method, "error": self.error}
-        found, made = self.retrieval, self.answer
-        citations = made.citations if made else found.citations
+        retrieval, answer = self.retrieval, self.answer
+        citations = answer.citations if answer else retrieval.citations
         return {
             "method": self.method,
-            "parameters": dict(found.parameters),
-            "release": found.release,
-            "steps": list(found.steps),
-            "records": [{"kind": r.kind, "id": r.id, "title": r.title} for r in found.records],
+            "parameters": dict(retrieval.parameters),
+            "release": retrieval.release,
+            "steps": list(retrieval.steps),
+            "records": [{"kind": r.kind, "id": r.id, "title": r.title} for r in retrieval.records],
             "citations": [asdict(citation) for citation in citations],
             "context_tokens": self.context_tokens,
             "seconds": self.seconds,
-            **(_answered(made) if made else {}),
+            **(_answered(answer) if answer else {}),
         }
 
 
@@ -82,24 +83,29 @@ def compare(
     fail, an error like the first that tells all; and the errors of opening a release.
     """
     plain_question(question)
-    chosen = {spec.strip(): read_method(spec) for spec in methods if spec.strip()}
-    if not chosen:
+    asks = {spec.strip(): _ask(question, spec) for spec in methods if spec.strip()}
+    if not asks:
         raise InputError("no method to compare: name some, such as bm25 and local")
     with QueryEngine(home, release=release, settings=settings) as engine:
-        for name, given in chosen.values():
-            method_named(name).parametrise(given, engine.index.settings.query)
+        for ask in asks.values():
+            method_named(ask.method).parametrise(ask.parameters, engine.index.settings.query)
         if engine.index.settings.embeddings.embedder != "llm":
-            for name, given in chosen.values():
+            for ask in asks.values():
                 with contextlib.suppress(GraphRAGError):
-                    engine.retrieve(question, name, **given)
-        found = [
-            _compared(engine, question, spec, name, given, retrieval_only)
-            for spec, (name, given) in chosen.items()
+                    engine.retrieve(ask)
+        outcomes = [
+            _compared(engine, spec, ask, retrieval_only=retrieval_only)
+            for spec, ask in asks.items()
         ]
-    errors = {compared.method: error for compared, error in found if error}
-    if len(errors) == len(found):
+    errors = {compared.method: error for compared, error in outcomes if error}
+    if len(errors) == len(outcomes):
         raise _together(errors)
-    return [compared for compared, _ in found]
+    return [compared for compared, _ in outcomes]
+
+
+def _ask(question: str, spec: str) -> Ask:
+    method, parameters = read_method(spec)
+    return Ask(question=question, method=method, parameters=parameters)
 
 
 def _together(errors: Mapping[str, GraphRAGError]) -> GraphRAGError:
@@ -111,20 +117,15 @@ def _together(errors: Mapping[str, GraphRAGError]) -> GraphRAGError:
 
 
 def _compared(
-    engine: QueryEngine,
-    question: str,
-    spec: str,
-    name: str,
-    given: Mapping[str, Any],
-    retrieval_only: bool,
+    engine: QueryEngine, spec: str, ask: Ask, *, retrieval_only: bool
 ) -> tuple[Compared, GraphRAGError | None]:
     try:
-        made = None if retrieval_only else engine.answer(question, name, **given)
-        found = made.retrieval if made else engine.retrieve(question, name, **given)
+        answer = None if retrieval_only else engine.answer(ask)
+        retrieval = answer.retrieval if answer else engine.retrieve(ask)
     except GraphRAGError as error:
         return Compared(spec, error=str(error)), error
-    tokens = count_tokens([found.context], engine.index.settings.chunks.encoding)[0]
-    return Compared(spec, found, made, context_tokens=tokens), None
+    tokens = count_tokens([retrieval.context], engine.index.settings.chunks.encoding)[0]
+    return Compared(spec, retrieval, answer, context_tokens=tokens), None
 
 
 def _answered(answer: Answer) -> dict[str, Any]:

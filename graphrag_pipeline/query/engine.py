@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import ExitStack, aclosing
 from pathlib import Path
 from types import TracebackType
@@ -19,8 +19,8 @@ from typing import Any
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.settings import Settings, load_settings
 from graphrag_pipeline.query.answering import extractive_answer
+from graphrag_pipeline.query.ask import Ask
 from graphrag_pipeline.query.citations import citations_of, distinct
-from graphrag_pipeline.query.history import HISTORY_TURNS, Turn, recent_turns
 from graphrag_pipeline.query.methods import Method, method_named
 from graphrag_pipeline.query.methods.method import as_mapping
 from graphrag_pipeline.query.release import Release, open_release
@@ -53,131 +53,61 @@ class QueryEngine:
             open_release(folder, settings=settings, release=release)
         )
 
-    def retrieve(self, question: str, method: str = "local", **parameters: Any) -> Retrieval:
+    def retrieve(self, question: str | Ask, method: str = "local", **parameters: Any) -> Retrieval:
         """Return what a method finds for a question, with no answer made of it.
 
         Raises InputError for an empty question, an unknown method or parameter, a value out of
         range, or a budget too small for any of what is found.
         """
-        return self._retrieved(question, method, parameters, self.index.traced(Trace()))
+        return self._retrieved(_ask(question, method, parameters), self.index.traced(Trace()))
 
-    def _retrieved(
-        self, question: str, method: str, parameters: Mapping[str, Any], index: Release
-    ) -> Retrieval:
-        chosen = method_named(method)
-        asked = plain_question(question)
-        values = chosen.parametrise(parameters, index.settings.query)
-        started = time.perf_counter()
-        records = chosen.retrieve(index, asked, values)
-        if not records:
-            index.trace.check_fit(as_mapping(values))
-        citations = distinct(citations_of(index, records))
-        seconds = time.perf_counter() - started
-        return Retrieval(
-            method=chosen.name,
-            query=asked,
-            records=tuple(records),
-            citations=citations,
-            timings={**index.trace.seconds, "total": seconds},
-            parameters=as_mapping(values),
-            release=index.facts.id,
-            steps=tuple(index.trace.steps),
-        )
-
-    def answer(
-        self,
-        question: str,
-        method: str = "local",
-        *,
-        history: Sequence[Turn] = (),
-        history_turns: int = HISTORY_TURNS,
-        response_type: str | None = None,
-        **parameters: Any,
-    ) -> Answer:
+    def answer(self, question: str | Ask, method: str = "local", **options: Any) -> Answer:
         """Return an answer with its citations; see :meth:`retrieve` for errors.
 
-        Where a model writes it, ``history`` is the conversation so far, (role, text) with the roles
-        "user" and "assistant", oldest first, of which the ``history_turns`` most recent count;
-        ``response_type`` is the length and form asked for. Also raises the model's error, and
-        InputError where a model is needed and none is set.
+        ``options`` are the method's parameters, and ``history``, ``history_turns`` and
+        ``response_type`` of :class:`Ask`. Also raises the model's error, and InputError where a
+        model is needed and none is set.
         """
-        chosen = self.check(method, parameters)
-        talk = recent_turns(history, history_turns)
+        ask = self._checked(question, method, options)
         if not self.writes:
-            return self._extracted(question, method, parameters)
+            return self._extracted(ask)
         from graphrag_pipeline.llm.running import run_calls
 
-        pieces = self._written(question, chosen, parameters, talk, response_type, stream=False)
-        return run_calls(lambda: _last(pieces))
+        return run_calls(lambda: _last(self._written(ask, stream=False)))
 
     def stream_answer(
-        self,
-        question: str,
-        method: str = "local",
-        *,
-        history: Sequence[Turn] = (),
-        history_turns: int = HISTORY_TURNS,
-        response_type: str | None = None,
-        **parameters: Any,
+        self, question: str | Ask, method: str = "local", **options: Any
     ) -> AnswerStream:
         """Return the answer as pieces of text, to iterate or to iterate asynchronously."""
-        return AnswerStream(
-            lambda: self.pieces(
-                question,
-                method,
-                history=history,
-                history_turns=history_turns,
-                response_type=response_type,
-                **parameters,
-            )
-        )
+        return AnswerStream(lambda: self.pieces(question, method, **options))
 
     async def pieces(
-        self,
-        question: str,
-        method: str = "local",
-        *,
-        history: Sequence[Turn] = (),
-        history_turns: int = HISTORY_TURNS,
-        response_type: str | None = None,
-        **parameters: Any,
+        self, question: str | Ask, method: str = "local", **options: Any
     ) -> AsyncGenerator[str | Answer, None]:
         """Yield the pieces of an answer's text, then the answer."""
-        chosen = self.check(method, parameters)
-        talk = recent_turns(history, history_turns)
+        ask = self._checked(question, method, options)
         if self.writes:
-            written = self._written(question, chosen, parameters, talk, response_type, stream=True)
-            async with aclosing(written) as pieces:
+            async with aclosing(self._written(ask, stream=True)) as pieces:
                 async for piece in pieces:
                     yield piece
             return
-        made = await asyncio.to_thread(self.answer, question, method, **parameters)
-        for line in made.text.splitlines(keepends=True):
+        extracted = await asyncio.to_thread(self._extracted, ask)
+        for line in extracted.text.splitlines(keepends=True):
             yield line
-        yield made
+        yield extracted
 
-    async def aretrieve(self, question: str, method: str = "local", **parameters: Any) -> Retrieval:
+    async def aretrieve(
+        self, question: str | Ask, method: str = "local", **parameters: Any
+    ) -> Retrieval:
         """Return :meth:`retrieve` without blocking the event loop."""
         return await asyncio.to_thread(self.retrieve, question, method, **parameters)
 
-    async def aanswer(
-        self,
-        question: str,
-        method: str = "local",
-        *,
-        history: Sequence[Turn] = (),
-        history_turns: int = HISTORY_TURNS,
-        response_type: str | None = None,
-        **parameters: Any,
-    ) -> Answer:
+    async def aanswer(self, question: str | Ask, method: str = "local", **options: Any) -> Answer:
         """Return :meth:`answer` without blocking the event loop, on which calls are made."""
-        chosen = self.check(method, parameters)
-        talk = recent_turns(history, history_turns)
+        ask = self._checked(question, method, options)
         if not self.writes:
-            return await asyncio.to_thread(self.answer, question, method, **parameters)
-        return await _last(
-            self._written(question, chosen, parameters, talk, response_type, stream=False)
-        )
+            return await asyncio.to_thread(self._extracted, ask)
+        return await _last(self._written(ask, stream=False))
 
     @property
     def writes(self) -> bool:
@@ -198,29 +128,41 @@ class QueryEngine:
             )
         return chosen
 
-    def _extracted(self, question: str, method: str, parameters: Mapping[str, Any]) -> Answer:
+    def _checked(self, question: str | Ask, method: str, options: Mapping[str, Any]) -> Ask:
+        """Return what is asked; raises InputError if it cannot be answered as things are set."""
+        ask = _ask(question, method, options)
+        self.check(ask.method, ask.parameters)
+        return ask
+
+    def _retrieved(self, ask: Ask, index: Release) -> Retrieval:
+        method = method_named(ask.method)
+        values = method.parametrise(ask.parameters, index.settings.query)
+        started = time.perf_counter()
+        records = method.retrieve(index, ask.question, values)
+        if not records:
+            index.trace.check_fit(as_mapping(values))
+        citations = distinct(citations_of(index, records))
+        seconds = time.perf_counter() - started
+        return Retrieval(
+            method=method.name,
+            query=ask.question,
+            records=tuple(records),
+            citations=citations,
+            timings={**index.trace.seconds, "total": seconds},
+            parameters=as_mapping(values),
+            release=index.facts.id,
+            steps=tuple(index.trace.steps),
+        )
+
+    def _extracted(self, ask: Ask) -> Answer:
         index = self.index.traced(Trace())
         with index.trace.counting_embeddings(index.settings):
-            retrieval = self._retrieved(question, method, parameters, index)
-            return extractive_answer(index, retrieval)
+            return extractive_answer(index, self._retrieved(ask, index))
 
-    def _written(
-        self,
-        question: str,
-        method: Method[Any],
-        parameters: Mapping[str, Any],
-        history: Sequence[Turn],
-        response_type: str | None,
-        *,
-        stream: bool,
-    ) -> AsyncGenerator[str | Answer, None]:
+    def _written(self, ask: Ask, *, stream: bool) -> AsyncGenerator[str | Answer, None]:
         from graphrag_pipeline.query.writing.writer import write_answer
 
-        asked = plain_question(question)
-        values = method.parametrise(parameters, self.index.settings.query)
-        return write_answer(
-            self.index, method, asked, values, history, response_type or "", stream=stream
-        )
+        return write_answer(self.index, ask, stream=stream)
 
     def close(self) -> None:
         """Let go of the release."""
@@ -239,7 +181,7 @@ class QueryEngine:
 
 
 def retrieve(
-    question: str,
+    question: str | Ask,
     method: str = "local",
     *,
     home: str | Path | None = None,
@@ -252,71 +194,70 @@ def retrieve(
     ``home`` defaults to that of the settings. ``parameters`` are those of the method. See
     :class:`QueryEngine` for errors, and use it to ask more than once.
     """
-    _check(question, method)
+    ask = _ask(question, method, parameters)
     with QueryEngine(home, release=release, settings=settings) as engine:
-        return engine.retrieve(question, method, **parameters)
+        return engine.retrieve(ask)
 
 
 def answer(
-    question: str,
+    question: str | Ask,
     method: str = "local",
     *,
     home: str | Path | None = None,
     release: str | None = None,
     settings: Settings | None = None,
-    **parameters: Any,
+    **options: Any,
 ) -> Answer:
     """Open what is published, answer one question, and close it.
 
-    ``parameters`` are those of the method, and ``history``, ``history_turns`` and
-    ``response_type``; see :meth:`QueryEngine.answer`.
+    See :meth:`QueryEngine.answer` for the options.
     """
-    _check(question, method)
+    ask = _ask(question, method, options)
     with QueryEngine(home, release=release, settings=settings) as engine:
-        return engine.answer(question, method, **parameters)
+        return engine.answer(ask)
 
 
 def stream_answer(
-    question: str,
+    question: str | Ask,
     method: str = "local",
     *,
     home: str | Path | None = None,
     release: str | None = None,
     settings: Settings | None = None,
-    **parameters: Any,
+    **options: Any,
 ) -> AnswerStream:
     """Return the pieces of an answer; the release is opened when iteration begins."""
-    _check(question, method)
+    ask = _ask(question, method, options)
 
     async def pieces() -> AsyncGenerator[str | Answer, None]:
         engine = await asyncio.to_thread(QueryEngine, home, release=release, settings=settings)
         with engine:
-            async with aclosing(engine.pieces(question, method, **parameters)) as made:
-                async for piece in made:
+            async with aclosing(engine.pieces(ask)) as pieces:
+                async for piece in pieces:
                     yield piece
 
     return AnswerStream(pieces)
 
 
-async def aretrieve(question: str, method: str = "local", **options: Any) -> Retrieval:
+async def aretrieve(question: str | Ask, method: str = "local", **options: Any) -> Retrieval:
     """Return :func:`retrieve`, with the same options, without blocking the event loop."""
     return await asyncio.to_thread(retrieve, question, method, **options)
 
 
 async def aanswer(
-    question: str,
+    question: str | Ask,
     method: str = "local",
     *,
     home: str | Path | None = None,
     release: str | None = None,
     settings: Settings | None = None,
-    **parameters: Any,
+    **options: Any,
 ) -> Answer:
     """Return :func:`answer`, with the same options, without blocking the event loop."""
-    _check(question, method)
+    ask = _ask(question, method, options)
     engine = await asyncio.to_thread(QueryEngine, home, release=release, settings=settings)
     with engine:
-        return await engine.aanswer(question, method, **parameters)
+        return await engine.aanswer(ask)
 
 
 async def _last(pieces: AsyncGenerator[str | Answer, None]) -> Answer:
@@ -328,20 +269,8 @@ async def _last(pieces: AsyncGenerator[str | Answer, None]) -> Answer:
     raise AssertionError("unreachable")
 
 
-def _check(question: str, method: str) -> None:
-    """Complain of what can be seen without opening the release."""
-    method_named(method)
-    plain_question(question)
-
-
-def plain_question(question: str) -> str:
-    """Return a question as it is asked; raises InputError for one that says nothing.
-
-    So does what is no text: scripts pass on what they read.
-    """
-    if not isinstance(question, str):
-        raise InputError(f"a question is text, not {type(question).__name__}: ask something")
-    asked = question.encode("utf-8", "replace").decode().replace("\0", " ").strip()
-    if not asked:
-        raise InputError("the question is empty: ask something")
-    return asked
+def _ask(question: str | Ask, method: str, options: Mapping[str, Any]) -> Ask:
+    """Return what is asked; raises InputError for what can be seen without opening a release."""
+    ask = Ask.of(question, method, **options)
+    method_named(ask.method)
+    return ask

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphrag_pipeline.core.prompting import Message, load_prompt
 from graphrag_pipeline.core.tokens import count_tokens
-from graphrag_pipeline.llm.configured import prompts_folder
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.query.history import Turn
 from graphrag_pipeline.query.results import Record
@@ -18,7 +17,10 @@ from graphrag_pipeline.query.trace import Trace
 from graphrag_pipeline.query.writing.references import Shown
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from graphrag_pipeline.llm.client import ModelClient
+    from graphrag_pipeline.query.ask import Ask
     from graphrag_pipeline.query.release import Release
 
 STAGE = "query"
@@ -46,28 +48,23 @@ class Asking:
     """A question on its way to an answer: retrieval in threads, calls on the event loop."""
 
     def __init__(
-        self,
-        index: Release,
-        client: ModelClient,
-        question: str,
-        history: Sequence[Turn] = (),
-        response_type: str = "",
+        self, index: Release, client: ModelClient, ask: Ask, *, prompts: Path | None
     ) -> None:
         settings = index.settings
         self.trace = Trace()
         self.index = index.traced(self.trace)
-        self.question = question
+        self.question = ask.question
         self.failures: list[str] = []
         self.references_removed = 0
         self.retrieval_seconds = 0.0
         self._retrieving = 0
         self._retrieving_since = 0.0
         self._client = client
-        self._folder = prompts_folder(settings)
-        self._response_type = response_type or settings.query.response_type
+        self._folder = prompts
+        self._response_type = ask.response_type or settings.query.response_type
         self._use_cache = settings.query.cache
         self._encoding = settings.chunks.encoding
-        self._history = _recent(history, self._encoding)
+        self._history = _recent(ask.history, self._encoding)
         self._turns = asyncio.Semaphore(2 * client.options.concurrency)
 
     @property

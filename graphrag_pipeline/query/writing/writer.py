@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.llm.client import ModelClient
-from graphrag_pipeline.llm.configured import budget_since, model_options
+from graphrag_pipeline.llm.configured import budget_since, model_options, prompts_folder
 from graphrag_pipeline.query.citations import citations_of, distinct
-from graphrag_pipeline.query.history import Turn
 from graphrag_pipeline.query.methods.method import Method, as_mapping
+from graphrag_pipeline.query.methods.registry import method_named
 from graphrag_pipeline.query.results import Answer, Retrieval
 from graphrag_pipeline.query.writing.asking import Asking, Final
 from graphrag_pipeline.query.writing.references import ReferenceFilter, Shown, resolve
 
 if TYPE_CHECKING:
+    from graphrag_pipeline.query.ask import Ask
     from graphrag_pipeline.query.release import Release
 
 NOTHING_RELEVANT = "Nothing in the index bears on this question.\n"
 
 
 async def write_answer(
-    index: Release,
-    method: Method[Any],
-    question: str,
-    parameters: Any,
-    history: Sequence[Turn],
-    response_type: str,
-    *,
-    stream: bool,
+    index: Release, ask: Ask, *, stream: bool
 ) -> AsyncGenerator[str | Answer, None]:
     """Yield the pieces of an answer, one piece where it is not to stream, then the whole of it.
 
@@ -39,9 +33,11 @@ async def write_answer(
     small for any of what is found.
     """
     began = time.perf_counter()
+    method = method_named(ask.method)
+    parameters = method.parametrise(ask.parameters, index.settings.query)
     options = model_options(index.settings)
     async with ModelClient(options, index.home, since=budget_since()) as client:
-        asking = Asking(index, client, question, history, response_type)
+        asking = Asking(index, client, ask, prompts=prompts_folder(index.settings))
         final = await method.last_call(asking, parameters)
         if final is None:
             asking.trace.check_fit(as_mapping(parameters))

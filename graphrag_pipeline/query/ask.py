@@ -1,0 +1,74 @@
+"""A question as it is put to an index: by which method, and after which conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.query.history import HISTORY_TURNS, Turn, recent_turns
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """A question and how it is to be answered.
+
+    ``parameters`` are those of the method. The rest counts where a model writes the answer:
+    ``history`` is the conversation so far, (role, text) with the roles "user" and "assistant",
+    oldest first, of which the ``history_turns`` most recent are held; ``response_type`` is the
+    length and form asked for, by default that of the settings.
+
+    Raises InputError for an empty question and what is no conversation.
+    """
+
+    question: str
+    method: str = "local"
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    history: Sequence[Turn] = ()
+    history_turns: int = HISTORY_TURNS
+    response_type: str | None = None
+
+    def __post_init__(self) -> None:
+        checked = {
+            "question": plain_question(self.question),
+            "history": tuple(recent_turns(self.history, self.history_turns)),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def of(
+        cls,
+        question: str | Ask,
+        method: str = "local",
+        *,
+        history: Sequence[Turn] = (),
+        history_turns: int = HISTORY_TURNS,
+        response_type: str | None = None,
+        **parameters: Any,
+    ) -> Ask:
+        """Return a question with its options, all others being parameters of the method."""
+        if isinstance(question, Ask):
+            return question
+        return cls(
+            question=question,
+            method=method,
+            parameters=parameters,
+            history=history,
+            history_turns=history_turns,
+            response_type=response_type,
+        )
+
+
+def plain_question(question: str) -> str:
+    """Return a question as it is asked; raises InputError for one that says nothing.
+
+    So does what is no text: scripts pass on what they read.
+    """
+    if not isinstance(question, str):
+        raise InputError(f"a question is text, not {type(question).__name__}: ask something")
+    asked = question.encode("utf-8", "replace").decode().replace("\0", " ").strip()
+    if not asked:
+        raise InputError("the question is empty: ask something")
+    return asked
