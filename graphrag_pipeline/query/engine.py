@@ -14,10 +14,9 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import ExitStack, aclosing
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.core.settings import Settings, load_settings
 from graphrag_pipeline.query.answering import extractive_answer
 from graphrag_pipeline.query.ask import Ask
 from graphrag_pipeline.query.citations import citations_of, distinct
@@ -27,6 +26,9 @@ from graphrag_pipeline.query.release import Release, open_release
 from graphrag_pipeline.query.results import Answer, Retrieval
 from graphrag_pipeline.query.streaming import AnswerStream
 from graphrag_pipeline.query.trace import Trace
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.core.settings import Settings
 
 
 class QueryEngine:
@@ -46,6 +48,8 @@ class QueryEngine:
         release: str | None = None,
         settings: Settings | None = None,
     ) -> None:
+        from graphrag_pipeline.core.settings import load_settings
+
         settings = settings or load_settings(**({} if home is None else {"home": Path(home)}))
         folder = Path(home) if home is not None else settings.home_path
         self._stack = ExitStack()

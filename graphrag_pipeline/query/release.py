@@ -17,7 +17,6 @@ from graphrag_pipeline.core.errors import (
     NothingPublishedError,
     StorageError,
 )
-from graphrag_pipeline.core.settings import Settings, load_settings
 from graphrag_pipeline.query.trace import Trace
 
 if TYPE_CHECKING:
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
+    from graphrag_pipeline.core.settings import Settings
     from graphrag_pipeline.llm.embedders import Embedder
     from graphrag_pipeline.query.graph_arrays import GraphArrays
     from graphrag_pipeline.query.kept_rows import KeptRows
@@ -279,6 +279,7 @@ def open_release(
     Raises NothingPublishedError when there is no release yet, InputError when ``release`` is none
     of those kept, StorageError when the file cannot be read.
     """
+    from graphrag_pipeline.core.settings import load_settings
     from graphrag_pipeline.releases.kept import release_file
     from graphrag_pipeline.store.index_store import connect_published
 

@@ -69,7 +69,7 @@ class _PutOff(ModuleType):
                     assert spec is not None
                     assert spec.loader is not None
                     spec.loader.exec_module(self)
-                    self.__class__ = ModuleType
+                    self.__class__ = ModuleType  # type: ignore[assignment]
                 finally:
                     _PutOff._runs = False
             if name not in self.__dict__:
