@@ -7,37 +7,21 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
+from graphrag_pipeline.core.word_lists import word_lists
+
 _SPACE = re.compile(r"\s+")
 _EDGE = " \t\n\"'“”‘’«»„`´()[]{}<>.,;:!?…·*_~|-–—"
 
 MAX_TERM_CHARS = 64
 """Longer terms are cut: they are hashes, addresses and noise, and would only grow the index."""
 
-_STOP_WORDS = """
-    a about an and any are aren't as at be because been before being between both but by
-    could couldn't did didn't do does doesn't doing don't down during each eg for from had hadn't
-    has hasn't have haven't having he her here hers herself him himself his how i ie if in into is
-    isn't it its itself me my myself no nor not of off on or our ours out over own she should
-    shouldn't so some such than that the their theirs them themselves then there these they
-    this those through to too under until up very was wasn't we were weren't what when where
-    which while who whom whose why with won't would wouldn't you your yours yourself
-"""
-STOP_WORDS = frozenset(_STOP_WORDS.split())
+_LISTS = word_lists("search.txt")
+STOP_WORDS = _LISTS["stop"]
 """English words without content. Not in it: us, may, will, can, which are also names."""
 
 # Names and words that end like an inflection and are none.
-_NAMES = """
-    achilles adams ahmed andrews athens barnes beijing boeing brooks browning brussels canvas
-    ceiling charles chongqing collins daniels darling dickens edwards evans evening everything
-    fleming forbes gates giles golding harding hastings hayes hercules herring hopkins hughes
-    irving james jones knowles lens lightning lyons manning matthews mercedes mohammed morning
-    moses muhammed myles nanjing naples news nothing owens parsons perkins peters phillips pudding
-    rhodes richards roberts rogers sanders saunders series shilling siemens sibling simmons
-    socrates something species stevens sterling ulysses united viking wales walters watkins
-    wedding williams
-"""
-_NOT_INFLECTED = frozenset(_NAMES.split())
-_ENDS_IN_IE = frozenset(["calorie", "cookie", "movie", "prairie", "rookie", "zombie"])
+_NOT_INFLECTED = _LISTS["not_inflected"]
+_ENDS_IN_IE = _LISTS["ends_in_ie"]
 _PLURAL = re.compile(r"(?:[^aiosu]|ea|[^aeiou]o)s$")
 _VOWEL = re.compile(r"[aeiouy]")
 _DOUBLE = re.compile(r"([bdgmnprt])\1$")

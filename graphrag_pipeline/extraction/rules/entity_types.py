@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from graphrag_pipeline.extraction.rules.words import usually_lower, word_lists
+from graphrag_pipeline.core.word_lists import word_lists
+from graphrag_pipeline.extraction.rules.words import usually_lower
 
 PERSON = "PERSON"
 ORGANIZATION = "ORGANIZATION"
@@ -16,31 +17,8 @@ CONCEPT = "CONCEPT"
 OTHER = "OTHER"
 
 _GEO_ENDS = ("land", "stan", "shire", "ville", "burg", "berg", "borough", "ford", "polis", "grad")
-_SPEECH = frozenset(
-    [
-        "said",
-        "says",
-        "asked",
-        "replied",
-        "cried",
-        "answered",
-        "told",
-        "exclaimed",
-        "returned",
-        "observed",
-        "added",
-        "wrote",
-        "who",
-        "whose",
-        "whispered",
-        "thought",
-        "remarked",
-        "continued",
-        "himself",
-        "herself",
-    ]
-)
-_PLACE_BEFORE = frozenset(("in", "near", "throughout", "across"))
+_SPEECH = word_lists("nlp_names.txt")["speech"]
+_PLACE_BEFORE = word_lists("nlp_names.txt")["place_before"]
 
 
 @cache

@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules import entity_types as types
 from graphrag_pipeline.extraction.rules.sentences import Span
 from graphrag_pipeline.extraction.rules.tokens import Tokens
@@ -23,57 +24,11 @@ _QUOTED = re.compile(
 )
 _TOPIC = re.compile(r"(?:(?:The|A|An) )?([^\W\d_a-z][^(,|:]*[^\s(,|:])")
 _MAX_TITLE_WORDS = 6
-_BEFORE_A_YEAR = frozenset(("in", "since", "until", "by", "during", "around", "and"))
+_BEFORE_A_YEAR = word_lists("nlp_names.txt")["before_year"]
 _MAX_NAME_TOKENS = 14
 _MAX_NAME_CHARACTERS = 120
-_WHOLE_HEADS = frozenset(
-    [
-        "university",
-        "college",
-        "institute",
-        "ministry",
-        "department",
-        "company",
-        "school",
-        "bank",
-        "council",
-        "museum",
-    ]
-)
-_FOR_HEADS = frozenset(
-    [
-        "center",
-        "centre",
-        "institute",
-        "council",
-        "ministry",
-        "society",
-        "fund",
-        "association",
-        "campaign",
-        "committee",
-        "office",
-        "foundation",
-        "department",
-        "agency",
-        "organization",
-        "organisation",
-        "union",
-        "bureau",
-        "commission",
-        "award",
-        "prize",
-        "school",
-        "academy",
-        "programme",
-        "program",
-        "coalition",
-        "alliance",
-        "movement",
-        "house",
-        "conference",
-    ]
-)
+_WHOLE_HEADS = word_lists("nlp_names.txt")["whole_head"]
+_FOR_HEADS = word_lists("nlp_names.txt")["for_head"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,4 @@
-"""Word classes: what a token is, judged by shipped lists, "
-"spelling and how it is usually cased."""
+"""Word classes: what a token is, by shipped lists, by spelling and by its usual case."""
 
 from __future__ import annotations
 
@@ -8,10 +7,9 @@ import re
 from functools import cache
 from importlib.resources import files
 
+from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules.cjk import is_cjk
 
-_SECTION = re.compile(r"^\[(\w+)\]$", re.MULTILINE)
-_COMMENT = re.compile(r"^#.*$", re.MULTILINE)
 _VOWELS = "aeiou"
 
 _CLASS_OF_SECTION = {
@@ -43,121 +41,12 @@ _COMMON_ENDS = (
     "tion", "sion", "ness", "ment", "ance", "ence", "ings", "ists", "isms", "ability", "ibility",
     "ities", "tions", "ments", "ously", "ally", "ingly", "edly", "fully", "less", "ful", "ous",
 )  # fmt: skip
-_PARTICLES = frozenset(
-    [
-        "de",
-        "van",
-        "von",
-        "da",
-        "del",
-        "der",
-        "den",
-        "di",
-        "du",
-        "dos",
-        "das",
-        "della",
-        "dalla",
-        "bin",
-        "ibn",
-        "al",
-        "el",
-        "la",
-        "le",
-        "ten",
-        "ter",
-        "y",
-        "d",
-        "zu",
-        "st.",
-    ]
-)
-MONTHS = frozenset(
-    [
-        "January",
-        "February",
-        "March",
-        "April",
-        "May",
-        "June",
-        "July",
-        "August",
-        "September",
-        "October",
-        "November",
-        "December",
-        "Jan.",
-        "Feb.",
-        "Mar.",
-        "Apr.",
-        "Jun.",
-        "Jul.",
-        "Aug.",
-        "Sept.",
-        "Sep.",
-        "Oct.",
-        "Nov.",
-        "Dec.",
-        "Jan",
-        "Feb",
-        "Apr",
-        "Aug",
-        "Sept",
-        "Oct",
-        "Nov",
-        "Dec",
-    ]
-)
-WEEKDAYS = frozenset(["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"])
-_SUFFIXES = frozenset(
-    [
-        "Jr.",
-        "Sr.",
-        "Jr",
-        "Sr",
-        "II",
-        "III",
-        "IV",
-        "VI",
-        "VII",
-        "VIII",
-        "IX",
-        "XI",
-        "XII",
-        "Inc.",
-        "Inc",
-        "Ltd.",
-        "Ltd",
-        "LLC",
-        "D.C.",
-    ]
-)
-_NOT_NAMES = frozenset(
-    [
-        "BC",
-        "BCE",
-        "AD",
-        "CE",
-        "AM",
-        "PM",
-        "FM",
-        "MW",
-        "MHz",
-        "GHz",
-        "kHz",
-        "TV",
-        "ZIP",
-        "CD",
-        "DVD",
-        "km",
-        "OK",
-        "PhD",
-        "Ph.D",
-        "Ph.D.",
-        "BA",
-        "MA",
-    ]
-)
+_NAME_LISTS = word_lists("nlp_names.txt")
+_PARTICLES = _NAME_LISTS["particle"]
+MONTHS = _NAME_LISTS["month"]
+WEEKDAYS = _NAME_LISTS["weekday"]
+_SUFFIXES = _NAME_LISTS["suffix"]
+_NOT_NAMES = _NAME_LISTS["not_name"]
 _YEAR = re.compile(r"(?:1\d|20)\d\d")
 _FILE_NAME = re.compile(r"[^\W_]\.[a-z]{2,4}$")
 _PUNCTUATION = {
@@ -166,17 +55,6 @@ _PUNCTUATION = {
     "#": "#", "*": "#", "_": "#",
 }  # fmt: skip
 QUOTES = frozenset("\"'“”‘’«»„‚`´「」『』《》〈〉")
-
-
-@cache
-def word_lists(name: str) -> dict[str, frozenset[str]]:
-    """Read a shipped list file into its sections, words as written."""
-    text = (files("graphrag_pipeline") / "data" / name).read_text(encoding="utf-8")
-    parts = _SECTION.split(_COMMENT.sub("", text))
-    return {
-        section: frozenset(words.split())
-        for section, words in zip(parts[1::2], parts[2::2], strict=True)
-    }
 
 
 @cache
@@ -201,8 +79,7 @@ def _case_ranks() -> tuple[dict[str, int], dict[str, int]]:
 
 @cache
 def usually_lower(word: str, ratio: float = 1.6) -> bool:
-    """Say whether a word (in lower case) is one that people "
-    "mostly write in lower case."""
+    """Say whether a word (in lower case) is one that people mostly write in lower case."""
     lower, capital = _case_ranks()
     rank = lower.get(word)
     if rank is not None:
@@ -250,22 +127,20 @@ def verb_forms() -> dict[str, str]:
 
 @cache
 def english_words() -> dict[str, str]:
-    """Return the class of every listed English word, the closed "
-    "classes taking precedence."""
+    """Return the class of every listed English word; closed classes take precedence."""
     lists = word_lists("nlp_english.txt")
     return {word: code for section, code in _CLASS_OF_SECTION.items() for word in lists[section]}
 
 
 @cache
 def _titles() -> dict[str, str]:
-    lists = word_lists("nlp_names.txt")
-    return dict.fromkeys(lists["role"], "R") | dict.fromkeys(lists["civil_title"], "H")
+    roles, titles = _NAME_LISTS["role"], _NAME_LISTS["civil_title"]
+    return dict.fromkeys(roles, "R") | dict.fromkeys(titles, "H")
 
 
 @cache
 def function_words(language: str) -> frozenset[str]:
-    """Return the frequent function words of a language (ISO "
-    "639-1), empty if not known."""
+    """Return the frequent function words of a language (ISO 639-1), empty if not known."""
     return word_lists("nlp_languages.txt").get(language, frozenset())
 
 
@@ -282,8 +157,7 @@ _ENGLISH_FUNCTION = frozenset("dpocqxta")
 
 
 def recognise_language(words: list[str]) -> str:
-    """Return "en", another listed language or "" for what the "
-    "lower-case words look like."""
+    """Return "en", another listed language or "" for what the lower-case words look like."""
     english = english_words()
     known = _languages_of_word()
     counts = {"en": 0}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from graphrag_pipeline.core.text import STOP_WORDS, fold, singular
+from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules.entity_types import (
     CONCEPT,
     ORGANIZATION,
@@ -21,32 +22,12 @@ from graphrag_pipeline.extraction.rules.words import usually_lower
 UNKNOWN_TYPES = frozenset((CONCEPT, OTHER, "", "UNKNOWN", "ENTITY"))
 """Types that say nothing: they agree with every other."""
 
-_LISTS = {
-    "male": "mr mister sir lord master monsieur herr senor signor uncle",
-    "female": """mrs missus ms miss lady madam madame mme mlle mademoiselle frau dame senora
-        signora aunt""",
-    "office": """dr doctor prof professor judge justice captain capt commander colonel col general
-        gen major maj lieutenant lt sergeant sgt admiral councillor councilor senator sen governor
-        gov president chancellor inspector detective reverend rev bishop rabbi""",
-    "particle": "van von de der den la le di da del du dos das bin ibn al el ten ter af av zu y",
-    # They begin names of places and buildings that look like people's.
-    "no given name": """north south east west northern southern eastern western upper lower new
-        great san santa santo saint st sao sainte gmina gare port fort mount lake cape villa
-        regierungsbezirk staatliche""",
-    "company": """inc incorporated ltd limited llc llp plc corp corporation gmbh ag sa
-        nv bv ab oy spa kg""",
-    "ordinal": "first second third fourth fifth sixth seventh eighth ninth tenth last",
-    # Plurals that are another word than their singular.
-    "own plural": """arms goods customs glasses spectacles works times manners spirits papers
-        waters forces grounds looks means minutes news letters ashes compasses damages remains
-        savings wages quarters""",
-}
-_LISTED = {name: frozenset(words.split()) for name, words in _LISTS.items()}
-_MALE, _FEMALE, _PARTICLES = _LISTED["male"], _LISTED["female"], _LISTED["particle"]
-_HONORIFICS = _MALE | _FEMALE | _LISTED["office"]
-_EPITHETS = frozenset(["poor", "dear", "oh", "whereat", "whereupon", "thereupon", "hereupon"])
-_GENERATIONS = frozenset(("jr", "sr", "junior", "senior"))
-_SMALL = frozenset(("of", "the", "and", "for", "in", "on", "at", "to", "a", "an", "de", "la"))
+_LISTS = word_lists("resolution.txt")
+_MALE, _FEMALE, _PARTICLES = _LISTS["male"], _LISTS["female"], _LISTS["particle"]
+_HONORIFICS = _MALE | _FEMALE | _LISTS["office"]
+_EPITHETS = _LISTS["epithet"]
+_GENERATIONS = _LISTS["generation"]
+_SMALL = _LISTS["small"]
 _WORD = re.compile(r"(?:\d+(?:[.,:/-]\d+)+|[^\W_]|[+#$€£%])+")
 _INSIDE = re.compile(r"(?<!\d)-(?!\d)|(?<=\d)-(?!\d)|(?<!\d)-(?=\d)")
 _MARKS = re.compile(r"['’`´.](?!\d)|(?<!\d)\.(?=\d)")
@@ -104,7 +85,7 @@ class Name:
     def singular(self) -> str:
         """The key a common noun shares with its plural; empty for names."""
         last = self.words[-1] if self.words else ""
-        if self.type != CONCEPT or self.title[:1].isupper() or last in _LISTED["own plural"]:
+        if self.type != CONCEPT or self.title[:1].isupper() or last in _LISTS["own_plural"]:
             return ""
         return " ".join((*self.words[:-1], singular(last)))
 
@@ -136,7 +117,7 @@ class Name:
             return words
         if len(words) > 2 and words[0] == "the":
             words = words[1:]
-        forms = _LISTED["company"] | ({"company", "co"} if self.type == ORGANIZATION else set())
+        forms = _LISTS["company"] | ({"company", "co"} if self.type == ORGANIZATION else set())
         while len(words) > 1 and words[-1] in forms and words[-2] != "and":
             words = words[:-1]
         return words
@@ -228,7 +209,7 @@ def _person(
     by_shape = len(core) == 1 or honorific in _HONORIFICS or is_given_name(core[0])
     is_person = kind == PERSON or (kind in UNKNOWN_TYPES and by_shape)
     first = core[0]
-    if len(core) > 1 and first in _LISTED["no given name"]:
+    if len(core) > 1 and first in _LISTS["no_given_name"]:
         return (), ""
     plausible = len(core) < 2 or len(first) == 1 or is_given_name(first) or not usually_lower(first)
     return (tuple(core[:-1]), core[-1]) if is_person and plausible else ((), "")
@@ -238,7 +219,7 @@ def _numbers(title: str, words: tuple[str, ...]) -> frozenset[str]:
     """Return years, numerals, ordinals and generations: names that differ in them differ."""
     written = re.findall(r"[^\W_]+", title)
     roman = {w.lower() for n, w in enumerate(written) if n and _ROMAN.fullmatch(w)}
-    said = {w for w in words if any(map(str.isdigit, w)) or w in _LISTED["ordinal"] | _GENERATIONS}
+    said = {w for w in words if any(map(str.isdigit, w)) or w in _LISTS["ordinal"] | _GENERATIONS}
     return frozenset(roman | said)
 
 
