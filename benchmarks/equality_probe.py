@@ -21,7 +21,7 @@ def open_release() -> Any:
         from graphrag_pipeline.query import QueryEngine
 
         return QueryEngine()
-    return Index.open()
+    return Index().open()
 
 
 def method_names() -> list[str]:
