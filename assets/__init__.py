@@ -8,33 +8,35 @@ from graphrag_pipeline.assets.communities import build_communities
 from graphrag_pipeline.assets.embeddings import build_embeddings
 from graphrag_pipeline.assets.evaluation import build_evaluation, build_evaluations, index_quality
 from graphrag_pipeline.assets.graph import entity_aliases, graph
-from graphrag_pipeline.assets.ingestion import BATCHES, chunks, documents, extractions, inbox
+from graphrag_pipeline.assets.ingestion import build_inbox, chunks, documents, extractions
+from graphrag_pipeline.assets.names import Names
 from graphrag_pipeline.assets.publishing import build_published_index
 from graphrag_pipeline.assets.reports import build_reports
 from graphrag_pipeline.assets.structures import build_structures
-from graphrag_pipeline.assets.versions import with_code_versions
+from graphrag_pipeline.assets.versions import code_versions
 from graphrag_pipeline.core.settings import Settings
 
 __all__ = [
-    "BATCHES",
-    "build_evaluation",
+    "Names",
     "build_evaluations",
+    "build_experiment",
+    "build_inbox",
     "build_ingestion",
     "build_tail",
-    "inbox",
-    "index_quality",
 ]
 
 
-def build_ingestion(settings: Settings) -> list[dg.AssetsDefinition]:
-    """Return the stages that run once per batch."""
-    return with_code_versions([documents, chunks, extractions], settings)
+def build_ingestion(settings: Settings, names: Names) -> list[dg.AssetsDefinition]:
+    """Return the assets that are made once per batch."""
+    versions = code_versions(settings)
+    return [stage.build(names, versions) for stage in (documents, chunks, extractions)]
 
 
-def build_tail(settings: Settings) -> list[dg.AssetsDefinition]:
-    """Return the stages that follow from all batches together, to the published index."""
+def build_tail(settings: Settings, names: Names) -> list[dg.AssetsDefinition]:
+    """Return what follows from all batches together, to the published index and its quality."""
     levels = settings.communities.levels
-    tail = [
+    versions = code_versions(settings)
+    stages = [
         entity_aliases,
         graph,
         build_communities(levels),
@@ -42,5 +44,11 @@ def build_tail(settings: Settings) -> list[dg.AssetsDefinition]:
         *build_embeddings(settings),
         *build_structures(settings),
         build_published_index(settings),
+        index_quality,
     ]
-    return with_code_versions(tail, settings)
+    return [stage.build(names, versions) for stage in stages]
+
+
+def build_experiment(settings: Settings, names: Names) -> list[dg.AssetsDefinition]:
+    """Return the assets of the experiment that the settings name."""
+    return [stage.build(names, {}) for stage in build_evaluation(settings)]

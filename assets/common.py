@@ -1,55 +1,24 @@
-"""What the assets share: how a stage is run, and what is told to Dagster about its table."""
+"""What Dagster is shown of a table: facts, columns, rows and pictures, made inert."""
 
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
 import re
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
 import dagster as dg
 import duckdb
 
-from graphrag_pipeline.core import progress
 from graphrag_pipeline.pages.pictures import Picture
-from graphrag_pipeline.resources import readable_failures
 
 OWNERS = ["team:graphrag"]
-INDEX_POOL = "index_db"
-VECTORS_POOL = "vectors"
 _CELL = 90
 _MARKUP = re.compile(r"([\\`*_~\[\]<>|!&#$@])")
 _LINK = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?=@)", re.IGNORECASE)
 _INVISIBLE = "\u2060"
-
-
-@dataclass
-class Clock:
-    """Seconds spent in a stage, known when it has ended."""
-
-    seconds: float = 0.0
-
-
-@contextlib.contextmanager
-def stage(name: str, done: int = 0, total: int = 1) -> Iterator[Clock]:
-    """Run part ``done`` of the ``total`` parts of a stage: timed, its progress and errors told."""
-    clock = Clock()
-    started = time.perf_counter()
-    progress.report(name, done, total)
-    with readable_failures():
-        yield clock
-    clock.seconds = round(time.perf_counter() - started, 3)
-    progress.report(name, done + 1, total)
-
-
-def storage(table: str) -> dict[str, object]:
-    """Return the definition metadata of an asset kept in a table of the index."""
-    return {"dagster/table_name": f"index.main.{table}", "dagster/storage_kind": "duckdb"}
 
 
 def facts(
@@ -122,30 +91,6 @@ def inert(text: str) -> str:
     not seen, takes them apart.
     """
     return _MARKUP.sub(r"\\\1", _LINK.sub(_INVISIBLE, " ".join(text.split())))
-
-
-def check(asset: dg.AssetKey, name: str, broken: int, what: str) -> dg.AssetCheckResult:
-    """Return the result of an invariant of which ``broken`` rows stand against it."""
-    return dg.AssetCheckResult(
-        asset_key=asset,
-        check_name=name,
-        passed=broken == 0,
-        severity=dg.AssetCheckSeverity.ERROR,
-        description="holds" if broken == 0 else f"{broken} {what}",
-        metadata={"violations": broken},
-    )
-
-
-def warning(asset: dg.AssetKey | str, name: str, concerned: int, what: str) -> dg.AssetCheckResult:
-    """Return the result of a check that warns a person and stops nothing."""
-    return dg.AssetCheckResult(
-        asset_key=asset,
-        check_name=name,
-        passed=concerned == 0,
-        severity=dg.AssetCheckSeverity.WARN,
-        description="none" if concerned == 0 else f"{concerned} {what}",
-        metadata={"number": concerned},
-    )
 
 
 def _cell(value: object, longest: int) -> str:

@@ -6,13 +6,8 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from graphrag_pipeline.assets.common import (
-    OWNERS,
-    VECTORS_POOL,
-    check,
-    stage,
-)
 from graphrag_pipeline.assets.inputs import embedding_key, input_keys
+from graphrag_pipeline.assets.stages import Check, Outcome, Stage, Table
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.releases import invariants
@@ -23,14 +18,22 @@ from graphrag_pipeline.structures.structure import VectorTable
 from graphrag_pipeline.structures.vector_tables import update_vectors
 
 GROUP = "embeddings"
-PRESENT = "every_row_has_a_vector"
-FINITE = "vectors_are_numbers"
+VECTORS_POOL = "vectors"
+_CHECKS = (
+    Check("every_row_has_a_vector", "None is missing.", "rows have no vector", counted="missing"),
+    Check(
+        "vectors_are_numbers",
+        "No NaN, no infinity.",
+        "vectors hold what is no number",
+        counted="not_finite",
+    ),
+)
 
 
-def build_embeddings(settings: Settings) -> list[dg.AssetsDefinition]:
-    """Return one asset per vector table that the settings ask for."""
+def build_embeddings(settings: Settings) -> list[Stage]:
+    """Return one stage per vector table that the settings ask for."""
     tables = vector_tables(settings)
-    return [_embedding_asset(table, settings, tables) for table in tables]
+    return [_stage(table, settings, tables) for table in tables]
 
 
 def embedding_keys(settings: Settings) -> list[dg.AssetKey]:
@@ -38,35 +41,13 @@ def embedding_keys(settings: Settings) -> list[dg.AssetKey]:
     return [embedding_key(table.name) for table in vector_tables(settings)]
 
 
-def _embedding_asset(
-    table: VectorTable, settings: Settings, tables: Sequence[VectorTable]
-) -> dg.AssetsDefinition:
-    key = embedding_key(table.name)
-
-    @dg.asset(
-        key=key,
-        deps=input_keys(settings, table.made_from),
-        description=table.about,
-        group_name=GROUP,
-        kinds={"python", "lancedb"},
-        owners=OWNERS,
-        pool=VECTORS_POOL,
-        metadata={"dagster/table_name": f"vectors.{table.name}", "dagster/storage_kind": "lancedb"},
-        check_specs=[
-            dg.AssetCheckSpec(PRESENT, asset=key, blocking=True, description="None is missing."),
-            dg.AssetCheckSpec(FINITE, asset=key, blocking=True, description="No NaN, no infinity."),
-        ],
-    )
-    def embeddings(index: IndexResource) -> dg.MaterializeResult:
-        with (
-            stage("embeddings", tables.index(table), len(tables)) as clock,
-            index.spending() as spent,
-        ):
-            changes = update_vectors(index.workspace, table)
+def _stage(table: VectorTable, settings: Settings, tables: Sequence[VectorTable]) -> Stage:
+    def embed(index: IndexResource) -> Outcome:
+        changes = update_vectors(index.workspace, table)
         with index.get_connection() as con:
             broken = invariants.vector_violations(con, index.workspace.vectors, table)
-        return dg.MaterializeResult(
-            metadata={
+        return Outcome(
+            {
                 "dagster/row_count": changes.reused + changes.embedded,
                 "embedded": changes.embedded,
                 "reused": changes.reused,
@@ -74,16 +55,33 @@ def _embedding_asset(
                 "embedder": configured_embedder(index.settings).name,
                 "lancedb_version": changes.version,
                 "size_mb": _size_mb(index.workspace, table),
-                "seconds": clock.seconds,
-                **spent.metadata,
             },
-            check_results=[
-                check(key, PRESENT, broken["missing"], "rows have no vector"),
-                check(key, FINITE, broken["not_finite"], "vectors hold what is no number"),
-            ],
+            counts=broken,
         )
 
-    return embeddings
+    key = embedding_key(table.name)
+    return Stage(
+        name=key.path[-1],
+        label="embeddings",
+        part=tables.index(table),
+        parts=len(tables),
+        pool=VECTORS_POOL,
+        work=embed,
+        tables=[
+            Table(
+                key=key,
+                about=table.about,
+                group=GROUP,
+                made_from=input_keys(settings, table.made_from),
+                kinds=frozenset({"python", "lancedb"}),
+                metadata={
+                    "dagster/table_name": f"vectors.{table.name}",
+                    "dagster/storage_kind": "lancedb",
+                },
+                checks=_CHECKS,
+            )
+        ],
+    )
 
 
 def _size_mb(workspace: Workspace, table: VectorTable) -> float:

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import duckdb
 
-from graphrag_pipeline.assets.common import OWNERS, markdown_rows, stage
+from graphrag_pipeline.assets.common import OWNERS, markdown_rows
+from graphrag_pipeline.assets.names import Names
+from graphrag_pipeline.assets.publishing import PUBLISHED_INDEX
+from graphrag_pipeline.assets.stages import Check, Outcome, Stage, Table
 from graphrag_pipeline.core.errors import GraphRAGError
-from graphrag_pipeline.core.settings import EvaluationSettings, Settings
+from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.resources import IndexResource
 
 GROUP = "evaluation"
 EVALUATION_POOL = "evaluation"
+QUALITY = dg.AssetKey("index_quality")
+ANSWERS = dg.AssetKey("experiment_answers")
+SCORES = dg.AssetKey("experiment_scores")
+VERDICTS = dg.AssetKey("experiment_verdicts")
 HELD = "watched_metric_held"
 _MOST_METRICS = 6
 _MOST_DROPS = 5
@@ -31,85 +38,113 @@ WHERE experiment = ? AND criterion = 'overall' ORDER BY ALL
 """
 
 
-def build_evaluation(settings: Settings) -> list[dg.AssetsDefinition]:
-    """Return the assets of the experiment that the settings name; none where they name none."""
+def build_evaluation(settings: Settings) -> list[Stage]:
+    """Return the stages of the experiment that the settings name; none where they name none."""
     given = settings.evaluation
     if not given.experiment:
         return []
-    judged = [experiment_verdicts] if _is_judged(Path(given.experiment).expanduser()) else []
-    return [experiment_answers, _build_scores(given), *judged]
+    answers = _stage(
+        ANSWERS,
+        "answers",
+        "The answers of each condition of the experiment; those made before are kept.",
+        PUBLISHED_INDEX,
+        answer_experiment,
+    )
+    held = Check(
+        HELD,
+        f"In no condition has {given.watch} fallen by more than {given.max_drop:g} since the run "
+        "before.",
+        "conditions have fallen",
+        blocking=False,
+    )
+    scores = _stage(
+        SCORES,
+        "scores",
+        "How good the experiment's answers are by gold answers, gold passages and their claims.",
+        ANSWERS,
+        score_experiment,
+        held,
+    )
+    verdicts = _stage(
+        VERDICTS,
+        "verdicts",
+        "What the judge says of the experiment's answers in pairs: win rates, and who has won.",
+        SCORES,
+        judge_experiment,
+    )
+    judged = [verdicts] if _is_judged(Path(given.experiment).expanduser()) else []
+    return [answers, scores, *judged]
 
 
-def build_evaluations(settings: Settings) -> dg.AssetSpec:
+def build_evaluations(settings: Settings, names: Names) -> dg.AssetSpec:
     """Return the file that the marts read: written by these assets, and by commands beside them."""
     return dg.AssetSpec(
-        "evaluations",
-        deps=build_evaluation(settings)[-1:],
+        names.key("evaluations"),
+        deps=[names.key(stage.key) for stage in build_evaluation(settings)[-1:]],
         description="evaluation.duckdb: what all experiments found, those of `graphrag-pipeline "
         "eval run` among them.",
-        group_name=GROUP,
+        group_name=names.name(GROUP),
         kinds={"duckdb"},
         owners=OWNERS,
     )
 
 
-@dg.asset(
-    deps=["published_index"],
-    group_name=GROUP,
-    kinds={"duckdb", "python"},
-    owners=OWNERS,
-    pool=EVALUATION_POOL,
-)
-def index_quality(index: IndexResource) -> dg.MaterializeResult:
-    """Modularity, orphans, groundedness and other measures of a release, told for each new one."""
+def _stage(
+    key: dg.AssetKey,
+    label: str,
+    about: str,
+    made_from: dg.AssetKey,
+    work: Callable[[IndexResource], Outcome],
+    *checks: Check,
+) -> Stage:
+    table = Table(key=key, about=about, group=GROUP, made_from=[made_from], checks=checks)
+    name = key.path[-1]
+    return Stage(
+        name=name, label=label, work=work, tables=[table], pool=EVALUATION_POOL, spends=False
+    )
+
+
+def measure_release(index: IndexResource) -> Outcome:
+    """Measure what is published, once for each release."""
     from graphrag_pipeline.evaluation.index_metrics import known_metrics, measure_index
     from graphrag_pipeline.evaluation.store import EvaluationStore
     from graphrag_pipeline.query.release import open_release
 
     store = EvaluationStore(index.home)
-    with stage("quality") as clock:
-        try:
-            with open_release(index.home, settings=index.settings) as release:
-                id = release.facts.id
-                found = known_metrics(store, id) or measure_index(release, store)
-        except GraphRAGError as error:
-            # What is published is published: that it cannot be measured fails no run.
-            return dg.MaterializeResult(metadata={"not_measured": str(error)})
+    try:
+        with open_release(index.home, settings=index.settings) as release:
+            id = release.facts.id
+            metrics = known_metrics(store, id) or measure_index(release, store)
+    except GraphRAGError as error:
+        # What is published is published: that it cannot be measured fails no run.
+        return Outcome({"not_measured": str(error)})
     values = {
-        one.name + (f"_level_{one.level}" if one.has_level else ""): round(one.value, 4)
-        for one in found
+        each.name + (f"_level_{each.level}" if each.has_level else ""): round(each.value, 4)
+        for each in metrics
     }
-    return dg.MaterializeResult(metadata={**values, "release": id, "seconds": clock.seconds})
+    return Outcome({**values, "release": id})
 
 
-@dg.asset(
-    deps=["published_index"],
-    group_name=GROUP,
-    kinds={"duckdb", "python"},
-    owners=OWNERS,
-    pool=EVALUATION_POOL,
-)
-def experiment_answers(index: IndexResource) -> dg.MaterializeResult:
-    """The answers of each condition of the experiment; those made before are kept."""
+def answer_experiment(index: IndexResource) -> Outcome:
+    """Answer the experiment's questions in each of its conditions."""
     from graphrag_pipeline.evaluation.experiment import read_experiment
     from graphrag_pipeline.evaluation.results import costs
     from graphrag_pipeline.evaluation.running import answer_questions
     from graphrag_pipeline.evaluation.store import EvaluationStore
 
     store = EvaluationStore(index.home)
-    with stage("answers") as clock:
-        experiment = read_experiment(_file(index))
-        done = answer_questions(store, experiment, index.settings)
-        with store.read() as con:
-            took = costs(con, experiment.name)
+    experiment = read_experiment(_file(index))
+    done = answer_questions(store, experiment, index.settings)
+    with store.read() as con:
+        took = costs(con, experiment.name)
     shown = ["condition", "answers", "context_tokens", "model_tokens", "cost", "total_ms"]
     by_condition = {
         f"{row['condition']}: {name}": round(float(row[name]), 2)
         for row in took.rows(named=True)
         for name in ("context_tokens", "model_tokens", "total_ms")
     }
-    return dg.MaterializeResult(
-        metadata={
+    return Outcome(
+        {
             "experiment": experiment.name,
             "questions": done.questions,
             "made": done.made,
@@ -118,99 +153,72 @@ def experiment_answers(index: IndexResource) -> dg.MaterializeResult:
             **by_condition,
             **_left_out(done.errors),
             "conditions": markdown_rows(shown, took.select(shown).rows()),
-            "seconds": clock.seconds,
         }
     )
 
 
-def _build_scores(given: EvaluationSettings) -> dg.AssetsDefinition:
-    @dg.asset(
-        deps=[experiment_answers],
-        group_name=GROUP,
-        kinds={"duckdb", "python"},
-        owners=OWNERS,
-        pool=EVALUATION_POOL,
-        check_specs=[
-            dg.AssetCheckSpec(
-                HELD,
-                asset="experiment_scores",
-                description=f"In no condition has {given.watch} fallen by more than "
-                f"{given.max_drop:g} since the run before.",
-            )
-        ],
+def score_experiment(index: IndexResource) -> Outcome:
+    """Score the answers, and compare the watched metric with the run before."""
+    from graphrag_pipeline.evaluation.evaluate import count_claims, finish, score_answers
+    from graphrag_pipeline.evaluation.experiment import read_experiment
+    from graphrag_pipeline.evaluation.history import drops, record_means
+    from graphrag_pipeline.evaluation.store import EvaluationStore
+
+    given = index.settings.evaluation
+    store = EvaluationStore(index.home)
+    experiment = read_experiment(_file(index))
+    written = score_answers(store, experiment, index.settings)
+    examined, failures = count_claims(store, experiment, index.settings)
+    with store.transaction() as con:
+        record_means(con, experiment.name)
+        fallen = drops(con, experiment.name, given.watch, given.max_drop)
+        told = _means(con, experiment.name, given.watch)
+    if experiment.judge is None:
+        finish(store, experiment)
+    return Outcome(
+        {
+            "scores": written,
+            "claims_of_answers": examined,
+            "failures": len(failures),
+            **told,
+        },
+        failed=len(fallen),
+        why="; ".join(map(str, fallen[:_MOST_DROPS])),
     )
-    def experiment_scores(index: IndexResource) -> dg.MaterializeResult:
-        """How good the experiment's answers are by gold answers, gold passages and their claims."""
-        from graphrag_pipeline.evaluation.evaluate import count_claims, finish, score_answers
-        from graphrag_pipeline.evaluation.experiment import read_experiment
-        from graphrag_pipeline.evaluation.history import drops, record_means
-        from graphrag_pipeline.evaluation.store import EvaluationStore
-
-        store = EvaluationStore(index.home)
-        with stage("scores") as clock:
-            experiment = read_experiment(_file(index))
-            written = score_answers(store, experiment, index.settings)
-            examined, failures = count_claims(store, experiment, index.settings)
-            with store.transaction() as con:
-                record_means(con, experiment.name)
-                fallen = drops(con, experiment.name, given.watch, given.max_drop)
-                told = _means(con, experiment.name, given.watch)
-            if experiment.judge is None:
-                finish(store, experiment)
-        return dg.MaterializeResult(
-            metadata={
-                "scores": written,
-                "claims_of_answers": examined,
-                "failures": len(failures),
-                **told,
-                "seconds": clock.seconds,
-            },
-            check_results=[
-                dg.AssetCheckResult(
-                    check_name=HELD,
-                    passed=not fallen,
-                    severity=dg.AssetCheckSeverity.ERROR,
-                    description="; ".join(map(str, fallen[:_MOST_DROPS])) or "holds",
-                    metadata={"fallen": len(fallen)},
-                )
-            ],
-        )
-
-    return experiment_scores
 
 
-@dg.asset(
-    deps=["experiment_scores"],
-    group_name=GROUP,
-    kinds={"duckdb", "python"},
-    owners=OWNERS,
-    pool=EVALUATION_POOL,
-)
-def experiment_verdicts(index: IndexResource) -> dg.MaterializeResult:
-    """What the judge says of the experiment's answers in pairs: win rates, and who has won."""
+def judge_experiment(index: IndexResource) -> Outcome:
+    """Have the judge compare the answers in pairs."""
     from graphrag_pipeline.evaluation.evaluate import finish, judge_answers
     from graphrag_pipeline.evaluation.experiment import read_experiment
     from graphrag_pipeline.evaluation.store import EvaluationStore
 
     store = EvaluationStore(index.home)
-    with stage("verdicts") as clock:
-        experiment = read_experiment(_file(index))
-        made, failures = judge_answers(store, experiment, index.settings)
-        finish(store, experiment)
-        with store.read() as con:
-            overall = con.execute(_OVERALL, [experiment.name]).fetchall()
-            compared = con.execute(_COMPARISONS, [experiment.name])
-            names = [column[0] for column in compared.description or []]
-            rows = compared.fetchall()
-    return dg.MaterializeResult(
-        metadata={
+    experiment = read_experiment(_file(index))
+    made, failures = judge_answers(store, experiment, index.settings)
+    finish(store, experiment)
+    with store.read() as con:
+        overall = con.execute(_OVERALL, [experiment.name]).fetchall()
+        compared = con.execute(_COMPARISONS, [experiment.name])
+        names = [column[0] for column in compared.description or []]
+        rows = compared.fetchall()
+    return Outcome(
+        {
             "verdicts": made,
             "failures": len(failures),
             **{f"{pair}: win rate": round(rate, 4) for pair, rate in overall},
             "comparisons": markdown_rows(names, rows),
-            "seconds": clock.seconds,
         }
     )
+
+
+index_quality = _stage(
+    QUALITY,
+    "quality",
+    "Modularity, orphans, groundedness and other measures of a release, told for each new one.",
+    PUBLISHED_INDEX,
+    measure_release,
+)
 
 
 def _file(index: IndexResource) -> Path:

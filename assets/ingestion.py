@@ -1,21 +1,17 @@
 """Ingestion: documents, chunks and extractions, partitioned by document batch."""
 
+from __future__ import annotations
+
 import warnings
-from collections.abc import Callable
+from collections.abc import Mapping
+from typing import Any
 
 import dagster as dg
 import duckdb
 
-from graphrag_pipeline.assets.common import (
-    INDEX_POOL,
-    OWNERS,
-    column_schema,
-    facts,
-    markdown_table,
-    stage,
-    storage,
-    warning,
-)
+from graphrag_pipeline.assets.common import OWNERS
+from graphrag_pipeline.assets.names import Names
+from graphrag_pipeline.assets.stages import Check, Outcome, Preview, Stage, Table
 from graphrag_pipeline.ingest import stages as ingest
 from graphrag_pipeline.ingest.stages import StageResult
 from graphrag_pipeline.ingest.staging import of_batch
@@ -24,8 +20,11 @@ from graphrag_pipeline.resources import IndexResource
 # Dagster would say so three times in every process of the UI.
 warnings.filterwarnings("ignore", "Parameter `backfill_policy`", dg.BetaWarning)
 
-BATCHES = dg.DynamicPartitionsDefinition(name="document_batch")
 GROUP = "ingestion"
+INBOX = dg.AssetKey("inbox")
+DOCUMENTS = dg.AssetKey("documents")
+CHUNKS = dg.AssetKey("chunks")
+EXTRACTIONS = dg.AssetKey("extractions")
 
 _DOCUMENT_FACTS = f"""
 SELECT count(*) AS "dagster/partition_row_count", coalesce(sum(n_chars), 0)::BIGINT AS characters,
@@ -75,135 +74,111 @@ ORDER BY mentions DESC, title LIMIT 15
 _QUARANTINED = "SELECT uri, reason FROM quarantine WHERE batch = $key ORDER BY uri LIMIT 20"
 _N_QUARANTINED = "SELECT count(*) FROM quarantine WHERE list_contains($keys, batch)"
 
-inbox = dg.AssetSpec(
-    "inbox",
-    group_name=GROUP,
-    kinds={"file"},
-    owners=OWNERS,
-    description="The folder of source documents, watched by the inbox sensor.",
-)
 
-
-@dg.asset(
-    deps=[inbox],
-    partitions_def=BATCHES,
-    backfill_policy=dg.BackfillPolicy.single_run(),
-    group_name=GROUP,
-    kinds={"python", "duckdb"},
-    owners=OWNERS,
-    pool=INDEX_POOL,
-    metadata=storage("documents"),
-    check_specs=[
-        dg.AssetCheckSpec(
-            "nothing_quarantined",
-            asset="documents",
-            description="Warns of files that could not be read; the rest is indexed.",
-        )
-    ],
-)
-def documents(context: dg.AssetExecutionContext, index: IndexResource) -> dg.MaterializeResult:
-    """Source documents, read and cleaned; files that cannot be read are quarantined."""
-
-    def work(key: str) -> StageResult:
-        return ingest.ingest_documents(index.store, index.log, index.settings, key)
-
-    def metadata(con: duckdb.DuckDBPyConnection, key: dict[str, str]) -> dict[str, object]:
-        found = facts(con, _DOCUMENT_FACTS, key)
-        if found["quarantined"]:
-            found["quarantined_files"] = markdown_table(con, _QUARANTINED, key)
-        return {**found, "preview": markdown_table(con, _DOCUMENT_PREVIEW, key)}
-
-    _each_batch(context, index, work, metadata)
-    with index.get_connection() as con:
-        row = con.execute(_N_QUARANTINED, {"keys": list(context.partition_keys)}).fetchone()
-    what = "could not be read; the metadata and the table quarantine say why"
-    number = row[0] if row else 0
-    return dg.MaterializeResult(
-        check_results=[warning("documents", "nothing_quarantined", number, what)]
+def build_inbox(names: Names) -> dg.AssetSpec:
+    """Return the folder that all documents come from."""
+    return dg.AssetSpec(
+        names.key(INBOX),
+        group_name=names.name(GROUP),
+        kinds={"file"},
+        owners=OWNERS,
+        description="The folder of source documents, watched by the inbox sensor.",
     )
 
 
-@dg.asset(
-    deps=[documents],
-    partitions_def=BATCHES,
-    backfill_policy=dg.BackfillPolicy.single_run(),
-    group_name=GROUP,
-    kinds={"python", "duckdb"},
-    owners=OWNERS,
-    pool=INDEX_POOL,
-    metadata=storage("chunks"),
-)
-def chunks(context: dg.AssetExecutionContext, index: IndexResource) -> None:
-    """Text units: spans of documents of about equal token length."""
-
-    def work(key: str) -> StageResult:
-        return ingest.ingest_chunks(index.store, index.settings, key)
-
-    def metadata(con: duckdb.DuckDBPyConnection, key: dict[str, str]) -> dict[str, object]:
-        return {
-            **facts(con, _CHUNK_FACTS, key),
-            "preview": markdown_table(con, _CHUNK_PREVIEW, key),
-        }
-
-    _each_batch(context, index, work, metadata)
+def read_documents(index: IndexResource, batch: str) -> Outcome:
+    """Read the documents of a batch."""
+    return _outcome(ingest.ingest_documents(index.store, index.log, index.settings, batch))
 
 
-@dg.asset(
-    deps=[chunks],
-    partitions_def=BATCHES,
-    backfill_policy=dg.BackfillPolicy.single_run(),
-    group_name=GROUP,
-    kinds={"python", "duckdb"},
-    owners=OWNERS,
-    pool=INDEX_POOL,
-    metadata=storage("extractions"),
-    check_specs=[
-        dg.AssetCheckSpec(
-            "every_chunk_extracted",
-            asset="extractions",
-            description="Warns of chunks whose extraction failed; the next run tries them again.",
+def cut_chunks(index: IndexResource, batch: str) -> Outcome:
+    """Cut the documents of a batch into chunks."""
+    return _outcome(ingest.ingest_chunks(index.store, index.settings, batch))
+
+
+def extract(index: IndexResource, batch: str) -> Outcome:
+    """Extract from the chunks of a batch."""
+    return _outcome(ingest.ingest_extractions(index.store, index.settings, batch))
+
+
+def _outcome(result: StageResult) -> Outcome:
+    return Outcome({"seconds": round(result.seconds, 3), "done_before": result.done_before})
+
+
+def _not_extracted(con: duckdb.DuckDBPyConnection, parameters: Mapping[str, Any]) -> int:
+    return sum(ingest.chunks_without_extraction(con, key) for key in parameters["keys"])
+
+
+documents = Stage(
+    name="documents",
+    work=read_documents,
+    by_batch=True,
+    tables=[
+        Table(
+            key=DOCUMENTS,
+            about="Source documents, read and cleaned; files that cannot be read are quarantined.",
+            group=GROUP,
+            made_from=[INBOX],
+            table="documents",
+            facts=_DOCUMENT_FACTS,
+            previews={
+                "quarantined_files": Preview(_QUARANTINED, if_any=True),
+                "preview": Preview(_DOCUMENT_PREVIEW),
+            },
+            checks=[
+                Check(
+                    "nothing_quarantined",
+                    "Warns of files that could not be read; the rest is indexed.",
+                    "could not be read; the metadata and the table quarantine say why",
+                    _N_QUARANTINED,
+                    warns=True,
+                )
+            ],
         )
     ],
 )
-def extractions(context: dg.AssetExecutionContext, index: IndexResource) -> dg.MaterializeResult:
-    """Entities and relationships found in each chunk, before merging."""
-
-    def work(key: str) -> StageResult:
-        return ingest.ingest_extractions(index.store, index.settings, key)
-
-    def metadata(con: duckdb.DuckDBPyConnection, key: dict[str, str]) -> dict[str, object]:
-        found = facts(con, _EXTRACTION_FACTS, key)
-        if found["failed"]:
-            found["failures"] = markdown_table(con, _FAILURES, key, _LONG_CELL)
-        return {
-            **found,
-            "most_found": markdown_table(con, _MOST_FOUND, key),
-            "preview": markdown_table(con, _SAMPLES, key, _LONG_CELL),
-        }
-
-    _each_batch(context, index, work, metadata)
-    with index.get_connection() as con:
-        missing = sum(ingest.chunks_without_extraction(con, key) for key in context.partition_keys)
-    what = "chunks have no extraction yet; the next run tries them again"
-    return dg.MaterializeResult(
-        check_results=[warning("extractions", "every_chunk_extracted", missing, what)]
-    )
-
-
-def _each_batch(
-    context: dg.AssetExecutionContext,
-    index: IndexResource,
-    work: Callable[[str], StageResult],
-    metadata: Callable[[duckdb.DuckDBPyConnection, dict[str, str]], dict[str, object]],
-) -> None:
-    """Do the work of a stage batch by batch; each partition is told what is its own."""
-    table = context.asset_key.path[-1]
-    keys = sorted(context.partition_keys)
-    for number, key in enumerate(keys):
-        with stage(table, number, len(keys)), index.spending() as spent:
-            done = work(key)
-        with index.get_connection() as con:
-            found = {**metadata(con, {"key": key}), **column_schema(con, table)}
-        found |= {"seconds": round(done.seconds, 3), "done_before": done.done_before}
-        found |= spent.metadata
-        context.add_asset_metadata(found, partition_key=key)
+chunks = Stage(
+    name="chunks",
+    work=cut_chunks,
+    by_batch=True,
+    tables=[
+        Table(
+            key=CHUNKS,
+            about="Text units: spans of documents of about equal token length.",
+            group=GROUP,
+            made_from=[DOCUMENTS],
+            table="chunks",
+            facts=_CHUNK_FACTS,
+            previews={"preview": Preview(_CHUNK_PREVIEW)},
+        )
+    ],
+)
+extractions = Stage(
+    name="extractions",
+    work=extract,
+    by_batch=True,
+    tables=[
+        Table(
+            key=EXTRACTIONS,
+            about="Entities and relationships found in each chunk, before merging.",
+            group=GROUP,
+            made_from=[CHUNKS],
+            table="extractions",
+            facts=_EXTRACTION_FACTS,
+            previews={
+                "failures": Preview(_FAILURES, _LONG_CELL, if_any=True),
+                "most_found": Preview(_MOST_FOUND),
+                "preview": Preview(_SAMPLES, _LONG_CELL),
+            },
+            checks=[
+                Check(
+                    "every_chunk_extracted",
+                    "Warns of chunks whose extraction failed; the next run tries them again.",
+                    "chunks have no extraction yet; the next run tries them again",
+                    _not_extracted,
+                    warns=True,
+                )
+            ],
+        )
+    ],
+)

@@ -8,7 +8,7 @@ import dagster as dg
 
 from graphrag_pipeline.assets.communities import level_key
 from graphrag_pipeline.assets.graph import ALIASES, ENTITIES, RELATIONSHIPS
-from graphrag_pipeline.assets.ingestion import chunks, documents, extractions
+from graphrag_pipeline.assets.ingestion import CHUNKS, DOCUMENTS, EXTRACTIONS
 from graphrag_pipeline.assets.reports import report_key
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.settings import Settings
@@ -18,7 +18,7 @@ from graphrag_pipeline.structures.structure import Step
 
 def embedding_key(table: str) -> dg.AssetKey:
     """Return the key of a vector table's asset."""
-    return dg.AssetKey(["embeddings", table])
+    return dg.AssetKey(["embeddings", f"{table}_vectors"])
 
 
 def step_key(step: Step) -> dg.AssetKey:
@@ -47,9 +47,9 @@ def _keys_by_table(settings: Settings) -> dict[str, list[dg.AssetKey]]:
     levels = range(settings.communities.levels)
     steps = [step for structure in wanted_structures(settings) for step in structure.steps]
     return {
-        "documents": [documents.key, ENTITIES],
-        "chunks": [chunks.key, ENTITIES],
-        "extractions": [extractions.key, ENTITIES],
+        "documents": [DOCUMENTS, ENTITIES],
+        "chunks": [CHUNKS, ENTITIES],
+        "extractions": [EXTRACTIONS, ENTITIES],
         "entity_aliases": [ALIASES],
         "entities": [ENTITIES],
         "relationships": [RELATIONSHIPS],

@@ -18,10 +18,12 @@ from dagster_dbt import (
 )
 from dagster_dbt.core.dbt_event_iterator import DbtEventIterator
 
-from graphrag_pipeline.assets.common import OWNERS, markdown_rows, stage
+from graphrag_pipeline.assets.common import OWNERS, markdown_rows
+from graphrag_pipeline.assets.names import Names
+from graphrag_pipeline.assets.stages import timed
 from graphrag_pipeline.core.rows import one_line
-from graphrag_pipeline.marts.build import building
-from graphrag_pipeline.resources import IndexResource
+from graphrag_pipeline.marts.build import MARTS_JOB, building
+from graphrag_pipeline.resources import IndexResource, readable_failures
 from graphrag_pipeline.resources.marts import MartsDbt
 
 MARTS_POOL = "marts"
@@ -34,19 +36,20 @@ _DBT_TEXT = "character varying(256)"
 
 
 class _Translator(DagsterDbtTranslator):
-    def __init__(self) -> None:
+    def __init__(self, names: Names) -> None:
         # All tables of the release come from the one asset that publishes it.
         super().__init__(DagsterDbtTranslatorSettings(enable_duplicate_source_asset_keys=True))
+        self._names = names
 
     def get_asset_key(self, dbt_resource_props: Mapping[str, Any]) -> dg.AssetKey:
         if dbt_resource_props["resource_type"] != "model":
-            return super().get_asset_key(dbt_resource_props)
+            return self._names.key(super().get_asset_key(dbt_resource_props))
         within = [_STAGING] if dbt_resource_props["schema"] == _STAGING else []
-        return dg.AssetKey(["marts", *within, dbt_resource_props["name"]])
+        return self._names.key(dg.AssetKey(["marts", *within, dbt_resource_props["name"]]))
 
     def get_group_name(self, dbt_resource_props: Mapping[str, Any]) -> str | None:
         is_staging = dbt_resource_props.get("schema") == _STAGING
-        return "marts_staging" if is_staging else "marts"
+        return self._names.name("marts_staging" if is_staging else "marts")
 
     def get_owners(self, dbt_resource_props: Mapping[str, Any]) -> list[str]:
         return OWNERS
@@ -71,25 +74,27 @@ def _test_description(test: Mapping[str, Any]) -> str:
     )
 
 
-def build_marts(manifest: Path) -> dg.AssetsDefinition:
+def build_marts(manifest: Path, names: Names) -> dg.AssetsDefinition:
     """Return the assets of all models, which are built together."""
 
     @dbt_assets(
         manifest=manifest,
-        name="marts",
-        dagster_dbt_translator=_Translator(),
-        pool=MARTS_POOL,
+        name=names.name("marts"),
+        dagster_dbt_translator=_Translator(names),
+        pool=names.name(MARTS_POOL),
+        required_resource_keys={names.resource, names.name("dbt")},
     )
-    def marts(
-        context: dg.AssetExecutionContext, dbt: MartsDbt, index: IndexResource
-    ) -> Iterator[Any]:
+    def marts(context: dg.AssetExecutionContext) -> Iterator[Any]:
+        index: IndexResource = getattr(context.resources, names.resource)
+        dbt: MartsDbt = getattr(context.resources, names.name("dbt"))
         if context.is_subset:
             raise dg.Failure(
                 "the marts are built together, from one release: materialise all of them (job "
-                "build_marts)"
+                f"{names.name(MARTS_JOB)})"
             )
         with (
-            stage("marts"),
+            readable_failures(),
+            timed("marts"),
             building(index.home) as build,
             dbt.build(context, build) as invocation,
         ):

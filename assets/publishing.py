@@ -6,8 +6,9 @@ from pathlib import Path
 
 import dagster as dg
 
-from graphrag_pipeline.assets.common import INDEX_POOL, OWNERS, markdown_rows, stage
+from graphrag_pipeline.assets.common import markdown_rows
 from graphrag_pipeline.assets.embeddings import embedding_keys
+from graphrag_pipeline.assets.stages import Check, Outcome, Stage, Table
 from graphrag_pipeline.assets.structures import structure_keys
 from graphrag_pipeline.core.errors import GraphRAGError
 from graphrag_pipeline.core.settings import Settings
@@ -16,52 +17,60 @@ from graphrag_pipeline.releases.kept import PUBLISHED, list_releases, published_
 from graphrag_pipeline.releases.publishing import publish
 from graphrag_pipeline.resources import IndexResource
 
+PUBLISHED_INDEX = dg.AssetKey("published_index")
 _MOST_RELEASES = 6
 _FIRST = 3
 _ID = len("20261121T093000")
 _COUNTED = ("documents", "entities", "reports")
 
 
-def build_published_index(settings: Settings) -> dg.AssetsDefinition:
-    """Return the asset that publishes, which waits for all embeddings and structures."""
-
-    @dg.asset(
-        deps=[*embedding_keys(settings), *structure_keys(settings)],
-        group_name="serving",
-        kinds={"duckdb", "lancedb"},
-        owners=OWNERS,
-        pool=INDEX_POOL,
-        metadata={"dagster/table_name": "published.main", "dagster/storage_kind": "duckdb"},
-        check_specs=[
-            dg.AssetCheckSpec(
-                "release_readable",
-                asset="published_index",
-                blocking=True,
-                description="A reader who opens the published file finds this release.",
-            ),
+def build_published_index(settings: Settings) -> Stage:
+    """Return the stage that publishes, which waits for all embeddings and structures."""
+    return Stage(
+        name="published_index",
+        label="publish",
+        work=put_in_place,
+        spends=False,
+        tables=[
+            Table(
+                key=PUBLISHED_INDEX,
+                about="A consistent copy of graph, reports and vectors, put in place in one step.",
+                group="serving",
+                made_from=[*embedding_keys(settings), *structure_keys(settings)],
+                kinds=frozenset({"duckdb", "lancedb"}),
+                metadata={
+                    "dagster/table_name": "published.main",
+                    "dagster/storage_kind": "duckdb",
+                },
+                checks=[
+                    Check(
+                        "release_readable",
+                        "A reader who opens the published file finds this release.",
+                        "published file holds another release",
+                    )
+                ],
+            )
         ],
     )
-    def published_index(index: IndexResource) -> dg.MaterializeResult:
-        """A consistent copy of graph, reports and vectors, put in place in one step."""
-        with stage("publish") as clock:
-            release = publish(index.workspace)
-        path = index.home / PUBLISHED
-        readable = published_release(index.home) == release.id
-        return dg.MaterializeResult(
-            metadata={
-                **release.counts,
-                "release": release.id,
-                "new_release": release.created,
-                **(_changes(index.home) if release.created else {}),
-                "releases": _releases(index.home),
-                "path": dg.MetadataValue.path(str(path)),
-                "size_mb": round(path.stat().st_size / 1e6, 3),
-                "seconds": clock.seconds,
-            },
-            check_results=[dg.AssetCheckResult(check_name="release_readable", passed=readable)],
-        )
 
-    return published_index
+
+def put_in_place(index: IndexResource) -> Outcome:
+    """Publish, and compare the release with the one before."""
+    release = publish(index.workspace)
+    path = index.home / PUBLISHED
+    readable = published_release(index.home) == release.id
+    return Outcome(
+        {
+            **release.counts,
+            "release": release.id,
+            "new_release": release.created,
+            **(_changes(index.home) if release.created else {}),
+            "releases": _releases(index.home),
+            "path": dg.MetadataValue.path(str(path)),
+            "size_mb": round(path.stat().st_size / 1e6, 3),
+        },
+        failed=int(not readable),
+    )
 
 
 def _changes(home: Path) -> dict[str, dg.MetadataValue | str | int]:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import dagster as dg
-
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.graph.communities import COMMUNITIES_VERSION
 from graphrag_pipeline.graph.fold import GRAPH_VERSION
@@ -19,19 +15,6 @@ from graphrag_pipeline.reports.model_writer import report_writer
 _EMBEDDER = {"embedder", "model", "dimensions"}
 
 
-def with_code_versions(
-    assets: Sequence[dg.AssetsDefinition], settings: Settings
-) -> list[dg.AssetsDefinition]:
-    """Return the assets with the version of the code and settings that shape each one's rows."""
-    versions = code_versions(settings)
-
-    def versioned(spec: dg.AssetSpec) -> dg.AssetSpec:
-        known = spec.code_version or versions[spec.key.path[0]]
-        return spec.replace_attributes(code_version=known)
-
-    return [asset.map_asset_specs(versioned) for asset in assets]
-
-
 def code_versions(settings: Settings) -> dict[str, str]:
     """Return the version of each stage by the first part of its assets' keys."""
     given = settings
@@ -42,7 +25,7 @@ def code_versions(settings: Settings) -> dict[str, str]:
             GRAPH_VERSION, RESOLUTION_VERSION, given.graph, given.resolution, given.chunks.encoding
         ),
         "communities": fingerprint(COMMUNITIES_VERSION, given.communities),
-        "community_reports": fingerprint(REPORTS_VERSION, writer.version, given.reports),
+        "reports": fingerprint(REPORTS_VERSION, writer.version, given.reports),
         "embeddings": fingerprint("embeddings", given.embeddings.model_dump(include=_EMBEDDER)),
         "published_index": config_hash(given),
     }

@@ -299,13 +299,13 @@ def _with_all_structures() -> dict[str, dict[str, Any]]:
 
 
 def _what_starts_runs(defs: Any) -> Iterator[tuple[str, Any]]:
+    from graphrag_pipeline.assets import Names
     from graphrag_pipeline.core.settings import Settings
-    from graphrag_pipeline.definitions import MARTS_JOB
     from graphrag_pipeline.resources import IndexResource
     from graphrag_pipeline.sensors import build_marts_sensor
 
     yield from (("job", job) for job in defs.jobs)
-    sensors = [*defs.sensors, build_marts_sensor(MARTS_JOB, IndexResource.of(Settings()))]
+    sensors = [*defs.sensors, build_marts_sensor(IndexResource.of(Settings()), Names())]
     yield from (("sensor", sensor) for sensor in sensors)
     yield from (("schedule", schedule) for schedule in defs.schedules)
 

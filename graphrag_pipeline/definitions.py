@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,97 +10,116 @@ import dagster as dg
 from dagster._core.definitions.definitions_load_context import StateBackedDefinitionsLoader
 
 from graphrag_pipeline.assets import (
-    build_evaluation,
+    Names,
     build_evaluations,
+    build_experiment,
+    build_inbox,
     build_ingestion,
     build_tail,
-    inbox,
-    index_quality,
 )
 from graphrag_pipeline.core.settings import Settings, load_settings
 from graphrag_pipeline.marts.build import MARTS_JOB, manifest
 from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.sensors import (
     build_evaluation_schedule,
+    build_failure_sensor,
     build_inbox_sensor,
     build_marts_sensor,
     build_refresh_schedule,
+    build_refresh_sensor,
     check_crons,
-    run_failure_sensor,
 )
 
 INGEST_JOB = "ingest_batch"
 REFRESH_JOB = "refresh_index"
 EVALUATION_JOB = "evaluate_experiment"
+# A second process of a run would only wait for DuckDB's single writer.
+ONE_PROCESS = dg.in_process_executor
 
 
-def build_definitions(settings: Settings, *, marts: bool = False) -> dg.Definitions:
-    """Return the definitions under these settings; with ``marts``, those of dbt too.
+def build_definitions(
+    settings: Settings, *, key_prefix: str | Sequence[str] = (), marts: bool = False
+) -> dg.Definitions:
+    """Return the definitions of the index with these settings; with ``marts``, those of dbt too.
 
-    dbt takes seconds to import, and to read its project for the first time: only who shows or
-    builds the marts asks for them.
+    Every asset's key begins with ``key_prefix``, and every other name, that of the resource
+    ``index`` among them, with its parts and an underscore: several indexes, each with a home of its
+    own, live in one code location. dbt takes seconds to import, and to read its project for the
+    first time: only who shows or builds the marts asks for them.
     """
     check_crons(settings)
-    resource = IndexResource.of(settings)
-    ingestion, tail = build_ingestion(settings), build_tail(settings)
+    names, index = Names.under(key_prefix), IndexResource.of(settings)
+    ingestion, tail = build_ingestion(settings, names), build_tail(settings, names)
     ingest_job = dg.define_asset_job(
-        INGEST_JOB,
+        names.name(INGEST_JOB),
         selection=dg.AssetSelection.assets(*ingestion),
+        executor_def=ONE_PROCESS,
         description="Read, chunk and extract document batches.",
     )
     refresh_job = dg.define_asset_job(
-        REFRESH_JOB,
-        selection=dg.AssetSelection.assets(*tail, index_quality),
+        names.name(REFRESH_JOB),
+        selection=dg.AssetSelection.assets(*tail),
+        executor_def=ONE_PROCESS,
         description="Take finished batches into the graph, refresh all that follows, and publish.",
     )
-    index = dg.Definitions(
-        assets=[inbox, *ingestion, *tail, index_quality],
+    batches = [key for asset in ingestion for key in asset.keys]
+    main = dg.Definitions(
+        assets=[build_inbox(names), *ingestion, *tail],
         jobs=[ingest_job, refresh_job],
-        sensors=[build_inbox_sensor(ingest_job, resource), run_failure_sensor],
-        schedules=[build_refresh_schedule(refresh_job, resource)],
-        resources={"index": resource},
-        # One process per run: a second one would only wait for DuckDB's single writer.
-        executor=dg.in_process_executor,
+        sensors=[
+            build_inbox_sensor(ingest_job, index, names),
+            build_refresh_sensor(refresh_job, ingest_job.name, batches, index, names),
+        ],
+        schedules=[build_refresh_schedule(refresh_job, index, names)],
+        resources={names.resource: index},
     )
-    return dg.Definitions.merge(
-        index, *([_marts(resource)] if marts else []), *_evaluation(resource)
-    )
+    parts = [main, *_evaluation(index, names), *([_marts(index, names)] if marts else [])]
+    return dg.Definitions.merge(*parts, _failures(parts, names))
 
 
-def _evaluation(index: IndexResource) -> list[dg.Definitions]:
-    experiment = build_evaluation(index.settings)
+def _evaluation(index: IndexResource, names: Names) -> list[dg.Definitions]:
+    experiment = build_experiment(index.settings, names)
     if not experiment:
         return []
     job = dg.define_asset_job(
-        EVALUATION_JOB,
+        names.name(EVALUATION_JOB),
         selection=dg.AssetSelection.assets(*experiment),
+        executor_def=ONE_PROCESS,
         description="Answer, score and judge the experiment of the settings on what is published.",
     )
-    return [
-        dg.Definitions(
-            assets=experiment,
-            jobs=[job],
-            schedules=[build_evaluation_schedule(job, index)],
-        )
-    ]
+    schedule = build_evaluation_schedule(job, index, names)
+    return [dg.Definitions(assets=experiment, jobs=[job], schedules=[schedule])]
 
 
-def _marts(index: IndexResource) -> dg.Definitions:
+def _marts(index: IndexResource, names: Names) -> dg.Definitions:
     from graphrag_pipeline.assets.marts import build_marts
     from graphrag_pipeline.resources.marts import build_dbt
 
-    models = build_marts(manifest(index.home))
+    models = build_marts(manifest(index.home), names)
     job = dg.define_asset_job(
-        MARTS_JOB,
+        names.name(MARTS_JOB),
         selection=dg.AssetSelection.assets(models),
+        executor_def=ONE_PROCESS,
         description="Build the marts of what is published and evaluated, and test them.",
     )
     return dg.Definitions(
-        assets=[models, build_evaluations(index.settings)],
+        assets=[models, build_evaluations(index.settings, names)],
         jobs=[job],
-        sensors=[build_marts_sensor(MARTS_JOB, index)],
-        resources={"dbt": build_dbt()},
+        sensors=[build_marts_sensor(index, names)],
+        resources={names.name("dbt"): build_dbt()},
     )
+
+
+def _failures(parts: Sequence[dg.Definitions], names: Names) -> dg.Definitions:
+    jobs = [job.name for part in parts for job in part.jobs or ()]
+    made = [
+        key
+        for part in parts
+        for asset in part.assets or ()
+        if isinstance(asset, dg.AssetsDefinition)
+        for key in asset.keys
+    ]
+    return dg.Definitions(sensors=[build_failure_sensor(jobs, made, names)])
 
 
 class SettingsOnce(StateBackedDefinitionsLoader[dict[str, Any]]):
@@ -138,4 +157,5 @@ class SettingsOnce(StateBackedDefinitionsLoader[dict[str, Any]]):
 @dg.definitions
 def defs() -> dg.Definitions:
     """Return the definitions that Dagster's tools load."""
-    return SettingsOnce(load_settings, partial(build_definitions, marts=True), "home").build_defs()
+    index = SettingsOnce(load_settings, partial(build_definitions, marts=True), "home")
+    return dg.Definitions.merge(index.build_defs(), dg.Definitions(executor=ONE_PROCESS))

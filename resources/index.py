@@ -17,19 +17,21 @@ from graphrag_pipeline.core.errors import GraphRAGError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.ingest.batches import BatchLog
+from graphrag_pipeline.releases.kept import release_file
 from graphrag_pipeline.resources.liveness import show_life
-from graphrag_pipeline.store.index_store import IndexStore
+from graphrag_pipeline.store.index_store import IndexStore, connect_published
 from graphrag_pipeline.store.spending import LEDGER_TAG, Spent, ledger_position, spending
 from graphrag_pipeline.store.workspace import Workspace
 
 
 @contextlib.contextmanager
 def readable_failures() -> Iterator[None]:
-    """Let an error raised on purpose arrive in Dagster's UI as its one clear line."""
+    """Let an error raised on purpose arrive in Dagster's UI as its one clear line, first."""
     try:
         yield
     except GraphRAGError as error:
-        raise dg.Failure(str(error), metadata={"exit_code": error.exit_code}) from error
+        told = {"exit_code": error.exit_code}
+        raise dg.Failure(str(error), metadata=told, allow_retries=False) from None
 
 
 class IndexResource(DuckDBResource):
@@ -100,3 +102,14 @@ class IndexResource(DuckDBResource):
         """Yield a connection to the index for reading."""
         with readable_failures(), self.store.read() as con:
             yield con
+
+    @contextlib.contextmanager
+    def get_release(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Yield a connection to the published release for reading, which nobody has to wait for.
+
+        Raises Failure where nothing is published.
+        """
+        with readable_failures():
+            release = release_file(self.home)
+            with connect_published(release) as con:
+                yield con

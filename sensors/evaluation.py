@@ -6,17 +6,20 @@ from typing import Any
 
 import dagster as dg
 
+from graphrag_pipeline.assets import Names
 from graphrag_pipeline.releases.kept import published_release
 from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.resources.liveness import end_dead_runs
 from graphrag_pipeline.sensors.runs import unfinished_runs
 
 
-def build_evaluation_schedule(job: Any, index: IndexResource) -> dg.ScheduleDefinition:
+def build_evaluation_schedule(
+    job: Any, index: IndexResource, names: Names
+) -> dg.ScheduleDefinition:
     """Return the schedule of the experiment; off at first, for models may be asked and paid."""
 
     @dg.schedule(
-        name="evaluation_schedule",
+        name=names.name("evaluation_schedule"),
         job=job,
         cron_schedule=index.settings.evaluation.cron,
         default_status=dg.DefaultScheduleStatus.STOPPED,

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import dagster as dg
 
+from graphrag_pipeline.assets import Names
 from graphrag_pipeline.marts.build import MARTS_JOB
-from graphrag_pipeline.sensors.runs import BATCH
+from graphrag_pipeline.sensors.runs import BATCH, concerns
 
 
-@dg.run_failure_sensor(
-    name="run_failure_sensor",
-    default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Logs each failed run with what to do about it.",
-)
-def run_failure_sensor(context: dg.RunFailureSensorContext) -> None:
-    """Log what failed and what to do; the last release stays published meanwhile."""
-    run = context.dagster_run
-    batch = run.tags.get(BATCH)
-    what = f"batch {batch}" if batch else f"job {run.job_name}"
-    why = "; ".join(_reasons(context)) or context.failure_event.message
-    context.log.error(f"{what} failed: {why}. {_advice(batch, run.job_name)}")
+def build_failure_sensor(
+    jobs: Sequence[str], made: Sequence[dg.AssetKey], names: Names
+) -> dg.SensorDefinition:
+    """Return the sensor that tells of failed runs of these jobs, and of these assets."""
+
+    @dg.run_failure_sensor(
+        name=names.name("run_failure_sensor"),
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Logs each failed run with what to do about it.",
+    )
+    def run_failure_sensor(context: dg.RunFailureSensorContext) -> None:
+        run = context.dagster_run
+        if not any(concerns(run, job, made) for job in jobs):
+            return
+        batch = run.tags.get(BATCH)
+        what = f"batch {batch}" if batch else f"job {run.job_name}"
+        why = "; ".join(_reasons(context)) or context.failure_event.message
+        is_marts = run.job_name == names.name(MARTS_JOB)
+        context.log.error(f"{what} failed: {why}. {_advice(batch, is_marts=is_marts)}")
+
+    return run_failure_sensor
 
 
 def _reasons(context: dg.RunFailureSensorContext) -> list[str]:
@@ -34,8 +46,8 @@ def _reasons(context: dg.RunFailureSensorContext) -> list[str]:
     return reasons
 
 
-def _advice(batch: str | None, job: str) -> str:
-    if job == MARTS_JOB:
+def _advice(batch: str | None, *, is_marts: bool) -> str:
+    if is_marts:
         return "The marts sensor asks for it again, up to three times; the last marts stay."
     again = (
         "The inbox sensor asks for it again, up to three times"

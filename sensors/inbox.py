@@ -9,20 +9,20 @@ from typing import Any
 
 import dagster as dg
 
-from graphrag_pipeline.assets import BATCHES
+from graphrag_pipeline.assets import Names
 from graphrag_pipeline.core.errors import BusyError, GraphRAGError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.ingest.batches import BatchLog
 from graphrag_pipeline.ingest.stages import pending_batches, stage_versions
 from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.resources.liveness import end_dead_runs
-from graphrag_pipeline.sensors.runs import BATCH, VERSION, is_about, unfinished_runs
+from graphrag_pipeline.sensors.runs import BATCH, VERSION, files_of, is_about, unfinished_runs
 
 MOST_ATTEMPTS = 3
 _MOST_REQUESTS = 50
 
 
-def build_inbox_sensor(job: Any, index: IndexResource) -> dg.SensorDefinition:
+def build_inbox_sensor(job: Any, index: IndexResource, names: Names) -> dg.SensorDefinition:
     """Return the sensor that watches the input folder.
 
     It works by level: at every tick it asks for each batch that is not done and has no run
@@ -32,7 +32,7 @@ def build_inbox_sensor(job: Any, index: IndexResource) -> dg.SensorDefinition:
     settings = index.settings
 
     @dg.sensor(
-        name="inbox_sensor",
+        name=names.name("inbox_sensor"),
         job=job,
         minimum_interval_seconds=settings.input.poll_seconds,
         default_status=dg.DefaultSensorStatus.RUNNING,
@@ -49,12 +49,12 @@ def build_inbox_sensor(job: Any, index: IndexResource) -> dg.SensorDefinition:
         except BusyError as error:
             return dg.SkipReason(str(error))
         except GraphRAGError as error:
-            raise dg.Failure(str(error)) from error
+            raise dg.Failure(str(error)) from None
         if not pending:
             return dg.SkipReason("no document was added, changed or removed")
         return dg.SensorResult(
-            run_requests=_requests(context, pending, stage_versions(settings)["extractions"]),
-            dynamic_partitions_requests=_new_partitions(context, pending),
+            run_requests=_requests(context, index, pending),
+            dynamic_partitions_requests=_new_partitions(context, names, pending),
         )
 
     return inbox_sensor
@@ -96,16 +96,17 @@ def _cut(log: BatchLog, settings: Settings) -> None:
 
 
 def _new_partitions(
-    context: dg.SensorEvaluationContext, keys: Sequence[str]
+    context: dg.SensorEvaluationContext, names: Names, keys: Sequence[str]
 ) -> list[dg.AddDynamicPartitionsRequest]:
-    known = set(context.instance.get_dynamic_partitions(str(BATCHES.name)))
+    known = set(context.instance.get_dynamic_partitions(str(names.batches.name)))
     new = [key for key in keys if key not in known]
-    return [BATCHES.build_add_request(new)] if new else []
+    return [names.batches.build_add_request(new)] if new else []
 
 
 def _requests(
-    context: dg.SensorEvaluationContext, keys: Sequence[str], version: str
+    context: dg.SensorEvaluationContext, index: IndexResource, keys: Sequence[str]
 ) -> list[dg.RunRequest]:
+    version = stage_versions(index.settings)["extractions"]
     unfinished = unfinished_runs(context.instance)
     requests = []
     for key in keys:
@@ -114,9 +115,8 @@ def _requests(
         attempts = _attempts(context.instance, key, version)
         if attempts < MOST_ATTEMPTS:
             run_key = f"{key}:{version}:{attempts}"
-            requests.append(
-                dg.RunRequest(run_key=run_key, partition_key=key, tags={VERSION: version})
-            )
+            tags = {VERSION: version, **files_of([index.log.get(key)])}
+            requests.append(dg.RunRequest(run_key=run_key, partition_key=key, tags=tags))
         else:
             context.log.warning(
                 f"batch {key} failed {attempts} times: see its runs, mend the cause, and "

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import dagster as dg
 
+from graphrag_pipeline.assets import Names
 from graphrag_pipeline.core.errors import GraphRAGError
-from graphrag_pipeline.marts.build import is_of_this_version, marts_outdated
+from graphrag_pipeline.marts.build import MARTS_JOB, is_of_this_version, marts_outdated
 from graphrag_pipeline.releases.kept import release_file
 from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.resources.liveness import end_dead_runs
@@ -18,7 +21,7 @@ EVALUATED = "graphrag/evaluated"
 _SECONDS = 30
 
 
-def build_marts_sensor(job_name: str, index: IndexResource) -> dg.SensorDefinition:
+def build_marts_sensor(index: IndexResource, names: Names) -> dg.SensorDefinition:
     """Return the sensor that compares what the marts tell of with what there is.
 
     It works by level: at every tick it asks for a build if they differ, up to three times for a
@@ -26,8 +29,10 @@ def build_marts_sensor(job_name: str, index: IndexResource) -> dg.SensorDefiniti
     a data test is not tried for ever.
     """
 
+    job_name = names.name(MARTS_JOB)
+
     @dg.sensor(
-        name="marts_sensor",
+        name=names.name("marts_sensor"),
         job_name=job_name,
         minimum_interval_seconds=_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
@@ -42,7 +47,7 @@ def build_marts_sensor(job_name: str, index: IndexResource) -> dg.SensorDefiniti
             wanted = marts_outdated(index.home)
             readable = wanted is None or is_of_this_version(release_file(index.home))
         except GraphRAGError as error:
-            raise dg.Failure(str(error)) from error
+            raise dg.Failure(str(error)) from None
         if wanted is None:
             return dg.SkipReason("the marts tell of all that is published and evaluated")
         if not readable:
@@ -53,7 +58,7 @@ def build_marts_sensor(job_name: str, index: IndexResource) -> dg.SensorDefiniti
         tags = {
             RELEASE: wanted.release,
             PROJECT_VERSION: wanted.project,
-            EVALUATED: wanted.evaluated_at.isoformat(),
+            EVALUATED: _when(wanted.evaluated_at),
         }
         attempts = context.instance.get_runs_count(dg.RunsFilter(job_name=job_name, tags=tags))
         if attempts >= MOST_ATTEMPTS:
@@ -64,3 +69,8 @@ def build_marts_sensor(job_name: str, index: IndexResource) -> dg.SensorDefiniti
         return dg.RunRequest(run_key=":".join([*tags.values(), str(attempts)]), tags=tags)
 
     return marts_sensor
+
+
+def _when(evaluated_at: datetime) -> str:
+    """Return when the latest experiment was done, as a tag; the beginning of time is never."""
+    return evaluated_at.isoformat() if evaluated_at.timestamp() else "never"

@@ -1,39 +1,78 @@
-"""The refresh schedule: rebuilds what depends on all batches, when there is something new."""
+"""What starts a refresh when there is something new: each batch that is done, and a schedule."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
 
+from graphrag_pipeline.assets import Names
 from graphrag_pipeline.core.errors import BusyError, GraphRAGError
 from graphrag_pipeline.releases.publishing import refresh_needed
 from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.resources.liveness import end_dead_runs
-from graphrag_pipeline.sensors.runs import unfinished_runs
+from graphrag_pipeline.sensors.runs import concerns, unfinished_runs
+
+_SECONDS = 5
 
 
-def build_refresh_schedule(job: Any, index: IndexResource) -> dg.ScheduleDefinition:
+def build_refresh_sensor(
+    job: Any, after: str, made: Sequence[dg.AssetKey], index: IndexResource, names: Names
+) -> dg.SensorDefinition:
+    """Return the sensor that asks for a refresh as soon as a batch is done.
+
+    ``after`` is the job of batches, ``made`` their assets. While a refresh is waiting or under way
+    it asks for none; the schedule sees to what comes to an end meanwhile.
+    """
+
+    @dg.run_status_sensor(
+        run_status=dg.DagsterRunStatus.SUCCESS,
+        name=names.name("batch_done_sensor"),
+        request_job=job,
+        minimum_interval_seconds=_SECONDS,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Refreshes and publishes as soon as a batch is done.",
+    )
+    def batch_done_sensor(context: dg.RunStatusSensorContext) -> dg.RunRequest | dg.SkipReason:
+        if not concerns(context.dagster_run, after, made):
+            return dg.SkipReason(f"run {context.dagster_run.run_id} was of no batch")
+        asked = _refresh(context.instance, job.name, index)
+        if isinstance(asked, dg.SkipReason):
+            return asked
+        return dg.RunRequest(run_key=context.dagster_run.run_id)
+
+    return batch_done_sensor
+
+
+def build_refresh_schedule(job: Any, index: IndexResource, names: Names) -> dg.ScheduleDefinition:
     """Return the schedule of the unpartitioned stages; it skips when nothing is new."""
 
     @dg.schedule(
-        name="refresh_schedule",
+        name=names.name("refresh_schedule"),
         job=job,
         cron_schedule=index.settings.schedule.refresh_cron,
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description="Graph, communities, reports, embeddings and a new release, when needed.",
     )
     def refresh_schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        end_dead_runs(context.instance)
-        under_way = unfinished_runs(context.instance, job.name)
-        if under_way:
-            return dg.SkipReason(f"run {under_way[0].run_id} is still under way")
-        try:
-            needed = refresh_needed(index.workspace)
-        except BusyError as error:
-            return dg.SkipReason(str(error))
-        except GraphRAGError as error:
-            raise dg.Failure(str(error)) from error
-        return dg.RunRequest() if needed else dg.SkipReason("the published index is up to date")
+        return _refresh(context.instance, job.name, index)
 
     return refresh_schedule
+
+
+def _refresh(
+    instance: dg.DagsterInstance, job_name: str, index: IndexResource
+) -> dg.RunRequest | dg.SkipReason:
+    """Ask for a refresh if there is something new and none is on its way."""
+    end_dead_runs(instance)
+    under_way = unfinished_runs(instance, job_name)
+    if under_way:
+        return dg.SkipReason(f"run {under_way[0].run_id} is still under way")
+    try:
+        needed = refresh_needed(index.workspace)
+    except BusyError as error:
+        return dg.SkipReason(str(error))
+    except GraphRAGError as error:
+        raise dg.Failure(str(error)) from None
+    return dg.RunRequest() if needed else dg.SkipReason("the published index is up to date")

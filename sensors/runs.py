@@ -1,13 +1,22 @@
-"""What sensors and schedules ask of Dagster's runs."""
+"""What sensors and schedules ask of Dagster's runs, and what a run is told by."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import dagster as dg
+
+from graphrag_pipeline.core.rows import one_line
+from graphrag_pipeline.ingest.batches import Batch
 
 BATCH = "dagster/partition"
 FIRST_BATCH = "dagster/asset_partition_range_start"
 LAST_BATCH = "dagster/asset_partition_range_end"
 VERSION = "graphrag/version"
+FILES = "graphrag/files"
+_MOST_FILES = 5
+_LONGEST_NAME = 40
+_LONGEST = 160
 _UNFINISHED = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -30,3 +39,33 @@ def is_about(run: dg.DagsterRun, batch: str) -> bool:
     return tags.get(BATCH) == batch or (
         FIRST_BATCH in tags and tags[FIRST_BATCH] <= batch <= tags[LAST_BATCH]
     )
+
+
+def concerns(run: dg.DagsterRun, job_name: str, assets: Sequence[dg.AssetKey]) -> bool:
+    """Whether a run is one of a job, or of assets picked by hand that are all among these."""
+    return run.job_name == job_name or bool(
+        run.asset_selection and run.asset_selection <= set(assets)
+    )
+
+
+def files_of(batches: Sequence[Batch]) -> dict[str, str]:
+    """Return the tag that says which files batches hold, such as ``3 files: a.pdf, b.md, c.txt``.
+
+    Names of files come from anywhere: they are cut, and stand on one line.
+    """
+    changes = [change for batch in batches for change in batch.changes]
+    names = [_name(change.uri) for change in changes[:_MOST_FILES]]
+    more = ", …" if len(changes) > _MOST_FILES else ""
+    removed = sum(change.action == "remove" for change in changes)
+    told = f"{len(changes)} file{'' if len(changes) == 1 else 's'}"
+    told += f" ({removed} removed)" if removed else ""
+    return {FILES: _cut(f"{told}: {', '.join(names)}{more}", _LONGEST)} if changes else {}
+
+
+def _name(uri: str) -> str:
+    shown = "".join(char if char.isprintable() else " " for char in uri.rsplit("/", 1)[-1])
+    return _cut(one_line(shown), _LONGEST_NAME)
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -142,12 +142,12 @@ def test_pictures_stand_where_they_belong_and_levels_count_their_own(
     }
     assert pictured == {
         ("graph/entities", "degree_distribution"),
-        ("communities/level_0", "graph_at_level_0"),
-        ("communities/level_0", "communities_by_size"),
+        ("communities/communities_level_0", "graph_at_level_0"),
+        ("communities/communities_level_0", "communities_by_size"),
     }
     by_level = dict(indexed.rows("SELECT level, count(*) FROM communities GROUP BY level"))
     for level in range(4):
-        counts = first_told[f"communities/level_{level}", None]
+        counts = first_told[f"communities/communities_level_{level}", None]
         assert counts["added"] == counts["dagster/row_count"] == by_level.get(level, 0)
 
 
@@ -161,7 +161,7 @@ def test_a_picture_that_cannot_be_drawn_fails_no_stage(
     monkeypatch.setattr("graphrag_pipeline.pages.pictures.draw_graph", break_down)
     result = indexed.refresh(instance)
     assert result.success
-    told = metadata_of(result)["communities/level_0", None]
+    told = metadata_of(result)["communities/communities_level_0", None]
     assert told["graph_at_level_0"] == "could not be drawn: ValueError: no paint"
     assert "base64" in told["communities_by_size"]
 
@@ -183,8 +183,8 @@ def test_a_second_batch_reads_and_extracts_only_itself(
     assert after == ledger
     refreshed = metadata_of(indexed.refresh(instance))
     assert refreshed["graph/entities", None]["batches_taken_in"] == 1
-    assert refreshed["embeddings/chunks", None]["embedded"] == 1
-    assert refreshed["embeddings/chunks", None]["reused"] == 2
+    assert refreshed["embeddings/chunks_vectors", None]["embedded"] == 1
+    assert refreshed["embeddings/chunks_vectors", None]["reused"] == 2
     assert indexed.release != release
     published = refreshed["published_index", None]
     assert published["new_release"] is True
@@ -205,8 +205,8 @@ def test_a_run_with_nothing_new_writes_nothing_and_keeps_the_release(
     told = metadata_of(result)
     assert told["published_index", None]["new_release"] is False
     assert told["graph/entities", None]["batches_taken_in"] == 0
-    assert told["communities/level_0", None]["done"] == "unchanged"
-    assert "base64" in told["communities/level_0", None]["graph_at_level_0"]
+    assert told["communities/communities_level_0", None]["done"] == "unchanged"
+    assert "base64" in told["communities/communities_level_0", None]["graph_at_level_0"]
     assert {m.get("embedded", 0) for m in told.values()} == {0}
     assert {m.get("written", 0) for m in told.values()} == {0}
     assert indexed.release == release
@@ -241,7 +241,7 @@ TAMPERED = {
         "WHERE id = (SELECT min(id) FROM relationships)",
         "communities",
     ),
-    "communities/level_0:every_entity_covered_once": (
+    "communities/communities_level_0:every_entity_covered_once": (
         "DELETE FROM community_members WHERE level = 0 AND entity_id = "
         "(SELECT min(entity_id) FROM community_members)",
         "community_reports",
@@ -275,7 +275,7 @@ def test_a_report_without_a_vector_of_numbers_stops_the_run(
     _break_a_vector(indexed.home, broken)
     result = indexed.refresh(instance)
     assert not result.success
-    assert f"embeddings/community_reports:{check}" in failed_checks(result)
+    assert f"embeddings/community_reports_vectors:{check}" in failed_checks(result)
     assert "published_index" not in {asset for asset, _ in metadata_of(result)}
 
 

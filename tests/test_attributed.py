@@ -12,7 +12,7 @@ import pytest
 from conftest import Engine, build, workspace_of
 from model_server import Fault, ModelServer
 
-from graphrag_pipeline.assets import build_tail
+from graphrag_pipeline.assets import Names, build_tail
 from graphrag_pipeline.assets.embeddings import embedding_key
 from graphrag_pipeline.assets.structures import structure_keys
 from graphrag_pipeline.core.errors import InputError, StorageError
@@ -405,7 +405,7 @@ def test_the_assets_run_in_dagster_with_their_checks(copied, monkeypatch):
     copied.write({"more.txt": "Gina Smith met Alice Smith and Bob Smith at the Smith Mill."})
     copied.index()
     update_vectors(copied.workspace, ENTITIES)
-    assets = [each for each in build_tail(copied.settings) if each.keys <= HIERARCHY]
+    assets = [each for each in build_tail(copied.settings, Names()) if each.keys <= HIERARCHY]
     assert len(assets) == 4
     done = dg.materialize(assets, resources={"index": IndexResource.of(load_settings())})
     checks = {c.check_name: c.passed for c in done.get_asset_check_evaluations()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -71,12 +72,12 @@ def test_there_are_as_many_level_assets_as_configured(levels: int) -> None:
     given = Settings(communities=CommunitySettings(levels=levels))
     graph = build_definitions(given).resolve_asset_graph()
     keys = {key.to_user_string() for key in graph.get_all_asset_keys()}
-    for kind in ("communities", "community_reports"):
-        found = {key for key in keys if key.startswith(f"{kind}/level_")}
-        assert found == {f"{kind}/level_{level}" for level in range(levels)}
-    reports = graph.get(dg.AssetKey(["embeddings", "community_reports"])).parent_keys
+    for kind in ("communities", "reports"):
+        found = {key for key in keys if key.startswith(f"{kind}/{kind}_level_")}
+        assert found == {f"{kind}/{kind}_level_{level}" for level in range(levels)}
+    reports = graph.get(dg.AssetKey(["embeddings", "community_reports_vectors"])).parent_keys
     assert len(reports) == levels
-    last = graph.get(dg.AssetKey(["communities", f"level_{levels - 1}"])).description
+    last = graph.get(dg.AssetKey(["communities", f"communities_level_{levels - 1}"])).description
     assert last is not None
     assert "all deeper levels" in last
 
@@ -88,12 +89,12 @@ def test_the_graph_of_all_layers_are_assets_where_it_is_asked_for() -> None:
     assert added == {
         "hierarchies/hirag_entities",
         "hierarchies/hirag_communities",
-        "embeddings/hirag_entities",
+        "embeddings/hirag_entities_vectors",
     }
     graph = build_definitions(asked).resolve_asset_graph()
     published = graph.get(dg.AssetKey("published_index")).parent_keys
     assert published >= after.keys() - before.keys()
-    vectors = {dg.AssetKey(["embeddings", "entities"])}
+    vectors = {dg.AssetKey(["embeddings", "entities_vectors"])}
     assert graph.get(dg.AssetKey(["hierarchies", "hirag_entities"])).parent_keys == vectors
 
 
@@ -101,15 +102,15 @@ def test_facts_and_synonyms_are_assets_where_they_are_asked_for() -> None:
     asked = Settings(embeddings=EmbeddingSettings(facts=True, synonyms=True))
     before, after = _versions(Settings()), _versions(asked)
     assert {key.to_user_string() for key in after.keys() - before.keys()} == {
-        "embeddings/facts",
-        "embeddings/entity_titles",
+        "embeddings/facts_vectors",
+        "embeddings/entity_titles_vectors",
         "embeddings/synonyms",
     }
     assert {key.path[0] for key in before if before[key] != after[key]} == {"published_index"}
     graph = build_definitions(asked).resolve_asset_graph()
     published = graph.get(dg.AssetKey("published_index")).parent_keys
     assert published >= after.keys() - before.keys()
-    titles = {dg.AssetKey(["embeddings", "entity_titles"])}
+    titles = {dg.AssetKey(["embeddings", "entity_titles_vectors"])}
     assert graph.get(dg.AssetKey(["embeddings", "synonyms"])).parent_keys == titles
 
 
@@ -129,7 +130,7 @@ def test_the_raptor_tree_is_an_asset_where_it_is_asked_for() -> None:
     [
         ({"chunks": ChunkSettings(size=300)}, {"chunks", "extractions"}),
         ({"communities": CommunitySettings(seed=1)}, {"communities"}),
-        ({"reports": ReportSettings(max_findings=3)}, {"community_reports"}),
+        ({"reports": ReportSettings(max_findings=3)}, {"reports"}),
         ({"embeddings": EmbeddingSettings(dimensions=64)}, {"embeddings"}),
     ],
 )
@@ -155,6 +156,22 @@ def test_every_job_sensor_schedule_and_check_says_what_it_is() -> None:
         key.name for key in graph.asset_check_keys if not graph.get_check_spec(key).description
     ]
     assert silent == []
+
+
+def test_no_two_assets_have_names_that_end_alike(tmp_path: Path) -> None:
+    everything = {
+        "home": str(tmp_path),
+        "embeddings": {"facts": True, "synonyms": True},
+        "hierarchies": {"raptor": True, "hirag": True, "attributed": True},
+        "evaluation": {"experiment": "e.toml"},
+    }
+    graph = build_definitions(Settings.exactly(everything), marts=True).resolve_asset_graph()
+    last = Counter(key.path[-1] for key in graph.get_all_asset_keys())
+    assert [name for name, number in last.items() if number > 1] == []
+    staging = {
+        graph.get(key).group_name for key in graph.get_all_asset_keys() if "stg_" in str(key)
+    }
+    assert staging == {"marts_staging"}
 
 
 def test_the_shipped_dagster_settings_are_those_of_the_repository() -> None:

@@ -155,11 +155,12 @@ def test_a_release_is_measured_once_and_what_goes_wrong_fails_no_run(
 ) -> None:
     monkeypatch.setenv("GRAPHRAG_HOME", str(tmp_path))
     publish(tmp_path)
-    from graphrag_pipeline.assets import index_quality
+    from graphrag_pipeline.assets import Names
+    from graphrag_pipeline.assets.evaluation import index_quality
 
     def measured() -> dict[str, object]:
         done = dg.materialize(
-            [index_quality],
+            [index_quality.build(Names(), {})],
             resources={"index": IndexResource.of(load_settings())},
             run_config=QUIET,
             instance=dg.DagsterInstance.ephemeral(),

@@ -578,7 +578,7 @@ def test_assets_say_what_they_cost_and_nothing_private(
     found = metadata_of(ingested) | metadata_of(refreshed)
     assert found["extractions", key]["model_calls"] == 5
     assert found["extractions", key]["cost_usd"] > 0
-    assert found["embeddings/chunks", None]["prompt_tokens"] > 0
+    assert found["embeddings/chunks_vectors", None]["prompt_tokens"] > 0
     cost = pipeline.rows("SELECT sum(cost) FROM llm_calls")[0][0]
     told = {
         name: m["cost_usd"]

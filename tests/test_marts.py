@@ -22,6 +22,7 @@ from dagster_helpers import failed_checks, metadata_of
 from query_fixture import DOCUMENTS, publish
 from typer.testing import CliRunner
 
+from graphrag_pipeline.assets import Names
 from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.settings import load_settings
@@ -349,7 +350,7 @@ def test_nothing_new_builds_nothing_and_writes_nothing_where_one_stands(built, h
 def test_the_sensor_asks_until_the_marts_tell_of_what_is_published(
     built, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sensor = build_marts_sensor(MARTS_JOB, IndexResource.of(load_settings()))
+    sensor = build_marts_sensor(IndexResource.of(load_settings()), Names())
 
     def tick(instance: dg.DagsterInstance) -> dg.RunRequest | dg.SkipReason:
         context = dg.build_sensor_context(instance)
@@ -367,6 +368,7 @@ def test_the_sensor_asks_until_the_marts_tell_of_what_is_published(
         asked = tick(instance)
         assert isinstance(asked, dg.RunRequest)
         assert asked.tags["graphrag/release"] == "r2"
+        assert asked.tags["graphrag/evaluated"] == "never"
         for _ in range(3):
             run = instance.create_run_for_job(_nothing, tags=asked.tags)
             instance.report_run_failed(run)

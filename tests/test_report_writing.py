@@ -75,7 +75,7 @@ def test_a_report_that_failed_is_warned_of_its_parent_is_written_and_the_next_ru
         refreshed = pipeline.refresh(instance)
 
         assert refreshed.success
-        assert failed_checks(refreshed) == {"community_reports/level_1:no_report_failed"}
+        assert failed_checks(refreshed) == {"reports/reports_level_1:no_report_failed"}
         (warned,) = [c for c in refreshed.get_asset_check_evaluations() if not c.passed]
         assert warned.severity == dg.AssetCheckSeverity.WARN
         assert warned.description == "1 reports failed; see report_failures"

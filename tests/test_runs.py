@@ -15,6 +15,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from commands import command
+from dagster._core.instance import InstanceRef
 from dagster_helpers import PEOPLE, PLACES, Pipeline
 
 from graphrag_pipeline.core.settings import ChunkSettings, ReportSettings, Settings
@@ -140,6 +141,22 @@ def test_an_error_raised_on_purpose_arrives_as_one_line(pipeline: Pipeline) -> N
     assert pipeline.release is None
 
 
+def test_what_failed_is_first_in_what_the_ui_shows_and_told_once(pipeline: Pipeline) -> None:
+    (pipeline.home / "index.duckdb").mkdir(parents=True)
+    with dg.DagsterInstance.get() as instance:
+        failed = pipeline.refresh(instance)
+    (event,) = [event for event in failed.all_events if event.is_step_failure]
+    shown = event.step_failure_data.error
+    assert shown is not None
+    assert shown.message.splitlines()[0].startswith(
+        "dagster._core.definitions.events.Failure: cann"
+    )
+    assert shown.cause is None
+    assert shown.context is None
+    description = event.step_failure_data.user_failure_data.description
+    assert "\n" not in description
+
+
 def test_an_error_nobody_meant_is_one_line_too(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,7 +249,12 @@ def test_a_program_indexes_two_homes_and_leaves_the_environment_alone(
         before = dict(os.environ)
         given = Settings(home=str(tmp_path / name), chunks=ChunkSettings(size=len(name) * 100))
         outcome = index_folder(given, tmp_path / f"{name}-documents")
-        assert len(outcome.run_ids) == 2
+        with dg.DagsterInstance.from_ref(
+            InstanceRef.from_dir(str(tmp_path / name / "dagster"))
+        ) as i:
+            run = i.get_run_by_id(outcome.run_ids[0])
+        assert run is not None
+        assert run.tags["graphrag/files"] == "1 file: a.txt"
         assert dict(os.environ) == before
         assert published_release(tmp_path / name) is not None
         assert (tmp_path / name / "dagster" / "history").is_dir()

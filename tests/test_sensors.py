@@ -14,9 +14,10 @@ import pytest
 from dagster_helpers import PEOPLE, PLACES, RIVERS, Pipeline
 
 from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB
+from graphrag_pipeline.ingest.batches import Batch, SourceChange
 from graphrag_pipeline.ingest.stages import stage_versions
 from graphrag_pipeline.resources.liveness import show_life
-from graphrag_pipeline.sensors import run_failure_sensor
+from graphrag_pipeline.sensors.runs import files_of
 
 UNDER_WAY = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED]
 
@@ -263,8 +264,73 @@ def test_the_schedule_waits_for_its_run_under_way(
     assert run.run_id in skipped(refresh_tick(pipeline, kept_instance))
 
 
+def batch_done(
+    pipeline: Pipeline, instance: dg.DagsterInstance, run: dg.ExecuteInProcessResult
+) -> object:
+    """Return what the sensor says of a run that has come to a good end."""
+    sensor = named(pipeline.defs.sensors, "batch_done_sensor")
+    with dg.build_run_status_sensor_context(
+        sensor_name=sensor.name,
+        dagster_event=run.get_run_success_event(),
+        dagster_instance=instance,
+        dagster_run=run.dagster_run,
+    ) as context:
+        return sensor(context)
+
+
+def test_a_batch_that_is_done_asks_for_the_refresh_at_once_and_for_one_only(
+    pipeline: Pipeline, kept_instance: dg.DagsterInstance
+) -> None:
+    pipeline.write({"people.txt": PEOPLE})
+    run = pipeline.ingest(kept_instance, pipeline.cut())
+    asked = batch_done(pipeline, kept_instance, run)
+    assert isinstance(asked, dg.RunRequest)
+    assert asked.run_key == run.run_id
+    waiting = add_run(pipeline, kept_instance, dg.DagsterRunStatus.STARTING, {}, job=REFRESH_JOB)
+    assert waiting.run_id in skipped(batch_done(pipeline, kept_instance, run))
+    kept_instance.delete_run(waiting.run_id)
+    refreshed = pipeline.refresh(kept_instance)
+    assert "was of no batch" in skipped(batch_done(pipeline, kept_instance, refreshed))
+    assert "up to date" in skipped(batch_done(pipeline, kept_instance, run))
+
+
+def change(name: str, action: str = "add") -> SourceChange:
+    return SourceChange(f"documents/{name}", action, None, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ([change("a.pdf")], "1 file: a.pdf"),
+        ([change("a.pdf"), change("b.md", "remove")], "2 files (1 removed): a.pdf, b.md"),
+        (
+            [change(f"{n}.txt") for n in range(7)],
+            "7 files: 0.txt, 1.txt, 2.txt, 3.txt, 4.txt, …",
+        ),
+        ([change("a\x1b[31m\n\u202eb.txt")], "1 file: a [31m b.txt"),
+        ([change("x" * 200)], f"1 file: {'x' * 39}…"),
+    ],
+)
+def test_a_run_says_in_a_line_which_files_its_batches_hold(
+    changes: list[SourceChange], told: str
+) -> None:
+    batch = Batch("key", datetime.now(UTC), "documents", tuple(changes))
+    assert files_of([batch]) == {"graphrag/files": told}
+
+
+def test_runs_asked_for_by_the_sensor_say_which_files_they_hold(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.write({"people.txt": PEOPLE, "places.md": PLACES})
+    settle(pipeline)
+    result = look(pipeline, instance)
+    assert isinstance(result, dg.SensorResult)
+    (request,) = result.run_requests or ()
+    assert request.tags["graphrag/files"] == "2 files: people.txt, places.md"
+
+
 def test_sensors_and_schedule_run_without_being_switched_on(pipeline: Pipeline) -> None:
-    for name in ("inbox_sensor", "run_failure_sensor"):
+    for name in ("inbox_sensor", "batch_done_sensor", "run_failure_sensor"):
         sensor = named(pipeline.defs.sensors, name)
         assert sensor.default_status == dg.DefaultSensorStatus.RUNNING
     schedule = named(pipeline.defs.schedules, "refresh_schedule")
@@ -297,7 +363,7 @@ def test_a_failed_run_is_told_with_its_reason_and_what_to_do(
         dagster_instance=instance,
         dagster_run=result.dagster_run,
     ) as context:
-        run_failure_sensor(context.for_run_failure())
+        named(pipeline.defs.sensors, "run_failure_sensor")(context.for_run_failure())
     text = capsys.readouterr().err
     assert f"{told}cannot open" in text
     assert "release stays as it is" in text

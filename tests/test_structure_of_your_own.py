@@ -13,7 +13,7 @@ from conftest import Engine, workspace_of
 from model_server import ModelServer
 
 from docs import generate
-from graphrag_pipeline.assets import build_tail
+from graphrag_pipeline.assets import Names, build_tail
 from graphrag_pipeline.assets.embeddings import embedding_key
 from graphrag_pipeline.core.errors import ConfigError, StorageError
 from graphrag_pipeline.core.settings import Settings
@@ -125,7 +125,7 @@ def test_a_model_writes_it_within_the_plan_and_the_ledger(structure, tmp_path):
 
 def test_its_asset_runs_in_dagster_with_its_checks(structure, tmp_path):
     engine = indexed(tmp_path)
-    assets = [each for each in build_tail(engine.settings) if each.keys & {KEY, VECTORS}]
+    assets = [each for each in build_tail(engine.settings, Names()) if each.keys & {KEY, VECTORS}]
     run = dg.materialize(assets, resources={"index": IndexResource.of(engine.settings)})
     assert run.success
     checks = {each.check_name: each.passed for each in run.get_asset_check_evaluations()}

@@ -25,14 +25,13 @@ from graphrag_pipeline.marts.build import MARTS, MARTS_JOB, built_marts, marts_o
 from graphrag_pipeline.orchestration.event_log import kept_open
 from graphrag_pipeline.releases.kept import release_file
 from graphrag_pipeline.resources.liveness import end_dead_runs
+from graphrag_pipeline.sensors.runs import FIRST_BATCH, LAST_BATCH, VERSION, files_of
 from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.store.spending import LEDGER_TAG, ledger_position, uses_model
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import ask_for_clustering
 
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-_RANGE_START = "dagster/asset_partition_range_start"
-_RANGE_END = "dagster/asset_partition_range_end"
 _POLL_SECONDS = 1.0
 _HISTORY = "history"
 _TOLD_EXIT_CODES = (2, 6, 7)
@@ -132,14 +131,15 @@ def run_pending(settings: Settings, store: IndexStore, log: BatchLog) -> IndexOu
     defs = _definitions(settings)
     from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB
 
-    version = {"graphrag/version": stage_versions(settings)["extractions"]}
+    version = {VERSION: stage_versions(settings)["extractions"]}
     run_ids = []
     budget = {LEDGER_TAG: str(ledger_position(settings.home_path))} if uses_model(settings) else {}
     with _instance(settings) as instance:
         _wait_for_others(instance)
         pending = pending_batches(store, log, settings)
         for keys in _add_partitions(instance, pending):
-            tags = {_RANGE_START: keys[0], _RANGE_END: keys[-1], **version, **budget}
+            files = files_of([log.get(key) for key in keys])
+            tags = {FIRST_BATCH: keys[0], LAST_BATCH: keys[-1], **files, **version, **budget}
             run_ids.append(_run(instance, defs, INGEST_JOB, tags).run_id)
         run_ids.append(_run(instance, defs, REFRESH_JOB, budget).run_id)
     return IndexOutcome(pending, run_ids)
@@ -275,9 +275,8 @@ def _step_error(event: dg.DagsterEvent) -> str:
 
 def _add_partitions(instance: dg.DagsterInstance, keys: Sequence[str]) -> Iterator[Sequence[str]]:
     """Add the keys and yield them in runs that are unbroken in Dagster's order of partitions."""
-    from graphrag_pipeline.assets import BATCHES
+    from graphrag_pipeline.assets.names import BATCHES as name
 
-    name = str(BATCHES.name)
     known = set(instance.get_dynamic_partitions(name))
     instance.add_dynamic_partitions(name, [key for key in keys if key not in known])
     place = {key: number for number, key in enumerate(instance.get_dynamic_partitions(name))}

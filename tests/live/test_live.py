@@ -150,9 +150,9 @@ def test_files_dropped_in_the_inbox_become_releases_by_themselves(
     for asset in (
         "graph/entities",
         "graph/relationships",
-        "communities/level_0",
-        "community_reports/level_0",
-        "embeddings/community_reports",
+        "communities/communities_level_0",
+        "reports/reports_level_0",
+        "embeddings/community_reports_vectors",
         "published_index",
     ):
         checks = dagster.checks(*asset.split("/"))

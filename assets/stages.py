@@ -1,0 +1,280 @@
+"""A stage in Dagster: what it makes and what is shown of it is said once, and wrapped here."""
+
+# No annotations from the future: Dagster reads the class of a context from them.
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import dagster as dg
+import duckdb
+
+from graphrag_pipeline.assets.common import (
+    OWNERS,
+    column_schema,
+    facts,
+    markdown_table,
+    picture,
+)
+from graphrag_pipeline.assets.names import Names
+from graphrag_pipeline.core import progress
+from graphrag_pipeline.pages.pictures import Picture
+from graphrag_pipeline.releases import invariants
+from graphrag_pipeline.resources import IndexResource, readable_failures
+from graphrag_pipeline.store.spending import Spent
+
+INDEX_POOL = "index_db"
+Pictures = Mapping[dg.AssetKey, Sequence[Picture | None]]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a stage did: what to tell of it and of each of its tables, how much failed, and why.
+
+    ``counts`` are for the checks that name one.
+    """
+
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    failed: int = 0
+    why: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    of_table: Mapping[dg.AssetKey, Mapping[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Check:
+    """What must hold of a table: the rows against it are counted, and ``what`` says what they are.
+
+    They are counted by a query, by a function, or by the stage itself where ``broken`` is empty:
+    what has failed, or the count of a name. One that ``warns`` stops nothing.
+    """
+
+    name: str
+    about: str
+    what: str
+    broken: str | Callable[[duckdb.DuckDBPyConnection, Mapping[str, Any]], int] = ""
+    blocking: bool = True
+    warns: bool = False
+    counted: str = ""
+
+    def spec(self, key: dg.AssetKey) -> dg.AssetCheckSpec:
+        """Return what Dagster is told of it beforehand."""
+        blocking = self.blocking and not self.warns
+        return dg.AssetCheckSpec(self.name, asset=key, blocking=blocking, description=self.about)
+
+    def result(
+        self,
+        key: dg.AssetKey,
+        con: duckdb.DuckDBPyConnection | None,
+        parameters: Mapping[str, Any],
+        outcome: Outcome,
+    ) -> dg.AssetCheckResult:
+        """Count what is against it; without a connection, the stage has counted."""
+        number = outcome.counts[self.counted] if self.counted else outcome.failed
+        if con is not None and callable(self.broken):
+            number = self.broken(con, parameters)
+        elif con is not None and self.broken:
+            number = invariants.violations(con, self.broken, parameters)
+        severity = dg.AssetCheckSeverity.WARN if self.warns else dg.AssetCheckSeverity.ERROR
+        holds = "none" if self.warns else "holds"
+        return dg.AssetCheckResult(
+            asset_key=key,
+            check_name=self.name,
+            passed=number == 0,
+            severity=severity,
+            description=(outcome.why or f"{number} {self.what}") if number else holds,
+            metadata={"number" if self.warns else "violations": number},
+        )
+
+
+@dataclass(frozen=True)
+class Preview:
+    """Rows to show as a table, their values cut to ``longest`` characters.
+
+    With ``if_any``, nothing is shown where there are no rows.
+    """
+
+    query: str
+    longest: int = 90
+    if_any: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """An asset: a table, or what else a stage makes, and what is shown of it.
+
+    ``facts`` is a query of one row, shown by column name; it and the previews are asked with
+    ``parameters``, or with a batch's ``key``. ``table`` is empty for what is no table of the index;
+    ``version``, a hash of code and settings, where it is known by the first part of the key.
+    """
+
+    key: dg.AssetKey
+    about: str
+    group: str
+    made_from: Sequence[dg.AssetKey] = ()
+    kinds: frozenset[str] = frozenset({"python", "duckdb"})
+    table: str = ""
+    version: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    facts: str = ""
+    previews: Mapping[str, Preview] = field(default_factory=dict)
+    checks: Sequence[Check] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def spec(self, names: Names, versions: Mapping[str, str], **more: Any) -> dg.AssetSpec:
+        """Return what Dagster is told of it beforehand."""
+        version = self.version or versions.get(self.key.path[0])
+        kept_in = {
+            "dagster/table_name": f"index.main.{self.table}",
+            "dagster/storage_kind": "duckdb",
+        }
+        return dg.AssetSpec(
+            names.key(self.key),
+            deps=[names.key(key) for key in self.made_from],
+            description=self.about,
+            group_name=names.name(self.group),
+            kinds=set(self.kinds),
+            owners=OWNERS,
+            code_version=version,
+            metadata={**(kept_in if self.table else {}), **self.metadata},
+            **more,
+        )
+
+    def shown(
+        self, con: duckdb.DuckDBPyConnection, parameters: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return what the table's rows are shown by."""
+        previews = {
+            name: markdown_table(con, preview.query, parameters, preview.longest)
+            for name, preview in self.previews.items()
+            if not preview.if_any or con.execute(preview.query, parameters).fetchone()
+        }
+        return {
+            **(facts(con, self.facts, parameters) if self.facts else {}),
+            **(column_schema(con, self.table) if self.table else {}),
+            **previews,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """A stage of the engine, and the assets that it makes together.
+
+    ``work`` is given the index, then the key of a batch where the stage is run batch by batch, then
+    what the launchpad was told where there is a ``config``. ``part`` of ``parts`` says how far the
+    display of progress is when it begins. Where it ``spends``, its calls of a model are accounted
+    for.
+    """
+
+    name: str
+    work: Callable[..., Outcome]
+    tables: Sequence[Table]
+    pool: str = INDEX_POOL
+    label: str = ""
+    part: int = 0
+    parts: int = 1
+    by_batch: bool = False
+    config: type[dg.Config] | None = None
+    spends: bool = True
+    pictures: Callable[[duckdb.DuckDBPyConnection], Pictures] | None = None
+
+    @property
+    def key(self) -> dg.AssetKey:
+        """The key of what it makes first."""
+        return self.tables[0].key
+
+    def build(self, names: Names, versions: Mapping[str, str]) -> dg.AssetsDefinition:
+        """Return the assets as they are called here, with the version of their code."""
+        partitions = {"partitions_def": names.batches} if self.by_batch else {}
+        specs = [table.spec(names, versions, **partitions) for table in self.tables]
+
+        @dg.multi_asset(
+            name=names.name(self.name),
+            specs=specs,
+            check_specs=[c.spec(names.key(t.key)) for t in self.tables for c in t.checks],
+            pool=names.name(self.pool),
+            required_resource_keys={names.resource},
+            config_schema=self.config.to_fields_dict() if self.config else None,
+            backfill_policy=dg.BackfillPolicy.single_run() if self.by_batch else None,
+        )
+        def stage(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult]:
+            index = getattr(context.resources, names.resource)
+            with readable_failures():
+                if self.by_batch:
+                    yield self._run_batches(context, index, names)
+                else:
+                    given = (
+                        [self.config(**context.op_execution_context.op_config)]
+                        if self.config
+                        else []
+                    )
+                    yield from self._run(index, names, *given)
+
+        return stage
+
+    def _run(
+        self, index: IndexResource, names: Names, *given: object
+    ) -> Iterator[dg.MaterializeResult]:
+        with timed(self.label or self.name, self.part, self.parts) as told, self._spent(index) as s:
+            outcome = self.work(index, *given)
+        told |= {**outcome.facts, **s.metadata}
+        with self._connection(index) as con:
+            shown = {t.key: t.shown(con, t.parameters) if con else {} for t in self.tables}
+            checks = {
+                t.key: [c.result(names.key(t.key), con, t.parameters, outcome) for c in t.checks]
+                for t in self.tables
+            }
+            pictures = self.pictures(con) if con and self.pictures else {}
+        for key in shown:
+            drawn = [picture(index.home, each) for each in pictures.get(key, ())]
+            yield dg.MaterializeResult(
+                asset_key=names.key(key),
+                metadata={
+                    **{name: value for each in drawn for name, value in each.items()},
+                    **told,
+                    **outcome.of_table.get(key, {}),
+                    **shown[key],
+                },
+                check_results=checks[key],
+            )
+
+    def _spent(self, index: IndexResource) -> contextlib.AbstractContextManager[Spent]:
+        return index.spending() if self.spends else contextlib.nullcontext(Spent())
+
+    def _connection(
+        self, index: IndexResource
+    ) -> contextlib.AbstractContextManager[duckdb.DuckDBPyConnection | None]:
+        asks = any(t.table or any(c.broken for c in t.checks) for t in self.tables)
+        return index.get_connection() if asks else contextlib.nullcontext()
+
+    def _run_batches(
+        self, context: dg.AssetExecutionContext, index: IndexResource, names: Names
+    ) -> dg.MaterializeResult:
+        """Do the work batch by batch; each partition is told what is its own."""
+        (table,) = self.tables
+        key, batches = names.key(table.key), sorted(context.partition_keys)
+        failed = 0
+        for number, batch in enumerate(batches):
+            with timed(self.name, number, len(batches)) as told, self._spent(index) as spent:
+                outcome = self.work(index, batch)
+            with index.get_connection() as con:
+                told |= {**outcome.facts, **spent.metadata, **table.shown(con, {"key": batch})}
+            failed += outcome.failed
+            context.add_asset_metadata(told, asset_key=key, partition_key=batch)
+        with index.get_connection() as con:
+            whole = Outcome(failed=failed)
+            checks = [c.result(key, con, {"keys": batches}, whole) for c in table.checks]
+        return dg.MaterializeResult(asset_key=key, check_results=checks)
+
+
+@contextlib.contextmanager
+def timed(label: str, part: int = 0, parts: int = 1) -> Iterator[dict[str, Any]]:
+    """Yield metadata that says in the end how many seconds the body took; show its progress."""
+    told: dict[str, Any] = {}
+    began = time.perf_counter()
+    progress.report(label, part, parts)
+    yield told
+    told["seconds"] = round(time.perf_counter() - began, 3)
+    progress.report(label, part + 1, parts)
