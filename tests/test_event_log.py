@@ -1,6 +1,9 @@
 """Dagster's event log keeps its files open while a run goes on, and holds the same."""
 
+import hashlib
+import inspect
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import dagster as dg
 from dagster._core.storage.event_log import SqliteEventLogStorage
@@ -71,3 +74,34 @@ def test_any_other_event_log_is_left_alone():
             assert vars(instance.event_log_storage) == before
             run(instance)
             assert materialised(instance) == 1
+
+
+# What `kept_open` puts itself in the place of, and what it leans on.
+LEANS_ON = ("_connect", "_initdb", "conn_string_for_shard", "index_connection", "run_connection")
+AS_READ = "9b39690fbb2b1430"
+
+
+def test_dagster_opens_its_files_as_it_did_when_this_was_written():
+    sources = [inspect.getsource(getattr(SqliteEventLogStorage, name)) for name in LEANS_ON]
+    digest = hashlib.sha256("".join(sources).encode()).hexdigest()[:16]
+    assert digest == AS_READ, (
+        f"Dagster's event log has changed in {', '.join(LEANS_ON)}: read them, see that "
+        "orchestration/event_log.py still does the same, and write down the new hash"
+    )
+
+
+def test_threads_that_write_to_several_runs_at_once_lose_no_event(tmp_path):
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance, kept_open(instance):
+        runs = [instance.create_run_for_job(JOB.resolve_job_def("both")) for _ in range(3)]
+
+        def write(number):
+            instance.report_engine_event(f"event {number}", runs[number % 3])
+            return len(instance.all_logs(runs[number % 3].run_id))
+
+        with ThreadPoolExecutor(6) as threads:
+            assert all(threads.map(write, range(60)))
+        for place, run_ in enumerate(runs):
+            events_ = [entry.dagster_event for entry in instance.all_logs(run_.run_id)]
+            told = [event.message for event in events_ if event]
+            written = sorted(text for text in told if text and text.startswith("event "))
+            assert written == sorted(f"event {number}" for number in range(place, 60, 3))
