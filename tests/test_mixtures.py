@@ -2,6 +2,7 @@ import time
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from graphrag_pipeline.structures.raptor.mixtures import Mixture
 from graphrag_pipeline.structures.raptor.nested_mixtures import NestedMixture
@@ -42,6 +43,22 @@ def test_a_row_between_two_clusters_is_in_both():
     axis = np.linspace(vectors[:50].mean(axis=0), vectors[50:].mean(axis=0), 2001)
     rows, _ = mixture.memberships(axis.astype(np.float32))
     assert {1, 2} == set(np.bincount(rows).tolist())
+
+
+def test_a_row_is_in_a_cluster_from_the_probability_on_that_the_densities_give_it():
+    vectors, _ = blobs([50, 70], dimensions=4)
+    mixture = Mixture.fit(vectors, seed=1, dimensions=1)
+    ends = vectors[:50].mean(axis=0), vectors[50:].mean(axis=0)
+    along = np.linspace(*ends, 2001).astype(np.float32)
+    (one, other), scale = mixture.means[:, 0], 1 / np.abs(mixture.whitening[:, 0, 0])
+    place = mixture.reduced(along)[:, 0]
+    share = mixture.weights[0] * norm.pdf(place, one, scale[0])
+    rest = mixture.weights[1] * norm.pdf(place, other, scale[1])
+    rows, _ = mixture.memberships(along, 0.2)
+    found = np.bincount(rows, minlength=len(along)) == 2
+    wanted = (share / (share + rest) > 0.2) & (rest / (share + rest) > 0.2)
+    assert found.tolist() == wanted.tolist()
+    assert found.any()
 
 
 def test_the_same_rows_and_seed_give_the_same_mixture_and_bytes_bring_it_back():

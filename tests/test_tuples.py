@@ -162,6 +162,11 @@ def test_a_type_that_is_missing_is_other_and_a_foreign_one_is_kept():
     assert [entity.type for entity in parse_tuples(answer).entities] == ["OTHER", "SEA MONSTER"]
 
 
+def test_what_is_too_long_to_be_a_type_is_other():
+    answer = "##".join(f'("entity"<|>"A{n}"<|>"{"t" * n}"<|>"x")' for n in (20, 200))
+    assert [entity.type for entity in parse_tuples(answer).entities] == ["T" * 20, "OTHER"]
+
+
 def test_malformed_records_are_counted_with_place_and_reason():
     answer = (
         '("person"<|>"A"<|>"x")##\n("entity"<|>"B")##\n("entity"<|>""<|>"t"<|>"d")##\n'

@@ -46,7 +46,7 @@ class SearchBox {
     this.search = new Search(index);
     input.addEventListener("input", () => this.update());
     input.addEventListener("focus", () => this.update());
-    input.addEventListener("blur", () => setTimeout(() => this.close(), 150));
+    input.addEventListener("blur", () => setTimeout(() => this.leave(), 150));
     input.addEventListener("keydown", (event) => this.press(event));
     document.addEventListener("keydown", (event) => {
       if (event.key !== "/" || document.activeElement === input) return;
@@ -103,6 +103,8 @@ class SearchBox {
     this.close();
     this.open(kind, at);
   }
+
+  leave() { if (document.activeElement !== this.input) this.close(); }
 
   close() { this.list.hidden = true; this.input.setAttribute("aria-expanded", "false"); }
 }
