@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
+_FOLDER = Path(__file__).parents[1] / "data"
 _SECTION = re.compile(r"^\[(\w+)\]$", re.MULTILINE)
 _COMMENT = re.compile(r"^#.*$", re.MULTILINE)
 
@@ -13,7 +14,7 @@ _COMMENT = re.compile(r"^#.*$", re.MULTILINE)
 @cache
 def word_lists(name: str) -> dict[str, frozenset[str]]:
     """Read a shipped list file into its sections, words as written."""
-    text = (files("graphrag_pipeline") / "data" / name).read_text(encoding="utf-8")
+    text = (_FOLDER / name).read_text(encoding="utf-8")
     parts = _SECTION.split(_COMMENT.sub("", text))
     return {
         section: frozenset(words.split())
