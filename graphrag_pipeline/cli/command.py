@@ -26,7 +26,7 @@ CONFIG: ContextVar[Path | None] = ContextVar("config", default=None)
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 OfRelease = Annotated[
     str | None,
-    typer.Option("--release", help="A release that is kept: its id, or how that begins."),
+    typer.Option("--release", help="A kept release: its id, or the first characters of it."),
 ]
 Documents = Annotated[
     Path | None, typer.Argument(help="Folder of documents (default: input.folder).")

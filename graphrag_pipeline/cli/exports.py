@@ -49,7 +49,7 @@ def export(
         list[str] | None,
         typer.Option("--table", help="parquet, csv: a table; again for more (default: all)."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over what is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
 ) -> Export:
     """Write the published index in a format of another tool.
 

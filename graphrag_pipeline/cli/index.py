@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def init(
     folder: Annotated[Path, typer.Argument(help="Where to write graphrag.toml.")] = Path("."),
-    force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
     """Write a graphrag.toml with every setting, its meaning and its default."""
     from graphrag_pipeline.core.settings import CONFIG_FILE, template
@@ -41,12 +41,10 @@ def init(
 @prints(show_index)
 def index(
     folder: Documents = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Do not ask, whatever it costs.")
-    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask about the cost.")] = False,
     recluster: Annotated[
         bool,
-        typer.Option("--recluster", help="Cluster the whole graph anew, not only repair it."),
+        typer.Option("--recluster", help="Cluster the whole graph again, not only what changed."),
     ] = False,
 ) -> dict[str, Any]:
     """Index what was added, changed or removed in a folder, and publish a new release."""
@@ -94,7 +92,7 @@ def _estimate(settings: Settings, folder: Path, *, yes: bool, recluster: bool) -
 
 @prints(show_status)
 def status() -> dict[str, Any]:
-    """Say what is indexed, pending and quarantined, and what is published."""
+    """Show what is indexed, pending, quarantined and published."""
     from graphrag_pipeline.planning.status import summarise
 
     return summarise(settings_here())
@@ -104,7 +102,7 @@ def status() -> dict[str, Any]:
 def import_graphrag(
     directory: Annotated[Path, typer.Argument(help="microsoft/graphrag's output folder.")],
 ) -> dict[str, Any]:
-    """Bring in an index made by microsoft/graphrag, and publish it; nothing is paid again."""
+    """Import an index made by microsoft/graphrag and publish it. No model is asked again."""
     from graphrag_pipeline.exchange.importing import import_graphrag as bring_in
 
     settings = settings_for_runs()
@@ -115,7 +113,7 @@ def import_graphrag(
 def import_extractions(
     file: Annotated[Path, typer.Argument(help="JSON Lines: text, entities and triples.")],
 ) -> dict[str, Any]:
-    """Bring in entities and relationships that were extracted elsewhere, and publish."""
+    """Import entities and relationships that were extracted elsewhere, and publish them."""
     from graphrag_pipeline.exchange.importing import import_extractions as bring_in
 
     settings = settings_for_runs()

@@ -29,14 +29,14 @@ def show_marts(done: MartsOutcome) -> None:
 @prints(show_marts)
 def marts(
     force: Annotated[
-        bool, typer.Option("--force", help="Build them also if nothing is new.")
+        bool, typer.Option("--force", help="Build them even if nothing is new.")
     ] = False,
 ) -> MartsOutcome:
     """Build the marts: tables that answer the common questions, each tested, in marts.duckdb.
 
     Profiles of entities, evidence of relationships down to the sentence, communities with their
     reports, coverage of documents, cost, quality, growth, and results of experiments. Nothing is
-    built when they tell of the published release and of all experiments that are done. Ask them
+    built if they already cover the published release and all finished experiments. Query them
     with: graphrag-pipeline sql "FROM marts.entity_profile".
     """
     settings = settings_here()

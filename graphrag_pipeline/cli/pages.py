@@ -42,7 +42,7 @@ def explore(
     ),
     release: OfRelease = None,
 ) -> WrittenPage:
-    """Write the graph as one HTML page to look around in: search, zoom, communities, source text.
+    """Write the graph as one HTML page to explore: search, zoom, communities, source text.
 
     An entity leads to its description, relationships and passages; a community to its report, its
     members, and the communities inside and above it. The page needs no network and no other file.
@@ -58,7 +58,7 @@ def report(
         "report.html"
     ),
     title: Annotated[
-        str | None, typer.Option(help="What heads the page (default: from the folder's name).")
+        str | None, typer.Option(help="Title of the page (default: from the folder's name).")
     ] = None,
     release: OfRelease = None,
 ) -> WrittenReport:

@@ -78,7 +78,7 @@ def show_tuning(tuning: Tuning) -> None:
 
 @prints(show_plan, plan_values)
 def plan(folder: Documents = None) -> Plan:
-    """Say what the next index run would do and cost; nothing is written or spent."""
+    """Show what the next index run would do and cost. It writes nothing and asks no model."""
     from graphrag_pipeline.planning.plan import plan_run
 
     settings = settings_for_runs()
@@ -90,7 +90,7 @@ def tune(
     folder: Documents = None,
     output: Annotated[Path, typer.Option(help="Folder for the prompts.")] = Path("prompts"),
 ) -> Tuning:
-    """Let a model read a sample of the documents and propose prompts for them, as files."""
+    """Let a model read a sample of the documents and write prompts that fit them, as files."""
     from graphrag_pipeline.planning.tuning import tune as propose
 
     settings = settings_here()

@@ -200,9 +200,9 @@ def sql(
         Format, typer.Option("--format", "-f", help="How to print the rows.")
     ] = Format.table,
 ) -> Result:
-    """Run SQL on the published index, read-only; its marts are there as marts.NAME.
+    """Run SQL on the published index, read-only. The marts are there as marts.NAME.
 
-    Macros answer the common questions by a name: "FROM neighbors('X')", "FROM evidence('X', 'Y')".
+    Macros answer common questions: "FROM neighbors('X')", "FROM evidence('X', 'Y')".
     "FROM macros" lists them, each with an example.
     """
     from graphrag_pipeline.marts.build import marts_behind

@@ -70,7 +70,7 @@ def show_diff(diff: ReleaseDiff) -> None:
 
 @prints(show_releases)
 def releases() -> list[KeptRelease]:
-    """List the releases that are kept: when each was made, what it holds, which is published."""
+    """List the kept releases: when each was made, what it holds, and which one is published."""
     from graphrag_pipeline.releases.kept import list_releases
 
     return list_releases(settings_here().home_path)
@@ -103,7 +103,7 @@ def diff(
         str | None, typer.Argument(help="Another release (default: the published one).")
     ] = None,
 ) -> ReleaseDiff:
-    """Say what entered, left and changed between two releases, the most important first."""
+    """Show what entered, left and changed between two releases, the most important first."""
     from graphrag_pipeline.releases.diff import diff_releases
 
     return diff_releases(settings_here().home_path, before, after)

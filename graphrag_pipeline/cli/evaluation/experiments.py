@@ -57,9 +57,10 @@ def run(
     name: Named = "",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask about the cost.")] = False,
 ) -> Results:
-    """Answer questions by several methods and score the answers; go on where a run ended.
+    """Answer questions by several methods and score the answers.
 
-    What was answered, scored or judged before, by whatever experiment, is not paid for again.
+    A run that was stopped goes on where it ended. Answers, scores and judgments of earlier
+    experiments are used again: nothing is paid twice.
     """
     from graphrag_pipeline.evaluation.evaluate import run_experiment
 
@@ -109,7 +110,7 @@ def plan(
     claims: CountClaims = False,
     name: Named = "",
 ) -> ExperimentPlan:
-    """Say what a run of an experiment would do and cost; no model is asked."""
+    """Show what a run of an experiment would do and cost. No model is asked."""
     from graphrag_pipeline.evaluation.evaluate import plan_experiment
 
     settings = settings_here()

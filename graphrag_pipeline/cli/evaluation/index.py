@@ -70,7 +70,7 @@ def index(
         str | None, typer.Option(help="Another release that is kept (default: the published one).")
     ] = None,
 ) -> Measured:
-    """Measure the index: its communities, its graph, and what its texts rest on; asks no model."""
+    """Measure the index by itself: its communities, its graph, the sources of its texts."""
     from graphrag_pipeline.evaluation.index_metrics import measure_index
     from graphrag_pipeline.evaluation.questions import get_questions
     from graphrag_pipeline.evaluation.store import EvaluationStore

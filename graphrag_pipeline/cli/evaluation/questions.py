@@ -24,7 +24,7 @@ QuestionFile = Annotated[
     Path | None, typer.Argument(help="Questions: JSON, JSON Lines, CSV, text, or a data set's.")
 ]
 Generate = Annotated[
-    bool, typer.Option("--generate", help="Let the model make them (GraphRAG, Algorithm 1).")
+    bool, typer.Option("--generate", help="Let the model write them (GraphRAG, Algorithm 1).")
 ]
 Description = Annotated[
     str, typer.Option(help="What the documents are (default: said from the index).")
@@ -74,16 +74,18 @@ def _show_generation(expected: StagePlan) -> None:
 def questions(
     file: QuestionFile = None,
     generate: Generate = False,
-    personas: Annotated[int, typer.Option(help="People who would ask (with --generate).")] = 5,
+    personas: Annotated[int, typer.Option(help="How many people would ask (with --generate).")] = 5,
     tasks: Annotated[int, typer.Option(help="Tasks of each person.")] = 5,
     questions_per_task: Annotated[int, typer.Option(help="Questions for each task.")] = 5,
     description: Description = "",
-    plan: Annotated[bool, typer.Option("--plan", help="Only say what generating takes.")] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Only show what --generate would cost.")
+    ] = False,
     question_set: SetName = "",
     format: Annotated[str, typer.Option(help="Format of the file (default: by its fields).")] = "",
     output: QuestionOutput = None,
 ) -> Result:
-    """Keep a file's questions as a question set, let the model make one, or show those there are.
+    """Keep the questions of a file, let a model write some, or show the question sets.
 
     Formats: own, musique, hotpotqa, 2wikimultihopqa, multihop-rag, qmsum, squality.
     """

@@ -131,7 +131,7 @@ def compare(
     left: Annotated[str, typer.Argument(help="An experiment, or experiment/condition.")],
     right: Annotated[str, typer.Argument(help="What to compare it with.")],
 ) -> list[Difference]:
-    """Compare two experiments, or two conditions, question by question: what is more than chance.
+    """Compare two experiments or two conditions, question by question, beyond chance.
 
     Two experiments are compared condition by condition: last night's and tonight's, or those of
     two indexes.
@@ -152,7 +152,7 @@ def report(
 ) -> WrittenEvaluation:
     """Write what an experiment found as one HTML page, to read or send.
 
-    It has quality against tokens and milliseconds, all metrics with their certainty, win rates,
+    It shows quality against tokens and milliseconds, all metrics with their certainty, win rates,
     and the questions on which conditions differ most, with their answers side by side. It needs no
     network and no other file.
     """

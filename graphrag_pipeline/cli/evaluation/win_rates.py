@@ -113,7 +113,7 @@ def _values(comparisons: Sequence[Comparison]) -> dict[str, Any]:
 def winrate(
     files: Annotated[list[Path], typer.Argument(help="JSON Lines of judgments, in both orders.")],
 ) -> list[Comparison]:
-    """Win rates in recorded judgments: what is certain of them, and what order did to them.
+    """Show win rates in recorded judgments, how certain they are, and what the order changed.
 
     A file holds verdicts (question, criterion, first, second, winner) or, named `A_vs_B.jsonl`,
     judgments as LightRAG's and HiRAG's evaluations record them: the second half of its lines judges
