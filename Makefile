@@ -35,10 +35,10 @@ demo: install ## Index the sample corpus and answer two questions
 	@$(BIN)/python -m graphrag_pipeline.cli.demo
 
 test: dev ## Run the tests
-	@$(BIN)/python -m pytest -n auto --dist worksteal -m "not nightly"
+	@$(BIN)/python -m pytest -n auto --dist worksteal
 
 nightly: dev ## Run the tests with every kill step and many more examples
-	@HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -n auto --dist worksteal
+	@HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -n auto --dist worksteal -m ""
 
 lint: dev ## Check style, and that imports run one way
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -50,7 +50,7 @@ def test_what_the_caller_set_changes_nothing_and_nothing_of_his_is_written(
     mine = {name: value for name, value in os.environ.items() if name != "TESTS_HOME"}
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-m", "not nightly"),
+            *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider"),
             *(f"tests/test_{module}.py" for module in modules),
         ],
         cwd=CHECKOUT,
