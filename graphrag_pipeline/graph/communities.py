@@ -13,13 +13,12 @@ from graphrag_pipeline.core.settings import CommunitySettings, fingerprint
 from graphrag_pipeline.graph.clustering import Cluster, Edge, build_hierarchy, leiden, modularity
 from graphrag_pipeline.graph.repair import keep_ids, repair_hierarchy
 from graphrag_pipeline.store.hashing import rows_hash
+from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.store.index_store import (
     IndexStore,
     assign_identifiers,
-    get_meta,
     replace_changed,
     replace_links,
-    set_meta,
 )
 
 COMMUNITIES_VERSION = "2"
@@ -56,14 +55,20 @@ class CommunityChanges:
     n_levels: int
 
 
-def communities_current(con: duckdb.DuckDBPyConnection, settings: CommunitySettings) -> bool:
+def communities_current(
+    con: duckdb.DuckDBPyConnection, settings: CommunitySettings, hierarchy: Hierarchy = GRAPH
+) -> bool:
     """Whether the communities were made from the graph as it is now, under these settings."""
-    state = get_meta(con, _STATE)
-    return _is_followed(state, settings) and state == f"{_version(state)}:{_graph_hash(con)}"
+    state = hierarchy.get_state(con, _STATE)
+    if not _is_followed(state, settings):
+        return False
+    return state == f"{_version(state)}:{_graph_hash(con, hierarchy)}"
 
 
-def update_communities(store: IndexStore, settings: CommunitySettings) -> CommunityChanges:
-    """Bring ``communities`` and ``community_members`` up to date with the graph.
+def update_communities(
+    store: IndexStore, settings: CommunitySettings, hierarchy: Hierarchy = GRAPH
+) -> CommunityChanges:
+    """Bring the communities of a hierarchy and their members up to date with its graph.
 
     They are repaired. Once they lack more than ``max_drift`` of the modularity that a fresh
     clustering would have, they are improved: Leiden goes over the whole graph from where they are.
@@ -71,27 +76,36 @@ def update_communities(store: IndexStore, settings: CommunitySettings) -> Commun
     or if improving was not enough.
     """
     with store.read() as con:
-        if communities_current(con, settings):
-            last = _last_update(con)
-            return CommunityChanges(None, {}, last.modularity, last.drift, _n_levels(con))
-        followed = _is_followed(get_meta(con, _STATE), settings)
-        old = _stored_hierarchy(con)
-        allowed = _last_update(con).allowed_drift + settings.max_drift
-        graph = _read_graph(con)
+        last = _last_update(con) if hierarchy.has_history else _LastUpdate()
+        if communities_current(con, settings, hierarchy):
+            n_levels = _n_levels(con, hierarchy)
+            return CommunityChanges(None, {}, last.modularity, last.drift, n_levels)
+        followed = _is_followed(hierarchy.get_state(con, _STATE), settings)
+        old = _stored_hierarchy(con, hierarchy)
+        allowed = last.allowed_drift + settings.max_drift
+        graph = _read_graph(con, hierarchy)
     found = _followed(graph, old, settings, allowed) if followed and old else None
     if found is None:
         found = _clustered(graph, old, settings)
     with store.transaction() as con:
-        counts = _store(con, *_frames(graph, found.clusters))
-        set_meta(con, _STATE, f"{_fingerprint(settings)}:{graph.hash}")
-        _log_update(con, found)
-        return CommunityChanges(found.how, counts, found.modularity, found.drift, _n_levels(con))
+        counts = _store(con, hierarchy, *_frames(graph, found.clusters))
+        hierarchy.set_state(con, _STATE, f"{_fingerprint(settings)}:{graph.hash}")
+        if hierarchy.has_history:
+            _log_update(con, found)
+        n_levels = _n_levels(con, hierarchy)
+        return CommunityChanges(found.how, counts, found.modularity, found.drift, n_levels)
 
 
 def ask_for_clustering(store: IndexStore) -> None:
     """Let the next update cluster the whole graph anew."""
     with store.transaction() as con:
-        con.execute("UPDATE meta SET value = '' WHERE key = ?", [_STATE])
+        forget_state(con, GRAPH)
+
+
+def forget_state(con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy) -> None:
+    """Let the next update cluster the graph of a hierarchy anew."""
+    if hierarchy.get_state(con, _STATE) is not None:
+        hierarchy.set_state(con, _STATE, "")
 
 
 def adopt_hierarchy(
@@ -108,13 +122,13 @@ def adopt_hierarchy(
     Where ``settled``, it stays as it is until the graph changes and is then repaired, whatever the
     settings and whatever its modularity; otherwise ``update_communities`` clusters anew.
     """
-    graph = _read_graph(con)
+    graph = _read_graph(con, GRAPH)
     communities, members = _frames(graph, clusters)
     communities = communities.with_columns(
         pl.col("id").replace_strict(titles, default=pl.col("title")).alias("title")
     )
-    _store(con, communities, members)
-    set_meta(con, _STATE, f"{ADOPTED}:{graph.hash}" if settled else "")
+    _store(con, GRAPH, communities, members)
+    GRAPH.set_state(con, _STATE, f"{ADOPTED}:{graph.hash}" if settled else "")
     _log_update(con, _measured(ADOPTED, graph, clusters, settings, _possible(graph, settings)))
 
 
@@ -178,7 +192,7 @@ def _possible(graph: _Graph, settings: CommunitySettings) -> float | None:
 
 
 _ENTITIES = """
-SELECT id, title, degree, frequency, type NOT IN ('CONCEPT', 'DATE') AS named FROM entities
+SELECT id, title, degree, frequency, type NOT IN ('CONCEPT', 'DATE') AS named FROM {entities}
 """
 # Edges found by rule are weighted by how much more often than chance their ends meet: always
 # positive, so that no edge is lost. A model's and an imported index's weights are taken as given,
@@ -187,20 +201,21 @@ _STRENGTHS = """
 SELECT source_id, target_id,
        CASE WHEN (SELECT bool_and(extractor = 'nlp') FROM extractions)
             THEN weight * (1 + pmi) / 2 + 1e-9 ELSE greatest(weight, 1e-9) END AS strength
-FROM relationships ORDER BY source_id, target_id
+FROM {relationships} ORDER BY source_id, target_id
 """
 
 
-def _read_graph(con: duckdb.DuckDBPyConnection) -> _Graph:
-    relationships = con.sql(_STRENGTHS).pl()
+def _read_graph(con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy) -> _Graph:
+    relationships = con.sql(hierarchy.sql(_STRENGTHS)).pl()
     edges = list(relationships.iter_rows())
-    return _Graph(con.sql(_ENTITIES).pl(), relationships, edges, _graph_hash(con))
+    entities = con.sql(hierarchy.sql(_ENTITIES)).pl()
+    return _Graph(entities, relationships, edges, _graph_hash(con, hierarchy))
 
 
-def _stored_hierarchy(con: duckdb.DuckDBPyConnection) -> list[Cluster]:
+def _stored_hierarchy(con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy) -> list[Cluster]:
     rows = con.execute(
-        """SELECT c.id, c.level, c.last_level, c.parent_id, list(m.entity_id ORDER BY m.entity_id)
-           FROM communities c JOIN community_members m
+        f"""SELECT c.id, c.level, c.last_level, c.parent_id, list(m.entity_id ORDER BY m.entity_id)
+           FROM {hierarchy.communities} c JOIN {hierarchy.members} m
                ON m.community_id = c.id AND m.level = c.level
            GROUP BY ALL ORDER BY c.id"""
     ).fetchall()
@@ -262,7 +277,10 @@ def _community_frame(
 
 
 def _store(
-    con: duckdb.DuckDBPyConnection, communities: pl.DataFrame, members: pl.DataFrame
+    con: duckdb.DuckDBPyConnection,
+    hierarchy: Hierarchy,
+    communities: pl.DataFrame,
+    members: pl.DataFrame,
 ) -> Mapping[int, Mapping[str, int]]:
     con.register("new_communities", communities)
     con.register("new_members", members)
@@ -275,23 +293,25 @@ def _store(
                   c.n_relationships
            FROM new_communities c JOIN identifiers i ON i.kind = 'community' AND i.id = c.id"""
     )
-    counts = _changes(con)
-    replace_changed(con, "communities", "wanted_communities")
-    replace_links(con, "community_members", "new_members", ("community_id", "entity_id", "level"))
+    counts = _changes(con, hierarchy)
+    replace_changed(con, hierarchy.communities, "wanted_communities")
+    replace_links(con, hierarchy.members, "new_members", ("community_id", "entity_id", "level"))
     con.unregister("new_communities")
     con.unregister("new_members")
     return counts
 
 
-def _changes(con: duckdb.DuckDBPyConnection) -> Mapping[int, Mapping[str, int]]:
-    """Return by level what becomes of ``communities`` when they are made those wanted."""
+def _changes(
+    con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy
+) -> Mapping[int, Mapping[str, int]]:
+    """Return by level what becomes of the communities when they are made those wanted."""
     rows = con.execute(
-        """SELECT coalesce(new.level, old.level) AS level,
+        f"""SELECT coalesce(new.level, old.level) AS level,
                   count(*) FILTER (old.id IS NULL),
                   count(*) FILTER (old.id = new.id AND old IS DISTINCT FROM new),
                   count(*) FILTER (new.id IS NULL),
                   count(*) FILTER (old IS NOT DISTINCT FROM new)
-           FROM wanted_communities new FULL JOIN communities old ON old.id = new.id
+           FROM wanted_communities new FULL JOIN {hierarchy.communities} old ON old.id = new.id
            GROUP BY ALL ORDER BY ALL"""
     ).fetchall()
     names: tuple[str, ...] = ("added", "changed", "removed", "reused")
@@ -311,9 +331,9 @@ def _is_followed(state: str | None, settings: CommunitySettings) -> bool:
     return _version(state) in (ADOPTED, _fingerprint(settings))
 
 
-def _graph_hash(con: duckdb.DuckDBPyConnection) -> str:
-    entities = rows_hash("entities", "id, title, type, description, degree, frequency")
-    relationships = rows_hash("relationships", "id, description, weight, pmi")
+def _graph_hash(con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy) -> str:
+    entities = rows_hash(hierarchy.entities, "id, title, type, description, degree, frequency")
+    relationships = rows_hash(hierarchy.relationships, "id, description, weight, pmi")
     row = con.execute(
         f"SELECT {entities}, {relationships}, (SELECT bool_and(extractor = 'nlp') FROM extractions)"
     ).fetchone()
@@ -353,6 +373,7 @@ def _log_update(con: duckdb.DuckDBPyConnection, found: _Found) -> None:
     )
 
 
-def _n_levels(con: duckdb.DuckDBPyConnection) -> int:
-    row = con.execute("SELECT coalesce(max(last_level) + 1, 0) FROM communities").fetchone()
+def _n_levels(con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy) -> int:
+    query = hierarchy.sql("SELECT coalesce(max(last_level) + 1, 0) FROM {communities}")
+    row = con.execute(query).fetchone()
     return row[0] if row else 0

@@ -13,6 +13,7 @@ import polars as pl
 from graphrag_pipeline.core.settings import ReportSettings, fingerprint
 from graphrag_pipeline.reports.contexts import Context
 from graphrag_pipeline.reports.text import Finding, ReportText, WrittenReports
+from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.store.index_store import IndexStore
 
 EXTRACTIVE_VERSION = "1"
@@ -26,24 +27,24 @@ _DIGITS = 9
 
 _COMMUNITIES = """
 WITH members AS (
-    SELECT m.community_id, m.entity_id FROM community_members m
-    JOIN communities c ON c.id = m.community_id AND c.level = m.level
+    SELECT m.community_id, m.entity_id FROM {members} m
+    JOIN {communities} c ON c.id = m.community_id AND c.level = m.level
     SEMI JOIN reported ON reported.community_id = m.community_id),
 weights AS (
-    SELECT s.community_id, fsum(r.weight) AS weight FROM relationships r
+    SELECT s.community_id, fsum(r.weight) AS weight FROM {relationships} r
     JOIN members s ON s.entity_id = r.source_id
     JOIN members t ON t.entity_id = r.target_id AND t.community_id = s.community_id GROUP BY ALL)
-SELECT c.id, c.title, c.size, c.n_relationships, coalesce(weight, 0) FROM communities c
+SELECT c.id, c.title, c.size, c.n_relationships, coalesce(weight, 0) FROM {communities} c
 SEMI JOIN reported ON reported.community_id = c.id LEFT JOIN weights w ON w.community_id = c.id
 """
 _TITLES = """
-SELECT id, title FROM entities WHERE id IN (
-    SELECT unnest([source_id, target_id]) FROM relationships
-    SEMI JOIN told ON told.relationship_id = relationships.id)
+SELECT id, title FROM {entities} WHERE id IN (
+    SELECT unnest([source_id, target_id]) FROM {relationships} r
+    SEMI JOIN told ON told.relationship_id = r.id)
 """
 _TOLD = """
 SELECT community_id, relationship_id, source_id, target_id, weight
-FROM told JOIN relationships r ON r.id = relationship_id ORDER BY ALL
+FROM told JOIN {relationships} r ON r.id = relationship_id ORDER BY ALL
 """
 # The instances behind relationships, as sentences with their place in the document.
 _SENTENCES = """
@@ -53,14 +54,14 @@ SELECT r.id AS relationship_id, m.description AS text, m.chunk_id,
                 OR (m.end_char > c.end_char - c.start_char - 2 AND c.end_char < d.n_chars), false)
            AS cut_off
 FROM resolved_relationship_mentions m
-JOIN relationships r ON r.source_id = m.source_id AND r.target_id = m.target_id
+JOIN {relationships} r ON r.source_id = m.source_id AND r.target_id = m.target_id
 JOIN chunks c ON c.id = m.chunk_id
 JOIN documents d ON d.id = c.document_id
 SEMI JOIN told ON told.relationship_id = r.id
 WHERE m.description <> ''
 """
 _FINDINGS = """
-SELECT community_id, findings FROM community_reports SEMI JOIN below USING (community_id)
+SELECT community_id, findings FROM {reports} SEMI JOIN below USING (community_id)
 """
 
 
@@ -93,11 +94,15 @@ class ExtractiveWriter:
         return fingerprint(EXTRACTIVE_VERSION, self._max_findings)
 
     def write(
-        self, store: IndexStore, contexts: Sequence[Context], failed: Mapping[str, int]
+        self,
+        store: IndexStore,
+        contexts: Sequence[Context],
+        failed: Mapping[str, int],
+        hierarchy: Hierarchy = GRAPH,
     ) -> WrittenReports:
         """Write a report for each context."""
         with store.read() as con:
-            evidence = _read_evidence(con, contexts)
+            evidence = _read_evidence(con, contexts, hierarchy)
         sentences = _sentences(evidence, contexts)
         titles = dict(evidence.titles.iter_rows())
         reports = {
@@ -205,18 +210,21 @@ def _summary(title: str, n_entities: int, n_relationships: int, findings: Sequen
     return " ".join([size, *(finding.explanation for finding in findings[:2])])
 
 
-def _read_evidence(con: duckdb.DuckDBPyConnection, contexts: Sequence[Context]) -> _Evidence:
+def _read_evidence(
+    con: duckdb.DuckDBPyConnection, contexts: Sequence[Context], hierarchy: Hierarchy
+) -> _Evidence:
     told = [(c.community_id, relationship) for c in contexts for relationship in c.relationships]
     con.register("reported", _strings([(c.community_id,) for c in contexts], "community_id"))
     con.register("told", _strings(told, "community_id", "relationship_id"))
     below = {child for context in contexts for child in context.sub_reports}
     con.register("below", _strings([(child,) for child in sorted(below)], "community_id"))
+    sql = hierarchy.sql
     return _Evidence(
-        con.sql(_COMMUNITIES).pl(),
-        con.sql(_TITLES).pl(),
-        con.sql(_TOLD).pl(),
-        con.sql(_SENTENCES).pl(),
-        dict(con.execute(_FINDINGS).fetchall()),
+        con.sql(sql(_COMMUNITIES)).pl(),
+        con.sql(sql(_TITLES)).pl(),
+        con.sql(sql(_TOLD)).pl(),
+        con.sql(sql(_SENTENCES)).pl(),
+        dict(con.execute(sql(_FINDINGS)).fetchall()),
     )
 
 

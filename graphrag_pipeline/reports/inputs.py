@@ -13,34 +13,35 @@ import polars as pl
 from graphrag_pipeline.core.identity import content_hash, make_id
 from graphrag_pipeline.reports.contexts import Context, SubReport, build_context, intra_edges
 from graphrag_pipeline.reports.text import ReportWriter
+from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 
 MIN_SIZE = 2
 """Communities of fewer entities get no report."""
 
-_COMMUNITIES = "SELECT id FROM communities WHERE level = $level AND size >= $min_size ORDER BY id"
+_COMMUNITIES = "SELECT id FROM {communities} WHERE level = $level AND size >= $min_size ORDER BY id"
 _MEMBERS = """
-SELECT m.community_id, m.entity_id, c.level, c.parent_id FROM community_members m
-JOIN communities c ON c.id = m.community_id AND c.level = m.level
+SELECT m.community_id, m.entity_id, c.level, c.parent_id FROM {members} m
+JOIN {communities} c ON c.id = m.community_id AND c.level = m.level
 WHERE c.level BETWEEN $level AND $level + 1
 """
 _REPORTS = """
 SELECT community_id, level, n_tokens, full_content, context_hash, coverage, findings, writer,
        outdated > 0 AS outdated, coalesce(support, 1) AS support
-FROM community_reports LEFT JOIN (
+FROM {reports} LEFT JOIN (
     SELECT community_id, sum(support)::BIGINT AS support FROM report_elements
-    GROUP BY community_id) USING (community_id)
+    WHERE $has_history GROUP BY community_id) USING (community_id)
 WHERE level BETWEEN $level AND $level + 1
 """
 _ENTITIES = """
 SELECT id, n_tokens, left(sha256(concat_ws(chr(10), title, type, description)), 16) AS text_hash,
        frequency AS support
-FROM entities
+FROM {entities}
 """
 _ENTITIES_WITH_CLAIMS = """
 SELECT e.id, e.n_tokens + coalesce(c.n_tokens, 0) AS n_tokens,
        left(sha256(concat_ws(chr(10), title, type, description, c.told)), 16) AS text_hash,
        frequency AS support
-FROM entities e LEFT JOIN (
+FROM {entities} e LEFT JOIN (
     SELECT subject_id AS id, sum(strlen(description) // 3 + 30) AS n_tokens,
            string_agg(id, ',' ORDER BY id) AS told
     FROM resolved_claims GROUP BY subject_id) c USING (id)
@@ -49,7 +50,7 @@ _RELATIONSHIPS = """
 SELECT id, source_id, target_id, combined_degree, n_tokens,
        left(sha256(source || chr(10) || target || chr(10) || description), 16) AS text_hash,
        coalesce(support, 1) AS support
-FROM relationships LEFT JOIN (
+FROM {relationships} LEFT JOIN (
     SELECT relationship_id AS id, count(*) AS support FROM relationship_chunks GROUP BY ALL)
 USING (id)
 """
@@ -57,7 +58,7 @@ _PLACES = """
 SELECT r.id, left(sha256(string_agg(place, ',' ORDER BY place)), 16) AS places
 FROM (SELECT source_id, target_id, concat_ws(':', chunk_id, start_char, end_char) AS place
       FROM resolved_relationship_mentions)
-JOIN relationships r USING (source_id, target_id) GROUP BY r.id
+JOIN {relationships} r USING (source_id, target_id) GROUP BY r.id
 """
 
 
@@ -102,26 +103,29 @@ class Level:
         return self.reports.filter(pl.col("level") == self.number)
 
 
-def read_elements(con: duckdb.DuckDBPyConnection, writer: ReportWriter) -> Elements:
+def read_elements(
+    con: duckdb.DuckDBPyConnection, writer: ReportWriter, hierarchy: Hierarchy = GRAPH
+) -> Elements:
     """Read what contexts are made of."""
-    entities = con.sql(_ENTITIES).pl()
+    sql = hierarchy.sql
+    entities = con.sql(sql(_ENTITIES)).pl()
     return Elements(
         entities,
-        con.sql(_ENTITIES_WITH_CLAIMS).pl() if writer.reads_claims else entities,
-        con.sql(_RELATIONSHIPS).pl(),
-        dict(con.execute(_PLACES).fetchall()) if writer.cites_places else None,
+        con.sql(sql(_ENTITIES_WITH_CLAIMS)).pl() if writer.reads_claims else entities,
+        con.sql(sql(_RELATIONSHIPS)).pl(),
+        dict(con.execute(sql(_PLACES)).fetchall()) if writer.cites_places else None,
     )
 
 
-def read_level(con: duckdb.DuckDBPyConnection, number: int) -> Level:
+def read_level(con: duckdb.DuckDBPyConnection, number: int, hierarchy: Hierarchy = GRAPH) -> Level:
     """Read a level's communities and reports."""
-    level = {"level": number}
-    communities = con.execute(_COMMUNITIES, {**level, "min_size": MIN_SIZE}).fetchall()
+    level, sql = {"level": number}, hierarchy.sql
+    communities = con.execute(sql(_COMMUNITIES), {**level, "min_size": MIN_SIZE}).fetchall()
     return Level(
         number,
         [community for (community,) in communities],
-        con.sql(_MEMBERS, params=level).pl(),
-        con.sql(_REPORTS, params=level).pl(),
+        con.sql(sql(_MEMBERS), params=level).pl(),
+        con.sql(sql(_REPORTS), params={**level, "has_history": hierarchy.has_history}).pl(),
     )
 
 

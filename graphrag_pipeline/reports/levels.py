@@ -24,7 +24,8 @@ from graphrag_pipeline.reports.inputs import (
 )
 from graphrag_pipeline.reports.text import ReportText, ReportWriter, WrittenReports
 from graphrag_pipeline.store.hashing import rows_hash
-from graphrag_pipeline.store.index_store import IndexStore, get_meta, insert, set_meta
+from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
+from graphrag_pipeline.store.index_store import IndexStore, insert
 
 REPORTS_VERSION = "1"
 IMPORTED = "import"
@@ -77,6 +78,8 @@ FAILURES = pl.Schema(
     }
 )
 
+_STATE = "reports_state:"
+_STATES = "SELECT key, value FROM meta WHERE starts_with(key, ?)"
 # How much of what a report was written from is not what it would be written from now. An element
 # that has gained some chunks to the many it rests on has changed by that share only.
 _OUTDATED = """
@@ -99,13 +102,13 @@ GROUP BY community_id HAVING share <= $most AND NOT bool_or(lost AND NOT same)
 _BELOW = "SELECT " + ", ".join(
     [
         rows_hash(
-            """(SELECT r.* FROM community_reports r SEMI JOIN communities c ON c.id = community_id
+            """(SELECT r.* FROM {reports} r SEMI JOIN {communities} c ON c.id = community_id
                 WHERE r.level = $level)""",
             "community_id, full_content, findings",
         ),
         rows_hash("resolved_relationship_mentions", "chunk_id, source_id, target_id, start_char"),
         rows_hash("resolved_claims", "id, subject_id"),
-        rows_hash("community_members", "community_id, entity_id, level"),
+        rows_hash("{members}", "community_id, entity_id, level"),
     ]
 )
 
@@ -132,6 +135,7 @@ def update_reports(
     *,
     and_deeper: bool,
     writer: ReportWriter | None = None,
+    hierarchy: Hierarchy = GRAPH,
 ) -> LevelReports:
     """Bring the reports of a level (and, on request, of all deeper ones) up to date.
 
@@ -141,21 +145,22 @@ def update_reports(
     """
     by = writer or ExtractiveWriter(settings)
     with store.read() as con:
-        deepest = _deepest(con)
+        deepest = _deepest(con, hierarchy)
         last = max(deepest, level) if and_deeper else level
-        state = _state(con, settings, level, last, by)
-        failed = _count(con, level, last, "report_failures")
-        if get_meta(con, f"reports_state:{level}") == state and not failed:
-            return LevelReports(0, _count(con, level, last), 0, None)
-        elements = read_elements(con, by)
+        state = _state(con, hierarchy, settings, level, last, by)
+        failed = _count(con, hierarchy.failures, level, last)
+        if hierarchy.get_state(con, f"{_STATE}{level}") == state and not failed:
+            return LevelReports(0, _count(con, hierarchy.reports, level, last), 0, None)
+        elements = read_elements(con, by, hierarchy)
     done = [
-        _update_level(store, settings, each, by, elements) for each in range(last, level - 1, -1)
+        _update_level(store, hierarchy, settings, each, by, elements)
+        for each in range(last, level - 1, -1)
     ]
     with store.transaction() as con:
-        removed = _remove_orphans(con, level, None if and_deeper else level)
-        set_meta(con, f"reports_state:{level}", state)
-        failed = _count(con, level, last, "report_failures")
-        if reports_current(con, settings, by):
+        removed = _remove_orphans(con, hierarchy, level, None if and_deeper else level)
+        hierarchy.set_state(con, f"{_STATE}{level}", state)
+        failed = _count(con, hierarchy.failures, level, last)
+        if hierarchy.has_history and reports_current(con, settings, by):
             con.execute("DELETE FROM staging.lost_evidence")
     coverages = [c for d in done for c in d.coverages]
     return LevelReports(
@@ -169,17 +174,20 @@ def update_reports(
 
 
 def reports_current(
-    con: duckdb.DuckDBPyConnection, settings: ReportSettings, writer: ReportWriter | None = None
+    con: duckdb.DuckDBPyConnection,
+    settings: ReportSettings,
+    writer: ReportWriter | None = None,
+    hierarchy: Hierarchy = GRAPH,
 ) -> bool:
     """Whether the reports of every level were written for the communities as they are now."""
     by = writer or ExtractiveWriter(settings)
-    states = con.execute("SELECT key, value FROM meta WHERE key LIKE 'reports_state:%'").fetchall()
+    states = con.execute(_STATES, [f"{hierarchy.states}{_STATE}"]).fetchall()
     done: set[int] = set()
     for key, value in states:
-        first, last = int(key.split(":")[1]), int(value.split(":")[2])
-        if value == _state(con, settings, first, last, by):
+        first, last = int(key.rsplit(":")[-1]), int(value.split(":")[2])
+        if value == _state(con, hierarchy, settings, first, last, by):
             done |= set(range(first, last + 1))
-    return done >= set(range(_deepest(con) + 1))
+    return done >= set(range(_deepest(con, hierarchy) + 1))
 
 
 def outdated_reports(
@@ -189,7 +197,7 @@ def outdated_reports(
     by = writer or ExtractiveWriter(settings)
     elements, version = read_elements(con, by), _version(settings, by)
     outdated: list[Context] = []
-    for level in range(_deepest(con) + 1):
+    for level in range(_deepest(con, GRAPH) + 1):
         held = read_level(con, level)
         contexts = level_contexts(elements, held, settings.max_context_tokens, version)
         changed = _changed(contexts, elements, held)
@@ -247,13 +255,14 @@ class _Done:
 
 def _update_level(
     store: IndexStore,
+    hierarchy: Hierarchy,
     settings: ReportSettings,
     level: int,
     writer: ReportWriter,
     elements: Elements,
 ) -> _Done:
     with store.read() as con:
-        held = read_level(con, level)
+        held = read_level(con, level, hierarchy)
     contexts = level_contexts(
         elements, held, settings.max_context_tokens, _version(settings, writer)
     )
@@ -264,11 +273,11 @@ def _update_level(
     with store.read() as con:
         kept = _tolerated(con, changed, settings, writer)
         todo = [context for context in changed if context.community_id not in kept]
-        failed = _failed_before(con, todo)
-    written = writer.write(store, todo, failed)
+        failed = _failed_before(con, hierarchy, todo)
+    written = writer.write(store, todo, failed, hierarchy)
     with store.transaction() as con:
-        _store_reports(con, todo, written, failed, level, writer.name)
-        _mark_outdated(con, level, kept)
+        _store_reports(con, hierarchy, todo, written, failed, level, writer.name)
+        _mark_outdated(con, hierarchy, level, kept)
     return _Done(len(written.reports), len(contexts) - len(todo), len(kept), coverages)
 
 
@@ -304,14 +313,16 @@ def _tolerated(
     return dict(rows)
 
 
-def _mark_outdated(con: duckdb.DuckDBPyConnection, level: int, shares: Mapping[str, float]) -> None:
+def _mark_outdated(
+    con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy, level: int, shares: Mapping[str, float]
+) -> None:
     frame = pl.DataFrame(
         {"community_id": list(shares), "outdated": list(shares.values())},
         schema={"community_id": pl.String, "outdated": pl.Float64},
     )
     con.register("shares", frame)
     con.execute(
-        """UPDATE community_reports r SET outdated = coalesce(
+        f"""UPDATE {hierarchy.reports} r SET outdated = coalesce(
                (SELECT s.outdated FROM shares s WHERE s.community_id = r.community_id), 0)
            WHERE level = $level AND (outdated > 0 OR community_id IN (
                SELECT community_id FROM shares))""",
@@ -335,11 +346,11 @@ def _element_frame(contexts: Iterable[Context]) -> pl.DataFrame:
 
 
 def _failed_before(
-    con: duckdb.DuckDBPyConnection, contexts: Sequence[Context]
+    con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy, contexts: Sequence[Context]
 ) -> Mapping[str, int]:
     """Return how often the report on a community failed, told the same as now."""
     hashes = {context.community_id: context.hash for context in contexts}
-    rows = con.execute("SELECT community_id, context_hash, attempts FROM report_failures")
+    rows = con.execute(f"SELECT community_id, context_hash, attempts FROM {hierarchy.failures}")
     return {
         community: attempts
         for community, told, attempts in rows.fetchall()
@@ -349,6 +360,7 @@ def _failed_before(
 
 def _store_reports(
     con: duckdb.DuckDBPyConnection,
+    hierarchy: Hierarchy,
     contexts: Sequence[Context],
     written: WrittenReports,
     failed: Mapping[str, int],
@@ -357,7 +369,8 @@ def _store_reports(
 ) -> None:
     """Put reports in place of the old ones; a failed one leaves none, for it would be outdated."""
     ids = [context.community_id for context in contexts]
-    for table in ("community_reports", "report_elements", "report_failures"):
+    elements = ["report_elements"] if hierarchy.has_history else []
+    for table in (hierarchy.reports, hierarchy.failures, *elements):
         con.execute(f"DELETE FROM {table} WHERE community_id IN (SELECT unnest(?))", [ids])
     rows = [
         {
@@ -368,15 +381,16 @@ def _store_reports(
         for context in contexts
         if context.community_id in written.reports
     ]
-    insert(con, "community_reports", report_frame(rows))
+    insert(con, hierarchy.reports, report_frame(rows))
     told = [context for context in contexts if context.community_id in written.reports]
-    insert(con, "report_elements", _element_frame(told))
+    for table in elements:
+        insert(con, table, _element_frame(told))
     hashes = {context.community_id: context.hash for context in contexts}
     failures = [
         (community, level, hashes[community], why, failed.get(community, 0) + 1)
         for community, why in written.failures.items()
     ]
-    insert(con, "report_failures", pl.DataFrame(failures, schema=FAILURES, orient="row"))
+    insert(con, hierarchy.failures, pl.DataFrame(failures, schema=FAILURES, orient="row"))
 
 
 def report_row(context: Context, report: ReportText) -> dict[str, object]:
@@ -404,19 +418,23 @@ def report_frame(rows: Sequence[Mapping[str, object]]) -> pl.DataFrame:
     )
 
 
-def _remove_orphans(con: duckdb.DuckDBPyConnection, first: int, last: int | None) -> int:
+def _remove_orphans(
+    con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy, first: int, last: int | None
+) -> int:
     """Delete the reports, at these levels, of communities that are no more."""
-    where = """level >= $first AND ($last IS NULL OR level <= $last) AND community_id NOT IN (
-               SELECT id FROM communities WHERE size >= $min_size OR writer = $imported)"""
+    where = f"""level >= $first AND ($last IS NULL OR level <= $last) AND community_id NOT IN (
+               SELECT id FROM {hierarchy.communities} WHERE size >= $min_size OR writer = $imported)"""
     values = {"first": first, "last": last, "min_size": MIN_SIZE, "imported": IMPORTED}
-    row = con.execute(f"SELECT count(*) FROM community_reports WHERE {where}", values).fetchone()
-    con.execute(f"DELETE FROM community_reports WHERE {where}", values)
+    row = con.execute(f"SELECT count(*) FROM {hierarchy.reports} WHERE {where}", values).fetchone()
+    con.execute(f"DELETE FROM {hierarchy.reports} WHERE {where}", values)
+    if hierarchy.has_history:
+        con.execute(
+            f"""DELETE FROM report_elements
+                WHERE community_id NOT IN (SELECT community_id FROM {hierarchy.reports})"""
+        )
     con.execute(
-        """DELETE FROM report_elements
-           WHERE community_id NOT IN (SELECT community_id FROM community_reports)"""
-    )
-    con.execute(
-        "DELETE FROM report_failures WHERE community_id NOT IN (SELECT id FROM communities)"
+        f"""DELETE FROM {hierarchy.failures}
+            WHERE community_id NOT IN (SELECT id FROM {hierarchy.communities})"""
     )
     return row[0] if row else 0
 
@@ -427,6 +445,7 @@ def _version(settings: ReportSettings, writer: ReportWriter) -> str:
 
 def _state(
     con: duckdb.DuckDBPyConnection,
+    hierarchy: Hierarchy,
     settings: ReportSettings,
     first: int,
     last: int,
@@ -436,19 +455,19 @@ def _state(
 
     The graph does not tell which communities there are: it may have been clustered anew.
     """
-    below = con.execute(_BELOW, {"level": last + 1}).fetchone()
+    below = con.execute(hierarchy.sql(_BELOW), {"level": last + 1}).fetchone()
     version = _version(settings, writer)
-    return f"{version}:{first}:{last}:{get_meta(con, 'communities_state')}:{below}"
+    communities = hierarchy.get_state(con, "communities_state")
+    return f"{version}:{first}:{last}:{communities}:{below}"
 
 
-def _deepest(con: duckdb.DuckDBPyConnection) -> int:
-    row = con.execute("SELECT coalesce(max(level), 0) FROM communities").fetchone()
+def _deepest(con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy) -> int:
+    query = f"SELECT coalesce(max(level), 0) FROM {hierarchy.communities}"
+    row = con.execute(query).fetchone()
     return row[0] if row else 0
 
 
-def _count(
-    con: duckdb.DuckDBPyConnection, first: int, last: int, table: str = "community_reports"
-) -> int:
+def _count(con: duckdb.DuckDBPyConnection, table: str, first: int, last: int) -> int:
     row = con.execute(
         f"SELECT count(*) FROM {table} WHERE level BETWEEN ? AND ?", [first, last]
     ).fetchone()

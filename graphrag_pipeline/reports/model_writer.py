@@ -20,6 +20,7 @@ from graphrag_pipeline.llm.running import work_through
 from graphrag_pipeline.reports.contexts import Context
 from graphrag_pipeline.reports.parsing import REPORT_PARSING_VERSION, REPORT_SCHEMA, parse_report
 from graphrag_pipeline.reports.text import ReportText, WrittenReports
+from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.store.index_store import IndexStore
 
 STAGE = "community_reports"
@@ -28,15 +29,15 @@ _RETRIES = 2
 
 _ROWS = {
     "Reports": """SELECT c.id, c.human_readable_id, r.title, r.full_content
-                  FROM communities c JOIN community_reports r ON r.community_id = c.id
+                  FROM {communities} c JOIN {reports} r ON r.community_id = c.id
                   SEMI JOIN shown ON shown.id = c.id""",
-    "Entities": """SELECT id, human_readable_id, title, type, description FROM entities
+    "Entities": """SELECT id, human_readable_id, title, type, description FROM {entities}
                    SEMI JOIN shown USING (id)""",
     "Claims": """SELECT subject_id, human_readable_id, subject, object, type, status, start_date,
                         end_date, description FROM resolved_claims
                  SEMI JOIN shown ON shown.id = subject_id ORDER BY human_readable_id""",
     "Relationships": """SELECT id, human_readable_id, source, target, description
-                        FROM relationships SEMI JOIN shown USING (id)""",
+                        FROM {relationships} SEMI JOIN shown USING (id)""",
 }
 _HEADERS = {
     "Reports": ("id", "title", "report"),
@@ -74,7 +75,11 @@ class ModelWriter:
         )
 
     def write(
-        self, store: IndexStore, contexts: Sequence[Context], failed: Mapping[str, int]
+        self,
+        store: IndexStore,
+        contexts: Sequence[Context],
+        failed: Mapping[str, int],
+        hierarchy: Hierarchy = GRAPH,
     ) -> WrittenReports:
         """Write a report for each context. ``failed`` says how often that failed, by community.
 
@@ -83,7 +88,7 @@ class ModelWriter:
         """
         if not contexts:
             return WrittenReports({}, {})
-        shown = _read_rows(store, contexts)
+        shown = _read_rows(store, contexts, hierarchy)
         texts = [_Rendered(c, shown, failed.get(c.community_id, 0)) for c in contexts]
         return with_model(self._settings, lambda client: self._write_all(client, texts))
 
@@ -155,7 +160,7 @@ class _Rendered:
 
 
 def _read_rows(
-    store: IndexStore, contexts: Iterable[Context]
+    store: IndexStore, contexts: Iterable[Context], hierarchy: Hierarchy
 ) -> Mapping[str, Mapping[str, Sequence[Row]]]:
     ids = {
         each
@@ -164,7 +169,7 @@ def _read_rows(
     }
     with store.read() as con:
         con.register("shown", pl.DataFrame({"id": sorted(ids)}, schema={"id": pl.String}))
-        return {section: _grouped(con, query) for section, query in _ROWS.items()}
+        return {section: _grouped(con, hierarchy.sql(query)) for section, query in _ROWS.items()}
 
 
 def _grouped(con: duckdb.DuckDBPyConnection, query: str) -> Mapping[str, Sequence[Row]]:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
+
 if TYPE_CHECKING:
     from graphrag_pipeline.reports.contexts import Context
     from graphrag_pipeline.store.index_store import IndexStore
@@ -76,7 +78,14 @@ class ReportWriter(Protocol):
         ...
 
     def write(
-        self, store: IndexStore, contexts: Sequence[Context], failed: Mapping[str, int]
+        self,
+        store: IndexStore,
+        contexts: Sequence[Context],
+        failed: Mapping[str, int],
+        hierarchy: Hierarchy = GRAPH,
     ) -> WrittenReports:
-        """Write a report for each context. ``failed`` says how often that failed, by community."""
+        """Write a report for each context. ``failed`` says how often that failed, by community.
+
+        ``hierarchy`` is the one that the communities are of.
+        """
         ...

@@ -22,9 +22,13 @@ from graphrag_pipeline.reports.inputs import Elements, Level, level_contexts, re
 from graphrag_pipeline.reports.levels import REPORTS, report_frame, report_row
 from graphrag_pipeline.reports.model_writer import report_writer
 from graphrag_pipeline.reports.text import ReportWriter
+from graphrag_pipeline.store.hierarchy import Hierarchy
 from graphrag_pipeline.store.index_store import IndexStore, assign_identifiers
 
 _KIND = "attributed_community"
+_DRAFT = Hierarchy(
+    communities="draft_communities", members="draft_members", reports="draft_reports"
+)
 _BEFORE = """
 SELECT id, id AS community_id, title, summary, rating, rating_explanation, findings, full_content,
        n_tokens, context_hash, context_tokens, coverage, writer, level
@@ -141,7 +145,9 @@ class Draft:
             for each in contexts
             if self._failed.get(each.community_id, ("",))[0] == each.hash
         }
-        written = self._writer.write(_DraftStore(store.path, self._tables()), contexts, failed)
+        written = self._writer.write(
+            _DraftStore(store.path, self._tables()), contexts, failed, _DRAFT
+        )
         rows = [
             {
                 **report_row(each, written.reports[each.community_id]),
@@ -161,14 +167,14 @@ class Draft:
     def _tables(self) -> Mapping[str, pl.DataFrame]:
         levels = self.communities.select(community_id="id", level="level")
         return {
-            "communities": self.communities,
-            "community_members": self.entities.join(levels, on="community_id"),
-            "community_reports": self.reports,
+            _DRAFT.communities: self.communities,
+            _DRAFT.members: self.entities.join(levels, on="community_id"),
+            _DRAFT.reports: self.reports,
         }
 
 
 class _DraftStore(IndexStore):
-    """The index as a report writer reads it, in which the communities are those of a draft."""
+    """The index with the communities of a draft beside it, which a report writer reads."""
 
     def __init__(self, path: Path, tables: Mapping[str, pl.DataFrame]) -> None:
         super().__init__(path)
@@ -176,7 +182,7 @@ class _DraftStore(IndexStore):
 
     @contextlib.contextmanager
     def read(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Yield a connection for reading, on which the draft's tables hide those of the index."""
+        """Yield a connection for reading, on which the draft has tables, too."""
         with super().read() as con:
             for name, rows in self._tables.items():
                 con.register(name, rows)
