@@ -423,7 +423,8 @@ def _remove_orphans(
 ) -> int:
     """Delete the reports, at these levels, of communities that are no more."""
     where = f"""level >= $first AND ($last IS NULL OR level <= $last) AND community_id NOT IN (
-               SELECT id FROM {hierarchy.communities} WHERE size >= $min_size OR writer = $imported)"""
+               SELECT id FROM {hierarchy.communities}
+               WHERE size >= $min_size OR writer = $imported)"""
     values = {"first": first, "last": last, "min_size": MIN_SIZE, "imported": IMPORTED}
     row = con.execute(f"SELECT count(*) FROM {hierarchy.reports} WHERE {where}", values).fetchone()
     con.execute(f"DELETE FROM {hierarchy.reports} WHERE {where}", values)
