@@ -8,9 +8,10 @@ itself.
 from __future__ import annotations
 
 import functools
+import inspect
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import Field, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -218,6 +219,42 @@ ORDER BY ALL
 """
 
 
+def method_parts() -> Iterator[Part]:
+    """Yield the methods, with their parameters: also those of your own."""
+    from graphrag_pipeline.query import METHODS, MODEL_METHODS
+
+    for name, method in (METHODS | MODEL_METHODS).items():
+        about = inspect.getdoc(method.parameters) or ""
+        # A dataclass without a docstring has its signature for one.
+        is_written = not about.startswith(f"{method.parameters.__name__}(")
+        entries = [_parameter(name, parameter) for parameter in fields(method.parameters)]
+        needed = " Needs a model to answer." if method.needs_model else ""
+        summary = f"{method.summary[:1].upper()}{method.summary[1:]}.{needed}"
+        yield Part(
+            Entry(name, summary if is_written else ""),
+            ("parameter", "takes"),
+            entries,
+            about,
+        )
+
+
+def _parameter(method: str, parameter: Field[Any]) -> Entry:
+    rule = parameter.metadata
+    if "parse" in rule:
+        takes = "a level of the hierarchy: `0` or `C0` for the root"
+    elif rule["type"] is bool:
+        takes = "`true`, `false`"
+    elif rule["type"] is str:
+        words = rule["among"]() if callable(rule["among"]) else rule["among"]
+        takes = _code(words)
+    elif rule["type"] is float:
+        takes = f"a number from {rule['least']} to {rule['most']}"
+    else:
+        takes = f"a whole number, at least {rule['least']}"
+    taken = f"{takes}; default `{_toml(parameter.default)}`"
+    return Entry(f"{method} {parameter.name}", takes, (f"`{parameter.name}`", taken))
+
+
 def table_parts() -> Iterator[Part]:
     """Yield the tables and views of the published file with their columns, and its macros."""
     from graphrag_pipeline.releases.publishing import published_sql
@@ -337,6 +374,13 @@ PARTS: dict[str, tuple[str, Callable[[], Iterator[Part]]]] = {
         "of a model is read from `OPENAI_API_KEY` only. A wrong value is told in one line: the "
         "setting, the value, and what would be right.\n",
         setting_parts,
+    ),
+    "methods": (
+        "# Methods\n\nEvery method and what its parameters take, as `query --method "
+        "NAME:parameter=value` and `compare` have them. [Methods and papers](../methods.md) "
+        "compares them; a [method of your own](../how-to/extend.md#a-method-of-your-own) "
+        "stands here, too, where the page is made with it.\n",
+        method_parts,
     ),
     "tables": (
         "# Tables\n\nThe tables of the published file, `published.duckdb` in the home folder, in "

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphrag_pipeline.cli import app as cli
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.prompting import (
     DEFAULTS,
@@ -24,6 +25,9 @@ from graphrag_pipeline.core.prompting import (
     prompt_names,
     prompt_version,
 )
+from graphrag_pipeline.core.settings import load_settings
+from graphrag_pipeline.definitions import build_definitions
+from graphrag_pipeline.query import QueryEngine
 
 EXTRACT = {"entity_types": "PERSON", "examples": "(none)"}
 
@@ -220,3 +224,34 @@ def test_examples_end_with_the_marker_and_hold_no_placeholder():
         parts = re.split(r"^Example \d+$", text, flags=re.MULTILINE)[1:]
         assert 2 <= len(parts) <= 3
         assert all(one != other for one, other in pairwise(parts))
+
+
+@pytest.fixture
+def wrong_prompt(tmp_path, monkeypatch):
+    """A folder whose settings name a prompt with a placeholder that there is not."""
+    path = write(tmp_path / "prompts", "local_answer", "{{context}} {{question}} {{tone}}")
+    write(tmp_path / "docs", "note", "Nadia Fenwright built the Kestrel Bridge.")
+    (tmp_path / "graphrag.toml").write_text(
+        'home = "home"\nquery.answers = "llm"\nreports.writer = "llm"\n'
+        f'llm.base_url = "http://127.0.0.1:9/v1"\nllm.prompts = "{path.parent}"\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    return path
+
+
+@pytest.mark.parametrize(
+    "begin", [build_definitions, lambda settings: QueryEngine(settings=settings)]
+)
+def test_a_wrong_prompt_of_a_users_stops_what_would_ask_a_model(wrong_prompt, begin):
+    said = f"{wrong_prompt}: unknown placeholder {{{{tone}}}}"
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        begin(load_settings())
+
+
+@pytest.mark.parametrize("command", [("index", "docs"), ("query", "Who built it?")])
+def test_a_command_that_would_ask_a_model_tells_of_a_wrong_prompt(wrong_prompt, capsys, command):
+    with pytest.raises(SystemExit):
+        cli.app(list(command), standalone_mode=False)
+    said = capsys.readouterr().err.strip()
+    assert said.startswith(f"error: {wrong_prompt}: unknown placeholder {{{{tone}}}};")
+    assert len(said.splitlines()) == 1

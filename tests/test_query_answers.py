@@ -32,8 +32,8 @@ from graphrag_pipeline.llm.database import FILE_NAME
 from graphrag_pipeline.query import METHODS, MODEL_METHODS, Answer, QueryEngine, open_release
 from graphrag_pipeline.query.citations import cite_quote
 from graphrag_pipeline.query.results import Citation, Record
+from graphrag_pipeline.query.writer import NOTHING_RELEVANT
 from graphrag_pipeline.query.writing.references import ReferenceFilter, Shown
-from graphrag_pipeline.query.writing.writer import NOTHING_RELEVANT
 
 QUESTION = "Who was the clerk of Scrooge?"
 

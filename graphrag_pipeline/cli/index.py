@@ -77,6 +77,9 @@ def _estimate(settings: Settings, folder: Path, *, yes: bool, recluster: bool) -
 
     if not uses_model(settings):
         return
+    from graphrag_pipeline.llm.configured import check_own_prompts
+
+    check_own_prompts(settings)
     from graphrag_pipeline.planning.estimate_log import begin_estimate
     from graphrag_pipeline.planning.plan import plan_run
     from graphrag_pipeline.store.index_store import IndexStore

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from graphrag_pipeline.core.prompting import check_prompts
 from graphrag_pipeline.core.settings import LlmSettings, Settings
 
 if TYPE_CHECKING:
@@ -63,6 +64,15 @@ def answered_by(given: LlmSettings) -> list[object]:
 def prompts_folder(settings: Settings) -> Path | None:
     """Return the folder of the user's own prompts, or None."""
     return Path(settings.llm.prompts).expanduser().resolve() if settings.llm.prompts else None
+
+
+def check_own_prompts(settings: Settings) -> None:
+    """Read the user's own prompts, so that a mistake stops what would pay for calls with them.
+
+    Raises ConfigError, with the file and the placeholder, for one that is wrong.
+    """
+    if folder := prompts_folder(settings):
+        check_prompts(folder)
 
 
 def with_model(settings: Settings, work: Callable[[ModelClient], Awaitable[T]]) -> T:

@@ -38,7 +38,8 @@ class QueryEngine:
     another engine to see that.
 
     Raises NothingPublishedError when ``home`` (default: that of the settings) holds no release,
-    InputError when ``release`` is named (by its id or the beginning of it) and is not kept.
+    InputError when ``release`` is named (by its id or the beginning of it) and is not kept,
+    ConfigError when a model writes the answers and a prompt of the user's own is wrong.
     """
 
     def __init__(
@@ -52,6 +53,10 @@ class QueryEngine:
 
         settings = settings or load_settings(**({} if home is None else {"home": Path(home)}))
         folder = Path(home) if home is not None else settings.home_path
+        if settings.query.answers == "llm":
+            from graphrag_pipeline.llm.configured import check_own_prompts
+
+            check_own_prompts(settings)
         self._stack = ExitStack()
         self.index: Release = self._stack.enter_context(
             open_release(folder, settings=settings, release=release)
@@ -164,7 +169,7 @@ class QueryEngine:
             return extractive_answer(index, self._retrieved(ask, index))
 
     def _written(self, ask: Ask, *, stream: bool) -> AsyncGenerator[str | Answer, None]:
-        from graphrag_pipeline.query.writing.writer import write_answer
+        from graphrag_pipeline.query.writer import write_answer
 
         return write_answer(self.index, ask, stream=stream)
 

@@ -46,6 +46,9 @@ BUILT_IN = {
 OTHER_NAMES = {"auto": "selection", "fulltext": "bm25"}
 """Further names of methods: what is asked for, and what it is called everywhere else."""
 
+_OF_EVERY_QUESTION = frozenset(
+    ("question", "method", "history", "history_turns", "response_type")
+).union(("home", "release", "settings"))
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -189,6 +192,11 @@ def _check(method: Method[Any]) -> None:
             raise InputError(
                 f"method {method.name}: declare its parameter {parameter.name} by number, share, "
                 "flag, choice or hierarchy_level"
+            )
+        if parameter.name in _OF_EVERY_QUESTION:
+            raise InputError(
+                f"method {method.name}: choose another name for its parameter {parameter.name}, "
+                "which every question has"
             )
     if method.prompt not in prompt_names():
         raise InputError(
