@@ -18,6 +18,7 @@ from graphrag_pipeline.assets import (
     build_tail,
 )
 from graphrag_pipeline.core.settings import Settings, load_settings
+from graphrag_pipeline.llm.configured import check_own_prompts
 from graphrag_pipeline.marts.build import MARTS_JOB, manifest
 from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.sensors import (
@@ -29,6 +30,7 @@ from graphrag_pipeline.sensors import (
     build_refresh_sensor,
     check_crons,
 )
+from graphrag_pipeline.store.spending import uses_model
 
 INGEST_JOB = "ingest_batch"
 REFRESH_JOB = "refresh_index"
@@ -48,6 +50,8 @@ def build_definitions(
     first time: only who shows or builds the marts asks for them.
     """
     check_crons(settings)
+    if uses_model(settings):
+        check_own_prompts(settings)
     names, index = Names.under(key_prefix), IndexResource.of(settings)
     ingestion, tail = build_ingestion(settings, names), build_tail(settings, names)
     ingest_job = dg.define_asset_job(
