@@ -54,21 +54,39 @@ def index(
         raise InputError(f"{place} is not a folder: name one that holds your documents")
     _estimate(settings, place, yes=yes, recluster=recluster)
     with progress(f"Looking for changes in {place}") as seconds:
-        from graphrag_pipeline.orchestration.runs import index_folder, index_store
         from graphrag_pipeline.planning.estimate_log import end_estimate
-        from graphrag_pipeline.releases.publishing import published_release
+        from graphrag_pipeline.releases.kept import published_release
+        from graphrag_pipeline.store.index_store import IndexStore
 
         before = published_release(settings.home_path)
-        outcome = index_folder(settings, place, recluster=recluster)
-    end_estimate(index_store(settings), settings)
+        batches, run_ids = _run(settings, place, recluster=recluster)
+    end_estimate(IndexStore(settings.home_path / "index.duckdb"), settings)
     return _outcome(
         settings,
         seconds.by_stage(),
-        outcome.batches,
-        outcome.run_ids,
+        batches,
+        run_ids,
         new_release=published_release(settings.home_path) != before,
         reclustered=recluster,
     )
+
+
+def _run(
+    settings: Settings, folder: Path, *, recluster: bool
+) -> tuple[Sequence[str], Sequence[str]]:
+    """Index a folder; return the batches and Dagster's runs, none where nothing has changed.
+
+    To import Dagster, and to start a run in which each stage finds nothing to do, takes most of
+    the time of small runs.
+    """
+    from graphrag_pipeline.planning.pending import nothing_to_do
+
+    if not recluster and nothing_to_do(settings, folder):
+        return (), ()
+    from graphrag_pipeline.orchestration.runs import index_folder
+
+    outcome = index_folder(settings, folder, recluster=recluster)
+    return outcome.batches, outcome.run_ids
 
 
 def _estimate(settings: Settings, folder: Path, *, yes: bool, recluster: bool) -> None:

@@ -180,12 +180,9 @@ def merge_graph(
 
     Does nothing when no batch is staged, no alias has changed and no descriptions were merged.
     """
-    shaping = settings.model_dump(include={"min_concept_frequency", "max_description_sentences"})
-    shaped = fingerprint(GRAPH_VERSION, shaping, encoding)
     with store.transaction() as con:
         batches = take_in_staged(con)
-        version = f"{shaped}:{aliases_state(con)}"
-        if not batches and get_meta(con, "graph_version") == version:
+        if not batches and graph_current(con, settings, encoding):
             return GraphChanges({}, {}, ())
         _fold(con, settings, encoding)
         entities = replace_changed(con, "entities", "wanted_entities")
@@ -198,8 +195,20 @@ def merge_graph(
             ("relationship_id", "chunk_id"),
         )
         con.execute(_FORGOTTEN)
-        set_meta(con, "graph_version", version)
+        set_meta(con, "graph_version", _version(con, settings, encoding))
     return GraphChanges(entities, relationships, batches)
+
+
+def graph_current(
+    con: duckdb.DuckDBPyConnection, settings: GraphSettings, encoding: str = DEFAULT_ENCODING
+) -> bool:
+    """Whether the graph was folded with the aliases there are now, under these settings."""
+    return get_meta(con, "graph_version") == _version(con, settings, encoding)
+
+
+def _version(con: duckdb.DuckDBPyConnection, settings: GraphSettings, encoding: str) -> str:
+    shaping = settings.model_dump(include={"min_concept_frequency", "max_description_sentences"})
+    return f"{fingerprint(GRAPH_VERSION, shaping, encoding)}:{aliases_state(con)}"
 
 
 def outdate_graph(con: duckdb.DuckDBPyConnection) -> None:

@@ -18,6 +18,7 @@ import duckdb
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.graph.communities import communities_current
+from graphrag_pipeline.graph.fold import graph_current
 from graphrag_pipeline.graph.resolution.resolving import resolution_current
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.releases.kept import (
@@ -145,7 +146,11 @@ def content_hash(con: duckdb.DuckDBPyConnection) -> str:
 
 
 def refresh_needed(workspace: Workspace) -> bool:
-    """Whether the published release lacks something that ingestion has finished."""
+    """Whether a refresh would publish something else than what readers see.
+
+    That is so when ingestion has finished something, when settings, ``aliases.csv`` or the program
+    have changed what some stage makes, or when the release or the vectors are gone.
+    """
     home, settings = workspace.home, workspace.settings
     with workspace.store.read() as con:
         staged = con.execute(
@@ -159,7 +164,9 @@ def refresh_needed(workspace: Workspace) -> bool:
             return False
         if not resolution_current(con, settings):
             return True
-        if not communities_current(con, settings.communities):
+        if not graph_current(con, settings.graph, settings.chunks.encoding):
+            return True
+        if _behind(con, settings, configured_embedder(settings).name) or _lost(con, workspace):
             return True
         current = (content_hash(con), config_hash(settings))
     if newest is None or newest[1:] != current:
@@ -170,6 +177,16 @@ def refresh_needed(workspace: Workspace) -> bool:
 def _check_consistent(
     con: duckdb.DuckDBPyConnection, settings: Settings, embedder_name: str
 ) -> None:
+    late = _behind(con, settings, embedder_name)
+    if late:
+        raise StorageError(
+            f"not published: {', '.join(late)} are behind the graph (another run changed the "
+            "index meanwhile, or a stage was left out): run graphrag-pipeline index again"
+        )
+
+
+def _behind(con: duckdb.DuckDBPyConnection, settings: Settings, embedder_name: str) -> list[str]:
+    """Return what was not made from the graph as it is, by the program and settings there are."""
     late = []
     if not communities_current(con, settings.communities):
         late.append("communities")
@@ -178,11 +195,17 @@ def _check_consistent(
     stale = stale_tables(con, embedder_name, made_vector_tables(con, settings))
     late += [f"vectors of {table.name}" for table in stale]
     late += late_structures(con, settings)
-    if late:
-        raise StorageError(
-            f"not published: {', '.join(late)} are behind the graph (another run changed the "
-            "index meanwhile, or a stage was left out): run graphrag-pipeline index again"
-        )
+    return late
+
+
+def _lost(con: duckdb.DuckDBPyConnection, workspace: Workspace) -> list[str]:
+    """Return the vector tables that the newest release reads and that are not there any more."""
+    row = con.execute(
+        "SELECT vector_versions FROM releases ORDER BY created_at DESC LIMIT 1"
+    ).fetchone()
+    tables = json.loads(row[0]) if row else {}
+    folder = workspace.paths.vectors
+    return [table for table in tables if not (folder / f"{table}.lance").is_dir()]
 
 
 def _new_release(workspace: Workspace, content: str, config: str) -> str:

@@ -1,0 +1,221 @@
+"""Whether a run has anything to do: each way in which an index can be behind."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import command
+from dagster_helpers import PEOPLE, PLACES
+
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.graph.communities import ask_for_clustering
+from graphrag_pipeline.orchestration.runs import index_folder
+from graphrag_pipeline.planning.pending import nothing_to_do
+from graphrag_pipeline.store.index_store import IndexStore
+
+Built = tuple[Path, Path]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """A home that a run of Dagster has made, and its documents."""
+    place = tmp_path_factory.mktemp("pending")
+    (place / "documents").mkdir()
+    (place / "documents" / "people.txt").write_text(PEOPLE)
+    (place / "documents" / "places.md").write_text(PLACES)
+    index_folder(Settings(home=str(place / "home")), place / "documents")
+    return place / "home", place / "documents"
+
+
+@pytest.fixture
+def copied(built: Built, tmp_path: Path) -> Built:
+    for folder in built:
+        shutil.copytree(folder, tmp_path / folder.name)
+    return tmp_path / "home", tmp_path / "documents"
+
+
+def idle(place: Built, **given: Any) -> bool:
+    """Whether there is nothing to do under some settings."""
+    return nothing_to_do(Settings(home=str(place[0]), **given), place[1])
+
+
+def test_after_a_run_there_is_nothing_to_do(built: Built) -> None:
+    assert idle(built)
+
+
+def test_there_is_something_to_do_where_nothing_is_indexed(tmp_path: Path) -> None:
+    (tmp_path / "documents").mkdir()
+    assert not idle((tmp_path / "home", tmp_path / "documents"))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"input": {"text_columns": ["other"]}},
+        {"chunks": {"size": 300}},
+        {"chunks": {"prepend_metadata": ["title"]}},
+        {"extraction": {"noun_phrases": False}},
+        {"resolution": {"method": "off"}},
+        {"graph": {"min_concept_frequency": 7}},
+        {"graph": {"max_description_sentences": 2}},
+        {"communities": {"resolution": 2.5}},
+        {"communities": {"levels": 2}},
+        {"reports": {"max_context_tokens": 900}},
+        {"embeddings": {"dimensions": 320}},
+        {"embeddings": {"facts": True}},
+        {"embeddings": {"synonyms": True}},
+        {"hierarchies": {"raptor": True}},
+        {"hierarchies": {"hirag": True}},
+        {"hierarchies": {"attributed": True}},
+        {"reports": {"writer": "llm"}},
+    ],
+    ids=str,
+)
+def test_settings_that_shape_the_index_are_something_to_do(
+    built: Built, given: dict[str, Any]
+) -> None:
+    assert not idle(built, **given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"query": {"top_k": 3}},
+        {"batches": {"max_files": 3}},
+        {"releases": {"keep": 9}},
+        {"llm": {"prices_file": "prices.toml"}},
+    ],
+    ids=str,
+)
+def test_settings_that_shape_nothing_are_not(built: Built, given: dict[str, Any]) -> None:
+    assert idle(built, **given)
+
+
+@pytest.mark.parametrize(
+    "constant",
+    [
+        "ingest.documents.READER_VERSION",
+        "ingest.stages.CHUNKER_VERSION",
+        "extraction.extractors.NLP_VERSION",
+        "graph.resolution.resolving.RESOLUTION_VERSION",
+        "graph.fold.GRAPH_VERSION",
+        "graph.communities.COMMUNITIES_VERSION",
+        "reports.levels.REPORTS_VERSION",
+        "reports.extractive.EXTRACTIVE_VERSION",
+        "llm.embedders._HASHING_VERSION",
+    ],
+)
+def test_a_stage_of_another_version_is_something_to_do(
+    built: Built, monkeypatch: pytest.MonkeyPatch, constant: str
+) -> None:
+    monkeypatch.setattr(f"graphrag_pipeline.{constant}", "another")
+    assert not idle(built)
+
+
+def _add(home: Path, folder: Path) -> None:
+    (folder / "new.txt").write_text("Kora Lund paints near Montreux.")
+
+
+def _change(home: Path, folder: Path) -> None:
+    (folder / "people.txt").write_text(PEOPLE + " Anna Berg left.")
+
+
+def _remove(home: Path, folder: Path) -> None:
+    (folder / "people.txt").unlink()
+
+
+def _alias(home: Path, folder: Path) -> None:
+    (home / "aliases.csv").write_text("action,a,b\nmerge,Anna Berg,Mira Dorn\n")
+
+
+def _recluster(home: Path, folder: Path) -> None:
+    ask_for_clustering(IndexStore(home / "index.duckdb"))
+
+
+def _edit(home: Path, folder: Path) -> None:
+    with IndexStore(home / "index.duckdb").transaction() as con:
+        con.execute("UPDATE entities SET description = description || '!'")
+
+
+def _fail(home: Path, folder: Path) -> None:
+    with IndexStore(home / "index.duckdb").transaction() as con:
+        con.execute("UPDATE extractions SET status = 'failed'")
+
+
+def _stage(home: Path, folder: Path) -> None:
+    with IndexStore(home / "index.duckdb").transaction() as con:
+        con.execute("UPDATE batch_stages SET staged = true")
+
+
+def _unpublish(home: Path, folder: Path) -> None:
+    (home / "published.duckdb").unlink()
+
+
+def _damage(home: Path, folder: Path) -> None:
+    (home / "published.duckdb").unlink()
+    (home / "published.duckdb").write_bytes(b"no database" * 1000)
+
+
+def _lose_vectors(home: Path, folder: Path) -> None:
+    shutil.rmtree(home / "vectors" / "entities.lance")
+
+
+def _lose_measures(home: Path, folder: Path) -> None:
+    (home / "evaluation.duckdb").unlink()
+
+
+@pytest.mark.parametrize(
+    "happens",
+    [
+        _add,
+        _change,
+        _remove,
+        _alias,
+        _recluster,
+        _edit,
+        _fail,
+        _stage,
+        _unpublish,
+        _damage,
+        _lose_vectors,
+        _lose_measures,
+    ],
+)
+def test_what_happens_to_files_and_tables_is_something_to_do(
+    copied: Built, happens: Callable[[Path, Path], None]
+) -> None:
+    happens(*copied)
+    assert not idle(copied)
+
+
+def test_index_starts_no_run_and_imports_no_dagster_where_nothing_has_changed(
+    copied: Built, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, folder = copied
+    monkeypatch.setenv("GRAPHRAG_HOME", str(home))
+    program = f"""
+import sys
+sys.argv = ["graphrag-pipeline", "index", {str(folder)!r}, "--json"]
+from graphrag_pipeline.cli import app
+try:
+    app.main()
+finally:
+    print("imported" if "dagster" in sys.modules else "spared", file=sys.stderr)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert '"runs": []' in done.stdout
+    assert "spared" in done.stderr
+    _unpublish(home, folder)
+    again = command("index", str(folder))
+    assert again.returncode == 0, again.stderr
+    assert (home / "published.duckdb").is_file()
+    assert idle(copied)
