@@ -126,6 +126,9 @@ def _analyse(token: str) -> str:
     return (_stem(word) if word.isascii() else word)[:MAX_TERM_CHARS]
 
 
+# Snowball's English stemmer in place of these rules changes R@5 on 100 MuSiQue questions by -1.2
+# [-2.8, +0.3] points for BM25 and by +2.0 [-1.2, +5.3] for hashed words, so neither is surely
+# better; it takes five times as long. A question is too short to tell the stemmer its language.
 def _stem(word: str) -> str:
     if len(word) < 4 or word in _NOT_INFLECTED or not word.isalpha():
         return word
