@@ -18,10 +18,21 @@ from benchmarks import (
     method_quality,
     model_index,
     retrieval_quality,
+    small,
 )
 from benchmarks.index_speed import index_speed, podcast_files
 
-PARTS = ("speed", "extraction", "retrieval", "methods", "latency", "chnsw", "model", "changes")
+PARTS = (
+    "speed",
+    "small",
+    "extraction",
+    "retrieval",
+    "methods",
+    "latency",
+    "chnsw",
+    "model",
+    "changes",
+)
 DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
@@ -37,6 +48,9 @@ def main() -> None:
     print(f"{platform.python_implementation()} {platform.python_version()}, {os.cpu_count()} cores")
     if "speed" in parts:
         _speed(options.data)
+    if "small" in parts:
+        print("\nSmall things on the sample corpus (embedded default, whole processes)")
+        small.main()
     if "extraction" in parts:
         print("\nThe rule extractor against recorded model extractions")
         extraction_quality.main([str(options.data)])
