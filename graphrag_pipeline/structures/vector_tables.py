@@ -67,8 +67,10 @@ def update_vectors(workspace: Workspace, table: VectorTable) -> VectorChanges:
         folder = workspace.paths.vectors / f"{table.name}.lance"
         if stored and stored.rsplit("@", 1)[0] == state and (folder.is_dir() or not rows):
             return VectorChanges(rows, 0, 0, int(stored.rsplit("@", 1)[1]))
+        # Their order decides which call embeds what; tables have none that two builds share.
         wanted = con.sql(
-            f"SELECT id, text, level, batch, sha256(text) AS content_hash FROM ({table.texts})"
+            f"""SELECT id, text, level, batch, sha256(text) AS content_hash FROM ({table.texts})
+                ORDER BY id"""
         ).to_arrow_table()
     changes = workspace.vectors.sync(table.name, wanted, embedder)
     with workspace.store.transaction() as con:

@@ -58,8 +58,7 @@ def _estimate_titles(settings: Settings, growth: Growth) -> Estimate:
 
 FACT_VECTORS = VectorTable(
     "facts",
-    # A view that groups has no order of its own, and the order decides which call embeds what.
-    "SELECT id, text, NULL::INTEGER AS level, NULL::VARCHAR AS batch FROM facts ORDER BY id",
+    "SELECT id, text, NULL::INTEGER AS level, NULL::VARCHAR AS batch FROM facts",
     made_from=("relationships",),
     about="Vectors and full text of what single texts say of two entities, in LanceDB.",
 )
