@@ -14,7 +14,7 @@ from query_player import play, shown_numbers, step_of
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.identity import make_id
-from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.settings import QuerySettings, Settings
 from graphrag_pipeline.llm.database import FILE_NAME
 from graphrag_pipeline.query import METHODS, QueryEngine, compare, read_method
 from graphrag_pipeline.query import operators as op
@@ -650,3 +650,9 @@ def test_no_two_methods_find_the_same(engine):
 def _few(name: str) -> dict[str, int]:
     names = {"top_k"} & {field for field in METHODS[name].parameters.__dataclass_fields__}
     return dict.fromkeys(names, 4)
+
+
+@pytest.mark.parametrize("level", [1, "1", "C1", "c1"])
+def test_a_level_is_the_same_however_it_is_written(level):
+    values = METHODS["global"].parametrise({"level": level}, QuerySettings())
+    assert values.level == 1

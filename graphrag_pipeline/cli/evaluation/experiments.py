@@ -174,9 +174,11 @@ def _experiment(
 
 
 def _numbers(text: str) -> list[int]:
+    from graphrag_pipeline.query.methods.method import parse_level
+
     try:
-        return [int(part) for part in text.split(",") if part.strip()]
-    except ValueError:
+        return [parse_level(part.strip()) for part in text.split(",") if part.strip()]
+    except InputError:
         raise InputError(f"--levels {text}: write numbers, such as 0,1,2") from None
 
 
