@@ -21,6 +21,7 @@ from graphrag_pipeline.core.settings import Settings, load_settings
 from graphrag_pipeline.llm.configured import check_own_prompts
 from graphrag_pipeline.marts.build import MARTS_JOB, manifest
 from graphrag_pipeline.resources import IndexResource
+from graphrag_pipeline.resources.index import READS_ONLY
 from graphrag_pipeline.sensors import (
     build_evaluation_schedule,
     build_failure_sensor,
@@ -87,6 +88,7 @@ def _evaluation(index: IndexResource, names: Names) -> list[dg.Definitions]:
         return []
     job = dg.define_asset_job(
         names.name(EVALUATION_JOB),
+        tags={READS_ONLY: "true"},
         selection=dg.AssetSelection.assets(*experiment),
         executor_def=ONE_PROCESS,
         description="Answer, score and judge the experiment of the settings on what is published.",
@@ -102,6 +104,7 @@ def _marts(index: IndexResource, names: Names) -> dg.Definitions:
     models = build_marts(manifest(index.home), names)
     job = dg.define_asset_job(
         names.name(MARTS_JOB),
+        tags={READS_ONLY: "true"},
         selection=dg.AssetSelection.assets(models),
         executor_def=ONE_PROCESS,
         description="Build the marts of what is published and evaluated, and test them.",

@@ -23,6 +23,9 @@ from graphrag_pipeline.store.index_store import IndexStore, connect_published
 from graphrag_pipeline.store.spending import LEDGER_TAG, Spent, ledger_position, spending
 from graphrag_pipeline.store.workspace import Workspace
 
+READS_ONLY = "graphrag/reads_only"
+"""Run tag: the run reads what is published, and need not wait for those that write."""
+
 
 @contextlib.contextmanager
 def readable_failures() -> Iterator[None]:
@@ -61,6 +64,14 @@ class IndexResource(DuckDBResource):
             self._given_ledger_began = int(began) if began else None
         if context.run and context.instance:
             show_life(context.instance, context.run.run_id)
+
+    @contextlib.contextmanager
+    def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[IndexResource]:
+        """Give a run its turn on the index: runs wait for each other, Dagster's or not."""
+        with contextlib.ExitStack() as turn:
+            if context.run and READS_ONLY not in context.run.tags:
+                turn.enter_context(self.workspace.turn())
+            yield turn.enter_context(super().yield_for_execution(context))
 
     @cached_property
     def settings(self) -> Settings:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
 from graphrag_pipeline.assets import Names
-from graphrag_pipeline.core.errors import BusyError, GraphRAGError
+from graphrag_pipeline.core.errors import BusyError, GraphRAGError, RemovalError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.ingest.batches import BatchLog
 from graphrag_pipeline.ingest.stages import pending_batches, stage_versions
@@ -40,13 +38,13 @@ def build_inbox_sensor(job: Any, index: IndexResource, names: Names) -> dg.Senso
     )
     def inbox_sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         end_dead_runs(context.instance)
-        reason = _why_not_to_look(index.log, settings)
+        reason = _why_not_to_look(settings)
         if reason:
             return dg.SkipReason(reason)
         try:
             _cut(index.log, settings)
             pending = pending_batches(index.store, index.log, settings)
-        except BusyError as error:
+        except (BusyError, RemovalError) as error:
             return dg.SkipReason(str(error))
         except GraphRAGError as error:
             raise dg.Failure(str(error)) from None
@@ -60,30 +58,14 @@ def build_inbox_sensor(job: Any, index: IndexResource, names: Names) -> dg.Senso
     return inbox_sensor
 
 
-def _why_not_to_look(log: BatchLog, settings: Settings) -> str | None:
-    """Return why the folder tells nothing now, or None.
-
-    A folder with nothing in it is more often a disk that is not mounted than a wish to remove
-    every document: the sensor leaves that to a person.
-    """
-    folder = settings.input_path
-    if not folder.is_dir():
-        return (
-            f"input.folder {settings.input.folder!r} does not exist yet: create it and put "
-            "documents in, or name another in graphrag.toml"
-        )
-    root = f"{log.root_name(folder)}/"
-    known = sum(uri.startswith(root) for uri in log.sources())
-    if known and not _holds_a_file(folder):
-        return (
-            f"{folder} is empty, and {known} documents are indexed from it: is its disk mounted? "
-            f"To remove them all, run: graphrag-pipeline index {folder}"
-        )
-    return None
-
-
-def _holds_a_file(folder: Path) -> bool:
-    return any(not name.startswith(".") for _, _, names in os.walk(folder) for name in names)
+def _why_not_to_look(settings: Settings) -> str | None:
+    """Return why there is nothing to look into, or None."""
+    if settings.input_path.is_dir():
+        return None
+    return (
+        f"input.folder {settings.input.folder!r} does not exist yet: create it and put documents "
+        "in, or name another in graphrag.toml"
+    )
 
 
 def _cut(log: BatchLog, settings: Settings) -> None:

@@ -90,6 +90,7 @@ class Engine:
             given.batches,
             max_bytes=int(given.input.max_file_mb * 1e6),
             settle_seconds=settle_seconds,
+            remove_all=True,
         )
 
     def ingest(self, key: str) -> tuple[StageResult, StageResult, StageResult]:

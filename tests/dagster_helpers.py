@@ -44,7 +44,10 @@ class Pipeline:
 
     def cut(self) -> list[str]:
         limits = self.settings.batches
-        return [batch.key for batch in self.log.cut(self.inbox, limits, max_bytes=10**8)]
+        return [
+            batch.key
+            for batch in self.log.cut(self.inbox, limits, max_bytes=10**8, remove_all=True)
+        ]
 
     def ingest(
         self, instance: dg.DagsterInstance, keys: Sequence[str]

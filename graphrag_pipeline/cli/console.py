@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.errors import InputError, RemovalError
 from graphrag_pipeline.core.rows import to_json
 
 _MOST_ROWS = 200
@@ -55,6 +55,17 @@ def confirm(cost: float, most: float, see: str) -> None:
         )
     if not typer.confirm("Go on?", err=True):
         raise InputError("nothing was started and nothing was spent")
+
+
+def confirm_removal(error: RemovalError) -> None:
+    """Ask whether the documents that are gone are to be removed; where nobody is there, raise."""
+    import typer
+
+    if not sys.stdin.isatty():
+        raise error
+    note(str(error))
+    if not typer.confirm("Remove them?", err=True):
+        raise InputError("nothing was removed")
 
 
 def show_json(value: object) -> None:

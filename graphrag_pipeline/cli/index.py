@@ -14,7 +14,7 @@ from graphrag_pipeline.cli.command import Documents, prints, settings_for_runs, 
 from graphrag_pipeline.cli.index_views import show_index, show_status
 from graphrag_pipeline.cli.plan import plan_total
 from graphrag_pipeline.cli.progress import progress
-from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.errors import InputError, RemovalError
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
@@ -46,6 +46,10 @@ def index(
         bool,
         typer.Option("--recluster", help="Cluster the whole graph again, not only what changed."),
     ] = False,
+    remove_all: Annotated[
+        bool,
+        typer.Option("--remove-all", help="Do not ask, however many documents are gone."),
+    ] = False,
 ) -> dict[str, Any]:
     """Index what was added, changed or removed in a folder, and publish a new release."""
     settings = settings_for_runs()
@@ -53,13 +57,23 @@ def index(
     if not place.is_dir():
         raise InputError(f"{place} is not a folder: name one that holds your documents")
     _estimate(settings, place, yes=yes, recluster=recluster)
-    with progress(f"Looking for changes in {place}") as seconds:
+    try:
+        return _index(settings, place, recluster=recluster, remove_all=remove_all)
+    except RemovalError as error:
+        console.confirm_removal(error)
+        return _index(settings, place, recluster=recluster, remove_all=True)
+
+
+def _index(
+    settings: Settings, folder: Path, *, recluster: bool, remove_all: bool
+) -> dict[str, Any]:
+    with progress(f"Looking for changes in {folder}") as seconds:
         from graphrag_pipeline.planning.estimate_log import end_estimate
         from graphrag_pipeline.releases.kept import published_release
         from graphrag_pipeline.store.index_store import IndexStore
 
         before = published_release(settings.home_path)
-        batches, run_ids = _run(settings, place, recluster=recluster)
+        batches, run_ids = _run(settings, folder, recluster=recluster, remove_all=remove_all)
     end_estimate(IndexStore(settings.home_path / "index.duckdb"), settings)
     return _outcome(
         settings,
@@ -72,7 +86,7 @@ def index(
 
 
 def _run(
-    settings: Settings, folder: Path, *, recluster: bool
+    settings: Settings, folder: Path, *, recluster: bool, remove_all: bool
 ) -> tuple[Sequence[str], Sequence[str]]:
     """Index a folder; return the batches and Dagster's runs, none where nothing has changed.
 
@@ -85,7 +99,7 @@ def _run(
         return (), ()
     from graphrag_pipeline.orchestration.runs import index_folder
 
-    outcome = index_folder(settings, folder, recluster=recluster)
+    outcome = index_folder(settings, folder, recluster=recluster, remove_all=remove_all)
     return outcome.batches, outcome.run_ids
 
 

@@ -21,6 +21,10 @@ class InputError(GraphRAGError):
     exit_code = 2
 
 
+class RemovalError(InputError):
+    """So many documents are gone from a folder that someone should look before they are removed."""
+
+
 class NothingPublishedError(GraphRAGError):
     """There is no published index yet to read from."""
 

@@ -38,6 +38,11 @@ class Home:
         return self.folder / "batches"
 
     @property
+    def run_lock(self) -> Path:
+        """The file that a run holds locked, so that runs of one index wait for each other."""
+        return self.folder / "run.lock"
+
+    @property
     def calls(self) -> Path:
         """The cache and the ledger of model calls."""
         return self.folder / "llm_cache.sqlite"

@@ -97,6 +97,8 @@ class BatchSettings(_Section):
     """Most files in one batch."""
     max_mb: Megabytes = 64.0
     """Most megabytes of files in one batch (a larger file is a batch of its own)."""
+    max_removed_share: Share = 0.5
+    """Ask before more than this share of a folder's documents is removed (from ten on), or all."""
 
 
 class ChunkSettings(_Section):

@@ -19,12 +19,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from stat import S_ISREG
 
-from graphrag_pipeline.core.errors import InputError, StorageError
+from graphrag_pipeline.core.errors import InputError, RemovalError, StorageError
 from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.core.settings import BatchSettings
 
 _BLOCK = 1 << 20
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+_FEW = 9
 _KEY_TIME = "%Y%m%dT%H%M%S%f"
 
 
@@ -114,14 +115,21 @@ class BatchLog:
         return path if path.exists() else self.home.parent / _unprintable(uri)
 
     def cut(
-        self, folder: Path, limits: BatchSettings, *, max_bytes: int, settle_seconds: float = 0
+        self,
+        folder: Path,
+        limits: BatchSettings,
+        *,
+        max_bytes: int,
+        settle_seconds: float = 0,
+        remove_all: bool = False,
     ) -> list[Batch]:
         """Compare a folder with the corpus and write a manifest for what differs.
 
         Files changed in the last ``settle_seconds`` are left for the next look; files over
         ``max_bytes`` are listed but not read. Two processes at once never list a change twice.
         Raises InputError if the folder cannot be read, StorageError if a manifest cannot be
-        written.
+        written. Unless ``remove_all``, raises RemovalError, and writes nothing, where all documents
+        of the folder are gone, or more of many than ``limits.max_removed_share``.
         """
         root = self.root_name(folder)
         if not folder.is_dir():
@@ -129,6 +137,8 @@ class BatchLog:
         with self._lock():
             known = self._known(root)
             changes = list(self._changes(folder, root, known, max_bytes, settle_seconds))
+            if not remove_all:
+                _check_removals(folder, known, changes, limits.max_removed_share)
             return [self._write(root, part) for part in _parts(changes, limits)]
 
     def look(self, folder: Path, *, max_bytes: int) -> list[SourceChange]:
@@ -208,6 +218,24 @@ class BatchLog:
             except OSError as error:
                 raise StorageError(f"cannot write in {self.folder}: {error.strerror}") from error
             yield
+
+
+def _check_removals(
+    folder: Path, known: Mapping[str, Source], changes: Sequence[SourceChange], most: float
+) -> None:
+    """Complain where most documents are gone: more often a disk is not mounted than it is meant.
+
+    A document that is there under another name is not gone.
+    """
+    added = {change.sha256 for change in changes if change.action == "add"}
+    removed = [change.uri for change in changes if change.action == "remove"]
+    n_gone = sum(known[uri].sha256 not in added for uri in removed)
+    is_empty = len(removed) == len(known) and not added
+    if (n_gone and is_empty) or n_gone > max(most * len(known), _FEW):
+        raise RemovalError(
+            f"{n_gone} of the {len(known)} documents indexed from {folder} are gone: is its disk "
+            "mounted? To remove them from the index, say so: --remove-all, or remove_all=True"
+        )
 
 
 def make_batch(

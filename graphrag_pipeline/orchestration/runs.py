@@ -30,6 +30,7 @@ from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.store.spending import LEDGER_TAG, ledger_position, uses_model
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import ask_for_clustering
+from graphrag_pipeline.updating import cut_batches
 
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 _POLL_SECONDS = 1.0
@@ -111,19 +112,20 @@ def index_store(settings: Settings) -> IndexStore:
     return Workspace(settings).store
 
 
-def index_folder(settings: Settings, folder: Path, *, recluster: bool = False) -> IndexOutcome:
+def index_folder(
+    settings: Settings, folder: Path, *, recluster: bool = False, remove_all: bool = False
+) -> IndexOutcome:
     """Index what changed in a folder since the last time, then refresh and publish.
 
-    With ``recluster``, communities are clustered anew instead of repaired. Raises RunFailedError
-    with the reason when a stage fails; what was finished is kept, and the next run goes on from
-    there.
+    With ``recluster``, communities are clustered anew instead of repaired. Raises RemovalError, and
+    does nothing, where most documents are gone, unless ``remove_all``; RunFailedError with the
+    reason when a stage fails: what was finished is kept, and the next run goes on from there.
     """
-    log = BatchLog(settings.home_path)
-    log.cut(folder, settings.batches, max_bytes=int(settings.input.max_file_mb * 1e6))
-    store = index_store(settings)
+    workspace = Workspace(settings)
+    cut_batches(workspace, folder, remove_all=remove_all)
     if recluster:
-        ask_for_clustering(Workspace(settings))
-    return run_pending(settings, store, log)
+        ask_for_clustering(workspace)
+    return run_pending(settings, workspace.store, BatchLog(workspace.home))
 
 
 def run_pending(settings: Settings, store: IndexStore, log: BatchLog) -> IndexOutcome:

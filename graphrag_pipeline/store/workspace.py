@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.store.index_store import IndexStore
 
@@ -28,6 +32,22 @@ class Workspace:
     def home(self) -> Path:
         """The home folder, absolute."""
         return self.paths.folder
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        """Wait until no other run works on this index, and keep others waiting meanwhile.
+
+        Raises StorageError where the home folder cannot be written in.
+        """
+        lock = self.paths.run_lock
+        try:
+            lock.parent.mkdir(parents=True, exist_ok=True)
+            turn = contextlib.ExitStack()
+            turn.enter_context(locked(lock))
+        except OSError as error:
+            raise StorageError(f"cannot write in {self.home}: {error.strerror}") from error
+        with turn:
+            yield
 
     @cached_property
     def store(self) -> IndexStore:

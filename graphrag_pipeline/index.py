@@ -1,0 +1,228 @@
+"""The public face of the engine: one index, and what one can do with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphrag_pipeline.core.errors import ConfigError, InputError
+from graphrag_pipeline.core.settings import Settings, load_settings
+from graphrag_pipeline.exchange.exporting import Export, export_release
+from graphrag_pipeline.exchange.importing import ImportResult, import_graphrag
+from graphrag_pipeline.ingest.batches import BatchLog
+from graphrag_pipeline.planning.plan import Plan, plan_run
+from graphrag_pipeline.planning.status import changes_in, summarise
+from graphrag_pipeline.query import Answer, QueryEngine, Retrieval
+from graphrag_pipeline.releases.diff import ReleaseDiff, diff_releases
+from graphrag_pipeline.releases.kept import (
+    KeptRelease,
+    Rollback,
+    list_releases,
+    published_release,
+    release_file,
+    rollback,
+)
+from graphrag_pipeline.sql import query_published
+from graphrag_pipeline.store.index_store import connect_published
+from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.structures.registry import ask_for_clustering
+from graphrag_pipeline.updating import cut_batches, run_stages
+
+if TYPE_CHECKING:
+    import networkx
+    import polars
+
+_NAMES = """
+SELECT table_name FROM information_schema.tables
+WHERE table_catalog = 'published' AND table_schema = 'main' ORDER BY table_name
+"""
+_NODES = "SELECT * FROM entities ORDER BY human_readable_id"
+_EDGES = "SELECT * FROM relationships ORDER BY human_readable_id"
+
+
+@dataclass(frozen=True)
+class Update:
+    """What an update did.
+
+    ``changes`` counts the documents by action (add, change, remove) in the batches that were taken
+    in; ``release`` is what is published now, ``is_new`` whether this update made it, ``counts``
+    what it holds.
+    """
+
+    batches: Sequence[str]
+    changes: Mapping[str, int]
+    release: str
+    is_new: bool
+    counts: Mapping[str, int]
+
+
+class Index(Workspace):
+    """One index: documents in, a knowledge graph out, and questions answered.
+
+    ``Index("home")`` is the index in that folder, with the settings of its ``graphrag.toml``, or
+    else those that :func:`load_settings` finds; ``Index(settings)`` and ``Index("home", settings)``
+    ask neither file nor environment, and a folder that is named beats that of the settings.
+
+    The settings are those of its making, whatever is edited meanwhile. Several indexes may be used
+    in one process, each from any thread. Several ``Index`` of one home, and the command line, wait
+    for each other while they write; readers never wait.
+    """
+
+    def __init__(
+        self, home: str | Path | Settings | None = None, settings: Settings | None = None
+    ) -> None:
+        if isinstance(home, Settings):
+            home, settings = None, home
+        if home is None:
+            super().__init__(settings or load_settings())
+        elif settings is None:
+            super().__init__(load_settings(home=str(home)))
+        else:
+            super().__init__(settings.model_copy(update={"home": str(home)}))
+
+    def __repr__(self) -> str:
+        return f"Index({str(self.home)!r})"
+
+    def plan(self, folder: str | Path, *, recluster: bool = False) -> Plan:
+        """Return what :meth:`update` would do and cost; nothing is written and nothing spent."""
+        return plan_run(self.settings, Path(folder), recluster=recluster)
+
+    def update(
+        self, folder: str | Path, *, recluster: bool = False, remove_all: bool = False
+    ) -> Update:
+        """Index what was added, changed or removed in a folder, and publish a new release.
+
+        These are the stages of ``graphrag-pipeline index``, without Dagster. It waits until no
+        other run works on this index. A model is paid without being asked for:
+        ``llm.max_cost`` limits it, :meth:`plan` estimates it. What was finished before an error is
+        kept, and the next update goes on from there.
+
+        ``recluster`` clusters the whole graph anew instead of repairing its communities. Raises
+        RemovalError, and does nothing, where most documents of the folder are gone, unless
+        ``remove_all``.
+        """
+        with self.turn():
+            cut_batches(self, Path(folder), remove_all=remove_all)
+            if recluster:
+                ask_for_clustering(self)
+            return self._run()
+
+    def import_graphrag(self, folder: str | Path) -> ImportResult:
+        """Bring in an index made by microsoft/graphrag, and publish it; nothing is paid again."""
+        with self.turn():
+            result = import_graphrag(Path(folder), self.home, self.settings)
+            self._run()
+            return result
+
+    def _run(self) -> Update:
+        before = published_release(self.home)
+        batches, release = run_stages(self)
+        return Update(
+            batches=batches,
+            changes=changes_in(BatchLog(self.home), batches),
+            release=release.id,
+            is_new=published_release(self.home) != before,
+            counts=release.counts,
+        )
+
+    def status(self) -> dict[str, Any]:
+        """Return what is indexed, pending and quarantined, and what is published."""
+        return summarise(self.settings)
+
+    def releases(self) -> list[KeptRelease]:
+        """Return the releases that are kept, the newest first."""
+        return list_releases(self.home)
+
+    def diff(self, before: str | None = None, after: str | None = None) -> ReleaseDiff:
+        """Return what entered, left and changed between two releases.
+
+        By default from the one before the published to the published one.
+        """
+        return diff_releases(self.home, before, after)
+
+    def rollback(self, release: str | None = None) -> Rollback:
+        """Publish an older release again, by default the one before."""
+        return rollback(self, release)
+
+    def sql(
+        self, statement: str, release: str | None = None
+    ) -> tuple[list[str], list[tuple[object, ...]]]:
+        """Run one SQL query on what is published; return column names and rows."""
+        return query_published(self.home, statement, release)
+
+    def export(
+        self,
+        name: str,
+        output: str | Path | None = None,
+        *,
+        release: str | None = None,
+        tables: Sequence[str] = (),
+        force: bool = False,
+    ) -> Export:
+        """Write a release in a format of another tool; see :func:`export_release`."""
+        target = None if output is None else Path(output)
+        return export_release(self.home, name, target, release=release, tables=tables, force=force)
+
+    def open(self, release: str | None = None) -> QueryEngine:
+        """Open a release (default: the published one) for many questions; close it when done.
+
+        >>> with Index("home").open() as engine:  # doctest: +SKIP
+        ...     print(engine.answer("Who visits Scrooge?").text)
+        """
+        return QueryEngine(self.home, release=release, settings=self.settings)
+
+    def answer(
+        self, question: str, method: str = "local", *, release: str | None = None, **options: Any
+    ) -> Answer:
+        """Return an answer with its citations; see :meth:`QueryEngine.answer` for the options."""
+        with self.open(release) as engine:
+            return engine.answer(question, method, **options)
+
+    def retrieve(
+        self, question: str, method: str = "local", *, release: str | None = None, **options: Any
+    ) -> Retrieval:
+        """Return the evidence alone; see :meth:`QueryEngine.retrieve` for the options."""
+        with self.open(release) as engine:
+            return engine.retrieve(question, method, **options)
+
+    def to_polars(self, table: str, *, release: str | None = None) -> polars.DataFrame:
+        """Return a table or view of a release. Raises InputError for a name that is none."""
+        con = connect_published(release_file(self.home, release))
+        try:
+            names = [name for (name,) in con.execute(_NAMES).fetchall()]
+            if table not in names:
+                raise InputError(f"there is no table {table}: there are {', '.join(names)}")
+            return con.table(f'"{table}"').pl()
+        finally:
+            con.close()
+
+    def to_pandas(self, table: str, *, release: str | None = None) -> Any:
+        """Return :meth:`to_polars` as pandas has it. Raises ConfigError where there is none."""
+        rows = self.to_polars(table, release=release)
+        try:
+            return rows.to_pandas()
+        except ModuleNotFoundError as error:
+            raise ConfigError(
+                f"{error.name} is not installed: pip install {error.name}, or use to_polars"
+            ) from None
+
+    def to_networkx(self, *, release: str | None = None) -> networkx.Graph:
+        """Return the graph: entities by their titles, linked by relationships with their weights.
+
+        Nodes and edges have the columns of ``entities`` and ``relationships`` as attributes.
+        """
+        import networkx
+
+        graph = networkx.Graph()
+        con = connect_published(release_file(self.home, release))
+        try:
+            nodes, edges = con.sql(_NODES).pl(), con.sql(_EDGES).pl()
+        finally:
+            con.close()
+        graph.add_nodes_from((row.pop("title"), row) for row in nodes.iter_rows(named=True))
+        graph.add_edges_from(
+            (row.pop("source"), row.pop("target"), row) for row in edges.iter_rows(named=True)
+        )
+        return graph

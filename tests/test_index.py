@@ -1,0 +1,328 @@
+"""The public face of the engine: `Index`, in process and without Dagster."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import duckdb
+import pytest
+from dagster_helpers import PEOPLE, PLACES, RIVERS
+
+import graphrag_pipeline
+from graphrag_pipeline import (
+    ConfigError,
+    Index,
+    InputError,
+    NothingPublishedError,
+    RemovalError,
+    Settings,
+    StorageError,
+    load_settings,
+)
+from graphrag_pipeline.core.locks import locked
+from graphrag_pipeline.orchestration.runs import index_folder
+
+ROOT = Path(__file__).parents[1]
+TABLES = ("documents", "chunks", "entities", "relationships", "entity_chunks", "entity_aliases")
+HIERARCHY = ("communities", "community_members", "community_reports")
+SMALL = {"embeddings": {"dimensions": 32}}
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def write(folder: Path, **files: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / f"{name}.txt").write_text(text)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with documents and the index of them."""
+    place = tmp_path_factory.mktemp("built")
+    write(place / "docs", people=PEOPLE, places=PLACES)
+    Index(place / "home", Settings(**SMALL)).update(place / "docs")
+    return place
+
+
+@pytest.fixture
+def index(built: Path, tmp_path: Path) -> Index:
+    """An index of its own, of the documents in ``docs``."""
+    shutil.copytree(built, tmp_path, dirs_exist_ok=True)
+    return Index(tmp_path / "home", Settings(**SMALL))
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Two homes with every structure: one as `Index.update` makes it, one as the command does."""
+    place = tmp_path_factory.mktemp("corpus")
+    wanted = {"raptor": True, "attributed": True, "hirag": True}
+    more = {"facts": True, "synonyms": True, "dimensions": 64}
+    settings = Settings(hierarchies=wanted, embeddings=more)
+    names = ("reference", "press/interview-orsolya-venn.txt", "records/ship-register.parquet")
+    for name in names:
+        source, target = ROOT / "examples" / "corpus" / name, place / "docs" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (shutil.copytree if source.is_dir() else shutil.copyfile)(source, target)
+    homes = place / "index", place / "command"
+    Index(homes[0], settings).update(place / "docs")
+    index_folder(settings.model_copy(update={"home": str(homes[1])}), place / "docs")
+    return homes
+
+
+def test_an_update_makes_the_tables_that_the_command_makes(corpus: tuple[Path, Path]) -> None:
+    files = [home / "published.duckdb" for home in corpus]
+    with duckdb.connect() as con:
+        for name, file in zip(("mine", "theirs"), files, strict=True):
+            con.execute(f"ATTACH '{file}' AS {name} (READ_ONLY)")
+        tables = "SELECT table_name FROM duckdb_tables() WHERE database_name = ? ORDER BY 1"
+        names = [[n for (n,) in con.execute(tables, [c]).fetchall()] for c in ("mine", "theirs")]
+        assert names[0] == names[1]
+        assert {*TABLES, *HIERARCHY} < set(names[0])
+        for table in names[0]:
+            if table in ("releases", "batches", "batch_stages", "graph_batches", "meta"):
+                continue
+            columns = con.execute(f"DESCRIBE mine.{table}").fetchall()
+            timed = [n for n, kind, *_ in columns if kind.startswith("TIMESTAMP") or n == "batch"]
+            left = f"* EXCLUDE ({', '.join(timed)})" if timed else "*"
+            differing = con.execute(
+                f"SELECT count(*) FROM ((SELECT {left} FROM mine.{table} EXCEPT ALL SELECT {left} "
+                f"FROM theirs.{table}) UNION ALL (SELECT {left} FROM theirs.{table} EXCEPT ALL "
+                f"SELECT {left} FROM mine.{table}))"
+            ).fetchone()
+            assert differing == (0,), table
+        for table in ("raptor_nodes", "hirag_entities", "synonym_edges", "attributed_communities"):
+            assert con.execute(f"SELECT count(*) > 0 FROM mine.{table}").fetchone() == (True,)
+
+
+def test_the_command_goes_on_where_an_index_stopped(index: Index, tmp_path: Path) -> None:
+    before = index.releases()
+    outcome = index_folder(index.settings, tmp_path / "docs")
+    assert outcome.batches == []
+    assert index.releases() == before
+
+
+def test_an_update_imports_no_dagster_and_the_package_nothing_at_all(tmp_path: Path) -> None:
+    write(tmp_path / "docs", people=PEOPLE)
+    code = """
+import sys, graphrag_pipeline
+assert not any(name.startswith("graphrag_pipeline.") for name in sys.modules)
+from graphrag_pipeline import Index, Settings
+update = Index("home", Settings(embeddings={"dimensions": 32})).update("docs")
+assert update.is_new and update.counts["documents"] == 1
+print(sorted({name.split(".")[0] for name in sys.modules} & {"dagster", "dbt", "typer"}))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+def test_every_public_name_is_there_and_no_other() -> None:
+    for name in graphrag_pipeline.__all__:
+        assert getattr(graphrag_pipeline, name).__name__ == name
+        assert name in dir(graphrag_pipeline)
+    with pytest.raises(AttributeError, match="no attribute 'Indx'"):
+        graphrag_pipeline.Indx  # noqa: B018
+
+
+def test_an_update_says_what_it_did(index: Index, tmp_path: Path) -> None:
+    docs = write(tmp_path / "docs", rivers=RIVERS, people=PEOPLE + " Anna Berg sings.")
+    (docs / "places.txt").unlink()
+    assert index.plan(docs).changes == {"add": 1, "change": 1, "remove": 1}
+    update = index.update(docs)
+    assert update.changes == {"add": 1, "change": 1, "remove": 1}
+    assert update.is_new
+    assert update.counts["documents"] == 2
+    assert update.release == index.releases()[0].id
+    again = index.update(docs)
+    assert (again.is_new, again.batches, again.release) == (False, [], update.release)
+    assert index.update(docs, recluster=True).batches == []
+    status = index.status()
+    assert status["documents"] == 2
+
+
+def test_releases_are_compared_and_rolled_back(index: Index, tmp_path: Path) -> None:
+    first = index.releases()[0].id
+    second = index.update(write(tmp_path / "docs", rivers=RIVERS)).release
+    assert index.diff().tables["documents"].entered == 1
+    assert index.rollback().now == first
+    assert index.sql("SELECT count(*) FROM documents") == (["count_star()"], [(2,)])
+    assert index.sql("SELECT count(*) FROM documents", second)[1] == [(3,)]
+
+
+def test_questions_are_answered_by_an_engine_or_at_once(index: Index) -> None:
+    with index.open() as engine:
+        answer = engine.answer("Who leads Orion Labs?")
+    assert "Boris Claude" in answer.text
+    assert index.answer("Who leads Orion Labs?").text == answer.text
+    assert index.retrieve("Orion Labs", "bm25", top_k=1).records[0].kind == "chunk"
+
+
+def test_the_graph_and_the_tables_are_handed_to_a_notebook(index: Index) -> None:
+    graph = index.to_networkx()
+    entities, relationships = index.to_polars("entities"), index.to_polars("relationships")
+    assert set(graph.nodes) == set(entities["title"])
+    assert graph.number_of_edges() == len(relationships)
+    source, target, weight = relationships.select("source", "target", "weight").row(0)
+    assert graph.edges[target, source]["weight"] == weight
+    assert graph.nodes[source]["type"]
+    with pytest.raises(InputError, match=r"there is no table entites: there are .*entities"):
+        index.to_polars("entites")
+    with pytest.raises(InputError, match="there is no table"):
+        index.to_polars("(SELECT 1)")
+
+
+def test_a_table_comes_as_pandas_has_it_or_the_error_says_what_to_install(index: Index) -> None:
+    if importlib.util.find_spec("pandas"):
+        titles = list(index.to_pandas("entities")["title"])
+        assert titles == index.to_polars("entities")["title"].to_list()
+    else:
+        with pytest.raises(ConfigError, match="pip install pandas, or use to_polars"):
+            index.to_pandas("entities")
+
+
+def test_the_graph_is_exported(index: Index, tmp_path: Path) -> None:
+    assert index.export("csv", tmp_path / "tables", tables=["entities"]).files[0].n_bytes > 0
+
+
+def test_a_folder_that_is_named_beats_the_settings_and_these_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAPHRAG_HOME", "of the environment")
+    monkeypatch.setenv("GRAPHRAG_QUERY__TOP_K", "3")
+    settings = Settings(home="of the settings", query={"top_k": 4})
+    assert Index(settings).home == tmp_path / "of the settings"
+    assert Index("named", settings).home == tmp_path / "named"
+    assert Index("named", settings).settings.query.top_k == 4
+    assert Index().home == tmp_path / "of the environment"
+    write(tmp_path / "named").joinpath("graphrag.toml").write_text("[query]\nlevel = 0\n")
+    named = Index("named").settings
+    assert (named.query.level, named.query.top_k, named.home_path) == (0, 3, tmp_path / "named")
+
+
+def test_nothing_is_read_before_there_is_a_release(tmp_path: Path) -> None:
+    with pytest.raises(NothingPublishedError):
+        Index("nowhere").open()
+    with pytest.raises(NothingPublishedError):
+        Index("nowhere").to_polars("entities")
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_settings_edited_during_a_run_do_not_matter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    docs = write(tmp_path / "docs", people=PEOPLE)
+    (tmp_path / "graphrag.toml").write_text("[embeddings]\ndimensions = 32\n")
+    index = Index("home")
+    before = load_settings(home="home")
+    (tmp_path / "graphrag.toml").write_text("[embeddings]\ndimensions = 64\n")
+    monkeypatch.setenv("GRAPHRAG_CHUNKS__SIZE", "101")
+    monkeypatch.setenv("GRAPHRAG_HOME", str(tmp_path / "elsewhere"))
+    index.update(docs)
+    assert index.settings == before
+    assert "32" in index.releases()[0].embedder
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_two_homes_are_indexed_at_once_in_one_process(tmp_path: Path) -> None:
+    environment = dict(os.environ)
+    texts = {"one": PEOPLE, "two": RIVERS}
+    for name, text in texts.items():
+        write(tmp_path / name / "docs", text=text)
+    indexes = {name: Index(tmp_path / name / "home", Settings(**SMALL)) for name in texts}
+    with ThreadPoolExecutor(2) as pool:
+        updates = [pool.submit(indexes[name].update, tmp_path / name / "docs") for name in texts]
+        assert [update.result().counts["documents"] for update in updates] == [1, 1]
+    for name, text in texts.items():
+        assert indexes[name].sql("SELECT text FROM documents")[1] == [(text,)]
+    assert dict(os.environ) == environment
+
+
+def test_runs_of_one_home_wait_for_each_other(index: Index, tmp_path: Path) -> None:
+    docs = write(tmp_path / "docs", rivers=RIVERS)
+    other, updates = Index(index.home, index.settings), []
+    threads = [
+        threading.Thread(target=lambda: updates.append(other.update(docs))),
+        threading.Thread(target=lambda: updates.append(index_folder(index.settings, docs))),
+    ]
+    with index.turn():
+        threads[0].start()
+        threads[0].join(1)
+        assert updates == []
+        assert len(index.releases()) == 1
+    threads[1].start()
+    for thread in threads:
+        thread.join(120)
+    assert len(updates) == 2
+    assert len(index.releases()) == 2
+    assert index.sql("SELECT count(*) FROM documents")[1] == [(3,)]
+
+
+def test_a_run_of_dagster_waits_for_its_turn_too(index: Index, tmp_path: Path) -> None:
+    docs = write(tmp_path / "docs", rivers=RIVERS)
+    thread = threading.Thread(target=lambda: index_folder(index.settings, docs))
+    with locked(index.paths.run_lock):
+        thread.start()
+        thread.join(4)
+        assert thread.is_alive()
+        assert len(index.releases()) == 1
+    thread.join(120)
+    assert len(index.releases()) == 2
+
+
+def test_a_home_of_a_newer_version_is_refused_with_one_line(index: Index, tmp_path: Path) -> None:
+    with index.store.transaction() as con:
+        con.execute("UPDATE meta SET value = '9999' WHERE key = 'schema_version'")
+    with pytest.raises(StorageError, match="newer") as caught:
+        index.update(write(tmp_path / "docs", rivers=RIVERS))
+    assert "\n" not in str(caught.value)
+
+
+def test_removing_all_documents_is_asked_for(index: Index, tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    shutil.rmtree(docs)
+    docs.mkdir()
+    cut = sorted((index.home / "batches").glob("*.json"))
+    with pytest.raises(RemovalError, match=r"^2 of the 2 documents indexed from .* are gone"):
+        index.update(docs)
+    assert sorted((index.home / "batches").glob("*.json")) == cut
+    assert index.update(docs, remove_all=True).changes == {"add": 0, "change": 0, "remove": 2}
+    assert index.sql("SELECT count(*) FROM documents")[1] == [(0,)]
+    assert index.update(docs).batches == []
+
+
+@pytest.mark.parametrize(("gone", "share", "refused"), [(9, 0.5, False), (10, 0.5, True)])
+def test_more_than_a_share_of_many_documents_is_asked_for(
+    tmp_path: Path, gone: int, share: float, refused: bool
+) -> None:
+    names = [f"text{number}" for number in range(18)]
+    docs = write(tmp_path / "docs", **{name: f"Text {name}." for name in names})
+    index = Index("home", Settings(batches={"max_removed_share": share}, **SMALL))
+    index.update(docs)
+    for name in names[:gone]:
+        (docs / f"{name}.txt").unlink()
+    if refused:
+        with pytest.raises(RemovalError, match="10 of the 18 documents"):
+            index.update(docs)
+    else:
+        assert index.update(docs).changes["remove"] == gone
+
+
+def test_documents_under_other_names_are_not_gone(index: Index, tmp_path: Path) -> None:
+    (tmp_path / "docs").rename(tmp_path / "moved")
+    (tmp_path / "docs").mkdir()
+    for path in (tmp_path / "moved").iterdir():
+        path.rename(tmp_path / "docs" / f"new-{path.name}")
+    assert index.update(tmp_path / "docs").changes == {"add": 2, "change": 0, "remove": 2}
