@@ -374,7 +374,7 @@ def _answers(con: duckdb.DuckDBPyConnection, side: str, folder: Path) -> Tables:
         reply = json.loads(line)
         for kind in KINDS:
             table = f"{kind} {reply['method']}"
-            for part, place, value in _parts(table, reply[kind]):
+            for part, place, value in _answer_parts(table, reply[kind]):
                 row = {"question": reply["question"], "part": part, "place": place, "value": value}
                 rows.setdefault(table, []).append(row)
     return {
@@ -383,13 +383,13 @@ def _answers(con: duckdb.DuckDBPyConnection, side: str, folder: Path) -> Tables:
     }
 
 
-def _parts(table: str, reply: Mapping[str, Any]) -> Iterator[tuple[str, int, str]]:
+def _answer_parts(table: str, reply: Mapping[str, Any]) -> Iterator[tuple[str, int, str]]:
     """Yield the parts of a reply: each record, citation and step with its place, and all else."""
     for name, value in reply.items():
         if _is_excluded(f"{table}.{name}"):
             continue
         if name == "retrieval":
-            yield from _parts(table, value)
+            yield from _answer_parts(table, value)
             continue
         for place, item in enumerate(value if isinstance(value, list) else [value]):
             yield name, place, json.dumps(item, ensure_ascii=False)
