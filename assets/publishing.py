@@ -13,7 +13,7 @@ from graphrag_pipeline.assets.structures import structure_keys
 from graphrag_pipeline.core.errors import GraphRAGError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.releases.diff import CHANGES, diff_releases
-from graphrag_pipeline.releases.kept import PUBLISHED, list_releases, published_release
+from graphrag_pipeline.releases.kept import list_releases, published_release
 from graphrag_pipeline.releases.publishing import publish
 from graphrag_pipeline.resources import IndexResource
 
@@ -57,7 +57,7 @@ def build_published_index(settings: Settings) -> Stage:
 def put_in_place(index: IndexResource) -> Outcome:
     """Publish, and compare the release with the one before."""
     release = publish(index.workspace)
-    path = index.home / PUBLISHED
+    path = index.workspace.paths.published
     readable = published_release(index.home) == release.id
     return Outcome(
         {

@@ -364,7 +364,8 @@ def test_index_again_as_json_is_all_that_standard_output_holds_and_a_terminal_ha
     indexed: Indexed,
 ) -> None:
     ours, theirs = pty.openpty()
-    run = start("index", str(indexed.folder), "--json", home=indexed.home, stderr=theirs)
+    arguments = ("index", str(indexed.folder), "--recluster", "--json")
+    run = start(*arguments, home=indexed.home, stderr=theirs)
     os.close(theirs)
     drawn = b""
     # A terminal that nobody writes to any more is an error to read.

@@ -30,6 +30,9 @@ from graphrag_pipeline.query.release import VECTORS, Release, open_release
 from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.store.vector_store import VectorSnapshot
 
+# A release is changed here where it lies.
+pytestmark = pytest.mark.usefixtures("plain_stores")
+
 GOLD = [
     Question("Who was dead?", ("marley!", "Jacob Marley, the old partner of the firm")),
     Question("Who are they?", ("the Marie Curie",)),

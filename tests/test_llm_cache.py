@@ -16,9 +16,10 @@ from llm_helpers import ask, ask_and_tell, ask_many, options_for, paid, processe
 from model_server import ModelServer
 
 from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.llm import ChatRequest, Completion, LlmOptions, ModelClient, calls_since
 from graphrag_pipeline.llm.cache import request_json, request_key
-from graphrag_pipeline.llm.database import FILE_NAME, CallDatabase, Write
+from graphrag_pipeline.llm.database import CallDatabase, Write
 from graphrag_pipeline.llm.requests import chat_body
 
 KILLS = 20
@@ -144,7 +145,7 @@ def test_processes_share_one_cache(tmp_path: Path) -> None:
 
 def test_writes_that_come_together_are_committed_together(tmp_path: Path) -> None:
     async def run() -> int:
-        database = CallDatabase(tmp_path / FILE_NAME)
+        database = CallDatabase(Home(tmp_path).calls)
         commits = []
         database._writer.set_trace_callback(
             lambda sql: commits.append(sql) if sql.startswith("COMMIT") else None
@@ -160,14 +161,14 @@ def test_writes_that_come_together_are_committed_together(tmp_path: Path) -> Non
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
-    (tmp_path / FILE_NAME).write_bytes(b"this is no database, whatever its name says" * 100)
+    (Home(tmp_path).calls).write_bytes(b"this is no database, whatever its name says" * 100)
     with ModelServer() as server, pytest.raises(StorageError, match="move the file away"):
         ask(server, tmp_path)
 
 
 def test_an_answer_that_cannot_be_kept_is_not_used(tmp_path: Path) -> None:
     async def use(client: ModelClient) -> None:
-        with contextlib.closing(sqlite3.connect(tmp_path / FILE_NAME)) as con:
+        with contextlib.closing(sqlite3.connect(Home(tmp_path).calls)) as con:
             con.execute("DROP TABLE responses")
             con.execute("CREATE TABLE responses (key)")
         with pytest.raises(StorageError):

@@ -10,8 +10,8 @@ from typing import Any
 from llm_helpers import said, with_client
 from model_server import ModelServer, rate_limited
 
+from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.llm import LlmOptions, ModelClient
-from graphrag_pipeline.llm.database import FILE_NAME
 from graphrag_pipeline.llm.limits import RateLimiter
 
 
@@ -81,7 +81,7 @@ def test_a_pause_asked_by_the_server_stalls_nothing(tmp_path: Path) -> None:
 
 
 def test_a_client_that_waits_for_the_file_stalls_nothing(tmp_path: Path) -> None:
-    other = sqlite3.connect(tmp_path / FILE_NAME, isolation_level=None, check_same_thread=False)
+    other = sqlite3.connect(Home(tmp_path).calls, isolation_level=None, check_same_thread=False)
     other.execute("BEGIN EXCLUSIVE")
     threading.Timer(0.5, lambda: other.execute("COMMIT")).start()
 

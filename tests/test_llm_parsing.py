@@ -105,6 +105,12 @@ def test_proper_json_is_read_exactly(value: dict, ascii_only: bool) -> None:
     assert parse_json_object(text) == (value, False)
 
 
+def test_a_fence_within_proper_json_is_a_text() -> None:
+    assert parse_json_object('{"```": {"a": "```json {} ```"}}')[0] == {
+        "```": {"a": "```json {} ```"}
+    }
+
+
 @given(st.text(alphabet=string.printable + "“”é\\\"'{}[],:", max_size=200))
 def test_any_answer_is_read_or_refused(text: str) -> None:
     try:

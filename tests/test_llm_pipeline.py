@@ -34,11 +34,11 @@ from model_server import (
     unauthorized,
 )
 
+from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.graph.descriptions import _parts, summarise_descriptions, update_graph
 from graphrag_pipeline.ingest.stages import ingest_extractions, pending_batches
 from graphrag_pipeline.llm import BudgetExceededError, TerminalModelError
 from graphrag_pipeline.llm.cache import embedding_keys, request_json, request_key
-from graphrag_pipeline.llm.database import FILE_NAME
 from graphrag_pipeline.orchestration.runs import RunFailedError, index_folder
 from graphrag_pipeline.query import open_release
 from graphrag_pipeline.structures.vector_tables import TABLES
@@ -682,7 +682,7 @@ def kill_a_run(
 
 def keys_kept(engine: Engine) -> set[bytes]:
     """The keys of all answers and vectors that are on disk."""
-    with contextlib.closing(sqlite3.connect(engine.log.home / FILE_NAME)) as con:
+    with contextlib.closing(sqlite3.connect(Home(engine.log.home).calls)) as con:
         rows = con.execute("SELECT key FROM responses UNION SELECT key FROM embeddings")
         return {key for (key,) in rows}
 

@@ -25,10 +25,10 @@ from query_fixture import CLAIMS, COMMUNITIES, publish
 from query_player import OTHER_SECTIONS, play, shown_numbers, step_of
 
 from graphrag_pipeline.core.errors import GraphRAGError, InputError
+from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.llm import BudgetExceededError, ModelOutputError, TerminalModelError
-from graphrag_pipeline.llm.database import FILE_NAME
 from graphrag_pipeline.query import METHODS, MODEL_METHODS, Answer, QueryEngine, open_release
 from graphrag_pipeline.query.citations import cite_quote
 from graphrag_pipeline.query.results import Citation, Record
@@ -48,7 +48,7 @@ def published(tmp_path_factory):
 @pytest.fixture
 def home(published):
     """The published index, with no call made yet."""
-    for file in published.glob(f"{FILE_NAME}*"):
+    for file in published.glob(f"{Home(Path()).calls.name}*"):
         file.unlink()
     return published
 
@@ -736,7 +736,7 @@ def test_without_a_model_no_call_is_made(home, method):
         found = ask(home, server, method, history=[("user", "x")], sections=sections)
         assert not server.requests
     assert (found.generated, found.model_calls) == (False, 0)
-    assert not list(home.glob(FILE_NAME))
+    assert not list(home.glob(Home(home).calls.name))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from query_fixture import publish
 from query_player import play, step_of
 
 from graphrag_pipeline.cli import app as cli
-from graphrag_pipeline.llm.database import FILE_NAME
+from graphrag_pipeline.core.home import Home
 
 QUESTION = "Who was the clerk of Scrooge?"
 
@@ -27,7 +27,7 @@ def published(tmp_path_factory):
 @pytest.fixture
 def server(published, monkeypatch, tmp_path):
     """A model, the published index with no call made yet, and settings that bring them together."""
-    for file in published.glob(f"{FILE_NAME}*"):
+    for file in published.glob(f"{Home(Path()).calls.name}*"):
         file.unlink()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GRAPHRAG_HOME", str(published))

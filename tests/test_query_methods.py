@@ -13,9 +13,9 @@ from query_fixture import ENTITIES, NOT_A_TABLE, publish, settings_for
 from query_player import play, shown_numbers, step_of
 
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.settings import QuerySettings, Settings
-from graphrag_pipeline.llm.database import FILE_NAME
 from graphrag_pipeline.query import METHODS, QueryEngine, compare, read_method
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.combined_search import by_rule
@@ -45,7 +45,7 @@ def engine(home):
 @pytest.fixture
 def ask(home):
     """Ask a model that is played, with no call made before."""
-    for file in home.glob(f"{FILE_NAME}*"):
+    for file in home.glob(f"{Home(home).calls.name}*"):
         file.unlink()
 
     def answer(server: ModelServer, method: str, question: str = QUESTION, **given):

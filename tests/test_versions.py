@@ -30,7 +30,10 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     ),
     "extraction/model/tuples.py:TUPLES_VERSION": ("extraction/model/tuple*.py",),
     "extraction/model/claims.py:CLAIMS_VERSION": ("extraction/model/claims.py",),
-    "graph/resolution/resolving.py:RESOLUTION_VERSION": ("graph/resolution/*.py",),
+    "graph/resolution/resolving.py:RESOLUTION_VERSION": (
+        "graph/resolution/*.py",
+        "data/resolution.txt",
+    ),
     "graph/fold.py:GRAPH_VERSION": ("graph/fold.py", "graph/descriptions.py"),
     "graph/communities.py:COMMUNITIES_VERSION": (
         "graph/communities.py",
@@ -45,7 +48,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     ),
     "reports/extractive.py:EXTRACTIVE_VERSION": ("reports/extractive.py",),
     "reports/parsing.py:REPORT_PARSING_VERSION": ("reports/parsing.py", "reports/references.py"),
-    "llm/embedders.py:_HASHING_VERSION": ("llm/embedders.py", "core/text.py"),
+    "llm/embedders.py:_HASHING_VERSION": ("llm/embedders.py", "core/text.py", "data/search.txt"),
     "structures/hipporag/synonyms.py:_VERSION": ("structures/hipporag/synonyms.py",),
     "structures/archrag/similarity.py:_VERSION": ("structures/archrag/similarity.py",),
     "structures/archrag/communities.py:ATTRIBUTED_VERSION": (

@@ -15,6 +15,7 @@ from graphrag_pipeline.cli.index_views import show_index, show_status
 from graphrag_pipeline.cli.plan import plan_total
 from graphrag_pipeline.cli.progress import progress
 from graphrag_pipeline.core.errors import InputError, RemovalError
+from graphrag_pipeline.core.home import Home
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
@@ -74,7 +75,7 @@ def _index(
 
         before = published_release(settings.home_path)
         batches, run_ids = _run(settings, folder, recluster=recluster, remove_all=remove_all)
-    end_estimate(IndexStore(settings.home_path / "index.duckdb"), settings)
+    end_estimate(IndexStore(Home(settings.home_path).index), settings)
     return _outcome(
         settings,
         seconds.by_stage(),
@@ -122,7 +123,7 @@ def _estimate(settings: Settings, folder: Path, *, yes: bool, recluster: bool) -
     most = settings.llm.confirm_cost
     if not yes and most and (expected.cost or 0.0) > most:
         console.confirm(expected.cost or 0.0, most, "graphrag-pipeline plan")
-    begin_estimate(IndexStore(settings.home_path / "index.duckdb"), settings, expected)
+    begin_estimate(IndexStore(Home(settings.home_path).index), settings, expected)
 
 
 @prints(show_status)

@@ -9,10 +9,10 @@ from pathlib import Path
 import duckdb
 
 from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.identity import content_hash
 from graphrag_pipeline.store.index_store import IndexStore, get_meta
 
-FILE = "evaluation.duckdb"
 _VERSION = "1"
 _MADE_BY = "schema"
 
@@ -25,7 +25,7 @@ class EvaluationStore(IndexStore):
     """
 
     def __init__(self, home: Path) -> None:
-        super().__init__(home / FILE)
+        super().__init__(Home(home).evaluation)
 
     def ensure_schema(self, con: duckdb.DuckDBPyConnection) -> None:
         """Give a new file its tables; refuse one that a newer program made."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.llm.answers import Answer, StreamedAnswer, Usage, read_answer
 from graphrag_pipeline.llm.budget import Amount, Budget
@@ -22,7 +23,7 @@ from graphrag_pipeline.llm.cache import (
     request_key,
 )
 from graphrag_pipeline.llm.calls import Caller, Outgoing, Turn, log
-from graphrag_pipeline.llm.database import FILE_NAME, CallDatabase
+from graphrag_pipeline.llm.database import CallDatabase
 from graphrag_pipeline.llm.embedding_calls import EmbeddingCalls
 from graphrag_pipeline.llm.embeddings import Vectors
 from graphrag_pipeline.llm.errors import ModelError
@@ -75,7 +76,7 @@ class ModelClient:
     async def __aenter__(self) -> ModelClient:
         options = self.options
         self._transport = Transport(options)
-        self._database = await asyncio.to_thread(CallDatabase, self._home / FILE_NAME)
+        self._database = await asyncio.to_thread(CallDatabase, Home(self._home).calls)
         spent = None if self._since is None else spent_since(self._database, self._since)
         self._budget = Budget(options.max_tokens, options.max_cost, spent)
         self._caller = Caller(options, self._transport, self._database, self._prices, self._budget)

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from graphrag_pipeline.core.errors import StorageError
 
-FILE_NAME = "llm_cache.sqlite"
 _BUSY_SECONDS = 60.0
 _VERSION = 1
 _SCHEMA = """

@@ -11,8 +11,9 @@ from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.llm.budget import Amount
-from graphrag_pipeline.llm.database import FILE_NAME, CallDatabase, Write, open_database
+from graphrag_pipeline.llm.database import CallDatabase, Write, open_database
 
 if TYPE_CHECKING:
     import polars as pl
@@ -67,9 +68,9 @@ def hearing(listener: Callable[[Call], object]) -> Iterator[None]:
 
 def last_position(home: Path) -> int:
     """Return the position of the newest call, 0 if there is none: note it as a run begins."""
-    if not (home / FILE_NAME).exists():
+    if not Home(home).calls.exists():
         return 0
-    with contextlib.closing(open_database(home / FILE_NAME)) as con:
+    with contextlib.closing(open_database(Home(home).calls)) as con:
         return con.execute("SELECT coalesce(max(position), 0) FROM llm_calls").fetchone()[0]
 
 
@@ -81,8 +82,8 @@ def calls_since(home: Path, position: int = 0) -> pl.DataFrame:
     import polars as pl
 
     rows = []
-    if (home / FILE_NAME).exists():
-        with contextlib.closing(open_database(home / FILE_NAME)) as con:
+    if Home(home).calls.exists():
+        with contextlib.closing(open_database(Home(home).calls)) as con:
             rows = con.execute(
                 "SELECT position, id, CAST(called_at * 1e6 AS INTEGER), stage, batch, model,"
                 " prompt_tokens, completion_tokens, cost, seconds, cached, error"

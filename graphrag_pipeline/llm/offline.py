@@ -6,9 +6,10 @@ import contextlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.llm.cache import embedding_keys, find_response
 from graphrag_pipeline.llm.client import Completion, ModelClient
-from graphrag_pipeline.llm.database import FILE_NAME, CallDatabase, open_database
+from graphrag_pipeline.llm.database import CallDatabase, open_database
 from graphrag_pipeline.llm.embeddings import pieces
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.llm.options import LlmOptions
@@ -30,7 +31,7 @@ class CachedAnswers(ModelClient):
     found = 0
 
     async def __aenter__(self) -> CachedAnswers:
-        self._database = CallDatabase(self._home / FILE_NAME)
+        self._database = CallDatabase(Home(self._home).calls)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -49,7 +50,7 @@ class CachedAnswers(ModelClient):
 
 def vectors_known(home: Path, options: LlmOptions, texts: Sequence[str]) -> list[bool]:
     """Return for each text whether its vector is in the cache, all pieces of it."""
-    if not texts or not (home / FILE_NAME).is_file():
+    if not texts or not Home(home).calls.is_file():
         return [False] * len(texts)
     keys = [
         embedding_keys(
@@ -66,7 +67,7 @@ def vectors_known(home: Path, options: LlmOptions, texts: Sequence[str]) -> list
 
 def _known(home: Path, wanted: Iterable[bytes]) -> set[bytes]:
     keys, known = list(wanted), set[bytes]()
-    with contextlib.closing(open_database(home / FILE_NAME)) as con:
+    with contextlib.closing(open_database(Home(home).calls)) as con:
         for start in range(0, len(keys), _VARIABLES):
             some = keys[start : start + _VARIABLES]
             places = ",".join("?" * len(some))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
@@ -57,6 +58,10 @@ def parse_json_object(text: str, *, excerpt: int = 0) -> tuple[dict[str, Any], b
     """
     thoughts = _THOUGHTS.match(text)
     begin = thoughts.end() if thoughts else 0
+    with contextlib.suppress(ValueError, RecursionError):
+        whole = json.loads(text[begin:])
+        if isinstance(whole, dict) and _is_plain(whole):
+            return whole, False
     furthest = begin
     for start, end in _places(text, begin):
         value, reached, repaired = _read(text[:end], start)

@@ -27,13 +27,12 @@ from pathlib import Path
 import duckdb
 
 from graphrag_pipeline.core.errors import BusyError, ConfigError, StorageError
-from graphrag_pipeline.evaluation.store import FILE as EVALUATION
+from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.releases.kept import published_release, release_file
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.migrations import migrations
 
-MARTS = "marts.duckdb"
 MARTS_JOB = "build_marts"
 # In a wheel the dbt project lies in the package, in a checkout beside it.
 PROJECT = next(
@@ -97,7 +96,7 @@ class Build:
         return {
             **dbt_environment(),
             "DBT_ENV_SECRET_RELEASE": str(self.folder / "release.duckdb"),
-            "DBT_ENV_SECRET_EVALUATION": str(self.folder / EVALUATION),
+            "DBT_ENV_SECRET_EVALUATION": str(Home(self.folder).evaluation),
             "DBT_ENV_SECRET_MARTS": str(self._file),
             # Where dagster-dbt looks for what dbt kept of its last reading of the project.
             "DBT_TARGET_PATH": str(manifest(self.home).parent),
@@ -111,7 +110,7 @@ class Build:
 
     @property
     def _file(self) -> Path:
-        return self.folder / MARTS
+        return Home(self.folder).marts
 
     def put_in_place(self) -> Marts:
         """Make the file the one that readers open, in one step; return what it holds.
@@ -125,10 +124,10 @@ class Build:
                 con.execute("DROP SCHEMA IF EXISTS staging CASCADE")
                 con.execute("CHECKPOINT")
             done.chmod(done.stat().st_mode & _NOBODY_WRITES)
-            done.replace(self.home / MARTS)
+            done.replace(Home(self.home).marts)
         except (OSError, duckdb.Error) as error:
             reason = str(error).splitlines()[0]
-            raise StorageError(f"cannot write {self.home / MARTS}: {reason}") from error
+            raise StorageError(f"cannot write {Home(self.home).marts}: {reason}") from error
         built = built_marts(self.home)
         assert built is not None
         return built
@@ -181,7 +180,7 @@ def project_version() -> str:
 
 def built_marts(home: Path) -> Marts | None:
     """Return what ``marts.duckdb`` holds; None if it is not there or cannot be read."""
-    path = home / MARTS
+    path = Home(home).marts
     if not path.is_file():
         return None
     try:
@@ -211,7 +210,7 @@ def marts_outdated(home: Path) -> Origin | None:
 
 
 def _evaluated_at(home: Path) -> datetime:
-    if not (home / EVALUATION).is_file():
+    if not Home(home).evaluation.is_file():
         return datetime.fromtimestamp(0, UTC)
     with EvaluationStore(home).read() as con:
         row = con.execute(_EVALUATED).fetchone()
@@ -228,13 +227,13 @@ def is_of_this_version(release: Path) -> bool:
 
 def marts_asked_for(home: Path, statement: str) -> dict[str, Path]:
     """Return what to attach for a statement: the marts under their name, if it asks for them."""
-    path = home / MARTS
+    path = Home(home).marts
     return {"marts": path} if _ASKS_FOR_MARTS.search(statement) and path.is_file() else {}
 
 
 def marts_lacking(home: Path, statement: str) -> str | None:
     """Return what to tell whoever asks for marts that are not there, or None."""
-    if not _ASKS_FOR_MARTS.search(statement) or (home / MARTS).is_file():
+    if not _ASKS_FOR_MARTS.search(statement) or Home(home).marts.is_file():
         return None
     return "the marts are not built yet: run graphrag-pipeline marts"
 
@@ -331,7 +330,7 @@ def copy_evaluation(home: Path, folder: Path) -> Path:
     Returns the file. Raises StorageError when it cannot be read or written.
     """
     copy = EvaluationStore(folder)
-    if (home / EVALUATION).is_file():
+    if Home(home).evaluation.is_file():
         EvaluationStore(home).copy_to(copy.path)
     else:
         with copy.read():

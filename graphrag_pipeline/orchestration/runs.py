@@ -21,7 +21,7 @@ from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.ingest.batches import BatchLog
 from graphrag_pipeline.ingest.stages import pending_batches, stage_versions
-from graphrag_pipeline.marts.build import MARTS, MARTS_JOB, built_marts, marts_outdated
+from graphrag_pipeline.marts.build import MARTS_JOB, built_marts, marts_outdated
 from graphrag_pipeline.orchestration.event_log import kept_open
 from graphrag_pipeline.releases.kept import release_file
 from graphrag_pipeline.resources.liveness import end_dead_runs
@@ -166,10 +166,10 @@ def run_marts(settings: Settings, *, force: bool = False) -> MartsOutcome:
 def _marts_outcome(home: Path, run: dg.ExecuteInProcessResult | None = None) -> MartsOutcome:
     marts = built_marts(home)
     if marts is None:
-        raise StorageError(f"{home / MARTS} cannot be read: build it again, with --force")
+        raise StorageError(f"{Home(home).marts} cannot be read: build it again, with --force")
     passed = [check.passed for check in run.get_asset_check_evaluations()] if run else []
     return MartsOutcome(
-        file=str(home / MARTS),
+        file=str(Home(home).marts),
         release=marts.release,
         rows=marts.rows,
         built=run is not None,

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import polars as pl
 
+from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.extraction.extractors import extraction_version
 from graphrag_pipeline.extraction.mentions import UNREADABLE
@@ -146,7 +147,7 @@ def plan_run(settings: Settings, folder: Path, *, recluster: bool = False) -> Pl
 
 
 def _store(settings: Settings) -> IndexStore | None:
-    file = settings.home_path / "index.duckdb"
+    file = Home(settings.home_path).index
     return IndexStore(file) if file.is_file() else None
 
 
@@ -236,13 +237,12 @@ def _look_up(settings: Settings, todo: pl.DataFrame) -> tuple[Chunks, Chunks, in
     chunks those of a sample, evenly spread, stand for all.
     """
     from graphrag_pipeline.extraction.model.llm import extract_llm
-    from graphrag_pipeline.llm.database import FILE_NAME
     from graphrag_pipeline.llm.offline import CachedAnswers
     from graphrag_pipeline.llm.running import run_calls
 
     home = settings.home_path
     is_asked = settings.extraction.extractor == "llm"
-    if not is_asked or todo.is_empty() or not (home / FILE_NAME).is_file():
+    if not is_asked or todo.is_empty() or not Home(home).calls.is_file():
         return chunks_of(todo), Chunks(), 0
     sample = todo.gather_every(math.ceil(len(todo) / _LOOKED_UP))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 
+from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.graph.resolution.resolving import absent_titles
 from graphrag_pipeline.ingest.batches import BatchLog
@@ -56,7 +57,7 @@ def summarise(settings: Settings) -> dict[str, Any]:
     ``structures`` are the optional ones that there are, by table, with their rows.
     """
     home = settings.home_path
-    if not (home / "index.duckdb").is_file():
+    if not Home(home).index.is_file():
         return {
             "home": str(home),
             "indexed": False,
@@ -70,7 +71,7 @@ def summarise(settings: Settings) -> dict[str, Any]:
             "published": None,
             "rolled_back_from": None,
         }
-    store = IndexStore(home / "index.duckdb")
+    store = IndexStore(Home(home).index)
     published = published_release(home)
     with store.read() as con:
         numbers = _rows(con, _COUNTS)[0]

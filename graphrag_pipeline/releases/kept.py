@@ -30,7 +30,6 @@ from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import known_vector_tables
 from graphrag_pipeline.structures.vector_tables import TABLES, count_of
 
-PUBLISHED = "published.duckdb"
 RELEASES = "releases"
 
 _KEPT = ".duckdb"
@@ -74,7 +73,7 @@ class Rollback:
 
 def published_release(home: Path) -> str | None:
     """Return the id of the release that readers see; None if there is none, or it is damaged."""
-    path = home / PUBLISHED
+    path = Home(home).published
     if not path.is_file():
         return None
     try:
@@ -89,7 +88,7 @@ def published_release(home: Path) -> str | None:
 def release_ids(home: Path) -> list[str]:
     """Return the ids of the releases that are kept, newest first."""
     ids = set(_kept(home))
-    if not any(_is_same(home / PUBLISHED, path) for path in _kept(home).values()):
+    if not any(_is_same(Home(home).published, path) for path in _kept(home).values()):
         ids |= {published_release(home) or ""} - {""}
     return sorted(ids, reverse=True)
 
@@ -149,7 +148,7 @@ def release_file(home: Path, given: str | None = None) -> Path:
     """
     if given is not None:
         return _path(home, find_release(home, given))
-    path = home / PUBLISHED
+    path = Home(home).published
     if not path.is_file():
         raise NothingPublishedError(nothing_published(home))
     return path
@@ -196,7 +195,7 @@ def rollback(workspace: Workspace, given: str | None = None) -> Rollback:
         for skipped in _kept(home):
             if target < skipped <= (before or ""):
                 _mark(home, skipped).touch()
-        _put_in_place(_path(home, target), home / PUBLISHED)
+        _put_in_place(_path(home, target), Home(home).published)
     return Rollback(before, target)
 
 
@@ -204,16 +203,19 @@ def keep_published(home: Path) -> None:
     """Keep what is published under its own name too, and clear away what a kill has left."""
     folder = _folder(home)
     with _writing(home):
-        for left in (*home.glob(f"{PUBLISHED}.*{_TEMPORARY}*"), *folder.glob(f"*{_TEMPORARY}")):
+        for left in (
+            *home.glob(f"{Home(home).published.name}.*{_TEMPORARY}*"),
+            *folder.glob(f"*{_TEMPORARY}"),
+        ):
             left.unlink(missing_ok=True)
         published = published_release(home)
         if published is None:
             return
         _mark(home, published).unlink(missing_ok=True)
         kept = folder / f"{published}{_KEPT}"
-        if not _is_same(kept, home / PUBLISHED):
+        if not _is_same(kept, Home(home).published):
             folder.mkdir(exist_ok=True)
-            _put_in_place(home / PUBLISHED, kept)
+            _put_in_place(Home(home).published, kept)
 
 
 def drop_old(home: Path, spared: Iterable[str | None], keep: int, keep_days: float) -> list[str]:
@@ -315,7 +317,7 @@ def _kept(home: Path) -> dict[str, Path]:
 
 def _path(home: Path, release: str) -> Path:
     path = _folder(home) / f"{release}{_KEPT}"
-    return path if path.is_file() else home / PUBLISHED
+    return path if path.is_file() else Home(home).published
 
 
 def _mark(home: Path, release: str) -> Path:

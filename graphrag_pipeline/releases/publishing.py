@@ -16,13 +16,13 @@ from pathlib import Path
 import duckdb
 
 from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.graph.communities import communities_current
 from graphrag_pipeline.graph.fold import graph_current
 from graphrag_pipeline.graph.resolution.resolving import resolution_current
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.releases.kept import (
-    PUBLISHED,
     drop_old,
     is_rolled_back,
     keep_published,
@@ -245,7 +245,7 @@ def _next_moment(store: IndexStore) -> datetime:
 
 
 def _publish_copy(store: IndexStore, home: Path) -> None:
-    store.copy_to(home / PUBLISHED, prepare=_pack)
+    store.copy_to(Home(home).published, prepare=_pack)
 
 
 def _pack(copy: Path) -> None:

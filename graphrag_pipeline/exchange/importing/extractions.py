@@ -29,6 +29,7 @@ import duckdb
 import polars as pl
 
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.progress import report
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.text import normalize_title
@@ -118,7 +119,7 @@ def import_extractions(file: Path, home: Path, settings: Settings) -> ImportResu
     warnings: list[str] = []
     lines = list(_read(file, tally, warnings))
     report("import", 1, _STEPS)
-    store, log = IndexStore(home / "index.duckdb"), BatchLog(home)
+    store, log = IndexStore(Home(home).index), BatchLog(home)
     documents = _documents(file.stem, lines)
     passages = [*_own_passages(documents, lines), *_known_passages(store, lines, warnings)]
     if not passages:

@@ -13,6 +13,7 @@ from pathlib import Path
 import duckdb
 import polars as pl
 
+from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.identity import ID_DIGITS, make_id
 from graphrag_pipeline.core.progress import report
 from graphrag_pipeline.core.settings import Settings, fingerprint
@@ -82,7 +83,7 @@ def import_graphrag(directory: Path, home: Path, settings: Settings) -> ImportRe
     label = label_of(directory)
     source = _Source(label, read_tables(directory), settings)
     report("import", 1, _STEPS)
-    store, log = IndexStore(home / "index.duckdb"), BatchLog(home)
+    store, log = IndexStore(Home(home).index), BatchLog(home)
     batch = _imported_before(store, source)
     done_before = batch is not None
     counts: Mapping[str, int] = {}
