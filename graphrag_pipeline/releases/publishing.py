@@ -100,11 +100,6 @@ def publish(workspace: Workspace) -> Release:
     (another run changed the index meanwhile), or when the disk is full or read-only. The last
     release then stays.
     """
-    with workspace.store.session():
-        return _publish(workspace)
-
-
-def _publish(workspace: Workspace) -> Release:
     store, home, settings = workspace.store, workspace.home, workspace.settings
     embedder = configured_embedder(settings)
     with store.transaction() as con:
