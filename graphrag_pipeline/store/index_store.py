@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import tempfile
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-_CHECKPOINT_SECONDS = 30.0
 _SMALL_BYTES = 64 * 2**20
 # A megabyte of documents is a second or two of work, as is an index of this many.
 _INDEX_BYTES_PER_BYTE = 50
@@ -87,7 +84,7 @@ class IndexStore:
         try:
             with self._turn() as turn:
                 with self._connection() as con:
-                    _checkpoint(con)
+                    con.execute("CHECKPOINT")
                 # DuckDB's lock on a file it has open is lost when the file is read beside it.
                 turn.close()
                 _copy(self.path, beside)
@@ -300,23 +297,6 @@ def assign_identifiers(con: duckdb.DuckDBPyConnection, kind: str, ids: str) -> N
                  (SELECT id FROM identifiers WHERE kind = $kind) USING (id)""",
         {"kind": kind},
     )
-
-
-def _checkpoint(con: duckdb.DuckDBPyConnection) -> None:
-    """Write everything into the file.
-
-    Within a session DuckDB may still be ending the transaction of a cursor that was closed.
-    """
-    last = time.monotonic() + _CHECKPOINT_SECONDS
-    while True:
-        try:
-            con.execute("CHECKPOINT")
-            return
-        except duckdb.TransactionException:
-            if time.monotonic() > last:
-                raise
-            gc.collect()
-            time.sleep(0.01)
 
 
 def _cursor(database: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
