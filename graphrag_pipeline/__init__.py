@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     )
     from graphrag_pipeline.core.settings import Settings, load_settings
     from graphrag_pipeline.index import Index, Update
-    from graphrag_pipeline.query import Answer, Method, QueryEngine, Retrieval
+    from graphrag_pipeline.query import Answer, Ask, Method, QueryEngine, Retrieval
 
 __all__ = [
     "Answer",
+    "Ask",
     "BusyError",
     "ConfigError",
     "GraphRAGError",
@@ -46,6 +47,7 @@ __all__ = [
 ]
 _MODULES = {
     "Answer": "query",
+    "Ask": "query",
     "Index": "index",
     "Method": "query",
     "QueryEngine": "query",
