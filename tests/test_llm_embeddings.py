@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import sqlite3
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ from model_server import (
     unsupported,
 )
 
+from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.llm import (
     ModelClient,
@@ -138,13 +141,75 @@ def test_a_server_that_knows_only_lists_of_numbers_is_served(tmp_path: Path) -> 
     assert np.allclose(vectors[1], unit(embedding_of("b", 64)), atol=1e-6)
 
 
+def short_vector(numbers: str = "[1, 2, 3]") -> Fault:
+    return Fault(raw=b'{"data": [{"index": 0, "embedding": %s}]}' % numbers.encode())
+
+
 def test_vectors_of_the_wrong_width_are_refused(tmp_path: Path) -> None:
-    answer = Fault(raw=b'{"data": [{"index": 0, "embedding": [1, 2, 3]}]}')
-    with (
-        ModelServer(faults=[answer]) as server,
-        pytest.raises(TerminalModelError, match="vectors of 3 numbers, not 32"),
-    ):
-        embed(server, tmp_path, ["a"], embedding_dimensions=32)
+    with ModelServer(faults=[short_vector()]) as server:
+        assert embed(server, tmp_path, ["a"], embedding_dimensions=32).shape == (1, 32)
+        server.misbehave([short_vector()] * 3)
+        with pytest.raises(TerminalModelError, match="vectors of 3 numbers, not 32"):
+            embed(server, tmp_path, ["b"], embedding_dimensions=32)
+
+
+@pytest.mark.parametrize("broken", ["[]", "[0, 0]", "[1, 2, 3]", '"!!!"', '"AAAA"'])
+def test_a_broken_vector_is_never_kept(tmp_path: Path, broken: str) -> None:
+    with ModelServer() as server:
+        embed(server, tmp_path, ["a"])
+        server.misbehave(lambda request: short_vector(broken))
+        with pytest.raises(TransientModelError):
+            embed(server, tmp_path, ["b"], max_retries=1)
+        server.misbehave(())
+        assert embed(server, tmp_path, ["a", "b"]).shape == (2, 64)
+
+
+def test_a_broken_first_vector_does_not_decide_the_width(tmp_path: Path) -> None:
+    with ModelServer(faults=[short_vector()]) as server:
+        assert embed(server, tmp_path, ["a"]).shape == (1, 3)
+        assert embed(server, tmp_path, ["a", "b"]).shape == (2, 64)
+        server.forget()
+        assert embed(server, tmp_path, ["b", "a"]).shape == (2, 64)
+        assert not server.requests
+
+
+def test_another_model_of_the_same_name_is_noticed(tmp_path: Path) -> None:
+    with ModelServer() as server:
+        embed(server, tmp_path, ["a", "b"])
+        server.dimensions = 48
+        assert embed(server, tmp_path, ["a", "c"]).shape == (2, 48)
+        assert embed(server, tmp_path, ["a", "b", "c"]).shape == (3, 48)
+
+
+def test_broken_vectors_in_the_cache_are_dropped_and_bought_again(tmp_path: Path) -> None:
+    with ModelServer() as server:
+        embed(server, tmp_path, ["a", "b", "c"])
+        with contextlib.closing(sqlite3.connect(Home(tmp_path).calls)) as con, con:
+            keys = [key for (key,) in con.execute("SELECT key FROM embeddings")]
+            for key, blob in zip(keys, [b"", b"\0" * 256, b"123"], strict=True):
+                con.execute("UPDATE embeddings SET vector = ? WHERE key = ?", [blob, key])
+        vectors = embed(server, tmp_path, ["a", "b", "c"])
+        assert np.allclose(vectors[1], unit(embedding_of("b", 64)), atol=1e-6)
+        server.forget()
+        embed(server, tmp_path, ["c", "b", "a"])
+        assert not server.requests
+
+
+def test_a_server_that_numbers_every_vector_nought_is_read_in_order(tmp_path: Path) -> None:
+    answer = b'{"data": [{"index": 0, "embedding": [1, 0]}, {"index": 0, "embedding": [0, 1]}]}'
+    with ModelServer(faults=[Fault(raw=answer)]) as server:
+        assert embed(server, tmp_path, ["a", "b"]).tolist() == [[1, 0], [0, 1]]
+
+
+def test_a_file_of_calls_made_before_is_brought_up_to_date(tmp_path: Path) -> None:
+    with ModelServer() as server:
+        embed(server, tmp_path, ["a"])
+        with contextlib.closing(sqlite3.connect(Home(tmp_path).calls)) as con, con:
+            con.execute("DROP TABLE embedding_widths")
+            con.execute("PRAGMA user_version = 1")
+        server.forget()
+        embed(server, tmp_path, ["a"])
+        assert not server.requests
 
 
 def test_an_embedding_budget_is_kept(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.graph.descriptions import _parts, summarise_descriptions, update_graph
 from graphrag_pipeline.ingest.stages import ingest_extractions, pending_batches
 from graphrag_pipeline.llm import BudgetExceededError, TerminalModelError
-from graphrag_pipeline.llm.cache import embedding_keys, request_json, request_key
+from graphrag_pipeline.llm.cache import VectorSource, request_json, request_key
 from graphrag_pipeline.orchestration.runs import RunFailedError, index_folder
 from graphrag_pipeline.query import open_release
 from graphrag_pipeline.structures.vector_tables import TABLES
@@ -692,7 +692,7 @@ def keys_asked(request: Request, engine: Engine) -> set[bytes]:
     given = engine.settings.llm
     if request.endpoint == "embeddings":
         texts = request.body["input"]
-        return set(embedding_keys(given.base_url, given.embedding_model, None, texts))
+        return set(VectorSource(given.base_url, given.embedding_model, None).keys(texts))
     return {request_key(given.base_url, request_json(request.body))}
 
 

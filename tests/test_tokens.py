@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.core import tokens
-from graphrag_pipeline.core.errors import ConfigError
-from graphrag_pipeline.core.tokens import count_tokens, get_encoding
+from graphrag_pipeline.core.errors import ConfigError, StorageError
+from graphrag_pipeline.core.tokens import count_tokens, encoding_for, get_encoding, word_token
 
 
 @pytest.fixture
@@ -32,12 +31,13 @@ def test_the_shipped_ranks_need_no_network(no_network, emptied_cache):
     assert count_tokens(["A Christmas Carol", ""]) == [3, 0]
 
 
-def test_pattern_and_special_tokens_are_those_of_tiktoken(monkeypatch):
+@pytest.mark.parametrize("name", ["cl100k_base", "o200k_base"])
+def test_pattern_and_special_tokens_are_those_of_tiktoken(name, monkeypatch):
     from tiktoken_ext import openai_public
 
     monkeypatch.setattr(openai_public, "load_tiktoken_bpe", lambda *args, **kwargs: {})
-    theirs = openai_public.cl100k_base()
-    ours = get_encoding()
+    theirs = getattr(openai_public, name)()
+    ours = get_encoding(name)
     assert theirs["pat_str"] == ours._pat_str
     assert theirs["special_tokens"] == ours._special_tokens
     assert theirs["name"] == ours.name
@@ -48,10 +48,28 @@ def test_the_shipped_ranks_are_the_whole_vocabulary():
     assert sorted(ranks.values()) == list(range(100256))
 
 
-@pytest.mark.parametrize("markup", sorted(tokens._SPECIAL))
+def test_a_model_is_counted_in_its_own_encoding():
+    assert encoding_for("gpt-4.1-mini") == encoding_for("openai/gpt-4o") == "o200k_base"
+    assert encoding_for("gpt-4") == "cl100k_base"
+    assert encoding_for("llama3.1") == "cl100k_base"
+    assert (word_token("gpt-4o-mini", "YES"), word_token("gpt-4o-mini", "NO")) == (31958, 14695)
+    assert word_token("gpt-4", "NO") == 9173
+    assert word_token("qwen2.5:7b", "YES") is None
+
+
+def test_a_damaged_file_of_ranks_is_named(monkeypatch, emptied_cache):
+    monkeypatch.setattr("gzip.decompress", lambda data: data[:100])
+    with pytest.raises(StorageError, match=r"o200k_base\.tiktoken\.gz is damaged"):
+        get_encoding("o200k_base")
+
+
+_MARKUP = sorted(get_encoding()._special_tokens)
+
+
+@pytest.mark.parametrize("markup", _MARKUP)
 def test_special_token_markup_in_a_text_is_plain_text(markup):
     encoded = get_encoding().encode_ordinary(f"before {markup} after")
-    assert not set(encoded) & set(tokens._SPECIAL.values())
+    assert not set(encoded) & set(get_encoding()._special_tokens.values())
     assert count_tokens([f"before {markup} after"]) == [len(encoded)]
     assert get_encoding().decode(encoded) == f"before {markup} after"
 
@@ -72,5 +90,5 @@ def test_an_encoding_whose_ranks_cannot_be_fetched_names_the_one_that_needs_no_n
     no_network, monkeypatch, tmp_path
 ):
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
-    with pytest.raises(ConfigError, match="use cl100k_base, which needs no network"):
+    with pytest.raises(ConfigError, match="use cl100k_base or o200k_base, which need no network"):
         get_encoding("p50k_base")

@@ -109,7 +109,7 @@ class ChunkSettings(_Section):
     overlap: Annotated[int, Field(ge=0)] = 100
     """Tokens a chunk repeats of the one before."""
     encoding: str = "cl100k_base"
-    """tiktoken encoding that counts tokens (cl100k_base ships with the package)."""
+    """tiktoken encoding that counts tokens (cl100k_base and o200k_base ship with the package)."""
     sentences: bool = False
     """Prefer to end a chunk at the end of a sentence."""
     prepend_metadata: tuple[str, ...] = ()

@@ -1,13 +1,14 @@
-"""Token counts that never need a network: cl100k_base ships with the package."""
+"""Tokens as models count them; the encodings of OpenAI's models ship with the package."""
 
 from __future__ import annotations
 
 import functools
+import gzip
 import hashlib
 from binascii import a2b_base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphrag_pipeline.core.errors import ConfigError, StorageError
 
@@ -15,31 +16,57 @@ if TYPE_CHECKING:
     import tiktoken
 
 DEFAULT_ENCODING = "cl100k_base"
-_RANKS_SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
-_PATTERN = (
-    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
-    r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
-)
-_SPECIAL = {
-    "<|endoftext|>": 100257,
-    "<|fim_prefix|>": 100258,
-    "<|fim_middle|>": 100259,
-    "<|fim_suffix|>": 100260,
-    "<|endofprompt|>": 100276,
+
+
+class _Shipped(NamedTuple):
+    sha256: str
+    pattern: str
+    special: Mapping[str, int]
+
+
+_LETTERS = r"\p{Lm}\p{Lo}\p{M}"
+_ENDINGS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+_SHIPPED = {
+    "cl100k_base": _Shipped(
+        "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+"
+        r"| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
+        {
+            "<|endoftext|>": 100257,
+            "<|fim_prefix|>": 100258,
+            "<|fim_middle|>": 100259,
+            "<|fim_suffix|>": 100260,
+            "<|endofprompt|>": 100276,
+        },
+    ),
+    "o200k_base": _Shipped(
+        "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+        rf"[^\r\n\p{{L}}\p{{N}}]?[\p{{Lu}}\p{{Lt}}{_LETTERS}]*[\p{{Ll}}{_LETTERS}]+{_ENDINGS}"
+        rf"|[^\r\n\p{{L}}\p{{N}}]?[\p{{Lu}}\p{{Lt}}{_LETTERS}]+[\p{{Ll}}{_LETTERS}]*{_ENDINGS}"
+        r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+        {"<|endoftext|>": 199999, "<|endofprompt|>": 200018},
+    ),
 }
+# The same ranks with more special tokens, which no text of ours may hold.
+_SAME_RANKS = {"o200k_harmony": "o200k_base"}
 
 
 @functools.cache
 def get_encoding(name: str = DEFAULT_ENCODING) -> tiktoken.Encoding:
-    """Return a tiktoken encoding; cl100k_base from package data, others tiktoken's own way.
+    """Return a tiktoken encoding; those that ship need no network, others come tiktoken's own way.
 
     Raises ConfigError for an unknown encoding or one whose ranks cannot be fetched.
     """
     import tiktoken
 
-    if name == DEFAULT_ENCODING:
+    if shipped := _SHIPPED.get(name):
+        parts = shipped_ranks(name).split()
+        ranks = dict(zip(map(a2b_base64, parts[::2]), map(int, parts[1::2]), strict=True))
         return tiktoken.Encoding(
-            name, pat_str=_PATTERN, mergeable_ranks=_shipped_ranks(), special_tokens=_SPECIAL
+            name,
+            pat_str=shipped.pattern,
+            mergeable_ranks=ranks,
+            special_tokens=dict(shipped.special),
         )
     try:
         return tiktoken.get_encoding(name)
@@ -49,8 +76,30 @@ def get_encoding(name: str = DEFAULT_ENCODING) -> tiktoken.Encoding:
     except Exception as error:
         raise ConfigError(
             f"chunks.encoding = {name!r}: its ranks cannot be fetched ({type(error).__name__}); "
-            f"use {DEFAULT_ENCODING}, which needs no network"
+            f"use {' or '.join(_SHIPPED)}, which need no network"
         ) from None
+
+
+@functools.cache
+def model_encoding(model: str) -> str | None:
+    """Return the name of a model's own encoding if it is known and ships; else None.
+
+    The provider before a slash (``openai/gpt-4o``) is no part of the name. Source: tiktoken's
+    table of models.
+    """
+    from tiktoken.model import encoding_name_for_model
+
+    try:
+        name = encoding_name_for_model(model.removeprefix("openai/"))
+    except KeyError:
+        return None
+    name = _SAME_RANKS.get(name, name)
+    return name if name in _SHIPPED else None
+
+
+def encoding_for(model: str) -> str:
+    """Return the encoding to count a model's tokens with: its own, or the usual one."""
+    return model_encoding(model) or DEFAULT_ENCODING
 
 
 def count_tokens(texts: Sequence[str], encoding: str = DEFAULT_ENCODING) -> list[int]:
@@ -59,9 +108,24 @@ def count_tokens(texts: Sequence[str], encoding: str = DEFAULT_ENCODING) -> list
     return [len(encode(text)) for text in texts]
 
 
-def _shipped_ranks() -> dict[bytes, int]:
-    data = resources.files("graphrag_pipeline").joinpath("data/cl100k_base.tiktoken").read_bytes()
-    if hashlib.sha256(data).hexdigest() != _RANKS_SHA256:
-        raise StorageError("the package's cl100k_base.tiktoken is damaged: install it again")
-    parts = data.split()
-    return dict(zip(map(a2b_base64, parts[::2]), map(int, parts[1::2]), strict=True))
+@functools.cache
+def word_token(model: str, word: str) -> int | None:
+    """Return the id of a word that is one token to a model, None if it is not, or not known."""
+    name = model_encoding(model)
+    tokens = get_encoding(name).encode_ordinary(word) if name else []
+    return tokens[0] if len(tokens) == 1 else None
+
+
+def shipped_ranks(name: str = DEFAULT_ENCODING) -> bytes:
+    """Return the ranks of an encoding that ships, as tiktoken's file: base 64, space, rank.
+
+    Raises StorageError if the file is not what it was.
+    """
+    path = resources.files("graphrag_pipeline").joinpath(f"data/{name}.tiktoken.gz")
+    try:
+        data = gzip.decompress(path.read_bytes())
+    except (OSError, EOFError):
+        data = b""
+    if hashlib.sha256(data).hexdigest() != _SHIPPED[name].sha256:
+        raise StorageError(f"the package's {name}.tiktoken.gz is damaged: install it again")
+    return data

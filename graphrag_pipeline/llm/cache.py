@@ -17,7 +17,7 @@ Vector = npt.NDArray[np.float32]
 
 _SQL_VARIABLES = 500
 _PUT_RESPONSE = "INSERT OR IGNORE INTO responses VALUES (?, ?, ?, ?, ?, ?, ?)"
-_PUT_EMBEDDING = "INSERT OR IGNORE INTO embeddings VALUES (?, ?, ?, ?)"
+_PUT_EMBEDDING = "INSERT OR REPLACE INTO embeddings VALUES (?, ?, ?, ?)"
 
 
 class CachedResponse(NamedTuple):
@@ -45,17 +45,33 @@ def request_key(endpoint: str, content: bytes, variant: str | None = None) -> by
     return digest.digest()
 
 
-def embedding_keys(
-    endpoint: str, model: str, dimensions: int | None, texts: Iterable[str]
-) -> list[bytes]:
-    """Return the key of each text's vector."""
-    head = hashlib.sha256(request_json({"at": endpoint, "model": model, "dimensions": dimensions}))
-    keys = []
-    for text in texts:
-        digest = head.copy()
-        digest.update(text.encode("utf-8", "replace"))
-        keys.append(digest.digest())
-    return keys
+class VectorSource:
+    """What gives vectors: an endpoint's model, asked for so many dimensions (None: its own)."""
+
+    def __init__(self, endpoint: str, model: str, dimensions: int | None) -> None:
+        self.model = model
+        asked = {"at": endpoint, "model": model, "dimensions": dimensions}
+        self._head = hashlib.sha256(request_json(asked))
+
+    def keys(self, texts: Iterable[str]) -> list[bytes]:
+        """Return the key of each text's vector."""
+        keys = []
+        for text in texts:
+            digest = self._head.copy()
+            digest.update(text.encode("utf-8", "replace"))
+            keys.append(digest.digest())
+        return keys
+
+    def find_width(self, database: CallDatabase) -> int | None:
+        """Return how long its vectors are, None if none has come yet."""
+        sql = "SELECT dimensions FROM embedding_widths WHERE source = ?"
+        rows = database.read(sql, (self._head.digest(),))
+        return rows[0][0] if rows else None
+
+    def put_width(self, dimensions: int) -> Write:
+        """Return the write that keeps how long its vectors are."""
+        sql = "INSERT OR REPLACE INTO embedding_widths VALUES (?, ?)"
+        return Write(sql, [(self._head.digest(), dimensions)])
 
 
 def put_response(key: bytes, model: str, response: CachedResponse) -> Write:
@@ -70,6 +86,16 @@ def put_embeddings(model: str, vectors: Mapping[bytes, Vector]) -> Write:
     return Write(_PUT_EMBEDDING, rows)
 
 
+def drop_embeddings(keys: Iterable[bytes]) -> Write:
+    """Return the write that forgets vectors."""
+    return Write("DELETE FROM embeddings WHERE key = ?", [(key,) for key in keys])
+
+
+def drop_responses(keys: Iterable[bytes]) -> Write:
+    """Return the write that forgets answers."""
+    return Write("DELETE FROM responses WHERE key = ?", [(key,) for key in keys])
+
+
 def find_response(database: CallDatabase, key: bytes) -> CachedResponse | None:
     """Return the answer to a request, if there is one."""
     rows = database.read(
@@ -80,11 +106,16 @@ def find_response(database: CallDatabase, key: bytes) -> CachedResponse | None:
 
 
 def find_embeddings(database: CallDatabase, keys: Sequence[bytes]) -> dict[bytes, Vector]:
-    """Return the vectors that are there."""
+    """Return the vectors that are there; one that is no row of numbers is of length 0."""
     found: dict[bytes, Vector] = {}
     for start in range(0, len(keys), _SQL_VARIABLES):
         some = keys[start : start + _SQL_VARIABLES]
         places = ",".join("?" * len(some))
         rows = database.read(f"SELECT key, vector FROM embeddings WHERE key IN ({places})", some)
-        found.update((key, np.frombuffer(blob, dtype=np.float32)) for key, blob in rows)
+        found.update((key, _vector(blob)) for key, blob in rows)
     return found
+
+
+def _vector(blob: object) -> Vector:
+    whole = blob if isinstance(blob, bytes) and len(blob) % 4 == 0 else b""
+    return np.frombuffer(whole, dtype=np.float32)

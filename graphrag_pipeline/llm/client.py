@@ -12,7 +12,7 @@ from typing import Any
 
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.home import Home
-from graphrag_pipeline.core.tokens import count_tokens
+from graphrag_pipeline.core.tokens import count_tokens, encoding_for
 from graphrag_pipeline.llm.answers import Answer, StreamedAnswer, Usage, read_answer
 from graphrag_pipeline.llm.budget import Amount, Budget
 from graphrag_pipeline.llm.cache import (
@@ -70,6 +70,7 @@ class ModelClient:
         self.options = options
         self._home = home
         self._since = since
+        self._encoding = encoding_for(options.model)
         self._prices = load_prices(options.prices_file)
         self._refuse_unpriced(options.model)
 
@@ -234,7 +235,7 @@ class ModelClient:
             request.stage,
             request.batch,
             body,
-            lambda: count_tokens([prompt_text(request.messages)])[0],
+            lambda: count_tokens([prompt_text(request.messages)], self._encoding)[0],
             body.get("max_tokens"),
         )
 
@@ -282,7 +283,7 @@ class ModelClient:
 
     def _counted(self, request: ChatRequest, text: str) -> Usage:
         """Count the tokens of an exchange whose server does not say."""
-        return Usage(*count_tokens([prompt_text(request.messages), text]))
+        return Usage(*count_tokens([prompt_text(request.messages), text], self._encoding))
 
     def _refuse_unpriced(self, model: str) -> None:
         if self.options.max_cost is not None and not self.has_price(model):

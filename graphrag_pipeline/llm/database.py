@@ -15,8 +15,15 @@ from typing import Any, NamedTuple
 from graphrag_pipeline.core.errors import StorageError
 
 _BUSY_SECONDS = 60.0
-_VERSION = 1
-_SCHEMA = """
+_VERSION = 2
+_WIDTHS = """
+CREATE TABLE IF NOT EXISTS embedding_widths (
+    source BLOB PRIMARY KEY,
+    dimensions INTEGER NOT NULL
+);
+"""
+_SCHEMA = (
+    """
 CREATE TABLE IF NOT EXISTS responses (
     key BLOB PRIMARY KEY,
     model TEXT NOT NULL,
@@ -47,6 +54,9 @@ CREATE TABLE IF NOT EXISTS llm_calls (
     error TEXT
 );
 """
+    + _WIDTHS
+)
+_MIGRATIONS = {1: _WIDTHS}
 
 
 class Write(NamedTuple):
@@ -148,9 +158,10 @@ def open_database(path: Path) -> sqlite3.Connection:
         _when_free(con, "PRAGMA journal_mode = WAL")
         con.execute("PRAGMA synchronous = FULL")
         (version,) = con.execute("PRAGMA user_version").fetchone()
-        if version == 0:
+        statements = _SCHEMA if version == 0 else _MIGRATIONS.get(version, "")
+        if statements:
             con.executescript(
-                f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;"
+                f"BEGIN IMMEDIATE; {statements} PRAGMA user_version = {_VERSION}; COMMIT;"
             )
         elif version != _VERSION:
             raise StorageError(f"{path} is of another version: move it away and run again")

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from graphrag_pipeline.core.tokens import count_tokens
+from graphrag_pipeline.core.tokens import count_tokens, encoding_for
 from graphrag_pipeline.llm.answers import Usage, read_usage
-from graphrag_pipeline.llm.cache import embedding_keys, find_embeddings, put_embeddings
-from graphrag_pipeline.llm.calls import Caller, Outgoing, Turn
+from graphrag_pipeline.llm.cache import (
+    VectorSource,
+    drop_embeddings,
+    find_embeddings,
+    put_embeddings,
+)
+from graphrag_pipeline.llm.calls import Caller, Outgoing, Turn, log
 from graphrag_pipeline.llm.database import CallDatabase
 from graphrag_pipeline.llm.embeddings import (
     Piece,
     Vectors,
+    are_usable,
     batches,
     combine,
     normalised,
     pieces,
     read_vectors,
 )
-from graphrag_pipeline.llm.errors import TerminalModelError
+from graphrag_pipeline.llm.errors import TerminalModelError, TransientModelError
 from graphrag_pipeline.llm.flights import Flights
 from graphrag_pipeline.llm.ledger import Call, put_calls
 from graphrag_pipeline.llm.options import LlmOptions
@@ -31,16 +38,28 @@ from graphrag_pipeline.llm.options import LlmOptions
 _PATH = "/embeddings"
 _LOOKUP = 500
 _YIELD_EVERY = 20
+_SETTLED = 3
 
 
 class EmbeddingCalls:
-    """Finds the vectors of texts in the cache and buys those that are not there."""
+    """Finds the vectors of texts in the cache and buys those that are not there.
+
+    Only what can be used is kept: finite, not nought, and as long as the other vectors of the same
+    source. What the cache holds and cannot be used is dropped and bought again. The length that a
+    server gives three times in a row is the length it has: another model answers to that name now,
+    and its vectors take the place of those kept.
+    """
 
     def __init__(self, options: LlmOptions, caller: Caller, database: CallDatabase) -> None:
         self._options = options
         self._caller = caller
         self._database = database
         self._flights = Flights()
+        self._source = VectorSource(
+            options.endpoint, options.embedding_model, options.embedding_dimensions
+        )
+        self._width = self._source.find_width(database)
+        self._other_width, self._others_in_a_row = 0, 0
 
     async def embed(self, texts: Sequence[str], stage: str, batch: str | None) -> Vectors:
         """Return one vector of length one for each text, in order."""
@@ -48,24 +67,21 @@ class EmbeddingCalls:
         if not texts:
             return np.zeros((0, options.embedding_dimensions or 0), dtype=np.float32)
         parts = await self._cut(texts)
-        keys = embedding_keys(
-            options.endpoint,
-            options.embedding_model,
-            options.embedding_dimensions,
-            (piece.text for of_text in parts for piece in of_text),
-        )
+        keys = self._source.keys(piece.text for of_text in parts for piece in of_text)
         wanted = dict(zip(keys, itertools.chain.from_iterable(parts), strict=True))
-        found = await self._known(list(wanted))
-        if found:
+        vectors = await self._cached(list(wanted))
+        if vectors:
             call = Call(stage, options.embedding_model, batch, cached=True)
             self._database.write_later([put_calls(call)])
-        while missing := [key for key in wanted if key not in found]:
+        while missing := [key for key in wanted if key not in vectors]:
             async with self._flights.leading(missing) as mine:
-                found |= await self._known(mine)
-                new = {key: wanted[key] for key in mine if key not in found}
-                found |= await self._buy_vectors(new, stage, batch)
-            found |= await self._known([key for key in missing if key not in found])
-        return combine(np.stack([found[key] for key in keys]), parts)
+                vectors |= await self._cached(mine)
+                new = {key: wanted[key] for key in mine if key not in vectors}
+                vectors |= await self._buy_vectors(new, stage, batch)
+            vectors |= await self._cached([key for key in missing if key not in vectors])
+            # Their length may have turned out to be another meanwhile.
+            vectors = {key: v for key, v in vectors.items() if len(v) == self._width}
+        return combine(np.stack([vectors[key] for key in keys]), parts)
 
     async def _cut(self, texts: Sequence[str]) -> list[list[Piece]]:
         parts: list[list[Piece]] = []
@@ -75,12 +91,23 @@ class EmbeddingCalls:
                 await asyncio.sleep(0)
         return parts
 
-    async def _known(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
-        found: dict[bytes, Vectors] = {}
+    async def _cached(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
+        """Return the usable vectors that are kept; those that are not are dropped."""
+        usable: dict[bytes, Vectors] = {}
         for start in range(0, len(keys), _LOOKUP):
-            found |= find_embeddings(self._database, keys[start : start + _LOOKUP])
+            kept = find_embeddings(self._database, keys[start : start + _LOOKUP])
+            if kept and self._width is None:
+                self._width = _usual_length(kept.values())
+            whole = {key: v for key, v in kept.items() if len(v) == self._width}
+            if whole:
+                right = are_usable(np.stack(list(whole.values())))
+                whole = dict(itertools.compress(whole.items(), right))
+            usable |= whole
+            if bad := kept.keys() - whole.keys():
+                log.warning("%d vectors of the cache cannot be used: asking again", len(bad))
+                await self._database.write([drop_embeddings(bad)])
             await asyncio.sleep(0)
-        return found
+        return usable
 
     async def _buy_vectors(
         self, wanted: Mapping[bytes, Piece], stage: str, batch: str | None
@@ -102,10 +129,11 @@ class EmbeddingCalls:
         self, group: Mapping[bytes, Piece], stage: str, batch: str | None
     ) -> dict[bytes, Vectors]:
         texts = [piece.text for piece in group.values()]
-        given, turn = await self._request_vectors(texts, stage, batch)
-        vectors = dict(zip(group, normalised(given), strict=True))
+        rows, turn = await self._request_vectors(texts, stage, batch)
+        vectors = dict(zip(group, normalised(rows), strict=True))
         model = self._options.embedding_model
-        await self._database.write([put_calls(turn.call()), put_embeddings(model, vectors)])
+        writes = [put_calls(turn.call()), put_embeddings(model, vectors)]
+        await self._database.write([*writes, self._source.put_width(rows.shape[1])])
         return vectors
 
     async def _request_vectors(
@@ -118,18 +146,52 @@ class EmbeddingCalls:
         body["encoding_format"] = "base64"
 
         def count() -> int:
-            return sum(count_tokens(texts))
+            return sum(count_tokens(texts, encoding_for(options.embedding_model)))
 
         def read(raw: Mapping[str, Any]) -> tuple[Vectors, Usage]:
             vectors = read_vectors(raw, len(texts))
-            width = options.embedding_dimensions or vectors.shape[1]
-            if vectors.shape[1] != width:
-                raise TerminalModelError(
-                    f"{options.embedding_model} gives vectors of {vectors.shape[1]} numbers, not "
-                    f"{width}: set embedding_dimensions to what the model has",
-                    "dimensions",
-                )
+            self._check_width(vectors.shape[1])
             return vectors, read_usage(raw) or Usage(count(), 0)
 
         outgoing = Outgoing(_PATH, options.embedding_model, stage, batch, body, count, 0)
         return await self._caller.send(outgoing, read)
+
+    def _check_width(self, width: int) -> None:
+        """Raise the error of vectors that are not as long as the others of their source.
+
+        Terminal where another length was asked for, transient where the server may only be ill.
+        """
+        model, asked = self._options.embedding_model, self._options.embedding_dimensions
+        if asked and width != asked:
+            if self._is_third(width):
+                raise TerminalModelError(
+                    f"{model} gives vectors of {width} numbers, not {asked}: set "
+                    "embedding_dimensions to what the model has",
+                    "dimensions",
+                )
+        elif self._width is None or width == self._width or self._is_third(width):
+            if self._width not in (None, width):
+                log.warning(
+                    "%s gives vectors of %d numbers now, not %s: texts are embedded again",
+                    model, width, self._width,
+                )  # fmt: skip
+            self._width, self._others_in_a_row = width, 0
+            return
+        raise TransientModelError(
+            f"the embedding server sent vectors of {width} numbers, not {asked or self._width}: "
+            "run again later",
+            "body",
+        )
+
+    def _is_third(self, width: int) -> bool:
+        """Count a length that is not the source's; say if it came three times in a row."""
+        again = self._others_in_a_row and width == self._other_width
+        self._other_width = width
+        self._others_in_a_row = self._others_in_a_row + 1 if again else 1
+        return self._others_in_a_row >= _SETTLED
+
+
+def _usual_length(vectors: Iterable[Vectors]) -> int | None:
+    """Return the length that most vectors have, None if they have none."""
+    lengths = Counter(len(v) for v in vectors if len(v))
+    return lengths.most_common(1)[0][0] if lengths else None

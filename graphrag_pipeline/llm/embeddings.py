@@ -61,21 +61,31 @@ def batches(parts: Iterable[Piece]) -> Iterator[list[Piece]]:
 def read_vectors(raw: Mapping[str, Any], count: int) -> Vectors:
     """Return the vectors of a response, (count, dimensions), in the order of the request.
 
-    Raises TransientModelError if they are not all there, or not numbers.
+    A server that gives every vector the index 0, or none, sends them in that order. Raises
+    TransientModelError if they are not all there, or one is no direction: not numbers, not finite,
+    of length nought.
     """
     try:
-        rows = {row.get("index", place): row for place, row in enumerate(raw["data"])}
+        data = list(raw["data"])
+        places = [row.get("index") for row in data]
+        ordered = range(count) if set(places) in ({0}, {None}) else places
+        rows = dict(zip(ordered, data, strict=True))
         vectors = np.stack([_vector(rows[index]["embedding"]) for index in range(count)])
-        right = len(rows) == count
     except (KeyError, TypeError, ValueError, AttributeError):
-        right, vectors = False, np.zeros((0, 0), dtype=np.float32)
-    if not right or vectors.ndim != 2 or not np.isfinite(vectors).all():
+        vectors = np.zeros((0, 0), dtype=np.float32)
+    if vectors.ndim != 2 or not len(vectors) or not are_usable(vectors).all():
         raise TransientModelError(
             "the embedding server sent no vector, or a broken one, for some text: check that "
             "embedding_model is an embedding model",
             "body",
         )
     return vectors
+
+
+def are_usable(vectors: Vectors) -> npt.NDArray[np.bool_]:
+    """Return which of some vectors, (count, dimensions), are directions: finite and not nought."""
+    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
+    return np.isfinite(lengths) & (lengths > 0)
 
 
 def combine(vectors: Vectors, texts: Sequence[Sequence[Piece]]) -> Vectors:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from graphrag_pipeline.core.home import Home
-from graphrag_pipeline.llm.cache import embedding_keys, find_response
+from graphrag_pipeline.llm.cache import VectorSource, find_response
 from graphrag_pipeline.llm.client import Completion, ModelClient
 from graphrag_pipeline.llm.database import CallDatabase, open_database
 from graphrag_pipeline.llm.embeddings import pieces
@@ -52,15 +52,9 @@ def vectors_known(home: Path, options: LlmOptions, texts: Sequence[str]) -> list
     """Return for each text whether its vector is in the cache, all pieces of it."""
     if not texts or not Home(home).calls.is_file():
         return [False] * len(texts)
-    keys = [
-        embedding_keys(
-            options.endpoint,
-            options.embedding_model,
-            options.embedding_dimensions,
-            (piece.text for piece in pieces(text, options.embedding_max_tokens)),
-        )
-        for text in texts
-    ]
+    source = VectorSource(options.endpoint, options.embedding_model, options.embedding_dimensions)
+    most = options.embedding_max_tokens
+    keys = [source.keys(piece.text for piece in pieces(text, most)) for text in texts]
     known = _known(home, dict.fromkeys(key for of_text in keys for key in of_text))
     return [known.issuperset(of_text) for of_text in keys]
 

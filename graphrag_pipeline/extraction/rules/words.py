@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import re
 from functools import cache
-from importlib.resources import files
 
+from graphrag_pipeline.core.tokens import shipped_ranks
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules.cjk import is_cjk
 
@@ -66,8 +66,7 @@ def _case_ranks() -> tuple[dict[str, int], dict[str, int]]:
     """
     lower: dict[str, int] = {}
     capital: dict[str, int] = {}
-    path = files("graphrag_pipeline") / "data" / "cl100k_base.tiktoken"
-    for line in path.read_bytes().splitlines():
+    for line in shipped_ranks().splitlines():
         encoded, _, rank = line.partition(b" ")
         if not encoded.startswith(b"I"):  # a leading space, in base 64
             continue
