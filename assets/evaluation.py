@@ -16,6 +16,14 @@ from graphrag_pipeline.assets.publishing import PUBLISHED_INDEX
 from graphrag_pipeline.assets.stages import Check, Outcome, Stage, Table
 from graphrag_pipeline.core.errors import GraphRAGError
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.evaluation.evaluate import count_claims, finish, judge_answers, score_answers
+from graphrag_pipeline.evaluation.experiment import read_experiment
+from graphrag_pipeline.evaluation.history import drops, record_means
+from graphrag_pipeline.evaluation.index_metrics import known_metrics, measure_index
+from graphrag_pipeline.evaluation.results import costs, means, metric_order, question_scores
+from graphrag_pipeline.evaluation.running import answer_questions
+from graphrag_pipeline.evaluation.store import EvaluationStore
+from graphrag_pipeline.query.release import open_release
 from graphrag_pipeline.resources import IndexResource
 
 GROUP = "evaluation"
@@ -106,10 +114,6 @@ def _stage(
 
 def measure_release(index: IndexResource) -> Outcome:
     """Measure what is published, once for each release."""
-    from graphrag_pipeline.evaluation.index_metrics import known_metrics, measure_index
-    from graphrag_pipeline.evaluation.store import EvaluationStore
-    from graphrag_pipeline.query.release import open_release
-
     store = EvaluationStore(index.home)
     try:
         with open_release(index.home, settings=index.settings) as release:
@@ -127,11 +131,6 @@ def measure_release(index: IndexResource) -> Outcome:
 
 def answer_experiment(index: IndexResource) -> Outcome:
     """Answer the experiment's questions in each of its conditions."""
-    from graphrag_pipeline.evaluation.experiment import read_experiment
-    from graphrag_pipeline.evaluation.results import costs
-    from graphrag_pipeline.evaluation.running import answer_questions
-    from graphrag_pipeline.evaluation.store import EvaluationStore
-
     store = EvaluationStore(index.home)
     experiment = read_experiment(_file(index))
     done = answer_questions(store, experiment, index.settings)
@@ -159,11 +158,6 @@ def answer_experiment(index: IndexResource) -> Outcome:
 
 def score_experiment(index: IndexResource) -> Outcome:
     """Score the answers, and compare the watched metric with the run before."""
-    from graphrag_pipeline.evaluation.evaluate import count_claims, finish, score_answers
-    from graphrag_pipeline.evaluation.experiment import read_experiment
-    from graphrag_pipeline.evaluation.history import drops, record_means
-    from graphrag_pipeline.evaluation.store import EvaluationStore
-
     given = index.settings.evaluation
     store = EvaluationStore(index.home)
     experiment = read_experiment(_file(index))
@@ -189,10 +183,6 @@ def score_experiment(index: IndexResource) -> Outcome:
 
 def judge_experiment(index: IndexResource) -> Outcome:
     """Have the judge compare the answers in pairs."""
-    from graphrag_pipeline.evaluation.evaluate import finish, judge_answers
-    from graphrag_pipeline.evaluation.experiment import read_experiment
-    from graphrag_pipeline.evaluation.store import EvaluationStore
-
     store = EvaluationStore(index.home)
     experiment = read_experiment(_file(index))
     made, failures = judge_answers(store, experiment, index.settings)
@@ -240,8 +230,6 @@ def _left_out(errors: Mapping[str, str]) -> dict[str, str]:
 
 def _means(con: duckdb.DuckDBPyConnection, experiment: str, watch: str) -> dict[str, Any]:
     """Return the watched mean of each condition, and a table of the usual ones."""
-    from graphrag_pipeline.evaluation.results import means, metric_order, question_scores
-
     found = means(question_scores(con, experiment))
     value = {(row["condition"], row["metric"]): row["mean"] for row in found.rows(named=True)}
     metrics = metric_order(found["metric"].unique().to_list())[:_MOST_METRICS]

@@ -25,7 +25,7 @@ from graphrag_pipeline.llm.embedders import (
     HashingEmbedder,
     SentenceTransformerEmbedder,
 )
-from graphrag_pipeline.store.vector_store import ROW_SCHEMA, VectorSnapshot, VectorStore
+from graphrag_pipeline.store.vector_store import VectorSnapshot, VectorStore, row_schema
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 CUTOFFS = (2, 5, 10)
@@ -52,7 +52,8 @@ def load(data_dir: Path) -> Questions:
     ids = [blake2b(text.encode(), digest_size=8).hexdigest() for text in texts]
     columns = [ids, texts, [None] * len(ids), [None] * len(ids), ids]
     passages = pa.table(
-        [pa.array(c, f.type) for c, f in zip(columns, ROW_SCHEMA, strict=True)], schema=ROW_SCHEMA
+        [pa.array(c, f.type) for c, f in zip(columns, row_schema(), strict=True)],
+        schema=row_schema(),
     )
     id_of = dict(zip(texts, ids, strict=True))
     gold = [

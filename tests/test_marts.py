@@ -26,6 +26,7 @@ from graphrag_pipeline.assets import Names
 from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.settings import load_settings
+from graphrag_pipeline.definitions import build_definitions
 from graphrag_pipeline.evaluation import results
 from graphrag_pipeline.evaluation.evaluate import finish, run_experiment
 from graphrag_pipeline.evaluation.experiment import experiment_of
@@ -124,7 +125,7 @@ def built(home: Path) -> dg.ExecuteInProcessResult:
     """The run that built the marts."""
     settings = load_settings()
     runs.dagster_home(settings)
-    defs = runs._definitions(settings, marts=True)
+    defs = build_definitions(settings, marts=True)
     with dg.DagsterInstance.get() as instance:
         return defs.resolve_job_def(MARTS_JOB).execute_in_process(
             instance=instance, run_config=runs._QUIET, raise_on_error=False
@@ -290,7 +291,7 @@ def test_data_tests_are_asset_checks_and_the_ui_has_counts_columns_and_lineage(
 def test_lineage_leads_from_the_published_index_to_the_marts(
     built: dg.ExecuteInProcessResult, home: Path
 ) -> None:
-    graph = runs._definitions(load_settings(), marts=True).resolve_asset_graph()
+    graph = build_definitions(load_settings(), marts=True).resolve_asset_graph()
     keys = {key for key in graph.get_all_asset_keys() if key.path[0] == "marts"}
     staging = {key for key in keys if key.path[1] == "staging"}
     assert (len(keys - staging), len(staging)) == (14, 21)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from graphrag_pipeline.llm.embedders import HashingEmbedder
 from graphrag_pipeline.store import vector_store as vectors
-from graphrag_pipeline.store.vector_store import ROW_SCHEMA, VectorStore, VectorStoreError
+from graphrag_pipeline.store.vector_store import VectorStore, VectorStoreError, row_schema
 
 
 class CountingEmbedder(HashingEmbedder):
@@ -35,8 +35,8 @@ def rows(texts, *, level=None, batch=None):
     columns = [list(texts), list(texts.values()), [level] * n, [batch] * n]
     columns.append([f"hash of {text}" for text in texts.values()])
     return pa.table(
-        [pa.array(column, field.type) for column, field in zip(columns, ROW_SCHEMA, strict=True)],
-        schema=ROW_SCHEMA,
+        [pa.array(column, field.type) for column, field in zip(columns, row_schema(), strict=True)],
+        schema=row_schema(),
     )
 
 
@@ -358,7 +358,7 @@ def test_search_filters_before_it_counts(tmp_path, embedder):
     store = VectorStore(tmp_path)
     table = rows(numbered(50), batch="b")
     levels = pa.array([i % 5 for i in range(50)], pa.int32())
-    store.sync("chunks", table.set_column(2, ROW_SCHEMA.field("level"), levels), embedder)
+    store.sync("chunks", table.set_column(2, row_schema().field("level"), levels), embedder)
     query = embedder.embed(["word7"])[0]
     found = current(store).search("chunks", query, 10, where="level = 3", columns=["level"])
     assert found["level"].to_pylist() == [3] * 10

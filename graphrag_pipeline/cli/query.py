@@ -131,7 +131,7 @@ def query(
     width: Width = None,
 ) -> Answer | AnswerStream:
     """Answer a question from the published index, with citations."""
-    from graphrag_pipeline.query import answer, read_history, read_method, stream_answer
+    from graphrag_pipeline.query import read_history, read_method
     from graphrag_pipeline.query.methods.method import parse_level
 
     given = {"level": None if level is None else parse_level(level), "top_k": top_k}
@@ -144,6 +144,8 @@ def query(
     if (history or response_type) and settings.query.answers != "llm":
         console.note("no model writes the answer: --history and --response-type do not count")
     options |= {"settings": settings, "home": settings.home_path, "release": release}
+    from graphrag_pipeline.query import answer, stream_answer
+
     if stream:
         return stream_answer(question, method, **options)
     return answer(question, method, **options)

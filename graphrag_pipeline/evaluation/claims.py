@@ -33,15 +33,17 @@ from graphrag_pipeline.evaluation.answer_metrics import (
     rouge_l_of_words,
 )
 from graphrag_pipeline.evaluation.store import EvaluationStore
+from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.llm.configured import answered_by, prompts_folder, with_model
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.llm.prices import load_prices
+from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.llm.running import work_through
 from graphrag_pipeline.store.index_store import insert
 
 if TYPE_CHECKING:
     from graphrag_pipeline.llm.client import ModelClient
-    from graphrag_pipeline.llm.pricing import StagePlan
 
 STAGE: Final = "evaluation"
 SENTENCES: Final = 40
@@ -153,9 +155,6 @@ def missing(
 
 def plan_claims(settings: Settings, wanted: Sequence[Unexamined]) -> StagePlan:
     """Return what examining these answers would take, retries left out."""
-    from graphrag_pipeline.llm.prices import load_prices
-    from graphrag_pipeline.llm.pricing import StagePlan
-
     prompt = load_prompt(_PROMPT, prompts_folder(settings))
     pieces = {piece for one in wanted for piece in _pieces(one)}
     talks = [message["content"] for piece in pieces for message in piece.messages(prompt)]
@@ -305,8 +304,6 @@ def _words(claim: str) -> list[str]:
 
 
 def _pieces(answer: Unexamined) -> Iterator[_Piece]:
-    from graphrag_pipeline.extraction.rules.sentences import sentence_spans
-
     text = bare(answer.text)
     spans = sentence_spans(text)
     sentences = [" ".join(text[start:end].split()) for start, end in spans]

@@ -19,6 +19,8 @@ import polars as pl
 from graphrag_pipeline.evaluation.answer_metrics import NO_ANSWER, POLAR
 from graphrag_pipeline.evaluation.groundedness import groundedness
 from graphrag_pipeline.evaluation.store import EvaluationStore
+from graphrag_pipeline.query.release import VECTORS
+from graphrag_pipeline.store.vector_store import VectorSnapshot
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
@@ -269,9 +271,6 @@ def _of_vectors(release: Release) -> Iterator[Metric]:
 
 def _entity_vectors(release: Release) -> tuple[Sequence[str], Floats]:
     """Return the entities with a vector that is not zero; none where they would fill the memory."""
-    from graphrag_pipeline.query.release import VECTORS
-    from graphrag_pipeline.store.vector_store import VectorSnapshot
-
     snapshot = VectorSnapshot(release.home / VECTORS, release.facts.vector_versions)
     if not 0 < snapshot.count("entities") <= _MOST_VECTORS:
         return [], np.empty((0, 0))

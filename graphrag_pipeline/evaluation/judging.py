@@ -33,12 +33,13 @@ from graphrag_pipeline.evaluation.verdicts import Comparison, Verdict, Won, comp
 from graphrag_pipeline.llm.configured import answered_by, prompts_folder, with_model
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.llm.prices import load_prices
+from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.llm.running import work_through
 from graphrag_pipeline.store.index_store import insert
 
 if TYPE_CHECKING:
     from graphrag_pipeline.llm.client import ModelClient
-    from graphrag_pipeline.llm.pricing import StagePlan
 
 STAGE = "evaluation"
 REPLICATES = 5
@@ -187,9 +188,6 @@ def missing(
 
 def plan_judging(settings: Settings, wanted: Sequence[Wanted]) -> StagePlan:
     """Return what asking for these verdicts would take: a call each, retries left out."""
-    from graphrag_pipeline.llm.prices import load_prices
-    from graphrag_pipeline.llm.pricing import StagePlan
-
     prompt = load_prompt(_PROMPT, prompts_folder(settings))
     criteria = list(dict.fromkeys(one.criterion for one in wanted))
     around = [_length(_messages(prompt, "", "", "", criterion)) for criterion in criteria]

@@ -17,6 +17,7 @@ from graphrag_pipeline.evaluation.generating import (
 from graphrag_pipeline.evaluation.questions import Question, get_questions, put_questions
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.llm.pricing import StagePlan
+from graphrag_pipeline.query.release import open_release
 
 GENERATED = "generated"
 """Name of the set that a model makes, unless it is given another."""
@@ -90,7 +91,5 @@ def all_sets(settings: Settings) -> list[dict[str, Any]]:
 def _described(settings: Settings, description: str) -> str:
     if description.strip():
         return description.strip()
-    from graphrag_pipeline.query.release import open_release
-
     with open_release(settings.home_path, settings=settings) as release:
         return describe_corpus(release)

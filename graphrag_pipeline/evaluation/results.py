@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.evaluation.verdicts import holm, signed_rank
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -162,8 +163,6 @@ def _side(con: duckdb.DuckDBPyConnection, name: str) -> pl.DataFrame:
 
 
 def _differences(both: pl.DataFrame) -> Iterator[Difference]:
-    from graphrag_pipeline.evaluation.verdicts import signed_rank
-
     for key, part in both.group_by("condition", "metric", maintain_order=True):
         left, right = part["value"].to_numpy(), part["value_right"].to_numpy()
         _, p = signed_rank(right - left)
@@ -178,8 +177,6 @@ def _differences(both: pl.DataFrame) -> Iterator[Difference]:
 
 def _corrected(found: Sequence[Difference]) -> list[Difference]:
     from dataclasses import replace
-
-    from graphrag_pipeline.evaluation.verdicts import holm
 
     corrected = holm([one.p for one in found])
     return [replace(one, p_corrected=p) for one, p in zip(found, corrected, strict=True)]

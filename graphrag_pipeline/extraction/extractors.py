@@ -9,7 +9,9 @@ import polars as pl
 from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.extraction.mentions import Extraction, empty_extraction
+from graphrag_pipeline.extraction.model.llm import extract_llm, llm_extraction_version
 from graphrag_pipeline.extraction.rules.nlp import NLP_VERSION, NlpOptions, chunk_names, extract_nlp
+from graphrag_pipeline.llm.configured import answered_by, prompts_folder, with_model
 
 
 @dataclass(frozen=True)
@@ -32,9 +34,6 @@ def extraction_version(settings: Settings) -> str:
     given = settings.extraction
     if given.extractor != "llm":
         return fingerprint("extraction", NLP_VERSION, given.extractor, given.noun_phrases)
-    from graphrag_pipeline.extraction.model.llm import llm_extraction_version
-    from graphrag_pipeline.llm.configured import answered_by, prompts_folder
-
     shown = settings.chunks.prepend_metadata
     model = ":".join(map(str, answered_by(settings.llm)))
     return fingerprint(
@@ -56,9 +55,6 @@ def extract(chunks: pl.DataFrame, settings: Settings, batch: str) -> Extracted:
 
 
 def _by_model(chunks: pl.DataFrame, settings: Settings, batch: str) -> Extracted:
-    from graphrag_pipeline.extraction.model.llm import extract_llm
-    from graphrag_pipeline.llm.configured import prompts_folder, with_model
-
     if chunks.is_empty():
         return Extracted(empty_extraction())
     done = with_model(

@@ -19,6 +19,7 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.graph.fold import GraphChanges, merge_graph, outdate_graph
 from graphrag_pipeline.llm.client import ModelClient
+from graphrag_pipeline.llm.configured import prompts_folder, with_model
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.llm.running import work_through
 from graphrag_pipeline.store.index_store import IndexStore, insert
@@ -74,8 +75,6 @@ def summarise_descriptions(store: IndexStore, settings: Settings) -> dict[str, i
     Returns how many were ``summarised`` and ``failed``; one that failed keeps all its
     descriptions and is tried again by the next run.
     """
-    from graphrag_pipeline.llm.configured import prompts_folder, with_model
-
     budget = settings.graph.max_description_tokens
     with store.read() as con:
         todo = descriptions_to_merge(con, budget)

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from graphrag_pipeline.core.prompting import check_prompts
 from graphrag_pipeline.core.settings import LlmSettings, Settings
+from graphrag_pipeline.llm.client import ModelClient
+from graphrag_pipeline.llm.embedders import make_embedder
+from graphrag_pipeline.llm.options import LlmOptions
+from graphrag_pipeline.llm.running import run_calls
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.llm.client import ModelClient
     from graphrag_pipeline.llm.embedders import Embedder, Vectors
-    from graphrag_pipeline.llm.options import LlmOptions
 
 T = TypeVar("T")
 _since: ContextVar[int | None] = ContextVar("budget_since", default=None)
@@ -26,8 +28,6 @@ def model_options(settings: Settings) -> LlmOptions:
 
     Raises ConfigError for values out of range.
     """
-    from graphrag_pipeline.llm.options import LlmOptions
-
     given = settings.llm
     return LlmOptions(
         base_url=given.base_url,
@@ -77,8 +77,6 @@ def check_own_prompts(settings: Settings) -> None:
 
 def with_model(settings: Settings, work: Callable[[ModelClient], Awaitable[T]]) -> T:
     """Run some model calls to their end with one client, and return their result."""
-    from graphrag_pipeline.llm.client import ModelClient
-    from graphrag_pipeline.llm.running import run_calls
 
     async def run() -> T:
         options = model_options(settings)
@@ -133,8 +131,6 @@ def configured_embedder(settings: Settings) -> Embedder:
     given = settings.embeddings
     if given.embedder == "llm":
         return ModelEmbedder(settings)
-    from graphrag_pipeline.llm.embedders import make_embedder
-
     kind = "local" if given.embedder == "local" else "hashing"
     dimensions = given.dimensions if kind == "hashing" else 0
     return make_embedder(kind, model=given.model, dimensions=dimensions)

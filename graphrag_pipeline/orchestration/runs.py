@@ -16,9 +16,11 @@ from pathlib import Path
 import dagster as dg
 from dagster._core.instance import InstanceRef
 
+from graphrag_pipeline.assets.names import BATCHES
 from graphrag_pipeline.core.errors import GraphRAGError, StorageError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB, build_definitions
 from graphrag_pipeline.ingest.batches import BatchLog
 from graphrag_pipeline.ingest.stages import pending_batches, stage_versions
 from graphrag_pipeline.marts.build import MARTS_JOB, built_marts, marts_outdated
@@ -130,9 +132,7 @@ def index_folder(
 
 def run_pending(settings: Settings, store: IndexStore, log: BatchLog) -> IndexOutcome:
     """Run all batches that are not done, then refresh what depends on them and publish."""
-    defs = _definitions(settings)
-    from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB
-
+    defs = build_definitions(settings)
     version = {VERSION: stage_versions(settings)["extractions"]}
     run_ids = []
     budget = {LEDGER_TAG: str(ledger_position(settings.home_path))} if uses_model(settings) else {}
@@ -157,7 +157,7 @@ def run_marts(settings: Settings, *, force: bool = False) -> MartsOutcome:
     release_file(home)
     if not force and not marts_outdated(home):
         return _marts_outcome(home)
-    defs = _definitions(settings, marts=True)
+    defs = build_definitions(settings, marts=True)
     # dagster-dbt repeats all that dbt says on standard output, which is for results.
     with contextlib.redirect_stdout(io.StringIO()), _instance(settings) as instance:
         return _marts_outcome(home, _run(instance, defs, MARTS_JOB, {}))
@@ -177,12 +177,6 @@ def _marts_outcome(home: Path, run: dg.ExecuteInProcessResult | None = None) -> 
         tests_warned=len(passed) - sum(passed),
         run=run.run_id if run else None,
     )
-
-
-def _definitions(settings: Settings, *, marts: bool = False) -> dg.Definitions:
-    from graphrag_pipeline.definitions import build_definitions
-
-    return build_definitions(settings, marts=marts)
 
 
 @contextlib.contextmanager
@@ -277,11 +271,9 @@ def _step_error(event: dg.DagsterEvent) -> str:
 
 def _add_partitions(instance: dg.DagsterInstance, keys: Sequence[str]) -> Iterator[Sequence[str]]:
     """Add the keys and yield them in runs that are unbroken in Dagster's order of partitions."""
-    from graphrag_pipeline.assets.names import BATCHES as name
-
-    known = set(instance.get_dynamic_partitions(name))
-    instance.add_dynamic_partitions(name, [key for key in keys if key not in known])
-    place = {key: number for number, key in enumerate(instance.get_dynamic_partitions(name))}
+    known = set(instance.get_dynamic_partitions(BATCHES))
+    instance.add_dynamic_partitions(BATCHES, [key for key in keys if key not in known])
+    place = {key: number for number, key in enumerate(instance.get_dynamic_partitions(BATCHES))}
     run: list[str] = []
     for key in sorted(keys, key=place.__getitem__):
         if run and place[key] != place[run[-1]] + 1:

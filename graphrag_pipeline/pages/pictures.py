@@ -24,6 +24,7 @@ import numpy.typing as npt
 import polars as pl
 
 from graphrag_pipeline.ingest.batches import write_beside
+from graphrag_pipeline.pages.layout import layout_graph
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -113,8 +114,6 @@ class GraphToDraw:
     @cached_property
     def positions(self) -> npt.NDArray[np.float32]:
         """A place for each node, the same for every level."""
-        from graphrag_pipeline.pages.layout import layout_graph
-
         levels = [
             self.nodes[f"level_{level}"].rank("dense").fill_null(0).to_numpy()
             for level in range(_LEVELS)

@@ -13,6 +13,7 @@ import polars as pl
 
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.ingest.stages import stage_versions
+from graphrag_pipeline.llm.ledger import calls_since
 from graphrag_pipeline.store.index_store import IndexStore, get_meta, set_meta
 from graphrag_pipeline.store.spending import ledger_position
 from graphrag_pipeline.structures.registry import model_stages
@@ -67,8 +68,6 @@ def compare_estimate(store: IndexStore, home: Path) -> dict[str, Any] | None:
         record = json.loads(get_meta(con, _ESTIMATE) or "{}")
     if not record:
         return None
-    from graphrag_pipeline.llm.ledger import calls_since
-
     stages = [*_chat_stages(), "embeddings"]
     calls = calls_since(home, record["since"]).filter(
         pl.col("error").is_null() & pl.col("stage").is_in(stages)

@@ -18,12 +18,15 @@ from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.extraction.extractors import extraction_version
 from graphrag_pipeline.extraction.mentions import UNREADABLE
+from graphrag_pipeline.extraction.model.llm import extract_llm
 from graphrag_pipeline.ingest import documents
 from graphrag_pipeline.ingest.batches import BatchLog, SourceChange
 from graphrag_pipeline.ingest.chunking import chunk_documents
 from graphrag_pipeline.ingest.stages import pending_batches, shown_metadata
 from graphrag_pipeline.llm.configured import model_options, prompts_folder
+from graphrag_pipeline.llm.offline import CachedAnswers, vectors_known
 from graphrag_pipeline.llm.pricing import StagePlan
+from graphrag_pipeline.llm.running import run_calls
 from graphrag_pipeline.planning.estimates import (
     Average,
     Texts,
@@ -236,10 +239,6 @@ def _look_up(settings: Settings, todo: pl.DataFrame) -> tuple[Chunks, Chunks, in
     This is the extraction itself, by a client that has only the cache to answer from; of very many
     chunks those of a sample, evenly spread, stand for all.
     """
-    from graphrag_pipeline.extraction.model.llm import extract_llm
-    from graphrag_pipeline.llm.offline import CachedAnswers
-    from graphrag_pipeline.llm.running import run_calls
-
     home = settings.home_path
     is_asked = settings.extraction.extractor == "llm"
     if not is_asked or todo.is_empty() or not Home(home).calls.is_file():
@@ -264,8 +263,6 @@ def _look_up(settings: Settings, todo: pl.DataFrame) -> tuple[Chunks, Chunks, in
 def _unknown(settings: Settings, texts: Sequence[str]) -> Texts:
     if settings.embeddings.embedder != "llm":
         return Texts()
-    from graphrag_pipeline.llm.offline import vectors_known
-
     known = vectors_known(settings.home_path, model_options(settings), texts)
     to_buy = [len(t.encode("utf-8", "replace")) for t, k in zip(texts, known, strict=True) if not k]
     return Texts(len(to_buy), sum(to_buy), sum(known))

@@ -17,6 +17,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.settings import load_settings
+from graphrag_pipeline.llm.configured import check_own_prompts
+from graphrag_pipeline.llm.running import run_calls
 from graphrag_pipeline.query.answering import extractive_answer
 from graphrag_pipeline.query.ask import Ask
 from graphrag_pipeline.query.citations import citations_of, distinct
@@ -26,6 +29,7 @@ from graphrag_pipeline.query.release import Release, open_release
 from graphrag_pipeline.query.results import Answer, Retrieval
 from graphrag_pipeline.query.streaming import AnswerStream
 from graphrag_pipeline.query.trace import Trace
+from graphrag_pipeline.query.writer import write_answer
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
@@ -49,13 +53,9 @@ class QueryEngine:
         release: str | None = None,
         settings: Settings | None = None,
     ) -> None:
-        from graphrag_pipeline.core.settings import load_settings
-
         settings = settings or load_settings(**({} if home is None else {"home": Path(home)}))
         folder = Path(home) if home is not None else settings.home_path
         if settings.query.answers == "llm":
-            from graphrag_pipeline.llm.configured import check_own_prompts
-
             check_own_prompts(settings)
         self._stack = ExitStack()
         self.index: Release = self._stack.enter_context(
@@ -80,8 +80,6 @@ class QueryEngine:
         ask = self._checked(question, method, options)
         if not self.writes:
             return self._extracted(ask)
-        from graphrag_pipeline.llm.running import run_calls
-
         return run_calls(lambda: _last(self._written(ask, stream=False)))
 
     def stream_answer(
@@ -169,8 +167,6 @@ class QueryEngine:
             return extractive_answer(index, self._retrieved(ask, index))
 
     def _written(self, ask: Ask, *, stream: bool) -> AsyncGenerator[str | Answer, None]:
-        from graphrag_pipeline.query.writer import write_answer
-
         return write_answer(self.index, ask, stream=stream)
 
     def close(self) -> None:

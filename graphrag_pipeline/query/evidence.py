@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.text import terms
+from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.query.citations import citations_of, cite_chunk
 from graphrag_pipeline.query.operators.chunks import chunk_records
 from graphrag_pipeline.query.operators.scoring import relevance
@@ -169,8 +170,6 @@ def _cite_sentence(row: dict[str, Any], start: int, end: int) -> Citation:
 
 def _spans_within(row: dict[str, Any]) -> Iterator[tuple[int, int]]:
     """Yield document spans of the sentences that touch a chunk, cut only if far longer than it."""
-    from graphrag_pipeline.extraction.rules.sentences import sentence_spans
-
     text, offset = row["text"], row["window_start"]
     cut_end = offset + len(text) if offset + len(text) < row["n_chars"] else -1
     for start, end in _short_spans(text, sentence_spans(text)):

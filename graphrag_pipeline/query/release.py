@@ -17,7 +17,17 @@ from graphrag_pipeline.core.errors import (
     NothingPublishedError,
     StorageError,
 )
+from graphrag_pipeline.core.settings import load_settings
+from graphrag_pipeline.llm.configured import configured_embedder
+from graphrag_pipeline.llm.embedders import EmbeddingError
+from graphrag_pipeline.query.graph_arrays import GraphArrays
+from graphrag_pipeline.query.kept_rows import KeptRows, read_if_small
+from graphrag_pipeline.query.layered_graph import LayeredGraph
 from graphrag_pipeline.query.trace import Trace
+from graphrag_pipeline.releases.kept import nothing_published, release_file
+from graphrag_pipeline.store.index_store import connect_published
+from graphrag_pipeline.store.vector_store import VectorSnapshot, VectorStoreError
+from graphrag_pipeline.structures.archrag.index import open_chnsw
 
 if TYPE_CHECKING:
     import duckdb
@@ -27,10 +37,6 @@ if TYPE_CHECKING:
 
     from graphrag_pipeline.core.settings import Settings
     from graphrag_pipeline.llm.embedders import Embedder
-    from graphrag_pipeline.query.graph_arrays import GraphArrays
-    from graphrag_pipeline.query.kept_rows import KeptRows
-    from graphrag_pipeline.query.layered_graph import LayeredGraph
-    from graphrag_pipeline.store.vector_store import VectorSnapshot
     from graphrag_pipeline.structures.archrag.chnsw import CommunityHnsw
 
 VECTORS = "vectors"
@@ -106,8 +112,6 @@ class Release:
 
     def kept(self, sql: str) -> KeptRows:
         """Return the rows of a query without parameters, read once: for ids and numbers."""
-        from graphrag_pipeline.query.kept_rows import KeptRows
-
         return self._once("kept", lambda: KeptRows(self.columns(sql)), sql)
 
     def records(self, sql: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -127,15 +131,11 @@ class Release:
     @property
     def graph(self) -> GraphArrays:
         """The graph as arrays, loaded when first asked for."""
-        from graphrag_pipeline.query.graph_arrays import GraphArrays
-
         return self._once("graph", lambda: GraphArrays(self.columns))
 
     @property
     def layered_graph(self) -> LayeredGraph:
         """The graph of all layers as arrays, loaded when first asked for."""
-        from graphrag_pipeline.query.layered_graph import LayeredGraph
-
         return self._once("layered graph", lambda: LayeredGraph(self.columns))
 
     @property
@@ -180,8 +180,6 @@ class Release:
             return self._embedder.embed(texts)
 
     def _records_of(self, sql: str) -> KeptRows | None:
-        from graphrag_pipeline.query.kept_rows import read_if_small
-
         def read() -> KeptRows | None:
             with self._asked(sql, {}) as cursor:
                 reader = cursor.to_arrow_reader()
@@ -200,15 +198,11 @@ class Release:
         return self.embed([question])[0]
 
     def _open_layers(self) -> CommunityHnsw:
-        from graphrag_pipeline.structures.archrag.index import open_chnsw
-
         with self._cursor() as cursor, _storage_errors():
             return open_chnsw(cursor, self._vectors)
 
     @property
     def _vectors(self) -> VectorSnapshot:
-        from graphrag_pipeline.store.vector_store import VectorSnapshot
-
         folder, versions = self.home / VECTORS, self.facts.vector_versions
         return self._once("vectors", lambda: VectorSnapshot(folder, versions))
 
@@ -217,8 +211,6 @@ class Release:
         return self._once("embedder", self._configured_embedder)
 
     def _configured_embedder(self) -> Embedder:
-        from graphrag_pipeline.llm.configured import configured_embedder
-
         embedder = configured_embedder(self.settings)
         if embedder.name != self.facts.embedder:
             raise ConfigError(
@@ -253,8 +245,6 @@ class Release:
     def _read_facts(self) -> ReleaseFacts:
         found = self.rows(_FACTS)
         if not found:
-            from graphrag_pipeline.releases.kept import nothing_published
-
             raise NothingPublishedError(nothing_published(self.home))
         row = found[0]
         return ReleaseFacts(
@@ -279,10 +269,6 @@ def open_release(
     Raises NothingPublishedError when there is no release yet, InputError when ``release`` is none
     of those kept, StorageError when the file cannot be read.
     """
-    from graphrag_pipeline.core.settings import load_settings
-    from graphrag_pipeline.releases.kept import release_file
-    from graphrag_pipeline.store.index_store import connect_published
-
     file = release_file(home, release)
     con = connect_published(file)
     try:
@@ -293,9 +279,6 @@ def open_release(
 
 @contextlib.contextmanager
 def _storage_errors() -> Iterator[None]:
-    from graphrag_pipeline.llm.embedders import EmbeddingError
-    from graphrag_pipeline.store.vector_store import VectorStoreError
-
     try:
         yield
     except VectorStoreError as error:

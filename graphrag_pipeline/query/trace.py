@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.llm.ledger import hearing
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
@@ -125,7 +126,6 @@ class Trace:
         if settings.embeddings.embedder != "llm":
             yield
             return
-        from graphrag_pipeline.llm.ledger import hearing
 
         def count(call: Call) -> None:
             if call.error is None:

@@ -26,6 +26,7 @@ import duckdb
 from graphrag_pipeline.core.errors import InputError, NothingPublishedError, StorageError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.store.index_store import connect_published
+from graphrag_pipeline.store.vector_store import VectorSnapshot
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import known_vector_tables
 from graphrag_pipeline.structures.vector_tables import TABLES, count_of
@@ -253,8 +254,6 @@ def _default_target(home: Path, published: str | None) -> str:
 
 
 def _check_readable(home: Path, release: str) -> None:
-    from graphrag_pipeline.store.vector_store import VectorSnapshot
-
     path = _path(home, release)
     with connect_published(path) as con, _reading(path):
         row = con.execute(_VERSIONS).fetchone()

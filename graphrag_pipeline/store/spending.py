@@ -9,6 +9,7 @@ from pathlib import Path
 
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm.configured import spending_since
+from graphrag_pipeline.llm.ledger import calls_since, last_position
 from graphrag_pipeline.store.index_store import IndexStore, get_meta, insert, set_meta
 
 LEDGER_TAG = "graphrag/ledger"
@@ -25,8 +26,6 @@ class Spent:
 
 def ledger_position(home: Path) -> int:
     """Return the position of the newest model call."""
-    from graphrag_pipeline.llm.ledger import last_position
-
     return last_position(home)
 
 
@@ -64,8 +63,6 @@ def spending(store: IndexStore, settings: Settings, run_began: int) -> Iterator[
 
 def record_calls(store: IndexStore, home: Path) -> None:
     """Copy into ``llm_calls`` the calls of the ledger that it lacks."""
-    from graphrag_pipeline.llm.ledger import calls_since
-
     with store.transaction() as con:
         position = int(get_meta(con, _POSITION) or 0)
         calls = calls_since(home, position)
@@ -76,8 +73,6 @@ def record_calls(store: IndexStore, home: Path) -> None:
 
 
 def _sums(home: Path, before: int) -> dict[str, int | float]:
-    from graphrag_pipeline.llm.ledger import calls_since
-
     calls = calls_since(home, before)
     if calls.is_empty():
         return {}

@@ -9,6 +9,7 @@ never see a table half written.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import threading
@@ -21,7 +22,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.text import terms, terms_batch
@@ -30,6 +30,7 @@ from graphrag_pipeline.store.held_vectors import HeldVectors, rounded
 from graphrag_pipeline.store.lance import connect
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from lancedb.db import DBConnection
     from lancedb.expr import Expr
     from lancedb.index import FTS
@@ -65,16 +66,21 @@ _NEVER = timedelta(days=36_500)
 # What may pass between asking for a clean-up and its looking at the clock.
 _CLOCK_MARGIN = timedelta(minutes=1)
 
-ROW_SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.string(), nullable=False),
-        pa.field("text", pa.string(), nullable=False),
-        pa.field("level", pa.int32()),
-        pa.field("batch", pa.string()),
-        pa.field("content_hash", pa.string(), nullable=False),
-    ]
-)
-"""What :meth:`VectorStore.sync` takes."""
+
+@functools.cache
+def row_schema() -> pa.Schema:
+    """Return the columns that :meth:`VectorStore.sync` takes."""
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            pa.field("id", pa.string(), nullable=False),
+            pa.field("text", pa.string(), nullable=False),
+            pa.field("level", pa.int32()),
+            pa.field("batch", pa.string()),
+            pa.field("content_hash", pa.string(), nullable=False),
+        ]
+    )
 
 
 class VectorStoreError(StorageError):
@@ -128,7 +134,7 @@ class VectorStore:
         Parameters
         ----------
         rows
-            Columns of :data:`ROW_SCHEMA`: the complete wanted content, ids unique.
+            Columns of :func:`row_schema`: the complete wanted content, ids unique.
 
         Raises
         ------
@@ -431,6 +437,8 @@ class _Plan:
 
 
 def _plan(wanted: pa.Table, stored: _Stored) -> _Plan:
+    import pyarrow as pa
+
     ids, hashes = wanted["id"].to_pylist(), wanted["content_hash"].to_pylist()
     filters = zip(wanted["level"].to_pylist(), wanted["batch"].to_pylist(), strict=True)
     embed: list[int] = []
@@ -458,13 +466,15 @@ def _stored(table: LanceTable) -> _Stored:
 
 
 def _wanted(rows: pa.Table, embedder: Embedder) -> pa.Table:
-    missing = set(ROW_SCHEMA.names) - set(rows.column_names)
+    import pyarrow as pa
+
+    missing = set(row_schema().names) - set(rows.column_names)
     if missing:
         raise VectorStoreError(f"rows to store lack the columns {sorted(missing)}")
     for name in ("id", "text", "content_hash"):
         if rows[name].null_count:
             raise VectorStoreError(f"rows to store have null in column {name}: fill it")
-    wanted = rows.select(ROW_SCHEMA.names).cast(ROW_SCHEMA)
+    wanted = rows.select(row_schema().names).cast(row_schema())
     if len(set(wanted["id"].to_pylist())) != len(wanted):
         raise VectorStoreError("rows to store have repeated ids: ids must be unique in a table")
     digests = [_digest(value, embedder.name) for value in wanted["content_hash"].to_pylist()]
@@ -495,22 +505,30 @@ def _with_stored_vectors(rows: pa.Table, table: LanceTable) -> pa.Table:
 
 
 def _table_rows(rows: pa.Table, vectors: npt.NDArray[np.float32]) -> pa.Table:
+    import pyarrow as pa
+
     words = pa.array(terms_batch(rows["text"].to_pylist()), pa.string())
     dimensions = vectors.shape[1]
     column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), dimensions)
-    schema = _row_schema(dimensions)
+    schema = _schema_with_vectors(dimensions)
     return pa.table(rows.append_column(_TERMS, words).append_column(_VECTOR, column)).cast(schema)
 
 
-def _row_schema(dimensions: int) -> pa.Schema:
+def _schema_with_vectors(dimensions: int) -> pa.Schema:
+    import pyarrow as pa
+
     item = pa.field("item", pa.float32())
-    return ROW_SCHEMA.append(pa.field(_TERMS, pa.string())).append(
-        pa.field(_VECTOR, pa.list_(item, dimensions))
+    return (
+        row_schema()
+        .append(pa.field(_TERMS, pa.string()))
+        .append(pa.field(_VECTOR, pa.list_(item, dimensions)))
     )
 
 
 def _table_schema(embedder: Embedder) -> pa.Schema:
-    return _row_schema(embedder.dimensions).with_metadata({_EMBEDDER: embedder.name.encode()})
+    return _schema_with_vectors(embedder.dimensions).with_metadata(
+        {_EMBEDDER: embedder.name.encode()}
+    )
 
 
 def _upsert(table: LanceTable, rows: pa.Table) -> None:
@@ -639,6 +657,8 @@ def _vectors_of(table: LanceTable, ids: Sequence[str]) -> dict[str, npt.NDArray[
 
 def _with_ids(table: LanceTable, ids: Sequence[str]) -> pa.Table:
     """Return ids and vectors of those rows that the table holds."""
+    import pyarrow as pa
+
     parts = _batched(list(dict.fromkeys(ids)), _ID_FILTER_ROWS)
     found = [_scan(table, _ID_AND_VECTOR, _has_id(part)) for part in parts]
     return pa.concat_tables(found) if found else table.schema.empty_table().select(_ID_AND_VECTOR)
@@ -668,6 +688,8 @@ def _slices(rows: pa.Table) -> Iterator[pa.Table]:
 def _hits(
     found: pa.Table, score: npt.NDArray[np.floating[Any]], columns: Sequence[str]
 ) -> pa.Table:
+    import pyarrow as pa
+
     hits = found.select(["id"]).append_column("score", pa.array(score, pa.float64()))
     for name in columns:
         hits = hits.append_column(found.schema.field(name), found[name])
@@ -677,6 +699,8 @@ def _hits(
 def _with_columns(
     table: LanceTable, columns: Sequence[str], ids: Sequence[str], scores: npt.NDArray[np.float64]
 ) -> pa.Table:
+    import pyarrow as pa
+
     if not ids:
         return _no_hits(columns)
     if not columns:
@@ -687,5 +711,7 @@ def _with_columns(
 
 
 def _no_hits(columns: Sequence[str]) -> pa.Table:
+    import pyarrow as pa
+
     fields = [pa.field("id", pa.string()), pa.field("score", pa.float64())]
-    return pa.schema([*fields, *(ROW_SCHEMA.field(name) for name in columns)]).empty_table()
+    return pa.schema([*fields, *(row_schema().field(name) for name in columns)]).empty_table()

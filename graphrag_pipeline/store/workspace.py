@@ -6,16 +6,13 @@ import contextlib
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.store.index_store import IndexStore
-
-if TYPE_CHECKING:
-    from graphrag_pipeline.store.vector_store import VectorStore
+from graphrag_pipeline.store.vector_store import VectorStore
 
 
 class Workspace:
@@ -57,6 +54,4 @@ class Workspace:
     @cached_property
     def vectors(self) -> VectorStore:
         """The vectors, in LanceDB, which is imported with the first use."""
-        from graphrag_pipeline.store.vector_store import VectorStore
-
         return VectorStore(self.paths.vectors)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.graph.resolution.asking import ask_about
 from graphrag_pipeline.graph.resolution.candidates import similar_pairs
 from graphrag_pipeline.graph.resolution.mentions import Mentioned
 from graphrag_pipeline.graph.resolution.merging import Alias, merge_pairs
@@ -14,7 +15,7 @@ from graphrag_pipeline.graph.resolution.persons import resolve_people
 from graphrag_pipeline.graph.resolution.spellings import Stated, resolve_acronyms, resolve_spellings
 from graphrag_pipeline.graph.resolution.user_aliases import MERGE, UserRow
 from graphrag_pipeline.llm.configured import configured_embedder
-from graphrag_pipeline.llm.embedders import Embedder
+from graphrag_pipeline.llm.embedders import Embedder, HashingEmbedder
 
 _MOST_APART = 1000
 _BY_USER = "aliases.csv"
@@ -76,8 +77,6 @@ def _by_rule(entities: Sequence[Entity], stated: Stated, settings: Settings) -> 
 def resolution_embedder(settings: Settings) -> Embedder:
     """Return the configured embedder; a paid one only where the model is to be asked anyway."""
     if settings.embeddings.embedder == "llm" and settings.resolution.method != "llm":
-        from graphrag_pipeline.llm.embedders import HashingEmbedder
-
         return HashingEmbedder()
     return configured_embedder(settings)
 
@@ -89,8 +88,6 @@ def _with_reason(pair: Pair) -> Pair:
 
 def _by_model(apart: Sequence[Pair], settings: Settings) -> list[Pair]:
     """Ask of pairs that nothing speaks against, the most alike first, up to the limit."""
-    from graphrag_pipeline.graph.resolution.asking import ask_about
-
     open_pairs = [
         pair
         for pair in apart

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.extraction.rules.nlp import names_in
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.method import Method, number, share
 from graphrag_pipeline.query.results import Record
@@ -40,8 +41,6 @@ class HippoRagParameters:
 
 def hipporag_search(index: Release, question: str, p: HippoRagParameters) -> list[Record]:
     """Return the passages around the entities that a rule finds in the question."""
-    from graphrag_pipeline.extraction.rules.nlp import names_in
-
     return passages_around(index, question, names_in(question)[: p.entities], p)
 
 

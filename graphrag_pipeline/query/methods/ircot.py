@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.method import Method, choice, number, parameter_rows
@@ -120,8 +121,6 @@ async def _think(asking: Asking, records: Sequence[Record], thoughts: Sequence[s
             raise
         asking.failures.append(f"reason: {error}")
         return ""
-    from graphrag_pipeline.extraction.rules.sentences import sentence_spans
-
     first = next(iter(sentence_spans(said)), (0, len(said)))
     return one_line_of(said[slice(*first)])
 

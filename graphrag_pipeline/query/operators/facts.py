@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query.operators.ranking import Ranking
 from graphrag_pipeline.query.trace import operator
+from graphrag_pipeline.store.held_vectors import places_of
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
@@ -51,8 +52,6 @@ def best_facts(index: Release, question: str, k: int) -> list[Fact]:
 @operator
 def ends_of_facts(index: Release, facts: Iterable[Fact]) -> dict[str, tuple[int, int]]:
     """Return the two nodes of ``index.graph`` that each fact joins, by the fact's id."""
-    from graphrag_pipeline.store.held_vectors import places_of
-
     kept = index.graph.edges("statements")
     asked = [fact.id for fact in facts]
     places, known = places_of(kept.ids, asked)

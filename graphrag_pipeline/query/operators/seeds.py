@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.text import normalize_title
+from graphrag_pipeline.extraction.rules.nlp import names_in
 from graphrag_pipeline.query.operators.entities import entities_titled
 from graphrag_pipeline.query.operators.ranking import Ranking, VectorTable
 from graphrag_pipeline.query.trace import operator
@@ -23,16 +24,12 @@ def entities_by_rule(index: Release, question: str) -> Ranking:
 
     Scores are 1. A question without names, or all in lower case, has none.
     """
-    from graphrag_pipeline.extraction.rules.nlp import names_in
-
     return entities_titled(index, names_in(question))
 
 
 @operator
 def names_by_rule(index: Release, question: str) -> Ranking:
     """Rank the names in a question by the ids that entities so called have, be they or not."""
-    from graphrag_pipeline.extraction.rules.nlp import names_in
-
     keys = map(normalize_title, names_in(question))
     return {make_id("entity", key): 1.0 for key in keys if key}
 

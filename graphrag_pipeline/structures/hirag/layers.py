@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +24,7 @@ from graphrag_pipeline.core.identity import content_hash, make_id
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.structures.hirag.writing import Summary, SummaryEntity
-
-if TYPE_CHECKING:
-    from graphrag_pipeline.structures.raptor.nested_mixtures import NestedMixture
+from graphrag_pipeline.structures.raptor.nested_mixtures import NestedMixture
 
 LEAST_CHANGE = 0.05
 """Building stops once cluster sparsity changes by no more than this share (the paper's epsilon)."""
@@ -180,8 +177,6 @@ def _clusters(
 
     By the mixtures kept, unless too much has changed since they were fitted.
     """
-    from graphrag_pipeline.structures.raptor.nested_mixtures import NestedMixture
-
     start = kept and _followed(kept, nodes.text_hashes)
     start = start or Fitted(NestedMixture(), len(nodes), 0, nodes.text_hashes)
     mixture, groups = start.mixture.place(

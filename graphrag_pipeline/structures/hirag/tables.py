@@ -38,6 +38,7 @@ from graphrag_pipeline.structures.hirag.writing import (
     cluster_writer,
     keeping,
 )
+from graphrag_pipeline.structures.raptor.nested_mixtures import NestedMixture
 
 if TYPE_CHECKING:
     from graphrag_pipeline.structures.hirag.layers import Vectors
@@ -162,8 +163,6 @@ def _vectors(workspace: Workspace, ids: pl.Series) -> Vectors:
 
 
 def _fitted(con: duckdb.DuckDBPyConnection) -> dict[int, Fitted]:
-    from graphrag_pipeline.structures.raptor.nested_mixtures import NestedMixture
-
     hashes: dict[int, dict[str, str]] = {}
     for layer, node, text_hash in con.execute("FROM staging.hirag_nodes").fetchall():
         hashes.setdefault(layer, {})[node] = text_hash

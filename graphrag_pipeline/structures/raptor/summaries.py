@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from graphrag_pipeline.core.prompting import load_prompt
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.core.tokens import count_tokens
+from graphrag_pipeline.extraction.rules.sentences import sentence_spans
+from graphrag_pipeline.llm.configured import answered_by, prompts_folder, with_model
+from graphrag_pipeline.llm.embedders import HashingEmbedder
+from graphrag_pipeline.llm.errors import ModelError
+from graphrag_pipeline.llm.running import work_through
 
 if TYPE_CHECKING:
     from graphrag_pipeline.llm.client import ModelClient
@@ -69,8 +75,6 @@ class Extractor:
 
     def write(self, clusters: Sequence[Sequence[str]], told: Told) -> list[str | None]:
         """Return a summary of each cluster of texts; it cannot fail."""
-        from graphrag_pipeline.llm.embedders import HashingEmbedder
-
         embedder = HashingEmbedder()
         written: list[str | None] = []
         for start in range(0, len(clusters), _CLUSTERS_AT_ONCE):
@@ -111,9 +115,6 @@ class ModelSummariser:
     """Summaries by the model; each is paid for once."""
 
     def __init__(self, settings: Settings) -> None:
-        from graphrag_pipeline.core.prompting import load_prompt
-        from graphrag_pipeline.llm.configured import prompts_folder
-
         self._settings = settings
         self._words = str(max(15, int(settings.hierarchies.summary_tokens * _WORDS_PER_TOKEN)))
         self._prompt = load_prompt("summarise_texts", prompts_folder(settings))
@@ -122,8 +123,6 @@ class ModelSummariser:
     @property
     def version(self) -> str:
         """What decides a summary besides the texts."""
-        from graphrag_pipeline.llm.configured import answered_by
-
         return fingerprint(
             "llm", self._prompt.version, self._words, *answered_by(self._settings.llm)
         )
@@ -133,8 +132,6 @@ class ModelSummariser:
 
         Raises the model's error when no further call can succeed.
         """
-        from graphrag_pipeline.llm.configured import with_model
-
         if not clusters:
             return []
         return with_model(self._settings, lambda client: self._ask(client, clusters, told))
@@ -142,9 +139,6 @@ class ModelSummariser:
     async def _ask(
         self, client: ModelClient, clusters: Sequence[Sequence[str]], told: Told
     ) -> list[str | None]:
-        from graphrag_pipeline.llm.errors import ModelError
-        from graphrag_pipeline.llm.running import work_through
-
         written: list[str | None] = [None] * len(clusters)
         done = 0
 
@@ -171,8 +165,6 @@ def _sentences(texts: Sequence[str]) -> list[str]:
 
 
 def _split(text: str) -> Iterator[str]:
-    from graphrag_pipeline.extraction.rules.sentences import sentence_spans
-
     for start, end in sentence_spans(text):
         if sentence := " ".join(text[start:end].split()):
             yield sentence
