@@ -282,6 +282,21 @@ def test_a_run_of_dagster_waits_for_its_turn_too(index: Index, tmp_path: Path) -
     assert len(index.releases()) == 2
 
 
+@pytest.mark.usefixtures("plain_stores")
+def test_an_update_opens_the_tables_a_few_times_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graphrag_pipeline.store.index_store._IDLE_SECONDS", 600)
+    docs = write(tmp_path / "docs", people=PEOPLE, places=PLACES)
+    opened, connect = [], duckdb.connect
+    monkeypatch.setattr(duckdb, "connect", lambda *a, **k: opened.append(a[:1]) or connect(*a, **k))
+    index = Index("home", Settings(**SMALL))
+    index.update(docs)
+    # Opened, closed to be written out and copied for readers, and opened again.
+    assert opened.count((str(index.paths.index),)) == 3
+    assert len(opened) <= 12
+
+
 def test_a_home_of_a_newer_version_is_refused_with_one_line(index: Index, tmp_path: Path) -> None:
     with index.store.transaction() as con:
         con.execute("UPDATE meta SET value = '9999' WHERE key = 'schema_version'")

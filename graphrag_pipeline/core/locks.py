@@ -11,6 +11,47 @@ from pathlib import Path
 _POLL_SECONDS = 0.02
 
 
+class FairLock:
+    """A lock on a file for which processes and threads queue: who asks for it first is next.
+
+    Who lets go of it and takes it again lets those who wait go first. ``path`` is made if it is not
+    there, as is the file beside it that says whether anybody waits.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._queue = path.with_suffix(".queue")
+        self._held = contextlib.ExitStack()
+        self.is_taken = False
+
+    def take(self, wait_seconds: float | None = None) -> None:
+        """Take the lock, unless it is taken already.
+
+        Raises TimeoutError after ``wait_seconds`` (None: never), and OSError where a file cannot be
+        opened.
+        """
+        if self.is_taken:
+            return
+        began = time.monotonic()
+        with locked(self._queue, wait_seconds):
+            if wait_seconds is not None:
+                wait_seconds = max(0.0, wait_seconds - (time.monotonic() - began))
+            self._held.enter_context(locked(self._path, wait_seconds))
+        self.is_taken = True
+
+    def release(self) -> None:
+        """Let the next one have the lock."""
+        self.is_taken = False
+        self._held.close()
+
+    def is_wanted(self) -> bool:
+        """Return whether anybody waits for the lock."""
+        try:
+            return is_held(self._queue)
+        except FileNotFoundError:
+            return False
+
+
 @contextlib.contextmanager
 def locked(path: Path, wait_seconds: float | None = None) -> Iterator[None]:
     """Hold the lock on a file, which is made if it is not there; wait while another holds it.

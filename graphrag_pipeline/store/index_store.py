@@ -6,16 +6,16 @@ import contextlib
 import os
 import tempfile
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
 
 from graphrag_pipeline.core.errors import BusyError, StorageError
-from graphrag_pipeline.core.locks import locked
+from graphrag_pipeline.core.locks import FairLock
 from graphrag_pipeline.store.migrations import ensure_schema
 
 if TYPE_CHECKING:
@@ -23,37 +23,47 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _SMALL_BYTES = 64 * 2**20
-# A megabyte of documents is a second or two of work, as is an index of this many.
-_INDEX_BYTES_PER_BYTE = 50
+_IDLE_SECONDS = 0.5
+_WATCH_SECONDS = 0.05
 
 
 class IndexStore:
     """``index.duckdb``, the pipeline's own file.
 
     DuckDB lets one process write and shuts out every other meanwhile, readers too. Processes, and
-    the threads of one, therefore queue on a lock file beside the database. They hold it while they
-    read or write rows, or for a :meth:`session`, never across slow work such as a model call.
+    the threads of one, therefore queue beside the database for their turn with it. A turn lasts for
+    one read or one transaction, never across slow work such as a model call; within a
+    :meth:`session`, until somebody else waits.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, wait_seconds: float = 600.0) -> None:
         self.path = Path(path)
         self._wait = wait_seconds
-        self._turns = _Turns()
 
     @contextlib.contextmanager
-    def session(self, n_bytes: int = 0) -> Iterator[None]:
-        """Keep this thread's turn, and the file open, for a stage that asks no model.
+    def session(self) -> Iterator[None]:
+        """Keep the file open for this thread from one read or transaction to the next.
 
-        Opening the file costs more than what a small stage reads and writes. Within, :meth:`read`
-        and :meth:`transaction` are what they are without, at a hundredth of the cost. A session
-        within a session is part of it. Where the index is large, or the stage has many bytes of
-        documents (``n_bytes``) to work on, nothing is kept: others would wait long, to save little.
+        Opening it costs more than what a small stage reads and writes. Others wait as long as they
+        would without: whoever comes between two uses gets the file. It is also let go where it is
+        not used for a while, and where the index is large, for then opening costs little by
+        comparison. A session within a session is part of it.
         """
-        if self._turns.mine is not None or not self._is_small(n_bytes):
+        turn = self._turn()
+        if turn.in_session:
             yield
             return
-        with self._turn():
+        ended = threading.Event()
+        watcher = threading.Thread(target=_watch, args=(turn, ended), daemon=True)
+        turn.in_session = True
+        watcher.start()
+        try:
             yield
+        finally:
+            turn.in_session = False
+            ended.set()
+            watcher.join()
+            turn.let_go()
 
     @contextlib.contextmanager
     def read(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -82,9 +92,10 @@ class IndexStore:
         """
         beside = target.with_name(f"{target.name}.{os.getpid()}.tmp")
         try:
-            with self._turn() as turn:
-                with self._connection() as con:
-                    con.execute("CHECKPOINT")
+            with self._used() as turn:
+                # Within a session DuckDB may still be ending what a closed cursor has written.
+                turn.close()
+                self._open(turn).execute("CHECKPOINT")
                 # DuckDB's lock on a file it has open is lost when the file is read beside it.
                 turn.close()
                 _copy(self.path, beside)
@@ -101,13 +112,8 @@ class IndexStore:
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        with self._turn() as turn:
-            if turn.in_use:
-                raise RuntimeError(f"{self.path} is being read or written by this thread already")
-            if turn.database is None:
-                turn.database = self._connect()
-            con = _cursor(turn.database)
-            turn.in_use = True
+        with self._used() as turn:
+            con = _cursor(self._open(turn))
             try:
                 yield con
             except duckdb.OutOfMemoryException:
@@ -115,8 +121,12 @@ class IndexStore:
             except (duckdb.IOException, duckdb.TransactionException) as error:
                 raise StorageError(f"cannot use {self.path}: {_first_line(error)}") from error
             finally:
-                turn.in_use = False
                 con.close()
+
+    def _open(self, turn: _Turn) -> duckdb.DuckDBPyConnection:
+        if turn.database is None:
+            turn.database = self._connect()
+        return turn.database
 
     def _connect(self) -> duckdb.DuckDBPyConnection:
         try:
@@ -135,57 +145,110 @@ class IndexStore:
         """Give a new file its tables, and an older one what it lacks."""
         ensure_schema(con, self.path)
 
+    def _turn(self) -> _Turn:
+        path = Path(os.path.abspath(self.path))
+        return _turns.of_file.setdefault(path, _Turn(path))
+
     @contextlib.contextmanager
-    def _turn(self) -> Iterator[_Turn]:
-        """Yield the turn that this thread has, or a new one, waited for and then ended."""
-        if self._turns.mine is not None:
-            yield self._turns.mine
-            return
-        with contextlib.ExitStack() as held:
-            try:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                held.enter_context(locked(self.path.with_suffix(".lock"), self._wait))
-            except TimeoutError:
-                raise BusyError(
-                    f"another process has held {self.path} for {self._wait:.0f} seconds: "
-                    "wait for its run to end, or stop it, and try again"
-                ) from None
-            except OSError as error:
-                raise StorageError(
-                    f"cannot write in {self.path.parent}: {error.strerror or error}"
-                ) from error
-            turn = self._turns.mine = _Turn()
-            try:
-                yield turn
-            finally:
-                self._turns.mine = None
-                turn.close()
-
-    def _is_small(self, n_bytes: int) -> bool:
+    def _used(self) -> Iterator[_Turn]:
+        """Wait for this thread's turn, and end it unless it is kept for what comes next."""
+        turn = self._turn()
+        if not turn.begin():
+            raise RuntimeError(f"{self.path} is being read or written by this thread already")
+        keep = False
         try:
-            size = self.path.stat().st_size
+            self._take(turn)
+            yield turn
+            keep = turn.in_session and self._is_small()
+        finally:
+            turn.end(keep=keep)
+
+    def _take(self, turn: _Turn) -> None:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            turn.lock.take(self._wait)
+        except TimeoutError:
+            raise BusyError(
+                f"another process has held {self.path} for {self._wait:.0f} seconds: "
+                "wait for its run to end, or stop it, and try again"
+            ) from None
+        except OSError as error:
+            raise StorageError(
+                f"cannot write in {self.path.parent}: {error.strerror or error}"
+            ) from error
+
+    def _is_small(self) -> bool:
+        try:
+            return self.path.stat().st_size <= _SMALL_BYTES
         except OSError:
-            size = 0
-        return size + _INDEX_BYTES_PER_BYTE * n_bytes <= _SMALL_BYTES
+            return True
 
 
-@dataclass
 class _Turn:
-    """A thread's turn with the file: the database, once it is open, and whether it is in use."""
+    """A thread's turn with a file: the lock, and the database once it is open.
 
-    database: duckdb.DuckDBPyConnection | None = None
-    in_use: bool = False
+    Another thread may let go of it while it is not in use.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.lock = FairLock(path.with_suffix(".lock"))
+        self.database: duckdb.DuckDBPyConnection | None = None
+        self.in_session = False
+        self._in_use = False
+        self._last_used = 0.0
+        self._changing = threading.Lock()
+
+    def begin(self) -> bool:
+        """Use the file; return whether it was not in use already."""
+        with self._changing:
+            before, self._in_use = self._in_use, True
+            return not before
+
+    def end(self, *, keep: bool) -> None:
+        """Use the file no longer, and let go of it unless it is kept and nobody waits for it."""
+        with self._changing:
+            self._in_use = False
+            self._last_used = time.monotonic()
+        if not keep or self.lock.is_wanted():
+            self.let_go()
+
+    def is_kept_in_vain(self) -> bool:
+        """Whether somebody waits for the file, or it has not been used for a while."""
+        if not self.lock.is_taken:
+            return False
+        idle = time.monotonic() - self._last_used
+        return idle > _IDLE_SECONDS or self.lock.is_wanted()
+
+    def let_go(self) -> None:
+        """Close the file and let the next one have it, unless it is in use."""
+        with self._changing:
+            if not self._in_use:
+                try:
+                    self.close()
+                finally:
+                    self.lock.release()
 
     def close(self) -> None:
+        """Close the database, and keep the lock."""
         if self.database is not None:
             self.database.close()
             self.database = None
 
 
 class _Turns(threading.local):
-    """The turn of each thread that has one."""
+    """The turns of each thread, by file."""
 
-    mine: _Turn | None = None
+    def __init__(self) -> None:
+        self.of_file: dict[Path, _Turn] = {}
+
+
+_turns = _Turns()
+
+
+def _watch(turn: _Turn, ended: threading.Event) -> None:
+    while not ended.wait(_WATCH_SECONDS):
+        if turn.is_kept_in_vain():
+            turn.let_go()
 
 
 def connect_published(path: Path, **more: Path) -> duckdb.DuckDBPyConnection:

@@ -34,7 +34,8 @@ class Workspace:
     def turn(self) -> Iterator[None]:
         """Wait until no other run works on this index, and keep others waiting meanwhile.
 
-        Raises StorageError where the home folder cannot be written in.
+        The tables stay open from one stage to the next. Raises StorageError where the home folder
+        cannot be written in.
         """
         lock = self.paths.run_lock
         try:
@@ -43,7 +44,7 @@ class Workspace:
             turn.enter_context(locked(lock))
         except OSError as error:
             raise StorageError(f"cannot write in {self.home}: {error.strerror}") from error
-        with turn:
+        with turn, self.store.session():
             yield
 
     @cached_property
