@@ -1,16 +1,23 @@
-"""LanceDB, imported without the REST client that it brings and that nothing here uses.
+"""LanceDB, imported without what only its REST client needs, and nothing here uses.
 
-The client is 30 generated modules whose functions Pydantic wraps one by one: nearly half of what
-importing LanceDB costs, in every command. The models beside them are needed. So the client's
-package is put in place with its body put off until something of it is asked for.
+Otherwise importing it takes longer than all the rest of a question:
+
+- The client is 30 generated modules whose functions Pydantic wraps one by one. Its package is put
+  in place with its body put off until something of it is asked for.
+- The 147 models beside it are needed as names. Pydantic builds what checks their fields when one is
+  first made, which is never.
+- Before Python 3.12 a library reads the bytecode around each method that overrides another, to see
+  that there is one. From 3.12 on LanceDB does without it; so it does here.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import sys
 import threading
+from collections.abc import Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +25,7 @@ if TYPE_CHECKING:
     from lancedb.db import DBConnection
 
 REST_CLIENT = "lance_namespace_urllib3_client"
+_OVERRIDES = "overrides"
 
 _importing = threading.Lock()
 
@@ -33,9 +41,38 @@ def connect(uri: str) -> DBConnection:
 def _lancedb() -> ModuleType:
     if REST_CLIENT not in sys.modules:
         sys.modules[REST_CLIENT] = _put_off(REST_CLIENT)
-    import lancedb
+    with _models_put_off(), _overrides_taken_on_trust():
+        import lancedb
 
     return lancedb
+
+
+@contextlib.contextmanager
+def _models_put_off() -> Iterator[None]:
+    """Let Pydantic build each model that is declared meanwhile when it is first used."""
+    from pydantic import BaseModel
+
+    before = BaseModel.model_config
+    BaseModel.model_config = {**before, "defer_build": True}
+    try:
+        yield
+    finally:
+        BaseModel.model_config = before
+
+
+@contextlib.contextmanager
+def _overrides_taken_on_trust() -> Iterator[None]:
+    """Let methods be marked as overriding others without a search for those."""
+    if _OVERRIDES in sys.modules or sys.version_info >= (3, 12):
+        yield
+        return
+    trusting = ModuleType(_OVERRIDES)
+    vars(trusting).update(override=lambda method: method, EnforceOverrides=object)
+    sys.modules[_OVERRIDES] = trusting
+    try:
+        yield
+    finally:
+        del sys.modules[_OVERRIDES]
 
 
 def _put_off(name: str) -> ModuleType:
