@@ -18,12 +18,11 @@ from graphrag_pipeline.query import Answer, QueryEngine, Retrieval
 from graphrag_pipeline.releases.diff import ReleaseDiff, diff_releases
 from graphrag_pipeline.releases.kept import (
     KeptRelease,
-    Rollback,
     list_releases,
     published_release,
     release_file,
-    rollback,
 )
+from graphrag_pipeline.releases.rollback import Rollback, rollback
 from graphrag_pipeline.sql import query_published
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.workspace import Workspace

@@ -21,8 +21,9 @@ from index_process import SMALL
 from lancedb.table import LanceTable, Tags
 
 from graphrag_pipeline.core.settings import ReleaseSettings
-from graphrag_pipeline.releases.kept import release_ids, rollback
+from graphrag_pipeline.releases.kept import release_ids
 from graphrag_pipeline.releases.publishing import publish
+from graphrag_pipeline.releases.rollback import rollback
 
 KEEP = SMALL.model_copy(update={"releases": ReleaseSettings(keep=1)})
 _NAMES_CHANGE = ("os.rename", "os.link", "os.remove", "os.chmod")

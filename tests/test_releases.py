@@ -28,9 +28,9 @@ from graphrag_pipeline.releases.kept import (
     list_releases,
     published_release,
     release_ids,
-    rollback,
 )
 from graphrag_pipeline.releases.publishing import publish, refresh_needed
+from graphrag_pipeline.releases.rollback import rollback
 from graphrag_pipeline.sql import query_published
 from graphrag_pipeline.store import vector_store as vectors
 from graphrag_pipeline.store.vector_store import VectorStore

@@ -20,8 +20,8 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.definitions import build_definitions
 from graphrag_pipeline.planning.plan import plan_run
 from graphrag_pipeline.planning.status import summarise
-from graphrag_pipeline.releases.kept import rollback
 from graphrag_pipeline.releases.publishing import publish
+from graphrag_pipeline.releases.rollback import rollback
 from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.structures import Step, Structure, register_structure, unregister_structure

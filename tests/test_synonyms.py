@@ -11,8 +11,8 @@ from graphrag_pipeline.llm.embedders import HashingEmbedder
 from graphrag_pipeline.planning.estimates import Work, estimate
 from graphrag_pipeline.planning.outdated import look_at_index
 from graphrag_pipeline.query import QueryEngine
-from graphrag_pipeline.releases.kept import rollback
 from graphrag_pipeline.releases.publishing import publish
+from graphrag_pipeline.releases.rollback import rollback
 from graphrag_pipeline.store.index_store import set_meta
 from graphrag_pipeline.store.vector_store import VectorStore
 from graphrag_pipeline.structures.estimate import Chunks

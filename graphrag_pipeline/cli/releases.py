@@ -14,7 +14,8 @@ from graphrag_pipeline.core.rows import one_line
 
 if TYPE_CHECKING:
     from graphrag_pipeline.releases.diff import ReleaseDiff
-    from graphrag_pipeline.releases.kept import KeptRelease, Rollback
+    from graphrag_pipeline.releases.kept import KeptRelease
+    from graphrag_pipeline.releases.rollback import Rollback
 
 
 _COUNTED_IN_RELEASES = (
@@ -88,7 +89,7 @@ def rollback(
     change what is in the index, neither `index` nor the schedule publishes anything. Name the
     newer release to go back to it.
     """
-    from graphrag_pipeline.releases.kept import rollback as go_back
+    from graphrag_pipeline.releases.rollback import rollback as go_back
     from graphrag_pipeline.store.workspace import Workspace
 
     return go_back(Workspace(settings_here()), release)

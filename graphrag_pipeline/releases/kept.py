@@ -1,4 +1,4 @@
-"""The releases that are kept, which of them is published, and going back to an older one.
+"""The releases that are kept, and which of them is published.
 
 ``releases/<id>.duckdb`` is one complete release: its rows, and the LanceDB versions that belong
 to them. ``published.duckdb``, which readers open, is a second name (a hard link) of one of these
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,10 +25,6 @@ import duckdb
 from graphrag_pipeline.core.errors import InputError, NothingPublishedError, StorageError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.store.index_store import connect_published
-from graphrag_pipeline.store.vector_store import VectorSnapshot
-from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.structures.registry import known_vector_tables
-from graphrag_pipeline.structures.vector_tables import TABLES, count_of
 
 RELEASES = "releases"
 
@@ -38,9 +33,7 @@ _WITHDRAWN = ".withdrawn"
 _TEMPORARY = ".tmp"
 _MOST_NAMED = 10
 _LOCKED = "Could not set lock"
-_VERSIONS = """
-SELECT id, vector_versions::VARCHAR FROM releases ORDER BY created_at DESC, id DESC LIMIT 1
-"""
+_NEWEST = "SELECT id FROM releases ORDER BY created_at DESC, id DESC LIMIT 1"
 _FACTS = """
 SELECT id, created_at, embedder, COLUMNS('n_(.*)') AS '\\1' FROM releases
 """
@@ -60,16 +53,6 @@ class KeptRelease:
     """Whether it is what readers see now."""
     is_withdrawn: bool
     """Whether it was published and then rolled back."""
-
-
-@dataclass(frozen=True)
-class Rollback:
-    """What a rollback did."""
-
-    before: str | None
-    """The release readers saw before; None when its file could not be read."""
-    now: str
-    """The release readers see now."""
 
 
 def published_release(home: Path) -> str | None:
@@ -172,32 +155,15 @@ def rolled_back_from(home: Path) -> str | None:
     return newest if newest and is_rolled_back(home, newest) else None
 
 
-def rollback(workspace: Workspace, given: str | None = None) -> Rollback:
-    """Make a release that is kept the published one: in one step, rows and vectors together.
-
-    ``given`` is its id or the beginning of it; None: the one before what is published. A newer
-    release may be named too, to take a rollback back. Readers who have a release open stay on it.
-
-    Raises InputError when there is no such release or it is published already,
-    NothingPublishedError when there is none at all, StorageError when it cannot be read in full or
-    put in place; what was published then stays.
-    """
-    home = workspace.home
-    if not release_ids(home):
-        raise NothingPublishedError(nothing_published(home))
-    with workspace.store.read(), _writing(home):
-        keep_published(home)
-        before = published_release(home)
-        target = find_release(home, given) if given else _default_target(home, before)
-        if target == before:
-            raise InputError(f"release {target} is the published one already")
-        _check_readable(home, target)
-        _mark(home, target).unlink(missing_ok=True)
+def put_back(home: Path, release: str) -> None:
+    """Make a kept release the one that readers see, in one step, and withdraw those after it."""
+    before = published_release(home) or ""
+    with _writing(home):
+        _mark(home, release).unlink(missing_ok=True)
         for skipped in _kept(home):
-            if target < skipped <= (before or ""):
+            if release < skipped <= before:
                 _mark(home, skipped).touch()
-        _put_in_place(_path(home, target), Home(home).published)
-    return Rollback(before, target)
+        _put_in_place(_path(home, release), Home(home).published)
 
 
 def keep_published(home: Path) -> None:
@@ -244,30 +210,13 @@ def nothing_published(home: Path) -> str:
     return f"nothing published in {home} yet: run graphrag-pipeline index FOLDER"
 
 
-def _default_target(home: Path, published: str | None) -> str:
-    target = release_before(home, published) if published else release_ids(home)[0]
-    if target is None:
-        raise InputError(
-            f"there is no release before {published}: graphrag-pipeline releases lists what is kept"
-        )
-    return target
-
-
-def _check_readable(home: Path, release: str) -> None:
-    path = _path(home, release)
-    with connect_published(path) as con, _reading(path):
-        row = con.execute(_VERSIONS).fetchone()
-        found, versions = row or (None, "{}")
-        vectors = VectorSnapshot(Home(home).vectors, json.loads(versions))
-        required = {table.name for table in TABLES} | vectors.versions.keys()
-        lacking = [
-            name
-            for name, table in known_vector_tables().items()
-            if name in required and count_of(con, table) != vectors.count(name)
-        ]
-    if found != release or lacking:
-        what = f"the vectors of {', '.join(lacking)} are not there" if lacking else f"it is {found}"
-        raise StorageError(f"release {release} cannot be used: {what}; {path} stays as it is")
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Raise StorageError where a release's file cannot be read."""
+    try:
+        yield
+    except duckdb.Error as error:
+        raise StorageError(f"cannot read {path}: {str(error).splitlines()[0]}") from error
 
 
 def _put_in_place(source: Path, target: Path) -> None:
@@ -295,13 +244,13 @@ def _newest_in(path: Path) -> str | None:
 
 @functools.lru_cache
 def _read_newest(path: Path, _file: tuple[int, ...]) -> str | None:
-    with connect_published(path) as con, _reading(path):
-        row = con.execute(_VERSIONS).fetchone()
+    with connect_published(path) as con, reading(path):
+        row = con.execute(_NEWEST).fetchone()
     return row[0] if row else None
 
 
 def _facts_in(path: Path) -> dict[str, tuple[datetime, str, dict[str, int]]]:
-    with connect_published(path) as con, _reading(path):
+    with connect_published(path) as con, reading(path):
         result = con.execute(_FACTS)
         names = [column[0] for column in result.description or ()][3:]
         return {
@@ -334,14 +283,6 @@ def _is_same(path: Path, other: Path) -> bool:
 def _named(ids: Sequence[str]) -> str:
     more = len(ids) - _MOST_NAMED
     return ", ".join(ids[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-@contextlib.contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except duckdb.Error as error:
-        raise StorageError(f"cannot read {path}: {str(error).splitlines()[0]}") from error
 
 
 @contextlib.contextmanager
