@@ -5,6 +5,7 @@ Results go to standard output, everything else to standard error. Exit codes are
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import sys
@@ -35,6 +36,7 @@ EXIT_CODES = (
 )
 _RESUMABLE = ("index", "import-graphrag", "import-extractions")
 _INTERRUPTED = 130
+_OBJECTS_BETWEEN_COLLECTIONS = 100_000
 _DUCKDB_INTERRUPTED = "Query interrupted"
 
 
@@ -135,6 +137,8 @@ def _stop_writing() -> None:
 
 def main() -> None:
     """Run the command line."""
+    # What is imported stays, so to look through it again and again for garbage is in vain.
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")

@@ -60,12 +60,10 @@ def get_encoding(name: str = DEFAULT_ENCODING) -> tiktoken.Encoding:
     import tiktoken
 
     if shipped := _SHIPPED.get(name):
-        parts = shipped_ranks(name).split()
-        ranks = dict(zip(map(a2b_base64, parts[::2]), map(int, parts[1::2]), strict=True))
         return tiktoken.Encoding(
             name,
             pat_str=shipped.pattern,
-            mergeable_ranks=ranks,
+            mergeable_ranks=shipped_ranks(name),
             special_tokens=dict(shipped.special),
         )
     try:
@@ -116,10 +114,11 @@ def word_token(model: str, word: str) -> int | None:
     return tokens[0] if len(tokens) == 1 else None
 
 
-def shipped_ranks(name: str = DEFAULT_ENCODING) -> bytes:
-    """Return the ranks of an encoding that ships, as tiktoken's file: base 64, space, rank.
+def shipped_ranks(name: str = DEFAULT_ENCODING) -> dict[bytes, int]:
+    """Return the rank of each token of an encoding that ships, in order.
 
-    Raises StorageError if the file is not what it was.
+    They are read anew each time, for to keep them takes more memory than time. Raises StorageError
+    if the file is not what it was.
     """
     path = resources.files("graphrag_pipeline").joinpath(f"data/{name}.tiktoken.gz")
     try:
@@ -128,4 +127,5 @@ def shipped_ranks(name: str = DEFAULT_ENCODING) -> bytes:
         data = b""
     if hashlib.sha256(data).hexdigest() != _SHIPPED[name].sha256:
         raise StorageError(f"the package's {name}.tiktoken.gz is damaged: install it again")
-    return data
+    # On each line are a token, in base 64, and its rank, which is the number of the line.
+    return {token: rank for rank, token in enumerate(map(a2b_base64, data.split()[::2]))}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from functools import cache
 
@@ -54,6 +53,7 @@ _PUNCTUATION = {
     "'s": "S", "’s": "S", "'S": "S", "’S": "S", "/": "/", ".": ".", "…": ".", "!": ".", "?": ".",
     "#": "#", "*": "#", "_": "#",
 }  # fmt: skip
+_BEFORE_WORDS = b' !"#'
 QUOTES = frozenset("\"'“”‘’«»„‚`´「」『』《》〈〉")
 
 
@@ -66,13 +66,12 @@ def _case_ranks() -> tuple[dict[str, int], dict[str, int]]:
     """
     lower: dict[str, int] = {}
     capital: dict[str, int] = {}
-    for line in shipped_ranks().splitlines():
-        encoded, _, rank = line.partition(b" ")
-        if not encoded.startswith(b"I"):  # a leading space, in base 64
+    for token, rank in shipped_ranks().items():
+        if token[0] not in _BEFORE_WORDS:
             continue
-        word = base64.b64decode(encoded)[1:].decode("utf-8", "ignore")
+        word = token[1:].decode("utf-8", "ignore")
         if word.isalpha():
-            (lower if word.islower() else capital).setdefault(word, int(rank))
+            (lower if word.islower() else capital).setdefault(word, rank)
     return lower, {word.lower(): rank for word, rank in capital.items() if word.istitle()}
 
 
