@@ -282,6 +282,50 @@ def test_a_run_of_dagster_waits_for_its_turn_too(index: Index, tmp_path: Path) -
     assert len(index.releases()) == 2
 
 
+UPDATE = """
+import sys
+from graphrag_pipeline import Index, Settings
+Index("home", Settings(embeddings={"dimensions": 32})).update("docs")
+"""
+
+
+def test_who_waits_long_for_another_run_says_so_in_one_line(index: Index, tmp_path: Path) -> None:
+    write(tmp_path / "docs", rivers=RIVERS)
+    holder = start(
+        "-c",
+        "from graphrag_pipeline import Index\n"
+        "with Index('home').turn():\n    print('inside', flush=True)\n    input()",
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "inside\n"
+    said = f"waiting for another run on {index.home} to end (pid {holder.pid})\n"
+    command = ("-m", "graphrag_pipeline.cli", "index", "docs")
+    waiting = [start("-c", UPDATE), start(*command)]
+    try:
+        for process in waiting:
+            assert process.stderr is not None
+            lines = iter(process.stderr.readline, "")
+            assert said in (line[-len(said) :] for line in lines)
+            assert process.poll() is None
+    finally:
+        holder.communicate("\n", timeout=60)
+        rest = [process.communicate(timeout=300)[1] for process in waiting]
+    assert [process.returncode for process in waiting] == [0, 0]
+    assert not any("waiting for" in text for text in rest)
+    assert not index.paths.run_process.exists()
+    assert index.sql("SELECT count(*) FROM documents")[1] == [(3,)]
+
+
+def start(*arguments: str) -> subprocess.Popen[str]:
+    environment = {
+        **os.environ,
+        "GRAPHRAG_HOME": "home",
+        "GRAPHRAG_EMBEDDINGS__DIMENSIONS": "32",
+    }
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    return subprocess.Popen([sys.executable, *arguments], env=environment, text=True, **pipes)
+
+
 @pytest.mark.usefixtures("plain_stores")
 def test_an_update_opens_the_tables_a_few_times_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

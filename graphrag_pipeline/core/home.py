@@ -43,6 +43,11 @@ class Home:
         return self.folder / "run.lock"
 
     @property
+    def run_process(self) -> Path:
+        """The file in which a run that holds the lock says which process it is."""
+        return self.folder / "run.pid"
+
+    @property
     def calls(self) -> Path:
         """The cache and the ledger of model calls."""
         return self.folder / "llm_cache.sqlite"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+LONG_SECONDS = 3.0
+"""After so long, who waits should be told what for."""
 _POLL_SECONDS = 0.02
 
 
@@ -53,18 +55,28 @@ class FairLock:
 
 
 @contextlib.contextmanager
-def locked(path: Path, wait_seconds: float | None = None) -> Iterator[None]:
+def locked(
+    path: Path,
+    wait_seconds: float | None = None,
+    *,
+    when_long: Callable[[], None] | None = None,
+) -> Iterator[None]:
     """Hold the lock on a file, which is made if it is not there; wait while another holds it.
 
-    Threads of one process wait for each other as processes do. Raises TimeoutError after
-    ``wait_seconds`` (None: never), and OSError where the file cannot be opened.
+    Threads of one process wait for each other as processes do. ``when_long`` is called once where
+    that takes more than :data:`LONG_SECONDS`. Raises TimeoutError after ``wait_seconds`` (None:
+    never), and OSError where the file cannot be opened.
     """
     handle = _opened(path)
     try:
-        deadline = None if wait_seconds is None else time.monotonic() + wait_seconds
+        began = time.monotonic()
         while not _take(handle):
-            if deadline is not None and time.monotonic() > deadline:
+            waited = time.monotonic() - began
+            if wait_seconds is not None and waited > wait_seconds:
                 raise TimeoutError
+            if when_long is not None and waited > LONG_SECONDS:
+                when_long()
+                when_long = None
             time.sleep(_POLL_SECONDS)
         yield
     finally:

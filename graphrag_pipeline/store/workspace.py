@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import logging
+import os
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +15,9 @@ from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.store.vector_store import VectorStore
+
+
+log = logging.getLogger("graphrag_pipeline")
 
 
 class Workspace:
@@ -34,18 +39,26 @@ class Workspace:
     def turn(self) -> Iterator[None]:
         """Wait until no other run works on this index, and keep others waiting meanwhile.
 
-        The tables stay open from one stage to the next. Raises StorageError where the home folder
-        cannot be written in.
+        A long wait is logged, with the process that is waited for. The tables stay open from one
+        stage to the next. Raises StorageError where the home folder cannot be written in.
         """
-        lock = self.paths.run_lock
-        try:
-            lock.parent.mkdir(parents=True, exist_ok=True)
-            turn = contextlib.ExitStack()
-            turn.enter_context(locked(lock))
-        except OSError as error:
-            raise StorageError(f"cannot write in {self.home}: {error.strerror}") from error
-        with turn, self.store.session():
+        lock, process = self.paths.run_lock, self.paths.run_process
+        with contextlib.ExitStack() as turn:
+            try:
+                lock.parent.mkdir(parents=True, exist_ok=True)
+                turn.enter_context(locked(lock, when_long=self._log_wait))
+                process.write_text(f"{os.getpid()}\n")
+            except OSError as error:
+                raise StorageError(f"cannot write in {self.home}: {error.strerror}") from error
+            turn.callback(process.unlink, missing_ok=True)
+            turn.enter_context(self.store.session())
             yield
+
+    def _log_wait(self) -> None:
+        pid = "unknown"
+        with contextlib.suppress(OSError):
+            pid = self.paths.run_process.read_text().strip()
+        log.warning("waiting for another run on %s to end (pid %s)", self.home, pid)
 
     @cached_property
     def store(self) -> IndexStore:
