@@ -16,7 +16,6 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.store.vector_store import VectorStore
 
-
 log = logging.getLogger("graphrag_pipeline")
 
 
