@@ -281,8 +281,8 @@ def test_a_script_without_capitals_gives_the_terms_a_text_repeats(text, term):
 )
 def test_text_without_content_gives_no_error(text):
     result = extract(text)
-    assert result.entities.schema == ENTITY_MENTIONS
-    assert result.relationships.schema == RELATIONSHIP_MENTIONS
+    assert result.entities.schema == pl.Schema(ENTITY_MENTIONS)
+    assert result.relationships.schema == pl.Schema(RELATIONSHIP_MENTIONS)
 
 
 def test_a_missing_text_is_an_empty_one():

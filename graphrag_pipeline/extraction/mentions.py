@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import polars as pl
+if TYPE_CHECKING:
+    import polars as pl
 
 UNREADABLE = "the model's answer held no"
 """How the error of a chunk begins whose answer came but could not be read."""
 
-ENTITY_MENTIONS = pl.Schema(
-    {
-        "chunk_id": pl.String,
-        "title": pl.String,
-        "type": pl.String,
-        "description": pl.String,
-        "start_char": pl.Int64,
-        "end_char": pl.Int64,
-    }
-)
-RELATIONSHIP_MENTIONS = pl.Schema(
-    {
-        "chunk_id": pl.String,
-        "source": pl.String,
-        "target": pl.String,
-        "description": pl.String,
-        "weight": pl.Float64,
-        "start_char": pl.Int64,
-        "end_char": pl.Int64,
-    }
-)
+ENTITY_MENTIONS: Mapping[str, type] = {
+    "chunk_id": str,
+    "title": str,
+    "type": str,
+    "description": str,
+    "start_char": int,
+    "end_char": int,
+}
+RELATIONSHIP_MENTIONS: Mapping[str, type] = {
+    "chunk_id": str,
+    "source": str,
+    "target": str,
+    "description": str,
+    "weight": float,
+    "start_char": int,
+    "end_char": int,
+}
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,9 @@ class Extraction:
 
 def empty_extraction() -> Extraction:
     """Return an extraction with no rows and the right columns."""
+    import polars as pl
+
     return Extraction(
-        ENTITY_MENTIONS.to_frame(),
-        RELATIONSHIP_MENTIONS.to_frame(),
+        pl.DataFrame(schema=ENTITY_MENTIONS),
+        pl.DataFrame(schema=RELATIONSHIP_MENTIONS),
     )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 from graphrag_pipeline.core.word_lists import word_lists
 
@@ -19,6 +20,8 @@ CJK = (
     "\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
 _CJK_CHARACTER = re.compile(f"[{CJK}]")
+# Most texts are in other scripts, so the patterns are compiled when one in these comes.
+_compiled = cache(re.compile)
 _HAN = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _HIRAGANA = "\u3040-\u309f"
 
@@ -46,13 +49,14 @@ def _alternatives(words: Iterable[str]) -> str:
 
 _BODY = f"(?:(?![{_FUNCTION}])[{_HAN}])"
 _LEFT_WORDS = f"{_alternatives(_LISTS['left'])}|研究(?![所院])"
-_TRANSLITERATED = re.compile(
-    f"(?:{_alternatives(_OFFICE_BEFORE)}|导师|導師)?(?P<name>{_BODY}{{1,6}}(?:[·・‧]{_BODY}{{1,6}})+)"
+_TRANSLITERATED = (
+    f"(?:{_alternatives(_OFFICE_BEFORE)}|导师|導師)?"
+    f"(?P<name>{_BODY}{{1,6}}(?:[·・‧]{_BODY}{{1,6}})+)"
 )
-_SPLIT = re.compile(
+_SPLIT = (
     f"(?:{_LEFT_WORDS}|[{_FUNCTION}{_HIRAGANA}]|[0-9〇零一二三四五六七八九十]+[年月日]|[^{_HAN}])+"
 )
-_SUFFIXED = re.compile(
+_SUFFIXED = (
     f"(?P<ORGANIZATION>{_BODY}{{1,14}}?(?:{_alternatives(_ORGANISATION)})+)"
     f"|(?P<EVENT>{_BODY}{{1,10}}?(?:{_alternatives(_EVENT)}))"
     f"|(?P<GEO>{_alternatives(_KNOWN_PLACES)}|{_BODY}{{1,6}}?(?:{_alternatives(_PLACE)}))"
@@ -60,11 +64,11 @@ _SUFFIXED = re.compile(
 _GIVEN = f"(?:(?![{_FUNCTION}{_VERB_EDGE}])[{_HAN}])"
 _FULL_NAME = f"(?:欧阳|歐陽|司马|司馬|诸葛|諸葛|上官|[{_SURNAMES}]){_GIVEN}{{1,2}}?"
 _STRONG_CUE = f"{_alternatives(_HONORIFIC)}|{_alternatives(_SAYING)}|[（(]|\\d{{4}}年"
-_PERSON = re.compile(
+_PERSON = (
     f"(?:(?<![{_HAN}])|(?<=[{_FUNCTION}])|(?<=年)|(?<=共同))"
     f"(?P<name>{_FULL_NAME})(?:(?P<strong>(?={_STRONG_CUE}))|(?=[{_WEAK_CUE}，,]))"
 )
-_AFTER_OFFICE = re.compile(
+_AFTER_OFFICE = (
     f"(?:{_alternatives(_OFFICE_BEFORE)})(?P<name>{_FULL_NAME})"
     f"(?={_STRONG_CUE}|[{_FUNCTION}]|[^{_HAN}]|$)"
 )
@@ -104,7 +108,7 @@ def _titles(text: str) -> Iterator[Found]:
     for match in _PUNCTUATED_TITLE.finditer(text):
         start, end = match.span(match.lastindex or 0)
         yield start, end, "WORK"
-    for match in _TRANSLITERATED.finditer(text):
+    for match in _compiled(_TRANSLITERATED).finditer(text):
         start, end = match.span("name")
         yield start, end, "PERSON"
     for match in _KATAKANA.finditer(text):
@@ -113,9 +117,9 @@ def _titles(text: str) -> Iterator[Found]:
 
 def _persons(text: str) -> Iterator[Found]:
     """Yield people, and every later occurrence in the text of a full name once found."""
-    names = {match["name"] for match in _AFTER_OFFICE.finditer(text)}
+    names = {match["name"] for match in _compiled(_AFTER_OFFICE).finditer(text)}
     weak: Counter[str] = Counter()
-    for match in _PERSON.finditer(text):
+    for match in _compiled(_PERSON).finditer(text):
         if match["strong"] is None:
             weak[match["name"]] += 1
         else:
@@ -129,29 +133,30 @@ def _persons(text: str) -> Iterator[Found]:
         yield match.start(), match.end(), "PERSON"
 
 
-_NOT_PEOPLE = re.compile(
+_NOT_PEOPLE = (
     f"(?:{_alternatives(_KNOWN_PLACES)}|{_alternatives(_PLACE)}|.*(?:{_alternatives(_PLACE)}))$"
 )
 
 
 def _plausible(name: str) -> bool:
-    return name not in _COMMON_WORDS and not _NOT_PEOPLE.match(name) and not _LEFT.search(name)
-
-
-_LEFT = re.compile(_LEFT_WORDS)
+    return (
+        name not in _COMMON_WORDS
+        and not _compiled(_NOT_PEOPLE).match(name)
+        and not _compiled(_LEFT_WORDS).search(name)
+    )
 
 
 def _suffixed(text: str) -> Iterator[Found]:
     for part in _parts(text):
         start, end = part
-        for match in _SUFFIXED.finditer(text, start, end):
+        for match in _compiled(_SUFFIXED).finditer(text, start, end):
             yield match.start(), match.end(), match.lastgroup or "OTHER"
 
 
 def _parts(text: str) -> Iterator[tuple[int, int]]:
     """Yield the stretches between particles, punctuation and verbs that cannot be in a name."""
     begin = 0
-    for match in _SPLIT.finditer(text):
+    for match in _compiled(_SPLIT).finditer(text):
         if match.start() - begin > 1:
             yield begin, match.start()
         begin = match.end()

@@ -6,8 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-
-import polars as pl
+from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.extraction.mentions import (
@@ -31,6 +30,9 @@ from graphrag_pipeline.extraction.rules.repeated_terms import find_repeated_term
 from graphrag_pipeline.extraction.rules.sentences import Span, sentence_spans
 from graphrag_pipeline.extraction.rules.tokens import Tokens, read_tokens
 from graphrag_pipeline.extraction.rules.words import Lexicon
+
+if TYPE_CHECKING:
+    import polars as pl
 
 NLP_VERSION = "2"
 _DESCRIPTION = 400
@@ -56,6 +58,8 @@ class NlpOptions:
 
 def extract_nlp(chunks: pl.DataFrame, options: NlpOptions) -> Extraction:
     """Return the mentions in chunks (columns ``id``, ``text``), each chunk read on its own."""
+    import polars as pl
+
     lexicons: dict[str, Lexicon] = {}
     entities: list[tuple[str, str, str, str, int, int]] = []
     relationships: list[tuple[str, str, str, str, float, int, int]] = []
@@ -71,6 +75,8 @@ def extract_nlp(chunks: pl.DataFrame, options: NlpOptions) -> Extraction:
 
 def chunk_names(chunks: pl.DataFrame) -> pl.DataFrame:
     """Return the names in chunks (columns ``id``, ``text``): rows of (chunk_id, title)."""
+    import polars as pl
+
     found = [
         (chunk_id, name)
         for chunk_id, text in chunks.select("id", "text").iter_rows()

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import duckdb
 import numpy as np
-import polars as pl
 
 from graphrag_pipeline.store.index_store import get_meta, insert, set_meta
 from graphrag_pipeline.store.workspace import Workspace
@@ -26,15 +25,7 @@ _VERSION = "1"
 _TABLES = ("entities", "attributed_communities")
 _LEVELS = "SELECT id, level FROM attributed_communities WHERE full_content IS NOT NULL"
 _LAYERS = "SELECT n_nodes, ids_hash, links, down FROM chnsw ORDER BY layer"
-_SCHEMA = pl.Schema(
-    {
-        "layer": pl.Int32,
-        "n_nodes": pl.Int64,
-        "ids_hash": pl.String,
-        "links": pl.Binary,
-        "down": pl.Binary,
-    }
-)
+_COLUMNS = {"layer": int, "n_nodes": int, "ids_hash": str, "links": bytes, "down": bytes}
 
 
 @dataclass(frozen=True)
@@ -47,6 +38,8 @@ class BuiltIndex:
 
 def update_chnsw(workspace: Workspace) -> BuiltIndex:
     """Bring the table ``chnsw`` up to date with the vectors; does nothing if these are the same."""
+    import polars as pl
+
     with workspace.store.read() as con:
         if chnsw_current(con):
             return BuiltIndex([row[0] for row in con.execute(_LAYERS).fetchall()], built=False)
@@ -61,7 +54,7 @@ def update_chnsw(workspace: Workspace) -> BuiltIndex:
     ]
     with workspace.store.transaction() as con:
         con.execute("DELETE FROM chnsw")
-        insert(con, "chnsw", pl.DataFrame(rows, schema=_SCHEMA, orient="row"))
+        insert(con, "chnsw", pl.DataFrame(rows, schema=_COLUMNS, orient="row"))
         set_meta(con, "chnsw", state)
     return BuiltIndex([each.n_nodes for each in stored], built=True)
 
