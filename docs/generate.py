@@ -258,11 +258,11 @@ def _parameter(method: str, parameter: Field[Any]) -> Entry:
 def table_parts() -> Iterator[Part]:
     """Yield the tables and views of the published file with their columns, and its macros."""
     from graphrag_pipeline.releases.publishing import published_sql
-    from graphrag_pipeline.store.migrations import schema_sql
+    from graphrag_pipeline.store.migrations import make_tables
     from graphrag_pipeline.structures.registry import all_structures
 
     con = duckdb.connect()
-    con.execute(schema_sql())
+    make_tables(con)
     for structure in all_structures():
         con.execute(structure.schema)
     con.execute(published_sql())

@@ -7,6 +7,7 @@ import datetime
 import json
 import shutil
 import tempfile
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -169,7 +170,8 @@ def _write(home: Path, texts: dict[str, str], release: str, embedder: Embedder) 
         for table, rows in tables.items():
             if rows:
                 insert(con, table, pl.DataFrame(rows, infer_schema_length=None))
-        tables["facts"] = con.sql("SELECT id, text FROM facts").pl().to_dicts()
+        for view in ("facts", "communities", "community_reports", "attributed_communities"):
+            tables[view] = con.sql(f"FROM {view}").pl().to_dicts()
     versions = _sync(home, tables, release, embedder)
     workspace = Workspace(Settings(home=str(home)))
     workspace.store = store
@@ -226,27 +228,6 @@ def _tables(texts: dict[str, str]) -> dict[str, list[dict[str, object]]]:
                 (member, title) for title, (_, _, held) in SUMMARIES.items() for member in held
             )
         ],
-        "hirag_communities": [_community(n, name) for n, name in enumerate(COMMUNITIES)],
-        "hirag_community_members": [
-            {"community_id": make_id("community", name), "entity_id": key, "level": first}
-            for name, (first, _, _, members) in COMMUNITIES.items()
-            for key in [
-                *map(_key, members),
-                *(_summary_key(t) for t in SUMMARIES if {*SUMMARIES[t][2]} <= {*members}),
-            ]
-        ],
-        "hirag_community_reports": [
-            {**_report(name, documents, chunks), "id": make_id("hirag report", name)}
-            for name in FINDINGS
-        ],
-        "attributed_communities": [
-            _attributed(n, name, documents, chunks) for n, name in enumerate(FINDINGS)
-        ],
-        "attributed_members": [
-            {"community_id": make_id("attributed", name), "member_id": member, "level": level}
-            for name, level in ATTRIBUTED_LEVELS.items()
-            for member in _attributed_members(name)
-        ],
         "raptor_nodes": [_tree_node(n, d, chunks) for n, d in enumerate(documents)],
         "raptor_edges": [
             {"node_id": make_id("raptor", str(d["id"])), "child_id": c["id"]}
@@ -255,14 +236,33 @@ def _tables(texts: dict[str, str]) -> dict[str, list[dict[str, object]]]:
             if c["document_id"] == d["id"]
         ],
         "claims": [_claim(n, chunks) for n in range(len(CLAIMS))],
-        "communities": [_community(n, name) for n, name in enumerate(COMMUNITIES)],
-        "community_members": [
-            {"community_id": make_id("community", name), "entity_id": _key(title), "level": level}
-            for name, (first, last, _, members) in COMMUNITIES.items()
-            for level in range(first, last + 1)
-            for title in members
+        "hierarchy_communities": [
+            *(
+                {"hierarchy": hierarchy, **_community(n, name)}
+                for hierarchy in ("graph", "hirag")
+                for n, name in enumerate(COMMUNITIES)
+            ),
+            *(_attributed(n, name) for n, name in enumerate(FINDINGS)),
         ],
-        "community_reports": [_report(name, documents, chunks) for name in FINDINGS],
+        "hierarchy_members": [
+            {"hierarchy": hierarchy, "community_id": community, "entity_id": key, "level": level}
+            for hierarchy, community, first, last, keys in _held()
+            for level in range(first, last + 1)
+            for key in keys
+        ],
+        "hierarchy_reports": [
+            {**_report(name, documents, chunks), "hierarchy": hierarchy, **own}
+            for name in FINDINGS
+            for hierarchy, own in {
+                "graph": {},
+                "hirag": {"id": make_id("hirag report", name)},
+                "attributed": {
+                    "id": make_id("attributed report", name),
+                    "community_id": make_id("attributed", name),
+                    "level": ATTRIBUTED_LEVELS[name],
+                },
+            }.items()
+        ],
     }
 
 
@@ -453,30 +453,28 @@ def _report(
     }
 
 
-def _attributed(
-    number: int,
-    name: str,
-    documents: list[dict[str, object]],
-    chunks: list[dict[str, object]],
-) -> dict[str, object]:
+def _attributed(number: int, name: str) -> dict[str, object]:
     parent = COMMUNITIES[name][2]
-    own = {
+    return {
+        "hierarchy": "attributed",
+        **_community(200 + number, name),
         "id": make_id("attributed", name),
         "level": ATTRIBUTED_LEVELS[name],
         "last_level": ATTRIBUTED_LEVELS[parent] - 1 if parent else 3,
         "parent_id": parent and make_id("attributed", parent),
-        "human_readable_id": 200 + number,
-        "n_members": len(_attributed_members(name)),
-        "attempts": 0,
     }
-    report = _report(name, documents, chunks)
-    del report["community_id"]
-    return {**_community(number, name), **report, **own}
 
 
-def _attributed_members(name: str) -> list[str]:
-    parts = [part for part, (_, _, parent, _) in COMMUNITIES.items() if parent == name]
-    return [make_id("attributed", part) for part in parts] or [*map(_key, COMMUNITIES[name][3])]
+def _held() -> Iterator[tuple[str, str, int, int, list[str]]]:
+    """Yield each community as (hierarchy, id, first level, last level, entities)."""
+    for name, (first, last, parent, members) in COMMUNITIES.items():
+        keys = [*map(_key, members)]
+        above = [_summary_key(t) for t in SUMMARIES if {*SUMMARIES[t][2]} <= {*members}]
+        yield "graph", make_id("community", name), first, last, keys
+        yield "hirag", make_id("community", name), first, first, [*keys, *above]
+        if name in FINDINGS:
+            until = ATTRIBUTED_LEVELS[parent] - 1 if parent else 3
+            yield "attributed", make_id("attributed", name), ATTRIBUTED_LEVELS[name], until, keys
 
 
 def _finding(

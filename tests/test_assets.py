@@ -242,7 +242,7 @@ TAMPERED = {
         "communities",
     ),
     "communities/communities_level_0:every_entity_covered_once": (
-        "DELETE FROM community_members WHERE level = 0 AND entity_id = "
+        "DELETE FROM hierarchy_members WHERE level = 0 AND entity_id = "
         "(SELECT min(entity_id) FROM community_members)",
         "community_reports",
     ),

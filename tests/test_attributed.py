@@ -204,8 +204,8 @@ def test_the_invariants_hold_and_would_see_an_entity_without_a_community(built):
         assert [invariants.violations(con, kind) for kind in kinds] == [0, 0, 0, 0]
         con.execute("BEGIN")
         con.execute(
-            """DELETE FROM attributed_members WHERE level = 1 AND member_id = (
-                   SELECT min(member_id) FROM attributed_members WHERE level = 1)"""
+            """DELETE FROM hierarchy_members WHERE hierarchy = 'attributed' AND entity_id = (
+                   SELECT min(entity_id) FROM attributed_entities)"""
         )
         con.execute("UPDATE chnsw SET n_nodes = n_nodes - 1 WHERE layer = 2")
         assert [invariants.violations(con, kind) for kind in kinds] == [2, 0, 1, 0]

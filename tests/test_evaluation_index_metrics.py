@@ -157,10 +157,10 @@ def test_spread_is_as_worked_by_hand() -> None:
 
 
 def test_what_cannot_be_reckoned_is_left_out(home: Path, tmp_path: Path) -> None:
-    bare = ("DELETE FROM relationships", "DELETE FROM community_reports")
+    bare = ("DELETE FROM relationships", "DELETE FROM hierarchy_reports")
     names = {one.name for one in changed(home, tmp_path, *bare)}
     assert names == {"calinski_harabasz", "centroid_cosine", "orphans", "duplicates"}
-    nothing = (*bare, "DELETE FROM entities", "DELETE FROM community_members")
+    nothing = (*bare, "DELETE FROM entities", "DELETE FROM hierarchy_members")
     (tmp_path / "empty").mkdir()
     assert changed(home, tmp_path / "empty", *nothing) == []
 
@@ -194,9 +194,9 @@ def test_a_finding_is_grounded_if_it_cites_what_there_is_and_is_said_there(
         for one in changed(
             home,
             tmp_path,
-            "DELETE FROM community_reports WHERE title <> (SELECT min(title) FROM "
-            "community_reports)",
-            f"""UPDATE community_reports SET findings = (
+            "DELETE FROM hierarchy_reports WHERE title <> (SELECT min(title) FROM "
+            "hierarchy_reports)",
+            f"""UPDATE hierarchy_reports SET findings = (
                 SELECT list({{'summary': j.summary, 'explanation': j.explanation, 'chunk_id': NULL,
                               'start_char': NULL, 'end_char': NULL}})
                 FROM (SELECT unnest(from_json('{rows}',

@@ -32,7 +32,7 @@ def home(tmp_path_factory):
         con.execute("UPDATE entities SET title = $1, description = $1 WHERE title = $2", hostile)
         con.execute("UPDATE documents SET title = $1 WHERE title LIKE 'Hostile%'", [HOSTILE])
         con.execute(
-            "UPDATE community_reports SET summary = $1 WHERE title ILIKE '%dream%'", [HOSTILE]
+            "UPDATE hierarchy_reports SET summary = $1 WHERE title ILIKE '%dream%'", [HOSTILE]
         )
         con.execute("UPDATE relationships SET description = $1 WHERE source = '贾宝玉'", [HOSTILE])
         con.execute("UPDATE chunks SET text = '🎩🎩🎩 ' || text WHERE text LIKE 'Marley was%'")

@@ -25,6 +25,7 @@ from graphrag_pipeline.exchange.importing import import_graphrag
 from graphrag_pipeline.graph.communities import update_communities
 from graphrag_pipeline.reports.levels import update_reports
 from graphrag_pipeline.store.index_store import IndexStore
+from graphrag_pipeline.structures.registry import all_hierarchies
 
 NASTY = "a\x00b\x0bc\ufffe <&>\"' ]]> \r\n\t;\\,{x} \u2028红\\n"
 AS_XML = NASTY.translate(dict.fromkeys(map(ord, "\x00\x0b\ufffe")))
@@ -71,7 +72,7 @@ def home(tmp_path_factory):
     with duckdb.connect(place / "published.duckdb") as con:
         con.execute("UPDATE entities SET description = $1 WHERE title = 'Scrooge'", [NASTY])
         con.execute("UPDATE relationships SET description = $1 WHERE target = 'Paris'", [NASTY])
-        con.execute("UPDATE community_reports SET full_content = $1 WHERE level = 0", [NASTY])
+        con.execute("UPDATE hierarchy_reports SET full_content = $1 WHERE level = 0", [NASTY])
     return place
 
 
@@ -193,7 +194,9 @@ def test_every_table_is_exported_as_it_is(home, tmp_path, kind):
         for (name,) in rows(
             home, "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'main'"
         )
-    }
+        if not name.startswith("hierarchy_")
+    } | {view for hierarchy in all_hierarchies() for view in hierarchy.views}
+    assert {"communities", "hirag_communities", "attributed_communities"} < tables
     assert {file.stem for file in folder.iterdir()} == tables
     counts = {Path(file.name).stem: file.rows["rows"] for file in done.files}
     assert counts == {name: one(home, f"SELECT count(*) FROM {name}") for name in tables}

@@ -128,8 +128,8 @@ class Index:
         """The tables in which a text stands."""
         with self.store.read() as con:
             names = con.execute(
-                "SELECT schema_name || '.' || table_name FROM duckdb_tables() "
-                "WHERE contains(table_name, 'hirag')"
+                "SELECT table_schema || '.' || table_name FROM information_schema.tables "
+                "WHERE contains(table_name, 'hirag') OR table_name = 'hierarchy_failures'"
             ).fetchall()
             return [t for (t,) in names if text in str(con.execute(f"FROM {t}").fetchall())]
 

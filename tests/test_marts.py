@@ -66,7 +66,7 @@ UPDATE relationship_chunks r SET start_char = c.start_char + 2, end_char = c.sta
 INSERT INTO relationship_chunks
     SELECT id, (SELECT min(id) FROM chunks), 1, NULL, NULL FROM relationships
     WHERE id NOT IN (SELECT relationship_id FROM relationship_chunks);
-DELETE FROM community_reports WHERE level = 2 AND title LIKE 'Fezziwig%';
+DELETE FROM hierarchy_reports WHERE level = 2 AND title LIKE 'Fezziwig%';
 """
 BROKEN = "INSERT INTO documents FROM documents LIMIT 1"
 GOLD = {"Who was dead, to begin with?": "Marley", "Where was Marie Curie born?": "Krakow"}

@@ -88,7 +88,7 @@ def home(tmp_path_factory, plain):
     shutil.copytree(plain, place)
     with opened(place) as con:
         con.execute(
-            """UPDATE community_reports SET title = $hostile, summary = $hostile, writer = 'gpt-x',
+            """UPDATE hierarchy_reports SET title = $hostile, summary = $hostile, writer = 'gpt-x',
                    rating_explanation = $hostile, findings = [struct_pack(
                        summary := $hostile, explanation := $citing, chunk_id := NULL,
                        start_char := NULL, end_char := NULL)]
@@ -239,13 +239,13 @@ def crowded(home: Path, target: Path) -> Path:
     shutil.copytree(home, target)
     with opened(target) as con:
         con.execute(
-            """INSERT INTO communities
-               SELECT 'many' || n, 1000 + n, 0, 3, NULL, repeat('x', 300), 500 - n, 9
+            """INSERT INTO hierarchy_communities
+               SELECT 'graph', 'many' || n, 1000 + n, 0, 3, NULL, repeat('x', 300), 500 - n, 9
                FROM range(400) t(n)"""
         )
         con.execute(
-            """INSERT INTO community_reports BY NAME
-               SELECT 'r' || c.id AS id, c.id AS community_id, 0 AS level,
+            """INSERT INTO hierarchy_reports BY NAME
+               SELECT 'graph' AS hierarchy, 'r' || c.id AS id, c.id AS community_id, 0 AS level,
                       repeat('Überschrift', 30) AS title, repeat('a b ', 5000) AS summary,
                       5 AS rating, repeat('why ', 200) AS rating_explanation,
                       [struct_pack(summary := 's', explanation := repeat('told ', 20000),

@@ -62,9 +62,9 @@ def index_of(folder: Path, communities: Sequence[int]) -> IndexStore:
                FROM given_entities;
                INSERT INTO relationships SELECT 'r' || a || '-' || b, 0, 'e' || a, 'e' || b,
                'Entity ' || a, 'Entity ' || b, '', 1 + (a + b) % 3, 0, 2, 1 FROM given_ends;
-               INSERT INTO communities SELECT 'c' || g, g, 0, 1, NULL, title, size, size
-               FROM given_sizes;
-               INSERT INTO community_members SELECT 'c' || g, 'e' || n, level
+               INSERT INTO hierarchy_communities
+               SELECT 'graph', 'c' || g, g, 0, 1, NULL, title, size, size FROM given_sizes;
+               INSERT INTO hierarchy_members SELECT 'graph', 'c' || g, 'e' || n, level
                FROM given_entities CROSS JOIN (VALUES (0), (1)) levels(level)"""
         )
         for name in tables:
@@ -249,7 +249,7 @@ def test_importing_does_not_load_matplotlib() -> None:
 def test_a_hierarchy_of_one_level_has_no_second_picture(tmp_path: Path) -> None:
     store = index_of(tmp_path, [3, 2])
     with store.transaction() as con:
-        con.execute("DELETE FROM community_members WHERE level = 1")
+        con.execute("DELETE FROM hierarchy_members WHERE level = 1")
     with store.read() as con:
         assert pictures.read_names(con, 1).n == 0
         assert pictures.read_graph(con).positions.shape == (5, 2)

@@ -86,8 +86,8 @@ def test_a_run_without_changes_writes_nothing(reported):
 def test_deeper_levels_are_done_by_the_last_asset_and_only_by_it(reported, tmp_path):
     counts = dict(reported.rows("SELECT level, count(*) FROM community_reports GROUP BY level"))
     with reported.store.transaction() as con:
-        con.execute("DELETE FROM community_reports")
-        con.execute("DELETE FROM meta WHERE key LIKE 'reports_state:%'")
+        con.execute("DELETE FROM hierarchy_reports")
+        con.execute("DELETE FROM meta WHERE key LIKE 'graph:reports_state:%'")
     given = reported.settings.reports
     assert update_reports(reported.store, given, 0, and_deeper=False).written == counts[0]
     assert reported.rows("SELECT DISTINCT level FROM community_reports") == [(0,)]
@@ -126,9 +126,9 @@ def test_reports_are_up_to_date_after_one_update_where_the_hierarchy_became_shal
     engine = build(tmp_path, {"a.txt": story(), "b.txt": story(2)}, **SMALL)
     with engine.store.transaction() as con:
         (deepest,) = con.execute("SELECT max(level) FROM community_reports").fetchone()
-        for table in ("communities", "community_members"):
+        for table in ("hierarchy_communities", "hierarchy_members"):
             con.execute(f"DELETE FROM {table} WHERE level >= ?", [deepest])
-        con.execute("UPDATE meta SET value = 'shallower' WHERE key = 'communities_state'")
+        con.execute("UPDATE meta SET value = 'shallower' WHERE key = 'graph:communities_state'")
     given = engine.settings.reports
     done = update_reports(engine.store, given, 0, and_deeper=True)
     assert deepest >= 1

@@ -74,7 +74,7 @@ INSERT INTO llm_calls VALUES
 ('1', '2026-11-20 10:00:00+00', 'extractions', 'batch', 'm', 100, 10, 0.5, 1, false, NULL),
 ('2', '2026-11-21 10:00:00+00', 'extractions', 'batch', 'm', 100, 10, 0, 0, true, NULL),
 ('3', '2026-11-21 10:00:00+00', 'query', NULL, 'm', 7, 0, NULL, 2, false, 'timeout');
-UPDATE community_reports SET outdated = 0.02
+UPDATE hierarchy_reports SET outdated = 0.02
 WHERE title = (SELECT min(title) FROM community_reports);
 """
 

@@ -17,8 +17,6 @@ from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.store.index_store import (
     IndexStore,
     assign_identifiers,
-    replace_changed,
-    replace_links,
 )
 
 COMMUNITIES_VERSION = "2"
@@ -203,6 +201,21 @@ SELECT source_id, target_id,
             THEN weight * (1 + pmi) / 2 + 1e-9 ELSE greatest(weight, 1e-9) END AS strength
 FROM {relationships} ORDER BY source_id, target_id
 """
+_STORED = """
+SELECT c.id, c.level, c.last_level, c.parent_id, list(m.entity_id ORDER BY m.entity_id)
+FROM {communities} c JOIN {members} m ON m.community_id = c.id AND m.level = c.level
+GROUP BY ALL ORDER BY c.id
+"""
+# What becomes of the communities, by level, when they are made those wanted.
+_CHANGES = """
+SELECT coalesce(new.level, old.level) AS level,
+       count(*) FILTER (old.id IS NULL),
+       count(*) FILTER (old.id = new.id AND old IS DISTINCT FROM new),
+       count(*) FILTER (new.id IS NULL),
+       count(*) FILTER (old IS NOT DISTINCT FROM new)
+FROM wanted_communities new FULL JOIN {communities} old ON old.id = new.id
+GROUP BY ALL ORDER BY ALL
+"""
 
 
 def _read_graph(con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy) -> _Graph:
@@ -213,12 +226,7 @@ def _read_graph(con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy) -> _Graph:
 
 
 def _stored_hierarchy(con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy) -> list[Cluster]:
-    rows = con.execute(
-        f"""SELECT c.id, c.level, c.last_level, c.parent_id, list(m.entity_id ORDER BY m.entity_id)
-           FROM {hierarchy.communities} c JOIN {hierarchy.members} m
-               ON m.community_id = c.id AND m.level = c.level
-           GROUP BY ALL ORDER BY c.id"""
-    ).fetchall()
+    rows = con.execute(hierarchy.sql(_STORED)).fetchall()
     return [
         Cluster(community, level, last_level, parent, tuple(members))
         for community, level, last_level, parent, members in rows
@@ -294,8 +302,8 @@ def _store(
            FROM new_communities c JOIN identifiers i ON i.kind = 'community' AND i.id = c.id"""
     )
     counts = _changes(con, hierarchy)
-    replace_changed(con, hierarchy.communities, "wanted_communities")
-    replace_links(con, hierarchy.members, "new_members", ("community_id", "entity_id", "level"))
+    hierarchy.replace(con, "communities", "wanted_communities")
+    hierarchy.replace(con, "members", "new_members")
     con.unregister("new_communities")
     con.unregister("new_members")
     return counts
@@ -304,16 +312,7 @@ def _store(
 def _changes(
     con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy
 ) -> Mapping[int, Mapping[str, int]]:
-    """Return by level what becomes of the communities when they are made those wanted."""
-    rows = con.execute(
-        f"""SELECT coalesce(new.level, old.level) AS level,
-                  count(*) FILTER (old.id IS NULL),
-                  count(*) FILTER (old.id = new.id AND old IS DISTINCT FROM new),
-                  count(*) FILTER (new.id IS NULL),
-                  count(*) FILTER (old IS NOT DISTINCT FROM new)
-           FROM wanted_communities new FULL JOIN {hierarchy.communities} old ON old.id = new.id
-           GROUP BY ALL ORDER BY ALL"""
-    ).fetchall()
+    rows = con.execute(hierarchy.sql(_CHANGES)).fetchall()
     names: tuple[str, ...] = ("added", "changed", "removed", "reused")
     return {level: dict(zip(names, numbers, strict=True)) for level, *numbers in rows}
 

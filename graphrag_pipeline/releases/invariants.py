@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
+from graphrag_pipeline.store.hierarchy import COMMUNITIES_REPORTED, GRAPH
 from graphrag_pipeline.structures.structure import VectorTable
 from graphrag_pipeline.structures.vector_tables import ids_of
 
@@ -30,11 +31,8 @@ SELECT count(*) FROM (
     WHERE $level <= (SELECT coalesce(max(last_level), 0) FROM communities) GROUP BY e.id)
 WHERE n <> 1
 """
-EVERY_COMMUNITY_REPORTED = """
-SELECT count(*) FROM communities c
-ANTI JOIN (SELECT community_id FROM community_reports UNION ALL
-           SELECT community_id FROM report_failures) r ON r.community_id = c.id
-WHERE c.size >= 2 AND c.level BETWEEN $first AND $last
+EVERY_COMMUNITY_REPORTED = f"""
+{GRAPH.sql(COMMUNITIES_REPORTED)} AND c.level BETWEEN $first AND $last
 """
 
 

@@ -99,6 +99,11 @@ FROM compared SEMI JOIN (
     WHERE starts_with(context_hash, $version || ':') OR writer = $imported) USING (community_id)
 GROUP BY community_id HAVING share <= $most AND NOT bool_or(lost AND NOT same)
 """
+_OF_THESE = "community_id IN (SELECT unnest($ids))"
+_ORPHANED = """
+level >= $first AND ($last IS NULL OR level <= $last) AND community_id NOT IN (
+    SELECT id FROM {communities} WHERE size >= $min_size OR writer = $imported)
+"""
 _BELOW = "SELECT " + ", ".join(
     [
         rows_hash(
@@ -148,9 +153,9 @@ def update_reports(
         deepest = _deepest(con, hierarchy)
         last = max(deepest, level) if and_deeper else level
         state = _state(con, hierarchy, settings, level, last, by)
-        failed = _count(con, hierarchy.failures, level, last)
+        failed = _count(con, hierarchy, "failures", level, last)
         if hierarchy.get_state(con, f"{_STATE}{level}") == state and not failed:
-            return LevelReports(0, _count(con, hierarchy.reports, level, last), 0, None)
+            return LevelReports(0, _count(con, hierarchy, "reports", level, last), 0, None)
         elements = read_elements(con, by, hierarchy)
     done = [
         _update_level(store, hierarchy, settings, each, by, elements)
@@ -159,7 +164,7 @@ def update_reports(
     with store.transaction() as con:
         removed = _remove_orphans(con, hierarchy, level, None if and_deeper else level)
         hierarchy.set_state(con, f"{_STATE}{level}", state)
-        failed = _count(con, hierarchy.failures, level, last)
+        failed = _count(con, hierarchy, "failures", level, last)
         if hierarchy.has_history and reports_current(con, settings, by):
             con.execute("DELETE FROM staging.lost_evidence")
     coverages = [c for d in done for c in d.coverages]
@@ -181,7 +186,7 @@ def reports_current(
 ) -> bool:
     """Whether the reports of every level were written for the communities as they are now."""
     by = writer or ExtractiveWriter(settings)
-    states = con.execute(_STATES, [f"{hierarchy.states}{_STATE}"]).fetchall()
+    states = con.execute(_STATES, [f"{hierarchy.name}:{_STATE}"]).fetchall()
     done: set[int] = set()
     for key, value in states:
         first, last = int(key.rsplit(":")[-1]), int(value.split(":")[2])
@@ -237,9 +242,9 @@ def adopt_reports(
         writer=pl.lit(IMPORTED),
     )
     with store.transaction() as con:
-        con.execute("DELETE FROM community_reports WHERE community_id IN (SELECT unnest(?))", [ids])
-        insert(con, "community_reports", reports.select(list(REPORTS)))
-        con.execute("DELETE FROM report_elements WHERE community_id IN (SELECT unnest(?))", [ids])
+        GRAPH.delete(con, "reports", _OF_THESE, {"ids": ids})
+        GRAPH.insert(con, "reports", reports.select(list(REPORTS)))
+        con.execute(f"DELETE FROM report_elements WHERE {_OF_THESE}", {"ids": ids})
         told = [context for context in filled if context.community_id in hashes]
         insert(con, "report_elements", _element_frame(told))
     return len(reports)
@@ -322,9 +327,9 @@ def _mark_outdated(
     )
     con.register("shares", frame)
     con.execute(
-        f"""UPDATE {hierarchy.reports} r SET outdated = coalesce(
+        f"""UPDATE hierarchy_reports r SET outdated = coalesce(
                (SELECT s.outdated FROM shares s WHERE s.community_id = r.community_id), 0)
-           WHERE level = $level AND (outdated > 0 OR community_id IN (
+           WHERE {hierarchy.is_own} AND level = $level AND (outdated > 0 OR community_id IN (
                SELECT community_id FROM shares))""",
         {"level": level},
     )
@@ -350,7 +355,7 @@ def _failed_before(
 ) -> Mapping[str, int]:
     """Return how often the report on a community failed, told the same as now."""
     hashes = {context.community_id: context.hash for context in contexts}
-    rows = con.execute(f"SELECT community_id, context_hash, attempts FROM {hierarchy.failures}")
+    rows = con.execute(hierarchy.sql("SELECT community_id, context_hash, attempts FROM {failures}"))
     return {
         community: attempts
         for community, told, attempts in rows.fetchall()
@@ -369,9 +374,8 @@ def _store_reports(
 ) -> None:
     """Put reports in place of the old ones; a failed one leaves none, for it would be outdated."""
     ids = [context.community_id for context in contexts]
-    elements = ["report_elements"] if hierarchy.has_history else []
-    for table in (hierarchy.reports, hierarchy.failures, *elements):
-        con.execute(f"DELETE FROM {table} WHERE community_id IN (SELECT unnest(?))", [ids])
+    for table in ("reports", "failures"):
+        hierarchy.delete(con, table, _OF_THESE, {"ids": ids})
     rows = [
         {
             **report_row(context, written.reports[context.community_id]),
@@ -381,16 +385,17 @@ def _store_reports(
         for context in contexts
         if context.community_id in written.reports
     ]
-    insert(con, hierarchy.reports, report_frame(rows))
-    told = [context for context in contexts if context.community_id in written.reports]
-    for table in elements:
-        insert(con, table, _element_frame(told))
+    hierarchy.insert(con, "reports", report_frame(rows))
+    if hierarchy.has_history:
+        told = [context for context in contexts if context.community_id in written.reports]
+        con.execute(f"DELETE FROM report_elements WHERE {_OF_THESE}", {"ids": ids})
+        insert(con, "report_elements", _element_frame(told))
     hashes = {context.community_id: context.hash for context in contexts}
     failures = [
         (community, level, hashes[community], why, failed.get(community, 0) + 1)
         for community, why in written.failures.items()
     ]
-    insert(con, hierarchy.failures, pl.DataFrame(failures, schema=FAILURES, orient="row"))
+    hierarchy.insert(con, "failures", pl.DataFrame(failures, schema=FAILURES, orient="row"))
 
 
 def report_row(context: Context, report: ReportText) -> dict[str, object]:
@@ -422,22 +427,15 @@ def _remove_orphans(
     con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy, first: int, last: int | None
 ) -> int:
     """Delete the reports, at these levels, of communities that are no more."""
-    where = f"""level >= $first AND ($last IS NULL OR level <= $last) AND community_id NOT IN (
-               SELECT id FROM {hierarchy.communities}
-               WHERE size >= $min_size OR writer = $imported)"""
     values = {"first": first, "last": last, "min_size": MIN_SIZE, "imported": IMPORTED}
-    row = con.execute(f"SELECT count(*) FROM {hierarchy.reports} WHERE {where}", values).fetchone()
-    con.execute(f"DELETE FROM {hierarchy.reports} WHERE {where}", values)
+    removed = hierarchy.delete(con, "reports", _ORPHANED, values)
     if hierarchy.has_history:
         con.execute(
-            f"""DELETE FROM report_elements
-                WHERE community_id NOT IN (SELECT community_id FROM {hierarchy.reports})"""
+            """DELETE FROM report_elements
+               WHERE community_id NOT IN (SELECT community_id FROM community_reports)"""
         )
-    con.execute(
-        f"""DELETE FROM {hierarchy.failures}
-            WHERE community_id NOT IN (SELECT id FROM {hierarchy.communities})"""
-    )
-    return row[0] if row else 0
+    hierarchy.delete(con, "failures", "community_id NOT IN (SELECT id FROM {communities})", {})
+    return removed
 
 
 def _version(settings: ReportSettings, writer: ReportWriter) -> str:
@@ -463,13 +461,14 @@ def _state(
 
 
 def _deepest(con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy) -> int:
-    query = f"SELECT coalesce(max(level), 0) FROM {hierarchy.communities}"
+    query = hierarchy.sql("SELECT coalesce(max(level), 0) FROM {communities}")
     row = con.execute(query).fetchone()
     return row[0] if row else 0
 
 
-def _count(con: duckdb.DuckDBPyConnection, table: str, first: int, last: int) -> int:
-    row = con.execute(
-        f"SELECT count(*) FROM {table} WHERE level BETWEEN ? AND ?", [first, last]
-    ).fetchone()
+def _count(
+    con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy, table: str, first: int, last: int
+) -> int:
+    query = f"SELECT count(*) FROM {{{table}}} WHERE level BETWEEN ? AND ?"
+    row = con.execute(hierarchy.sql(query), [first, last]).fetchone()
     return row[0] if row else 0

@@ -8,7 +8,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -318,15 +318,22 @@ def replace_changed(con: duckdb.DuckDBPyConnection, table: str, wanted: str) -> 
 
 
 def replace_links(
-    con: duckdb.DuckDBPyConnection, table: str, wanted: str, key: tuple[str, ...]
+    con: duckdb.DuckDBPyConnection,
+    table: str,
+    wanted: str,
+    key: Sequence[str],
+    within: str = "true",
 ) -> None:
-    """Make ``table`` equal to ``wanted``, rows being told apart by the columns ``key``."""
+    """Make ``table`` equal to ``wanted``, rows being told apart by the columns ``key``.
+
+    Where it holds more than that, ``within`` is the condition that a row counts.
+    """
     columns = ", ".join(key)
     con.execute(
         f"""CREATE OR REPLACE TEMP TABLE _gone AS
-            SELECT * FROM {table} EXCEPT SELECT * FROM {wanted};
+            SELECT * FROM {table} WHERE {within} EXCEPT SELECT * FROM {wanted};
             CREATE OR REPLACE TEMP TABLE _new AS
-            SELECT * FROM {wanted} EXCEPT SELECT * FROM {table};
+            SELECT * FROM {wanted} EXCEPT SELECT * FROM {table} WHERE {within};
             DELETE FROM {table} WHERE ({columns}) IN (SELECT ({columns}) FROM _gone);
             INSERT INTO {table} BY NAME SELECT * FROM _new;
             DROP TABLE _gone; DROP TABLE _new;"""

@@ -256,22 +256,15 @@ COMMENT ON COLUMN entities_kept_apart.method IS 'rule, model, or user (aliases.c
 COMMENT ON COLUMN entities_kept_apart.reason IS 'Why they were not merged.';
 COMMENT ON COLUMN entities_kept_apart.evidence IS 'What the decision rests on, as JSON.';
 
-CREATE VIEW IF NOT EXISTS resolved_entity_mentions AS
+CREATE OR REPLACE VIEW resolved_entity_mentions AS
 SELECT m.chunk_id, coalesce(a.canonical_id, m.entity_id) AS entity_id, m.entity_id AS mentioned_id,
        m.title, m.type, m.description, m.start_char, m.end_char, m.batch
 FROM entity_mentions m LEFT JOIN entity_aliases a ON a.entity_id = m.entity_id;
 COMMENT ON VIEW resolved_entity_mentions IS 'Mentions under the entity they are folded into.';
-COMMENT ON COLUMN resolved_entity_mentions.chunk_id IS 'The chunk; joins chunks.id.';
 COMMENT ON COLUMN resolved_entity_mentions.entity_id IS 'The entity it counts for; joins entities.id. What was found once only by rule may have no row there.';
 COMMENT ON COLUMN resolved_entity_mentions.mentioned_id IS 'The entity before aliases were resolved.';
-COMMENT ON COLUMN resolved_entity_mentions.title IS 'The name as found.';
-COMMENT ON COLUMN resolved_entity_mentions.type IS 'The type as found.';
-COMMENT ON COLUMN resolved_entity_mentions.description IS 'What is said of it there.';
-COMMENT ON COLUMN resolved_entity_mentions.start_char IS 'First character in chunks.text, from 0; NULL if not known.';
-COMMENT ON COLUMN resolved_entity_mentions.end_char IS 'End of the span, exclusive; NULL if not known.';
-COMMENT ON COLUMN resolved_entity_mentions.batch IS 'The batch of the chunk; joins batches.batch.';
 
-CREATE VIEW IF NOT EXISTS resolved_relationship_mentions AS
+CREATE OR REPLACE VIEW resolved_relationship_mentions AS
 SELECT chunk_id, least(one, two) AS source_id, greatest(one, two) AS target_id, description, weight,
        start_char, end_char, batch
 FROM (SELECT m.*, coalesce(s.canonical_id, m.source_id) AS one,
@@ -281,32 +274,15 @@ FROM (SELECT m.*, coalesce(s.canonical_id, m.source_id) AS one,
       LEFT JOIN entity_aliases t ON t.entity_id = m.target_id)
 WHERE one <> two;
 COMMENT ON VIEW resolved_relationship_mentions IS 'Mentions between the entities their ends are folded into; those of an entity with itself left out.';
-COMMENT ON COLUMN resolved_relationship_mentions.chunk_id IS 'The chunk; joins chunks.id.';
 COMMENT ON COLUMN resolved_relationship_mentions.source_id IS 'The end with the smaller id; joins entities.id.';
 COMMENT ON COLUMN resolved_relationship_mentions.target_id IS 'The end with the larger id; joins entities.id.';
-COMMENT ON COLUMN resolved_relationship_mentions.description IS 'What is said to relate them; by rule, the sentence they share.';
-COMMENT ON COLUMN resolved_relationship_mentions.weight IS 'Strength: 1, unless the extractor grades it.';
-COMMENT ON COLUMN resolved_relationship_mentions.start_char IS 'First character of the evidence in chunks.text, from 0; NULL if not known.';
-COMMENT ON COLUMN resolved_relationship_mentions.end_char IS 'End of that span, exclusive; NULL if not known.';
-COMMENT ON COLUMN resolved_relationship_mentions.batch IS 'The batch of the chunk; joins batches.batch.';
 
-CREATE VIEW IF NOT EXISTS resolved_claims AS
+CREATE OR REPLACE VIEW resolved_claims AS
 SELECT c.* REPLACE (coalesce(a.canonical_id, c.subject_id) AS subject_id)
 FROM claims c LEFT JOIN entity_aliases a ON a.entity_id = c.subject_id;
 COMMENT ON VIEW resolved_claims IS 'Claims about the entity their subject is folded into.';
 COMMENT ON COLUMN resolved_claims.id IS 'The claim; joins claims.id.';
-COMMENT ON COLUMN resolved_claims.human_readable_id IS 'Small integer shown to people and models; never reused.';
-COMMENT ON COLUMN resolved_claims.chunk_id IS 'The chunk that claims it; joins chunks.id.';
 COMMENT ON COLUMN resolved_claims.subject_id IS 'Whom it is about; joins entities.id.';
-COMMENT ON COLUMN resolved_claims.subject IS 'Whom or what it is about, as written.';
-COMMENT ON COLUMN resolved_claims.object IS 'Whom or what else it concerns, as written; NULL if nobody.';
-COMMENT ON COLUMN resolved_claims.type IS 'What kind of claim it is.';
-COMMENT ON COLUMN resolved_claims.status IS 'TRUE, FALSE or SUSPECTED, as the text has it.';
-COMMENT ON COLUMN resolved_claims.start_date IS 'When it began to hold, ISO 8601; NULL if the text does not say.';
-COMMENT ON COLUMN resolved_claims.end_date IS 'When it ceased to hold, ISO 8601; NULL if the text does not say.';
-COMMENT ON COLUMN resolved_claims.description IS 'The claim in words.';
-COMMENT ON COLUMN resolved_claims.source_text IS 'The words of the text that it rests on.';
-COMMENT ON COLUMN resolved_claims.batch IS 'The batch of the chunk; joins batches.batch.';
 
 CREATE TABLE IF NOT EXISTS graph_batches (batch VARCHAR NOT NULL, version VARCHAR NOT NULL);
 COMMENT ON TABLE graph_batches IS 'Ledger: the batches merged into the graph, and the extraction version of each.';
@@ -371,20 +347,6 @@ COMMENT ON COLUMN description_summaries.input_hash IS 'Hash of the descriptions 
 COMMENT ON COLUMN description_summaries.description IS 'The summary.';
 COMMENT ON COLUMN description_summaries.model IS 'The model that wrote it.';
 
-CREATE TABLE IF NOT EXISTS report_failures (
-    community_id VARCHAR NOT NULL,
-    level INTEGER NOT NULL,
-    context_hash VARCHAR NOT NULL,
-    error VARCHAR NOT NULL,
-    attempts INTEGER NOT NULL
-);
-COMMENT ON TABLE report_failures IS 'Reports a model could not write; they are tried again by the next run.';
-COMMENT ON COLUMN report_failures.community_id IS 'The community; joins communities.id.';
-COMMENT ON COLUMN report_failures.level IS 'Level of the community, 0 = root.';
-COMMENT ON COLUMN report_failures.context_hash IS 'Hash of what the model was given.';
-COMMENT ON COLUMN report_failures.error IS 'What went wrong.';
-COMMENT ON COLUMN report_failures.attempts IS 'How often it was tried with this context.';
-
 CREATE TABLE IF NOT EXISTS chunk_names (
     chunk_id VARCHAR NOT NULL,
     title VARCHAR NOT NULL,
@@ -425,7 +387,7 @@ COMMENT ON COLUMN relationship_chunks.n_mentions IS 'How often the chunk support
 COMMENT ON COLUMN relationship_chunks.start_char IS 'First character of the first evidence in documents.text, from 0; NULL if not known.';
 COMMENT ON COLUMN relationship_chunks.end_char IS 'End of that span, exclusive; NULL if not known.';
 
-CREATE VIEW IF NOT EXISTS facts AS
+CREATE OR REPLACE VIEW facts AS
 SELECT left(sha256('fact' || source_id || target_id || lower(said)), 32) AS id, source_id, target_id,
        min(said) AS text, count(DISTINCT chunk_id) AS n_chunks, count(*) AS n_mentions
 FROM (SELECT m.chunk_id, m.source_id, m.target_id,
@@ -478,7 +440,10 @@ COMMENT ON TABLE raptor_edges IS 'What each summary of the RAPTOR tree is made f
 COMMENT ON COLUMN raptor_edges.node_id IS 'The summary; joins raptor_nodes.id.';
 COMMENT ON COLUMN raptor_edges.child_id IS 'What it is made from: of layer 1 joins chunks.id, above raptor_nodes.id of the layer below.';
 
-CREATE TABLE IF NOT EXISTS communities (
+-- Communities, members and reports of all hierarchies: store/hierarchy.py says which there are. The
+-- views below show each hierarchy under names of its own.
+CREATE TABLE IF NOT EXISTS hierarchy_communities (
+    hierarchy VARCHAR NOT NULL,
     id VARCHAR NOT NULL,
     human_readable_id BIGINT NOT NULL,
     level INTEGER NOT NULL,
@@ -488,15 +453,166 @@ CREATE TABLE IF NOT EXISTS communities (
     size BIGINT NOT NULL,
     n_relationships BIGINT NOT NULL
 );
-COMMENT ON TABLE communities IS 'Communities of hierarchical Leiden; level 0 is the root level.';
-COMMENT ON COLUMN communities.id IS '32 hexadecimal digits; kept as long as most of its members stay together.';
-COMMENT ON COLUMN communities.human_readable_id IS 'Small integer shown to people and models; never reused.';
+COMMENT ON TABLE hierarchy_communities IS 'Communities of every hierarchy; the views communities, hirag_communities and attributed_communities have one hierarchy each.';
+COMMENT ON COLUMN hierarchy_communities.hierarchy IS 'graph: hierarchical Leiden over the graph; hirag: over the graph of all layers (HiRAG); attributed: of what is linked and alike (ArchRAG).';
+COMMENT ON COLUMN hierarchy_communities.id IS '32 hexadecimal digits; kept as long as most of its members stay together. Unique in its hierarchy.';
+COMMENT ON COLUMN hierarchy_communities.human_readable_id IS 'Small integer shown to people and models; never reused.';
+COMMENT ON COLUMN hierarchy_communities.level IS 'The level it first stands at, 0 = root; of attributed ones 1 = of entities, and parents stand higher.';
+COMMENT ON COLUMN hierarchy_communities.last_level IS 'The last level this community still stands at: beyond level where it is split no further, so that every level covers every entity.';
+COMMENT ON COLUMN hierarchy_communities.parent_id IS 'The community of this hierarchy that it is a part of; NULL at the root.';
+COMMENT ON COLUMN hierarchy_communities.title IS 'Titles of its most important entities, or as imported; its report has a title of its own.';
+COMMENT ON COLUMN hierarchy_communities.size IS 'Number of entities in it.';
+COMMENT ON COLUMN hierarchy_communities.n_relationships IS 'Number of relationships with both ends in it.';
+
+CREATE TABLE IF NOT EXISTS hierarchy_members (
+    hierarchy VARCHAR NOT NULL,
+    community_id VARCHAR NOT NULL,
+    entity_id VARCHAR NOT NULL,
+    level INTEGER NOT NULL
+);
+COMMENT ON TABLE hierarchy_members IS 'Membership at every level of every hierarchy: each entity once per level.';
+COMMENT ON COLUMN hierarchy_members.hierarchy IS 'The hierarchy, as in hierarchy_communities.';
+COMMENT ON COLUMN hierarchy_members.community_id IS 'The community; joins hierarchy_communities.id of the same hierarchy.';
+COMMENT ON COLUMN hierarchy_members.entity_id IS 'The entity; joins entities.id, in the hierarchy hirag also hirag_entities.id.';
+COMMENT ON COLUMN hierarchy_members.level IS 'The level this holds at; a community that is not split has rows at all levels that it stands at.';
+
+CREATE TABLE IF NOT EXISTS hierarchy_reports (
+    hierarchy VARCHAR NOT NULL,
+    id VARCHAR NOT NULL,
+    community_id VARCHAR NOT NULL,
+    level INTEGER NOT NULL,
+    title VARCHAR NOT NULL,
+    summary VARCHAR NOT NULL,
+    rating DOUBLE NOT NULL,
+    rating_explanation VARCHAR NOT NULL,
+    findings STRUCT(summary VARCHAR, explanation VARCHAR, chunk_id VARCHAR, start_char BIGINT, end_char BIGINT)[] NOT NULL,
+    full_content VARCHAR NOT NULL,
+    n_tokens BIGINT NOT NULL,
+    context_hash VARCHAR NOT NULL,
+    context_tokens BIGINT NOT NULL,
+    coverage DOUBLE NOT NULL,
+    writer VARCHAR NOT NULL,
+    outdated DOUBLE DEFAULT 0
+);
+COMMENT ON TABLE hierarchy_reports IS 'One report per community of two or more members, of every hierarchy.';
+COMMENT ON COLUMN hierarchy_reports.hierarchy IS 'The hierarchy, as in hierarchy_communities.';
+COMMENT ON COLUMN hierarchy_reports.id IS '32 hexadecimal digits, made from the community''s id.';
+COMMENT ON COLUMN hierarchy_reports.community_id IS 'The community; joins hierarchy_communities.id of the same hierarchy.';
+COMMENT ON COLUMN hierarchy_reports.level IS 'Level of the community.';
+COMMENT ON COLUMN hierarchy_reports.title IS 'What the community is about.';
+COMMENT ON COLUMN hierarchy_reports.summary IS 'The report in a few sentences.';
+COMMENT ON COLUMN hierarchy_reports.rating IS 'How much it matters, 0 to 10.';
+COMMENT ON COLUMN hierarchy_reports.rating_explanation IS 'Why it has that rating.';
+COMMENT ON COLUMN hierarchy_reports.findings IS 'Findings, most important first; chunk_id and span (characters of the document) say where an extractive finding stands.';
+COMMENT ON COLUMN hierarchy_reports.full_content IS 'The whole report as Markdown.';
+COMMENT ON COLUMN hierarchy_reports.n_tokens IS 'Tokens of full_content.';
+COMMENT ON COLUMN hierarchy_reports.context_hash IS 'Hash of what it was written from: as long as it is the same, the report stays.';
+COMMENT ON COLUMN hierarchy_reports.context_tokens IS 'Tokens of what it was written from.';
+COMMENT ON COLUMN hierarchy_reports.coverage IS 'Share of the community''s relationships that the context held; of an attributed one, with members that have none.';
+COMMENT ON COLUMN hierarchy_reports.writer IS 'extractive, or the model that wrote it, or import.';
+COMMENT ON COLUMN hierarchy_reports.outdated IS 'Share of the context, by tokens, that has changed since the report was written: 0, or in the hierarchy graph no more than reports.max_outdated.';
+
+CREATE TABLE IF NOT EXISTS hierarchy_failures (
+    hierarchy VARCHAR NOT NULL,
+    community_id VARCHAR NOT NULL,
+    level INTEGER NOT NULL,
+    context_hash VARCHAR NOT NULL,
+    error VARCHAR NOT NULL,
+    attempts INTEGER NOT NULL
+);
+COMMENT ON TABLE hierarchy_failures IS 'Reports that could not be written, of every hierarchy; they are tried again by the next run.';
+COMMENT ON COLUMN hierarchy_failures.hierarchy IS 'The hierarchy, as in hierarchy_communities.';
+COMMENT ON COLUMN hierarchy_failures.community_id IS 'The community; joins hierarchy_communities.id of the same hierarchy.';
+COMMENT ON COLUMN hierarchy_failures.level IS 'Level of the community.';
+COMMENT ON COLUMN hierarchy_failures.context_hash IS 'Hash of what the report was to be written from.';
+COMMENT ON COLUMN hierarchy_failures.error IS 'What went wrong.';
+COMMENT ON COLUMN hierarchy_failures.attempts IS 'How often it was tried with this context.';
+
+CREATE OR REPLACE VIEW communities AS
+SELECT * EXCLUDE (hierarchy) FROM hierarchy_communities WHERE hierarchy = 'graph';
+COMMENT ON VIEW communities IS 'Communities of hierarchical Leiden; level 0 is the root level.';
 COMMENT ON COLUMN communities.level IS 'The level it first stands at, 0 = root.';
-COMMENT ON COLUMN communities.last_level IS 'The deepest level this community still stands at: beyond level for a leaf that is split no further, so that every level covers every entity.';
 COMMENT ON COLUMN communities.parent_id IS 'The community it is a part of; joins communities.id; NULL at the root level.';
-COMMENT ON COLUMN communities.title IS 'Titles of its most important entities, or as imported; its report has a title of its own.';
-COMMENT ON COLUMN communities.size IS 'Number of entities in it.';
-COMMENT ON COLUMN communities.n_relationships IS 'Number of relationships with both ends in it.';
+
+CREATE OR REPLACE VIEW community_members AS
+SELECT * EXCLUDE (hierarchy) FROM hierarchy_members WHERE hierarchy = 'graph';
+COMMENT ON VIEW community_members IS 'Membership at every level: each entity once per level.';
+COMMENT ON COLUMN community_members.community_id IS 'The community; joins communities.id.';
+COMMENT ON COLUMN community_members.entity_id IS 'The entity; joins entities.id.';
+
+CREATE OR REPLACE VIEW community_reports AS
+SELECT * EXCLUDE (hierarchy) FROM hierarchy_reports WHERE hierarchy = 'graph';
+COMMENT ON VIEW community_reports IS 'One report per community of two or more entities.';
+COMMENT ON COLUMN community_reports.community_id IS 'The community; joins communities.id.';
+COMMENT ON COLUMN community_reports.coverage IS 'Share of the community''s relationships that the context held.';
+COMMENT ON COLUMN community_reports.outdated IS 'Share of the context, by tokens, that has changed since the report was written: 0, or no more than reports.max_outdated.';
+
+CREATE OR REPLACE VIEW report_failures AS
+SELECT * EXCLUDE (hierarchy) FROM hierarchy_failures WHERE hierarchy = 'graph';
+COMMENT ON VIEW report_failures IS 'Reports a model could not write; they are tried again by the next run.';
+COMMENT ON COLUMN report_failures.community_id IS 'The community; joins communities.id.';
+
+CREATE OR REPLACE VIEW hirag_communities AS
+SELECT * EXCLUDE (hierarchy) FROM hierarchy_communities WHERE hierarchy = 'hirag';
+COMMENT ON VIEW hirag_communities IS 'Communities of hierarchical Leiden over the graph of all layers; level 0 is the root level.';
+COMMENT ON COLUMN hirag_communities.level IS 'The level it first stands at, 0 = root.';
+COMMENT ON COLUMN hirag_communities.parent_id IS 'The community it is a part of; joins hirag_communities.id; NULL at the root level.';
+COMMENT ON COLUMN hirag_communities.size IS 'Number of entities in it, of all layers.';
+
+CREATE OR REPLACE VIEW hirag_community_members AS
+SELECT * EXCLUDE (hierarchy) FROM hierarchy_members WHERE hierarchy = 'hirag';
+COMMENT ON VIEW hirag_community_members IS 'Membership at every level: each entity of every layer once per level.';
+COMMENT ON COLUMN hirag_community_members.community_id IS 'The community; joins hirag_communities.id.';
+COMMENT ON COLUMN hirag_community_members.entity_id IS 'The entity; joins entities.id or hirag_entities.id.';
+
+CREATE OR REPLACE VIEW hirag_community_reports AS
+SELECT * EXCLUDE (hierarchy) FROM hierarchy_reports WHERE hierarchy = 'hirag';
+COMMENT ON VIEW hirag_community_reports IS 'One report per community of two or more entities of the graph of all layers.';
+COMMENT ON COLUMN hirag_community_reports.community_id IS 'The community; joins hirag_communities.id.';
+COMMENT ON COLUMN hirag_community_reports.coverage IS 'Share of the community''s relationships that the context held.';
+COMMENT ON COLUMN hirag_community_reports.outdated IS 'Always 0: these reports are never behind.';
+
+CREATE OR REPLACE VIEW attributed_members AS
+SELECT community_id, entity_id AS member_id, level FROM hierarchy_members
+WHERE hierarchy = 'attributed' AND level = 1
+UNION ALL
+SELECT c.parent_id, c.id, p.level FROM hierarchy_communities c
+JOIN hierarchy_communities p ON p.hierarchy = c.hierarchy AND p.id = c.parent_id
+WHERE c.hierarchy = 'attributed';
+COMMENT ON VIEW attributed_members IS 'Members of attributed communities.';
+COMMENT ON COLUMN attributed_members.community_id IS 'The community; joins attributed_communities.id.';
+COMMENT ON COLUMN attributed_members.member_id IS 'A member; joins entities.id at level 1 and attributed_communities.id above.';
+COMMENT ON COLUMN attributed_members.level IS 'Level of the community.';
+
+CREATE OR REPLACE VIEW attributed_communities AS
+SELECT c.id, c.human_readable_id, c.level, c.last_level, c.parent_id,
+       coalesce(r.title, c.title) AS title, c.size, coalesce(n_members, 0) AS n_members,
+       c.n_relationships, r.summary, r.rating, r.rating_explanation, r.findings, r.full_content,
+       r.n_tokens, coalesce(r.context_hash, f.context_hash) AS context_hash, r.context_tokens,
+       r.coverage, r.writer, f.error, coalesce(f.attempts, 0) AS attempts
+FROM hierarchy_communities c
+LEFT JOIN (SELECT community_id, count(*) AS n_members FROM attributed_members GROUP BY ALL) n
+    ON n.community_id = c.id
+LEFT JOIN hierarchy_reports r ON r.hierarchy = c.hierarchy AND r.community_id = c.id
+LEFT JOIN hierarchy_failures f ON f.hierarchy = c.hierarchy AND f.community_id = c.id
+WHERE c.hierarchy = 'attributed';
+COMMENT ON VIEW attributed_communities IS 'Communities of entities, and of such communities, that are linked and alike, with a report on each of two or more members (ArchRAG). Empty unless hierarchies.attributed is set.';
+COMMENT ON COLUMN attributed_communities.level IS '1: its members are entities. Higher: communities that stand at the level below.';
+COMMENT ON COLUMN attributed_communities.last_level IS 'It stands at all levels from level to this one; above, as part of its parent.';
+COMMENT ON COLUMN attributed_communities.parent_id IS 'The community that it is a member of; null at the top.';
+COMMENT ON COLUMN attributed_communities.title IS 'Title of its report; without one, its most connected entities.';
+COMMENT ON COLUMN attributed_communities.n_members IS 'Number of members; one alone is an entity that is linked with none.';
+COMMENT ON COLUMN attributed_communities.summary IS 'The report in a few sentences; null, as all below, where there is no report.';
+COMMENT ON COLUMN attributed_communities.context_hash IS 'Hash of what the report was written from, or failed for: as long as it is the same, the report stays.';
+COMMENT ON COLUMN attributed_communities.coverage IS 'Share of its relationships, and of members without any, that the context held.';
+COMMENT ON COLUMN attributed_communities.error IS 'Why the report could not be written; it is tried again by the next run.';
+COMMENT ON COLUMN attributed_communities.attempts IS 'How often that failed with this context.';
+
+CREATE OR REPLACE VIEW attributed_entities AS
+SELECT DISTINCT community_id, entity_id FROM hierarchy_members WHERE hierarchy = 'attributed';
+COMMENT ON VIEW attributed_entities IS 'The entities in each attributed community, directly or through the communities in it.';
+COMMENT ON COLUMN attributed_entities.community_id IS 'The community; joins attributed_communities.id.';
+COMMENT ON COLUMN attributed_entities.entity_id IS 'An entity in it; joins entities.id.';
 
 CREATE TABLE IF NOT EXISTS community_updates (
     updated_at TIMESTAMPTZ NOT NULL,
@@ -515,50 +631,6 @@ COMMENT ON COLUMN community_updates.n_relationships IS 'Relationships clustered.
 COMMENT ON COLUMN community_updates.n_communities IS 'Communities afterwards, all levels together.';
 COMMENT ON COLUMN community_updates.modularity IS 'Modularity of the root level afterwards, at most 1; NULL without relationships.';
 COMMENT ON COLUMN community_updates.drift IS 'Share of the modularity of a fresh clustering that these communities lack.';
-
-CREATE TABLE IF NOT EXISTS community_members (
-    community_id VARCHAR NOT NULL,
-    entity_id VARCHAR NOT NULL,
-    level INTEGER NOT NULL
-);
-COMMENT ON TABLE community_members IS 'Membership at every level: each entity once per level.';
-COMMENT ON COLUMN community_members.community_id IS 'The community; joins communities.id.';
-COMMENT ON COLUMN community_members.entity_id IS 'The entity; joins entities.id.';
-COMMENT ON COLUMN community_members.level IS 'The level this holds at; a community that is not split has rows at all deeper levels too.';
-
-CREATE TABLE IF NOT EXISTS community_reports (
-    id VARCHAR NOT NULL,
-    community_id VARCHAR NOT NULL,
-    level INTEGER NOT NULL,
-    title VARCHAR NOT NULL,
-    summary VARCHAR NOT NULL,
-    rating DOUBLE NOT NULL,
-    rating_explanation VARCHAR NOT NULL,
-    findings STRUCT(summary VARCHAR, explanation VARCHAR, chunk_id VARCHAR, start_char BIGINT, end_char BIGINT)[] NOT NULL,
-    full_content VARCHAR NOT NULL,
-    n_tokens BIGINT NOT NULL,
-    context_hash VARCHAR NOT NULL,
-    context_tokens BIGINT NOT NULL,
-    coverage DOUBLE NOT NULL,
-    writer VARCHAR NOT NULL,
-    outdated DOUBLE DEFAULT 0
-);
-COMMENT ON TABLE community_reports IS 'One report per community of two or more entities.';
-COMMENT ON COLUMN community_reports.id IS '32 hexadecimal digits, made from the community''s id.';
-COMMENT ON COLUMN community_reports.community_id IS 'The community; joins communities.id.';
-COMMENT ON COLUMN community_reports.level IS 'Level of the community, 0 = root.';
-COMMENT ON COLUMN community_reports.title IS 'What the community is about.';
-COMMENT ON COLUMN community_reports.summary IS 'The report in a few sentences.';
-COMMENT ON COLUMN community_reports.rating IS 'How much it matters, 0 to 10.';
-COMMENT ON COLUMN community_reports.rating_explanation IS 'Why it has that rating.';
-COMMENT ON COLUMN community_reports.findings IS 'Findings, most important first; chunk_id and span (characters of the document) say where an extractive finding stands.';
-COMMENT ON COLUMN community_reports.full_content IS 'The whole report as Markdown.';
-COMMENT ON COLUMN community_reports.n_tokens IS 'Tokens of full_content.';
-COMMENT ON COLUMN community_reports.context_hash IS 'Hash of what it was written from: as long as it is the same, the report stays.';
-COMMENT ON COLUMN community_reports.context_tokens IS 'Tokens of what it was written from.';
-COMMENT ON COLUMN community_reports.coverage IS 'Share of the community''s relationships that the context held.';
-COMMENT ON COLUMN community_reports.writer IS 'extractive, or the model that wrote it, or import.';
-COMMENT ON COLUMN community_reports.outdated IS 'Share of the context, by tokens, that has changed since the report was written: 0, or no more than reports.max_outdated.';
 
 CREATE TABLE IF NOT EXISTS report_elements (
     community_id VARCHAR NOT NULL,
@@ -640,70 +712,6 @@ COMMENT ON COLUMN hirag_layers.n_clusters IS 'Clusters found; an entity may be i
 COMMENT ON COLUMN hirag_layers.n_entities IS 'Entities that summarise them: 0 where the layer was not built.';
 COMMENT ON COLUMN hirag_layers.sparsity IS 'Cluster sparsity: 1 where each cluster is one entity, 0 where one holds all.';
 
-CREATE TABLE IF NOT EXISTS hirag_communities (
-    id VARCHAR NOT NULL,
-    human_readable_id BIGINT NOT NULL,
-    level INTEGER NOT NULL,
-    last_level INTEGER NOT NULL,
-    parent_id VARCHAR,
-    title VARCHAR NOT NULL,
-    size BIGINT NOT NULL,
-    n_relationships BIGINT NOT NULL
-);
-COMMENT ON TABLE hirag_communities IS 'Communities of hierarchical Leiden over the graph of all layers; level 0 is the root level.';
-COMMENT ON COLUMN hirag_communities.id IS '32 hexadecimal digits; kept as long as most of its members stay together.';
-COMMENT ON COLUMN hirag_communities.human_readable_id IS 'Small integer shown to people and models; never reused.';
-COMMENT ON COLUMN hirag_communities.level IS 'The level it first stands at, 0 = root.';
-COMMENT ON COLUMN hirag_communities.last_level IS 'The deepest level this community still stands at.';
-COMMENT ON COLUMN hirag_communities.parent_id IS 'The community it is a part of; joins hirag_communities.id; NULL at the root level.';
-COMMENT ON COLUMN hirag_communities.title IS 'Titles of its most important entities.';
-COMMENT ON COLUMN hirag_communities.size IS 'Number of entities in it, of all layers.';
-COMMENT ON COLUMN hirag_communities.n_relationships IS 'Number of relationships with both ends in it.';
-
-CREATE TABLE IF NOT EXISTS hirag_community_members (
-    community_id VARCHAR NOT NULL,
-    entity_id VARCHAR NOT NULL,
-    level INTEGER NOT NULL
-);
-COMMENT ON TABLE hirag_community_members IS 'Membership at every level: each entity of every layer once per level.';
-COMMENT ON COLUMN hirag_community_members.community_id IS 'The community; joins hirag_communities.id.';
-COMMENT ON COLUMN hirag_community_members.entity_id IS 'The entity; joins entities.id or hirag_entities.id.';
-COMMENT ON COLUMN hirag_community_members.level IS 'The level this holds at; a community that is not split has rows at all deeper levels too.';
-
-CREATE TABLE IF NOT EXISTS hirag_community_reports (
-    id VARCHAR NOT NULL,
-    community_id VARCHAR NOT NULL,
-    level INTEGER NOT NULL,
-    title VARCHAR NOT NULL,
-    summary VARCHAR NOT NULL,
-    rating DOUBLE NOT NULL,
-    rating_explanation VARCHAR NOT NULL,
-    findings STRUCT(summary VARCHAR, explanation VARCHAR, chunk_id VARCHAR, start_char BIGINT, end_char BIGINT)[] NOT NULL,
-    full_content VARCHAR NOT NULL,
-    n_tokens BIGINT NOT NULL,
-    context_hash VARCHAR NOT NULL,
-    context_tokens BIGINT NOT NULL,
-    coverage DOUBLE NOT NULL,
-    writer VARCHAR NOT NULL,
-    outdated DOUBLE DEFAULT 0
-);
-COMMENT ON TABLE hirag_community_reports IS 'One report per community of two or more entities of the graph of all layers.';
-COMMENT ON COLUMN hirag_community_reports.id IS '32 hexadecimal digits, made from the community''s id.';
-COMMENT ON COLUMN hirag_community_reports.community_id IS 'The community; joins hirag_communities.id.';
-COMMENT ON COLUMN hirag_community_reports.level IS 'Level of the community, 0 = root.';
-COMMENT ON COLUMN hirag_community_reports.title IS 'What the community is about.';
-COMMENT ON COLUMN hirag_community_reports.summary IS 'The report in a few sentences.';
-COMMENT ON COLUMN hirag_community_reports.rating IS 'How much it matters, 0 to 10.';
-COMMENT ON COLUMN hirag_community_reports.rating_explanation IS 'Why it has that rating.';
-COMMENT ON COLUMN hirag_community_reports.findings IS 'Findings, most important first; chunk_id and span (characters of the document) say where an extractive finding stands.';
-COMMENT ON COLUMN hirag_community_reports.full_content IS 'The whole report as Markdown.';
-COMMENT ON COLUMN hirag_community_reports.n_tokens IS 'Tokens of full_content.';
-COMMENT ON COLUMN hirag_community_reports.context_hash IS 'Hash of what it was written from: as long as it is the same, the report stays.';
-COMMENT ON COLUMN hirag_community_reports.context_tokens IS 'Tokens of what it was written from.';
-COMMENT ON COLUMN hirag_community_reports.coverage IS 'Share of the community''s relationships that the context held.';
-COMMENT ON COLUMN hirag_community_reports.writer IS 'extractive, or the model that wrote it.';
-COMMENT ON COLUMN hirag_community_reports.outdated IS 'Always 0: these reports are never behind.';
-
 CREATE TABLE IF NOT EXISTS similarity_edges (
     source_id VARCHAR NOT NULL,
     target_id VARCHAR NOT NULL,
@@ -713,73 +721,6 @@ COMMENT ON TABLE similarity_edges IS 'Entities that are alike by vector and have
 COMMENT ON COLUMN similarity_edges.source_id IS 'An entity; joins entities.id. Each pair stands here once, the smaller id first.';
 COMMENT ON COLUMN similarity_edges.target_id IS 'The other one; joins entities.id.';
 COMMENT ON COLUMN similarity_edges.similarity IS 'Cosine of the vectors of titles and descriptions: above that of 70 of 100 relationships.';
-
-CREATE TABLE IF NOT EXISTS attributed_communities (
-    id VARCHAR NOT NULL,
-    human_readable_id BIGINT NOT NULL,
-    level INTEGER NOT NULL,
-    last_level INTEGER NOT NULL,
-    parent_id VARCHAR,
-    title VARCHAR NOT NULL,
-    size BIGINT NOT NULL,
-    n_members BIGINT NOT NULL,
-    n_relationships BIGINT NOT NULL,
-    summary VARCHAR,
-    rating DOUBLE,
-    rating_explanation VARCHAR,
-    findings STRUCT(summary VARCHAR, explanation VARCHAR, chunk_id VARCHAR, start_char BIGINT, end_char BIGINT)[],
-    full_content VARCHAR,
-    n_tokens BIGINT,
-    context_hash VARCHAR,
-    context_tokens BIGINT,
-    coverage DOUBLE,
-    writer VARCHAR,
-    error VARCHAR,
-    attempts INTEGER NOT NULL
-);
-COMMENT ON TABLE attributed_communities IS 'Communities of entities, and of such communities, that are linked and alike, with a report on each of two or more members (ArchRAG). Empty unless hierarchies.attributed is set.';
-COMMENT ON COLUMN attributed_communities.id IS '32 hexadecimal digits; stays as long as most of the community stays together.';
-COMMENT ON COLUMN attributed_communities.human_readable_id IS 'Small integer shown to people and models.';
-COMMENT ON COLUMN attributed_communities.level IS '1: its members are entities. Higher: communities that stand at the level below.';
-COMMENT ON COLUMN attributed_communities.last_level IS 'It stands at all levels from level to this one; above, as part of its parent.';
-COMMENT ON COLUMN attributed_communities.parent_id IS 'The community that it is a member of; null at the top.';
-COMMENT ON COLUMN attributed_communities.title IS 'Title of its report; without one, its most connected entities.';
-COMMENT ON COLUMN attributed_communities.size IS 'Number of entities in it.';
-COMMENT ON COLUMN attributed_communities.n_members IS 'Number of members; one alone is an entity that is linked with none.';
-COMMENT ON COLUMN attributed_communities.n_relationships IS 'Number of relationships within it.';
-COMMENT ON COLUMN attributed_communities.summary IS 'The report in a few sentences; null, as all below, where there is no report.';
-COMMENT ON COLUMN attributed_communities.rating IS 'How much it matters, 0 to 10.';
-COMMENT ON COLUMN attributed_communities.rating_explanation IS 'Why it has that rating.';
-COMMENT ON COLUMN attributed_communities.findings IS 'Findings, most important first; chunk_id and span (characters of the document) say where an extractive finding stands.';
-COMMENT ON COLUMN attributed_communities.full_content IS 'The whole report as Markdown.';
-COMMENT ON COLUMN attributed_communities.n_tokens IS 'Tokens of full_content.';
-COMMENT ON COLUMN attributed_communities.context_hash IS 'Hash of what the report was written from, or failed for: as long as it is the same, the report stays.';
-COMMENT ON COLUMN attributed_communities.context_tokens IS 'Tokens of what it was written from.';
-COMMENT ON COLUMN attributed_communities.coverage IS 'Share of its relationships, and of members without any, that the context held.';
-COMMENT ON COLUMN attributed_communities.writer IS 'extractive, or the model that wrote the report.';
-COMMENT ON COLUMN attributed_communities.error IS 'Why the report could not be written; it is tried again by the next run.';
-COMMENT ON COLUMN attributed_communities.attempts IS 'How often that failed with this context.';
-
-CREATE TABLE IF NOT EXISTS attributed_members (
-    community_id VARCHAR NOT NULL,
-    member_id VARCHAR NOT NULL,
-    level INTEGER NOT NULL
-);
-COMMENT ON TABLE attributed_members IS 'Members of attributed communities.';
-COMMENT ON COLUMN attributed_members.community_id IS 'The community; joins attributed_communities.id.';
-COMMENT ON COLUMN attributed_members.member_id IS 'A member; joins entities.id at level 1 and attributed_communities.id above.';
-COMMENT ON COLUMN attributed_members.level IS 'Level of the community.';
-
-CREATE VIEW IF NOT EXISTS attributed_entities AS
-WITH RECURSIVE under AS (
-    SELECT community_id, member_id AS entity_id FROM attributed_members WHERE level = 1
-    UNION ALL
-    SELECT m.community_id, under.entity_id
-    FROM attributed_members m JOIN under ON under.community_id = m.member_id)
-SELECT community_id, entity_id FROM under;
-COMMENT ON VIEW attributed_entities IS 'The entities in each attributed community, directly or through the communities in it.';
-COMMENT ON COLUMN attributed_entities.community_id IS 'The community; joins attributed_communities.id.';
-COMMENT ON COLUMN attributed_entities.entity_id IS 'An entity in it; joins entities.id.';
 
 CREATE TABLE IF NOT EXISTS chnsw (
     layer INTEGER NOT NULL,
@@ -875,8 +816,6 @@ CREATE TABLE IF NOT EXISTS staging.hirag_nodes (layer INTEGER NOT NULL, node_id 
 COMMENT ON TABLE staging.hirag_nodes IS 'The nodes each layer was clustered from, and a hash of what each says: only changes to these count.';
 CREATE TABLE IF NOT EXISTS staging.hirag_summaries (hash VARCHAR NOT NULL, summary VARCHAR NOT NULL);
 COMMENT ON TABLE staging.hirag_summaries IS 'What a model made of each cluster, as JSON, by a hash of what it was shown.';
-CREATE TABLE IF NOT EXISTS staging.hirag_report_failures AS FROM main.report_failures LIMIT 0;
-COMMENT ON TABLE staging.hirag_report_failures IS 'Reports on communities of all layers that the model could not write.';
 CREATE TABLE IF NOT EXISTS staging.similarity_searched (entity_id VARCHAR NOT NULL, text_hash VARCHAR NOT NULL);
 COMMENT ON TABLE staging.similarity_searched IS 'The texts that nearest entities were searched for: only others are searched again.';
 CREATE TABLE IF NOT EXISTS staging.similarity_nearest (

@@ -15,6 +15,7 @@ from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.identity import content_hash
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.graph import communities
+from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.store.index_store import get_meta, set_meta
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.archrag.structure import ATTRIBUTED
@@ -108,9 +109,14 @@ def clear_unwanted(con: duckdb.DuckDBPyConnection, settings: Settings) -> None:
             _drop_tables(con, name, record)
 
 
+def all_hierarchies() -> tuple[Hierarchy, ...]:
+    """Return all hierarchies of communities that an index has tables for."""
+    return (GRAPH, *(each.hierarchy for each in SHIPPED if each.hierarchy))
+
+
 def content_tables(con: duckdb.DuckDBPyConnection) -> list[str]:
     """Return the tables of structures that belong to a release's content."""
-    shipped = [table for structure in SHIPPED for table in structure.tables]
+    shipped = [table for structure in SHIPPED for table in structure.content]
     return [*shipped, *(table for record in _made(con).values() for table in record["tables"])]
 
 

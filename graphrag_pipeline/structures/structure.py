@@ -17,6 +17,7 @@ import duckdb
 
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.store.hierarchy import Hierarchy
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.estimate import Estimate, Growth
 
@@ -162,6 +163,8 @@ class Structure:
         The tables that belong to a release's content.
     working
         Other tables that it keeps for its own use, such as ``staging.NAME``.
+    hierarchy
+        The communities that it keeps, in the tables that all hierarchies share.
     meta
         Keys in ``meta`` under which it keeps its state; one that ends in ``:`` is a prefix.
     setting
@@ -187,6 +190,7 @@ class Structure:
     vectors: Sequence[VectorTable] = ()
     tables: Sequence[str] = ()
     working: Sequence[str] = ()
+    hierarchy: Hierarchy | None = None
     meta: Sequence[str] = ()
     setting: str = ""
     schema: str = ""
@@ -194,6 +198,11 @@ class Structure:
     model_stages: Sequence[str] = ()
     estimate: Callable[[Settings, Growth], Estimate] = _no_estimate
     cluster_anew: Callable[[duckdb.DuckDBPyConnection], None] = _nothing_to_forget
+
+    @property
+    def content(self) -> Sequence[str]:
+        """Tables and views that belong to a release's content."""
+        return (*self.tables, *(self.hierarchy.views if self.hierarchy else ()))
 
     def is_wanted(self, settings: Settings) -> bool:
         """Whether the settings ask for it."""
@@ -210,6 +219,8 @@ class Structure:
         """Empty its tables, as if there had never been anything in them."""
         for table in (*self.tables, *self.working):
             con.execute(f"DELETE FROM {table}")
+        if self.hierarchy:
+            self.hierarchy.clear(con)
         for key in self.meta:
             forget = "starts_with(key, ?)" if key.endswith(":") else "key = ?"
             con.execute(f"DELETE FROM meta WHERE {forget}", [key])

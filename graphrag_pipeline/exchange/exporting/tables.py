@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.exchange.exporting.writing import Writer
+from graphrag_pipeline.store.hierarchy import TABLES
+from graphrag_pipeline.structures.registry import all_hierarchies
 
 _NAMES = """
 SELECT table_name, table_type = 'BASE TABLE' FROM information_schema.tables
@@ -21,14 +23,18 @@ WHERE table_catalog = 'published' AND table_schema = 'main' AND table_name = ?
 def write_tables(writer: Writer, wanted: Sequence[str], kind: str) -> None:
     """Write the tables or views ``wanted``, or all tables, as files of a ``kind``: parquet or csv.
 
-    Nested columns are JSON in CSV. Raises InputError for a name that is no table.
+    Of all tables, those that hierarchies share are written as the views of each hierarchy. Nested
+    columns are JSON in CSV. Raises InputError for a name that is no table.
     """
     found = dict(writer.con.execute(_NAMES).fetchall())
     for name in wanted:
         if name not in found:
             raise InputError(f"there is no table {name}: there are {', '.join(found)}")
     options = "FORMAT csv, HEADER" if kind == "csv" else "FORMAT parquet, COMPRESSION zstd"
-    for name in dict.fromkeys(wanted) or [name for name, is_table in found.items() if is_table]:
+    views = [view for hierarchy in all_hierarchies() for view in hierarchy.views if view in found]
+    shared = {f"hierarchy_{name}" for name in TABLES}
+    tables = [name for name, is_table in found.items() if is_table and name not in shared]
+    for name in dict.fromkeys(wanted or sorted([*tables, *views])):
         columns = _columns_of_csv(writer, name) if kind == "csv" else "*"
         writer.copy(f"{name}.{kind}", f'SELECT {columns} FROM "{name}"', options)
 

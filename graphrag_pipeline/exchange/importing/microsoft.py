@@ -38,6 +38,7 @@ from graphrag_pipeline.graph.fold import merge_graph
 from graphrag_pipeline.ingest.batches import BatchLog
 from graphrag_pipeline.ingest.chunking import CHUNKS
 from graphrag_pipeline.reports.levels import adopt_reports
+from graphrag_pipeline.store.hierarchy import GRAPH
 from graphrag_pipeline.store.index_store import IndexStore, get_meta, insert, set_meta
 
 IMPORT_VERSION = "1"
@@ -106,7 +107,7 @@ def _imported_before(store: IndexStore, source: _Source) -> str | None:
     with store.read() as con:
         raw = get_meta(con, source.meta_key)
         mark = json.loads(raw) if raw else {}
-        state = mark.get("communities") in (None, get_meta(con, "communities_state"))
+        state = mark.get("communities") in (None, GRAPH.get_state(con, "communities_state"))
     return mark["batch"] if mark.get("fingerprint") == source.fingerprint and state else None
 
 
@@ -128,7 +129,7 @@ def _import(
         mark = {
             "fingerprint": source.fingerprint,
             "batch": batch.key,
-            "communities": None if shared else get_meta(con, "communities_state"),
+            "communities": None if shared else GRAPH.get_state(con, "communities_state"),
         }
         set_meta(con, source.meta_key, json.dumps(mark))
     report("import", _STEPS, _STEPS)

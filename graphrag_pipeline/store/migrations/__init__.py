@@ -2,8 +2,9 @@
 
 ``schema.sql`` is the schema as it is today; a new index is made from it. An index made before is
 brought up to it by the numbered files here, each applied once, in order, when it is opened. A
-change of the schema is made in both; a change of comments only in ``schema.sql``, whose comments an
-index is given anew whenever that file is another.
+change of a table is made in both, one of views and comments only in ``schema.sql``: an index is
+given these anew whenever that file is another. A column of a view that has no comment there has
+that of the column it shows.
 """
 
 from __future__ import annotations
@@ -18,6 +19,17 @@ from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.identity import content_hash
 
 _COMMENTS = "comments"
+_GIVEN_ANEW = ("COMMENT ON", "CREATE OR REPLACE VIEW")
+# The column of the same name in the first table of a view's query that has it.
+_UNCOMMENTED = """
+SELECT c.table_name, c.column_name,
+       arg_min(t.comment, (instr(v.sql, ' ' || t.table_name || ' '), t.table_oid))
+FROM duckdb_views() v
+JOIN duckdb_columns() c ON c.table_oid = v.view_oid AND c.comment IS NULL
+JOIN duckdb_columns() t ON t.column_name = c.column_name AND t.comment IS NOT NULL
+    AND t.schema_name = v.schema_name AND contains(v.sql, ' ' || t.table_name || ' ')
+WHERE NOT v.internal GROUP BY ALL
+"""
 
 
 @cache
@@ -38,7 +50,7 @@ def migrations() -> tuple[tuple[int, str, str], ...]:
 
 @cache
 def schema_sql() -> str:
-    """Return the SQL that makes the tables of a new index, with their comments."""
+    """Return the SQL of the tables and views of a new index, and of their comments."""
     return resources.files("graphrag_pipeline.store").joinpath("schema.sql").read_text()
 
 
@@ -62,10 +74,8 @@ def ensure_schema(con: duckdb.DuckDBPyConnection, path: Path) -> None:
             f"{path} was made by a newer version of this program (schema {version}, this one knows "
             f"{newest}): update graphrag-pipeline"
         )
-    elif version < newest:
+    elif version < newest or not _has_views_and_comments(con):
         _bring_up(con, path, version)
-    if version is not None:
-        _bring_comments_up(con)
 
 
 def _version(con: duckdb.DuckDBPyConnection, path: Path) -> int | None:
@@ -78,29 +88,29 @@ def _version(con: duckdb.DuckDBPyConnection, path: Path) -> int | None:
     return int(row[0])
 
 
+def make_tables(con: duckdb.DuckDBPyConnection) -> None:
+    """Make the tables and views of a new index, with their comments."""
+    con.execute(schema_sql())
+    _comment_views(con)
+
+
 def _make(con: duckdb.DuckDBPyConnection, version: int) -> None:
     con.execute("BEGIN")
-    con.execute(schema_sql())
-    con.execute("INSERT INTO meta VALUES ('schema_version', ?)", [str(version)])
-    con.execute("INSERT INTO meta VALUES (?, ?)", [_COMMENTS, content_hash(schema_sql())])
+    make_tables(con)
+    con.execute(
+        "INSERT INTO meta VALUES ('schema_version', ?), (?, ?)",
+        [str(version), _COMMENTS, content_hash(schema_sql())],
+    )
     con.execute("COMMIT")
 
 
-def _bring_comments_up(con: duckdb.DuckDBPyConnection) -> None:
-    wanted = content_hash(schema_sql())
+def _has_views_and_comments(con: duckdb.DuckDBPyConnection) -> bool:
     known = con.execute("SELECT value FROM meta WHERE key = ?", [_COMMENTS]).fetchone()
-    if known == (wanted,):
-        return
-    con.execute("BEGIN")
-    for statement in con.extract_statements(schema_sql()):
-        if statement.query.lstrip().startswith("COMMENT ON"):
-            con.execute(statement)
-    con.execute("DELETE FROM meta WHERE key = ?", [_COMMENTS])
-    con.execute("INSERT INTO meta VALUES (?, ?)", [_COMMENTS, wanted])
-    con.execute("COMMIT")
+    return known == (content_hash(schema_sql()),)
 
 
 def _bring_up(con: duckdb.DuckDBPyConnection, path: Path, version: int) -> None:
+    """Apply the migrations after ``version``, and give views and comments anew: all or nothing."""
     step = ""
     con.execute("BEGIN")
     try:
@@ -108,8 +118,15 @@ def _bring_up(con: duckdb.DuckDBPyConnection, path: Path, version: int) -> None:
             if number > version:
                 step = name
                 con.execute(sql)
+        step = "views and comments"
+        for statement in con.extract_statements(schema_sql()):
+            if statement.query.lstrip().startswith(_GIVEN_ANEW):
+                con.execute(statement)
+        _comment_views(con)
+        con.execute("DELETE FROM meta WHERE key IN ('schema_version', ?)", [_COMMENTS])
         con.execute(
-            "UPDATE meta SET value = ? WHERE key = 'schema_version'", [str(migrations()[-1][0])]
+            "INSERT INTO meta VALUES ('schema_version', ?), (?, ?)",
+            [str(migrations()[-1][0]), _COMMENTS, content_hash(schema_sql())],
         )
         con.execute("COMMIT")
     except duckdb.Error as error:
@@ -118,3 +135,10 @@ def _bring_up(con: duckdb.DuckDBPyConnection, path: Path, version: int) -> None:
             f"{path} (schema {version}) cannot be brought up to date, step {step}: "
             f"{str(error).splitlines()[0]}; it is as it was: move it away and index again"
         ) from error
+
+
+def _comment_views(con: duckdb.DuckDBPyConnection) -> None:
+    """Give columns of views that have no comment that of the column they show."""
+    for view, column, comment in con.execute(_UNCOMMENTED).fetchall():
+        quoted = comment.replace("'", "''")
+        con.execute(f"COMMENT ON COLUMN {view}.{column} IS '{quoted}'")

@@ -35,16 +35,16 @@ from graphrag_pipeline.core.settings import CommunitySettings, Settings, fingerp
 from graphrag_pipeline.graph.clustering import Cluster, Edge, build_hierarchy, leiden, modularity
 from graphrag_pipeline.graph.repair import keep_ids, repair_hierarchy
 from graphrag_pipeline.llm.configured import configured_embedder
+from graphrag_pipeline.reports.levels import FAILURES
 from graphrag_pipeline.store.hashing import rows_hash
-from graphrag_pipeline.store.index_store import (
-    get_meta,
-    replace_changed,
-    replace_links,
-    set_meta,
-)
+from graphrag_pipeline.store.index_store import get_meta, set_meta
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.archrag.chnsw import Vectors
-from graphrag_pipeline.structures.archrag.reports import Draft, reports_version
+from graphrag_pipeline.structures.archrag.reports import (
+    ATTRIBUTED_COMMUNITIES,
+    Draft,
+    reports_version,
+)
 from graphrag_pipeline.structures.archrag.similarity import (
     WIDER,
     Places,
@@ -79,10 +79,6 @@ _LEAST_WEIGHT = 1e-6
 _TABLE = "attributed_communities"
 _REPORTED = "full_content IS NOT NULL"
 _MEMBERS = pl.Schema({"community_id": pl.String, "member_id": pl.String})
-_LEVEL_MEMBERS = pl.Schema({**_MEMBERS, "level": pl.Int32})
-_FAILURES = pl.Schema(
-    {"community_id": pl.String, "hash": pl.String, "error": pl.String, "attempts": pl.Int32}
-)
 _CLUSTER_ROWS = pl.Schema(
     {
         "attributed_level": pl.Int32,
@@ -110,21 +106,21 @@ _GRAPH = "SELECT " + ", ".join(
     ]
 )
 
-
-_WANTED = """
-CREATE OR REPLACE TEMP TABLE wanted_attributed AS
-SELECT d.id, human_readable_id, d.level, coalesce(p.level - 1, $top)::INTEGER AS last_level,
-       p.community_id AS parent_id, coalesce(t.title, d.title) AS title, size, n_members,
-       n_relationships, summary, rating, rating_explanation, findings, full_content, n_tokens,
-       coalesce(t.context_hash, f.hash) AS context_hash, context_tokens, coverage, writer, error,
-       coalesce(attempts, 0)::INTEGER AS attempts
-FROM described d
-JOIN (SELECT community_id, count(*) AS n_members FROM new_members GROUP BY ALL) n
-    ON n.community_id = d.id
-LEFT JOIN new_members p ON p.member_id = d.id
-LEFT JOIN told t ON t.community_id = d.id
-LEFT JOIN failed f ON f.community_id = d.id
-"""
+_WANTED = {
+    "communities": """
+SELECT d.id, d.human_readable_id, d.level,
+       coalesce(p.level - 1, max(d.level) OVER ()) AS last_level, p.id AS parent_id, d.title,
+       d.size, d.n_relationships
+FROM described d LEFT JOIN new_members m ON m.member_id = d.id
+LEFT JOIN described p ON p.id = m.community_id
+""",
+    "members": """
+SELECT community_id, entity_id, unnest(range(level, last_level + 1))::INTEGER AS level
+FROM own JOIN {communities} c ON c.id = community_id
+""",
+    "reports": "SELECT *, 0::DOUBLE AS outdated FROM told",
+    "failures": "FROM failed",
+}
 
 
 @dataclass(frozen=True)
@@ -413,25 +409,20 @@ def calinski_harabasz(vectors: Vectors, label: npt.NDArray[np.integer]) -> float
 def _store(con: duckdb.DuckDBPyConnection, draft: Draft, levels: Sequence[Found]) -> int:
     """Put the communities in place of those there were; return how many reports went."""
     before = con.execute(f"SELECT id FROM {_TABLE} WHERE {_REPORTED}").fetchall()
-    members = [
-        found.new_members.with_columns(level=pl.lit(level, pl.Int32))
-        for level, found in enumerate(levels, start=1)
-    ]
     frames = {
         "described": draft.communities,
+        "own": draft.entities,
         "told": draft.reports,
-        "failed": pl.DataFrame(draft.failures, schema=_FAILURES, orient="row"),
-        "new_members": pl.concat([pl.DataFrame(schema=_LEVEL_MEMBERS), *members]),
+        "failed": pl.DataFrame(draft.failures, schema=FAILURES, orient="row"),
+        "new_members": pl.concat([pl.DataFrame(schema=_MEMBERS), *(f.new_members for f in levels)]),
         "clusters": pl.DataFrame(_cluster_rows(levels), schema=_CLUSTER_ROWS, orient="row"),
     }
     for name, frame in frames.items():
         con.register(name, frame)
-    con.execute(_WANTED, {"top": len(levels)})
-    replace_changed(con, _TABLE, "wanted_attributed")
-    replace_links(con, "attributed_members", "new_members", ("community_id", "member_id", "level"))
+    for table, query in _WANTED.items():
+        ATTRIBUTED_COMMUNITIES.replace(con, table, f"({ATTRIBUTED_COMMUNITIES.sql(query)})")
     con.execute("DELETE FROM staging.attributed_clusters")
     con.execute("INSERT INTO staging.attributed_clusters BY NAME FROM clusters")
-    con.execute("DROP TABLE wanted_attributed")
     for name in frames:
         con.unregister(name)
     return len({key for (key,) in before} - set(draft.reports["community_id"]))

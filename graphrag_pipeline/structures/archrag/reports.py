@@ -26,15 +26,9 @@ from graphrag_pipeline.store.hierarchy import Hierarchy
 from graphrag_pipeline.store.index_store import IndexStore, assign_identifiers
 
 _KIND = "attributed_community"
-_DRAFT = Hierarchy(
-    communities="draft_communities", members="draft_members", reports="draft_reports"
-)
-_BEFORE = """
-SELECT id, id AS community_id, title, summary, rating, rating_explanation, findings, full_content,
-       n_tokens, context_hash, context_tokens, coverage, writer, level
-FROM attributed_communities WHERE full_content IS NOT NULL
-"""
-_FAILED = "SELECT id, context_hash, attempts FROM attributed_communities WHERE error IS NOT NULL"
+ATTRIBUTED_COMMUNITIES = Hierarchy("attributed", ("attributed_communities", "attributed_members"))
+_DRAFT = replace(ATTRIBUTED_COMMUNITIES, tables="draft_")
+_FAILED = "SELECT community_id, context_hash, attempts FROM {failures}"
 _DESCRIBED = """
 WITH inside AS (
     SELECT s.community_id, count(*) AS n_relationships FROM relationships r
@@ -77,22 +71,23 @@ class Draft:
     """Attributed communities as they are found, level by level, with the reports on them.
 
     ``communities`` has (id, human_readable_id, level, title, size, n_relationships), ``entities``
-    (community_id, entity_id), ``reports`` the columns of ``REPORTS``; ``failures`` has (community,
-    context hash, error, attempts). ``kept`` are the communities whose report stays as it was.
+    (community_id, entity_id), ``reports`` the columns of ``REPORTS``; ``failures`` the values of
+    ``FAILURES``. ``kept`` are the communities whose report stays as it was.
     """
 
     def __init__(self, con: duckdb.DuckDBPyConnection, settings: Settings) -> None:
         self.communities = pl.DataFrame(schema=_DESCRIPTIONS)
         self.entities = pl.DataFrame(schema=_ENTITIES)
         self.reports = pl.DataFrame(schema=REPORTS)
-        self.failures: list[tuple[str, str, str, int]] = []
+        self.failures: list[tuple[str, int, str, str, int]] = []
         self.kept: set[str] = set()
         self._writer = attributed_writer(settings)
         self._budget = settings.reports.max_context_tokens
         self._version = reports_version(settings)
         self._elements = read_elements(con, self._writer)
-        self._before = con.sql(_BEFORE).pl().select(list(REPORTS))
-        self._failed = {row[0]: row[1:] for row in con.execute(_FAILED).fetchall()}
+        sql = ATTRIBUTED_COMMUNITIES.sql
+        self._before = con.sql(sql("FROM {reports}")).pl().select(list(REPORTS))
+        self._failed = {row[0]: row[1:] for row in con.execute(sql(_FAILED)).fetchall()}
 
     def add(
         self, store: IndexStore, level: int, members: pl.DataFrame, entities: pl.DataFrame
@@ -160,17 +155,18 @@ class Draft:
         self.reports = pl.concat([self.reports, report_frame(rows)])
         hashes = {each.community_id: each.hash for each in contexts}
         self.failures += [
-            (community, hashes[community], why, failed.get(community, 0) + 1)
+            (community, level, hashes[community], why, failed.get(community, 0) + 1)
             for community, why in written.failures.items()
         ]
 
     def _tables(self) -> Mapping[str, pl.DataFrame]:
         levels = self.communities.select(community_id="id", level="level")
-        return {
-            _DRAFT.communities: self.communities,
-            _DRAFT.members: self.entities.join(levels, on="community_id"),
-            _DRAFT.reports: self.reports,
+        frames = {
+            "communities": self.communities,
+            "members": self.entities.join(levels, on="community_id"),
+            "reports": self.reports,
         }
+        return {f"{_DRAFT.tables}{name}": _DRAFT.own(rows) for name, rows in frames.items()}
 
 
 class _DraftStore(IndexStore):

@@ -7,6 +7,7 @@ from __future__ import annotations
 import duckdb
 
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.store import hierarchy
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.archrag.communities import (
     COMMUNITY_VECTORS,
@@ -16,6 +17,7 @@ from graphrag_pipeline.structures.archrag.communities import (
     update_attributed,
 )
 from graphrag_pipeline.structures.archrag.index import chnsw_current, update_chnsw
+from graphrag_pipeline.structures.archrag.reports import ATTRIBUTED_COMMUNITIES
 from graphrag_pipeline.structures.archrag.similarity import similarity_current, update_similarity
 from graphrag_pipeline.structures.estimate import ENTITIES, Estimate, Growth
 from graphrag_pipeline.structures.structure import (
@@ -34,20 +36,12 @@ SIMILAR_EXIST = """
 SELECT count(*) FROM similarity_edges
 WHERE source_id NOT IN (SELECT id FROM entities) OR target_id NOT IN (SELECT id FROM entities)
 """
-ENTITIES_COVERED_ONCE = """
-SELECT count(*) FROM (
-    SELECT e.id, level, count(a.entity_id) AS n
-    FROM entities e CROSS JOIN (SELECT DISTINCT level FROM attributed_communities) l
-    LEFT JOIN (SELECT entity_id, c.level AS first, last_level FROM attributed_entities
-               JOIN attributed_communities c ON c.id = community_id) a
-        ON a.entity_id = e.id AND level BETWEEN a.first AND last_level
-    GROUP BY ALL) WHERE n <> 1
-"""
-LEAD_TO_ENTITIES = """
-SELECT count(*) FROM attributed_communities ANTI JOIN (
-    SELECT community_id AS id FROM attributed_entities SEMI JOIN entities e ON e.id = entity_id)
-USING (id)
-"""
+ENTITIES_COVERED_ONCE = ATTRIBUTED_COMMUNITIES.sql(hierarchy.ENTITIES_COVERED_ONCE)
+LEAD_TO_ENTITIES = ATTRIBUTED_COMMUNITIES.sql(
+    """SELECT count(*) FROM {communities} c ANTI JOIN (
+           SELECT community_id FROM {members} SEMI JOIN entities e ON e.id = entity_id) m
+       ON m.community_id = c.id"""
+)
 CHNSW_HOLDS_EVERY_NODE = """
 WITH nodes AS (
     SELECT 0 AS layer, count(*) AS n FROM entities UNION ALL
@@ -195,7 +189,8 @@ ATTRIBUTED = Structure(
     setting="hierarchies.attributed",
     steps=(_SIMILARITY, _COMMUNITIES_STEP, _INDEX),
     vectors=(COMMUNITY_VECTORS,),
-    tables=("similarity_edges", "attributed_communities", "attributed_members", "chnsw"),
+    tables=("similarity_edges", "chnsw"),
+    hierarchy=ATTRIBUTED_COMMUNITIES,
     working=(
         "staging.similarity_nearest",
         "staging.similarity_searched",

@@ -1,7 +1,7 @@
 """Communities of the graph of all layers and the reports on them, by the code for those of one.
 
-:data:`LAYERED` says which graph that is and where its communities and reports are kept; what
-clusters, repairs and reports on a graph takes it as an argument.
+:data:`LAYERED` says which graph that is; what clusters, repairs and reports on a graph takes it as
+an argument.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from graphrag_pipeline.store.hierarchy import Hierarchy
 from graphrag_pipeline.store.workspace import Workspace
 
 LAYERED = Hierarchy(
+    "hirag",
+    ("hirag_communities", "hirag_community_members", "hirag_community_reports"),
     entities="""(
 SELECT e.* REPLACE (degree + coalesce(n, 0) AS degree) FROM entities e LEFT JOIN (
     SELECT source_id AS id, count(*) AS n FROM hirag_relationships GROUP BY ALL) USING (id)
@@ -37,12 +39,6 @@ FROM hirag_entities)""",
     relationships="""(
 FROM relationships UNION ALL BY NAME
 SELECT * EXCLUDE (layer), 1.0 AS pmi FROM hirag_relationships)""",
-    communities="hirag_communities",
-    members="hirag_community_members",
-    reports="hirag_community_reports",
-    failures="staging.hirag_report_failures",
-    states="hirag:",
-    has_history=False,
 )
 """The graph of all layers, with its communities and reports."""
 

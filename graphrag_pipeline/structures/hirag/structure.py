@@ -5,6 +5,7 @@ from __future__ import annotations
 import duckdb
 
 from graphrag_pipeline.core.settings import Settings, fingerprint
+from graphrag_pipeline.store import hierarchy
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.estimate import (
     ENTITIES,
@@ -16,6 +17,7 @@ from graphrag_pipeline.structures.estimate import (
     ModelCalls,
 )
 from graphrag_pipeline.structures.hirag.communities import (
+    LAYERED,
     communities_version,
     forget_communities,
     hirag_communities_current,
@@ -58,20 +60,8 @@ SELECT count(*) FROM hirag_entities ANTI JOIN reached USING (id)
 SPARSITY_KNOWN = """
 SELECT count(DISTINCT layer) FROM hirag_entities ANTI JOIN hirag_layers USING (layer)
 """
-ENTITIES_COVERED_ONCE = """
-SELECT count(*) FROM (
-    SELECT e.id, l.level, count(m.entity_id) AS n
-    FROM (SELECT id FROM entities UNION ALL SELECT id FROM hirag_entities) e
-    CROSS JOIN (SELECT unnest(range(max(last_level) + 1)) AS level FROM hirag_communities) l
-    LEFT JOIN hirag_community_members m ON m.entity_id = e.id AND m.level = l.level
-    GROUP BY ALL) WHERE n <> 1
-"""
-EVERY_COMMUNITY_REPORTED = """
-SELECT count(*) FROM hirag_communities c
-ANTI JOIN (SELECT community_id FROM hirag_community_reports UNION ALL
-           SELECT community_id FROM staging.hirag_report_failures) r ON r.community_id = c.id
-WHERE c.size >= 2
-"""
+ENTITIES_COVERED_ONCE = LAYERED.sql(hierarchy.ENTITIES_COVERED_ONCE)
+EVERY_COMMUNITY_REPORTED = LAYERED.sql(hierarchy.COMMUNITIES_REPORTED)
 _ENTITY_FACTS = """
 SELECT count(*) AS "dagster/row_count", max(layer) AS layers,
        (SELECT count(*) FROM hirag_relationships) AS relationships FROM hirag_entities
@@ -228,16 +218,9 @@ HIRAG = Structure(
         "hirag_entities",
         "hirag_relationships",
         "hirag_layers",
-        "hirag_communities",
-        "hirag_community_members",
-        "hirag_community_reports",
     ),
-    working=(
-        "staging.hirag_mixtures",
-        "staging.hirag_nodes",
-        "staging.hirag_summaries",
-        "staging.hirag_report_failures",
-    ),
+    hierarchy=LAYERED,
+    working=("staging.hirag_mixtures", "staging.hirag_nodes", "staging.hirag_summaries"),
     meta=("hirag", "hirag:"),
     version=_version,
     model_stages=(STAGE,),
