@@ -325,9 +325,9 @@ def test_an_empty_graph_says_so(browser, home, tmp_path):
             "relationships",
             "entity_chunks",
             "entity_aliases",
-            "communities",
-            "community_members",
-            "community_reports",
+            "hierarchy_communities",
+            "hierarchy_members",
+            "hierarchy_reports",
         ):
             con.execute(f"DELETE FROM {table}")
     with Opened(browser, write_page(tmp_path, tmp_path / "graph.html").path, PHONE) as page:
