@@ -49,7 +49,7 @@ def main() -> None:
     if "speed" in parts:
         _speed(options.data)
     if "small" in parts:
-        print("\nSmall things on the sample corpus (embedded default, whole processes)")
+        print("\nSmall things on the sample corpus (embedded default)")
         small.main()
     if "extraction" in parts:
         print("\nThe rule extractor against recorded model extractions")

@@ -671,3 +671,13 @@ def test_global_search_needs_no_lancedb(home):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "polonium" in done.stdout
     assert done.stdout.strip().endswith("False False")
+
+
+def test_a_question_needs_no_polars(home):
+    code = (
+        "import sys; from graphrag_pipeline.query import answer; "
+        f"print(answer('What did Marie Curie discover?', 'local', home={str(home)!r}).text); "
+        "print('lancedb' in sys.modules, 'polars' in sys.modules, 'dagster' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith("True False False")
