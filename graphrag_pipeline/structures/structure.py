@@ -164,7 +164,8 @@ class Structure:
     working
         Other tables that it keeps for its own use, such as ``staging.NAME``.
     hierarchy
-        The communities that it keeps, in the tables that all hierarchies share.
+        The communities that it keeps in the tables that all hierarchies share; only a structure of
+        this package can, as their views are in the schema of the index.
     meta
         Keys in ``meta`` under which it keeps its state; one that ends in ``:`` is a prefix.
     setting

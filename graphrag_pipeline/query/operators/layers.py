@@ -22,13 +22,9 @@ SELECT id, id AS community_id, human_readable_id, level, title, summary, full_co
 FROM attributed_communities WHERE full_content IS NOT NULL
 """
 _CHUNKS = """
-WITH RECURSIVE below AS (
-    SELECT community_id, member_id FROM attributed_members
-    SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS community_id) wanted USING (community_id)
-    UNION ALL
-    SELECT below.community_id, m.member_id
-    FROM below JOIN attributed_members m ON m.community_id = below.member_id)
-SELECT community_id, chunk_id FROM below JOIN entity_chunks ON entity_id = member_id
+SELECT community_id, chunk_id
+FROM (SELECT unnest($ids::JSON::VARCHAR[]) AS community_id)
+JOIN attributed_entities USING (community_id) JOIN entity_chunks USING (entity_id)
 GROUP BY community_id, chunk_id
 QUALIFY row_number() OVER (PARTITION BY community_id ORDER BY count(*) DESC, chunk_id) <= $limit
 """
