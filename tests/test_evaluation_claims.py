@@ -20,11 +20,11 @@ from graphrag_pipeline.evaluation.claims import (
     distinct,
     examine,
     extractor_of,
-    missing,
     parse_claims,
     plan_claims,
     rouge_distances,
     score_claims,
+    unexamined_answers,
 )
 from graphrag_pipeline.evaluation.evaluate import plan_experiment, run_experiment
 from graphrag_pipeline.evaluation.experiment import Claims, experiment_of
@@ -87,7 +87,7 @@ class Bench:
 
     def missing(self) -> list[Unexamined]:
         with self.store.read() as con:
-            return missing(con, self.ids, extractor_of(self.settings))
+            return unexamined_answers(con, self.ids, extractor_of(self.settings))
 
     def rows(self, sql: str) -> list[tuple]:
         with self.store.read() as con:

@@ -18,12 +18,12 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.evaluation.experiment import CRITERIA as NAMES
 from graphrag_pipeline.evaluation.judging import (
     CRITERIA,
+    OpenVerdict,
     Pair,
-    Wanted,
     compare,
     judge,
     judge_of,
-    missing,
+    open_verdicts,
     pairs_of,
     parse_verdict,
     plan_judging,
@@ -108,10 +108,10 @@ class Bench:
         with self.store.read() as con:
             return pairs_of(con, "e")
 
-    def missing(self, criteria: tuple[str, ...] = ONE, replicates: int = 1) -> list[Wanted]:
+    def missing(self, criteria: tuple[str, ...] = ONE, replicates: int = 1) -> list[OpenVerdict]:
         pairs = self.pairs()
         with self.store.read() as con:
-            return missing(con, pairs, criteria, replicates, judge_of(self.settings))
+            return open_verdicts(con, pairs, criteria, replicates, judge_of(self.settings))
 
     def compare(self, criteria: tuple[str, ...] = ONE, replicates: int = 1) -> list[Comparison]:
         with self.store.transaction() as con:
@@ -257,7 +257,7 @@ def judge_all(base_url: str, home: Path) -> None:
     settings = Settings(home=str(home), llm={"base_url": base_url, "concurrency": 4})
     store = EvaluationStore(home)
     with store.read() as con:
-        wanted = missing(con, pairs_of(con, "e"), ONE, 5, judge_of(settings))
+        wanted = open_verdicts(con, pairs_of(con, "e"), ONE, 5, judge_of(settings))
     judge(settings, store, wanted)
 
 

@@ -53,8 +53,8 @@ def bare(answer: str) -> str:
 
     And without the line that says that no model wrote it.
     """
-    said = answer.removeprefix(NOT_WRITTEN).lstrip()
-    return _NUMBERS.sub("", check_references(said, {}).text)
+    text = answer.removeprefix(NOT_WRITTEN).lstrip()
+    return _NUMBERS.sub("", check_references(text, {}).text)
 
 
 def normalized(text: str) -> str:
@@ -67,10 +67,10 @@ def usual_scores(answer: str, gold: Sequence[str]) -> dict[str, float]:
 
     Precision and recall are those of the alias with the best F1.
     """
-    f1, precision, recall = max(token_scores(answer, each) for each in gold)
-    said = normalized(answer)
+    f1, precision, recall = max(token_scores(answer, reference) for reference in gold)
+    text = normalized(answer)
     return {
-        "exact_match": float(any(said == normalized(each) for each in gold)),
+        "exact_match": float(any(text == normalized(reference) for reference in gold)),
         "precision": precision,
         "recall": recall,
         "f1": f1,
@@ -80,30 +80,32 @@ def usual_scores(answer: str, gold: Sequence[str]) -> dict[str, float]:
 
 def token_scores(answer: str, gold: str) -> tuple[float, float, float]:
     """Return F1, precision and recall of the words of an answer, as HotpotQA's script does."""
-    said, wanted = normalized(answer), normalized(gold)
-    if said != wanted and (said in _POLAR_OR_NONE or wanted in _POLAR_OR_NONE):
+    answer_tokens, gold_tokens = normalized(answer), normalized(gold)
+    if answer_tokens != gold_tokens and (
+        answer_tokens in _POLAR_OR_NONE or gold_tokens in _POLAR_OR_NONE
+    ):
         return 0.0, 0.0, 0.0
-    said_words, wanted_words = said.split(), wanted.split()
+    said_words, wanted_words = answer_tokens.split(), gold_tokens.split()
     common = (Counter(said_words) & Counter(wanted_words)).total()
     if not common:
-        same = float(said == wanted)
-        return same, same, same
+        score = float(answer_tokens == gold_tokens)
+        return score, score, score
     precision, recall = common / len(said_words), common / len(wanted_words)
     return 2 * precision * recall / (precision + recall), precision, recall
 
 
 def is_polar(gold: Sequence[str]) -> bool:
     """Say whether a question asks for yes or no."""
-    return any(normalized(each) in POLAR for each in gold)
+    return any(normalized(reference) in POLAR for reference in gold)
 
 
 def is_accurate(answer: str, gold: Sequence[str]) -> bool:
     """Say whether an answer contains one of the gold answers."""
-    said = normalized(answer)
-    first = next((word for word in said.split() if word in POLAR), "")
+    text = normalized(answer)
+    first = next((word for word in text.split() if word in POLAR), "")
     return any(
-        first == wanted if wanted in POLAR else contains(said, wanted)
-        for wanted in map(normalized, gold)
+        first == reference if reference in POLAR else contains(text, reference)
+        for reference in map(normalized, gold)
     )
 
 
@@ -120,7 +122,7 @@ def contains(text: str, words: str) -> bool:
 
 def rouge_2(answer: str, gold: Sequence[str]) -> float:
     """Return the F1 of ROUGE-2, bigrams in common (Lin 2004); of several references the best."""
-    return max(_overlap(_bigrams(answer), _bigrams(each)) for each in gold)
+    return max(_overlap(_bigrams(answer), _bigrams(reference)) for reference in gold)
 
 
 def rouge_l(answer: str, gold: Sequence[str]) -> float:
@@ -128,14 +130,16 @@ def rouge_l(answer: str, gold: Sequence[str]) -> float:
 
     Both as the package rouge-score has them, without stemming; words are Latin letters and digits.
     """
-    return max(rouge_l_of_words(_rouge_words(answer), _rouge_words(each)) for each in gold)
+    return max(
+        rouge_l_of_words(_rouge_words(answer), _rouge_words(reference)) for reference in gold
+    )
 
 
-def rouge_l_of_words(said: Sequence[str], wanted: Sequence[str]) -> float:
+def rouge_l_of_words(words: Sequence[str], reference: Sequence[str]) -> float:
     """Return the F1 of ROUGE-L of two texts that are taken apart into words."""
-    if not said or not wanted:
+    if not words or not reference:
         return 0.0
-    return 2 * _common_subsequence(said, wanted) / (len(said) + len(wanted))
+    return 2 * _common_subsequence(words, reference) / (len(words) + len(reference))
 
 
 def bleu_1(answer: str, gold: Sequence[str]) -> float:
@@ -158,8 +162,8 @@ def meteor(answer: str, gold: Sequence[str]) -> float:
 
     words = _METEOR_TOKEN.findall(answer)
     return max(
-        single_meteor_score(_METEOR_TOKEN.findall(each), words, wordnet=_NO_SYNONYMS)
-        for each in gold
+        single_meteor_score(_METEOR_TOKEN.findall(reference), words, wordnet=_NO_SYNONYMS)
+        for reference in gold
     )
 
 
@@ -218,22 +222,22 @@ def _bigrams(text: str) -> Counter[tuple[str, str]]:
     return Counter(pairwise(words))
 
 
-def _overlap(said: Counter[tuple[str, str]], wanted: Counter[tuple[str, str]]) -> float:
-    total = said.total() + wanted.total()
-    return 2 * (said & wanted).total() / total if total else 0.0
+def _overlap(counts: Counter[tuple[str, str]], reference: Counter[tuple[str, str]]) -> float:
+    total = counts.total() + reference.total()
+    return 2 * (counts & reference).total() / total if total else 0.0
 
 
-def _common_subsequence(one: Sequence[str], other: Sequence[str]) -> int:
+def _common_subsequence(first: Sequence[str], second: Sequence[str]) -> int:
     """Return the length of the longest common subsequence, a row of the table as one integer.
 
     The algorithm is Hyyrö's (2004): a zero bit of ``row`` is a place where the length grows.
     """
     places: dict[str, int] = {}
-    for place, word in enumerate(one):
+    for place, word in enumerate(first):
         places[word] = places.get(word, 0) | 1 << place
-    full = (1 << len(one)) - 1
+    full = (1 << len(first)) - 1
     row = full
-    for word in other:
+    for word in second:
         matched = row & places.get(word, 0)
         row = (row + matched | row - matched) & full
-    return len(one) - row.bit_count()
+    return len(first) - row.bit_count()

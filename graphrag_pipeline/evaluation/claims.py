@@ -140,7 +140,7 @@ def extractor_of(settings: Settings) -> str:
     return make_id("claims", _VERSION, prompt, *map(repr, answered_by(settings.llm)))
 
 
-def missing(
+def unexamined_answers(
     con: duckdb.DuckDBPyConnection, answer_ids: Iterable[str], extractor: str
 ) -> list[Unexamined]:
     """Return those of some answers that there are and this extractor has not examined."""
@@ -153,21 +153,21 @@ def missing(
         con.unregister("asked")
 
 
-def plan_claims(settings: Settings, wanted: Sequence[Unexamined]) -> StagePlan:
+def plan_claims(settings: Settings, answers: Sequence[Unexamined]) -> StagePlan:
     """Return what examining these answers would take, retries left out."""
     prompt = load_prompt(_PROMPT, prompts_folder(settings))
-    pieces = {piece for one in wanted for piece in _pieces(one)}
+    pieces = {piece for answer in answers for piece in _pieces(answer)}
     talks = [message["content"] for piece in pieces for message in piece.messages(prompt)]
-    said = sum(count_tokens(["\n".join(piece.sentences) for piece in pieces]))
-    read, written = sum(count_tokens(talks)), round(said * _CLAIM_TOKENS_PER_TOKEN)
-    cost = load_prices(settings.llm.prices_file).cost(settings.llm.model, read, written)
-    return StagePlan(CLAIMS, settings.llm.model, len(pieces), 0, read, written, cost)
+    claim_tokens = sum(count_tokens(["\n".join(piece.sentences) for piece in pieces]))
+    read, output = sum(count_tokens(talks)), round(claim_tokens * _CLAIM_TOKENS_PER_TOKEN)
+    cost = load_prices(settings.llm.prices_file).cost(settings.llm.model, read, output)
+    return StagePlan(CLAIMS, settings.llm.model, len(pieces), 0, read, output, cost)
 
 
 def examine(
     settings: Settings,
     store: EvaluationStore,
-    wanted: Sequence[Unexamined],
+    unexamined: Sequence[Unexamined],
     progress: Listener = report,
 ) -> Examined:
     """Ask for the claims of answers and keep them in ``claims``, duplicates removed.
@@ -176,39 +176,39 @@ def examine(
     read is left out, and told. Raises the model's error when no further call can succeed; what was
     answered until then is kept.
     """
-    if not wanted:
+    if not unexamined:
         return Examined(0, ())
-    found: dict[tuple[str, str], list[str]] = {}
+    claims: dict[tuple[str, str], list[str]] = {}
     failures: list[str] = []
-    asked = {(one.question, one.text): one for one in wanted}
+    answers = {(answer.question, answer.text): answer for answer in unexamined}
     prompt = load_prompt(_PROMPT, prompts_folder(settings))
     again = load_prompt("report_retry", prompts_folder(settings))
 
     async def ask(client: ModelClient) -> None:
-        async def one(answer: Unexamined) -> None:
-            said: list[str] = []
+        async def examine_answer(answer: Unexamined) -> None:
+            sentences: list[str] = []
             try:
                 for piece in _pieces(answer):
-                    said += await _ask(client, prompt, again, piece)
-                found[answer.question, answer.text] = distinct(said)
+                    sentences += await _ask(client, prompt, again, piece)
+                claims[answer.question, answer.text] = distinct(sentences)
             except ModelError as error:
                 if error.stops_everything:
                     raise
                 failures.append(f"claims: {error}")
-            progress(CLAIMS, len(found) + len(failures), len(asked))
+            progress(CLAIMS, len(claims) + len(failures), len(answers))
 
-        await work_through(list(asked.values()), one, 2 * client.options.concurrency)
+        await work_through(list(answers.values()), examine_answer, 2 * client.options.concurrency)
 
     try:
         with_model(settings, ask)
     finally:
-        done = {
-            one.answer_id: found[one.question, one.text]
-            for one in wanted
-            if (one.question, one.text) in found
+        sentences_of = {
+            answer.answer_id: claims[answer.question, answer.text]
+            for answer in unexamined
+            if (answer.question, answer.text) in claims
         }
-        _keep(store, done, extractor_of(settings))
-    return Examined(len(done), tuple(failures))
+        _keep(store, sentences_of, extractor_of(settings))
+    return Examined(len(sentences_of), tuple(failures))
 
 
 def score_claims(store: EvaluationStore, experiment: str, thresholds: Sequence[float]) -> int:
@@ -221,11 +221,11 @@ def score_claims(store: EvaluationStore, experiment: str, thresholds: Sequence[f
         row = con.execute(
             "SELECT question_set FROM experiments WHERE experiment = ?", [experiment]
         ).fetchone()
-        given = {"experiment": experiment, "set": row[0] if row else "", "wanted": names}
-        due = con.execute(_UNSCORED, given).fetchall()
+        parameters = {"experiment": experiment, "set": row[0] if row else "", "wanted": names}
+        due_rows = con.execute(_UNSCORED, parameters).fetchall()
         rows = [
-            (answer_id, given["set"], name, float(value))
-            for answer_id, claims, has in due
+            (answer_id, parameters["set"], name, float(value))
+            for answer_id, claims, has in due_rows
             for name, value in zip(names, _counts(claims or [], thresholds), strict=True)
             if name not in (has or ())
         ]
@@ -254,10 +254,10 @@ def cluster_counts(claims: Sequence[str], thresholds: Sequence[float]) -> list[i
     from sklearn.cluster import AgglomerativeClustering
 
     distances = rouge_distances(claims)
-    given: Mapping[str, Any] = {
+    parameters: Mapping[str, Any] = {
         "n_clusters": None, "metric": "precomputed", "linkage": "complete",
     }  # fmt: skip
-    models = (AgglomerativeClustering(distance_threshold=t, **given) for t in thresholds)
+    models = (AgglomerativeClustering(distance_threshold=t, **parameters) for t in thresholds)
     return [int(model.fit(distances).n_clusters_) for model in models]
 
 
@@ -269,28 +269,28 @@ def rouge_distances(claims: Sequence[str]) -> np.ndarray:
     """
     words = [_words(claim) for claim in claims]
     distances = np.zeros((len(words), len(words)))
-    for one in range(len(words)):
-        for two in range(one):
-            distance = 1.0 - rouge_l_of_words(words[one], words[two])
-            distances[one, two] = distances[two, one] = distance
+    for row in range(len(words)):
+        for two in range(row):
+            distance = 1.0 - rouge_l_of_words(words[row], words[two])
+            distances[row, two] = distances[two, row] = distance
     return distances
 
 
 def parse_claims(text: str) -> list[str]:
     """Return the claims in a model's answer, in order. Raises ModelOutputError."""
-    said, _ = parse_json_object(text)
-    listed = said.get("sentences", said.get("claims"))
+    parsed, _ = parse_json_object(text)
+    listed = parsed.get("sentences", parsed.get("claims"))
     if not isinstance(listed, list):
         raise ModelOutputError('the answer must be a JSON object with the list "sentences"')
     return [
         claim[:_LONGEST]
         for item in listed
-        for given in _given(item)
-        if isinstance(given, str) and (claim := " ".join(given.split()))
+        for entry in _entries(item)
+        if isinstance(entry, str) and (claim := " ".join(entry.split()))
     ]
 
 
-def _given(item: object) -> Sequence[object]:
+def _entries(item: object) -> Sequence[object]:
     claims = item.get("claims") if isinstance(item, Mapping) else item
     return claims if isinstance(claims, list) else [claims]
 
@@ -315,23 +315,25 @@ def _pieces(answer: Unexamined) -> Iterator[_Piece]:
 async def _ask(client: ModelClient, prompt: Prompt, again: Prompt, piece: _Piece) -> list[str]:
     """Return the claims of a piece; an answer that cannot be read is asked for once more."""
     talk = piece.messages(prompt)
-    said = await client.complete(talk, stage=STAGE, json_schema=_SCHEMA)
+    reply = await client.complete(talk, stage=STAGE, json_schema=_SCHEMA)
     try:
-        return parse_claims(said.text)
+        return parse_claims(reply.text)
     except ModelOutputError as error:
         retry = again.render(error=str(error))
-    talk = [*talk, {"role": "assistant", "content": said.text}, *retry]
+    talk = [*talk, {"role": "assistant", "content": reply.text}, *retry]
     second = await client.complete(talk, stage=STAGE, json_schema=_SCHEMA, use_cache=False)
     return parse_claims(second.text)
 
 
-def _keep(store: EvaluationStore, found: Mapping[str, Sequence[str]], extractor: str) -> None:
+def _keep(store: EvaluationStore, claims_of: Mapping[str, Sequence[str]], extractor: str) -> None:
     """Make these the claims of answers; scores of claims that they had are outdated."""
-    if not found:
+    if not claims_of:
         return
-    examined = pl.DataFrame({"answer_id": list(found)}).with_columns(extractor=pl.lit(extractor))
+    examined = pl.DataFrame({"answer_id": list(claims_of)}).with_columns(
+        extractor=pl.lit(extractor)
+    )
     claims = pl.DataFrame(
-        [(id, n, claim) for id, claims in found.items() for n, claim in enumerate(claims)],
+        [(id, n, claim) for id, claims in claims_of.items() for n, claim in enumerate(claims)],
         schema={"answer_id": pl.String, "position": pl.Int32, "claim": pl.String},
         orient="row",
     )

@@ -50,11 +50,11 @@ def read_questions(path: Path, format: str = "") -> list[Question]:
         raise InputError(f"no format {format!r} of questions: choose one of {', '.join(FORMATS)}")
     text = _text_of(path)
     is_plain = path.suffix.lower() == ".txt" and not format
-    found = _plain(text) if is_plain else _structured(path, text, format)
+    questions = _plain(text) if is_plain else _structured(path, text, format)
     distinct: dict[str, Question] = {}
-    for question in found:
-        known = distinct.get(question.text)
-        distinct[question.text] = _merged(known, question) if known else question
+    for question in questions:
+        earlier = distinct.get(question.text)
+        distinct[question.text] = _merge(earlier, question) if earlier else question
     if not distinct:
         raise InputError(f"{path} holds no question")
     return list(distinct.values())
@@ -78,10 +78,12 @@ def _as_object(question: Question) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value}
 
 
-def _merged(known: Question, again: Question) -> Question:
-    answers = tuple(dict.fromkeys([*known.answers, *again.answers]))
+def _merge(earlier: Question, again: Question) -> Question:
+    answers = tuple(dict.fromkeys([*earlier.answers, *again.answers]))
     return replace(
-        known, answers=answers, passages=tuple(dict.fromkeys([*known.passages, *again.passages]))
+        earlier,
+        answers=answers,
+        passages=tuple(dict.fromkeys([*earlier.passages, *again.passages])),
     )
 
 
@@ -103,10 +105,10 @@ def _structured(path: Path, text: str, format: str) -> Iterator[Question]:
 
 def _own(entry: Entry) -> Iterator[Question]:
     """Our format; ``question_text``, ``query`` and ``question_type`` are understood, too."""
-    given = entry["answers"] if entry.get("answers") else entry.get("answer")
+    answers = entry["answers"] if entry.get("answers") else entry.get("answer")
     yield Question(
         _question(entry, *_QUESTION),
-        _answers(given, entry),
+        _answers(answers, entry),
         tuple(map(_passage, _list(entry, "passages"))),
         _clean(entry.get("type") or entry.get("question_type")),
         _clean(entry.get("persona")),
@@ -120,7 +122,7 @@ def _musique(entry: Entry) -> Iterator[Question]:
     if entry.get("answerable") is False:
         yield Question(question, NO_ANSWER, type="unanswerable")
         return
-    paragraphs = [_object(each, "paragraphs") for each in _list(entry, "paragraphs")]
+    paragraphs = [_object(paragraph, "paragraphs") for paragraph in _list(entry, "paragraphs")]
     yield Question(
         question,
         _answers(entry.get("answer"), entry),
@@ -153,13 +155,15 @@ def _hotpotqa(entry: Entry) -> Iterator[Question]:
 
 
 def _span(sentences: Sequence[Any], numbers: Sequence[int]) -> str:
-    known = [number for number in numbers if 0 <= number < len(sentences)]
-    return _clean(" ".join(map(str, sentences[min(known) : max(known) + 1]))) if known else ""
+    existing = [number for number in numbers if 0 <= number < len(sentences)]
+    return (
+        _clean(" ".join(map(str, sentences[min(existing) : max(existing) + 1]))) if existing else ""
+    )
 
 
 def _multihop_rag(entry: Entry) -> Iterator[Question]:
     """MultiHop-RAG: evidence gives the passages; a null query has no answer, as it should say."""
-    evidence = [_object(each, "evidence_list") for each in _list(entry, "evidence_list")]
+    evidence = [_object(item, "evidence_list") for item in _list(entry, "evidence_list")]
     answers = _answers(entry.get("answer"), entry)
     kind = _clean(entry.get("question_type"))
     yield Question(
@@ -173,19 +177,19 @@ def _multihop_rag(entry: Entry) -> Iterator[Question]:
 def _qmsum(entry: Entry) -> Iterator[Question]:
     """QMSum: a meeting with its questions; the reference summaries are the answers."""
     for kind in ("general", "specific"):
-        for each in _list(entry, f"{kind}_query_list"):
-            asked = _object(each, f"{kind}_query_list")
-            answers = _answers(asked.get("answer"), asked)
-            yield Question(_question(asked, "query"), answers, type=kind)
+        for item in _list(entry, f"{kind}_query_list"):
+            query = _object(item, f"{kind}_query_list")
+            answers = _answers(query.get("answer"), query)
+            yield Question(_question(query, "query"), answers, type=kind)
 
 
 def _squality(entry: Entry) -> Iterator[Question]:
     """SQuALITY: a story with its questions; the reference summaries are the answers."""
-    for each in _list(entry, "questions"):
-        asked = _object(each, "questions")
-        responses = [_object(r, "responses") for r in _list(asked, "responses")]
-        answers = _answers([r.get("response_text") for r in responses], asked)
-        yield Question(_question(asked, "question_text"), answers)
+    for item in _list(entry, "questions"):
+        query = _object(item, "questions")
+        responses = [_object(r, "responses") for r in _list(query, "responses")]
+        answers = _answers([r.get("response_text") for r in responses], query)
+        yield Question(_question(query, "question_text"), answers)
 
 
 FORMATS: Mapping[str, Reader] = {
@@ -276,14 +280,14 @@ def _cell(path: Path, place: str, cell: str | None) -> Any:
 
 def _question(entry: Entry, *names: str) -> str:
     for name in names:
-        if isinstance(given := entry.get(name), str) and (text := _clean(given)):
+        if isinstance(value := entry.get(name), str) and (text := _clean(value)):
             return text
     raise _UnreadableError(f"no question: a text was expected in the field {' or '.join(names)}")
 
 
-def _answers(given: Any, entry: Entry) -> tuple[str, ...]:
+def _answers(answer: Any, entry: Entry) -> tuple[str, ...]:
     """Return answers and aliases: texts, numbers, and yes or no for a truth value."""
-    values = given if isinstance(given, list) else [given]
+    values = answer if isinstance(answer, list) else [answer]
     every = [*values, *_list(entry, "answer_aliases")]
     if any(isinstance(value, Mapping | list) for value in every):
         raise _UnreadableError("answers must be a text or a list of texts")
@@ -291,11 +295,11 @@ def _answers(given: Any, entry: Entry) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, map(_clean, plain))))
 
 
-def _passage(given: Any) -> Passage:
-    if isinstance(given, str):
-        passage = Passage(text=_clean(given))
+def _passage(value: Any) -> Passage:
+    if isinstance(value, str):
+        passage = Passage(text=_clean(value))
     else:
-        values = _object(given, "passages")
+        values = _object(value, "passages")
         passage = Passage(_clean(values.get("title")), _clean(values.get("text")))
     if not passage.title and not passage.text:
         raise _UnreadableError("a passage needs a title or a text")
@@ -338,12 +342,12 @@ def _all_aliases(entry: Entry, by_id: Mapping[str, list[str]]) -> Any:
 def _id_aliases(path: Path) -> dict[str, list[str]]:
     if not path.is_file():
         return {}
-    found = {}
+    aliases = {}
     for place, entry in _lines(path, _text_of(path)):
         if not isinstance(entry, Mapping) or not isinstance(entry.get("aliases"), list):
             raise InputError(f"{path}, {place}: an object with Q_id and aliases was expected")
-        found[str(entry.get("Q_id"))] = entry["aliases"]
-    return found
+        aliases[str(entry.get("Q_id"))] = entry["aliases"]
+    return aliases
 
 
 def _clean(value: Any) -> str:

@@ -19,11 +19,11 @@ from graphrag_pipeline.evaluation.pricing import (
 from graphrag_pipeline.evaluation.questions import Question
 from graphrag_pipeline.evaluation.running import (
     Answered,
-    Asked,
+    Workload,
     answer_questions,
     load_questions,
     look,
-    opened,
+    open_engine,
 )
 from graphrag_pipeline.evaluation.scoring import check_metrics, score
 from graphrag_pipeline.evaluation.store import EvaluationStore
@@ -71,22 +71,26 @@ def plan_experiment(settings: Settings, experiment: Experiment) -> ExperimentPla
     """
     check_metrics(experiment.metrics)
     store = EvaluationStore(settings.home_path)
-    _, asked = load_questions(store, experiment)
-    conditions = look(store, experiment, settings, asked)
+    _, questions = load_questions(store, experiment)
+    conditions = look(store, experiment, settings, questions)
     stages = [
         *plan_answers(store, experiment, settings, conditions),
         *_plan_claims(store, experiment, settings, conditions),
-        *_plan_verdicts(store, experiment, settings, conditions, asked),
+        *_plan_verdicts(store, experiment, settings, conditions, questions),
     ]
-    missing = sum(len(one.missing) for one in conditions)
+    n_missing = sum(len(workload.unanswered) for workload in conditions)
     return ExperimentPlan(
         experiment.name,
-        len(asked),
+        len(questions),
         len(conditions),
-        missing,
-        sum(len(one.wanted) for one in conditions) - missing,
+        n_missing,
+        sum(len(workload.answer_ids) for workload in conditions) - n_missing,
         tuple(stages),
-        tuple(f"{one.condition.name}: {one.error}" for one in conditions if one.error),
+        tuple(
+            f"{workload.condition.name}: {workload.error}"
+            for workload in conditions
+            if workload.error
+        ),
     )
 
 
@@ -104,16 +108,14 @@ def run_experiment(settings: Settings, experiment: Experiment) -> Evaluated:
 
 
 def _run(store: EvaluationStore, experiment: Experiment, settings: Settings) -> Evaluated:
-    answered = answer_questions(store, experiment, settings)
+    summary = answer_questions(store, experiment, settings)
     scores = score_answers(store, experiment, settings)
     examined, unexamined = count_claims(store, experiment, settings)
     verdicts, unjudged = judge_answers(store, experiment, settings)
     with store.transaction() as con:
         record_means(con, experiment.name)
     finish(store, experiment)
-    return Evaluated(
-        experiment.name, answered, scores, examined, verdicts, (*unexamined, *unjudged)
-    )
+    return Evaluated(experiment.name, summary, scores, examined, verdicts, (*unexamined, *unjudged))
 
 
 def finish(store: EvaluationStore, experiment: Experiment) -> None:
@@ -126,19 +128,19 @@ def finish(store: EvaluationStore, experiment: Experiment) -> None:
 
 def score_answers(store: EvaluationStore, experiment: Experiment, settings: Settings) -> int:
     """Score an experiment's answers by the gold there is; return how many scores were written."""
-    set_name, asked = load_questions(store, experiment)
-    if not any(question.answers or question.passages for question in asked):
+    set_name, questions = load_questions(store, experiment)
+    if not any(question.answers or question.passages for question in questions):
         return 0
-    written, seen = 0, set[str]()
+    n_scores, release_ids = 0, set[str]()
     for condition in experiment.conditions:
         # What cannot be opened was left out of the answers, too, and told.
         unaskable = contextlib.suppress(NothingPublishedError, InputError, StorageError)
-        with unaskable, opened(condition, settings) as engine:
-            if (release := engine.index).facts.id in seen:
+        with unaskable, open_engine(condition, settings) as engine:
+            if (release := engine.index).facts.id in release_ids:
                 continue
-            seen.add(release.facts.id)
-            written += score(store, release, set_name, experiment.metrics)
-    return written
+            release_ids.add(release.facts.id)
+            n_scores += score(store, release, set_name, experiment.metrics)
+    return n_scores
 
 
 def count_claims(
@@ -148,70 +150,87 @@ def count_claims(
     if experiment.claims is None:
         return 0, ()
     with store.read() as con:
-        found = con.execute(
+        answers = con.execute(
             "SELECT DISTINCT answer_id FROM experiment_answers WHERE experiment = ?",
             [experiment.name],
         ).fetchall()
-        wanted = claims.missing(con, [id for (id,) in found], claims.extractor_of(settings))
-    done = claims.examine(settings, store, wanted)
+        unexamined = claims.unexamined_answers(
+            con, [id for (id,) in answers], claims.extractor_of(settings)
+        )
+    examined = claims.examine(settings, store, unexamined)
     claims.score_claims(store, experiment.name, experiment.claims.thresholds)
-    return done.made, done.failures
+    return examined.made, examined.failures
 
 
 def judge_answers(
     store: EvaluationStore, experiment: Experiment, settings: Settings
 ) -> tuple[int, tuple[str, ...]]:
     """Have the judge compare an experiment's answers; return its new verdicts, and failures."""
-    if (given := experiment.judge) is None:
+    if (judge_settings := experiment.judge) is None:
         with store.transaction() as con:
             con.execute("DELETE FROM comparisons WHERE experiment = ?", [experiment.name])
         return 0, ()
     judge = judging.judge_of(settings)
     with store.read() as con:
         pairs = judging.pairs_of(
-            con, experiment.name, against=given.against, questions=given.questions
+            con, experiment.name, against=judge_settings.against, questions=judge_settings.questions
         )
-        wanted = judging.missing(con, pairs, given.criteria, given.replicates, judge)
-    done = judging.judge(settings, store, wanted)
+        verdicts = judging.open_verdicts(
+            con, pairs, judge_settings.criteria, judge_settings.replicates, judge
+        )
+    judged = judging.judge(settings, store, verdicts)
     with store.transaction() as con:
-        judging.compare(con, experiment.name, pairs, given.criteria, given.replicates, judge)
-    return done.made, done.failures
+        judging.compare(
+            con, experiment.name, pairs, judge_settings.criteria, judge_settings.replicates, judge
+        )
+    return judged.made, judged.failures
 
 
 def _plan_claims(
-    store: EvaluationStore, experiment: Experiment, settings: Settings, conditions: Sequence[Asked]
+    store: EvaluationStore,
+    experiment: Experiment,
+    settings: Settings,
+    conditions: Sequence[Workload],
 ) -> list[StagePlan]:
     if experiment.claims is None:
         return []
-    ids = {id for one in conditions for id in one.wanted.values()}
+    ids = {id for workload in conditions for id in workload.answer_ids.values()}
     with store.read() as con:
-        wanted = claims.missing(con, ids, claims.extractor_of(settings))
-    if to_make := sum(len(one.missing) for one in conditions):
-        return [plan_claims_unseen(settings, to_make + len(wanted))]
-    return [claims.plan_claims(settings, wanted)]
+        unexamined = claims.unexamined_answers(con, ids, claims.extractor_of(settings))
+    if to_make := sum(len(workload.unanswered) for workload in conditions):
+        return [plan_claims_unseen(settings, to_make + len(unexamined))]
+    return [claims.plan_claims(settings, unexamined)]
 
 
 def _plan_verdicts(
     store: EvaluationStore,
     experiment: Experiment,
     settings: Settings,
-    conditions: Sequence[Asked],
-    asked: Sequence[Question],
+    conditions: Sequence[Workload],
+    questions: Sequence[Question],
 ) -> list[StagePlan]:
-    given = experiment.judge
-    if given is None:
+    judge_settings = experiment.judge
+    if judge_settings is None:
         return []
-    if any(one.missing for one in conditions):
-        n_questions = min(given.questions or len(asked), len(asked))
-        n_pairs = _pairs(given, sum(not one.error for one in conditions)) * n_questions
-        return [plan_judging_unseen(settings, n_pairs * len(given.criteria) * given.replicates * 2)]
+    if any(workload.unanswered for workload in conditions):
+        n_questions = min(judge_settings.questions or len(questions), len(questions))
+        n_pairs = (
+            _pairs(judge_settings, sum(not workload.error for workload in conditions)) * n_questions
+        )
+        return [
+            plan_judging_unseen(
+                settings, n_pairs * len(judge_settings.criteria) * judge_settings.replicates * 2
+            )
+        ]
     judge = judging.judge_of(settings)
     with store.read() as con:
         pairs = judging.pairs_of(
-            con, experiment.name, against=given.against, questions=given.questions
+            con, experiment.name, against=judge_settings.against, questions=judge_settings.questions
         )
-        wanted = judging.missing(con, pairs, given.criteria, given.replicates, judge)
-    return [judging.plan_judging(settings, wanted)]
+        verdicts = judging.open_verdicts(
+            con, pairs, judge_settings.criteria, judge_settings.replicates, judge
+        )
+    return [judging.plan_judging(settings, verdicts)]
 
 
 def _pairs(judge: Judge, conditions: int) -> int:

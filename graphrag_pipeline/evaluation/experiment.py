@@ -142,8 +142,8 @@ def read_experiment(file: Path) -> Experiment:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{file} is not valid TOML: {error}") from None
     try:
-        given = _File.model_validate(values)
-        return _experiment(given, file)
+        contents = _File.model_validate(values)
+        return _experiment(contents, file)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
@@ -172,19 +172,21 @@ def experiment_of(
     return checked(Experiment(name, questions, tuple(conditions), **more))
 
 
-def _experiment(given: _File, file: Path) -> Experiment:
-    spread = _conditions(given.methods, given.preset, given.levels, given.context_tokens)
-    tables = [_from_table(one, file.parent) for one in given.condition]
+def _experiment(contents: _File, file: Path) -> Experiment:
+    spread = _conditions(
+        contents.methods, contents.preset, contents.levels, contents.context_tokens
+    )
+    tables = [_from_table(table, file.parent) for table in contents.condition]
     return checked(
         Experiment(
-            given.name or file.stem,
-            _questions(given.questions, file.parent),
+            contents.name or file.stem,
+            _questions(contents.questions, file.parent),
             (*spread, *tables),
-            given.retrieval_only,
-            given.limit,
-            given.metrics,
-            given.judge,
-            given.claims,
+            contents.retrieval_only,
+            contents.limit,
+            contents.metrics,
+            contents.judge,
+            contents.claims,
         )
     )
 
@@ -192,9 +194,9 @@ def _experiment(given: _File, file: Path) -> Experiment:
 def _conditions(
     methods: Sequence[str], preset: str, levels: Sequence[int], budgets: Sequence[int]
 ) -> list[Condition]:
-    chosen = _preset(preset)
-    specs = [*chosen.get("conditions", ()), *methods]
-    budgets = budgets or chosen.get("context_tokens", ())
+    preset_settings = _preset(preset)
+    specs = [*preset_settings.get("conditions", ()), *methods]
+    budgets = budgets or preset_settings.get("context_tokens", ())
     return _spread([_condition(spec) for spec in specs], levels, budgets)
 
 
@@ -204,16 +206,16 @@ def _preset(name: str) -> Mapping[str, Any]:
     return PRESETS.get(name, {})
 
 
-def _questions(given: str, folder: Path) -> str:
-    beside = folder / given
-    return str(beside) if beside.is_file() else given
+def _questions(name: str, folder: Path) -> str:
+    beside = folder / name
+    return str(beside) if beside.is_file() else name
 
 
-def _from_table(given: _Given, folder: Path) -> Condition:
-    made = _condition(given.method)
-    home = (folder / given.home).resolve() if given.home else None
-    name = given.name or made.name
-    return replace(made, name=name, home=home, release=given.release or None)
+def _from_table(table: _Given, folder: Path) -> Condition:
+    condition = _condition(table.method)
+    home = (folder / table.home).resolve() if table.home else None
+    name = table.name or condition.name
+    return replace(condition, name=name, home=home, release=table.release or None)
 
 
 def _condition(spec: str) -> Condition:
@@ -258,8 +260,8 @@ def checked(experiment: Experiment) -> Experiment:
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"two conditions are called {twice[0]!r}: give one another name")
     judge = experiment.judge or Judge()
-    if unknown := [name for name in judge.criteria if name not in CRITERIA]:
-        raise InputError(f"judge.criteria: {unknown[0]!r} is none of {', '.join(CRITERIA)}")
+    if strangers := [name for name in judge.criteria if name not in CRITERIA]:
+        raise InputError(f"judge.criteria: {strangers[0]!r} is none of {', '.join(CRITERIA)}")
     if judge.against and judge.against not in names:
         raise InputError(f"judge.against = {judge.against!r} is no condition of the experiment")
     if experiment.retrieval_only and (experiment.judge or experiment.claims):

@@ -113,16 +113,16 @@ def generate_questions(
     personas can be had or every other call would meet it too.
     """
     made_from = _made_from(settings, numbers, description)
-    if (there := _stored(store, question_set, made_from)) is not None:
-        return there
-    made = with_model(
+    if (stored := _stored_set(store, question_set, made_from)) is not None:
+        return stored
+    result = with_model(
         settings, lambda client: _Generation(client, settings, numbers, description)()
     )
     with store.transaction() as con:
-        put_questions(con, question_set, made.questions)
-        state = "partly" if made.failures else "wholly"
-        set_meta(con, _key(question_set), f"{made_from} {_ids(made.questions)} {state}")
-    return made
+        put_questions(con, question_set, result.questions)
+        state = "partly" if result.failures else "wholly"
+        set_meta(con, _key(question_set), f"{made_from} {_ids(result.questions)} {state}")
+    return result
 
 
 def describe_corpus(release: Release) -> str:
@@ -131,8 +131,8 @@ def describe_corpus(release: Release) -> str:
     rows = release.rows(
         "SELECT title FROM documents ORDER BY human_readable_id LIMIT $n", n=_DOCUMENTS_NAMED
     )
-    named = "; ".join(row["title"] for row in rows)
-    lines = [f"A collection of {counts['n_documents']} documents, among them: {named}."]
+    titles = "; ".join(row["title"] for row in rows)
+    lines = [f"A collection of {counts['n_documents']} documents, among them: {titles}."]
     lines += [f"- {row['title']}: {row['summary']}" for row in release.rows(_REPORTS)]
     lengths = count_tokens(lines, release.settings.chunks.encoding)
     fits = np.cumsum(lengths) <= _DESCRIPTION_TOKENS
@@ -144,15 +144,15 @@ def plan_generation(settings: Settings, numbers: Numbers, description: str) -> S
     folder = prompts_folder(settings)
     k, n = numbers.personas, numbers.tasks
     calls = zip(_PROMPTS, (1, k, k * n), _LENGTHS.items(), strict=True)
-    read = written = 0
-    for prompt, times, (what, length) in calls:
-        given = load_prompt(prompt, folder)
-        values = {name: "" for name in given.placeholders} | {"descriptions": description}
-        texts = [message["content"] for message in given.render(**values)]
+    read = output = 0
+    for prompt, times, (part, length) in calls:
+        template = load_prompt(prompt, folder)
+        values = {name: "" for name in template.placeholders} | {"descriptions": description}
+        texts = [message["content"] for message in template.render(**values)]
         read += times * (sum(count_tokens(texts)) + 2 * _LENGTHS["personas"])
-        written += times * length * getattr(numbers, what)
-    cost = load_prices(settings.llm.prices_file).cost(settings.llm.model, read, written)
-    return StagePlan(STAGE, settings.llm.model, numbers.calls, 0, read, written, cost)
+        output += times * length * getattr(numbers, part)
+    cost = load_prices(settings.llm.prices_file).cost(settings.llm.model, read, output)
+    return StagePlan(STAGE, settings.llm.model, numbers.calls, 0, read, output, cost)
 
 
 def _key(question_set: str) -> str:
@@ -170,19 +170,19 @@ def _ids(questions: Sequence[Question]) -> str:
     return make_id("question set", *(question.id for question in questions))
 
 
-def _stored(store: EvaluationStore, question_set: str, made_from: str) -> Generated | None:
+def _stored_set(store: EvaluationStore, question_set: str, made_from: str) -> Generated | None:
     """Return the set if it is there whole; raise InputError if it is another one."""
     with store.read() as con:
         if question_set not in set_names(con):
             return None
-        there = get_questions(con, question_set)
+        questions = get_questions(con, question_set)
         origin, _, state = (get_meta(con, _key(question_set)) or "").rpartition(" ")
-    if origin != f"{made_from} {_ids(there)}":
+    if origin != f"{made_from} {_ids(questions)}":
         raise InputError(
             f"there is a question set {question_set!r} that was made otherwise, or of another "
             "corpus: name a new one with --set"
         )
-    return Generated(tuple(there), stored=True) if state == "wholly" else None
+    return Generated(tuple(questions), stored=True) if state == "wholly" else None
 
 
 @dataclass
@@ -211,7 +211,7 @@ class _Generation:
     async def __call__(self) -> Generated:
         numbers = self._numbers
         personas = await self._ask("personas", numbers.personas)
-        tasks = await self._each(
+        tasks = await self._for_each_brief(
             personas, lambda persona: self._ask("tasks", numbers.tasks, text=persona)
         )
         briefs = [
@@ -219,78 +219,78 @@ class _Generation:
             for persona, of_persona in zip(personas, tasks, strict=True)
             for task in of_persona
         ]
-        seen = _Seen()
+        texts = _Seen()
         for _ in range(1 + ROUNDS):
             short = [brief for brief in briefs if len(brief.kept) < numbers.questions]
             if short:
-                await self._fill(short, seen)
+                await self._fill(short, texts)
         questions = tuple(
             Question(text, persona=brief.persona, task=brief.task, type="global")
             for brief in briefs
             for text in brief.kept
         )
-        missing = numbers.personas * numbers.tasks * numbers.questions - len(questions)
+        n_missing = numbers.personas * numbers.tasks * numbers.questions - len(questions)
         if not questions:
             raise ModelOutputError("the model gave no question: " + "; ".join(self._failures[:1]))
-        lacking = [f"{missing} questions are missing"] if missing else []
+        lacking = [f"{n_missing} questions are missing"] if n_missing else []
         left_out = sum(len(brief.left_out) for brief in briefs)
-        return Generated(questions, left_out, tuple(lacking + self._failures) if missing else ())
+        return Generated(questions, left_out, tuple(lacking + self._failures) if n_missing else ())
 
-    async def _fill(self, briefs: Sequence[_Brief], seen: _Seen) -> None:
+    async def _fill(self, briefs: Sequence[_Brief], texts: _Seen) -> None:
         """Ask for the questions that are missing and keep the new ones, in a fixed order."""
 
         async def ask(brief: _Brief) -> list[str]:
-            known = [*brief.kept, *brief.left_out]
+            earlier = [*brief.kept, *brief.left_out]
             return await self._ask(
                 "questions",
                 self._numbers.questions - len(brief.kept),
                 text=f"{brief.persona}\nTask: {brief.task}",
-                context="\n".join(f"- {question}" for question in known) or "(none)",
+                context="\n".join(f"- {question}" for question in earlier) or "(none)",
             )
 
-        for brief, found in zip(briefs, await self._each(briefs, ask), strict=True):
-            for question in found:
+        for brief, answers in zip(briefs, await self._for_each_brief(briefs, ask), strict=True):
+            for question in answers:
                 if len(brief.kept) < self._numbers.questions:
-                    (brief.kept if seen.is_new(question) else brief.left_out).append(question)
+                    (brief.kept if texts.is_new(question) else brief.left_out).append(question)
 
-    async def _each(
+    async def _for_each_brief(
         self, items: Sequence[_Item], work: Callable[[_Item], Awaitable[list[str]]]
     ) -> list[list[str]]:
         """Return the lists that a model gives for items; none where its answers say nothing."""
         results: list[list[str]] = [[] for _ in items]
-        failed: dict[int, str] = {}
+        failures: dict[int, str] = {}
 
-        async def one(place: int) -> None:
+        async def ask_brief(place: int) -> None:
             try:
                 results[place] = await work(items[place])
             except ModelError as error:
                 if error.stops_everything:
                     raise
-                failed[place] = str(error)
+                failures[place] = str(error)
 
-        await work_through(range(len(items)), one, 2 * self._client.options.concurrency)
-        self._failures += [failed[place] for place in sorted(failed)]
+        await work_through(range(len(items)), ask_brief, 2 * self._client.options.concurrency)
+        self._failures += [failures[place] for place in sorted(failures)]
         return results
 
-    async def _ask(self, what: str, number: int, **values: str) -> list[str]:
+    async def _ask(self, part: str, number: int, **values: str) -> list[str]:
         """Return the texts that a model gives, at most so many, and at least one.
 
         An answer that cannot be read is asked for once more, and that answer is never kept.
         """
-        prompt = load_prompt(f"eval_{what}", self._folder)
+        prompt = load_prompt(f"eval_{part}", self._folder)
         talk = prompt.render(number=str(number), descriptions=self._description, **values)
-        answer = await self._client.complete(talk, stage=STAGE, json_schema=_schema(what))
+        answer = await self._client.complete(talk, stage=STAGE, json_schema=_schema(part))
         self._done += 1
         report("questions", min(self._done, self._numbers.calls), self._numbers.calls)
         try:
-            return _texts(answer.text, what)[:number]
+            return _texts(answer.text, part)[:number]
         except ModelOutputError as error:
             again = load_prompt("report_retry", self._folder).render(error=str(error))
         talk = [*talk, {"role": "assistant", "content": answer.text}, *again]
         second = await self._client.complete(
-            talk, stage=STAGE, json_schema=_schema(what), use_cache=False
+            talk, stage=STAGE, json_schema=_schema(part), use_cache=False
         )
-        return _texts(second.text, what)[:number]
+        return _texts(second.text, part)[:number]
 
 
 class _Seen:
@@ -314,30 +314,30 @@ class _Seen:
         return True
 
 
-def _texts(answer: str, what: str) -> list[str]:
-    given, _ = parse_json_object(answer)
-    listed = given.get(what)
+def _texts(answer: str, part: str) -> list[str]:
+    parsed, _ = parse_json_object(answer)
+    listed = parsed.get(part)
     lines = map(_line, listed) if isinstance(listed, list) else ()
     texts = list(dict.fromkeys(line for line in lines if 0 < len(line) <= _LONGEST))
     if not texts:
-        raise ModelOutputError(f'the answer must be a JSON object with the list "{what}"')
+        raise ModelOutputError(f'the answer must be a JSON object with the list "{part}"')
     return texts
 
 
-def _line(given: object) -> str:
+def _line(value: object) -> str:
     """Return what a list holds as one line: a text, or the texts of an object."""
-    if isinstance(given, dict):
-        return ": ".join(filter(None, map(_line, given.values())))
-    if not isinstance(given, str):
+    if isinstance(value, dict):
+        return ": ".join(filter(None, map(_line, value.values())))
+    if not isinstance(value, str):
         return ""
-    plain = given.encode("utf-8", "replace").decode()
+    plain = value.encode("utf-8", "replace").decode()
     return " ".join("".join(c if c.isprintable() else " " for c in plain).split())
 
 
-def _schema(what: str) -> dict[str, object]:
+def _schema(part: str) -> dict[str, object]:
     return {
         "type": "object",
-        "properties": {what: {"type": "array", "items": {"type": "string"}}},
-        "required": [what],
+        "properties": {part: {"type": "array", "items": {"type": "string"}}},
+        "required": [part],
         "additionalProperties": False,
     }

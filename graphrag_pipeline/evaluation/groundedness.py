@@ -63,7 +63,7 @@ def groundedness(release: Release, most: int = MOST) -> float | None:
     grounded = sum(
         _is_borne_out(f["said"], [chunks.get(f["chunk_id"], frozenset())])
         if f["chunk_id"]
-        else _is_borne_out(*_cited(f["said"], records))
+        else _is_borne_out(*_statement_and_sources(f["said"], records))
         for f in findings
     )
     return grounded / len(findings)
@@ -73,21 +73,21 @@ Records = Mapping[str, Mapping[int, frozenset[str]]]
 """The terms of each record, by kind and number."""
 
 
-def _is_borne_out(said: str, cited: Iterable[frozenset[str]]) -> bool:
-    words = set(terms(said))
-    there = frozenset[str]().union(*cited)
-    return bool(words and there) and len(words & there) >= BORNE_OUT * len(words)
+def _is_borne_out(statement: str, sources: Iterable[frozenset[str]]) -> bool:
+    words = set(terms(statement))
+    stems = frozenset[str]().union(*sources)
+    return bool(words and stems) and len(words & stems) >= BORNE_OUT * len(words)
 
 
-def _cited(said: str, records: Records) -> tuple[str, list[frozenset[str]]]:
+def _statement_and_sources(answer: str, records: Records) -> tuple[str, list[frozenset[str]]]:
     """Return a finding without its references, and the terms of what they lead to."""
-    cited = check_references(said, {kind: of.keys() for kind, of in records.items()}).cited
-    return check_references(said, {}).text, [records[kind][number] for kind, number in cited]
+    references = check_references(answer, {kind: of.keys() for kind, of in records.items()}).cited
+    return check_references(answer, {}).text, [records[kind][number] for kind, number in references]
 
 
-def _records(release: Release, said: Sequence[str]) -> Records:
+def _records(release: Release, answers: Sequence[str]) -> Records:
     """Return the records that texts may refer to: those with a number that stands in them."""
-    numbers: list[Any] = sorted({int(n) for text in said for n in _NUMBER.findall(text)})
+    numbers: list[Any] = sorted({int(n) for text in answers for n in _NUMBER.findall(text)})
     if not numbers:
         return {}
     return {

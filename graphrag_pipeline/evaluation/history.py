@@ -51,5 +51,5 @@ def record_means(con: duckdb.DuckDBPyConnection, experiment: str) -> None:
 
 def drops(con: duckdb.DuckDBPyConnection, experiment: str, metric: str, most: float) -> list[Drop]:
     """Return the conditions whose mean fell by more than ``most`` from one run to the latest."""
-    given = {"experiment": experiment, "metric": metric, "most": most}
-    return [Drop(*row) for row in con.execute(_DROPS, given).fetchall()]
+    parameters = {"experiment": experiment, "metric": metric, "most": most}
+    return [Drop(*row) for row in con.execute(_DROPS, parameters).fetchall()]

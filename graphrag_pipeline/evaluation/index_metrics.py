@@ -162,19 +162,22 @@ def measure_index(release: Release, store: EvaluationStore, question_set: str = 
     ``question_set`` names the gold answers that are looked for in the graph. What cannot be
     reckoned, such as modularity without relationships, is left out.
     """
-    found = [*measures(release)]
+    measurements = [*measures(release)]
     with store.transaction() as con:
-        found += _of_answers(con, release.facts.id)
+        measurements += _of_answers(con, release.facts.id)
         if question_set:
-            found += answer_entities(con, release, question_set)
-        rows = [(release.facts.id, one.name, one.level, one.value) for one in found]
+            measurements += answer_entities(con, release, question_set)
+        rows = [
+            (release.facts.id, measurement.name, measurement.level, measurement.value)
+            for measurement in measurements
+        ]
         con.execute(
             "DELETE FROM index_metrics WHERE release = ? AND NOT contains(metric, '@')",
             [release.facts.id],
         )
         if rows:
             con.executemany("INSERT OR REPLACE INTO index_metrics VALUES (?, ?, ?, ?, now())", rows)
-    return found
+    return measurements
 
 
 def known_metrics(store: EvaluationStore, release: str) -> list[Metric]:
@@ -216,8 +219,8 @@ def answer_entities(
     """
     con.register("names", release.columns(_NAMES))
     try:
-        given = {"set": question_set, "none": [*POLAR, *NO_ANSWER]}
-        rows = con.execute(_ANSWER_ENTITIES, given).pl()
+        parameters = {"set": question_set, "none": [*POLAR, *NO_ANSWER]}
+        rows = con.execute(_ANSWER_ENTITIES, parameters).pl()
     finally:
         con.unregister("names")
     return [Metric(f"{n}@{question_set}", v) for row in rows.to_dicts() for n, v in row.items()]
@@ -275,8 +278,8 @@ def _entity_vectors(release: Release) -> tuple[Sequence[str], Floats]:
     if not 0 < snapshot.count("entities") <= _MOST_VECTORS:
         return [], np.empty((0, 0))
     ids, vectors = snapshot.matrix("entities")
-    told = np.flatnonzero(vectors.any(axis=1))
-    return [ids[place] for place in told], vectors[told]
+    places = np.flatnonzero(vectors.any(axis=1))
+    return [ids[place] for place in places], vectors[places]
 
 
 def _of_answers(con: duckdb.DuckDBPyConnection, release: str) -> list[Metric]:

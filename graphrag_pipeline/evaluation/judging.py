@@ -26,7 +26,7 @@ from graphrag_pipeline.core.progress import Listener, report
 from graphrag_pipeline.core.prompting import Prompt, load_prompt, prompt_version
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.tokens import count_tokens
-from graphrag_pipeline.evaluation.keeping import kept
+from graphrag_pipeline.evaluation.keeping import keeping
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.evaluation.verdict_text import explain
 from graphrag_pipeline.evaluation.verdicts import Comparison, Verdict, Won, compare_verdicts
@@ -125,7 +125,7 @@ class JudgeModel:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class OpenVerdict:
     """A verdict to be asked for; ``id`` is a hash of all that it depends on."""
 
     id: str
@@ -160,57 +160,61 @@ def pairs_of(
     ``against`` leaves only the pairs with this condition, ``questions`` only the first so many
     questions (0: all).
     """
-    given = {"experiment": experiment, "against": against, "questions": questions}
-    rows = con.execute(_PAIRS, given).fetchall()
+    parameters = {"experiment": experiment, "against": against, "questions": questions}
+    rows = con.execute(_PAIRS, parameters).fetchall()
     return [
-        Pair(id, question, one, two, Shown(a_id, a_text), Shown(b_id, b_text))
-        for id, question, one, two, a_id, a_text, b_id, b_text in rows
+        Pair(id, question, first, second, Shown(a_id, a_text), Shown(b_id, b_text))
+        for id, question, first, second, a_id, a_text, b_id, b_text in rows
     ]
 
 
-def missing(
+def open_verdicts(
     con: duckdb.DuckDBPyConnection,
     pairs: Sequence[Pair],
     criteria: Sequence[str],
     replicates: int,
     judge: JudgeModel,
-) -> list[Wanted]:
+) -> list[OpenVerdict]:
     """Return the verdicts on these pairs that are not in ``judgments``, each once: a call each."""
-    wanted = {
-        one.id: one
+    verdicts = {
+        verdict.id: verdict
         for pair in pairs
         if not pair.is_same
-        for _, one in _wanted(pair, criteria, replicates, judge)
+        for _, verdict in _open_verdicts(pair, criteria, replicates, judge)
     }
-    have = _winners(con, list(wanted))
-    return [one for one in wanted.values() if one.id not in have]
+    have = _winners(con, list(verdicts))
+    return [verdict for verdict in verdicts.values() if verdict.id not in have]
 
 
-def plan_judging(settings: Settings, wanted: Sequence[Wanted]) -> StagePlan:
+def plan_judging(settings: Settings, verdicts: Sequence[OpenVerdict]) -> StagePlan:
     """Return what asking for these verdicts would take: a call each, retries left out."""
     prompt = load_prompt(_PROMPT, prompts_folder(settings))
-    criteria = list(dict.fromkeys(one.criterion for one in wanted))
+    criteria = list(dict.fromkeys(verdict.criterion for verdict in verdicts))
     around = [_length(_messages(prompt, "", "", "", criterion)) for criterion in criteria]
     of_criterion = dict(zip(criteria, around, strict=True))
-    texts = {text for one in wanted for text in (one.question, one.first.text, one.second.text)}
-    ordered = sorted(texts)
-    of_text = dict(zip(ordered, count_tokens(ordered), strict=True))
+    texts = {
+        text
+        for verdict in verdicts
+        for text in (verdict.question, verdict.first.text, verdict.second.text)
+    }
+    in_order = sorted(texts)
+    of_text = dict(zip(in_order, count_tokens(in_order), strict=True))
     tokens = sum(
-        of_criterion[one.criterion]
-        + of_text[one.question]
-        + of_text[one.first.text]
-        + of_text[one.second.text]
-        for one in wanted
+        of_criterion[verdict.criterion]
+        + of_text[verdict.question]
+        + of_text[verdict.first.text]
+        + of_text[verdict.second.text]
+        for verdict in verdicts
     )
-    said, model = len(wanted) * _VERDICT_TOKENS, settings.llm.model
-    cost = load_prices(settings.llm.prices_file).cost(model, tokens, said)
-    return StagePlan(STAGE, model, len(wanted), 0, tokens, said, cost)
+    output, model = len(verdicts) * _VERDICT_TOKENS, settings.llm.model
+    cost = load_prices(settings.llm.prices_file).cost(model, tokens, output)
+    return StagePlan(STAGE, model, len(verdicts), 0, tokens, output, cost)
 
 
 def judge(
     settings: Settings,
     store: EvaluationStore,
-    wanted: Sequence[Wanted],
+    verdicts: Sequence[OpenVerdict],
     progress: Listener = report,
 ) -> Judged:
     """Ask for verdicts and keep each in ``judgments``; ``progress`` is told how far it is.
@@ -218,30 +222,30 @@ def judge(
     A verdict that cannot be had is left out, and told. Raises the model's error when no further
     call can succeed; what was answered until then is kept.
     """
-    if not wanted:
+    if not verdicts:
         return Judged(0, ())
     prompt = load_prompt(_PROMPT, prompts_folder(settings))
     again = load_prompt("report_retry", prompts_folder(settings))
     failures: list[str] = []
-    made = 0
+    n_judged = 0
 
     async def ask(client: ModelClient) -> None:
-        async def one(verdict: Wanted) -> None:
-            nonlocal made
+        async def judge_verdict(verdict: OpenVerdict) -> None:
+            nonlocal n_judged
             try:
                 keep(_row(verdict, settings.llm.model, *await _ask(client, prompt, again, verdict)))
-                made += 1
+                n_judged += 1
             except ModelError as error:
                 if error.stops_everything:
                     raise
                 failures.append(f"{verdict.criterion}: {error}")
-            progress(STAGE, made + len(failures), len(wanted))
+            progress(STAGE, n_judged + len(failures), len(verdicts))
 
-        await work_through(wanted, one, 2 * client.options.concurrency)
+        await work_through(verdicts, judge_verdict, 2 * client.options.concurrency)
 
-    with kept(store, "judgments", "judgment_id") as keep:
+    with keeping(store, "judgments", "judgment_id") as keep:
         with_model(settings, ask)
-    return Judged(made, tuple(failures))
+    return Judged(n_judged, tuple(failures))
 
 
 def compare(
@@ -257,21 +261,21 @@ def compare(
     Questions that a pair has verdicts on in one order only do not count. The connection is one of
     a transaction.
     """
-    asked = [
-        (pair, is_ahead, one)
+    expected = [
+        (pair, is_ahead, verdict)
         for pair in pairs
-        for is_ahead, one in _wanted(pair, criteria, replicates, judge)
+        for is_ahead, verdict in _open_verdicts(pair, criteria, replicates, judge)
     ]
-    winners = _winners(con, [one.id for pair, _, one in asked if not pair.is_same])
+    winners = _winners(con, [verdict.id for pair, _, verdict in expected if not pair.is_same])
     verdicts = [
-        _verdict(pair, is_ahead, one, "tie" if pair.is_same else winners[one.id])
-        for pair, is_ahead, one in asked
-        if pair.is_same or one.id in winners
+        _verdict(pair, is_ahead, verdict, "tie" if pair.is_same else winners[verdict.id])
+        for pair, is_ahead, verdict in expected
+        if pair.is_same or verdict.id in winners
     ]
     conditions = dict.fromkeys(n for pair in pairs for n in (pair.condition_a, pair.condition_b))
-    found = compare_verdicts(verdicts, list(conditions))
-    write_comparisons(con, experiment, found)
-    return found
+    comparisons = compare_verdicts(verdicts, list(conditions))
+    write_comparisons(con, experiment, comparisons)
+    return comparisons
 
 
 def write_comparisons(
@@ -280,8 +284,13 @@ def write_comparisons(
     """Make the comparisons of an experiment these."""
     con.execute("DELETE FROM comparisons WHERE experiment = ?", [experiment])
     rows = [
-        {"experiment": experiment, **asdict(one), "winner": one.winner, "verdict": explain(one)}
-        for one in comparisons
+        {
+            "experiment": experiment,
+            **asdict(comparison),
+            "winner": comparison.winner,
+            "verdict": explain(comparison),
+        }
+        for comparison in comparisons
     ]
     if rows:
         insert(con, "comparisons", pl.DataFrame(rows, infer_schema_length=None))
@@ -289,25 +298,25 @@ def write_comparisons(
 
 def parse_verdict(text: str) -> tuple[Won, str]:
     """Return the winner and the reason that a judge's answer gives. Raises ModelOutputError."""
-    said, _ = parse_json_object(text)
-    value = said.get("winner")
+    parsed, _ = parse_json_object(text)
+    value = parsed.get("winner")
     word = str(value).strip().lower().removeprefix("answer").strip().removesuffix(".0")
     if word not in _WINNERS:
         raise ModelOutputError('the answer must be a JSON object with a "winner": 1, 2 or 0')
-    return _WINNERS[word], str(said.get("reasoning") or "")
+    return _WINNERS[word], str(parsed.get("reasoning") or "")
 
 
-def _wanted(
+def _open_verdicts(
     pair: Pair, criteria: Sequence[str], replicates: int, judge: JudgeModel
-) -> Iterator[tuple[bool, Wanted]]:
+) -> Iterator[tuple[bool, OpenVerdict]]:
     """Yield all verdicts on a pair, each with whether condition_a's answer is shown first."""
     hashes = content_hash(pair.a.text), content_hash(pair.b.text)
     for criterion, is_ahead, n in product(criteria, (True, False), range(replicates)):
         first, second = (pair.a, pair.b) if is_ahead else (pair.b, pair.a)
-        shown = hashes if is_ahead else hashes[::-1]
-        about = (pair.question, *shown, criterion, CRITERIA[criterion], n, judge.version)
+        order = hashes if is_ahead else hashes[::-1]
+        about = (pair.question, *order, criterion, CRITERIA[criterion], n, judge.version)
         id = make_id("judgment", *about)
-        yield is_ahead, Wanted(id, pair.question, first, second, criterion, n)
+        yield is_ahead, OpenVerdict(id, pair.question, first, second, criterion, n)
 
 
 def _winners(con: duckdb.DuckDBPyConnection, ids: Sequence[str]) -> dict[str, Won]:
@@ -322,28 +331,34 @@ def _winners(con: duckdb.DuckDBPyConnection, ids: Sequence[str]) -> dict[str, Wo
     return dict(rows)
 
 
-def _verdict(pair: Pair, is_ahead: bool, one: Wanted, winner: Won) -> Verdict:
-    shown = pair.condition_a, pair.condition_b
-    first, second = shown if is_ahead else shown[::-1]
-    return Verdict(pair.question_id, one.criterion, first, second, winner, one.replicate)
+def _verdict(pair: Pair, is_ahead: bool, wanted_verdict: OpenVerdict, winner: Won) -> Verdict:
+    conditions = pair.condition_a, pair.condition_b
+    first, second = conditions if is_ahead else conditions[::-1]
+    return Verdict(
+        pair.question_id, wanted_verdict.criterion, first, second, winner, wanted_verdict.replicate
+    )
 
 
-async def _ask(client: ModelClient, prompt: Prompt, again: Prompt, one: Wanted) -> tuple[Won, str]:
+async def _ask(
+    client: ModelClient, prompt: Prompt, again: Prompt, verdict: OpenVerdict
+) -> tuple[Won, str]:
     """Return winner and reason; an answer that cannot be read is asked for once more."""
     # The first replicate is the plain call; the others must not be answered by its cached answer.
-    variant = f"replicate {one.replicate}" if one.replicate else None
-    talk = _messages(prompt, one.question, one.first.text, one.second.text, one.criterion)
-    said = await client.complete(talk, stage=STAGE, json_schema=_SCHEMA, variant=variant)
+    variant = f"replicate {verdict.replicate}" if verdict.replicate else None
+    talk = _messages(
+        prompt, verdict.question, verdict.first.text, verdict.second.text, verdict.criterion
+    )
+    reply = await client.complete(talk, stage=STAGE, json_schema=_SCHEMA, variant=variant)
     try:
-        return parse_verdict(said.text)
+        return parse_verdict(reply.text)
     except ModelOutputError as error:
         retry = again.render(error=str(error))
-        talk = [*talk, {"role": "assistant", "content": said.text}, *retry]
+        talk = [*talk, {"role": "assistant", "content": reply.text}, *retry]
     # Not from the cache: a verdict that could not be read twice is to be had by the next run.
-    said = await client.complete(
+    reply = await client.complete(
         talk, stage=STAGE, json_schema=_SCHEMA, variant=variant, use_cache=False
     )
-    return parse_verdict(said.text)
+    return parse_verdict(reply.text)
 
 
 def _messages(
@@ -358,14 +373,14 @@ def _length(messages: Sequence[Mapping[str, str]]) -> int:
     return sum(count_tokens([message["content"] for message in messages]))
 
 
-def _row(one: Wanted, model: str, winner: Won, explanation: str) -> dict[str, Any]:
+def _row(verdict: OpenVerdict, model: str, winner: Won, explanation: str) -> dict[str, Any]:
     return {
-        "judgment_id": one.id,
-        "question": one.question,
-        "first_answer": one.first.answer_id,
-        "second_answer": one.second.answer_id,
-        "criterion": one.criterion,
-        "replicate": one.replicate,
+        "judgment_id": verdict.id,
+        "question": verdict.question,
+        "first_answer": verdict.first.answer_id,
+        "second_answer": verdict.second.answer_id,
+        "criterion": verdict.criterion,
+        "replicate": verdict.replicate,
         "judge": model,
         "winner": winner,
         "explanation": explanation,

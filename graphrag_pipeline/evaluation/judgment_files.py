@@ -22,17 +22,17 @@ def read_judgment_files(files: Sequence[Path]) -> list[Verdict]:
     Raises InputError also where two files in the recorded form are of the same two conditions:
     nothing tells their questions apart.
     """
-    seen: dict[frozenset[str], Path] = {}
-    found: list[Verdict] = []
+    file_of: dict[frozenset[str], Path] = {}
+    verdicts: list[Verdict] = []
     for file in files:
         rows = _rows(file)
         if not _is_ours(rows):
             pair = frozenset(_names(file))
-            if other := seen.get(pair):
-                raise InputError(f"{other} and {file} are of the same pair: rename one of them")
-            seen[pair] = file
-        found += _verdicts(file, rows)
-    return found
+            if earlier := file_of.get(pair):
+                raise InputError(f"{earlier} and {file} are of the same pair: rename one of them")
+            file_of[pair] = file
+        verdicts += _verdicts(file, rows)
+    return verdicts
 
 
 def read_judgments(file: Path) -> list[Verdict]:
@@ -112,24 +112,24 @@ def _recorded(file: Path, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> list
             "questions in the other order"
         )
     half = len(rows) // 2
-    one, two = _names(file)
+    first, second = _names(file)
     criteria = list(rows[0][1])
-    found: list[Verdict] = []
+    verdicts: list[Verdict] = []
     for place, (number, row) in enumerate(rows):
-        shown = (one, two) if place < half else (two, one)
+        order = (first, second) if place < half else (second, first)
         question = f"{place % half + 1}"
-        found += [
-            Verdict(question, _criterion(name), *shown, _winner(file, number, row, name))
+        verdicts += [
+            Verdict(question, _criterion(name), *order, _winner(file, number, row, name))
             for name in criteria
         ]
-        if unknown := [name for name in row if name not in criteria]:
-            raise _malformed(file, number, f'the first line has no "{unknown[0]}"')
-    return found
+        if strangers := [name for name in row if name not in criteria]:
+            raise _malformed(file, number, f'the first line has no "{strangers[0]}"')
+    return verdicts
 
 
 def _winner(file: Path, number: int, row: Mapping[str, Any], criterion: str) -> Won:
-    said = row.get(criterion)
-    word = said.get("Winner") if isinstance(said, dict) else None
+    entry = row.get(criterion)
+    word = entry.get("Winner") if isinstance(entry, dict) else None
     winner = _RECORDED.get(word.strip().lower()) if isinstance(word, str) else None
     if winner is None:
         reason = f'"{criterion}" must have a "Winner": "Answer 1", "Answer 2" or "Tie"'
@@ -142,8 +142,8 @@ def _criterion(name: str) -> str:
 
 
 def _names(file: Path) -> tuple[str, str]:
-    one, between, two = file.stem.partition(_BETWEEN)
-    return (one, two) if between and one and two else (f"{file.stem} A", f"{file.stem} B")
+    first, between, second = file.stem.partition(_BETWEEN)
+    return (first, second) if between and first and second else (f"{file.stem} A", f"{file.stem} B")
 
 
 def _malformed(file: Path, number: int, reason: str) -> InputError:

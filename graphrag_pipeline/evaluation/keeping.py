@@ -15,7 +15,7 @@ _EVERY_SECONDS = 1.0
 
 
 @contextmanager
-def kept(
+def keeping(
     store: EvaluationStore, table: str, key: str, schema: Mapping[str, Any] | None = None
 ) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     """Yield what keeps a row of a table: a second's rows together, the rest at the end.

@@ -14,7 +14,7 @@ from graphrag_pipeline.core.errors import GraphRAGError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.evaluation.experiment import Experiment
-from graphrag_pipeline.evaluation.running import Asked, opened
+from graphrag_pipeline.evaluation.running import Workload, open_engine
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.llm.prices import load_prices
 from graphrag_pipeline.llm.pricing import StagePlan
@@ -49,12 +49,15 @@ Tokens = tuple[float, float, float]
 
 
 def plan_answers(
-    store: EvaluationStore, experiment: Experiment, settings: Settings, conditions: Sequence[Asked]
+    store: EvaluationStore,
+    experiment: Experiment,
+    settings: Settings,
+    conditions: Sequence[Workload],
 ) -> list[StagePlan]:
     """Return the calls for the missing answers, a stage for each condition, if a model answers."""
     if experiment.retrieval_only or settings.query.answers != "llm":
         return []
-    return [_plan(store, settings, one) for one in conditions if one.missing]
+    return [_plan(store, settings, workload) for workload in conditions if workload.unanswered]
 
 
 def plan_judging_unseen(settings: Settings, verdicts: int) -> StagePlan:
@@ -67,49 +70,55 @@ def plan_claims_unseen(settings: Settings, answers: int) -> StagePlan:
     return _stage(settings, "claims", answers, (1, _EXAMINED_TOKENS, _CLAIMS_TOKENS))
 
 
-def _plan(store: EvaluationStore, settings: Settings, one: Asked) -> StagePlan:
+def _plan(store: EvaluationStore, settings: Settings, workload: Workload) -> StagePlan:
     import json
 
-    given = {
-        "method": one.condition.method,
-        "parameters": json.dumps(one.parameters, sort_keys=True),
+    parameters = {
+        "method": workload.condition.method,
+        "parameters": json.dumps(workload.parameters, sort_keys=True),
         "model": settings.llm.model,
     }
     with store.read() as con:
-        known = con.execute(_KNOWN, given).fetchone()
-    return _stage(settings, one.condition.name, len(one.missing), known or _guess(settings, one))
+        row = con.execute(_KNOWN, parameters).fetchone()
+    return _stage(
+        settings,
+        workload.condition.name,
+        len(workload.unanswered),
+        row or _guess(settings, workload),
+    )
 
 
-def _stage(settings: Settings, name: str, answers: int, each: Tokens) -> StagePlan:
-    calls, prompt, completion = (math.ceil(answers * value) for value in each)
+def _stage(settings: Settings, name: str, answers: int, tokens: Tokens) -> StagePlan:
+    calls, prompt, completion = (math.ceil(answers * value) for value in tokens)
     model = settings.llm.model
     cost = load_prices(settings.llm.prices_file).cost(model, prompt, completion)
     return StagePlan(name, model, calls, 0, prompt, completion, cost)
 
 
-def _guess(settings: Settings, one: Asked) -> Tokens:
-    with opened(one.condition, settings) as engine:
-        if (whole := _whole(engine, one)) is not None:
+def _guess(settings: Settings, workload: Workload) -> Tokens:
+    with open_engine(workload.condition, settings) as engine:
+        if (whole := _whole(engine, workload)) is not None:
             return whole
         tokens = statistics.fmean(
-            _context_tokens(engine, one, question.text) for question in one.missing[:_SAMPLED]
+            _context_tokens(engine, workload, question.text)
+            for question in workload.unanswered[:_SAMPLED]
         )
-    calls = _calls(one)
-    steps = _STEPS_BEFORE.get(one.condition.method, 0)
+    calls = _calls(workload)
+    steps = _STEPS_BEFORE.get(workload.condition.method, 0)
     prompt = calls * (tokens + _PROMPT_TOKENS) + steps * _STEP_TOKENS
     return calls + steps, prompt, calls * _ANSWER_TOKENS + steps * _STEP_TOKENS / 4
 
 
-def _whole(engine: QueryEngine, one: Asked) -> Tokens | None:
+def _whole(engine: QueryEngine, workload: Workload) -> Tokens | None:
     """Return what a method takes that reads all reports of a level, or all text; else None."""
-    index, method = engine.index, one.condition.method
+    index, method = engine.index, workload.condition.method
     if method == "global":
-        records = op.report_records(index, op.reports_at(index, one.parameters["level"]))
+        records = op.report_records(index, op.reports_at(index, workload.parameters["level"]))
     elif method == "text_summary":
-        records = chunks_to_read(index, TextSummaryParameters(**one.parameters))
+        records = chunks_to_read(index, TextSummaryParameters(**workload.parameters))
     else:
         return None
-    budget = one.parameters["max_context_tokens"]
+    budget = workload.parameters["max_context_tokens"]
     groups = op.groups(index, records, budget)
     read = sum(record.n_tokens for group in groups for record in group)
     calls = len(groups) + 1
@@ -117,19 +126,21 @@ def _whole(engine: QueryEngine, one: Asked) -> Tokens | None:
     return calls, read + reduced + calls * _PROMPT_TOKENS, calls * _ANSWER_TOKENS
 
 
-def _context_tokens(engine: QueryEngine, one: Asked, question: str) -> int:
+def _context_tokens(engine: QueryEngine, workload: Workload, question: str) -> int:
     try:
-        found = engine.retrieve(question, one.condition.method, **one.condition.parameters)
+        retrieval = engine.retrieve(
+            question, workload.condition.method, **workload.condition.parameters
+        )
     except GraphRAGError:
-        return one.parameters.get("max_context_tokens", 0)
-    return count_tokens([found.context], engine.index.settings.chunks.encoding)[0]
+        return workload.parameters.get("max_context_tokens", 0)
+    return count_tokens([retrieval.context], engine.index.settings.chunks.encoding)[0]
 
 
-def _calls(one: Asked) -> int:
+def _calls(workload: Workload) -> int:
     """Return how many calls read a context."""
-    given = one.parameters
-    if one.condition.method == "drift":
-        return 2 + given["width"] * given["depth"]
-    if one.condition.method == "ircot":
-        return given["steps"] + 1
-    return _ARCHRAG_CALLS if one.condition.method == "archrag" else 1
+    parameters = workload.parameters
+    if workload.condition.method == "drift":
+        return 2 + parameters["width"] * parameters["depth"]
+    if workload.condition.method == "ircot":
+        return parameters["steps"] + 1
+    return _ARCHRAG_CALLS if workload.condition.method == "archrag" else 1

@@ -56,24 +56,29 @@ class QuestionSet:
 
 def take(settings: Settings, file: Path, name: str = "", format: str = "") -> QuestionSet:
     """Keep a file's questions as a set, by default named like the file, and return it."""
-    found = read_questions(file, format)
+    questions = read_questions(file, format)
     with EvaluationStore(settings.home_path).transaction() as con:
-        put_questions(con, name or file.stem, found)
-    return QuestionSet(name or file.stem, tuple(found))
+        put_questions(con, name or file.stem, questions)
+    return QuestionSet(name or file.stem, tuple(questions))
 
 
 def make(
     settings: Settings, numbers: Numbers, name: str = "", description: str = ""
 ) -> QuestionSet:
     """Let the model make a question set; without a description, of what is published."""
-    store, said = EvaluationStore(settings.home_path), _described(settings, description)
-    made = generate_questions(store, settings, numbers, name or GENERATED, said)
-    return QuestionSet(name or GENERATED, made.questions, made.duplicates, made.failures)
+    store, corpus_description = (
+        EvaluationStore(settings.home_path),
+        _corpus_description(settings, description),
+    )
+    generated = generate_questions(store, settings, numbers, name or GENERATED, corpus_description)
+    return QuestionSet(
+        name or GENERATED, generated.questions, generated.duplicates, generated.failures
+    )
 
 
 def plan(settings: Settings, numbers: Numbers, description: str = "") -> StagePlan:
     """Return what making a question set takes; nothing is asked."""
-    return plan_generation(settings, numbers, _described(settings, description))
+    return plan_generation(settings, numbers, _corpus_description(settings, description))
 
 
 def show(settings: Settings, name: str) -> QuestionSet:
@@ -88,7 +93,7 @@ def all_sets(settings: Settings) -> list[dict[str, Any]]:
         return con.execute(_SETS).pl().to_dicts()
 
 
-def _described(settings: Settings, description: str) -> str:
+def _corpus_description(settings: Settings, description: str) -> str:
     if description.strip():
         return description.strip()
     with open_release(settings.home_path, settings=settings) as release:

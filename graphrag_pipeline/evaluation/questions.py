@@ -70,16 +70,16 @@ def put_questions(
 
 def get_questions(con: duckdb.DuckDBPyConnection, question_set: str) -> list[Question]:
     """Return the questions of a set in order. Raises InputError where there is no such set."""
-    found = con.execute(
+    rows = con.execute(
         """SELECT question, answers, passages, type, persona, task FROM questions
            WHERE question_set = ? ORDER BY position""",
         [question_set],
     ).fetchall()
-    if not found:
+    if not rows:
         raise InputError(f"there is no question set {question_set!r}: name one, or a file")
     return [
         Question(text, tuple(answers), tuple(Passage(**p) for p in passages), *rest)
-        for text, answers, passages, *rest in found
+        for text, answers, passages, *rest in rows
     ]
 
 

@@ -84,12 +84,12 @@ def experiments(con: duckdb.DuckDBPyConnection) -> pl.DataFrame:
 
 def named_experiment(con: duckdb.DuckDBPyConnection, name: str | None) -> str:
     """Return an experiment by name, the latest for None. Raises InputError if there is none."""
-    known = experiments(con)["experiment"].to_list()
-    if not known:
+    names = experiments(con)["experiment"].to_list()
+    if not names:
         raise InputError("there is no experiment yet: graphrag-pipeline eval run")
-    if name is not None and name not in known:
-        raise InputError(f"there is no experiment {name!r}: there are {', '.join(known)}")
-    return name or known[0]
+    if name is not None and name not in names:
+        raise InputError(f"there is no experiment {name!r}: there are {', '.join(names)}")
+    return name or names[0]
 
 
 def costs(con: duckdb.DuckDBPyConnection, experiment: str) -> pl.DataFrame:
@@ -140,15 +140,15 @@ def compare_results(con: duckdb.DuckDBPyConnection, left: str, right: str) -> li
     if ("/" in left) != ("/" in right):
         name = (left if "/" in left else right).partition("/")[2]
         left, right = (side if "/" in side else f"{side}/{name}" for side in (left, right))
-    one, two = _side(con, left), _side(con, right)
+    first, second = _side(con, left), _side(con, right)
     if "/" in left:
         label = f"from {left} to {right}"
-        one, two = (part.with_columns(condition=pl.lit(label)) for part in (one, two))
-    both = one.join(two, ["condition", "question_id", "metric"], suffix="_right")
-    found = list(_differences(both))
-    if not found:
+        first, second = (part.with_columns(condition=pl.lit(label)) for part in (first, second))
+    paired = first.join(second, ["condition", "question_id", "metric"], suffix="_right")
+    differences = list(_differences(paired))
+    if not differences:
         raise InputError(f"{left} and {right} have no condition, question and metric in common")
-    return _corrected(found)
+    return _corrected(differences)
 
 
 def _side(con: duckdb.DuckDBPyConnection, name: str) -> pl.DataFrame:
@@ -156,27 +156,30 @@ def _side(con: duckdb.DuckDBPyConnection, name: str) -> pl.DataFrame:
     scores = question_scores(con, named_experiment(con, experiment))
     if not condition:
         return scores
-    if (chosen := scores.filter(condition=condition)).is_empty():
-        known = ", ".join(scores["condition"].unique(maintain_order=True))
-        raise InputError(f"{experiment} has no scores of a condition {condition!r}: {known}")
-    return chosen
+    if (selection := scores.filter(condition=condition)).is_empty():
+        conditions = ", ".join(scores["condition"].unique(maintain_order=True))
+        raise InputError(f"{experiment} has no scores of a condition {condition!r}: {conditions}")
+    return selection
 
 
-def _differences(both: pl.DataFrame) -> Iterator[Difference]:
-    for key, part in both.group_by("condition", "metric", maintain_order=True):
-        left, right = part["value"].to_numpy(), part["value_right"].to_numpy()
-        _, p = signed_rank(right - left)
+def _differences(paired: pl.DataFrame) -> Iterator[Difference]:
+    for key, part in paired.group_by("condition", "metric", maintain_order=True):
+        before, after = part["value"].to_numpy(), part["value_right"].to_numpy()
+        _, p = signed_rank(after - before)
         condition, metric = map(str, key)
-        low, high = interval(right - left)
-        mean = float((right - left).mean())
+        low, high = interval(after - before)
+        mean = float((after - before).mean())
         yield Difference(
-            condition, metric, len(part), float(left.mean()), float(right.mean()), mean, low, high,
-            p, p,
+            condition, metric, len(part), float(before.mean()), float(after.mean()),
+            mean, low, high, p, p,
         )  # fmt: skip
 
 
-def _corrected(found: Sequence[Difference]) -> list[Difference]:
+def _corrected(differences: Sequence[Difference]) -> list[Difference]:
     from dataclasses import replace
 
-    corrected = holm([one.p for one in found])
-    return [replace(one, p_corrected=p) for one, p in zip(found, corrected, strict=True)]
+    corrected = holm([difference.p for difference in differences])
+    return [
+        replace(difference, p_corrected=p)
+        for difference, p in zip(differences, corrected, strict=True)
+    ]

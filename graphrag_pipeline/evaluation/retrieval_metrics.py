@@ -77,14 +77,14 @@ def chunks_of(release: Release, ids: Sequence[str]) -> pa.Table:
 
 
 def retrieval_scores(
-    con: duckdb.DuckDBPyConnection, asked: pa.Table, chunks: pa.Table
+    con: duckdb.DuckDBPyConnection, questions: pa.Table, chunks: pa.Table
 ) -> list[tuple[str, str, float]]:
     """Return (answer_id, metric, value) by the ``RETRIEVAL`` metrics.
 
-    ``asked`` has answer_id, chunk_ids, best first, and passages, of which there is at least one;
+    ``questions`` has answer_id, chunk_ids, best first, and passages, at least one;
     ``chunks`` are those retrieved, see :func:`chunks_of`.
     """
-    con.register("asked", asked)
+    con.register("asked", questions)
     con.register("retrieved_chunks", chunks)
     try:
         return con.execute(_SCORED, {"depths": list(DEPTHS), "space": _SPACE}).fetchall()
@@ -101,5 +101,5 @@ def answer_in_context(context: str, gold: Sequence[str]) -> float | None:
     """
     if is_polar(gold) or not set(NO_ANSWER).isdisjoint(gold):
         return None
-    said = normalized(context)
-    return float(any(contains(said, normalized(each)) for each in gold))
+    text = normalized(context)
+    return float(any(contains(text, normalized(reference)) for reference in gold))

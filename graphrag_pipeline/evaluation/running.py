@@ -19,7 +19,7 @@ from graphrag_pipeline.core.settings import CONFIG_FILE, Settings, fingerprint, 
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.evaluation.datasets import read_questions
 from graphrag_pipeline.evaluation.experiment import Condition, Experiment
-from graphrag_pipeline.evaluation.keeping import kept
+from graphrag_pipeline.evaluation.keeping import keeping
 from graphrag_pipeline.evaluation.questions import (
     Question,
     get_questions,
@@ -45,18 +45,18 @@ class UnaskableError(GraphRAGError):
 
 
 @dataclass(frozen=True)
-class Asked:
+class Workload:
     """A condition's share of an experiment.
 
-    ``wanted`` are the ids of its answers by question, ``missing`` those questions whose answer has
-    to be made. ``error`` says why this condition cannot be asked at all.
+    ``answer_ids`` are its answers by question, ``unanswered`` the questions whose answer has to be
+    made. ``error`` says why this condition cannot be asked at all.
     """
 
     condition: Condition
     release: str
     parameters: Mapping[str, Any]
-    wanted: Mapping[str, str]
-    missing: tuple[Question, ...]
+    answer_ids: Mapping[str, str]
+    unanswered: tuple[Question, ...]
     error: str = ""
 
 
@@ -83,27 +83,30 @@ def load_questions(store: EvaluationStore, experiment: Experiment) -> tuple[str,
     file = Path(experiment.questions)
     name = experiment.questions
     if file.is_file():
-        found = read_questions(file)
+        questions = read_questions(file)
         with store.transaction() as con:
             name = set_name_of(con, file)
-            put_questions(con, name, found)
+            put_questions(con, name, questions)
     with store.read() as con:
-        found = get_questions(con, name)
-    return name, found[: experiment.limit or None]
+        questions = get_questions(con, name)
+    return name, questions[: experiment.limit or None]
 
 
 def look(
-    store: EvaluationStore, experiment: Experiment, settings: Settings, asked: Sequence[Question]
-) -> list[Asked]:
+    store: EvaluationStore,
+    experiment: Experiment,
+    settings: Settings,
+    questions: Sequence[Question],
+) -> list[Workload]:
     """Return each condition with the answers that it wants and lacks; nothing is asked."""
-    found = [
-        _look_at(condition, experiment, settings, asked) for condition in experiment.conditions
+    workloads = [
+        _look_at(condition, experiment, settings, questions) for condition in experiment.conditions
     ]
     # One made while some of its calls failed is made again; those that did not are in the cache.
     with store.read() as con:
         rows = con.execute("SELECT answer_id FROM answers WHERE len(failures) = 0").fetchall()
     have = {answer_id for (answer_id,) in rows}
-    return [_with_missing(one, asked, have) for one in found]
+    return [_with_missing(workload, questions, have) for workload in workloads]
 
 
 def answer_questions(
@@ -114,37 +117,46 @@ def answer_questions(
     Whatever was made is kept if the run ends early. Raises InputError if no condition can be
     asked, and the model's error where every other call would meet it too.
     """
-    set_name, asked = load_questions(store, experiment)
-    conditions = look(store, experiment, settings, asked)
-    if all(one.error for one in conditions):
+    set_name, questions = load_questions(store, experiment)
+    conditions = look(store, experiment, settings, questions)
+    if all(workload.error for workload in conditions):
         raise InputError(f"{conditions[0].condition.name}: {conditions[0].error}")
     _begin(store, experiment, set_name)
-    _forget(store, [one.wanted[question.id] for one in conditions for question in one.missing])
-    total = sum(len(one.missing) for one in conditions)
-    failed: dict[str, tuple[int, str]] = {}
-    unaskable = {one.condition.name: one.error for one in conditions if one.error}
-    made = 0
+    _forget(
+        store,
+        [
+            workload.answer_ids[question.id]
+            for workload in conditions
+            for question in workload.unanswered
+        ],
+    )
+    total = sum(len(workload.unanswered) for workload in conditions)
+    failures: dict[str, tuple[int, str]] = {}
+    unaskable = {
+        workload.condition.name: workload.error for workload in conditions if workload.error
+    }
+    n_answered = 0
     try:
-        with kept(store, "answers", "answer_id", _SCHEMA) as keep:
+        with keeping(store, "answers", "answer_id", _SCHEMA) as keep:
 
-            def done(answer: Mapping[str, Any]) -> None:
-                nonlocal made
+            def keep_answer(answer: Mapping[str, Any]) -> None:
+                nonlocal n_answered
                 keep(answer)
-                made += 1
-                report("answers", made, total)
+                n_answered += 1
+                report("answers", n_answered, total)
 
-            for one in conditions:
+            for workload in conditions:
                 try:
-                    problems = _ask(one, experiment, settings, done)
+                    problems = _ask(workload, experiment, settings, keep_answer)
                 except UnaskableError as error:
-                    unaskable[one.condition.name] = str(error)
+                    unaskable[workload.condition.name] = str(error)
                     continue
                 if problems:
-                    failed[one.condition.name] = (len(problems), problems[0])
+                    failures[workload.condition.name] = (len(problems), problems[0])
     finally:
         _note_answers(store, experiment, conditions)
-    wanted = sum(len(one.wanted) for one in conditions)
-    return Answered(len(asked), made, wanted - total, unaskable, failed)
+    n_wanted = sum(len(workload.answer_ids) for workload in conditions)
+    return Answered(len(questions), n_answered, n_wanted - total, unaskable, failures)
 
 
 def evaluation_settings(settings: Settings, condition: Condition) -> Settings:
@@ -155,8 +167,10 @@ def evaluation_settings(settings: Settings, condition: Condition) -> Settings:
     home: dict[str, Any] = {}
     if condition.home:
         beside = condition.home / CONFIG_FILE
-        other = load_settings(beside, home=condition.home) if beside.is_file() else settings
-        home = {"home": str(condition.home), "embeddings": other.embeddings}
+        beside_settings = (
+            load_settings(beside, home=condition.home) if beside.is_file() else settings
+        )
+        home = {"home": str(condition.home), "embeddings": beside_settings.embeddings}
     llm = settings.llm.model_copy(
         update={"concurrency": max(1, settings.llm.concurrency // _AT_ONCE)}
     )
@@ -165,7 +179,7 @@ def evaluation_settings(settings: Settings, condition: Condition) -> Settings:
 
 
 @contextmanager
-def opened(condition: Condition, settings: Settings) -> Iterator[QueryEngine]:
+def open_engine(condition: Condition, settings: Settings) -> Iterator[QueryEngine]:
     """Yield the engine that a condition is asked with.
 
     Each has its own: what another condition has loaded or embedded would make it look fast.
@@ -176,21 +190,21 @@ def opened(condition: Condition, settings: Settings) -> Iterator[QueryEngine]:
 
 
 def _look_at(
-    condition: Condition, experiment: Experiment, settings: Settings, asked: Sequence[Question]
-) -> Asked:
+    condition: Condition, experiment: Experiment, settings: Settings, questions: Sequence[Question]
+) -> Workload:
     try:
-        with opened(condition, settings) as engine:
+        with open_engine(condition, settings) as engine:
             method = method_named(condition.method)
             if not experiment.retrieval_only:
                 engine.check(condition.method, condition.parameters)
             values = as_mapping(method.parametrise(condition.parameters, settings.query))
             release = engine.index.facts.id
     except GraphRAGError as error:
-        return Asked(condition, "", {}, {}, (), str(error))
+        return Workload(condition, "", {}, {}, (), str(error))
     made_by = [] if experiment.retrieval_only else _made_by(settings)
     key = (version("graphrag-pipeline"), condition.method, values, release, made_by)
-    wanted = {question.id: fingerprint(question.text, *key) for question in asked}
-    return Asked(condition, release, values, wanted, ())
+    answer_ids = {question.id: fingerprint(question.text, *key) for question in questions}
+    return Workload(condition, release, values, answer_ids, ())
 
 
 def _made_by(settings: Settings) -> list[object]:
@@ -203,23 +217,30 @@ def _made_by(settings: Settings) -> list[object]:
     return [settings.query.response_type, *answered_by(settings.llm), *texts]
 
 
-def _with_missing(one: Asked, asked: Sequence[Question], have: set[str]) -> Asked:
-    if one.error:
-        return one
-    missing = tuple(question for question in asked if one.wanted[question.id] not in have)
-    return Asked(one.condition, one.release, one.parameters, one.wanted, missing)
+def _with_missing(workload: Workload, questions: Sequence[Question], have: set[str]) -> Workload:
+    if workload.error:
+        return workload
+    unanswered = tuple(
+        question for question in questions if workload.answer_ids[question.id] not in have
+    )
+    return Workload(
+        workload.condition, workload.release, workload.parameters, workload.answer_ids, unanswered
+    )
 
 
 def _ask(
-    one: Asked, experiment: Experiment, settings: Settings, done: Callable[[dict[str, Any]], None]
+    workload: Workload,
+    experiment: Experiment,
+    settings: Settings,
+    keep_answer: Callable[[dict[str, Any]], None],
 ) -> list[str]:
     """Make a condition's missing answers; return why some could not be made."""
-    if not one.missing:
+    if not workload.unanswered:
         return []
     problems: list[str] = []
-    with opened(one.condition, settings) as engine:
+    with open_engine(workload.condition, settings) as engine:
         # What is loaded at the first question is no part of any answer's time.
-        _warm(engine, one, experiment)
+        _warm(engine, workload, experiment)
 
         def note(question: Question, error: GraphRAGError) -> None:
             if isinstance(error, ModelError) and error.stops_everything:
@@ -229,71 +250,71 @@ def _ask(
             problems.append(f"{question.text}: {error}")
 
         if engine.writes and not experiment.retrieval_only:
-            _ask_together(engine, one, done, note)
+            _ask_together(engine, workload, keep_answer, note)
         else:
-            _ask_in_turn(engine, one, experiment, done, note)
+            _ask_in_turn(engine, workload, experiment, keep_answer, note)
     return problems
 
 
-def _warm(engine: QueryEngine, one: Asked, experiment: Experiment) -> None:
+def _warm(engine: QueryEngine, workload: Workload, experiment: Experiment) -> None:
     if engine.writes and not experiment.retrieval_only:
         return
     try:
-        engine.retrieve(one.condition.ask(one.missing[0].text))
+        engine.retrieve(workload.condition.ask(workload.unanswered[0].text))
     except GraphRAGError:
         return
 
 
 def _ask_in_turn(
     engine: QueryEngine,
-    one: Asked,
+    workload: Workload,
     experiment: Experiment,
-    done: Callable[[dict[str, Any]], None],
+    keep_answer: Callable[[dict[str, Any]], None],
     note: Callable[[Question, GraphRAGError], None],
 ) -> None:
     ask = engine.retrieve if experiment.retrieval_only else engine.answer
-    for question in one.missing:
+    for question in workload.unanswered:
         try:
-            made = ask(one.condition.ask(question.text))
+            result = ask(workload.condition.ask(question.text))
         except GraphRAGError as error:
             note(question, error)
         else:
-            done(_row(engine, one, question, made))
+            keep_answer(_row(engine, workload, question, result))
 
 
 def _ask_together(
     engine: QueryEngine,
-    one: Asked,
-    done: Callable[[dict[str, Any]], None],
+    workload: Workload,
+    keep_answer: Callable[[dict[str, Any]], None],
     note: Callable[[Question, GraphRAGError], None],
 ) -> None:
     async def ask(question: Question) -> None:
         try:
-            made = await engine.aanswer(one.condition.ask(question.text))
+            result = await engine.aanswer(workload.condition.ask(question.text))
         except GraphRAGError as error:
             note(question, error)
         else:
-            done(_row(engine, one, question, made))
+            keep_answer(_row(engine, workload, question, result))
 
-    run_calls(lambda: work_through(one.missing, ask, _AT_ONCE))
+    run_calls(lambda: work_through(workload.unanswered, ask, _AT_ONCE))
 
 
 def _row(
-    engine: QueryEngine, one: Asked, question: Question, made: Answer | Retrieval
+    engine: QueryEngine, workload: Workload, question: Question, result: Answer | Retrieval
 ) -> dict[str, Any]:
     """Return an answer as a row of ``answers``."""
-    found = made.retrieval if isinstance(made, Answer) else made
-    context = found.context
+    retrieval = result.retrieval if isinstance(result, Answer) else result
+    context = retrieval.context
     row = {
-        "answer_id": one.wanted[question.id],
+        "answer_id": workload.answer_ids[question.id],
         "question": question.text,
-        "method": one.condition.method,
-        "parameters": json.dumps(one.parameters, sort_keys=True),
-        "release": one.release,
+        "method": workload.condition.method,
+        "parameters": json.dumps(workload.parameters, sort_keys=True),
+        "release": workload.release,
         "model": "",
         "text": "",
         "context": context,
-        "chunk_ids": list(dict.fromkeys(r.id for r in found.records if r.kind == "chunk")),
+        "chunk_ids": list(dict.fromkeys(r.id for r in retrieval.records if r.kind == "chunk")),
         "citations": 0,
         "citations_resolved": 0,
         "context_tokens": count_tokens([context], engine.index.settings.chunks.encoding)[0],
@@ -301,28 +322,28 @@ def _row(
         "completion_tokens": 0,
         "model_calls": 0,
         "cost": 0.0,
-        "retrieve_ms": found.timings["total"] * _MILLISECONDS,
-        "total_ms": found.timings["total"] * _MILLISECONDS,
+        "retrieve_ms": retrieval.timings["total"] * _MILLISECONDS,
+        "total_ms": retrieval.timings["total"] * _MILLISECONDS,
         "failures": [],
         "answered_at": datetime.now(UTC),
     }
-    return {**row, **_answer_fields(engine, made)} if isinstance(made, Answer) else row
+    return {**row, **_answer_fields(engine, result)} if isinstance(result, Answer) else row
 
 
-def _answer_fields(engine: QueryEngine, made: Answer) -> dict[str, Any]:
-    places = len(made.citations)
-    resolved = len({ref for c in made.citations for ref in c.references}) or places
+def _answer_fields(engine: QueryEngine, answer: Answer) -> dict[str, Any]:
+    places = len(answer.citations)
+    resolved = len({ref for c in answer.citations for ref in c.references}) or places
     return {
-        "model": engine.index.settings.llm.model if made.generated else "",
-        "text": made.text,
-        "citations": resolved + made.references_removed,
+        "model": engine.index.settings.llm.model if answer.generated else "",
+        "text": answer.text,
+        "citations": resolved + answer.references_removed,
         "citations_resolved": resolved,
-        "prompt_tokens": made.prompt_tokens,
-        "completion_tokens": made.completion_tokens,
-        "model_calls": made.model_calls,
-        "cost": made.cost,
-        "total_ms": made.timings["total"] * _MILLISECONDS,
-        "failures": list(made.failures),
+        "prompt_tokens": answer.prompt_tokens,
+        "completion_tokens": answer.completion_tokens,
+        "model_calls": answer.model_calls,
+        "cost": answer.cost,
+        "total_ms": answer.timings["total"] * _MILLISECONDS,
+        "failures": list(answer.failures),
     }
 
 
@@ -352,20 +373,20 @@ def _begin(store: EvaluationStore, experiment: Experiment, set_name: str) -> Non
 
 
 def _note_answers(
-    store: EvaluationStore, experiment: Experiment, conditions: Sequence[Asked]
+    store: EvaluationStore, experiment: Experiment, conditions: Sequence[Workload]
 ) -> None:
     """Write which conditions an experiment has now, and which answers; those that were made."""
-    asked = [one for one in conditions if not one.error]
+    askable = [workload for workload in conditions if not workload.error]
     rows = [
-        [experiment.name, one.condition.name, n, one.condition.method,
-         json.dumps(one.parameters, sort_keys=True), one.release]
-        for n, one in enumerate(asked)
+        [experiment.name, workload.condition.name, n, workload.condition.method,
+         json.dumps(workload.parameters, sort_keys=True), workload.release]
+        for n, workload in enumerate(askable)
     ]  # fmt: skip
     answers = pl.DataFrame(
         [
-            (experiment.name, one.condition.name, question_id, answer_id)
-            for one in asked
-            for question_id, answer_id in one.wanted.items()
+            (experiment.name, workload.condition.name, question_id, answer_id)
+            for workload in askable
+            for question_id, answer_id in workload.answer_ids.items()
         ],
         schema=["experiment", "condition", "question_id", "answer_id"],
         orient="row",

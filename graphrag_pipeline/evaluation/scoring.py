@@ -74,10 +74,14 @@ def score(
     """
     check_metrics(metrics)
     with store.read() as con:
-        given = {"set": question_set, "release": release.facts.id, "in_context": IN_CONTEXT}
-        due = con.execute(_DUE, given).pl()
-    found = [*_of_answers(due, metrics), *_of_contexts(due), *_of_retrieval(due, release)]
-    rows = pl.DataFrame(found, _SCORES, orient="row")
+        parameters = {"set": question_set, "release": release.facts.id, "in_context": IN_CONTEXT}
+        answers = con.execute(_DUE, parameters).pl()
+    scores = [
+        *_of_answers(answers, metrics),
+        *_of_contexts(answers),
+        *_of_retrieval(answers, release),
+    ]
+    rows = pl.DataFrame(scores, _SCORES, orient="row")
     with store.transaction() as con:
         con.register("found", rows)
         con.execute(_KEEP, [question_set])
@@ -90,8 +94,8 @@ def check_metrics(metrics: Sequence[str]) -> None:
     for name in metrics:
         require(name)
         if name not in EXTRA and name not in BATCHED and name not in USUAL:
-            known = ", ".join((*EXTRA, *BATCHED))
-            raise InputError(f"unknown metric {name!r}: beyond the usual ones there are {known}")
+            names = ", ".join((*EXTRA, *BATCHED))
+            raise InputError(f"unknown metric {name!r}: beyond the usual ones there are {names}")
 
 
 def mean_scores(con: duckdb.DuckDBPyConnection, experiment: str) -> pl.DataFrame:
@@ -102,50 +106,50 @@ def mean_scores(con: duckdb.DuckDBPyConnection, experiment: str) -> pl.DataFrame
     return con.execute(_MEANS, [experiment]).pl()
 
 
-def _of_answers(due: pl.DataFrame, metrics: Sequence[str]) -> Iterator[Score]:
-    rows = due.filter(pl.col("text") != "", pl.col("answers").list.len() > 0)
-    wanted = [
-        (row["answer_id"], _said(row), row["answers"], set(row["scored"]))
+def _of_answers(table: pl.DataFrame, metrics: Sequence[str]) -> Iterator[Score]:
+    rows = table.filter(pl.col("text") != "", pl.col("answers").list.len() > 0)
+    answers = [
+        (row["answer_id"], _answer_text(row), row["answers"], set(row["scored"]))
         for row in rows.iter_rows(named=True)
         if not set(row["scored"]).issuperset((*USUAL, *metrics))
     ]
-    for answer_id, said, gold, scored in wanted:
-        if not scored.issuperset(USUAL):
-            scores = usual_scores(said, gold)
+    for answer_id, text, gold, metric_names in answers:
+        if not metric_names.issuperset(USUAL):
+            scores = usual_scores(text, gold)
             yield from ((answer_id, name, value) for name, value in scores.items())
         for name in metrics:
-            if name in EXTRA and name not in scored:
-                yield answer_id, name, EXTRA[name](said, gold)
+            if name in EXTRA and name not in metric_names:
+                yield answer_id, name, EXTRA[name](text, gold)
     for name in metrics:
-        missing = [each for each in wanted if name not in each[3]]
-        if name in BATCHED and missing:
-            ids, said, golds, _ = zip(*missing, strict=True)
-            yield from ((i, name, v) for i, v in zip(ids, BATCHED[name](said, golds), strict=True))
+        unscored = [answer for answer in answers if name not in answer[3]]
+        if name in BATCHED and unscored:
+            ids, text, golds, _ = zip(*unscored, strict=True)
+            yield from ((i, name, v) for i, v in zip(ids, BATCHED[name](text, golds), strict=True))
 
 
-def _said(row: dict[str, object]) -> str:
+def _answer_text(row: dict[str, object]) -> str:
     is_evidence = not row["model"] and is_polar(row["answers"])  # pyright: ignore
     return "" if is_evidence else bare(str(row["text"]))
 
 
-def _of_contexts(due: pl.DataFrame) -> Iterator[Score]:
-    for row in due.filter(pl.col("answers").list.len() > 0).iter_rows(named=True):
+def _of_contexts(rows: pl.DataFrame) -> Iterator[Score]:
+    for row in rows.filter(pl.col("answers").list.len() > 0).iter_rows(named=True):
         if IN_CONTEXT not in row["scored"]:
             value = answer_in_context(row["context"], row["answers"])
             if value is not None:
                 yield row["answer_id"], IN_CONTEXT, value
 
 
-def _of_retrieval(due: pl.DataFrame, release: Release) -> list[Score]:
+def _of_retrieval(rows: pl.DataFrame, release: Release) -> list[Score]:
     n_chunks = pl.col("chunk_ids").list.len()
-    asked = due.filter(
+    questions = rows.filter(
         pl.col("passages").list.len() > 0,
         ~pl.col("scored").list.contains(RETRIEVAL[-1]),
         n_chunks.max().over("method", "parameters") > 0,
     )
-    if asked.is_empty():
+    if questions.is_empty():
         return []
-    ids = asked["chunk_ids"].explode().drop_nulls().unique().to_list()
+    ids = questions["chunk_ids"].explode().drop_nulls().unique().to_list()
     with duckdb.connect(":memory:") as con:
-        columns = asked.select("answer_id", "chunk_ids", "passages").to_arrow()
+        columns = questions.select("answer_id", "chunk_ids", "passages").to_arrow()
         return retrieval_scores(con, columns, chunks_of(release, ids))

@@ -46,8 +46,8 @@ class EvaluationStore(IndexStore):
 
 def _made_by(con: duckdb.DuckDBPyConnection) -> str | None:
     """Return a hash of the schema that a file's tables are made by, None for a new file."""
-    found = con.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'meta'").fetchone()
-    return get_meta(con, _MADE_BY) if found != (0,) else None
+    row = con.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'meta'").fetchone()
+    return get_meta(con, _MADE_BY) if row != (0,) else None
 
 
 @cache

@@ -131,12 +131,16 @@ def compare_verdicts(
     if not verdicts:
         return []
     columns = ("question", "criterion", "first", "second", "winner")
-    frame = pl.DataFrame({name: [getattr(one, name) for one in verdicts] for name in columns})
-    seen = frame.select(pl.concat_list("first", "second").explode()).to_series()
-    questions = _by_question(frame, list(dict.fromkeys([*conditions, *seen])))
+    frame = pl.DataFrame(
+        {name: [getattr(verdict, name) for verdict in verdicts] for name in columns}
+    )
+    conditions_judged = frame.select(pl.concat_list("first", "second").explode()).to_series()
+    questions = _by_question(frame, list(dict.fromkeys([*conditions, *conditions_judged])))
     parts = questions.partition_by(_PAIR, maintain_order=True, as_dict=True)
-    found = [_compare(criterion, a, b, part, seed) for (criterion, a, b), part in parts.items()]
-    return _corrected(found)
+    comparisons = [
+        _compare(criterion, a, b, part, seed) for (criterion, a, b), part in parts.items()
+    ]
+    return _corrected(comparisons)
 
 
 def win_rate_matrix(
@@ -147,10 +151,10 @@ def win_rate_matrix(
     A condition against itself has 0.5; None stands where two were not compared.
     """
     rates = {(name, name): FAIR for name in conditions}
-    for one in comparisons:
-        if one.criterion == criterion:
-            rates[one.condition_a, one.condition_b] = one.win_rate
-            rates[one.condition_b, one.condition_a] = 1 - one.win_rate
+    for comparison in comparisons:
+        if comparison.criterion == criterion:
+            rates[comparison.condition_a, comparison.condition_b] = comparison.win_rate
+            rates[comparison.condition_b, comparison.condition_a] = 1 - comparison.win_rate
     return [[rates.get((row, column)) for column in conditions] for row in conditions]
 
 
@@ -175,14 +179,14 @@ def signed_rank(differences: Floats) -> tuple[float | None, float]:
 
     # Means of replicates differ in their last digit where they should be equal, or zero.
     rounded = np.round(differences, 9)
-    left = rounded[rounded != 0]
-    if not left.size:
+    nonzero = rounded[rounded != 0]
+    if not nonzero.size:
         return None, 1.0
-    normal: Any = wilcoxon(left, method="asymptotic")
-    sizes = np.abs(left)
-    if len(left) <= _FEW and len(np.unique(sizes)) < len(sizes):
-        return float(normal.zstatistic), _exact_p(left)
-    best: Any = wilcoxon(left, method="auto")
+    normal: Any = wilcoxon(nonzero, method="asymptotic")
+    sizes = np.abs(nonzero)
+    if len(nonzero) <= _FEW and len(np.unique(sizes)) < len(sizes):
+        return float(normal.zstatistic), _exact_p(nonzero)
+    best: Any = wilcoxon(nonzero, method="auto")
     return float(normal.zstatistic), float(best.pvalue)
 
 
@@ -198,8 +202,8 @@ def _exact_p(differences: Floats) -> float:
     ways[0] = 1
     for rank in ranks:
         ways[rank:] += ways[:-rank].copy()
-    found = ranks[differences > 0].sum()
-    tail = min(ways[: found + 1].sum(), ways[found:].sum())
+    rank_sum = ranks[differences > 0].sum()
+    tail = min(ways[: rank_sum + 1].sum(), ways[rank_sum:].sum())
     return float(min(1.0, 2 * tail / ways.sum()))
 
 
@@ -209,7 +213,7 @@ def _by_question(frame: pl.DataFrame, conditions: Sequence[str]) -> pl.DataFrame
     places = {name: pl.col(name).replace_strict(place) for name in ("first", "second")}
     ahead = places["first"] < places["second"]
     is_tie, is_first = pl.col("winner") == "tie", pl.col("winner") == "first"
-    scored = frame.select(
+    scores = frame.select(
         "criterion",
         "question",
         ahead=ahead,
@@ -219,21 +223,21 @@ def _by_question(frame: pl.DataFrame, conditions: Sequence[str]) -> pl.DataFrame
         tie=is_tie,
         first_won=is_first,
     )
-    by_order = scored.group_by(*_PAIR, "question", "ahead", maintain_order=True).agg(
+    by_order = scores.group_by(*_PAIR, "question", "ahead", maintain_order=True).agg(
         pl.col("score").mean(),
         verdicts=pl.len(),
         wins=(pl.col("score") == 1).sum(),
         decided=(~pl.col("tie")).sum(),
         firsts=pl.col("first_won").sum(),
     )
-    both = by_order.filter("ahead").join(
+    in_both_orders = by_order.filter("ahead").join(
         by_order.filter(~pl.col("ahead")), on=[*_PAIR, "question"], maintain_order="left"
     )
     counts = [pl.col(name) + pl.col(f"{name}_right") for name in _COUNTS]
     order = [pl.col("a").replace_strict(place), pl.col("b").replace_strict(place)]
-    return both.select(*_PAIR, "question", *counts, ahead="score", behind="score_right").sort(
-        *order, maintain_order=True
-    )
+    return in_both_orders.select(
+        *_PAIR, "question", *counts, ahead="score", behind="score_right"
+    ).sort(*order, maintain_order=True)
 
 
 _COUNTS = ("verdicts", "decided", "wins", "firsts")
@@ -241,14 +245,17 @@ _COUNTS = ("verdicts", "decided", "wins", "firsts")
 
 def _compare(criterion: str, a: str, b: str, part: pl.DataFrame, seed: int) -> Comparison:
     sides = [np.sign(np.round(part[name].to_numpy() - FAIR, 9)) for name in ("ahead", "behind")]
-    same = sides[0] == sides[1]
-    agreed, agreed_wins = int((same & (sides[0] != 0)).sum()), int((same & (sides[0] > 0)).sum())
+    is_same_side = sides[0] == sides[1]
+    agreed, agreed_wins = (
+        int((is_same_side & (sides[0] != 0)).sum()),
+        int((is_same_side & (sides[0] > 0)).sum()),
+    )
     return Comparison(
         criterion=criterion,
         condition_a=a,
         condition_b=b,
         questions=len(part),
-        consistent=float(same.mean()),
+        consistent=float(is_same_side.mean()),
         agreed=agreed,
         agreed_wins=agreed_wins,
         p_agreed=_sign_test(agreed_wins, agreed),
@@ -314,12 +321,15 @@ def _sign_test(wins: int, decided: int) -> float:
     return float(binomtest(wins, decided).pvalue) if decided else 1.0
 
 
-def _corrected(found: Sequence[Comparison]) -> list[Comparison]:
+def _corrected(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """Return the comparisons by criterion, each p value corrected over the pairs of its own."""
-    criteria = dict.fromkeys(one.criterion for one in found)
-    families = [[one for one in found if one.criterion == name] for name in criteria]
+    criteria = dict.fromkeys(comparison.criterion for comparison in comparisons)
+    families = [
+        [comparison for comparison in comparisons if comparison.criterion == name]
+        for name in criteria
+    ]
     return [
-        replace(one, p_corrected=p)
+        replace(comparison, p_corrected=p)
         for family in families
-        for one, p in zip(family, holm([one.p for one in family]), strict=True)
+        for comparison, p in zip(family, holm([comparison.p for comparison in family]), strict=True)
     ]
