@@ -28,8 +28,8 @@ def facts(
     result = con.execute(query, parameters or {})
     names = [column[0] for column in result.description or []]
     row = result.fetchone() or ()
-    known = {name: value for name, value in zip(names, row, strict=True) if value is not None}
-    return {n: round(v, 3) if isinstance(v, float) else v for n, v in known.items()}
+    values = {name: value for name, value in zip(names, row, strict=True) if value is not None}
+    return {n: round(v, 3) if isinstance(v, float) else v for n, v in values.items()}
 
 
 def column_schema(con: duckdb.DuckDBPyConnection, table: str) -> dict[str, object]:
@@ -69,19 +69,19 @@ def markdown_rows(
     return dg.MetadataValue.md("\n".join(lines))
 
 
-def picture(home: Path, drawn: Picture | None) -> dict[str, object]:
+def picture(home: Path, drawing: Picture | None) -> dict[str, object]:
     """Return a picture as metadata, under its own name; nothing where there is nothing to see.
 
     The stage's work is done by now: what goes wrong with a picture is told in its place.
     """
-    if drawn is None:
+    if drawing is None:
         return {}
     try:
-        data = base64.b64encode(drawn.png(home)).decode()
+        data = base64.b64encode(drawing.png(home)).decode()
     except Exception as error:
-        return {drawn.name: f"could not be drawn: {type(error).__name__}: {error}"[:200]}
-    shown = f"![{drawn.name}](data:image/png;base64,{data})\n\n{inert(drawn.caption)}"
-    return {drawn.name: dg.MetadataValue.md(shown)}
+        return {drawing.name: f"could not be drawn: {type(error).__name__}: {error}"[:200]}
+    markdown = f"![{drawing.name}](data:image/png;base64,{data})\n\n{inert(drawing.caption)}"
+    return {drawing.name: dg.MetadataValue.md(markdown)}
 
 
 def inert(text: str) -> str:

@@ -55,18 +55,18 @@ def build_communities(levels: int) -> Stage:
     def cluster(index: IndexResource, config: CommunitiesConfig) -> Outcome:
         if config.recluster:
             ask_for_clustering(index.workspace)
-        done = update_communities(index.store, index.settings.communities)
-        measures = {"modularity": done.modularity, "modularity_drift": done.drift}
+        outcome = update_communities(index.store, index.settings.communities)
+        measures = {"modularity": outcome.modularity, "modularity_drift": outcome.drift}
         return Outcome(
             {
-                "done": done.how or "unchanged",
-                "levels": done.n_levels,
+                "done": outcome.how or "unchanged",
+                "levels": outcome.n_levels,
                 **{name: round(value, 4) for name, value in measures.items() if value is not None},
             },
-            of_table={level_key(n): _counts_of(done.counts, n, levels) for n in range(levels)},
+            of_table={level_key(n): _counts_of(outcome.counts, n, levels) for n in range(levels)},
         )
 
-    def shown(con: duckdb.DuckDBPyConnection) -> Pictures:
+    def pictures(con: duckdb.DuckDBPyConnection) -> Pictures:
         return _pictures(con, min(levels, _PICTURED_LEVELS))
 
     return Stage(
@@ -74,7 +74,7 @@ def build_communities(levels: int) -> Stage:
         work=cluster,
         config=CommunitiesConfig,
         spends=False,
-        pictures=shown,
+        pictures=pictures,
         tables=[_table(level, levels) for level in range(levels)],
     )
 
@@ -103,10 +103,14 @@ def _table(level: int, levels: int) -> Table:
 
 def _counts_of(counts: Mapping[int, Mapping[str, int]], level: int, levels: int) -> dict[str, int]:
     """Return what changed at the levels an asset holds; nothing when nothing changed at all."""
-    held = level_range(level, levels)
-    of_levels = [counts[each] for each in counts if held["first"] <= each <= held["last"]]
-    names = {name: 0 for each in counts.values() for name in each}
-    return {name: sum(each[name] for each in of_levels) for name in names}
+    bounds = level_range(level, levels)
+    of_levels = [
+        counts[level_number]
+        for level_number in counts
+        if bounds["first"] <= level_number <= bounds["last"]
+    ]
+    names = {name: 0 for numbers in counts.values() for name in numbers}
+    return {name: sum(numbers[name] for numbers in of_levels) for name in names}
 
 
 def _pictures(con: duckdb.DuckDBPyConnection, levels: int) -> Pictures:
@@ -122,11 +126,11 @@ def _pictures(con: duckdb.DuckDBPyConnection, levels: int) -> Pictures:
     }
 
 
-def _uncovered(con: duckdb.DuckDBPyConnection, held: Mapping[str, Any]) -> int:
+def _uncovered(con: duckdb.DuckDBPyConnection, bounds: Mapping[str, Any]) -> int:
     row = con.execute(_DEEPEST).fetchone()
-    last = min(held["last"], row[0] if row else 0)
+    last = min(bounds["last"], row[0] if row else 0)
     query = invariants.EVERY_ENTITY_COVERED_ONCE
     return sum(
         invariants.violations(con, query, {"level": level})
-        for level in range(held["first"], last + 1)
+        for level in range(bounds["first"], last + 1)
     )

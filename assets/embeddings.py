@@ -45,7 +45,7 @@ def _stage(table: VectorTable, settings: Settings, tables: Sequence[VectorTable]
     def embed(index: IndexResource) -> Outcome:
         changes = update_vectors(index.workspace, table)
         with index.get_connection() as con:
-            broken = invariants.vector_violations(con, index.workspace.vectors, table)
+            violations = invariants.vector_violations(con, index.workspace.vectors, table)
         return Outcome(
             {
                 "dagster/row_count": changes.reused + changes.embedded,
@@ -56,7 +56,7 @@ def _stage(table: VectorTable, settings: Settings, tables: Sequence[VectorTable]
                 "lancedb_version": changes.version,
                 "size_mb": _size_mb(index.workspace, table),
             },
-            counts=broken,
+            counts=violations,
         )
 
     key = embedding_key(table.name)

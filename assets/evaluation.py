@@ -48,8 +48,8 @@ WHERE experiment = ? AND criterion = 'overall' ORDER BY ALL
 
 def build_evaluation(settings: Settings) -> list[Stage]:
     """Return the stages of the experiment that the settings name; none where they name none."""
-    given = settings.evaluation
-    if not given.experiment:
+    options = settings.evaluation
+    if not options.experiment:
         return []
     answers = _stage(
         ANSWERS,
@@ -58,10 +58,10 @@ def build_evaluation(settings: Settings) -> list[Stage]:
         PUBLISHED_INDEX,
         answer_experiment,
     )
-    held = Check(
+    watch_check = Check(
         HELD,
-        f"In no condition has {given.watch} fallen by more than {given.max_drop:g} since the run "
-        "before.",
+        f"In no condition has {options.watch} fallen by more than {options.max_drop:g} since the "
+        "run before.",
         "conditions have fallen",
         blocking=False,
     )
@@ -71,7 +71,7 @@ def build_evaluation(settings: Settings) -> list[Stage]:
         "How good the experiment's answers are by gold answers, gold passages and their claims.",
         ANSWERS,
         score_experiment,
-        held,
+        watch_check,
     )
     verdicts = _stage(
         VERDICTS,
@@ -80,8 +80,8 @@ def build_evaluation(settings: Settings) -> list[Stage]:
         SCORES,
         judge_experiment,
     )
-    judged = [verdicts] if _is_judged(Path(given.experiment).expanduser()) else []
-    return [answers, scores, *judged]
+    judging = [verdicts] if _is_judged(Path(options.experiment).expanduser()) else []
+    return [answers, scores, *judging]
 
 
 def build_evaluations(settings: Settings, names: Names) -> dg.AssetSpec:
@@ -123,8 +123,8 @@ def measure_release(index: IndexResource) -> Outcome:
         # What is published is published: that it cannot be measured fails no run.
         return Outcome({"not_measured": str(error)})
     values = {
-        each.name + (f"_level_{each.level}" if each.has_level else ""): round(each.value, 4)
-        for each in metrics
+        metric.name + (f"_level_{metric.level}" if metric.has_level else ""): round(metric.value, 4)
+        for metric in metrics
     }
     return Outcome({**values, "release": id})
 
@@ -133,10 +133,10 @@ def answer_experiment(index: IndexResource) -> Outcome:
     """Answer the experiment's questions in each of its conditions."""
     store = EvaluationStore(index.home)
     experiment = read_experiment(_file(index))
-    done = answer_questions(store, experiment, index.settings)
+    outcome = answer_questions(store, experiment, index.settings)
     with store.read() as con:
         took = costs(con, experiment.name)
-    shown = ["condition", "answers", "context_tokens", "model_tokens", "cost", "total_ms"]
+    columns = ["condition", "answers", "context_tokens", "model_tokens", "cost", "total_ms"]
     by_condition = {
         f"{row['condition']}: {name}": round(float(row[name]), 2)
         for row in took.rows(named=True)
@@ -145,36 +145,36 @@ def answer_experiment(index: IndexResource) -> Outcome:
     return Outcome(
         {
             "experiment": experiment.name,
-            "questions": done.questions,
-            "made": done.made,
-            "reused": done.reused,
-            "without_an_answer": sum(number for number, _ in done.failed.values()),
+            "questions": outcome.questions,
+            "made": outcome.made,
+            "reused": outcome.reused,
+            "without_an_answer": sum(number for number, _ in outcome.failed.values()),
             **by_condition,
-            **_left_out(done.errors),
-            "conditions": markdown_rows(shown, took.select(shown).rows()),
+            **_left_out(outcome.errors),
+            "conditions": markdown_rows(columns, took.select(columns).rows()),
         }
     )
 
 
 def score_experiment(index: IndexResource) -> Outcome:
     """Score the answers, and compare the watched metric with the run before."""
-    given = index.settings.evaluation
+    options = index.settings.evaluation
     store = EvaluationStore(index.home)
     experiment = read_experiment(_file(index))
-    written = score_answers(store, experiment, index.settings)
+    n_scores = score_answers(store, experiment, index.settings)
     examined, failures = count_claims(store, experiment, index.settings)
     with store.transaction() as con:
         record_means(con, experiment.name)
-        fallen = drops(con, experiment.name, given.watch, given.max_drop)
-        told = _means(con, experiment.name, given.watch)
+        fallen = drops(con, experiment.name, options.watch, options.max_drop)
+        values = _means(con, experiment.name, options.watch)
     if experiment.judge is None:
         finish(store, experiment)
     return Outcome(
         {
-            "scores": written,
+            "scores": n_scores,
             "claims_of_answers": examined,
             "failures": len(failures),
-            **told,
+            **values,
         },
         failed=len(fallen),
         why="; ".join(map(str, fallen[:_MOST_DROPS])),
@@ -185,7 +185,7 @@ def judge_experiment(index: IndexResource) -> Outcome:
     """Have the judge compare the answers in pairs."""
     store = EvaluationStore(index.home)
     experiment = read_experiment(_file(index))
-    made, failures = judge_answers(store, experiment, index.settings)
+    n_judged, failures = judge_answers(store, experiment, index.settings)
     finish(store, experiment)
     with store.read() as con:
         overall = con.execute(_OVERALL, [experiment.name]).fetchall()
@@ -194,7 +194,7 @@ def judge_experiment(index: IndexResource) -> Outcome:
         rows = compared.fetchall()
     return Outcome(
         {
-            "verdicts": made,
+            "verdicts": n_judged,
             "failures": len(failures),
             **{f"{pair}: win rate": round(rate, 4) for pair, rate in overall},
             "comparisons": markdown_rows(names, rows),
@@ -224,16 +224,16 @@ def _is_judged(file: Path) -> bool:
 
 
 def _left_out(errors: Mapping[str, str]) -> dict[str, str]:
-    said = "; ".join(f"{condition}: {error}" for condition, error in errors.items())
-    return {"left_out": said} if said else {}
+    reasons = "; ".join(f"{condition}: {error}" for condition, error in errors.items())
+    return {"left_out": reasons} if reasons else {}
 
 
 def _means(con: duckdb.DuckDBPyConnection, experiment: str, watch: str) -> dict[str, Any]:
     """Return the watched mean of each condition, and a table of the usual ones."""
-    found = means(question_scores(con, experiment))
-    value = {(row["condition"], row["metric"]): row["mean"] for row in found.rows(named=True)}
-    metrics = metric_order(found["metric"].unique().to_list())[:_MOST_METRICS]
-    conditions = found["condition"].unique(maintain_order=True).to_list()
+    table = means(question_scores(con, experiment))
+    value = {(row["condition"], row["metric"]): row["mean"] for row in table.rows(named=True)}
+    metrics = metric_order(table["metric"].unique().to_list())[:_MOST_METRICS]
+    conditions = table["condition"].unique(maintain_order=True).to_list()
     rows = [(name, *(value.get((name, metric)) for metric in metrics)) for name in conditions]
     watched = {
         f"{name}: {watch}": round(value[name, watch], 4)

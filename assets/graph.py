@@ -51,21 +51,21 @@ ORDER BY weight DESC, source, target LIMIT 12
 
 def decide_aliases(index: IndexResource) -> Outcome:
     """Decide which titles mean the same thing."""
-    done = resolve_entities(index.store, index.settings)
-    told = {
-        "kept_apart": done.kept_apart,
-        "changed": done.changed,
-        "titles_not_in_the_corpus": ", ".join(done.absent) or "none",
+    resolution = resolve_entities(index.store, index.settings)
+    metadata = {
+        "kept_apart": resolution.kept_apart,
+        "changed": resolution.changed,
+        "titles_not_in_the_corpus": ", ".join(resolution.absent) or "none",
     }
-    return Outcome(told, done.failed)
+    return Outcome(metadata, resolution.failed)
 
 
 def merge(index: IndexResource) -> Outcome:
     """Take in finished batches and merge all mentions into the graph."""
-    done, summaries = update_graph(index.store, index.settings)
+    outcome, summaries = update_graph(index.store, index.settings)
     return Outcome(
-        {"batches_taken_in": len(done.batches), **summaries},
-        of_table={ENTITIES: done.entities, RELATIONSHIPS: done.relationships},
+        {"batches_taken_in": len(outcome.batches), **summaries},
+        of_table={ENTITIES: outcome.entities, RELATIONSHIPS: outcome.relationships},
     )
 
 

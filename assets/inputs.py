@@ -34,10 +34,10 @@ def input_keys(
     Raises ConfigError for a table that no asset fills.
     """
     by_table = _keys_by_table(settings)
-    embedded = {table.name for table in vector_tables(settings)}
-    unknown = [*(set(tables) - by_table.keys()), *(set(vectors) - embedded)]
-    if unknown:
-        raise ConfigError(f"a structure is made from {unknown[0]}, which no asset fills")
+    vector_names = {table.name for table in vector_tables(settings)}
+    strangers = [*(set(tables) - by_table.keys()), *(set(vectors) - vector_names)]
+    if strangers:
+        raise ConfigError(f"a structure is made from {strangers[0]}, which no asset fills")
     keys = [key for table in tables for key in by_table[table]]
     return [*keys, *map(embedding_key, vectors)]
 

@@ -65,12 +65,12 @@ class _Translator(DagsterDbtTranslator):
 
 def _test_description(test: Mapping[str, Any]) -> str:
     """Say what a generic test asks for, from its name and arguments."""
-    given = test["test_metadata"]["kwargs"]
-    columns = given.get("column_name") or ", ".join(given.get("columns", ()))
-    more = {name: value for name, value in given.items() if name in ("values", "to", "field")}
-    told = ", ".join(f"{name} {value}" for name, value in more.items())
+    arguments = test["test_metadata"]["kwargs"]
+    columns = arguments.get("column_name") or ", ".join(arguments.get("columns", ()))
+    more = {name: value for name, value in arguments.items() if name in ("values", "to", "field")}
+    text = ", ".join(f"{name} {value}" for name, value in more.items())
     return f"{columns}: {test['test_metadata']['name'].replace('_', ' ')}" + (
-        f" ({told})" if told else ""
+        f" ({text})" if text else ""
     )
 
 
@@ -115,8 +115,8 @@ def _counted_and_described(invocation: DbtCliInvocation) -> Iterator[Any]:
     another.
     """
     events: Iterator[Any] = invocation.stream()
-    for told in (DbtEventIterator.fetch_row_counts, DbtEventIterator.fetch_column_metadata):
-        events = told(DbtEventIterator(iter(list(events)), invocation))
+    for fetch in (DbtEventIterator.fetch_row_counts, DbtEventIterator.fetch_column_metadata):
+        events = fetch(DbtEventIterator(iter(list(events)), invocation))
     return events
 
 
@@ -139,11 +139,11 @@ def _with_columns_told(event: Any) -> Any:
         for name, deps in origins.items()
         if deps
     ]
-    told = {
+    metadata = {
         _COLUMNS: dg.TableSchema(columns=columns),
         "columns_made_from": markdown_rows(("column", "made from"), made_from, _LONGEST_ORIGIN),
     }
-    return event.with_metadata({**event.metadata, **told})
+    return event.with_metadata({**event.metadata, **metadata})
 
 
 def _why(invocation: DbtCliInvocation) -> str:
@@ -151,7 +151,7 @@ def _why(invocation: DbtCliInvocation) -> str:
         results = invocation.get_artifact("run_results.json")["results"]
     except OSError:
         return f"dbt failed with exit code {invocation.process.returncode}; the last marts stay"
-    broken = [r for r in results if r["status"] in ("fail", "error")]
-    named = [f"{r['unique_id'].split('.')[2]}: {one_line(r['message'])}" for r in broken]
-    more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
-    return f"{'; '.join(named[:_MOST_NAMED])}{more}; the last marts stay"
+    failures = [r for r in results if r["status"] in ("fail", "error")]
+    reasons = [f"{r['unique_id'].split('.')[2]}: {one_line(r['message'])}" for r in failures]
+    more = f" and {len(reasons) - _MOST_NAMED} more" if len(reasons) > _MOST_NAMED else ""
+    return f"{'; '.join(reasons[:_MOST_NAMED])}{more}; the last marts stay"

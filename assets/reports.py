@@ -45,7 +45,7 @@ def _stage(level: int, levels: int) -> Stage:
     reach = " and all deeper levels." if is_last else "; they may stand on the level below."
 
     def write(index: IndexResource) -> Outcome:
-        done = update_reports(
+        outcome = update_reports(
             index.store,
             index.settings.reports,
             level,
@@ -53,12 +53,12 @@ def _stage(level: int, levels: int) -> Stage:
             writer=report_writer(index.settings),
         )
         counts = {
-            "written": done.written,
-            "reused": done.reused,
-            "slightly_outdated": done.outdated,
-            "removed": done.removed,
+            "written": outcome.written,
+            "reused": outcome.reused,
+            "slightly_outdated": outcome.outdated,
+            "removed": outcome.removed,
         }
-        return Outcome(counts, done.failed)
+        return Outcome(counts, outcome.failed)
 
     return Stage(
         name=report_key(level).path[-1],

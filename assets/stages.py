@@ -205,37 +205,40 @@ class Stage:
                 if self.by_batch:
                     yield self._run_batches(context, index, names)
                 else:
-                    given = (
+                    options = (
                         [self.config(**context.op_execution_context.op_config)]
                         if self.config
                         else []
                     )
-                    yield from self._run(index, names, *given)
+                    yield from self._run(index, names, *options)
 
         return stage
 
     def _run(
-        self, index: IndexResource, names: Names, *given: object
+        self, index: IndexResource, names: Names, *inputs: object
     ) -> Iterator[dg.MaterializeResult]:
-        with timed(self.label or self.name, self.part, self.parts) as told, self._spent(index) as s:
-            outcome = self.work(index, *given)
-        told |= {**outcome.facts, **s.metadata}
+        with (
+            timed(self.label or self.name, self.part, self.parts) as metadata,
+            self._spent(index) as s,
+        ):
+            outcome = self.work(index, *inputs)
+        metadata |= {**outcome.facts, **s.metadata}
         with self._connection(index) as con:
-            shown = {t.key: t.shown(con, t.parameters) if con else {} for t in self.tables}
+            tables = {t.key: t.shown(con, t.parameters) if con else {} for t in self.tables}
             checks = {
                 t.key: [c.result(names.key(t.key), con, t.parameters, outcome) for c in t.checks]
                 for t in self.tables
             }
             pictures = self.pictures(con) if con and self.pictures else {}
-        for key in shown:
-            drawn = [picture(index.home, each) for each in pictures.get(key, ())]
+        for key in tables:
+            pictures_of = [picture(index.home, drawing) for drawing in pictures.get(key, ())]
             yield dg.MaterializeResult(
                 asset_key=names.key(key),
                 metadata={
-                    **{name: value for each in drawn for name, value in each.items()},
-                    **told,
+                    **{name: value for drawing in pictures_of for name, value in drawing.items()},
+                    **metadata,
                     **outcome.of_table.get(key, {}),
-                    **shown[key],
+                    **tables[key],
                 },
                 check_results=checks[key],
             )
@@ -255,16 +258,20 @@ class Stage:
         """Do the work batch by batch; each partition is told what is its own."""
         (table,) = self.tables
         key, batches = names.key(table.key), sorted(context.partition_keys)
-        failed = 0
+        n_failed = 0
         for number, batch in enumerate(batches):
-            with timed(self.name, number, len(batches)) as told, self._spent(index) as spent:
+            with timed(self.name, number, len(batches)) as metadata, self._spent(index) as spending:
                 outcome = self.work(index, batch)
             with index.get_connection() as con:
-                told |= {**outcome.facts, **spent.metadata, **table.shown(con, {"key": batch})}
-            failed += outcome.failed
-            context.add_asset_metadata(told, asset_key=key, partition_key=batch)
+                metadata |= {
+                    **outcome.facts,
+                    **spending.metadata,
+                    **table.shown(con, {"key": batch}),
+                }
+            n_failed += outcome.failed
+            context.add_asset_metadata(metadata, asset_key=key, partition_key=batch)
         with index.get_connection() as con:
-            whole = Outcome(failed=failed)
+            whole = Outcome(failed=n_failed)
             checks = [c.result(key, con, {"keys": batches}, whole) for c in table.checks]
         return dg.MaterializeResult(asset_key=key, check_results=checks)
 
@@ -272,9 +279,9 @@ class Stage:
 @contextlib.contextmanager
 def timed(label: str, part: int = 0, parts: int = 1) -> Iterator[dict[str, Any]]:
     """Yield metadata that says in the end how many seconds the body took; show its progress."""
-    told: dict[str, Any] = {}
+    metadata: dict[str, Any] = {}
     began = time.perf_counter()
     progress.report(label, part, parts)
-    yield told
-    told["seconds"] = round(time.perf_counter() - began, 3)
+    yield metadata
+    metadata["seconds"] = round(time.perf_counter() - began, 3)
     progress.report(label, part + 1, parts)

@@ -23,7 +23,7 @@ def build_structures(settings: Settings) -> list[Stage]:
 
 def structure_keys(settings: Settings) -> list[dg.AssetKey]:
     """Return the keys of all assets of :func:`build_structures`."""
-    return [step_key(step) for each in wanted_structures(settings) for step in each.steps]
+    return [step_key(step) for structure in wanted_structures(settings) for step in structure.steps]
 
 
 def _stage(structure: Structure, step: Step, settings: Settings) -> Stage:
@@ -39,7 +39,9 @@ def _stage(structure: Structure, step: Step, settings: Settings) -> Stage:
         table=step.table,
         version=fingerprint(structure.name, structure.version(settings)),
         facts=step.facts,
-        previews={name: Preview(each.query, each.longest) for name, each in step.previews.items()},
+        previews={
+            name: Preview(preview.query, preview.longest) for name, preview in step.previews.items()
+        },
         checks=_checks(step),
     )
     return Stage(name="__".join(step.key), label=step.stage, work=update, tables=[table])

@@ -17,15 +17,19 @@ _EMBEDDER = {"embedder", "model", "dimensions"}
 
 def code_versions(settings: Settings) -> dict[str, str]:
     """Return the version of each stage by the first part of its assets' keys."""
-    given = settings
-    writer = report_writer(given) or ExtractiveWriter(given.reports)
+    section = settings
+    writer = report_writer(section) or ExtractiveWriter(section.reports)
     return {
-        **stage_versions(given),
+        **stage_versions(section),
         "graph": fingerprint(
-            GRAPH_VERSION, RESOLUTION_VERSION, given.graph, given.resolution, given.chunks.encoding
+            GRAPH_VERSION,
+            RESOLUTION_VERSION,
+            section.graph,
+            section.resolution,
+            section.chunks.encoding,
         ),
-        "communities": fingerprint(COMMUNITIES_VERSION, given.communities),
-        "reports": fingerprint(REPORTS_VERSION, writer.version, given.reports),
-        "embeddings": fingerprint("embeddings", given.embeddings.model_dump(include=_EMBEDDER)),
-        "published_index": config_hash(given),
+        "communities": fingerprint(COMMUNITIES_VERSION, section.communities),
+        "reports": fingerprint(REPORTS_VERSION, writer.version, section.reports),
+        "embeddings": fingerprint("embeddings", section.embeddings.model_dump(include=_EMBEDDER)),
+        "published_index": config_hash(section),
     }

@@ -12,7 +12,7 @@ from graphrag_pipeline.sensors.runs import BATCH, concerns
 
 
 def build_failure_sensor(
-    jobs: Sequence[str], made: Sequence[dg.AssetKey], names: Names
+    jobs: Sequence[str], assets: Sequence[dg.AssetKey], names: Names
 ) -> dg.SensorDefinition:
     """Return the sensor that tells of failed runs of these jobs, and of these assets."""
 
@@ -23,13 +23,13 @@ def build_failure_sensor(
     )
     def run_failure_sensor(context: dg.RunFailureSensorContext) -> None:
         run = context.dagster_run
-        if not any(concerns(run, job, made) for job in jobs):
+        if not any(concerns(run, job, assets) for job in jobs):
             return
         batch = run.tags.get(BATCH)
-        what = f"batch {batch}" if batch else f"job {run.job_name}"
+        subject = f"batch {batch}" if batch else f"job {run.job_name}"
         why = "; ".join(_reasons(context)) or context.failure_event.message
         is_marts = run.job_name == names.name(MARTS_JOB)
-        context.log.error(f"{what} failed: {why}. {_advice(batch, is_marts=is_marts)}")
+        context.log.error(f"{subject} failed: {why}. {_advice(batch, is_marts=is_marts)}")
 
     return run_failure_sensor
 

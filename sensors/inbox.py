@@ -80,8 +80,8 @@ def _cut(log: BatchLog, settings: Settings) -> None:
 def _new_partitions(
     context: dg.SensorEvaluationContext, names: Names, keys: Sequence[str]
 ) -> list[dg.AddDynamicPartitionsRequest]:
-    known = set(context.instance.get_dynamic_partitions(str(names.batches.name)))
-    new = [key for key in keys if key not in known]
+    existing = set(context.instance.get_dynamic_partitions(str(names.batches.name)))
+    new = [key for key in keys if key not in existing]
     return [names.batches.build_add_request(new)] if new else []
 
 

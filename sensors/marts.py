@@ -44,26 +44,26 @@ def build_marts_sensor(index: IndexResource, names: Names) -> dg.SensorDefinitio
         if under_way:
             return dg.SkipReason(f"run {under_way[0].run_id} is still under way")
         try:
-            wanted = marts_outdated(index.home)
-            readable = wanted is None or is_of_this_version(release_file(index.home))
+            reason = marts_outdated(index.home)
+            readable = reason is None or is_of_this_version(release_file(index.home))
         except GraphRAGError as error:
             raise dg.Failure(str(error)) from None
-        if wanted is None:
+        if reason is None:
             return dg.SkipReason("the marts tell of all that is published and evaluated")
         if not readable:
             return dg.SkipReason(
-                f"release {wanted.release} was published by another version of this program: the "
+                f"release {reason.release} was published by another version of this program: the "
                 "next refresh publishes it again"
             )
         tags = {
-            RELEASE: wanted.release,
-            PROJECT_VERSION: wanted.project,
-            EVALUATED: _when(wanted.evaluated_at),
+            RELEASE: reason.release,
+            PROJECT_VERSION: reason.project,
+            EVALUATED: _when(reason.evaluated_at),
         }
         attempts = context.instance.get_runs_count(dg.RunsFilter(job_name=job_name, tags=tags))
         if attempts >= MOST_ATTEMPTS:
             return dg.SkipReason(
-                f"the marts of release {wanted.release} failed {attempts} times: see the runs of "
+                f"the marts of release {reason.release} failed {attempts} times: see the runs of "
                 f"{job_name}, mend the cause, and run graphrag-pipeline marts"
             )
         return dg.RunRequest(run_key=":".join([*tags.values(), str(attempts)]), tags=tags)

@@ -18,12 +18,12 @@ _SECONDS = 5
 
 
 def build_refresh_sensor(
-    job: Any, after: str, made: Sequence[dg.AssetKey], index: IndexResource, names: Names
+    job: Any, after: str, assets: Sequence[dg.AssetKey], index: IndexResource, names: Names
 ) -> dg.SensorDefinition:
     """Return the sensor that asks for a refresh as soon as a batch is done.
 
-    ``after`` is the job of batches, ``made`` their assets. While a refresh is waiting or under way
-    it asks for none; the schedule sees to what comes to an end meanwhile.
+    ``after`` is the job of batches, ``assets`` their assets. While a refresh is waiting or under
+    way it asks for none; the schedule sees to what comes to an end meanwhile.
     """
 
     @dg.run_status_sensor(
@@ -35,11 +35,11 @@ def build_refresh_sensor(
         description="Refreshes and publishes as soon as a batch is done.",
     )
     def batch_done_sensor(context: dg.RunStatusSensorContext) -> dg.RunRequest | dg.SkipReason:
-        if not concerns(context.dagster_run, after, made):
+        if not concerns(context.dagster_run, after, assets):
             return dg.SkipReason(f"run {context.dagster_run.run_id} was of no batch")
-        asked = _refresh(context.instance, job.name, index)
-        if isinstance(asked, dg.SkipReason):
-            return asked
+        request = _refresh(context.instance, job.name, index)
+        if isinstance(request, dg.SkipReason):
+            return request
         return dg.RunRequest(run_key=context.dagster_run.run_id)
 
     return batch_done_sensor

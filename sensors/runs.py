@@ -56,15 +56,15 @@ def files_of(batches: Sequence[Batch]) -> dict[str, str]:
     changes = [change for batch in batches for change in batch.changes]
     names = [_name(change.uri) for change in changes[:_MOST_FILES]]
     more = ", …" if len(changes) > _MOST_FILES else ""
-    removed = sum(change.action == "remove" for change in changes)
-    told = f"{len(changes)} file{'' if len(changes) == 1 else 's'}"
-    told += f" ({removed} removed)" if removed else ""
-    return {FILES: _cut(f"{told}: {', '.join(names)}{more}", _LONGEST)} if changes else {}
+    n_removed = sum(change.action == "remove" for change in changes)
+    text = f"{len(changes)} file{'' if len(changes) == 1 else 's'}"
+    text += f" ({n_removed} removed)" if n_removed else ""
+    return {FILES: _cut(f"{text}: {', '.join(names)}{more}", _LONGEST)} if changes else {}
 
 
 def _name(uri: str) -> str:
-    shown = "".join(char if char.isprintable() else " " for char in uri.rsplit("/", 1)[-1])
-    return _cut(one_line(shown), _LONGEST_NAME)
+    name = "".join(char if char.isprintable() else " " for char in uri.rsplit("/", 1)[-1])
+    return _cut(one_line(name), _LONGEST_NAME)
 
 
 def _cut(text: str, longest: int) -> str:

@@ -31,13 +31,13 @@ class Extracted:
 
 def extraction_version(settings: Settings) -> str:
     """Return the version of the extractor as configured: a hash of all that shapes its rows."""
-    given = settings.extraction
-    if given.extractor != "llm":
-        return fingerprint("extraction", NLP_VERSION, given.extractor, given.noun_phrases)
-    shown = settings.chunks.prepend_metadata
+    options = settings.extraction
+    if options.extractor != "llm":
+        return fingerprint("extraction", NLP_VERSION, options.extractor, options.noun_phrases)
+    fields = settings.chunks.prepend_metadata
     model = ":".join(map(str, answered_by(settings.llm)))
     return fingerprint(
-        "extraction", llm_extraction_version(given, model, prompts_folder(settings)), shown
+        "extraction", llm_extraction_version(options, model, prompts_folder(settings)), fields
     )
 
 

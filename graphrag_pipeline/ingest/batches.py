@@ -135,10 +135,10 @@ class BatchLog:
         if not folder.is_dir():
             raise InputError(f"{folder} is not a folder: name one that holds your documents")
         with self._lock():
-            known = self._known(root)
-            changes = list(self._changes(folder, root, known, max_bytes, settle_seconds))
+            sources = self._known(root)
+            changes = list(self._changes(folder, root, sources, max_bytes, settle_seconds))
             if not remove_all:
-                _check_removals(folder, known, changes, limits.max_removed_share)
+                _check_removals(folder, sources, changes, limits.max_removed_share)
             return [self._write(root, part) for part in _parts(changes, limits)]
 
     def look(self, folder: Path, *, max_bytes: int) -> list[SourceChange]:
@@ -165,17 +165,17 @@ class BatchLog:
         self,
         folder: Path,
         root: str,
-        known: Mapping[str, Source],
+        sources: Mapping[str, Source],
         max_bytes: int,
         settle_seconds: float,
     ) -> Iterator[SourceChange]:
         now = time.time()
-        seen = set()
+        uris = set()
         unreadable: list[Path] = []
         for path, stat in sorted(_files(folder, self.home, unreadable)):
             uri = f"{_prefix(root)}{_printable(path.relative_to(folder))}"
-            seen.add(uri)
-            before = known.get(uri)
+            uris.add(uri)
+            before = sources.get(uri)
             untouched = _untouched(before, stat)
             readable = stat.st_size <= max_bytes
             if 0 <= now - stat.st_mtime < settle_seconds:
@@ -186,9 +186,11 @@ class BatchLog:
             if before is None or before.sha256 != sha256 or not (sha256 or untouched):
                 action = "add" if before is None else "change"
                 yield SourceChange(uri, action, sha256, stat.st_size, stat.st_mtime_ns)
-        unknown = [f"{_prefix(root)}{_printable(p.relative_to(folder))}" for p in unreadable]
-        for uri in sorted(known.keys() - seen):
-            if not any(uri == place or uri.startswith(f"{place}/") for place in unknown):
+        unreadable_uris = [
+            f"{_prefix(root)}{_printable(p.relative_to(folder))}" for p in unreadable
+        ]
+        for uri in sorted(sources.keys() - uris):
+            if not any(uri == place or uri.startswith(f"{place}/") for place in unreadable_uris):
                 yield SourceChange(uri, "remove", None, 0, 0)
 
     def save(self, batch: Batch) -> None:
@@ -206,34 +208,34 @@ class BatchLog:
         last = max((path.name for path in self.folder.glob("*.json")), default="")
         if not last:
             return None
-        written = datetime.strptime(last.split("-")[0], _KEY_TIME).replace(tzinfo=UTC)
-        return written + timedelta(microseconds=1)
+        last_time = datetime.strptime(last.split("-")[0], _KEY_TIME).replace(tzinfo=UTC)
+        return last_time + timedelta(microseconds=1)
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
-        with contextlib.ExitStack() as held:
+        with contextlib.ExitStack() as stack:
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
-                held.enter_context(locked(self.folder / ".lock"))
+                stack.enter_context(locked(self.folder / ".lock"))
             except OSError as error:
                 raise StorageError(f"cannot write in {self.folder}: {error.strerror}") from error
             yield
 
 
 def _check_removals(
-    folder: Path, known: Mapping[str, Source], changes: Sequence[SourceChange], most: float
+    folder: Path, sources: Mapping[str, Source], changes: Sequence[SourceChange], most: float
 ) -> None:
     """Complain where most documents are gone: more often a disk is not mounted than it is meant.
 
     A document that is there under another name is not gone.
     """
-    added = {change.sha256 for change in changes if change.action == "add"}
-    removed = [change.uri for change in changes if change.action == "remove"]
-    n_gone = sum(known[uri].sha256 not in added for uri in removed)
-    is_empty = len(removed) == len(known) and not added
-    if (n_gone and is_empty) or n_gone > max(most * len(known), _FEW):
+    new_hashes = {change.sha256 for change in changes if change.action == "add"}
+    lost_uris = [change.uri for change in changes if change.action == "remove"]
+    n_gone = sum(sources[uri].sha256 not in new_hashes for uri in lost_uris)
+    is_empty = len(lost_uris) == len(sources) and not new_hashes
+    if (n_gone and is_empty) or n_gone > max(most * len(sources), _FEW):
         raise RemovalError(
-            f"{n_gone} of the {len(known)} documents indexed from {folder} are gone: is its disk "
+            f"{n_gone} of the {len(sources)} documents indexed from {folder} are gone: is its disk "
             "mounted? To remove them from the index, say so: --remove-all, or remove_all=True"
         )
 
@@ -303,10 +305,10 @@ def _files(
         unreadable.append(Path(error.filename))
 
     for place, names, files in os.walk(folder, onerror=fail):
-        here = Path(place)
-        names[:] = [n for n in names if not n.startswith(".") and (here / n).resolve() != home]
+        directory = Path(place)
+        names[:] = [n for n in names if not n.startswith(".") and (directory / n).resolve() != home]
         for name in files:
-            path = here / name
+            path = directory / name
             if name.startswith("."):
                 continue
             try:

@@ -99,10 +99,10 @@ def _back_to_sentence_end(
     sentence_ends: npt.NDArray[np.int64],
 ) -> int:
     earliest = max(last - int(settings.size * _SEARCH_BACK), first + settings.overlap + 1)
-    found = int(np.searchsorted(sentence_ends, ends[last - 1], side="right")) - 1
-    if found < 0 or earliest >= last or sentence_ends[found] < ends[earliest - 1]:
+    sentence = int(np.searchsorted(sentence_ends, ends[last - 1], side="right")) - 1
+    if sentence < 0 or earliest >= last or sentence_ends[sentence] < ends[earliest - 1]:
         return last
-    return int(np.searchsorted(ends, sentence_ends[found], side="left")) + 1
+    return int(np.searchsorted(ends, sentence_ends[sentence], side="left")) + 1
 
 
 def _sentence_ends(text: str) -> npt.NDArray[np.int64]:
@@ -122,5 +122,5 @@ def _character_bounds(
     if text.isascii():
         return byte_starts, byte_ends
     data = np.frombuffer(text.encode(), dtype=np.uint8)
-    started = np.concatenate(([0], np.cumsum((data & 0xC0) != 0x80)))
-    return started[byte_starts + 1] - 1, started[byte_ends]
+    starts = np.concatenate(([0], np.cumsum((data & 0xC0) != 0x80)))
+    return starts[byte_starts + 1] - 1, starts[byte_ends]

@@ -66,13 +66,13 @@ class BatchDocuments:
 
 def reading_options(settings: Settings) -> ReadingOptions:
     """Return the reader's options as configured."""
-    given = settings.input
+    options = settings.input
     return ReadingOptions(
-        max_file_bytes=int(given.max_file_mb * 1e6),
-        text_columns=given.text_columns,
-        title_columns=given.title_columns,
-        id_columns=given.id_columns,
-        encoding=given.encoding or None,
+        max_file_bytes=int(options.max_file_mb * 1e6),
+        text_columns=options.text_columns,
+        title_columns=options.title_columns,
+        id_columns=options.id_columns,
+        encoding=options.encoding or None,
     )
 
 
@@ -83,13 +83,13 @@ def read_batch(batch: Batch, log: BatchLog, options: ReadingOptions) -> BatchDoc
     """
     owner = {uri: source.batch for uri, source in log.sources().items()}
     result = BatchDocuments()
-    wanted = [c for c in batch.changes if c.action != "remove" and owner.get(c.uri) == batch.key]
+    readable = [c for c in batch.changes if c.action != "remove" and owner.get(c.uri) == batch.key]
     with ThreadPoolExecutor(_READERS) as pool:
-        read = pool.map(lambda c: _read(log.path_of(c.uri), options), wanted)
-        outcome = {c.uri: pair for c, pair in zip(wanted, read, strict=True)}
+        read = pool.map(lambda c: _read(log.path_of(c.uri), options), readable)
+        outcome = {c.uri: pair for c, pair in zip(readable, read, strict=True)}
     for change in batch.changes:
-        gone = change.action == "remove" and change.uri not in owner
-        _record(batch.key, change, outcome.get(change.uri), result, gone=gone)
+        is_gone = change.action == "remove" and change.uri not in owner
+        _record(batch.key, change, outcome.get(change.uri), result, is_gone=is_gone)
     return result
 
 
@@ -102,7 +102,7 @@ def read_changes(
     with ThreadPoolExecutor(_READERS) as pool:
         read = pool.map(lambda c: _read(log.path_of(c.uri), options), changes)
         for change, outcome in zip(changes, read, strict=True):
-            _record("", change, outcome, result, gone=False)
+            _record("", change, outcome, result, is_gone=False)
     return result
 
 
@@ -139,10 +139,10 @@ def _record(
     outcome: tuple[ReadResult, str | None] | None,
     into: BatchDocuments,
     *,
-    gone: bool,
+    is_gone: bool,
 ) -> None:
     status, sha256, documents = "superseded", change.sha256, 0
-    if gone:
+    if is_gone:
         status = "removed"
     elif outcome is not None:
         read, sha256 = outcome

@@ -49,10 +49,10 @@ class StageResult:
 
 def stage_versions(settings: Settings) -> dict[str, str]:
     """Return each stage's version: a hash of the code version and settings that shape its rows."""
-    given = settings.input.model_dump(
+    input_settings = settings.input.model_dump(
         include={"max_file_mb", "encoding", "text_columns", "title_columns", "id_columns"}
     )
-    read = fingerprint("documents", documents.READER_VERSION, given)
+    read = fingerprint("documents", documents.READER_VERSION, input_settings)
     cut = settings.chunks.model_dump(exclude={"prepend_metadata"})
     chunked = fingerprint("chunks", CHUNKER_VERSION, cut, read)
     extracted = fingerprint("extractions", chunked, extraction_version(settings))
@@ -61,25 +61,25 @@ def stage_versions(settings: Settings) -> dict[str, str]:
 
 def pending_batches(store: IndexStore, log: BatchLog, settings: Settings) -> list[str]:
     """Return the keys of batches that some stage has not done under these settings."""
-    expected = stage_versions(settings)["extractions"]
+    version = stage_versions(settings)["extractions"]
     with store.read() as con:
-        done = con.execute(
+        rows = con.execute(
             "SELECT batch FROM batch_stages WHERE stage = 'extractions' AND version IN (?, ?)",
-            [expected, IMPORTED],
+            [version, IMPORTED],
         ).fetchall()
-        failed = con.execute("SELECT DISTINCT batch FROM extractions WHERE status = 'failed'")
-        again = {key for (key,) in failed.fetchall()}
-    finished = {key for (key,) in done} - again
-    return [batch.key for batch in log.batches() if batch.key not in finished]
+        failures = con.execute("SELECT DISTINCT batch FROM extractions WHERE status = 'failed'")
+        again = {key for (key,) in failures.fetchall()}
+    complete = {key for (key,) in rows} - again
+    return [batch.key for batch in log.batches() if batch.key not in complete]
 
 
 def ingest_documents(store: IndexStore, log: BatchLog, settings: Settings, key: str) -> StageResult:
     """Read a batch's files into ``documents``; what cannot be read goes to ``quarantine``."""
 
-    def work(started: float) -> Mapping[str, int]:
+    def work(start: float) -> Mapping[str, int]:
         batch = log.get(key)
         read = documents.read_batch(batch, log, documents.reading_options(settings))
-        with _ledger(store, key, "documents", settings, started) as con:
+        with _ledger(store, key, "documents", settings, start) as con:
             documents.stage_documents(con, batch, read)
         return {"documents": len(read.documents), "quarantined": len(read.quarantine)}
 
@@ -89,14 +89,14 @@ def ingest_documents(store: IndexStore, log: BatchLog, settings: Settings, key: 
 def ingest_chunks(store: IndexStore, settings: Settings, key: str) -> StageResult:
     """Cut a batch's documents into ``chunks``."""
 
-    def work(started: float) -> Mapping[str, int]:
+    def work(start: float) -> Mapping[str, int]:
         with store.read() as con:
             texts = con.sql(
                 f"SELECT id, text FROM ({of_batch('documents')}) ORDER BY human_readable_id",
                 params={"key": key},
             ).pl()
         chunks = chunk_documents(texts, settings.chunks).with_columns(batch=pl.lit(key))
-        with _ledger(store, key, "chunks", settings, started) as con:
+        with _ledger(store, key, "chunks", settings, start) as con:
             stage_chunks(con, chunks, key)
         return {"chunks": len(chunks)}
 
@@ -106,11 +106,11 @@ def ingest_chunks(store: IndexStore, settings: Settings, key: str) -> StageResul
 def ingest_extractions(store: IndexStore, settings: Settings, key: str) -> StageResult:
     """Find entities and relationships in a batch's chunks that have no extraction yet."""
 
-    def work(started: float) -> Mapping[str, int]:
+    def work(start: float) -> Mapping[str, int]:
         version = extraction_version(settings)
         todo = _chunks_to_extract(store, key, version, settings.chunks.prepend_metadata)
         extracted = extract(todo, settings, key)
-        with _ledger(store, key, "extractions", settings, started) as con:
+        with _ledger(store, key, "extractions", settings, start) as con:
             stage_extraction(
                 con, todo["id"], extracted, settings.extraction.extractor, version, key
             )
@@ -168,8 +168,8 @@ def stage_extraction(
 def _named(names: pl.DataFrame) -> pl.DataFrame:
     """Give names the ids of the entities of their titles, each once in a chunk."""
     ids = [make_id("entity", key) if (key := normalize_title(t)) else None for t in names["title"]]
-    found = names.with_columns(entity_id=pl.Series(ids, dtype=pl.String)).drop_nulls()
-    return found.unique(["chunk_id", "entity_id"], keep="first", maintain_order=True)
+    identified = names.with_columns(entity_id=pl.Series(ids, dtype=pl.String)).drop_nulls()
+    return identified.unique(["chunk_id", "entity_id"], keep="first", maintain_order=True)
 
 
 def _all_ok(chunk_ids: pl.Series) -> pl.DataFrame:
@@ -189,13 +189,13 @@ def _stage_claims(con: duckdb.DuckDBPyConnection, claims: pl.DataFrame) -> None:
         schema={"subject": pl.String, "subject_id": pl.String},
     )
     parts = ("chunk_id", "subject", "object", "type", "description")
-    named = claims.join(ids, "subject", maintain_order="left").with_columns(
+    with_ids = claims.join(ids, "subject", maintain_order="left").with_columns(
         id=pl.Series(
             [make_id("claim", *map(str, row)) for row in claims.select(parts).iter_rows()],
             dtype=pl.String,
         )
     )
-    con.register("new_claims", named.unique("id", keep="first", maintain_order=True))
+    con.register("new_claims", with_ids.unique("id", keep="first", maintain_order=True))
     assign_identifiers(con, "claim", "SELECT id FROM new_claims")
     con.execute(
         """INSERT INTO staging.claims BY NAME SELECT n.*, i.human_readable_id FROM new_claims n
@@ -204,23 +204,27 @@ def _stage_claims(con: duckdb.DuckDBPyConnection, claims: pl.DataFrame) -> None:
     con.unregister("new_claims")
 
 
-def identify(found: Extraction) -> tuple[pl.DataFrame, pl.DataFrame]:
+def identify(extraction: Extraction) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Replace titles by entity ids: the hash of the normalised title.
 
     Mentions whose title has nothing left after normalising, and relationships of an entity with
     itself, are left out. A relationship is undirected: its ends are ordered by id.
     """
     titles = pl.concat(
-        [found.entities["title"], found.relationships["source"], found.relationships["target"]]
+        [
+            extraction.entities["title"],
+            extraction.relationships["source"],
+            extraction.relationships["target"],
+        ]
     ).unique()
     keys = [normalize_title(title) for title in titles]
     ids = pl.DataFrame(
         {"title": titles, "entity_id": [make_id("entity", key) if key else None for key in keys]},
         schema={"title": pl.String, "entity_id": pl.String},
     )
-    entities = found.entities.join(ids, "title").drop_nulls("entity_id")
+    entities = extraction.entities.join(ids, "title").drop_nulls("entity_id")
     relationships = (
-        found.relationships.join(ids, left_on="source", right_on="title")
+        extraction.relationships.join(ids, left_on="source", right_on="title")
         .rename({"entity_id": "left_id"})
         .join(ids, left_on="target", right_on="title")
         .rename({"entity_id": "right_id"})
@@ -235,7 +239,7 @@ def identify(found: Extraction) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _chunks_to_extract(
-    store: IndexStore, key: str, version: str, shown: Sequence[str]
+    store: IndexStore, key: str, version: str, fields: Sequence[str]
 ) -> pl.DataFrame:
     with store.read() as con:
         todo = con.sql(
@@ -255,16 +259,16 @@ def _chunks_to_extract(
             params={"version": version, "key": key, "unreadable": UNREADABLE},
         ).pl()
     about = todo["title", "metadata"].rows()
-    contexts = [shown_metadata(shown, title, metadata) for title, metadata in about]
+    contexts = [shown_metadata(fields, title, metadata) for title, metadata in about]
     return todo.select("id", "text", "variant").with_columns(
         context=pl.Series(contexts, dtype=pl.String)
     )
 
 
-def shown_metadata(shown: Sequence[str], title: str, metadata: str) -> str:
+def shown_metadata(fields: Sequence[str], title: str, metadata: str) -> str:
     """Return the lines of metadata that a model is shown before a chunk."""
-    known = {**json.loads(metadata), "title": title} if shown else {}
-    return "".join(f"{name}: {known[name]}\n" for name in shown if name in known)
+    values = {**json.loads(metadata), "title": title} if fields else {}
+    return "".join(f"{name}: {values[name]}\n" for name in fields if name in values)
 
 
 def _extraction_counts(chunks: pl.DataFrame, extracted: Extracted) -> dict[str, int]:
@@ -305,22 +309,22 @@ def _once(
     settings: Settings,
     work: Callable[[float], Mapping[str, int]],
 ) -> StageResult:
-    started = time.perf_counter()
+    start = time.perf_counter()
     with store.read() as con:
-        done = con.execute(
+        row = con.execute(
             """SELECT 1 FROM batch_stages WHERE batch = ? AND stage = ? AND version IN (?, ?)
                AND (stage <> 'extractions' OR NOT EXISTS (
                    SELECT 1 FROM extractions WHERE batch = ? AND status = 'failed'))""",
             [key, stage, stage_versions(settings)[stage], IMPORTED, key],
         ).fetchone()
-    if done:
+    if row:
         return StageResult({}, 0.0, done_before=True)
-    return StageResult(work(started), time.perf_counter() - started)
+    return StageResult(work(start), time.perf_counter() - start)
 
 
 @contextlib.contextmanager
 def _ledger(
-    store: IndexStore, key: str, stage: str, settings: Settings, started: float
+    store: IndexStore, key: str, stage: str, settings: Settings, start: float
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a transaction that also writes the stage's line in ``batch_stages``."""
     version = stage_versions(settings)[stage]
@@ -332,5 +336,5 @@ def _ledger(
             con.execute(f"DELETE FROM staging.{table} WHERE batch = ?", [key])
         con.execute(
             "INSERT INTO batch_stages VALUES (?, ?, ?, ?, ?, true)",
-            [key, stage, version, datetime.now(UTC), time.perf_counter() - started],
+            [key, stage, version, datetime.now(UTC), time.perf_counter() - start],
         )

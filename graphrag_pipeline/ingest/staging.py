@@ -42,16 +42,16 @@ def take_in_staged(con: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
     What was extracted from chunks that are no more goes last: a chunk that leaves with one batch
     and returns with a later one keeps it.
     """
-    finished = con.execute(
+    rows = con.execute(
         """SELECT batch FROM batch_stages WHERE stage = 'extractions' AND staged ORDER BY batch"""
     ).fetchall()
-    for (batch,) in finished:
+    for (batch,) in rows:
         _take_in(con, batch)
-    if finished:
+    if rows:
         con.execute(_LOST_EVIDENCE)
         for table in DERIVED:
             con.execute(f"DELETE FROM {table} WHERE chunk_id NOT IN (SELECT id FROM chunks)")
-    return tuple(batch for (batch,) in finished)
+    return tuple(batch for (batch,) in rows)
 
 
 def _take_in(con: duckdb.DuckDBPyConnection, batch: str) -> None:

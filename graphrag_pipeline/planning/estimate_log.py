@@ -75,9 +75,10 @@ def compare_estimate(store: IndexStore, home: Path) -> dict[str, Any] | None:
     own = pl.lit(value=True) if record["until"] is None else pl.col("position") <= record["until"]
     estimated = {stage["stage"]: _estimated(stage) for stage in record["stages"]}
     actual = {stage: _taken(calls.filter(own, stage=stage)) for stage in stages}
-    shown = [s for s in stages if s in estimated or actual[s] != _NOTHING]
+    stage_names = [s for s in stages if s in estimated or actual[s] != _NOTHING]
     compared = [
-        {"stage": s, "estimated": estimated.get(s, _NOTHING), "actual": actual[s]} for s in shown
+        {"stage": s, "estimated": estimated.get(s, _NOTHING), "actual": actual[s]}
+        for s in stage_names
     ]
     return {
         "made_at": record["made_at"],

@@ -95,7 +95,9 @@ def estimate(settings: Settings, work: Work, history: Mapping[str, Average]) -> 
     """Yield what each stage that asks a model will take; stages with no call are left out."""
     prices = load_prices(settings.llm.prices_file)
     chat = settings.llm.model
-    further = [each.estimate(settings, work.growth) for each in wanted_structures(settings)]
+    further = [
+        structure.estimate(settings, work.growth) for structure in wanted_structures(settings)
+    ]
     if settings.extraction.extractor == "llm":
         calls = _extraction(settings, work)
         yield from _priced(prices, "extractions", chat, *calls, work.answered)
@@ -106,53 +108,53 @@ def estimate(settings: Settings, work: Work, history: Mapping[str, Average]) -> 
         yield from _averaged(prices, "summaries", chat, merges, history, guess)
     if settings.reports.writer == "llm":
         guess = Average(_report_prompt(settings, work.report_tokens), _REPORT_ANSWER)
-        reports = work.reports + sum(each.reports for each in further)
+        reports = work.reports + sum(structure.reports for structure in further)
         yield from _averaged(prices, "community_reports", chat, reports, history, guess)
-    for calls in (calls for each in further for calls in each.calls):
+    for calls in (calls for structure in further for calls in structure.calls):
         guess = Average(calls.prompt_tokens, calls.completion_tokens)
         yield from _averaged(prices, calls.stage, chat, calls.number, history, guess)
     if settings.embeddings.embedder == "llm":
-        calls, tokens, known = _embedding(work, further)
+        calls, tokens, n_cached = _embedding(work, further)
         model = settings.llm.embedding_model
-        yield from _priced(prices, "embeddings", model, calls, tokens, 0, known)
+        yield from _priced(prices, "embeddings", model, calls, tokens, 0, n_cached)
 
 
 def assumptions(
     settings: Settings, work: Work, stages: Sequence[StagePlan], history: Mapping[str, Average]
 ) -> list[str]:
     """Return in words what the estimate rests on."""
-    said = []
+    sentences = []
     if work.unasked.number:
-        said.append(
+        sentences.append(
             "an extraction's answer is as long as GPT-4o's are (430 tokens for a chunk of 600), "
             "half of the gleanings go on and find as much again"
         )
     if work.grown.number:
-        said.append(
+        sentences.append(
             f"a new chunk gives {ENTITIES} entities, {RELATIONSHIPS} relationships and "
             f"{REPORTS_PER_CHUNK} communities to report on"
         )
     if any(stage.stage in history for stage in stages):
-        said.append("length of summaries and reports as in this index's own history")
-    said.append(
+        sentences.append("length of summaries and reports as in this index's own history")
+    sentences.append(
         "the cache is looked up for extractions and texts to embed, not for summaries and reports"
     )
-    said.append(
+    sentences.append(
         f"prices as of {load_prices(settings.llm.prices_file).date}; set llm.prices_file to your "
         "own"
     )
-    known = sum(stage.cost or 0.0 for stage in stages)
+    cost = sum(stage.cost or 0.0 for stage in stages)
     tokens = sum(stage.prompt_tokens + stage.completion_tokens for stage in stages)
     limits = settings.llm
-    if 0 < limits.max_cost < known or 0 < limits.max_tokens < tokens:
-        said.append(
+    if 0 < limits.max_cost < cost or 0 < limits.max_tokens < tokens:
+        sentences.append(
             "this is more than llm.max_cost or llm.max_tokens allow: the run would stop there and "
             "keep what was bought; raise them to go on"
         )
-    unknown = sorted({stage.model for stage in stages if stage.cost is None})
-    if unknown:
-        said.append(f"the price of {', '.join(unknown)} is not known: tokens only")
-    return said
+    unpriced = sorted({stage.model for stage in stages if stage.cost is None})
+    if unpriced:
+        sentences.append(f"the price of {', '.join(unpriced)} is not known: tokens only")
+    return sentences
 
 
 def _extraction(settings: Settings, work: Work) -> tuple[float, float, float]:
@@ -167,10 +169,12 @@ def _extraction(settings: Settings, work: Work) -> tuple[float, float, float]:
     calls = prompt = completion = 0.0
     for place, (overhead, share) in enumerate(_conversations(settings)):
         first = n if place else work.unasked.number
-        shown, said = overhead + size, share * answer
+        prompt_tokens, answer_tokens = overhead + size, share * answer
         calls += first + n * (checks + again)
-        prompt += first * shown + n * (checks + again) * (shown + said + _CHECK_TOKENS)
-        completion += first * said + n * (checks + again * said)
+        prompt += first * prompt_tokens + n * (checks + again) * (
+            prompt_tokens + answer_tokens + _CHECK_TOKENS
+        )
+        completion += first * answer_tokens + n * (checks + again * answer_tokens)
     return calls, prompt, completion
 
 
@@ -179,32 +183,32 @@ def _conversations(settings: Settings) -> Iterator[tuple[int, float]]:
 
     On the graph, or on entities and then on relationships between them; then on claims.
     """
-    given, folder = settings.extraction, prompts_folder(settings)
-    types = ", ".join(given.entity_types)
-    examples = load_examples(given.domain, folder)
+    options, folder = settings.extraction, prompts_folder(settings)
+    types = ", ".join(options.entity_types)
+    examples = load_examples(options.domain, folder)
     around = {"examples": examples, "document": ""}
-    if given.passes == 1:
+    if options.passes == 1:
         graph = load_prompt("extract_graph", folder)
         yield _length(graph.render(entity_types=types, **around)), 1.0
     else:
         entities = load_prompt("extract_entities", folder)
         yield _length(entities.render(entity_types=types, **around)), 0.5
         relations = load_prompt("extract_relations", folder)
-        named = ENTITIES * TITLE_TOKENS
-        yield _length(relations.render(names="", **around)) + named, 0.5
-    if given.claims:
+        title_tokens = ENTITIES * TITLE_TOKENS
+        yield _length(relations.render(names="", **around)) + title_tokens, 0.5
+    if options.claims:
         claims = load_prompt("extract_claims", folder)
-        about = given.claim_description
-        shown = claims.render(entities=types, claim_description=about, document="")
-        yield _length(shown), 1.0
+        about = options.claim_description
+        prompt = claims.render(entities=types, claim_description=about, document="")
+        yield _length(prompt), 1.0
 
 
 def _report_prompt(settings: Settings, context: float | None) -> float:
-    given = settings.reports
+    options = settings.reports
     around = load_prompt("community_report", prompts_folder(settings)).render(
-        context="", max_words=str(given.max_words)
+        context="", max_words=str(options.max_words)
     )
-    return _length(around) + (context or min(_REPORT_CONTEXT, given.max_context_tokens))
+    return _length(around) + (context or min(_REPORT_CONTEXT, options.max_context_tokens))
 
 
 def _embedding(work: Work, further: Sequence[Estimate]) -> tuple[float, float, int]:
@@ -214,13 +218,13 @@ def _embedding(work: Work, further: Sequence[Estimate]) -> tuple[float, float, i
         Embedded(entities, entities * ENTITY_TOKENS),
         Embedded(relationships, relationships * RELATIONSHIP_TOKENS),
         Embedded(work.reports, work.reports * _REPORT_ANSWER),
-        *(texts for each in further for texts in each.texts),
+        *(texts for structure in further for texts in structure.texts),
     ]
-    counted = [Embedded(texts.number, texts.n_bytes / _BYTES_PER_TOKEN) for texts in work.texts]
-    parts = [*counted, *guessed]
-    known = sum(math.ceil(texts.known / MAX_PIECES) for texts in work.texts)
+    kinds = [Embedded(texts.number, texts.n_bytes / _BYTES_PER_TOKEN) for texts in work.texts]
+    parts = [*kinds, *guessed]
+    n_cached = sum(math.ceil(texts.known / MAX_PIECES) for texts in work.texts)
     calls = sum(_requests(part) for part in parts)
-    return calls, sum(part.tokens for part in parts), known
+    return calls, sum(part.tokens for part in parts), n_cached
 
 
 def _requests(texts: Embedded) -> int:
@@ -240,9 +244,9 @@ def _averaged(
     history: Mapping[str, Average],
     guess: Average,
 ) -> Iterator[StagePlan]:
-    each = history.get(stage, guess)
+    mean = history.get(stage, guess)
     n = math.ceil(calls)
-    yield from _priced(prices, stage, model, n, n * each.prompt, n * each.completion)
+    yield from _priced(prices, stage, model, n, n * mean.prompt, n * mean.completion)
 
 
 def _priced(
@@ -255,6 +259,6 @@ def _priced(
     cached: int = 0,
 ) -> Iterator[StagePlan]:
     if calls or cached:
-        read, written = round(prompt), round(completion)
-        cost = prices.cost(model, read, written)
-        yield StagePlan(stage, model, math.ceil(calls), cached, read, written, cost)
+        read, output = round(prompt), round(completion)
+        cost = prices.cost(model, read, output)
+        yield StagePlan(stage, model, math.ceil(calls), cached, read, output, cost)

@@ -83,30 +83,32 @@ def look_at_index(
     con: duckdb.DuckDBPyConnection,
     settings: Settings,
     sources: Collection[str],
-    kept: pl.DataFrame,
+    unchanged: pl.DataFrame,
     todo: pl.DataFrame,
     *,
     recluster: bool,
 ) -> IndexState:
     """Return the state of an index before a run that reads some files.
 
-    ``sources`` are the files that were changed or removed, ``kept`` the chunks (id) of their new
-    versions, ``todo`` those (id, n_tokens) to extract from.
+    ``sources`` are the files that were changed or removed, ``unchanged`` the chunks (id) of their
+    new versions, ``todo`` those (id, n_tokens) to extract from.
     """
     staged = _staged(con, settings)
-    lost = _lost(con, [*sources, *_ids(con, _STAGED_SOURCES)], [*kept["id"], *staged["id"]])
+    lost_chunks = _lost(
+        con, [*sources, *_ids(con, _STAGED_SOURCES)], [*unchanged["id"], *staged["id"]]
+    )
     coming = pl.concat([todo.select("id", "n_tokens"), staged])
     coming = coming.join(con.sql("SELECT id FROM chunks").pl(), on="id", how="anti")
     merges: Sequence[Descriptions] = ()
     if settings.graph.summaries == "llm":
         merges = descriptions_to_merge(con, settings.graph.max_description_tokens)
     outdated, report_tokens = _outdated(con, settings, recluster=recluster)
-    outdated |= set(_ids(con, _OF_CHUNKS, ids=lost["id"].to_list()))
-    outdated |= set(_ids(con, _OF_DESCRIPTIONS, ids=[each.id for each in merges]))
+    outdated |= set(_ids(con, _OF_CHUNKS, ids=lost_chunks["id"].to_list()))
+    outdated |= set(_ids(con, _OF_DESCRIPTIONS, ids=[merge.id for merge in merges]))
     return IndexState(
         chunks_of(staged),
-        len(lost),
-        chunks_of(coming).full - chunks_of(lost).full,
+        len(lost_chunks),
+        chunks_of(coming).full - chunks_of(lost_chunks).full,
         len(_ids(con, _REPORTED)),
         _number(con, _COMMUNITIES_OF_A_CHUNK),
         frozenset(outdated),
@@ -126,22 +128,22 @@ def chunks_of(rows: pl.DataFrame) -> Chunks:
 
 def extracted(con: duckdb.DuckDBPyConnection, settings: Settings) -> pl.DataFrame:
     """Return the chunks (id) that have an extraction, in the graph or waiting for it."""
-    merged = con.sql(_MERGED, params={"version": extraction_version(settings)}).pl()
-    return pl.concat([merged, _staged(con, settings).select("id")])
+    entities = con.sql(_MERGED, params={"version": extraction_version(settings)}).pl()
+    return pl.concat([entities, _staged(con, settings).select("id")])
 
 
 def _staged(con: duckdb.DuckDBPyConnection, settings: Settings) -> pl.DataFrame:
     """Return the chunks (id, n_tokens) that are extracted and that the graph has not taken in."""
     version = {"version": extraction_version(settings)}
-    merged = con.sql(_MERGED, params=version).pl()
-    return con.sql(_STAGED, params=version).pl().join(merged, on="id", how="anti")
+    entities = con.sql(_MERGED, params=version).pl()
+    return con.sql(_STAGED, params=version).pl().join(entities, on="id", how="anti")
 
 
 def _lost(
-    con: duckdb.DuckDBPyConnection, sources: Sequence[str], kept: Sequence[str]
+    con: duckdb.DuckDBPyConnection, sources: Sequence[str], unchanged: Sequence[str]
 ) -> pl.DataFrame:
     """Return the chunks (id, n_tokens) of these files that their new versions do not have."""
-    return con.sql(_LOST, params={"sources": list(sources), "kept": list(kept)}).pl()
+    return con.sql(_LOST, params={"sources": list(sources), "kept": list(unchanged)}).pl()
 
 
 def _outdated(
@@ -149,15 +151,15 @@ def _outdated(
 ) -> tuple[set[str], float | None]:
     """Return the communities to report on again, and the tokens of a context on average."""
     writer = report_writer(settings)
-    known = _number(con, "SELECT coalesce(avg(context_tokens), 0) FROM community_reports") or None
+    tokens = _number(con, "SELECT coalesce(avg(context_tokens), 0) FROM community_reports") or None
     if recluster or not communities_current(con, settings.communities):
-        return set(_ids(con, _REPORTED)), known
+        return set(_ids(con, _REPORTED)), tokens
     if reports_current(con, settings.reports, writer):
-        return set(_ids(con, "SELECT community_id FROM report_failures")), known
+        return set(_ids(con, "SELECT community_id FROM report_failures")), tokens
     contexts = outdated_reports(con, settings.reports, writer)
     if contexts:
-        known = sum(context.n_tokens for context in contexts) / len(contexts)
-    return {context.community_id for context in contexts}, known
+        tokens = sum(context.n_tokens for context in contexts) / len(contexts)
+    return {context.community_id for context in contexts}, tokens
 
 
 def _texts_to_embed(con: duckdb.DuckDBPyConnection, settings: Settings) -> list[str]:
@@ -170,7 +172,7 @@ def _texts_to_embed(con: duckdb.DuckDBPyConnection, settings: Settings) -> list[
 
 
 def _ids(con: duckdb.DuckDBPyConnection, query: str, **values: list[str]) -> list[str]:
-    return [each for (each,) in con.execute(query, values).fetchall()]
+    return [id for (id,) in con.execute(query, values).fetchall()]
 
 
 def _number(con: duckdb.DuckDBPyConnection, query: str) -> float:

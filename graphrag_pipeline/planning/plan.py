@@ -164,22 +164,27 @@ def _changes(
     """Return the changes that the next run would look at, the newest of each file."""
     owners = {uri: source.batch for uri, source in log.sources().items()}
     waiting = set(pending)
-    found = {
+    changes = {
         change.uri: change
         for batch in log.batches()
         if batch.key in waiting
         for change in batch.changes
         if owners.get(change.uri, batch.key) == batch.key
     }
-    found |= {change.uri: change for change in new}
-    return list(found.values())
+    changes |= {change.uri: change for change in new}
+    return list(changes.values())
 
 
 def _chunks(read: Sequence[Mapping[str, object]], settings: Settings) -> pl.DataFrame:
     """Return the chunks of documents, with their document's title and the metadata to be shown."""
-    shown = settings.chunks.prepend_metadata
+    fields = settings.chunks.prepend_metadata
     rows = [
-        (d["id"], d["text"], d["title"], shown_metadata(shown, str(d["title"]), str(d["metadata"])))
+        (
+            d["id"],
+            d["text"],
+            d["title"],
+            shown_metadata(fields, str(d["title"]), str(d["metadata"])),
+        )
         for d in read
     ]
     about = pl.DataFrame(
@@ -191,30 +196,30 @@ def _chunks(read: Sequence[Mapping[str, object]], settings: Settings) -> pl.Data
 
 def _to_extract(store: IndexStore | None, settings: Settings, chunks: pl.DataFrame) -> pl.DataFrame:
     """Return the chunks without an extraction, with the columns of ``_TO_EXTRACT``."""
-    failed = pl.DataFrame(schema={"id": pl.String, "failed": pl.Boolean, "variant": pl.String})
+    failures = pl.DataFrame(schema={"id": pl.String, "failed": pl.Boolean, "variant": pl.String})
     if store is not None:
         values = {"version": extraction_version(settings), "unreadable": UNREADABLE}
         with store.read() as con:
             chunks = chunks.join(extracted(con, settings), on="id", how="anti")
-            failed = con.sql(_FAILED, params=values).pl()
-    todo = chunks.join(failed.unique("id"), on="id", how="left")
+            failures = con.sql(_FAILED, params=values).pl()
+    todo = chunks.join(failures.unique("id"), on="id", how="left")
     return todo.with_columns(pl.col("failed").fill_null(value=False)).select(list(_TO_EXTRACT))
 
 
 def _work(settings: Settings, todo: pl.DataFrame, index: IndexState) -> Work:
-    unasked, begun, answered = _look_up(settings, todo)
+    unasked, begun, n_answered = _look_up(settings, todo)
     new = chunks_of(todo)
-    grown = Chunks(new.number + index.staged.number, new.tokens + index.staged.tokens)
+    total = Chunks(new.number + index.staged.number, new.tokens + index.staged.tokens)
     new_texts = [f"{title}\n{text}" for title, text in todo.select("title", "text").iter_rows()]
-    tokens = [sum(map(len, each.parts)) / 4 for each in index.merges]
+    tokens = [sum(map(len, merge.parts)) / 4 for merge in index.merges]
     return Work(
         unasked,
         begun,
-        answered,
-        grown,
+        n_answered,
+        total,
         len(index.merges),
         sum(tokens) / len(tokens) if tokens else None,
-        _reports(index, grown),
+        _reports(index, total),
         index.report_tokens,
         [_unknown(settings, texts) for texts in (index.texts, new_texts) if texts],
         index.indexed,
@@ -222,13 +227,13 @@ def _work(settings: Settings, todo: pl.DataFrame, index: IndexState) -> Work:
     )
 
 
-def _reports(index: IndexState, grown: Chunks) -> float:
+def _reports(index: IndexState, chunks: Chunks) -> float:
     """Return how many reports will be written: known ones, those new chunks touch, and new ones."""
-    outdated, others = len(index.outdated), index.communities - len(index.outdated)
+    outdated, rest = len(index.outdated), index.communities - len(index.outdated)
     touched = 0.0
-    if others > 0:
+    if rest > 0:
         missed = 1 - min(1.0, index.of_a_chunk / index.communities)
-        touched = others * (1 - missed**grown.number)
+        touched = rest * (1 - missed**chunks.number)
     new = index.net_chunks * REPORTS_PER_CHUNK
     return min(outdated + touched + max(new, 0.0), max(index.communities + new, 0.0))
 
@@ -248,24 +253,30 @@ def _look_up(settings: Settings, todo: pl.DataFrame) -> tuple[Chunks, Chunks, in
     async def look_up() -> tuple[pl.DataFrame, int]:
         async with CachedAnswers(model_options(settings), home) as client:
             folder = prompts_folder(settings)
-            found = await extract_llm(sample, client, settings.extraction, batch="", prompts=folder)
-            return found.outcomes, client.found
+            extraction = await extract_llm(
+                sample, client, settings.extraction, batch="", prompts=folder
+            )
+            return extraction.outcomes, client.found
 
-    outcomes, answered = run_calls(look_up)
-    left = outcomes.filter(pl.col("status") == "failed").join(
+    outcomes, n_answered = run_calls(look_up)
+    unfinished = outcomes.filter(pl.col("status") == "failed").join(
         sample.select("id", "n_tokens"), left_on="chunk_id", right_on="id"
     )
     is_begun, share = pl.col("prompt_tokens") > 0, len(sample) / len(todo)
-    unasked, begun = (chunks_of(left.filter(which)) for which in (~is_begun, is_begun))
-    return unasked.times(1 / share), begun.times(1 / share), round(answered / share)
+    unasked, begun = (
+        chunks_of(unfinished.filter(condition)) for condition in (~is_begun, is_begun)
+    )
+    return unasked.times(1 / share), begun.times(1 / share), round(n_answered / share)
 
 
 def _unknown(settings: Settings, texts: Sequence[str]) -> Texts:
     if settings.embeddings.embedder != "llm":
         return Texts()
-    known = vectors_known(settings.home_path, model_options(settings), texts)
-    to_buy = [len(t.encode("utf-8", "replace")) for t, k in zip(texts, known, strict=True) if not k]
-    return Texts(len(to_buy), sum(to_buy), sum(known))
+    is_cached = vectors_known(settings.home_path, model_options(settings), texts)
+    to_buy = [
+        len(t.encode("utf-8", "replace")) for t, k in zip(texts, is_cached, strict=True) if not k
+    ]
+    return Texts(len(to_buy), sum(to_buy), sum(is_cached))
 
 
 def _history(store: IndexStore | None) -> Mapping[str, Average]:
@@ -277,15 +288,15 @@ def _history(store: IndexStore | None) -> Mapping[str, Average]:
 
 
 def _said_of(index: IndexState) -> list[str]:
-    said = []
+    sentences = []
     if index.n_lost:
-        said.append(
+        sentences.append(
             f"{index.n_lost:,} chunks go or change: the reports on all communities of what they "
             "name are written again"
         )
     if index.of_a_chunk:
-        said.append(
+        sentences.append(
             f"a new chunk touches {index.of_a_chunk:.0f} of the {index.communities:,} communities, "
             "as those of this index do"
         )
-    return said
+    return sentences

@@ -72,15 +72,15 @@ def summarise(settings: Settings) -> dict[str, Any]:
             "rolled_back_from": None,
         }
     store = IndexStore(Home(home).index)
-    published = published_release(home)
+    current = published_release(home)
     with store.read() as con:
         numbers = _rows(con, _COUNTS)[0]
         levels = _rows(con, _LEVELS)
         structures = _structures(con, settings)
         quarantined = _rows(con, _QUARANTINED)
         calls = _rows(con, _CALLS)
-        failed = _rows(con, _FAILED)[0]
-        release = _rows(con, _RELEASE, id=published) if published else []
+        failures = _rows(con, _FAILED)[0]
+        release = _rows(con, _RELEASE, id=current) if current else []
         absent = absent_titles(con, settings)
     return {
         "home": str(home),
@@ -93,7 +93,7 @@ def summarise(settings: Settings) -> dict[str, Any]:
         "titles_not_in_the_corpus": list(absent),
         "model_calls": calls,
         "estimate": compare_estimate(store, home),
-        **failed,
+        **failures,
         "refresh_needed": refresh_needed(Workspace(settings)),
         "published": release[0] if release else None,
         "rolled_back_from": rolled_back_from(home),

@@ -123,8 +123,8 @@ async def _propose(client: ModelClient, sample: Sequence[str], settings: Setting
             language=language,
             persona=persona,
         )
-        parsed = parse_tuples(records, chunk_text=chunk)
-        if len(parsed.entities) + len(parsed.relationships) >= _MIN_RECORDS:
+        tuples = parse_tuples(records, chunk_text=chunk)
+        if len(tuples.entities) + len(tuples.relationships) >= _MIN_RECORDS:
             examples.append((chunk, _records(records)))
     return _Proposal(domain, language, persona, rating, types, tuple(examples))
 
@@ -180,9 +180,9 @@ def _toml(text: str) -> str:
 
 
 def _types(answer: str) -> tuple[str, ...]:
-    found, _ = parse_json_object(answer)
-    given = found.get("entity_types")
-    types = [_line(str(kind)) for kind in given] if isinstance(given, list) else []
+    reply, _ = parse_json_object(answer)
+    listed = reply.get("entity_types")
+    types = [_line(str(kind)) for kind in listed] if isinstance(listed, list) else []
     if not types:
         raise ModelOutputError("the model proposed no entity types: try again, or another model")
     return tuple(dict.fromkeys(filter(None, types)))
@@ -190,10 +190,10 @@ def _types(answer: str) -> tuple[str, ...]:
 
 def _records(answer: str) -> str:
     """Return records as an example shows them, whatever the model wrote around them."""
-    parsed = parse_tuples(answer, chunk_text=answer)
-    lines = [f'("entity"<|>{e.title}<|>{e.type}<|>{e.description})' for e in parsed.entities]
+    tuples = parse_tuples(answer, chunk_text=answer)
+    lines = [f'("entity"<|>{e.title}<|>{e.type}<|>{e.description})' for e in tuples.entities]
     lines += [
         f'("relationship"<|>{r.source}<|>{r.target}<|>{r.description}<|>{r.weight:g})'
-        for r in parsed.relationships
+        for r in tuples.relationships
     ]
     return "\n##\n".join(lines) + "\n<|COMPLETE|>"

@@ -94,19 +94,21 @@ def export_release(
     Raises InputError for what cannot be done as asked, NothingPublishedError when there is no
     release, StorageError when it cannot be read or the export not be written.
     """
-    chosen = FORMATS[name]
-    if tables and not chosen.takes_tables:
-        takers = ", ".join(n for n, given in FORMATS.items() if given.takes_tables)
+    format_of = FORMATS[name]
+    if tables and not format_of.takes_tables:
+        takers = ", ".join(n for n, export in FORMATS.items() if export.takes_tables)
         raise InputError(f"--table is for {takers}; {name} writes what belongs to it")
     source = release_file(home, release)
     exported = find_release(home, release) if release else published_release(home) or source.stem
-    target = output or Path(chosen.output)
+    target = output or Path(format_of.output)
 
     def fill(writer: Writer) -> None:
-        if chosen.file is not None:
-            chosen.file(writer, target.name)
-        elif chosen.folder is not None:
-            chosen.folder(writer, *([tables] if chosen.takes_tables else []))
+        if format_of.file is not None:
+            format_of.file(writer, target.name)
+        elif format_of.folder is not None:
+            format_of.folder(writer, *([tables] if format_of.takes_tables else []))
 
-    files = write_export(source, target, fill, is_folder=chosen.file is None, force=force)
-    return Export(name, exported, str(target), files, chosen.lost, chosen.next.format(path=target))
+    files = write_export(source, target, fill, is_folder=format_of.file is None, force=force)
+    return Export(
+        name, exported, str(target), files, format_of.lost, format_of.next.format(path=target)
+    )

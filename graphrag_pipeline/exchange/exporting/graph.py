@@ -36,18 +36,18 @@ def node_columns(writer: Writer) -> dict[str, str]:
 
 def nodes(columns: Mapping[str, str]) -> str:
     """Return the query for the nodes: ``id``, then ``columns``; communities by their number."""
-    given = [name for name in columns if name not in _NODE_COLUMNS]
+    more = [name for name in columns if name not in _NODE_COLUMNS]
     pivot = "".join(
         f", max(c.human_readable_id) FILTER (m.level = {place}) AS {name}"
-        for place, name in enumerate(given)
+        for place, name in enumerate(more)
     )
-    chosen = ", ".join(f"e.{name}" for name in _NODE_COLUMNS)
-    communities = "".join(f", p.{name}" for name in given)
+    selection = ", ".join(f"e.{name}" for name in _NODE_COLUMNS)
+    communities = "".join(f", p.{name}" for name in more)
     return f"""
         WITH placed AS (
             SELECT m.entity_id{pivot} FROM community_members m
             JOIN communities c ON c.id = m.community_id GROUP BY m.entity_id)
-        SELECT e.id, {chosen}{communities} FROM entities e
+        SELECT e.id, {selection}{communities} FROM entities e
         LEFT JOIN placed p ON p.entity_id = e.id ORDER BY e.human_readable_id"""
 
 

@@ -20,21 +20,23 @@ WHERE table_catalog = 'published' AND table_schema = 'main' AND table_name = ?
 """
 
 
-def write_tables(writer: Writer, wanted: Sequence[str], kind: str) -> None:
-    """Write the tables or views ``wanted``, or all tables, as files of a ``kind``: parquet or csv.
+def write_tables(writer: Writer, names: Sequence[str], kind: str) -> None:
+    """Write the tables or views ``names``, or all tables, as files of a ``kind``: parquet or csv.
 
     Of all tables, those that hierarchies share are written as the views of each hierarchy. Nested
     columns are JSON in CSV. Raises InputError for a name that is no table.
     """
-    found = dict(writer.con.execute(_NAMES).fetchall())
-    for name in wanted:
-        if name not in found:
-            raise InputError(f"there is no table {name}: there are {', '.join(found)}")
+    existing = dict(writer.con.execute(_NAMES).fetchall())
+    for name in names:
+        if name not in existing:
+            raise InputError(f"there is no table {name}: there are {', '.join(existing)}")
     options = "FORMAT csv, HEADER" if kind == "csv" else "FORMAT parquet, COMPRESSION zstd"
-    views = [view for hierarchy in all_hierarchies() for view in hierarchy.views if view in found]
+    views = [
+        view for hierarchy in all_hierarchies() for view in hierarchy.views if view in existing
+    ]
     shared = {f"hierarchy_{name}" for name in TABLES}
-    tables = [name for name, is_table in found.items() if is_table and name not in shared]
-    for name in dict.fromkeys(wanted or sorted([*tables, *views])):
+    tables = [name for name, is_table in existing.items() if is_table and name not in shared]
+    for name in dict.fromkeys(names or sorted([*tables, *views])):
         columns = _columns_of_csv(writer, name) if kind == "csv" else "*"
         writer.copy(f"{name}.{kind}", f'SELECT {columns} FROM "{name}"', options)
 

@@ -62,12 +62,12 @@ class Writer:
                 if isinstance(piece, str):
                     file.write(piece)
                     continue
-                what, query, separator = piece
-                counts[what] = 0
+                part, query, separator = piece
+                counts[part] = 0
                 for lines in self._lines(query):
-                    file.write(separator if counts[what] else "")
+                    file.write(separator if counts[part] else "")
                     file.write(separator.join(lines))
-                    counts[what] += len(lines)
+                    counts[part] += len(lines)
         self._rows[name] = counts
 
     def note(self, name: str, text: str) -> None:
@@ -109,9 +109,9 @@ def write_export(
         with _opened(release, beside) as con:
             writer = Writer(con, beside)
             fill(writer)
-            written = writer.files()
+            files = writer.files()
         _put_in_place(beside, target, is_folder=is_folder)
-        return written
+        return files
     except (duckdb.CatalogException, duckdb.BinderException) as error:
         reason = str(error).splitlines()[0]
         raise StorageError(f"cannot export {release}: {reason}") from error
@@ -128,13 +128,13 @@ def _opened(release: Path, folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a release for reading; besides it, the connection may touch only ``folder``."""
     config = {"python_enable_replacements": False, "temp_directory": str(folder / ".spill")}
     con = duckdb.connect(":memory:", config=config)
-    quoted, allowed = (str(path).replace("'", "''") for path in (release, folder))
+    release_literal, folder_literal = (str(path).replace("'", "''") for path in (release, folder))
     try:
-        con.execute(f"ATTACH '{quoted}' AS published (READ_ONLY)")
+        con.execute(f"ATTACH '{release_literal}' AS published (READ_ONLY)")
         con.execute("USE published")
         con.execute("SET TimeZone = 'UTC'")
         con.execute("SET enable_progress_bar = false")
-        con.execute(f"SET allowed_directories = ['{allowed}/']")
+        con.execute(f"SET allowed_directories = ['{folder_literal}/']")
         con.execute("SET enable_external_access = false")
         yield con
     finally:
@@ -147,8 +147,8 @@ def _refuse(target: Path, *, is_folder: bool, force: bool) -> None:
         raise InputError(f"{target} is a file, and this format is a folder: name another --output")
     if not is_folder and target.is_dir():
         raise InputError(f"{target} is a folder, and this format is one file: name a file in it")
-    taken = any(target.iterdir()) if is_folder and target.is_dir() else target.exists()
-    if taken and not force:
+    is_taken = any(target.iterdir()) if is_folder and target.is_dir() else target.exists()
+    if is_taken and not force:
         state = "is not empty" if is_folder else "is there already"
         raise InputError(f"{target} {state}: name another --output, or write over it with --force")
 

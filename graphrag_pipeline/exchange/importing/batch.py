@@ -130,14 +130,14 @@ def stage_import(
     documents: Sequence[ImportedDocument],
     chunks: pl.DataFrame,
     extracted: pl.Series,
-    found: Extraction,
+    extraction: Extraction,
 ) -> Batch:
     """Stage an import as a batch, in place of what was imported under this label before.
 
-    ``extracted`` are the ids of the chunks that ``found`` tells of: the import's own, or others
-    of the index. Call it in a transaction. The batch counts as done under whatever settings.
+    ``extracted`` are the ids of the chunks that ``extraction`` tells of: the import's own, or
+    others of the index. Call it in a transaction. The batch counts as done under whatever settings.
     """
-    started = datetime.now(UTC)
+    start = datetime.now(UTC)
     batch = make_batch(import_root(label), list(_changes(con, label, documents)))
     read = BatchDocuments(
         [_document_row(document, batch.key) for document in documents],
@@ -152,9 +152,9 @@ def stage_import(
            WHERE id IN (SELECT unnest($ids::JSON::VARCHAR[]))""",
         params={"ids": json.dumps(extracted.to_list())},
     ).pl()
-    done = Extracted(found, names=chunk_names(texts.unique("id")))
-    stage_extraction(con, extracted, done, IMPORTED, IMPORTED, batch.key)
-    seconds = (datetime.now(UTC) - started).total_seconds()
+    outcome = Extracted(extraction, names=chunk_names(texts.unique("id")))
+    stage_extraction(con, extracted, outcome, IMPORTED, IMPORTED, batch.key)
+    seconds = (datetime.now(UTC) - start).total_seconds()
     con.executemany(
         "INSERT INTO batch_stages VALUES (?, ?, ?, ?, ?, true)",
         [[batch.key, stage, IMPORTED, datetime.now(UTC), seconds] for stage in STAGES],
@@ -179,20 +179,20 @@ def save_manifest(store: IndexStore, log: BatchLog, key: str) -> None:
     log.save(Batch(key, created_at, root, changes))
 
 
-def number(con: duckdb.DuckDBPyConnection, kind: str, wanted: Sequence[tuple[str, int]]) -> None:
+def number(con: duckdb.DuckDBPyConnection, kind: str, pairs: Sequence[tuple[str, int]]) -> None:
     """Give ids the numbers they had elsewhere.
 
     Where things of this kind have numbers already, or those given are not unique, the next free
     ones are given in that order.
     """
     frame = (
-        pl.DataFrame(wanted, schema={"id": pl.String, "n": pl.Int64}, orient="row")
+        pl.DataFrame(pairs, schema={"id": pl.String, "n": pl.Int64}, orient="row")
         .sort("n", maintain_order=True)
         .unique("id", keep="first", maintain_order=True)
     )
-    taken = con.execute("SELECT count(*) FROM identifiers WHERE kind = ?", [kind]).fetchone()
+    row = con.execute("SELECT count(*) FROM identifiers WHERE kind = ?", [kind]).fetchone()
     con.register("numbered", frame)
-    if taken == (0,) and frame["n"].is_unique().all():
+    if row == (0,) and frame["n"].is_unique().all():
         con.execute("INSERT INTO identifiers SELECT ?, id, n FROM numbered", [kind])
     else:
         assign_identifiers(con, kind, "SELECT id FROM numbered ORDER BY n")
@@ -234,13 +234,13 @@ def _document_row(document: ImportedDocument, batch: str) -> dict[str, object]:
 
 
 def _source_row(change: SourceChange, batch: str) -> dict[str, object]:
-    removed = change.action == "remove"
+    is_removal = change.action == "remove"
     return {
         "batch": batch,
         "uri": change.uri,
         "action": change.action,
         "sha256": change.sha256,
         "n_bytes": change.n_bytes,
-        "status": "removed" if removed else "ok",
-        "n_documents": 0 if removed else 1,
+        "status": "removed" if is_removal else "ok",
+        "n_documents": 0 if is_removal else 1,
     }

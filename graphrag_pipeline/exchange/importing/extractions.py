@@ -114,7 +114,7 @@ def import_extractions(file: Path, home: Path, settings: Settings) -> ImportResu
 
     Raises InputError if the file cannot be read or none of its lines can be used.
     """
-    started = time.perf_counter()
+    start = time.perf_counter()
     tally: Counter[str] = Counter()
     warnings: list[str] = []
     lines = list(_read(file, tally, warnings))
@@ -124,14 +124,14 @@ def import_extractions(file: Path, home: Path, settings: Settings) -> ImportResu
     passages = [*_own_passages(documents, lines), *_known_passages(store, lines, warnings)]
     if not passages:
         raise InputError(f"{file} has no usable line: {'; '.join(warnings[:3]) or 'it is empty'}")
-    found = _extraction(passages)
+    extraction = _extraction(passages)
     chunks = chunk_frame(documents, settings.chunks.encoding)
     extracted = pl.Series([p.chunk_id for p in passages], dtype=pl.String).unique(
         maintain_order=True
     )
     report("import", 2, _STEPS)
     with store.transaction() as con:
-        batch = stage_import(con, file.stem, documents, chunks, extracted, found)
+        batch = stage_import(con, file.stem, documents, chunks, extracted, extraction)
         staged = _count_staged(con, batch.key)
     save_manifest(store, log, batch.key)
     report("import", _STEPS, _STEPS)
@@ -139,12 +139,12 @@ def import_extractions(file: Path, home: Path, settings: Settings) -> ImportResu
         "documents": len(documents),
         "chunks": len(extracted),
         **staged,
-        "self_relationships": len(found.relationships) - staged["relationship_mentions"],
+        "self_relationships": len(extraction.relationships) - staged["relationship_mentions"],
         "malformed_lines": len(warnings),
         "malformed_entities": tally["entities"],
         "malformed_triples": tally["triples"],
     }
-    return ImportResult(batch.key, counts, tuple(warnings), time.perf_counter() - started)
+    return ImportResult(batch.key, counts, tuple(warnings), time.perf_counter() - start)
 
 
 def _count_staged(con: duckdb.DuckDBPyConnection, batch: str) -> dict[str, int]:
@@ -177,26 +177,26 @@ def _reason(error: Exception) -> str:
 
 
 def _parse(raw: bytes, number: int, tally: Counter[str]) -> _Line:
-    given = json.loads(raw.decode("utf-8-sig"))
-    if not isinstance(given, dict):
+    contents = json.loads(raw.decode("utf-8-sig"))
+    if not isinstance(contents, dict):
         raise ValueError("it is not a JSON object")
-    text, chunk_id, uri = (_string(given.get(name)) for name in ("text", "chunk_id", "uri"))
+    text, chunk_id, uri = (_string(contents.get(name)) for name in ("text", "chunk_id", "uri"))
     if not (text or chunk_id or uri):
         raise ValueError("it has no text, chunk_id or uri")
-    triples = [*_list(given, "triples"), *_list(given, "relationships")]
+    triples = [*_list(contents, "triples"), *_list(contents, "relationships")]
     return _Line(
         number,
-        one_line(_string(given.get("document"))) or f"passage {number}",
+        one_line(_string(contents.get("document"))) or f"passage {number}",
         text,
         chunk_id,
         uri,
-        tuple(_well_formed(map(_entity, _list(given, "entities")), "entities", tally)),
+        tuple(_well_formed(map(_entity, _list(contents, "entities")), "entities", tally)),
         tuple(_well_formed(map(_triple, triples), "triples", tally)),
     )
 
 
-def _list(given: Mapping[str, object], name: str) -> list[object]:
-    value = given.get(name)
+def _list(entry: Mapping[str, object], name: str) -> list[object]:
+    value = entry.get(name)
     if value is None:
         return []
     if not isinstance(value, list):
@@ -209,17 +209,17 @@ def _string(value: object) -> str:
 
 
 def _well_formed(
-    parsed: Iterable[_Found | None], name: str, tally: Counter[str]
+    items: Iterable[_Found | None], name: str, tally: Counter[str]
 ) -> Iterator[_Found]:
-    for item in parsed:
+    for item in items:
         if item is None:
             tally[name] += 1
         else:
             yield item
 
 
-def _entity(given: object) -> _Entity | None:
-    fields = given if isinstance(given, dict) else {"title": given}
+def _entity(entry: object) -> _Entity | None:
+    fields = entry if isinstance(entry, dict) else {"title": entry}
     title = one_line(_string(fields.get("title") or fields.get("name")))
     if not normalize_title(title):
         return None
@@ -227,12 +227,12 @@ def _entity(given: object) -> _Entity | None:
     return _Entity(title, kind, _string(fields.get("description")))
 
 
-def _triple(given: object) -> _Triple | None:
-    if isinstance(given, dict):
-        ends, about = (given.get("source"), given.get("target")), given.get("description")
-        weight = given.get("weight")
-    elif isinstance(given, list) and len(given) == 3 and isinstance(given[1], str):
-        ends, about, weight = (given[0], given[2]), " ".join(map(str, given)), None
+def _triple(entry: object) -> _Triple | None:
+    if isinstance(entry, dict):
+        ends, about = (entry.get("source"), entry.get("target")), entry.get("description")
+        weight = entry.get("weight")
+    elif isinstance(entry, list) and len(entry) == 3 and isinstance(entry[1], str):
+        ends, about, weight = (entry[0], entry[2]), " ".join(map(str, entry)), None
     else:
         return None
     source, target = (one_line(_string(end)) for end in ends)
@@ -241,10 +241,10 @@ def _triple(given: object) -> _Triple | None:
     return _Triple(source, target, one_line(_string(about)), _weight(weight))
 
 
-def _weight(given: object) -> float:
-    if isinstance(given, bool) or not isinstance(given, int | float):
+def _weight(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return 1.0
-    return float(given) if 0 < given < _MOST_WEIGHT else 1.0
+    return float(value) if 0 < value < _MOST_WEIGHT else 1.0
 
 
 def _is_new(line: _Line) -> bool:
@@ -271,23 +271,23 @@ def _own_passages(
 def _known_passages(
     store: IndexStore, lines: Sequence[_Line], warnings: list[str]
 ) -> Iterator[_Passage]:
-    known = [line for line in lines if not _is_new(line)]
-    if not known:
+    existing = [line for line in lines if not _is_new(line)]
+    if not existing:
         return
-    names = {"ids": [line.chunk_id for line in known], "uris": [line.uri for line in known]}
+    names = {"ids": [line.chunk_id for line in existing], "uris": [line.uri for line in existing]}
     with store.read() as con:
         rows = con.execute(_NAMED_CHUNKS, names).fetchall()
     texts = {chunk_id: text for chunk_id, _, text in rows}
     of_uri: dict[str, list[str]] = {}
     for chunk_id, uri, _ in rows:
         of_uri.setdefault(uri, []).append(chunk_id)
-    for line in known:
+    for line in existing:
         chunk_id = line.chunk_id if line.chunk_id in texts else _chunk_of(line, of_uri, texts)
         if chunk_id:
             yield _Passage(chunk_id, texts[chunk_id], line)
         else:
-            named = f"chunk {line.chunk_id}" if line.chunk_id else f"such chunk of {line.uri}"
-            warnings.append(f"line {line.number}: there is no {named} in the index")
+            label = f"chunk {line.chunk_id}" if line.chunk_id else f"such chunk of {line.uri}"
+            warnings.append(f"line {line.number}: there is no {label} in the index")
 
 
 def _chunk_of(
@@ -309,9 +309,9 @@ class _Evidence:
 
     def naming(self, *titles: str) -> tuple[int, int] | None:
         """Return the span of the first sentence that names all of these titles."""
-        wanted = [title.casefold() for title in titles]
+        names = [title.casefold() for title in titles]
         for span, sentence in zip(self._spans, self._folded, strict=True):
-            if all(_names(sentence, title) for title in wanted):
+            if all(_names(sentence, title) for title in names):
                 return span
         return None
 
@@ -342,8 +342,8 @@ def _extraction(passages: Sequence[_Passage]) -> Extraction:
             entities.append((passage.chunk_id, entity.title, entity.type, about, *place))
         for triple in passage.line.triples:
             place = evidence.naming(triple.source, triple.target) or (None, None)
-            told = (triple.source, triple.target, triple.description, triple.weight)
-            relationships.append((passage.chunk_id, *told, *place))
+            key = (triple.source, triple.target, triple.description, triple.weight)
+            relationships.append((passage.chunk_id, *key, *place))
     return Extraction(
         pl.DataFrame(entities, schema=ENTITY_MENTIONS, orient="row"),
         pl.DataFrame(relationships, schema=RELATIONSHIP_MENTIONS, orient="row"),
@@ -354,10 +354,10 @@ def _entities_of(line: _Line) -> Iterator[_Entity]:
     """Yield the entities listed, each once, then the ends of triples that were not."""
     listed = dict.fromkeys(line.entities)
     yield from listed
-    seen = {normalize_title(entity.title) for entity in listed}
+    titles = {normalize_title(entity.title) for entity in listed}
     for triple in line.triples:
         for end in (triple.source, triple.target):
             key = normalize_title(end)
-            if key not in seen:
-                seen.add(key)
+            if key not in titles:
+                titles.add(key)
                 yield _Entity(end, UNTYPED, "")

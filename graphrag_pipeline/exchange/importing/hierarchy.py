@@ -61,17 +61,17 @@ def complete_hierarchy(
 def _nodes(communities: pl.DataFrame, entity_ids: Mapping[str, str]) -> dict[int, _Node]:
     parents = _parents(communities)
     nodes: dict[int, _Node] = {}
-    taken: dict[int, set[str]] = defaultdict(set)
+    in_use: dict[int, set[str]] = defaultdict(set)
     rows = communities.select("community", "level", "entity_ids").drop_nulls(("community", "level"))
-    for number, level, given in rows.sort("level", "community").iter_rows():
+    for number, level, foreign in rows.sort("level", "community").iter_rows():
         parent = nodes.get(parents.get(number, -1)) if level > 0 else None
         if number in nodes or (level > 0 and (parent is None or parent.level != level - 1)):
             continue
-        members = {entity_ids[e] for e in given or [] if e in entity_ids} - taken[level]
+        members = {entity_ids[e] for e in foreign or [] if e in entity_ids} - in_use[level]
         if parent is not None:
             members &= parent.members
         if members:
-            taken[level] |= members
+            in_use[level] |= members
             above = None if parent is None else parent.number
             nodes[number] = _Node(number, level, above, frozenset(members))
     return nodes

@@ -80,7 +80,7 @@ def import_graphrag(directory: Path, home: Path, settings: Settings) -> ImportRe
     The same folder name (``output`` counts as its parent's) replaces what it brought before; the
     same files again do nothing. Raises InputError if a table or column that is needed is missing.
     """
-    started = time.perf_counter()
+    start = time.perf_counter()
     label = label_of(directory)
     source = _Source(label, read_tables(directory), settings)
     report("import", 1, _STEPS)
@@ -91,15 +91,15 @@ def import_graphrag(directory: Path, home: Path, settings: Settings) -> ImportRe
     if batch is None:
         batch, counts = _import(store, source, settings)
     save_manifest(store, log, batch)
-    seconds = time.perf_counter() - started
+    seconds = time.perf_counter() - start
     return ImportResult(batch, counts, source.warnings, seconds, done_before)
 
 
 def label_of(directory: Path) -> str:
     """Return the name of an import: the folder's, or that of the project it is the output of."""
     resolved = directory.expanduser().resolve()
-    named = (place.name for place in (resolved, *resolved.parents))
-    return next((name for name in named if name not in _GENERAL_NAMES), "graphrag")
+    names = (place.name for place in (resolved, *resolved.parents))
+    return next((name for name in names if name not in _GENERAL_NAMES), "graphrag")
 
 
 def _imported_before(store: IndexStore, source: _Source) -> str | None:
@@ -115,17 +115,17 @@ def _import(
     store: IndexStore, source: _Source, settings: Settings
 ) -> tuple[str, Mapping[str, int]]:
     chunks = source.chunks
-    found = Extraction(source.entity_mentions, source.relationship_mentions)
+    extraction = Extraction(source.entity_mentions, source.relationship_mentions)
     report("import", 2, _STEPS)
     with store.transaction() as con:
-        batch = stage_import(con, source.label, source.documents, chunks, chunks["id"], found)
+        batch = stage_import(con, source.label, source.documents, chunks, chunks["id"], extraction)
         _stage_claims(con, source, batch.key)
         _keep_numbers(con, source)
         report("import", 3, _STEPS)
         merge_graph(OpenStore(store, con), settings.graph)
         report("import", 4, _STEPS)
         shared = {e for (e,) in con.execute(_OTHERS_MENTION, {"batch": batch.key}).fetchall()}
-        kept = _keep_communities(store, con, source, settings, shared)
+        n_communities = _keep_communities(store, con, source, settings, shared)
         mark = {
             "fingerprint": source.fingerprint,
             "batch": batch.key,
@@ -133,7 +133,7 @@ def _import(
         }
         set_meta(con, source.meta_key, json.dumps(mark))
     report("import", _STEPS, _STEPS)
-    return batch.key, {**source.counts, **kept}
+    return batch.key, {**source.counts, **n_communities}
 
 
 def _keep_communities(
@@ -152,14 +152,14 @@ def _keep_communities(
         tables.communities, source.entity_ids, everyone, edges, settings.communities
     )
     reports = _report_frame(tables.reports, hierarchy)
-    number(con, "community", [(own, given) for given, own in hierarchy.ids.items()])
+    number(con, "community", [(own, foreign) for foreign, own in hierarchy.ids.items()])
     titles = dict(reports.select("community_id", "title").iter_rows())
     adopt_hierarchy(con, hierarchy.clusters, titles, settings.communities, settled=not shared)
     untouched = [c.id for c in hierarchy.clusters if not shared.intersection(c.members)]
-    kept = _adopt_reports(
+    adopted = _adopt_reports(
         OpenStore(store, con), settings, reports.filter(pl.col("community_id").is_in(untouched))
     )
-    return {"communities": len(hierarchy.ids), "reports": kept}
+    return {"communities": len(hierarchy.ids), "reports": adopted}
 
 
 def _report_frame(reports: pl.DataFrame, hierarchy: ImportedHierarchy) -> pl.DataFrame:
@@ -275,19 +275,21 @@ class _Source:
             for key, rows in units.group_by("document_id", maintain_order=True)
         }
         documents, chunks = [], {}
-        for uri, title, given in self._titled(of_document):
-            own = of_document.get(str(given["id"] or ""), [])
-            document = _document(uri, title, given, [text for _, text in own])
+        for uri, title, metadata in self._titled(of_document):
+            own = of_document.get(str(metadata["id"] or ""), [])
+            document = _document(uri, title, metadata, [text for _, text in own])
             documents.append(document)
             names = (unit for unit, _ in own)
             chunks |= dict(zip(names, document.chunk_ids, strict=True))
         return documents, chunks
 
-    def _titled(self, wanted: Mapping[str, object]) -> list[tuple[str, str, dict[str, object]]]:
+    def _titled(
+        self, of_document: Mapping[str, object]
+    ) -> list[tuple[str, str, dict[str, object]]]:
         """Return (uri, title, row) of the documents, also of those that only units tell of."""
         rows = self.tables.documents.to_dicts()
-        known = {row["id"] for row in rows}
-        rows += [{"id": given} for given in wanted if given not in known]
+        ids = {row["id"] for row in rows}
+        rows += [{"id": id} for id in of_document if id not in ids]
         titles = [str(row.get("title") or row["id"] or self.label) for row in rows]
         return list(zip(unique_uris(self.label, titles), titles, rows, strict=True))
 
@@ -300,8 +302,8 @@ class _Source:
     def sourceless(self) -> ImportedDocument:
         """A document of the entities and relationships for which no text unit is given."""
         title = f"{self.label}: entities and relationships without a source"
-        taken = [document.title for document in self.located[0]]
-        uri = unique_uris(self.label, [*taken, title])[-1]
+        titles = [document.title for document in self.located[0]]
+        uri = unique_uris(self.label, [*titles, title])[-1]
         entities = self._entities.filter(pl.col("chunk_id").is_null())
         edges = self._relationships.filter(pl.col("chunk_id").is_null())
         passages = [
@@ -343,9 +345,9 @@ class _Source:
 
     @cached_property
     def _entities(self) -> pl.DataFrame:
-        given = self.tables.entities.filter(pl.col("title").is_in(list(self.ids_by_title)))
+        listed = self.tables.entities.filter(pl.col("title").is_in(list(self.ids_by_title)))
         return self._in_units(
-            given.with_columns(
+            listed.with_columns(
                 pl.col("description").fill_null(""),
                 pl.col("type").replace("", None).fill_null(UNTYPED),
             )
@@ -366,7 +368,7 @@ class _Source:
             for end in self.tables.relationships[column].drop_nulls().unique()
         }
         pair = (pl.min_horizontal("source", "target"), pl.max_horizontal("source", "target"))
-        said = pl.col("description").replace("", None).drop_nulls()
+        descriptions = pl.col("description").replace("", None).drop_nulls()
         return (
             self.tables.relationships.with_columns(
                 pl.col("source", "target").replace_strict(
@@ -377,7 +379,9 @@ class _Source:
                 .otherwise(1.0),
             )
             .drop_nulls(("source", "target"))
-            .with_columns(description=said.unique(maintain_order=True).str.join(" ").over(pair))
+            .with_columns(
+                description=descriptions.unique(maintain_order=True).str.join(" ").over(pair)
+            )
         )
 
     @cached_property
@@ -387,13 +391,13 @@ class _Source:
 
     def _with_chunks(self, things: pl.DataFrame, first: int) -> pl.DataFrame:
         """Fill null ``chunk_id`` with the passages of the document without a source."""
-        missing = things["chunk_id"].is_null()
-        own = self.sourceless.chunk_ids[first : first + int(missing.sum())]
-        places = missing.cast(pl.Int64).cum_sum() - 1
+        is_missing = things["chunk_id"].is_null()
+        own = self.sourceless.chunk_ids[first : first + int(is_missing.sum())]
+        places = is_missing.cast(pl.Int64).cum_sum() - 1
         passages = pl.Series(own, dtype=pl.String)
         fill = passages.gather(places.clip(0)) if own else things["chunk_id"]
         return things.with_columns(
-            chunk_id=pl.when(missing).then(fill).otherwise(pl.col("chunk_id"))
+            chunk_id=pl.when(is_missing).then(fill).otherwise(pl.col("chunk_id"))
         )
 
     @cached_property
@@ -410,18 +414,18 @@ class _Source:
     @cached_property
     def claims(self) -> pl.DataFrame:
         texts = ("subject_id", "object_id", "type", "status", "start_date", "end_date")
-        named = pl.col(*texts, "source_text").replace(["NONE", ""], [None, None])
+        texts_or_null = pl.col(*texts, "source_text").replace(["NONE", ""], [None, None])
         keyed = {t: normalize_title(t) for t in self.tables.covariates["subject_id"].drop_nulls()}
-        known = set(self.ids_by_title.values())
+        entity_ids = set(self.ids_by_title.values())
         subjects = {t: make_id("entity", key) for t, key in keyed.items()}
-        subjects = {title: entity for title, entity in subjects.items() if entity in known}
+        subjects = {title: entity for title, entity in subjects.items() if entity in entity_ids}
         rows = (
             self.tables.covariates.join(
                 self._units, left_on="text_unit_id", right_on="unit", maintain_order="left"
             )
             .with_columns(
                 pl.col("description").fill_null(""),
-                named,
+                texts_or_null,
                 subject=pl.col("subject_id").fill_null(""),
             )
             .rename({"object_id": "object"})
@@ -449,11 +453,11 @@ class _Source:
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        missing = [name for name in self.tables.missing if name != "covariates"]
-        told = [f"there is no {name}.parquet" for name in missing]
+        absent = [name for name in self.tables.missing if name != "covariates"]
+        messages = [f"there is no {name}.parquet" for name in absent]
         if not self.tables.reports.is_empty() and self.tables.communities.is_empty():
-            told.append("reports were left out: without communities nothing says what of")
-        return tuple(told)
+            messages.append("reports were left out: without communities nothing says what of")
+        return tuple(messages)
 
 
 _CLAIM_COLUMNS = (
@@ -472,19 +476,19 @@ _CLAIM_COLUMNS = (
 
 def _claim_ids(claims: pl.DataFrame) -> pl.Series:
     """Return an id for each claim from what it says; the same said again counts on."""
-    told = claims.select(_CLAIM_COLUMNS).with_columns(
+    keys = claims.select(_CLAIM_COLUMNS).with_columns(
         again=pl.int_range(pl.len()).over(_CLAIM_COLUMNS)
     )
-    ids = [make_id("claim", *("" if v is None else v for v in row)) for row in told.iter_rows()]
+    ids = [make_id("claim", *("" if v is None else v for v in row)) for row in keys.iter_rows()]
     return pl.Series("id", ids, dtype=pl.String)
 
 
 def _document(
-    uri: str, title: str, given: Mapping[str, object], units: list[str]
+    uri: str, title: str, fields: Mapping[str, object], units: list[str]
 ) -> ImportedDocument:
-    facts = {"original_id": given["id"], "creation_date": given.get("creation_date")}
+    facts = {"original_id": fields["id"], "creation_date": fields.get("creation_date")}
     metadata = {name: value for name, value in facts.items() if value}
-    text = str(given.get("text") or "")
+    text = str(fields.get("text") or "")
     spans = locate(text, units)
     if spans is None:
         return document_of_passages(uri, title, units, metadata)

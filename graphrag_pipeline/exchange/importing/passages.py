@@ -20,22 +20,22 @@ def locate(text: str, units: Sequence[str]) -> list[Span] | None:
     not belong to the text and are left out of the span.
     """
     spans: list[Span] = []
-    used: set[Span] = set()
+    taken_spans: set[Span] = set()
     after = 0
     skipped = 0
     for unit in units:
-        found = _find(text, unit, after, skipped, used)
-        if found is None:
+        match = _find(text, unit, after, skipped, taken_spans)
+        if match is None:
             return None
-        span, skipped = found
+        span, skipped = match
         spans.append(span)
-        used.add(span)
+        taken_spans.add(span)
         after = span[0] + 1
     return spans
 
 
 def _find(
-    text: str, unit: str, after: int, skipped: int, used: set[Span]
+    text: str, unit: str, after: int, skipped: int, taken_spans: set[Span]
 ) -> tuple[Span, int] | None:
     bodies = dict(enumerate(_bodies(unit)))
     likely = sorted(bodies, key=lambda n: (n != skipped, n))
@@ -43,7 +43,7 @@ def _find(
         for lines in likely:
             start = text.find(bodies[lines], place)
             span = (start, start + len(bodies[lines]))
-            if start >= 0 and span not in used:
+            if start >= 0 and span not in taken_spans:
                 return span, lines
     return None
 

@@ -112,7 +112,7 @@ def read_tables(directory: Path) -> Tables:
     """
     folder = _output_folder(directory)
     digest = hashlib.sha256()
-    missing: list[str] = []
+    absent: list[str] = []
 
     def read(name: str, columns: dict[str, _Column], *, required: bool = False) -> pl.DataFrame:
         path = _file(folder, name)
@@ -121,7 +121,7 @@ def read_tables(directory: Path) -> Tables:
                 f"{folder} has no {name}.parquet: name the folder of GraphRAG's output"
             )
         if path is None:
-            missing.append(name)
+            absent.append(name)
             return pl.DataFrame(schema={n: c.dtype for n, c in columns.items()})
         frame = _read_file(path, digest)
         return _in_order(_shaped(frame, columns, path))
@@ -136,7 +136,7 @@ def read_tables(directory: Path) -> Tables:
         reports=_with_findings(reports),
         covariates=read("covariates", _COVARIATES),
         fingerprint=digest.hexdigest(),
-        missing=tuple(missing),
+        missing=tuple(absent),
     )
 
 
@@ -162,18 +162,18 @@ def _read_file(path: Path, digest: hashlib._Hash) -> pl.DataFrame:  # pyright: i
 
 
 def _shaped(frame: pl.DataFrame, columns: dict[str, _Column], path: Path) -> pl.DataFrame:
-    chosen = []
+    expressions = []
     for name, column in columns.items():
-        found = next((n for n in (name, *column.names) if n in frame.columns), None)
-        if found is None and column.required:
+        source = next((n for n in (name, *column.names) if n in frame.columns), None)
+        if source is None and column.required:
             raise InputError(f"{path} has no column {name}: it has {', '.join(frame.columns)}")
-        value = pl.lit(None) if found is None else pl.col(found)
-        if found and frame.schema[found].base_type() is pl.List and column.dtype == pl.String:
+        value = pl.lit(None) if source is None else pl.col(source)
+        if source and frame.schema[source].base_type() is pl.List and column.dtype == pl.String:
             value = value.list.first()
-        chosen.append(value.cast(column.dtype, strict=False).alias(name))
+        expressions.append(value.cast(column.dtype, strict=False).alias(name))
     extra = [pl.col("findings")] if "findings" in frame.columns else []
     try:
-        return frame.select(*chosen, *extra)
+        return frame.select(*expressions, *extra)
     except pl.exceptions.PolarsError as error:
         raise InputError(f"cannot use {path}: {str(error).splitlines()[0]}") from error
 
@@ -189,8 +189,8 @@ def _in_order(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _with_findings(reports: pl.DataFrame) -> pl.DataFrame:
     """Bring ``findings`` into one shape; a finding that is mere text is an explanation."""
-    given = reports["findings"].to_list() if "findings" in reports.columns else []
-    findings = [_findings(row) for row in given] or [[]] * len(reports)
+    lists = reports["findings"].to_list() if "findings" in reports.columns else []
+    findings = [_findings(row) for row in lists] or [[]] * len(reports)
     return reports.with_columns(findings=pl.Series(findings, dtype=_FINDINGS))
 
 

@@ -90,18 +90,18 @@ def find_cjk(text: str) -> list[Found]:
     """Return (start, end, type) of names and repeated terms, without overlaps, in order."""
     if not _CJK_CHARACTER.search(text):
         return []
-    taken: list[Found] = []
+    names: list[Found] = []
     free = bytearray(len(text))
-    for found in (*_titles(text), *_persons(text), *_suffixed(text), *_repeated(text)):
-        _take(found, free, taken)
-    return sorted(taken)
+    for candidate in (*_titles(text), *_persons(text), *_suffixed(text), *_repeated(text)):
+        _take(candidate, free, names)
+    return sorted(names)
 
 
-def _take(found: Found, free: bytearray, taken: list[Found]) -> None:
-    start, end, _ = found
+def _take(candidate: Found, free: bytearray, names: list[Found]) -> None:
+    start, end, _ = candidate
     if not any(free[start:end]):
         free[start:end] = b"\x01" * (end - start)
-        taken.append(found)
+        names.append(candidate)
 
 
 def _titles(text: str) -> Iterator[Found]:
@@ -128,8 +128,8 @@ def _persons(text: str) -> Iterator[Found]:
     names = set(sorted(filter(_plausible, names))[:_MAX_PEOPLE])
     if not names:
         return
-    ordered = sorted(names, key=lambda name: (-len(name), name))
-    for match in re.finditer("|".join(map(re.escape, ordered)), text):
+    longest_first = sorted(names, key=lambda name: (-len(name), name))
+    for match in re.finditer("|".join(map(re.escape, longest_first)), text):
         yield match.start(), match.end(), "PERSON"
 
 
@@ -171,7 +171,7 @@ def _repeated(text: str) -> Iterator[Found]:
         for position in range(start, end - 1):
             for stop in range(position + 2, min(end, position + _MAX_GRAM) + 1):
                 places.setdefault(text[position:stop], []).append(position)
-    grams = [gram for gram, found in places.items() if len(found) >= _MIN_REPEATS]
+    grams = [gram for gram, starts in places.items() if len(starts) >= _MIN_REPEATS]
     for gram in sorted(grams, key=lambda gram: (-len(gram), places[gram][0])):
         if gram[0] in _EDGE or gram[-1] in _EDGE or gram in _BARE:
             continue

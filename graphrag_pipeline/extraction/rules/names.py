@@ -46,18 +46,18 @@ Piece = tuple[int, int]
 
 def find_names(text: str, tokens: Tokens, sentences: list[Span], *, dates: bool) -> list[Mention]:
     """Return named entities in order of appearance; of overlapping ones, the quoted title."""
-    quoted = list(_quoted_titles(text, tokens))
-    whole = _outside(list(_headings(text, tokens, sentences)), quoted)
-    whole = sorted(quoted + whole, key=lambda mention: mention.start)
-    found: list[Mention] = []
+    titles = list(_quoted_titles(text, tokens))
+    whole = _outside(list(_headings(text, tokens, sentences)), titles)
+    whole = sorted(titles + whole, key=lambda mention: mention.start)
+    mentions: list[Mention] = []
     for match in _PHRASE.finditer(tokens.classes):
         if match.lastgroup != "name":
             if dates and match.lastgroup == "date":
-                found.append(_mention(tokens, match.start(), match.end(), types.DATE))
+                mentions.append(_mention(tokens, match.start(), match.end(), types.DATE))
             continue
         for first, stop in _pieces(tokens, match.start(), match.end()):
-            found.append(_mention(tokens, first, stop, _type_of(tokens, first, stop)))
-    inside = _outside(found, whole)
+            mentions.append(_mention(tokens, first, stop, _type_of(tokens, first, stop)))
+    inside = _outside(mentions, whole)
     return sorted(
         (mention for mention in whole + inside if _reasonable(mention)),
         key=lambda mention: (mention.start, -mention.end),
@@ -76,12 +76,12 @@ def _outside(mentions: list[Mention], covering: list[Mention]) -> list[Mention]:
     if not covering:
         return mentions
     starts = [mention.start for mention in covering]
-    kept: list[Mention] = []
+    outside: list[Mention] = []
     for mention in mentions:
         index = bisect_left(starts, mention.start + 1) - 1
         if index < 0 or covering[index].end <= mention.start:
-            kept.append(mention)
-    return kept
+            outside.append(mention)
+    return outside
 
 
 def _pieces(tokens: Tokens, first: int, stop: int) -> Iterator[Piece]:
@@ -98,13 +98,15 @@ def _pieces(tokens: Tokens, first: int, stop: int) -> Iterator[Piece]:
 
 def _cuts(tokens: Tokens, first: int, position: int, stop: int) -> bool:
     code = tokens.classes[position]
-    left = tokens.texts[first:position]
+    before = tokens.texts[first:position]
     if code == "a":
         return not _joins_and(tokens, first, position, stop)
     if code == "p":
-        return not (tokens.texts[position] == "for" and left[-1].lower() in _FOR_HEADS)
+        return not (tokens.texts[position] == "for" and before[-1].lower() in _FOR_HEADS)
     if code == "S":
-        return not _joins_possessive(left, tokens.classes[first], tokens.texts[position + 1 : stop])
+        return not _joins_possessive(
+            before, tokens.classes[first], tokens.texts[position + 1 : stop]
+        )
     if code == "o":
         return _cuts_of(tokens, first, position, stop)
     if code == "w":
@@ -112,37 +114,37 @@ def _cuts(tokens: Tokens, first: int, position: int, stop: int) -> bool:
     return False
 
 
-def _joins_possessive(left: list[str], code: str, right: list[str]) -> bool:
+def _joins_possessive(before: list[str], code: str, right: list[str]) -> bool:
     """Say whether a possessive is part of one name: St. Paul's Cathedral, People's Republic."""
-    if code == "H" or usually_lower(left[-1].lower()):
+    if code == "H" or usually_lower(before[-1].lower()):
         return True
     return (
-        len(left) == 1
-        and not types.is_place(left[0])
+        len(before) == 1
+        and not types.is_place(before[0])
         and all(usually_lower(word.lower()) for word in right)
     )
 
 
 def _cuts_of(tokens: Tokens, first: int, position: int, stop: int) -> bool:
     """Say whether "of" relates two names (Ann Lee of Ohio) and is not part of one."""
-    left = tokens.texts[first:position]
-    if len(left) < 2:
+    before = tokens.texts[first:position]
+    if len(before) < 2:
         return False
-    if tokens.classes[first] == "H" or types.is_given_name(left[0]):
+    if tokens.classes[first] == "H" or types.is_given_name(before[0]):
         return True
     right = tokens.classes[position + 1 : stop]
     return right[:1] == "d" and len(right) > 2
 
 
 def _joins_and(tokens: Tokens, first: int, position: int, stop: int) -> bool:
-    left = tokens.texts[first:position]
+    before = tokens.texts[first:position]
     right = tokens.texts[position + 1 : stop]
-    if "of" in left and types.has_organisation_word(left[: left.index("of")]):
+    if "of" in before and types.has_organisation_word(before[: before.index("of")]):
         return not any(word.casefold() in _WHOLE_HEADS for word in right)
     return (
-        len(left) <= 2
+        len(before) <= 2
         and types.has_organisation_word(right[-1:])
-        and all(usually_lower(word.lower()) for word in (*left, right[0]))
+        and all(usually_lower(word.lower()) for word in (*before, right[0]))
     )
 
 

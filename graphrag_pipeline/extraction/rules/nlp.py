@@ -77,19 +77,19 @@ def chunk_names(chunks: pl.DataFrame) -> pl.DataFrame:
     """Return the names in chunks (columns ``id``, ``text``): rows of (chunk_id, title)."""
     import polars as pl
 
-    found = [
+    rows = [
         (chunk_id, name)
         for chunk_id, text in chunks.select("id", "text").iter_rows()
         for name in names_in(text or "")
     ]
-    return pl.DataFrame(found, schema={"chunk_id": pl.String, "title": pl.String}, orient="row")
+    return pl.DataFrame(rows, schema={"chunk_id": pl.String, "title": pl.String}, orient="row")
 
 
 def names_in(text: str) -> list[str]:
     """Return the names in a text, each once, in order: what :func:`extract_nlp` would find."""
     reading = _read(text, NlpOptions(noun_phrases=False, dates=False), {})
-    found = [m for mentions in reading.mentions.values() for m in mentions.values()]
-    return list(dict.fromkeys(reading.title(mention) for mention in found))
+    names = [m for mentions in reading.mentions.values() for m in mentions.values()]
+    return list(dict.fromkeys(reading.title(mention) for mention in names))
 
 
 @dataclass(frozen=True)
@@ -114,9 +114,9 @@ class _Reading:
                 )
 
     def relationships(self, options: NlpOptions) -> Iterator[tuple[str, str, str, float, int, int]]:
-        for number, found in self.mentions.items():
+        for number, in_sentence in self.mentions.items():
             start, end = self.sentences[number]
-            mentions = list(found.values())
+            mentions = list(in_sentence.values())
             pairs = [*_pairs(mentions, options), *self._carried(number, mentions)]
             for source, target in pairs:
                 around = source.start if source.sentence == number else target.start
@@ -157,8 +157,8 @@ def _read(text: str, options: NlpOptions, lexicons: dict[str, Lexicon]) -> _Read
     mentions += _terms(tokens, options)
     mentions += _cjk_mentions(text, sentences, options)
     mentions.sort(key=lambda mention: (mention.start, -mention.end))
-    grouped = _by_sentence(text, mentions)
-    return _Reading(text, sentences, grouped, _topics(text, sentences, grouped))
+    by_sentence = _by_sentence(text, mentions)
+    return _Reading(text, sentences, by_sentence, _topics(text, sentences, by_sentence))
 
 
 def _topics(
@@ -174,8 +174,8 @@ def _topics(
     for number, (start, end) in enumerate(sentences):
         pronoun = _PRONOUN.match(text, start, end)
         if pronoun is None:
-            named = (m for m in mentions.get(number, {}).values() if m.type in _SUBJECTS)
-            subject = next(named, subject)
+            subjects = (m for m in mentions.get(number, {}).values() if m.type in _SUBJECTS)
+            subject = next(subjects, subject)
         elif subject is not None and _fits(pronoun.group(1), subject):
             topics[number] = subject
     return topics
@@ -203,9 +203,9 @@ def _cjk_mentions(text: str, sentences: list[Span], options: NlpOptions) -> list
 
 
 def _by_sentence(text: str, mentions: list[Mention]) -> dict[int, dict[str, Mention]]:
-    grouped: dict[int, dict[str, Mention]] = {}
+    by_sentence: dict[int, dict[str, Mention]] = {}
     for mention in mentions:
         key = normalize_title(text[mention.start : mention.end])
         if key:
-            grouped.setdefault(mention.sentence, {}).setdefault(key, mention)
-    return dict(sorted(grouped.items()))
+            by_sentence.setdefault(mention.sentence, {}).setdefault(key, mention)
+    return dict(sorted(by_sentence.items()))

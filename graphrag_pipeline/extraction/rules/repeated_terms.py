@@ -28,14 +28,14 @@ def find_repeated_terms(tokens: Tokens, max_words: int) -> list[Mention]:
             for stop in range(first + 1, min(match.end(), first + min(_LONGEST, max_words)) + 1):
                 spans.append((first, stop))
                 counts[_key(tokens, first, stop)] += 1
-    chosen = [span for span in spans if _often(_key(tokens, *span), counts)]
-    taken: set[int] = set()
-    found: list[Mention] = []
-    for first, stop in sorted(chosen, key=lambda span: (span[0] - span[1], span[0])):
-        if taken.isdisjoint(range(first, stop)):
-            taken.update(range(first, stop))
-            found.append(_mention(tokens, first, stop))
-    return found
+    frequent = [span for span in spans if _often(_key(tokens, *span), counts)]
+    covered_positions: set[int] = set()
+    mentions: list[Mention] = []
+    for first, stop in sorted(frequent, key=lambda span: (span[0] - span[1], span[0])):
+        if covered_positions.isdisjoint(range(first, stop)):
+            covered_positions.update(range(first, stop))
+            mentions.append(_mention(tokens, first, stop))
+    return mentions
 
 
 def _key(tokens: Tokens, first: int, stop: int) -> tuple[str, ...]:

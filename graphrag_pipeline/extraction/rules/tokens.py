@@ -85,7 +85,7 @@ def _settle_case(texts: list[str], classes: list[str], lexicon: Lexicon, lower: 
     raw = "".join(classes)
     opening = [match.end() for match in _OPENING.finditer(raw)]
     start_set = set(opening)
-    named = {
+    name_words = {
         text
         for position, (text, code) in enumerate(zip(texts, classes, strict=True))
         if code == "N" and position not in start_set
@@ -97,7 +97,7 @@ def _settle_case(texts: list[str], classes: list[str], lexicon: Lexicon, lower: 
         if code == "F":
             classes[position] = lexicon.lower_class(word)
         else:
-            classes[position] = _start_class(texts[position], following, lexicon, lower, named)
+            classes[position] = _start_class(texts[position], following, lexicon, lower, name_words)
     return _NUMERAL.sub("J", "".join(classes)).replace("i", "q")
 
 
@@ -106,16 +106,16 @@ _OPENING = re.compile(r'(?:[|:#]|(?<=[.:,-])")["#(]{0,6}(?=[NF])')
 
 
 def _start_class(
-    token: str, following: str, lexicon: Lexicon, lower: set[str], named: set[str]
+    token: str, following: str, lexicon: Lexicon, lower: set[str], name_words: set[str]
 ) -> str:
     """Return the class of a capitalised word that opens a sentence."""
     word = token.lower()
     if lexicon.language != "en":
-        return "N" if following in "NAI" or token in named else lexicon.lower_class(word)
+        return "N" if following in "NAI" or token in name_words else lexicon.lower_class(word)
     as_lower = lexicon.lower_class(word)
     if following in "NAI":
         return as_lower if as_lower in "vegkrx" else "N"
-    if token in named:
+    if token in name_words:
         return "N"
     if word in lower or usually_lower(word):
         return as_lower

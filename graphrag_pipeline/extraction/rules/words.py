@@ -157,12 +157,12 @@ _ENGLISH_FUNCTION = frozenset("dpocqxta")
 def recognise_language(words: list[str]) -> str:
     """Return "en", another listed language or "" for what the lower-case words look like."""
     english = english_words()
-    known = _languages_of_word()
+    languages = _languages_of_word()
     counts = {"en": 0}
     for word in words[:2000]:
         if english.get(word, "n") in _ENGLISH_FUNCTION:
             counts["en"] += 1
-        for language in known.get(word, ()):
+        for language in languages.get(word, ()):
             counts[language] = counts.get(language, 0) + 1
     best = max(counts, key=lambda language: (counts[language], language == "en", language))
     if counts[best] >= max(1, min(len(words), 2000) // 12):

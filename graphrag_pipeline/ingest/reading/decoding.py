@@ -47,9 +47,9 @@ def decode(data: bytes, encoding: str | None = None) -> str:
     broken bytes in a file become U+FFFD); else Western European text is cp1252 and everything
     else what charset-normalizer finds. Raises Unreadable for binary or undetectable content.
     """
-    for signature, what in _SIGNATURES:
+    for signature, kind in _SIGNATURES:
         if data.startswith(signature):
-            raise Unreadable(f"the content is {what}, not text: give the file its right suffix")
+            raise Unreadable(f"the content is {kind}, not text: give the file its right suffix")
     text = _decoded(data, encoding)
     _require_text(text)
     return text
@@ -82,8 +82,8 @@ def _utf16_without_mark(data: bytes) -> str | None:
 
 def _guessed(data: bytes) -> str:
     nearly = data.decode("utf-8", "replace")
-    broken = nearly.count("\ufffd")
-    if len(_ASCII.sub("", nearly)) - broken >= 10 * broken:
+    n_unreadable = nearly.count("\ufffd")
+    if len(_ASCII.sub("", nearly)) - n_unreadable >= 10 * n_unreadable:
         return nearly
     if _looks_western(data):
         return data.decode("cp1252", "replace")

@@ -83,5 +83,5 @@ def _properties(archive: zipfile.ZipFile) -> dict[str, Scalar]:
         core = ElementTree.fromstring(archive.read("docProps/core.xml"))
     except (KeyError, ElementTree.ParseError):
         return {}
-    found = ((_PROPERTIES.get(node.tag.rpartition("}")[2]), node.text) for node in core)
-    return {name: text for name, text in found if name and text}
+    pairs = ((_PROPERTIES.get(node.tag.rpartition("}")[2]), node.text) for node in core)
+    return {name: text for name, text in pairs if name and text}

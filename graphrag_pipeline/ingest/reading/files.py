@@ -78,9 +78,9 @@ def _refused(reason: str) -> ReadResult:
 def _reader(path: Path) -> Reader:
     suffix = path.suffix.lower()
     if suffix not in _READERS:
-        known = " ".join(sorted(_READERS))
+        extensions = " ".join(sorted(_READERS))
         kind = f"with suffix {one_line(suffix)!r}" if suffix else "without a suffix"
-        raise Unreadable(f"files {kind} are not read, only {known}")
+        raise Unreadable(f"files {kind} are not read, only {extensions}")
     return _READERS[suffix]
 
 

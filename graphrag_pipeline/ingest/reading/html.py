@@ -248,8 +248,8 @@ class _PageParser:
 
 
 def _is_hidden(tag: Start) -> bool:
-    written = tag.written.lower()
-    if "hidden" not in written and "none" not in written:
+    source = tag.written.lower()
+    if "hidden" not in source and "none" not in source:
         return False
     attributes = tag.attributes()
     return (

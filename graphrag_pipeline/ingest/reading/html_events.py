@@ -64,7 +64,7 @@ def read_events(markup: str) -> Iterator[Event]:
     The text of a script and the like is one piece. An attribute that is never closed ends with its
     tag, and so do all attributes after it: what follows is text, not lost.
     """
-    position, quoted = 0, True
+    position, quotes_end = 0, True
     while position < len(markup):
         start = markup.find("<", position)
         if start != position:
@@ -78,8 +78,8 @@ def read_events(markup: str) -> Iterator[Event]:
                 yield Text("<")
             continue
         name = tag.group().lower()
-        end = _ATTRIBUTES.match(markup, tag.end()) if quoted else None
-        quoted = end is not None
+        end = _ATTRIBUTES.match(markup, tag.end()) if quotes_end else None
+        quotes_end = end is not None
         position = end.end() if end else _after(markup, ">", tag.end())
         if name.startswith("/"):
             yield End(name[1:])
@@ -102,5 +102,5 @@ def _after_other(markup: str, start: int) -> int:
 
 
 def _after(markup: str, mark: str, position: int) -> int:
-    found = markup.find(mark, position)
-    return len(markup) if found < 0 else found + len(mark)
+    start = markup.find(mark, position)
+    return len(markup) if start < 0 else start + len(mark)

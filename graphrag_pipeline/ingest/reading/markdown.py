@@ -90,7 +90,7 @@ def _as_text(node: yaml.Node) -> str:
 
 def _without_comments(text: str) -> str:
     """Remove HTML comments outside fenced code; one that is never closed is text."""
-    kept: list[str] = []
+    lines: list[str] = []
     in_comment = False
     fence = ""
     last_close = text.rfind("-->")
@@ -101,13 +101,13 @@ def _without_comments(text: str) -> str:
         if not in_comment:
             fence = _fence_after(line, fence)
         if fence:
-            kept.append(line)
+            lines.append(line)
             continue
         visible, still = _visible(line, in_comment, last_close - start)
         if visible or not (in_comment or "<!--" in line):
-            kept.append(visible)
+            lines.append(visible)
         in_comment = still
-    return "\n".join(kept)
+    return "\n".join(lines)
 
 
 def _fence_after(line: str, fence: str) -> str:

@@ -86,9 +86,9 @@ def clean_metadata(metadata: Mapping[str, Scalar]) -> dict[str, Scalar]:
     """Return the metadata with clean names and strings, without empty strings."""
     cleaned: dict[str, Scalar] = {}
     for name, value in metadata.items():
-        kept = clean_text(value) if isinstance(value, str) else value
-        if kept != "":
-            cleaned[one_line(name) or "value"] = kept
+        clean_value = clean_text(value) if isinstance(value, str) else value
+        if clean_value != "":
+            cleaned[one_line(name) or "value"] = clean_value
     return cleaned
 
 

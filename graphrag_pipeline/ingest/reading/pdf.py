@@ -98,8 +98,8 @@ def join_lines(page: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", "".join(parts)).strip()
 
 
-def _rejoined(broken: re.Match[str]) -> str:
-    after = broken.string[broken.end()]
+def _rejoined(match: re.Match[str]) -> str:
+    after = match.string[match.end()]
     return "" if after.islower() else "-"
 
 
@@ -120,5 +120,5 @@ def _title(properties: dict[str, str]) -> str:
 
 
 def _date(value: str) -> str:
-    found = _DATE.match(value)
-    return "-".join(filter(None, found.groups())) if found else ""
+    match = _DATE.match(value)
+    return "-".join(filter(None, match.groups())) if match else ""

@@ -88,19 +88,19 @@ def unique_keys(keys: Iterable[str]) -> list[str]:
     >>> unique_keys(["x", "x", "x~2"])
     ['x', 'x~3', 'x~2']
     """
-    wanted = list(keys)
-    taken, seen = set(wanted), set[str]()
+    names = list(keys)
+    in_use, earlier = set(names), set[str]()
     next_number: dict[str, int] = {}
     unique: list[str] = []
-    for key in wanted:
-        if key in seen:
+    for key in names:
+        if key in earlier:
             number = next_number.get(key, 2)
-            while f"{key}~{number}" in taken:
+            while f"{key}~{number}" in in_use:
                 number += 1
             next_number[key] = number + 1
             key = f"{key}~{number}"
-            taken.add(key)
-        seen.add(key)
+            in_use.add(key)
+        earlier.add(key)
         unique.append(key)
     return unique
 
@@ -113,8 +113,8 @@ def leaves(value: object) -> str:
         path, item = pending.pop()
         inner = _children(item)
         if inner is not None:
-            named = ((f"{path}.{name}" if path else name, child) for name, child in inner)
-            pending.extend(reversed(list(named)))
+            children = ((f"{path}.{name}" if path else name, child) for name, child in inner)
+            pending.extend(reversed(list(children)))
         elif text := clean_text(_plain(item)):
             lines.append(f"{path}: {text}" if path else text)
     return "\n".join(lines)
@@ -135,13 +135,13 @@ def _columns(value: object, options: ReadingOptions) -> _Columns:
     text = _first(value, names, options.text_columns)
     title = _first(value, names, options.title_columns)
     key = _first(value, names, options.id_columns)
-    used = {text, title, key}
+    special = {text, title, key}
     return _Columns(
         key=one_line(_prose(value.get(key))),
         title=one_line(_prose(value.get(title))),
         text=clean_text(_prose(value.get(text))),
         has_text_column=any(column.casefold() in names for column in options.text_columns),
-        rest={name: item for name, item in value.items() if name not in used},
+        rest={name: item for name, item in value.items() if name not in special},
     )
 
 

@@ -89,7 +89,9 @@ def _delimiter(text: str, default: str) -> str:
     """Return the separator that splits the first rows into the most equal columns."""
     scores = {delimiter: _columns(text, delimiter) for delimiter in _DELIMITERS}
     best = max(scores.values())
-    return default if scores[default] == best else max(scores, key=lambda each: scores[each])
+    return (
+        default if scores[default] == best else max(scores, key=lambda candidate: scores[candidate])
+    )
 
 
 def _columns(text: str, delimiter: str) -> tuple[float, int]:
