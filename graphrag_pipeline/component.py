@@ -20,8 +20,8 @@ def _settings_model() -> type[BaseModel]:
     fields: dict[str, Any] = {
         name: (info.annotation, info) for name, info in Settings.model_fields.items()
     }
-    closed = ConfigDict(extra="forbid")
-    return create_model("GraphRAGSettings", __config__=closed, **fields)
+    config = ConfigDict(extra="forbid")
+    return create_model("GraphRAGSettings", __config__=config, **fields)
 
 
 def _resolve_settings(context: dg.ResolutionContext, model: Any) -> Mapping[str, Any]:
@@ -64,5 +64,5 @@ class GraphRAGComponent(dg.Component, dg.Resolvable):
     def _read(self, root: Path) -> Settings:
         settings = load_settings(**self.settings)
         folder = str(root / Path(settings.input.folder).expanduser())
-        given = {**self.settings, "home": str(root / Path(settings.home).expanduser())}
-        return load_settings(**{**given, "input": {**given.get("input", {}), "folder": folder}})
+        values = {**self.settings, "home": str(root / Path(settings.home).expanduser())}
+        return load_settings(**{**values, "input": {**values.get("input", {}), "folder": folder}})

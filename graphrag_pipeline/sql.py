@@ -41,7 +41,7 @@ def query_published(
 
 
 def _check_is_query(con: duckdb.DuckDBPyConnection, statement: str) -> None:
-    kinds = [found.type for found in con.extract_statements(statement)]
+    kinds = [part.type for part in con.extract_statements(statement)]
     if not kinds:
         raise InputError("SQL: there is no statement")
     # PIVOT is parsed into the creation of a temporary type and a query.

@@ -40,9 +40,9 @@ def show_stream(stream: AnswerStream) -> None:
     _show_grounds(stream.answer)
 
 
-def show_compared(found: Sequence[Compared]) -> None:
+def show_compared(results: Sequence[Compared]) -> None:
     """Print a block for each method: what it answered or found, and what that took."""
-    for place, compared in enumerate(found):
+    for place, compared in enumerate(results):
         if place:
             console.say()
         console.say(f"── {compared.method} ".ljust(_BLOCK_WIDTH, "─"), style="bold")
@@ -73,11 +73,11 @@ def _show_first_citations(citations: Sequence[Citation]) -> None:
 def _show_first_records(records: Sequence[Record]) -> None:
     kinds = {record.kind: [r for r in records if r.kind == record.kind] for record in records}
     of_each = _MOST_IN_A_BLOCK if len(kinds) < 2 else _MOST_OF_A_KIND
-    shown = [record for of_kind in kinds.values() for record in of_kind[:of_each]]
-    for record in shown:
+    first_records = [record for of_kind in kinds.values() for record in of_kind[:of_each]]
+    for record in first_records:
         line = one_line(f"{record.kind} {record.number} · {record.title}: {record.text}")
         console.say(line if len(line) <= _BLOCK_WIDTH else f"{line[: _BLOCK_WIDTH - 1]}…")
-    console.more(len(records) - len(shown), "; --json gives all")
+    console.more(len(records) - len(first_records), "; --json gives all")
     if not records:
         console.say("nothing found")
 
@@ -133,27 +133,27 @@ def _amiss(answer: Answer) -> list[str]:
 
     What such a step was to give is left out of the answer, or comes by a rule in its place.
     """
-    removed, failed = answer.references_removed, answer.failures
+    n_removed, n_failed = answer.references_removed, answer.failures
     lines = []
-    if removed:
-        what = counted(removed, "reference")
-        lines.append(f"{what} removed that named nothing the model was shown")
-    if failed:
-        lines.append(f"{counted(len(failed), 'model step')} failed:")
-    lines += [f"  {one_line(failure)}" for failure in failed[:_MOST_FAILURES]]
-    if len(failed) > _MOST_FAILURES:
-        lines.append(f"  and {len(failed) - _MOST_FAILURES:,} more")
+    if n_removed:
+        text = counted(n_removed, "reference")
+        lines.append(f"{text} removed that named nothing the model was shown")
+    if n_failed:
+        lines.append(f"{counted(len(n_failed), 'model step')} failed:")
+    lines += [f"  {one_line(failure)}" for failure in n_failed[:_MOST_FAILURES]]
+    if len(n_failed) > _MOST_FAILURES:
+        lines.append(f"  and {len(n_failed) - _MOST_FAILURES:,} more")
     return lines
 
 
 def _calls(answer: Answer) -> str:
     """Return what the calls of an answer came to, in one line."""
     cost = "unknown cost" if answer.cost is None else f"${answer.cost:.4f}"
-    cached = f" ({answer.cached_calls:,} more from the cache)" if answer.cached_calls else ""
-    parts = [f"{counted(answer.model_calls, 'model call')}{cached}", cost]
+    from_cache = f" ({answer.cached_calls:,} more from the cache)" if answer.cached_calls else ""
+    parts = [f"{counted(answer.model_calls, 'model call')}{from_cache}", cost]
     if answer.model_calls:
-        used = f"{answer.prompt_tokens:,} tokens in, {answer.completion_tokens:,} out"
-        parts.insert(1, used)
+        tokens = f"{answer.prompt_tokens:,} tokens in, {answer.completion_tokens:,} out"
+        parts.insert(1, tokens)
     return ", ".join(parts)
 
 

@@ -53,9 +53,9 @@ class _Commands(TyperGroup):
         except (KeyboardInterrupt, RuntimeError) as error:
             if isinstance(error, RuntimeError) and str(error) != _DUCKDB_INTERRUPTED:
                 raise
-            kept = "; what was finished is kept, run the command again to go on"
+            advice = "; what was finished is kept, run the command again to go on"
             resumable = ctx.invoked_subcommand in _RESUMABLE
-            _fail(f"stopped{kept if resumable else ''}", _INTERRUPTED)
+            _fail(f"stopped{advice if resumable else ''}", _INTERRUPTED)
         except BrokenPipeError:
             _stop_writing()
 

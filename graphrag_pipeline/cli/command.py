@@ -36,7 +36,7 @@ Documents = Annotated[
 def plain_values(result: Any) -> Any:
     """Return the result of a command as values that JSON can hold."""
     if isinstance(result, list | tuple):
-        return [plain_values(each) for each in result]
+        return [plain_values(item) for item in result]
     if hasattr(result, "to_dict"):
         return result.to_dict()
     return asdict(result) if is_dataclass(result) and not isinstance(result, type) else result
@@ -66,7 +66,7 @@ def prints(
             console.show_json(values(result)) if as_json else show(result)
 
         run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return run
 
     return declare

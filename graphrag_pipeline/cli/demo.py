@@ -36,12 +36,14 @@ def main() -> None:
 
 
 def _run(*arguments: str) -> None:
-    shown = " ".join(f'"{a}"' if " " in a else a for a in arguments)
-    sys.stdout.write(f"\n$ {COMMAND} {shown}\n")
+    command = " ".join(f'"{a}"' if " " in a else a for a in arguments)
+    sys.stdout.write(f"\n$ {COMMAND} {command}\n")
     sys.stdout.flush()
-    done = subprocess.run([sys.executable, "-m", "graphrag_pipeline.cli", *arguments], check=False)
-    if done.returncode:
-        raise SystemExit(done.returncode)
+    process = subprocess.run(
+        [sys.executable, "-m", "graphrag_pipeline.cli", *arguments], check=False
+    )
+    if process.returncode:
+        raise SystemExit(process.returncode)
 
 
 if __name__ == "__main__":

@@ -27,15 +27,15 @@ class ExportFormat(StrEnum):
     csv = "csv"
 
 
-def show_export(done: Export) -> None:
+def show_export(export: Export) -> None:
     """Print what was written, what the format could not hold, and how to use it."""
-    for file in done.files:
-        counts = ", ".join(f"{n:,} {what}" for what, n in file.rows.items())
+    for file in export.files:
+        counts = ", ".join(f"{n:,} {kind}" for kind, n in file.rows.items())
         console.say_whole(f"{file.name:<28}{file.n_bytes / 1e6:>8.2f} MB  {counts}".rstrip())
-    console.say_whole(f"Wrote {done.path} from release {done.release}")
-    if done.lost:
-        console.say(f"Not in it: {'; '.join(done.lost)}.", style="dim")
-    console.say_whole(f"Use it with: {done.next}", style="dim")
+    console.say_whole(f"Wrote {export.path} from release {export.release}")
+    if export.lost:
+        console.say(f"Not in it: {'; '.join(export.lost)}.", style="dim")
+    console.say_whole(f"Use it with: {export.next}", style="dim")
 
 
 @prints(show_export)

@@ -117,13 +117,13 @@ def _estimate(settings: Settings, folder: Path, *, yes: bool, recluster: bool) -
     from graphrag_pipeline.planning.plan import plan_run
     from graphrag_pipeline.store.index_store import IndexStore
 
-    expected = plan_run(settings, folder, recluster=recluster)
-    if expected.calls:
-        console.note(plan_total(expected))
+    estimate = plan_run(settings, folder, recluster=recluster)
+    if estimate.calls:
+        console.note(plan_total(estimate))
     most = settings.llm.confirm_cost
-    if not yes and most and (expected.cost or 0.0) > most:
-        console.confirm(expected.cost or 0.0, most, "graphrag-pipeline plan")
-    begin_estimate(IndexStore(Home(settings.home_path).index), settings, expected)
+    if not yes and most and (estimate.cost or 0.0) > most:
+        console.confirm(estimate.cost or 0.0, most, "graphrag-pipeline plan")
+    begin_estimate(IndexStore(Home(settings.home_path).index), settings, estimate)
 
 
 @prints(show_status)

@@ -64,14 +64,14 @@ def _show_imported(imported: dict[str, Any]) -> None:
     if imported["done_before"]:
         console.say("The same files were imported before.")
         return
-    for what, left_out in (("imported", False), ("left out", True)):
+    for heading, left_out in (("imported", False), ("left out", True)):
         facts = [
             f"{name.replace('_', ' ')} {number:,}"
             for name, number in counts.items()
             if (name in _NOT_IMPORTED) is left_out
         ]
         if facts:
-            console.say(f"{what}: {', '.join(facts)}")
+            console.say(f"{heading}: {', '.join(facts)}")
 
 
 def _show_changes(summary: dict[str, Any]) -> None:
@@ -143,18 +143,18 @@ def _show_estimate(summary: dict[str, Any]) -> None:
         names = ("last run", "calls", "took", "tokens", "took", "cost", "took")
         console.table(names, [_estimate_row(stage) for stage in stages])
     took = "took" if estimate["finished"] else "took until now"
-    expected, actual = (amount(estimate["total"][side]) for side in ("estimated", "actual"))
-    console.fact("estimated", f"{expected}; {took} {actual}")
+    estimated, actual = (amount(estimate["total"][side]) for side in ("estimated", "actual"))
+    console.fact("estimated", f"{estimated}; {took} {actual}")
     if later := estimate["later_calls"]:
         console.fact("", f"{counted(later, 'call')} since, by runs that had no estimate")
 
 
 def _estimate_row(stage: dict[str, Any]) -> tuple[object, ...]:
-    expected, actual = stage["estimated"], stage["actual"]
+    estimated, actual = stage["estimated"], stage["actual"]
     return (
         stage["stage"],
-        *(side[name] for name in ("calls", "tokens") for side in (expected, actual)),
-        *(money(side["cost"]) for side in (expected, actual)),
+        *(side[name] for name in ("calls", "tokens") for side in (estimated, actual)),
+        *(money(side["cost"]) for side in (estimated, actual)),
     )
 
 
@@ -164,8 +164,8 @@ def _show_left_out(summary: dict[str, Any]) -> None:
         return
     files = sum(not row["is_record"] for row in bad)
     kinds = [(files, "file"), (len(bad) - files, "record")]
-    what = " and ".join(counted(number, kind) for number, kind in kinds if number)
-    console.say(f"{what} could not be read (see the table quarantine):")
+    counts = " and ".join(counted(number, kind) for number, kind in kinds if number)
+    console.say(f"{counts} could not be read (see the table quarantine):")
     for row in bad[:_MOST_LEFT_OUT]:
         console.say_whole(f"  {one_line(row['uri'])}: {one_line(row['reason'])}")
     if len(bad) > _MOST_LEFT_OUT:
@@ -176,13 +176,15 @@ def _show_absent(summary: dict[str, Any]) -> None:
     """Print the titles of the user's aliases that may be misspelt."""
     absent = [one_line(title) for title in summary["titles_not_in_the_corpus"]]
     if absent:
-        named = ", ".join(absent[:_MOST_LEFT_OUT])
-        console.say_whole(f"aliases.csv names what no document mentions: {named}")
+        names = ", ".join(absent[:_MOST_LEFT_OUT])
+        console.say_whole(f"aliases.csv names what no document mentions: {names}")
         console.more(len(absent) - _MOST_LEFT_OUT)
 
 
 def _show_seconds(seconds: dict[str, float]) -> None:
-    parts = ", ".join(f"{name} {spent:.1f}" for name, spent in seconds.items() if name != "total")
+    parts = ", ".join(
+        f"{name} {duration:.1f}" for name, duration in seconds.items() if name != "total"
+    )
     console.fact("seconds", f"{seconds['total']:.1f}")
     if parts:
         console.say(f"  {parts}")

@@ -14,16 +14,18 @@ if TYPE_CHECKING:
     from graphrag_pipeline.orchestration.runs import MartsOutcome
 
 
-def show_marts(done: MartsOutcome) -> None:
+def show_marts(outcome: MartsOutcome) -> None:
     """Print what the marts hold, and whether they were built now."""
-    if done.built:
-        warned = f", {done.tests_warned} warned" if done.tests_warned else ""
-        console.say(f"Built {len(done.rows)} marts; {done.tests_passed} data tests passed{warned}.")
+    if outcome.built:
+        warned = f", {outcome.tests_warned} warned" if outcome.tests_warned else ""
+        console.say(
+            f"Built {len(outcome.rows)} marts; {outcome.tests_passed} data tests passed{warned}."
+        )
     else:
         console.say("Nothing new is published or evaluated: the marts stay as they are.")
-    console.fact("release", done.release)
-    console.fact("file", done.file)
-    console.table(("mart", "rows"), list(done.rows.items()))
+    console.fact("release", outcome.release)
+    console.fact("file", outcome.file)
+    console.table(("mart", "rows"), list(outcome.rows.items()))
 
 
 @prints(show_marts)

@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from graphrag_pipeline.pages.overview import WrittenReport
 
 
-def show_page(done: WrittenPage) -> None:
+def show_page(page: WrittenPage) -> None:
     """Print where the page of the graph is, and what it shows."""
     console.say_whole(
-        f"Wrote {done.path} ({done.n_bytes / 1e6:.2f} MB) from release {done.release}"
+        f"Wrote {page.path} ({page.n_bytes / 1e6:.2f} MB) from release {page.release}"
     )
     console.say(
-        f"{done.n_entities:,} entities, {done.n_relationships:,} relationships, "
-        f"{done.n_communities:,} communities. Open it in a browser; it needs no network.",
+        f"{page.n_entities:,} entities, {page.n_relationships:,} relationships, "
+        f"{page.n_communities:,} communities. Open it in a browser; it needs no network.",
         style="dim",
     )
 
 
-def show_report(done: WrittenReport) -> None:
+def show_report(report: WrittenReport) -> None:
     """Print where the overview of a corpus is."""
     console.say_whole(
-        f"Wrote {done.path} ({done.n_bytes / 1e6:.2f} MB) from release {done.release}"
+        f"Wrote {report.path} ({report.n_bytes / 1e6:.2f} MB) from release {report.release}"
     )
     console.say("Open it in a browser; it needs no network and no other file.", style="dim")
 

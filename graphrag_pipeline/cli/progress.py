@@ -54,12 +54,12 @@ def progress(start: str) -> Iterator[StageTimes]:
 
 @contextlib.contextmanager
 def _lines(times: StageTimes) -> Iterator[Listener]:
-    finished = set()
+    complete = set()
 
     def hear(stage: str, done: int, total: int) -> None:
         times.hear(stage, done, total)
-        if done >= total and stage not in finished:
-            finished.add(stage)
+        if done >= total and stage not in complete:
+            complete.add(stage)
             console.note(f"{stage:<{_STAGE_WIDTH}} {done}/{total} {times.of(stage):7.1f} s")
 
     yield hear

@@ -134,10 +134,10 @@ def query(
     from graphrag_pipeline.query import read_history, read_method
     from graphrag_pipeline.query.methods.method import parse_level
 
-    given = {"level": None if level is None else parse_level(level), "top_k": top_k}
-    given |= {"seed": seed, "depth": depth, "width": width}
-    method, written = read_method(method)
-    options = _taken(method, {**given, "dynamic": dynamic or None}) | written
+    options_given = {"level": None if level is None else parse_level(level), "top_k": top_k}
+    options_given |= {"seed": seed, "depth": depth, "width": width}
+    method, in_name = read_method(method)
+    options = _taken(method, {**options_given, "dynamic": dynamic or None}) | in_name
     options |= {"history": read_history(history) if history else ()}
     options |= {"response_type": response_type}
     settings = settings_here()
@@ -181,11 +181,11 @@ def compare(
     )
 
 
-def _taken(method: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def _taken(method: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that were given; InputError where the method does not take one."""
     from graphrag_pipeline.query import methods_taking
 
-    parameters = {name: value for name, value in given.items() if value is not None}
+    parameters = {name: value for name, value in options.items() if value is not None}
     for name in parameters:
         takers = methods_taking(name)
         if method not in takers:

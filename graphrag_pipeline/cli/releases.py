@@ -30,21 +30,21 @@ def show_releases(releases: Sequence[KeptRelease]) -> None:
     """Print the releases that are kept, newest first, the published one pointed out."""
     for release in releases:
         state = "published" if release.is_current else "withdrawn" if release.is_withdrawn else ""
-        made = release.created_at.strftime("%Y-%m-%d %H:%M UTC")
+        created = release.created_at.strftime("%Y-%m-%d %H:%M UTC")
         counts = [
             counted(release.counts[plural], noun, plural) for noun, plural in _COUNTED_IN_RELEASES
         ]
         console.say_whole(f"{release.id}  {state}".rstrip())
         console.say_whole(
-            f"  {made}, {', '.join(counts)}, {release.n_bytes / 1e6:.1f} MB", style="dim"
+            f"  {created}, {', '.join(counts)}, {release.n_bytes / 1e6:.1f} MB", style="dim"
         )
 
 
-def show_rollback(done: Rollback) -> None:
+def show_rollback(rollback: Rollback) -> None:
     """Print what a rollback did, and how to undo it."""
-    console.say(f"Release {done.now} is published again; it stays until the index changes.")
-    if done.before:
-        console.say_whole(f"To take this back: graphrag-pipeline rollback {done.before}")
+    console.say(f"Release {rollback.now} is published again; it stays until the index changes.")
+    if rollback.before:
+        console.say_whole(f"To take this back: graphrag-pipeline rollback {rollback.before}")
 
 
 def show_diff(diff: ReleaseDiff) -> None:

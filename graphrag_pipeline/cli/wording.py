@@ -19,16 +19,16 @@ def money(cost: float | None) -> str:
 
 def amount(took: Mapping[str, Any]) -> str:
     """Return calls, tokens and cost in one line."""
-    cached = f" ({took['cached']:,} more in the cache)" if took["cached"] else ""
+    from_cache = f" ({took['cached']:,} more in the cache)" if took["cached"] else ""
     calls = counted(took["calls"], "call")
-    return f"{calls}{cached}, {took['tokens']:,} tokens, {money(took['cost'])}"
+    return f"{calls}{from_cache}, {took['tokens']:,} tokens, {money(took['cost'])}"
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
     """Return a count with its noun: 1 batch, 2 files added."""
     first, _, rest = noun.partition(" ")
-    many = plural or (f"{first}s {rest}" if first == "file" and rest else f"{noun}s")
-    return f"{count:,} {noun if count == 1 else many.strip()}"
+    plural_noun = plural or (f"{first}s {rest}" if first == "file" and rest else f"{noun}s")
+    return f"{count:,} {noun if count == 1 else plural_noun.strip()}"
 
 
 def changed_files(changes: Mapping[str, int]) -> str:

@@ -77,14 +77,17 @@ class Prompt:
         TypeError
             If a value is missing, or is for a placeholder that the prompt never has.
         """
-        if unknown := values.keys() - self.placeholders:
-            raise TypeError(f"prompt {self.name} has no placeholder {', '.join(sorted(unknown))}")
-        used = _placeholders(self.system) | _placeholders(self.user)
-        given = {**DEFAULTS, **values}
-        if missing := used - given.keys():
-            raise TypeError(f"prompt {self.name} needs {', '.join(sorted(missing))}")
-        put = {name: fence(name, given[name]) if name in FENCED else given[name] for name in used}
-        rules = [DATA_RULE.replace("{tag}", tag) for tag in sorted(used & FENCED)]
+        if strangers := values.keys() - self.placeholders:
+            raise TypeError(f"prompt {self.name} has no placeholder {', '.join(sorted(strangers))}")
+        placeholders = _placeholders(self.system) | _placeholders(self.user)
+        all_values = {**DEFAULTS, **values}
+        if absent := placeholders - all_values.keys():
+            raise TypeError(f"prompt {self.name} needs {', '.join(sorted(absent))}")
+        put = {
+            name: fence(name, all_values[name]) if name in FENCED else all_values[name]
+            for name in placeholders
+        }
+        rules = [DATA_RULE.replace("{tag}", tag) for tag in sorted(placeholders & FENCED)]
         parts = {
             "system": "\n\n".join(filter(None, [_fill(self.system, put), *rules])),
             "user": _fill(self.user, put),
@@ -136,8 +139,8 @@ def bake(name: str, folder: Path | None = None, **values: str) -> str:
     edit. A value becomes one line and can hold neither a placeholder nor a heading.
     """
     prompt = load_prompt(name, folder)
-    if unknown := values.keys() - prompt.placeholders:
-        raise TypeError(f"prompt {name} has no placeholder {', '.join(sorted(unknown))}")
+    if strangers := values.keys() - prompt.placeholders:
+        raise TypeError(f"prompt {name} has no placeholder {', '.join(sorted(strangers))}")
     plain = {key: " ".join(value.split()).replace("{{", "{ {") for key, value in values.items()}
     parts = {"system": prompt.system, "user": prompt.user}
     return "".join(
@@ -199,15 +202,15 @@ def fence(name: str, text: str) -> str:
 
 
 def _fill(template: str, values: Mapping[str, str]) -> str:
-    return _PLACEHOLDER.sub(lambda found: values[found[1].strip()], template).strip()
+    return _PLACEHOLDER.sub(lambda match: values[match[1].strip()], template).strip()
 
 
 def _bake(template: str, values: Mapping[str, str]) -> str:
-    return _PLACEHOLDER.sub(lambda found: values.get(found[1].strip(), found[0]), template)
+    return _PLACEHOLDER.sub(lambda match: values.get(match[1].strip(), match[0]), template)
 
 
 def _placeholders(template: str) -> frozenset[str]:
-    return frozenset(found.strip() for found in _PLACEHOLDER.findall(template))
+    return frozenset(name.strip() for name in _PLACEHOLDER.findall(template))
 
 
 def _load(name: str, own: Path | None) -> Prompt:
@@ -215,17 +218,17 @@ def _load(name: str, own: Path | None) -> Prompt:
     if own is None or not own.is_file():
         return shipped
     parts = _parts(_read(own))
-    used = _placeholders(parts["system"]) | _placeholders(parts["user"])
-    for problem in _problems(used, shipped.placeholders):
+    placeholders = _placeholders(parts["system"]) | _placeholders(parts["user"])
+    for problem in _problems(placeholders, shipped.placeholders):
         raise ConfigError(f"{own}: {problem}")
     return Prompt(name, parts["system"], parts["user"], shipped.placeholders)
 
 
-def _problems(used: frozenset[str], known: frozenset[str]) -> Iterator[str]:
-    listed = ", ".join(f"{{{{{name}}}}}" for name in sorted(known)) or "none"
-    for name in sorted(used - known):
+def _problems(placeholders: frozenset[str], allowed_names: frozenset[str]) -> Iterator[str]:
+    listed = ", ".join(f"{{{{{name}}}}}" for name in sorted(allowed_names)) or "none"
+    for name in sorted(placeholders - allowed_names):
         yield f"unknown placeholder {{{{{name}}}}}; this prompt has {listed}"
-    for name in sorted((known & REQUIRED) - used):
+    for name in sorted((allowed_names & REQUIRED) - placeholders):
         yield f"placeholder {{{{{name}}}}} is missing"
 
 
@@ -235,8 +238,8 @@ def _shipped(name: str) -> Prompt:
     if not _NAME.fullmatch(name) or not path.is_file():
         raise ConfigError(f"no prompt named {name!r}; there are {', '.join(prompt_names())}")
     parts = _parts(_read(path))
-    used = _placeholders(parts["system"]) | _placeholders(parts["user"])
-    return Prompt(name, parts["system"], parts["user"], used)
+    placeholders = _placeholders(parts["system"]) | _placeholders(parts["user"])
+    return Prompt(name, parts["system"], parts["user"], placeholders)
 
 
 def _parts(text: str) -> dict[str, str]:

@@ -128,10 +128,10 @@ class ChunkSettings(_Section):
         if self.encoding != "cl100k_base":
             import tiktoken
 
-            known = tiktoken.list_encoding_names()
-            if self.encoding not in known:
+            names = tiktoken.list_encoding_names()
+            if self.encoding not in names:
                 raise ValueError(
-                    f"chunks.encoding = {self.encoding!r}: must be one of {', '.join(known)}"
+                    f"chunks.encoding = {self.encoding!r}: must be one of {', '.join(names)}"
                 )
         return self
 
@@ -346,8 +346,8 @@ class LlmSettings(_Section):
 
     @model_validator(mode="after")
     def _extra_fits(self) -> LlmSettings:
-        if taken := sorted(_SET_BY_THE_CLIENT & self.extra.keys()):
-            raise ValueError(f"llm.extra must not hold {taken[0]}: the pipeline sets it itself")
+        if conflicts := sorted(_SET_BY_THE_CLIENT & self.extra.keys()):
+            raise ValueError(f"llm.extra must not hold {conflicts[0]}: the pipeline sets it itself")
         try:
             json.dumps(self.extra, allow_nan=False)
         except ValueError:
@@ -455,9 +455,9 @@ class Settings(BaseSettings):
             "query": ("answers", "llm" if by_model else "extractive"),
         }
         for section, (name, value) in choices.items():
-            given = getattr(self, section)
-            if getattr(given, name) == "auto":
-                decided = given.model_copy(update={name: value})
+            section_settings = getattr(self, section)
+            if getattr(section_settings, name) == "auto":
+                decided = section_settings.model_copy(update={name: value})
                 object.__setattr__(self, section, decided)
         return self
 
@@ -511,9 +511,9 @@ def load_settings(file: Path | None = None, **values: Any) -> Settings:
     of the environment. Raises ConfigError with one line per wrong setting, and for an environment
     variable that looks like a setting and is none.
     """
-    unknown = [name for name in _environment_names() if not _is_setting(name)]
-    if unknown:
-        raise ConfigError(f"unknown environment variable {unknown[0]}: {_closest(unknown[0])}")
+    strangers = [name for name in _environment_names() if not _is_setting(name)]
+    if strangers:
+        raise ConfigError(f"unknown environment variable {strangers[0]}: {_closest(strangers[0])}")
     path = file or _find_config_file(values.get("home"))
     settings = Settings(path, **values)
     return _with_aliases_beside(path, settings) if path else settings
@@ -559,15 +559,15 @@ def _descriptions(owner: type[BaseModel]) -> Mapping[str, str]:
     """Return what is written below each field: read here, since few commands ask for it."""
     (tree,) = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
     assert isinstance(tree, ast.ClassDef)
-    described = dict.fromkeys(owner.model_fields, "")
+    descriptions = dict.fromkeys(owner.model_fields, "")
     for field, below in pairwise(tree.body):
         match field, below:
             case (
                 ast.AnnAssign(target=ast.Name(id=name)),
                 ast.Expr(value=ast.Constant(value=str(text))),
             ):
-                described[name] = " ".join(text.split())
-    return described
+                descriptions[name] = " ".join(text.split())
+    return descriptions
 
 
 def template() -> str:
@@ -589,11 +589,11 @@ def template() -> str:
 def _find_config_file(home: object) -> Path | None:
     if isinstance(home, str | Path) and (own := Path(home).expanduser() / CONFIG_FILE).is_file():
         return own
-    named = os.environ.get(f"{PREFIX}CONFIG")
-    if named:
-        if not Path(named).is_file():
-            raise ConfigError(f"GRAPHRAG_CONFIG names {named}, which is not a file")
-        return Path(named)
+    file_name = os.environ.get(f"{PREFIX}CONFIG")
+    if file_name:
+        if not Path(file_name).is_file():
+            raise ConfigError(f"GRAPHRAG_CONFIG names {file_name}, which is not a file")
+        return Path(file_name)
     places = (Path(), Path(os.environ.get(f"{PREFIX}HOME", ".graphrag")))
     return next((p / CONFIG_FILE for p in places if (p / CONFIG_FILE).is_file()), None)
 
@@ -616,14 +616,14 @@ def _environment() -> dict[str, Any]:
 
 def _merged(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return each setting as the first layer has it that does; sections are put together."""
-    merged: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for layer in reversed(layers):
         for name, value in layer.items():
-            below = merged.get(name)
+            below = values.get(name)
             if isinstance(below, Mapping) and isinstance(value, Mapping):
                 value = {**below, **value}
-            merged[name] = value
-    return merged
+            values[name] = value
+    return values
 
 
 def _environment_names() -> list[str]:
@@ -655,8 +655,8 @@ def _explain(error: ValidationError, layers: Mapping[str, Mapping[str, Any]]) ->
         if item["type"] == "extra_forbidden":
             import difflib
 
-            known = [n.replace("__", ".") for n in sorted(_known_names())]
-            close = difflib.get_close_matches(name, [*Settings.model_fields, *known], n=1)
+            names = [n.replace("__", ".") for n in sorted(_known_names())]
+            close = difflib.get_close_matches(name, [*Settings.model_fields, *names], n=1)
             hint = f"did you mean {close[0]}?" if close else "remove it"
             yield f"{source}: unknown setting {name}: {hint}"
         elif item["type"] == "value_error":

@@ -69,8 +69,8 @@ def get_encoding(name: str = DEFAULT_ENCODING) -> tiktoken.Encoding:
     try:
         return tiktoken.get_encoding(name)
     except ValueError:
-        known = ", ".join(tiktoken.list_encoding_names())
-        raise ConfigError(f"chunks.encoding = {name!r}: must be one of {known}") from None
+        names = ", ".join(tiktoken.list_encoding_names())
+        raise ConfigError(f"chunks.encoding = {name!r}: must be one of {names}") from None
     except Exception as error:
         raise ConfigError(
             f"chunks.encoding = {name!r}: its ranks cannot be fetched ({type(error).__name__}); "

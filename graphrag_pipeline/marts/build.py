@@ -118,19 +118,19 @@ class Build:
         Staging views go: what they read is not attached for whoever opens the file.
         """
         # Whoever asked dbt's adapter for metadata has the file open under its first name.
-        done = self._file.rename(self.folder / "done.duckdb")
+        new_file = self._file.rename(self.folder / "done.duckdb")
         try:
-            with duckdb.connect(str(done)) as con:
+            with duckdb.connect(str(new_file)) as con:
                 con.execute("DROP SCHEMA IF EXISTS staging CASCADE")
                 con.execute("CHECKPOINT")
-            done.chmod(done.stat().st_mode & _NOBODY_WRITES)
-            done.replace(Home(self.home).marts)
+            new_file.chmod(new_file.stat().st_mode & _NOBODY_WRITES)
+            new_file.replace(Home(self.home).marts)
         except (OSError, duckdb.Error) as error:
             reason = str(error).splitlines()[0]
             raise StorageError(f"cannot write {Home(self.home).marts}: {reason}") from error
-        built = built_marts(self.home)
-        assert built is not None
-        return built
+        origin = built_marts(self.home)
+        assert origin is not None
+        return origin
 
 
 def dbt_environment() -> dict[str, str]:
@@ -141,10 +141,10 @@ def dbt_environment() -> dict[str, str]:
 def dbt_command() -> Path:
     """Return dbt's command beside this Python, or on the path. Raises ConfigError without one."""
     beside = Path(sys.executable).with_name("dbt")
-    found = beside if beside.exists() else shutil.which("dbt")
-    if found is None:
+    command = beside if beside.exists() else shutil.which("dbt")
+    if command is None:
         raise ConfigError("dbt is not installed: pip install dbt-core dbt-duckdb")
-    return Path(found)
+    return Path(command)
 
 
 def run_dbt(home: Path, arguments: Sequence[str]) -> int:
@@ -197,14 +197,14 @@ def marts_outdated(home: Path) -> Origin | None:
 
     An experiment that is under way or was broken off makes no difference: only one that is done.
     """
-    published = published_release(home)
-    if published is None:
+    release = published_release(home)
+    if release is None:
         return None
-    wanted = Origin(published, project_version(), _evaluated_at(home))
-    built = built_marts(home)
-    current = built is not None and (
-        (built.release, built.project) == (wanted.release, wanted.project)
-        and built.evaluated_at >= wanted.evaluated_at
+    wanted = Origin(release, project_version(), _evaluated_at(home))
+    origin = built_marts(home)
+    current = origin is not None and (
+        (origin.release, origin.project) == (wanted.release, wanted.project)
+        and origin.evaluated_at >= wanted.evaluated_at
     )
     return None if current else wanted
 
@@ -276,7 +276,7 @@ def manifest(home: Path) -> Path:
 def _parse(command: Path, folder: Path) -> None:
     arguments = ["parse", "--quiet", "--project-dir", PROJECT, "--profiles-dir", PROJECT]
     arguments += ["--target", TARGET, "--target-path", folder, "--log-path", folder]
-    done = subprocess.run(
+    process = subprocess.run(
         [command, *arguments],
         cwd=folder.parent,
         env={**os.environ, **dbt_environment()},
@@ -284,9 +284,9 @@ def _parse(command: Path, folder: Path) -> None:
         text=True,
         check=False,
     )
-    if done.returncode:
-        said = " ".join((done.stdout + done.stderr).split())
-        raise ConfigError(f"dbt cannot read {PROJECT}: {said[-_MOST_TOLD:]}")
+    if process.returncode:
+        output = " ".join((process.stdout + process.stderr).split())
+        raise ConfigError(f"dbt cannot read {PROJECT}: {output[-_MOST_TOLD:]}")
 
 
 @contextlib.contextmanager
@@ -295,15 +295,15 @@ def building(home: Path) -> Iterator[Build]:
 
     Raises NothingPublishedError when there is nothing to build from.
     """
-    published = release_file(home)
+    release = release_file(home)
     place = home / _FOLDER
-    for left in place.glob(f"{_BUILDING}*"):
-        shutil.rmtree(left, ignore_errors=True)
+    for leftover in place.glob(f"{_BUILDING}*"):
+        shutil.rmtree(leftover, ignore_errors=True)
     # A name of its own: a dbt whose parent was killed may still write to the last one.
     folder = place / f"{_BUILDING}{uuid.uuid4().hex[:12]}"
     try:
         folder.mkdir(parents=True)
-        _pin(published, folder / "release.duckdb")
+        _pin(release, folder / "release.duckdb")
         copy_evaluation(home, folder)
         yield Build(home, folder)
     except OSError as error:
@@ -312,14 +312,14 @@ def building(home: Path) -> Iterator[Build]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _pin(published: Path, pinned: Path) -> None:
+def _pin(release: Path, pinned: Path) -> None:
     try:
-        pinned.hardlink_to(published)
+        pinned.hardlink_to(release)
     except OSError:
-        shutil.copyfile(published, pinned)
+        shutil.copyfile(release, pinned)
     if not is_of_this_version(pinned):
         raise StorageError(
-            f"{published} was published by another version of this program: run graphrag-pipeline "
+            f"{release} was published by another version of this program: run graphrag-pipeline "
             "index, then try again"
         )
 

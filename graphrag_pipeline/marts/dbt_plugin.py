@@ -22,5 +22,5 @@ class Plugin(BasePlugin):
         assert self.creds is not None
         self._folder = tempfile.TemporaryDirectory(prefix="graphrag-")
         copy = copy_evaluation(Path(self.creds.path).parent, Path(self._folder.name))
-        quoted = str(copy).replace("'", "''")
-        conn.execute(f"ATTACH '{quoted}' AS evaluation (READ_ONLY)")
+        path_literal = str(copy).replace("'", "''")
+        conn.execute(f"ATTACH '{path_literal}' AS evaluation (READ_ONLY)")

@@ -77,8 +77,8 @@ class MartsOutcome:
 
 def dagster_home(settings: Settings) -> Path:
     """Return Dagster's home: $DAGSTER_HOME, or ``dagster`` in the home folder; made if missing."""
-    named = os.environ.get("DAGSTER_HOME")
-    place = Path(named or Home(settings.home_path).dagster).resolve()
+    folder_name = os.environ.get("DAGSTER_HOME")
+    place = Path(folder_name or Home(settings.home_path).dagster).resolve()
     try:
         place.mkdir(parents=True, exist_ok=True)
         for name in ("dagster.yaml", "workspace.yaml"):
@@ -101,11 +101,11 @@ def _make_storage(place: Path) -> None:
     with tempfile.TemporaryDirectory(dir=place, prefix=".new-") as new:
         with dg.DagsterInstance.from_ref(InstanceRef.from_dir(new, config_dir=str(place))):
             pass
-        for made in sorted(Path(new).iterdir(), key=lambda path: path.name == _HISTORY):
+        for file in sorted(Path(new).iterdir(), key=lambda path: path.name == _HISTORY):
             try:
-                made.rename(place / made.name)
+                file.rename(place / file.name)
             except OSError:
-                if not (place / made.name).exists():
+                if not (place / file.name).exists():
                     raise
 
 
@@ -203,12 +203,12 @@ def _wait_for_others(instance: dg.DagsterInstance) -> None:
     Dagster's pools would make a run wait too, but in the middle, in silence, and on a processor
     core of its own: its in-process executor asks again without a pause.
     """
-    told = ""
-    while others := end_dead_runs(instance):
-        run = others[0]
-        if run.run_id != told:
-            told = run.run_id
-            sys.stderr.write(f"waiting for run {told[:8]} ({run.job_name}) to end\n")
+    last_id = ""
+    while runs := end_dead_runs(instance):
+        run = runs[0]
+        if run.run_id != last_id:
+            last_id = run.run_id
+            sys.stderr.write(f"waiting for run {last_id[:8]} ({run.job_name}) to end\n")
         time.sleep(_POLL_SECONDS)
 
 
@@ -248,14 +248,18 @@ def _exit_code(result: dg.ExecuteInProcessResult) -> int:
 
 def _why(result: dg.ExecuteInProcessResult) -> str:
     """Return in one line why a run failed: its failed checks, or the error of its first step."""
-    failed = [
+    failed_checks = [
         f"{check.asset_key.to_user_string()} {check.check_name} ({check.description})"
         for check in result.get_asset_check_evaluations()
         if not check.passed and check.blocking
     ]
     errors = [_step_error(event) for event in result.all_events if event.is_step_failure]
-    what = [f"the check failed: {', '.join(failed)}"] if failed else [*errors, "it failed"]
-    return f"{what[0]} (run {result.run_id})"
+    reasons = (
+        [f"the check failed: {', '.join(failed_checks)}"]
+        if failed_checks
+        else [*errors, "it failed"]
+    )
+    return f"{reasons[0]} (run {result.run_id})"
 
 
 def _step_error(event: dg.DagsterEvent) -> str:
@@ -271,8 +275,8 @@ def _step_error(event: dg.DagsterEvent) -> str:
 
 def _add_partitions(instance: dg.DagsterInstance, keys: Sequence[str]) -> Iterator[Sequence[str]]:
     """Add the keys and yield them in runs that are unbroken in Dagster's order of partitions."""
-    known = set(instance.get_dynamic_partitions(BATCHES))
-    instance.add_dynamic_partitions(BATCHES, [key for key in keys if key not in known])
+    existing = set(instance.get_dynamic_partitions(BATCHES))
+    instance.add_dynamic_partitions(BATCHES, [key for key in keys if key not in existing])
     place = {key: number for number, key in enumerate(instance.get_dynamic_partitions(BATCHES))}
     run: list[str] = []
     for key in sorted(keys, key=place.__getitem__):

@@ -118,9 +118,11 @@ class GraphToDraw:
             self.nodes[f"level_{level}"].rank("dense").fill_null(0).to_numpy()
             for level in range(_LEVELS)
         ]
-        one, two = (self.edges[end].to_numpy() for end in ("source", "target"))
+        sources, targets = (self.edges[end].to_numpy() for end in ("source", "target"))
         strengths = np.maximum(self.edges["weight"].to_numpy(), 1e-9)
-        return layout_graph(len(self.nodes), one, two, strengths, np.asarray(levels, np.int64))
+        return layout_graph(
+            len(self.nodes), sources, targets, strengths, np.asarray(levels, np.int64)
+        )
 
 
 @dataclass(frozen=True)
@@ -192,9 +194,9 @@ def graph_picture(graph: GraphToDraw, names: Names) -> Picture | None:
         f". Colours and names: the {len(names.largest)} largest of {names.n:,} communities at "
         f"level {names.level}; the rest is grey. The larger a dot, the more links."
     )
-    shown = (graph.nodes, graph.edges, names.level, names.largest)
+    content = (graph.nodes, graph.edges, names.level, names.largest)
     return Picture(
-        f"graph_at_level_{names.level}", caption, shown, lambda: draw_graph(graph, names)
+        f"graph_at_level_{names.level}", caption, content, lambda: draw_graph(graph, names)
     )
 
 
@@ -257,12 +259,14 @@ def draw_graph(graph: GraphToDraw, names: Names) -> bytes:
 def draw_degrees(degrees: pl.DataFrame) -> bytes:
     """Return the PNG of entities ``n`` by ``degree``: bars, or log-log where degrees are large."""
     figure, axes = _canvas(640, 360)
-    linked = degrees.filter(pl.col("degree") > 0)
+    connected = degrees.filter(pl.col("degree") > 0)
     if degrees["degree"].to_numpy().max(initial=0) <= _MOST_BARS:
         axes.bar(degrees["degree"], degrees["n"], color=COLOURS[0], width=0.8)
         _whole_numbers(axes.xaxis, axes.yaxis)
-    elif len(linked):
-        axes.loglog(linked["degree"], linked["n"], "o", color=COLOURS[0], alpha=0.6, ms=4, mew=0)
+    elif len(connected):
+        axes.loglog(
+            connected["degree"], connected["n"], "o", color=COLOURS[0], alpha=0.6, ms=4, mew=0
+        )
         _plain_numbers(axes.xaxis, axes.yaxis)
     _label(axes, "links of an entity (degree)", "entities")
     return _png(figure)
@@ -275,10 +279,10 @@ def draw_sizes(sizes: pl.DataFrame) -> bytes:
     for level in levels:
         of_level = sizes.filter(pl.col("level") == level)
         every = np.repeat(of_level["size"].to_numpy(), of_level["n"].to_numpy())
-        some = every[np.linspace(0, len(every) - 1, min(len(every), _MOST_POINTS)).astype(int)]
-        beside = (np.arange(len(some)) * 0.618034) % 1 - 0.5
+        points = every[np.linspace(0, len(every) - 1, min(len(every), _MOST_POINTS)).astype(int)]
+        beside = (np.arange(len(points)) * 0.618034) % 1 - 0.5
         colour = COLOURS[level % len(COLOURS)]
-        axes.plot(level + 0.6 * beside, some, "o", color=colour, alpha=0.55, ms=4, mew=0)
+        axes.plot(level + 0.6 * beside, points, "o", color=colour, alpha=0.55, ms=4, mew=0)
         axes.plot([level - 0.38, level + 0.38], [np.median(every)] * 2, color=_INK, lw=1.5)
     if levels:
         axes.set_yscale("log")
@@ -312,9 +316,9 @@ def draw_updates(updates: pl.DataFrame) -> bytes:
     return _png(figure)
 
 
-def _digest(shown: Sequence[object]) -> str:
+def _digest(content: Sequence[object]) -> str:
     digest = hashlib.sha256(_VERSION.encode())
-    for part in shown:
+    for part in content:
         if isinstance(part, pl.DataFrame):
             part.write_ipc(stream := io.BytesIO(), compression="uncompressed")
             digest.update(stream.getbuffer())
@@ -361,8 +365,8 @@ def _draw_edges(
     ends = edges.select("source", "target").to_numpy()
     if not len(ends):
         return
-    mine = community[ends]
-    inside = np.where(mine[:, 0] == mine[:, 1], mine[:, 0], -1)
+    own_community = community[ends]
+    inside = np.where(own_community[:, 0] == own_community[:, 1], own_community[:, 0], -1)
     palette = np.asarray([*COLOURS, _REST])
     faint = min(0.5, max(0.12, 150 / len(ends)))
     lines = LineCollection(list(at[ends]), colors=list(palette[inside]), linewidths=0.5, zorder=1)
@@ -423,13 +427,13 @@ def _draw_names(axes: Axes, largest: pl.DataFrame, middles: dict[int, Floats]) -
             )
 
 
-def _apart(wanted: Sequence[float], gap: float, most: float) -> list[float]:
+def _apart(places: Sequence[float], gap: float, most: float) -> list[float]:
     """Return heights near those wanted, which ascend, at least ``gap`` from one to the next."""
-    steps = gap * np.arange(len(wanted))
-    level = np.asarray(wanted) - steps
+    steps = gap * np.arange(len(places))
+    level = np.asarray(places) - steps
     # Pushed up by those below, and down by those above: half way between, all gaps are kept.
     pushed = np.maximum.accumulate(level) + np.minimum.accumulate(level[::-1])[::-1]
-    top = most - (len(wanted) - 1) * gap
+    top = most - (len(places) - 1) * gap
     return (np.clip(pushed / 2, -most, max(top, -most)) + steps).tolist()
 
 

@@ -24,10 +24,10 @@ def extractive_answer(index: Release, retrieval: Retrieval) -> Answer:
     Each point carries a marker such as ``[1]``, the number of its citation. What was
     spent, on embedding the question and the passages, is in the trace of ``index``.
     """
-    started = time.perf_counter()
+    start = time.perf_counter()
     passages = find_evidence(index, retrieval.query, retrieval.records, POINTS)
     citations = numbered(passage.citation for passage in passages)
-    seconds = time.perf_counter() - started
+    seconds = time.perf_counter() - start
     return Answer(
         query=retrieval.query,
         method=retrieval.method,

@@ -68,7 +68,7 @@ def plain_question(question: str) -> str:
     """
     if not isinstance(question, str):
         raise InputError(f"a question is text, not {type(question).__name__}: ask something")
-    asked = question.encode("utf-8", "replace").decode().replace("\0", " ").strip()
-    if not asked:
+    text = question.encode("utf-8", "replace").decode().replace("\0", " ").strip()
+    if not text:
         raise InputError("the question is empty: ask something")
-    return asked
+    return text

@@ -104,25 +104,26 @@ def cite_chunk(record: Record) -> Citation:
     )
 
 
-def cite_quote(cited: Citation, quote: str) -> Citation:
+def cite_quote(citation: Citation, quote: str) -> Citation:
     """Return the citation of a quote in a cited text; if the quote is not there, of all the text.
 
     Words must be the same, white space may differ.
     """
     words = map(re.escape, quote.split())
-    found = re.search(r"\s+".join(words), cited.text)
-    if found is None or not found[0]:
-        return cited
-    start = cited.start_char + found.start()
-    return replace(cited, start_char=start, end_char=start + len(found[0]), text=found[0])
+    match = re.search(r"\s+".join(words), citation.text)
+    if match is None or not match[0]:
+        return citation
+    start = citation.start_char + match.start()
+    return replace(citation, start_char=start, end_char=start + len(match[0]), text=match[0])
 
 
 def cite_summaries(index: Release, summaries: Sequence[Record]) -> dict[str, list[Citation]]:
     """Return by a summary's id the citations of the best chunks below it, not numbered."""
     ids = {key: 1.0 for summary in summaries for key in summary.attributes["chunk_ids"]}
-    cited = {chunk.id: cite_chunk(chunk) for chunk in chunk_records(index, ids)}
+    citation_of = {chunk.id: cite_chunk(chunk) for chunk in chunk_records(index, ids)}
     return {
-        summary.id: [cited[key] for key in summary.attributes["chunk_ids"]] for summary in summaries
+        summary.id: [citation_of[key] for key in summary.attributes["chunk_ids"]]
+        for summary in summaries
     }
 
 
@@ -170,5 +171,5 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _closest(text: str, candidates: Sequence[tuple[str, frozenset[str]]]) -> str:
-    said = set(terms(text))
-    return max(candidates, key=lambda candidate: len(candidate[1] & said))[0]
+    words = set(terms(text))
+    return max(candidates, key=lambda candidate: len(candidate[1] & words))[0]

@@ -110,8 +110,8 @@ def _ask(question: str, spec: str) -> Ask:
 
 def _together(errors: Mapping[str, GraphRAGError]) -> GraphRAGError:
     """Return an error of the first one's type that tells each method's."""
-    first, *others = errors.values()
-    if {str(error) for error in others} <= {str(first)}:
+    first, *rest = errors.values()
+    if {str(error) for error in rest} <= {str(first)}:
         return first
     return type(first)("; ".join(f"{method}: {error}" for method, error in errors.items()))
 

@@ -123,17 +123,17 @@ class QueryEngine:
 
     def check(self, name: str, parameters: Mapping[str, Any]) -> Method[Any]:
         """Return a method by name; raises InputError if it cannot answer as things are set."""
-        chosen = method_named(name)
+        method = method_named(name)
         if self.writes:
-            return chosen
-        needing = chosen.name if chosen.needs_model else ""
+            return method
+        needing = method.name if method.needs_model else ""
         needing = needing or ("dynamic community selection" if parameters.get("dynamic") else "")
         if needing:
             raise InputError(
                 f'{needing} needs a language model: set profile = "llm", or answers = "llm" in '
                 "[query], and OPENAI_API_KEY or [llm] base_url"
             )
-        return chosen
+        return method
 
     def _checked(self, question: str | Ask, method: str, options: Mapping[str, Any]) -> Ask:
         """Return what is asked; raises InputError if it cannot be answered as things are set."""
@@ -144,12 +144,12 @@ class QueryEngine:
     def _retrieved(self, ask: Ask, index: Release) -> Retrieval:
         method = method_named(ask.method)
         values = method.parametrise(ask.parameters, index.settings.query)
-        started = time.perf_counter()
+        start = time.perf_counter()
         records = method.retrieve(index, ask.question, values)
         if not records:
             index.trace.check_fit(as_mapping(values))
         citations = distinct(citations_of(index, records))
-        seconds = time.perf_counter() - started
+        seconds = time.perf_counter() - start
         return Retrieval(
             method=method.name,
             query=ask.question,

@@ -105,12 +105,14 @@ def _stated(index: Release, findings: Sequence[Record]) -> list[Passage]:
 def _related(index: Release, question: str, edges: Sequence[Record]) -> list[Passage]:
     rows = {row["id"]: row["chunk_id"] for row in index.rows(_SUPPORT, ids=[e.id for e in edges])}
     chunks = chunk_records(index, dict.fromkeys(rows.values(), 1.0))
-    cited = {chunk.id: cite_chunk(chunk) for chunk in chunks}
-    held = [edge for edge in edges if rows.get(edge.id) in cited]
-    scores = relevance(index, question, [f"{edge.title}: {edge.text}" for edge in held])
+    citation_of = {chunk.id: cite_chunk(chunk) for chunk in chunks}
+    edges_with_chunks = [edge for edge in edges if rows.get(edge.id) in citation_of]
+    scores = relevance(
+        index, question, [f"{edge.title}: {edge.text}" for edge in edges_with_chunks]
+    )
     passages = [
-        Passage(edge.text, score, cited[rows[edge.id]], edge.title)
-        for edge, score in zip(held, scores, strict=True)
+        Passage(edge.text, score, citation_of[rows[edge.id]], edge.title)
+        for edge, score in zip(edges_with_chunks, scores, strict=True)
     ]
     return sorted(passages, key=lambda passage: -passage.score)
 
@@ -120,9 +122,9 @@ def _ranked(
 ) -> list[Passage]:
     scores = relevance(index, question, [citation.text for _, citation in sentences])
     if index.lexical:
-        asked = set(terms(question))
+        question_words = set(terms(question))
         scores = [
-            score if asked & set(terms(citation.text)) else 0.0
+            score if question_words & set(terms(citation.text)) else 0.0
             for score, (_, citation) in zip(scores, sentences, strict=True)
         ]
         if not any(scores):
@@ -137,20 +139,20 @@ def _ranked(
 
 def _score(text: str, relevant: float, rank: int, entities: Sequence[frozenset[str]]) -> float:
     words = terms(text)
-    held = set(words)
-    named = sum(entity <= held for entity in entities) / ENTITIES_FOR_FULL_WEIGHT
-    score = relevant + RANK_WEIGHT / (1 + rank) + ENTITY_WEIGHT * min(1.0, named)
+    word_set = set(words)
+    share_of_entities = sum(entity <= word_set for entity in entities) / ENTITIES_FOR_FULL_WEIGHT
+    score = relevant + RANK_WEIGHT / (1 + rank) + ENTITY_WEIGHT * min(1.0, share_of_entities)
     is_heading = len(words) < SHORT_TERMS or not text.rstrip().endswith(_SENTENCE_ENDS)
     return score / 2 if is_heading else score
 
 
 def _sentences(index: Release, chunks: Sequence[str]) -> Iterator[tuple[int, Citation]]:
     """Yield sentences with the rank of their chunk, each once, whole across a chunk's edges."""
-    seen: set[tuple[str, int]] = set()
+    places: set[tuple[str, int]] = set()
     for rank, row in enumerate(index.rows(_WINDOWS, ids=list(chunks), around=_CONTEXT_CHARS)):
         for start, end in _spans_within(row):
-            if (row["document_id"], end) not in seen:
-                seen.add((row["document_id"], end))
+            if (row["document_id"], end) not in places:
+                places.add((row["document_id"], end))
                 yield rank, _cite_sentence(row, start, end)
 
 
@@ -193,14 +195,16 @@ def _short_spans(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[
 def _distinct(passages: Sequence[Passage], most: int) -> list[Passage]:
     """Return the first ``most`` that do not say what an earlier one said, best first."""
     floor = LEAST_SHARE * max((passage.score for passage in passages), default=0.0)
-    kept: dict[frozenset[str], Passage] = {}
+    distinct_passages: dict[frozenset[str], Passage] = {}
     for passage in passages:
         words = frozenset(terms(passage.text) or [passage.text])
-        if passage.score >= floor and all(_share_said(words, other) < _SAID for other in kept):
-            kept[words] = passage
-        if len(kept) == most:
+        if passage.score >= floor and all(
+            _share_said(words, earlier) < _SAID for earlier in distinct_passages
+        ):
+            distinct_passages[words] = passage
+        if len(distinct_passages) == most:
             break
-    return list(kept.values())
+    return list(distinct_passages.values())
 
 
 def _share_said(words: frozenset[str], earlier: frozenset[str]) -> float:

@@ -196,29 +196,29 @@ class GraphArrays:
         with self._lock:
             if kind not in self._edges:
                 edges = EDGE_KINDS[kind].format(names=self._names)
-                found = self._read(_EDGES.format(nodes=self._nodes, edges=edges))
-                one, two, weight = (found[n].to_numpy() for n in ("one", "two", "weight"))
-                self._edges[kind] = Edges(one, two, weight, _bytes(found, "id"))
+                table = self._read(_EDGES.format(nodes=self._nodes, edges=edges))
+                first, second, weight = (table[n].to_numpy() for n in ("one", "two", "weight"))
+                self._edges[kind] = Edges(first, second, weight, _bytes(table, "id"))
             return self._edges[kind]
 
     def adjacency(self, *kinds: str) -> Adjacency:
         """Return the graph of some kinds of edges; weights between the same two nodes add up."""
-        chosen = tuple(sorted(kinds))
+        key = tuple(sorted(kinds))
         with self._lock:
-            if chosen not in self._adjacency:
-                parts = [self.edges(kind) for kind in chosen]
-                self._adjacency[chosen] = join_edges(self.n_nodes, parts)
-            return self._adjacency[chosen]
+            if key not in self._adjacency:
+                parts = [self.edges(kind) for kind in key]
+                self._adjacency[key] = join_edges(self.n_nodes, parts)
+            return self._adjacency[key]
 
     def entity_nodes(self, ids: Iterable[str]) -> npt.NDArray[np.int64]:
         """Return the nodes of entities, in their order; ids that are none are left out."""
-        places, known = places_of(self.ids[self._of_entities], ids)
-        return places[known]
+        places, is_node = places_of(self.ids[self._of_entities], ids)
+        return places[is_node]
 
     def chunk_nodes(self, ids: Iterable[str]) -> npt.NDArray[np.int64]:
         """Return the nodes of chunks, in their order; ids that are none are left out."""
-        places, known = places_of(self.ids[self._of_chunks], ids)
-        return self.n_entities + places[known]
+        places, is_node = places_of(self.ids[self._of_chunks], ids)
+        return self.n_entities + places[is_node]
 
     def weigh_entities(self, weights: Mapping[str, float]) -> npt.NDArray[np.float64]:
         """Return weights of entities, by id, as one weight for each node."""
@@ -235,10 +235,10 @@ class GraphArrays:
     def weigh_ends(self, kind: str, weights: Mapping[str, float]) -> npt.NDArray[np.float64]:
         """Return weights of edges of a kind, by id, summed at the nodes each joins."""
         edges = self.edges(kind)
-        places, known = places_of(edges.ids, weights)
-        given = np.fromiter(weights.values(), float, len(weights))[known]
-        ends = np.concatenate([edges.one[places[known]], edges.two[places[known]]])
-        return _summed(ends, np.concatenate([given, given]), self.n_nodes)
+        places, is_edge = places_of(edges.ids, weights)
+        edge_weights = np.fromiter(weights.values(), float, len(weights))[is_edge]
+        ends = np.concatenate([edges.one[places[is_edge]], edges.two[places[is_edge]]])
+        return _summed(ends, np.concatenate([edge_weights, edge_weights]), self.n_nodes)
 
     def best_entities(self, scores: Weights, k: int) -> dict[str, float]:
         """Rank the ``k`` entities with the highest score among nodes; none with 0, ties by id."""
@@ -254,8 +254,8 @@ class GraphArrays:
 
     def _weigh(self, weights: Mapping[str, float], part: slice) -> npt.NDArray[np.float64]:
         spread = np.zeros(self.n_nodes)
-        places, known = places_of(self.ids[part], weights)
-        spread[part][places[known]] = np.fromiter(weights.values(), float, len(weights))[known]
+        places, is_node = places_of(self.ids[part], weights)
+        spread[part][places[is_node]] = np.fromiter(weights.values(), float, len(weights))[is_node]
         return spread
 
 
@@ -270,12 +270,12 @@ def _inverse(counts: Numbers) -> npt.NDArray[np.float64]:
 
 def join_edges(n_nodes: int, parts: Iterable[Edges]) -> Adjacency:
     """Return the graph of several lists of edges; weights between the same two nodes add up."""
-    given = list(parts)
-    one = np.concatenate([edges.one for edges in given]).astype(np.int64)
-    two = np.concatenate([edges.two for edges in given]).astype(np.int64)
-    weight = np.concatenate([edges.weight for edges in given])
+    edge_sets = list(parts)
+    first = np.concatenate([edges.one for edges in edge_sets]).astype(np.int64)
+    second = np.concatenate([edges.two for edges in edge_sets]).astype(np.int64)
+    weight = np.concatenate([edges.weight for edges in edge_sets])
     places, where = np.unique(
-        np.concatenate([one * n_nodes + two, two * n_nodes + one]), return_inverse=True
+        np.concatenate([first * n_nodes + second, second * n_nodes + first]), return_inverse=True
     )
     summed = _summed(where, np.concatenate([weight, weight]), len(places))
     rows = places // max(1, n_nodes)
@@ -292,8 +292,10 @@ def _summed(places: Numbers, values: Weights, n: int) -> npt.NDArray[np.float64]
 
 def _best(ids: npt.NDArray[np.bytes_], scores: Weights, k: int) -> dict[str, float]:
     order = np.argsort(-scores, kind="stable")[:k]
-    found = order[scores[order] > 0]
-    return dict(zip(map(bytes.decode, ids[found].tolist()), scores[found].tolist(), strict=True))
+    positive = order[scores[order] > 0]
+    return dict(
+        zip(map(bytes.decode, ids[positive].tolist()), scores[positive].tolist(), strict=True)
+    )
 
 
 def _bytes(table: pa.Table, column: str) -> npt.NDArray[np.bytes_]:

@@ -29,8 +29,8 @@ def recent_turns(history: Sequence[Turn], turns: int) -> list[Turn]:
             raise InputError(
                 'history must be a list of (role, text), the role "user" or "assistant"'
             )
-    kept = history[-turns:] if turns else ()
-    return [(role, str(text).encode("utf-8", "replace").decode()) for role, text in kept]
+    recent = history[-turns:] if turns else ()
+    return [(role, str(text).encode("utf-8", "replace").decode()) for role, text in recent]
 
 
 def read_history(path: Path) -> list[Turn]:
@@ -39,17 +39,17 @@ def read_history(path: Path) -> list[Turn]:
     Raises InputError where the file cannot be read or holds something else.
     """
     try:
-        told = json.loads(path.read_text(encoding="utf-8-sig"))
+        turns = json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise InputError(f"{path}: cannot read the history: {error.strerror}") from None
     except (ValueError, RecursionError):
         raise InputError(f"{path}: not JSON; the history must be {_FORM}") from None
-    if not isinstance(told, list):
+    if not isinstance(turns, list):
         raise InputError(f"{path}: the history must be {_FORM}")
-    for place, turn in enumerate(told, start=1):
+    for place, turn in enumerate(turns, start=1):
         if not _is_turn(turn):
             raise InputError(f"{path}: turn {place} is none; the history must be {_FORM}")
-    return [(turn["role"], turn["content"]) for turn in told]
+    return [(turn["role"], turn["content"]) for turn in turns]
 
 
 def _is_turn(turn: Any) -> bool:

@@ -39,16 +39,16 @@ class LayeredGraph:
     def __init__(self, read: Callable[[str], pa.Table]) -> None:
         nodes, edges = read(f"SELECT id FROM ({_NODES}) ORDER BY node"), read(_EDGES)
         self.ids = _bytes(nodes)
-        one, two, weight = (edges[name].to_numpy() for name in ("one", "two", "weight"))
-        self.edges = Edges(one, two, weight, _bytes(edges))
+        first, second, weight = (edges[name].to_numpy() for name in ("one", "two", "weight"))
+        self.edges = Edges(first, second, weight, _bytes(edges))
         self.lengths = edges["n_tokens"].to_numpy()
         self.adjacency = join_edges(len(self.ids), [self.edges])
         self.degrees = np.diff(self.adjacency.offsets)
 
     def nodes_of(self, ids: Iterable[str]) -> list[int]:
         """Return the nodes of entities, in their order; ids that are none are left out."""
-        places, known = places_of(self.ids, ids)
-        return places[known].tolist()
+        places, is_node = places_of(self.ids, ids)
+        return places[is_node].tolist()
 
 
 def _bytes(table: pa.Table) -> npt.NDArray[np.bytes_]:

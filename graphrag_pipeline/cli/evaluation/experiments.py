@@ -65,36 +65,36 @@ def run(
     from graphrag_pipeline.evaluation.evaluate import run_experiment
 
     settings = settings_here()
-    chosen = _experiment(
+    experiment_chosen = _experiment(
         spec, questions, methods, preset, levels, retrieval_only, limit, judge, claims, name
     )
-    _agree(settings, chosen, yes)
+    _agree(settings, experiment_chosen, yes)
     with progress("evaluating"):
-        done = run_experiment(settings, chosen)
-    _tell(done)
-    return results_of(settings, chosen.name)
+        outcome = run_experiment(settings, experiment_chosen)
+    _tell(outcome)
+    return results_of(settings, experiment_chosen.name)
 
 
-def _show_plan(found: ExperimentPlan) -> None:
+def _show_plan(plan: ExperimentPlan) -> None:
     console.say(
-        f"{found.experiment}: {found.questions:,} questions, {found.conditions:,} conditions; "
-        f"{found.to_make:,} answers to make, {found.reused:,} made before"
+        f"{plan.experiment}: {plan.questions:,} questions, {plan.conditions:,} conditions; "
+        f"{plan.to_make:,} answers to make, {plan.reused:,} made before"
     )
-    for error in found.errors:
+    for error in plan.errors:
         console.note(f"left out: {error}")
-    if found.stages:
+    if plan.stages:
         rows = [
             (s.stage, s.calls, s.prompt_tokens, s.completion_tokens, money(s.cost))
-            for s in found.stages
+            for s in plan.stages
         ]
         console.show_rows(("stage", "calls", "tokens in", "tokens out", "cost"), rows)
-        console.say(_total(found))
+        console.say(_total(plan))
     else:
         console.say("No model is asked: it costs nothing.")
 
 
-def _plan_values(found: ExperimentPlan) -> dict[str, Any]:
-    return {**asdict(found), "cost": found.cost}
+def _plan_values(plan: ExperimentPlan) -> dict[str, Any]:
+    return {**asdict(plan), "cost": plan.cost}
 
 
 @prints(_show_plan, _plan_values)
@@ -189,30 +189,30 @@ def _agree(settings: Settings, experiment: Experiment, yes: bool) -> None:
     answers = settings.query.answers == "llm" and not experiment.retrieval_only
     if not (answers or experiment.judge or experiment.claims):
         return
-    expected = plan_experiment(settings, experiment)
-    if expected.stages:
-        console.note(_total(expected))
+    estimate = plan_experiment(settings, experiment)
+    if estimate.stages:
+        console.note(_total(estimate))
     most = settings.llm.confirm_cost
-    if not yes and most and (expected.cost or 0.0) > most:
-        console.confirm(expected.cost or 0.0, most, "graphrag-pipeline eval plan")
+    if not yes and most and (estimate.cost or 0.0) > most:
+        console.confirm(estimate.cost or 0.0, most, "graphrag-pipeline eval plan")
 
 
-def _total(found: ExperimentPlan) -> str:
-    calls = sum(stage.calls for stage in found.stages)
-    tokens = sum(stage.prompt_tokens + stage.completion_tokens for stage in found.stages)
-    cost = "at a price that is not known" if found.cost is None else f"about ${found.cost:.2f}"
+def _total(plan: ExperimentPlan) -> str:
+    calls = sum(stage.calls for stage in plan.stages)
+    tokens = sum(stage.prompt_tokens + stage.completion_tokens for stage in plan.stages)
+    cost = "at a price that is not known" if plan.cost is None else f"about ${plan.cost:.2f}"
     return f"{calls:,} calls, {tokens:,} tokens, {cost}"
 
 
-def _tell(done: Evaluated) -> None:
-    for name, error in done.answered.errors.items():
+def _tell(outcome: Evaluated) -> None:
+    for name, error in outcome.answered.errors.items():
         console.note(f"left out: {name}: {error}")
-    for name, (number, first) in done.answered.failed.items():
+    for name, (number, first) in outcome.answered.failed.items():
         console.note(f"{name}: {number} without an answer; the first: {first}")
-    for failure in done.failures[:_WARNINGS]:
+    for failure in outcome.failures[:_WARNINGS]:
         console.note(f"warning: {failure}")
     console.note(
-        f"{done.answered.made:,} answers made, {done.answered.reused:,} made before; "
-        f"{done.scores:,} scores, {done.verdicts:,} verdicts"
-        + (f", claims of {done.claims:,} answers" if done.claims else "")
+        f"{outcome.answered.made:,} answers made, {outcome.answered.reused:,} made before; "
+        f"{outcome.scores:,} scores, {outcome.verdicts:,} verdicts"
+        + (f", claims of {outcome.claims:,} answers" if outcome.claims else "")
     )

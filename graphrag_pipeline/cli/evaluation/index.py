@@ -23,41 +23,41 @@ class Measured:
     metrics: Sequence[Metric]
 
 
-def _show(measured: Measured) -> None:
-    console.say(f"Release {measured.release}")
-    _show_levels([metric for metric in measured.metrics if metric.has_level])
-    _show_whole([metric for metric in measured.metrics if not metric.has_level])
+def _show(quality: Measured) -> None:
+    console.say(f"Release {quality.release}")
+    _show_levels([metric for metric in quality.metrics if metric.has_level])
+    _show_whole([metric for metric in quality.metrics if not metric.has_level])
 
 
-def _show_levels(found: Sequence[Metric]) -> None:
-    names = list(dict.fromkeys(one.name for one in found))
-    values = {(one.level, one.name): f"{one.value:.3f}" for one in found}
+def _show_levels(metrics: Sequence[Metric]) -> None:
+    names = list(dict.fromkeys(metric.name for metric in metrics))
+    values = {(metric.level, metric.name): f"{metric.value:.3f}" for metric in metrics}
     rows = [
         (level, *(values.get((level, name), "-") for name in names))
-        for level in sorted({one.level for one in found})
+        for level in sorted({metric.level for metric in metrics})
     ]
     if rows:
         console.show_rows(("level", *names), rows)
 
 
-def _show_whole(found: Sequence[Metric]) -> None:
+def _show_whole(metrics: Sequence[Metric]) -> None:
     from graphrag_pipeline.evaluation.index_metrics import ABOUT
 
-    for one in found:
-        about = ABOUT[one.name.partition("@")[0]]
-        console.say(f"{one.value:.3f}  {one.name}: {about}")
+    for metric in metrics:
+        about = ABOUT[metric.name.partition("@")[0]]
+        console.say(f"{metric.value:.3f}  {metric.name}: {about}")
 
 
-def _values(measured: Measured) -> dict[str, Any]:
+def _values(quality: Measured) -> dict[str, Any]:
     metrics = [
         {
             "metric": metric.name,
             "level": metric.level if metric.has_level else None,
             "value": metric.value,
         }
-        for metric in measured.metrics
+        for metric in quality.metrics
     ]
-    return {"release": measured.release, "metrics": metrics}
+    return {"release": quality.release, "metrics": metrics}
 
 
 @prints(_show, _values)
@@ -81,5 +81,5 @@ def index(
     if questions:
         with store.read() as con:
             get_questions(con, questions)
-    with open_release(settings.home_path, settings=settings, release=release) as opened:
-        return Measured(opened.facts.id, measure_index(opened, store, questions))
+    with open_release(settings.home_path, settings=settings, release=release) as opened_release:
+        return Measured(opened_release.facts.id, measure_index(opened_release, store, questions))

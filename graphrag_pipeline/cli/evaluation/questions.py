@@ -51,7 +51,7 @@ def _show(result: Result) -> None:
 
 def _show_sets(sets: Sequence[Mapping[str, object]]) -> None:
     if sets:
-        console.show_rows(tuple(sets[0]), [tuple(each.values()) for each in sets])
+        console.show_rows(tuple(sets[0]), [tuple(row.values()) for row in sets])
     else:
         console.say("There are no questions yet: name a file of them, or use --generate.")
 
@@ -63,10 +63,10 @@ def _show_questions(questions: QuestionSet) -> None:
         console.note(f"{questions.duplicates:,} left out that had been asked before")
 
 
-def _show_generation(expected: StagePlan) -> None:
-    tokens = f"{expected.prompt_tokens:,} tokens in, {expected.completion_tokens:,} out"
+def _show_generation(estimate: StagePlan) -> None:
+    tokens = f"{estimate.prompt_tokens:,} tokens in, {estimate.completion_tokens:,} out"
     console.say(
-        f"{expected.calls:,} calls of {expected.model}, about {tokens}, {money(expected.cost)}"
+        f"{estimate.calls:,} calls of {estimate.model}, about {tokens}, {money(estimate.cost)}"
     )
 
 

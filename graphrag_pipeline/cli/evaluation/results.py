@@ -49,8 +49,8 @@ def results_of(settings: Settings, experiment: str | None) -> Results:
 
 def show_results(results: Results) -> None:
     """Print a line for each condition."""
-    measured = {row["metric"] for row in results.metrics}
-    metrics = [name for name in _HEADINGS if name in measured]
+    metric_names = {row["metric"] for row in results.metrics}
+    metrics = [name for name in _HEADINGS if name in metric_names]
     if not any(row["written"] for row in results.conditions):
         metrics = [name for name in metrics if name not in _OF_ANSWERS]
     is_paid = any(row["model_calls"] for row in results.conditions)
@@ -73,7 +73,7 @@ def _show_differences(differences: Sequence[Difference]) -> None:
 
 
 def _difference_values(differences: Sequence[Difference]) -> list[dict[str, Any]]:
-    return [{**asdict(each), "is_sure": each.is_sure} for each in differences]
+    return [{**asdict(difference), "is_sure": difference.is_sure} for difference in differences]
 
 
 def _show_report(page: WrittenEvaluation) -> None:
@@ -90,10 +90,10 @@ def _line(
     means: dict[tuple[str, str], float],
     is_paid: bool,
 ) -> tuple[str, ...]:
-    shown = [means.get((row["condition"], metric)) for metric in metrics]
+    values = [means.get((row["condition"], metric)) for metric in metrics]
     return (
         row["condition"],
-        *map(_mean, metrics, shown),
+        *map(_mean, metrics, values),
         f"{row['context_tokens']:,.0f}",
         *[money(row["cost"])] * is_paid,
         f"{row['total_ms']:,.0f}",
@@ -107,14 +107,14 @@ def _mean(metric: str, value: float | None) -> str:
     return f"{value if metric.startswith('claim') else 100 * value:.1f}"
 
 
-def _difference(one: Difference) -> tuple[str, ...]:
+def _difference(difference: Difference) -> tuple[str, ...]:
     return (
-        one.metric,
-        f"{one.left:.3f}",
-        f"{one.right:.3f}",
-        f"{one.difference:+.3f}",
-        f"{one.low:+.3f} to {one.high:+.3f}",
-        f"{one.p_corrected:.2g}",
+        difference.metric,
+        f"{difference.left:.3f}",
+        f"{difference.right:.3f}",
+        f"{difference.difference:+.3f}",
+        f"{difference.low:+.3f} to {difference.high:+.3f}",
+        f"{difference.p_corrected:.2g}",
     )
 
 

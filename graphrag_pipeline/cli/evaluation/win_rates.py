@@ -23,38 +23,44 @@ _SHARES = (
 _COLUMNS = ("criterion", "win %", "95 %", "1st %", "agree %", "p (Holm)", "winner")
 
 
-def show_comparisons(found: Sequence[Comparison]) -> None:
+def show_comparisons(comparisons: Sequence[Comparison]) -> None:
     """Print a table for each pair of conditions, each criterion's verdict, and the matrix."""
     from graphrag_pipeline.evaluation.verdict_text import explain
 
-    pairs = dict.fromkeys((one.condition_a, one.condition_b) for one in found)
+    pairs = dict.fromkeys(
+        (comparison.condition_a, comparison.condition_b) for comparison in comparisons
+    )
     for a, b in pairs:
-        of_pair = [one for one in found if (one.condition_a, one.condition_b) == (a, b)]
+        of_pair = [
+            comparison
+            for comparison in comparisons
+            if (comparison.condition_a, comparison.condition_b) == (a, b)
+        ]
         console.say(f"{a} against {b}: {of_pair[0].questions} questions, each in both orders")
-        console.show_rows(_COLUMNS, [_row(one) for one in of_pair])
+        console.show_rows(_COLUMNS, [_row(comparison) for comparison in of_pair])
         console.say()
-        for one in of_pair:
-            console.say(f"{one.criterion}: {explain(one)}")
+        for comparison in of_pair:
+            console.say(f"{comparison.criterion}: {explain(comparison)}")
             console.say()
-    _show_matrix(found)
+    _show_matrix(comparisons)
 
 
-def _row(one: Comparison) -> tuple[str, ...]:
-    first = "-" if one.first_chosen is None else f"{100 * one.first_chosen:.1f}"
+def _row(comparison: Comparison) -> tuple[str, ...]:
+    first = "-" if comparison.first_chosen is None else f"{100 * comparison.first_chosen:.1f}"
     return (
-        one.criterion,
-        f"{100 * one.win_rate:.1f}",
-        f"{100 * one.win_rate_low:.1f}-{100 * one.win_rate_high:.1f}",
-        f"{first} biased" if one.is_biased else first,
-        f"{100 * one.consistent:.0f}",
-        f"{one.p_corrected:.2g}",
-        one.winner or "none",
+        comparison.criterion,
+        f"{100 * comparison.win_rate:.1f}",
+        f"{100 * comparison.win_rate_low:.1f}-{100 * comparison.win_rate_high:.1f}",
+        f"{first} biased" if comparison.is_biased else first,
+        f"{100 * comparison.consistent:.0f}",
+        f"{comparison.p_corrected:.2g}",
+        comparison.winner or "none",
     )
 
 
-def _show_matrix(found: Sequence[Comparison]) -> None:
+def _show_matrix(comparisons: Sequence[Comparison]) -> None:
     """Print win rates of rows over columns, where every condition was compared with every other."""
-    for criterion, rates in _matrix(found).items():
+    for criterion, rates in _matrix(comparisons).items():
         if len(rates) > 2 and all(
             rate is not None for row in rates.values() for rate in row.values()
         ):
@@ -66,14 +72,20 @@ def _show_matrix(found: Sequence[Comparison]) -> None:
             console.say()
 
 
-def _matrix(found: Sequence[Comparison]) -> dict[str, dict[str, dict[str, float | None]]]:
+def _matrix(comparisons: Sequence[Comparison]) -> dict[str, dict[str, dict[str, float | None]]]:
     """Return win rates in percent by criterion, row and column."""
     from graphrag_pipeline.evaluation.verdicts import win_rate_matrix
 
-    names = list(dict.fromkeys(n for one in found for n in (one.condition_a, one.condition_b)))
+    names = list(
+        dict.fromkeys(
+            n
+            for comparison in comparisons
+            for n in (comparison.condition_a, comparison.condition_b)
+        )
+    )
     rates = {
-        criterion: win_rate_matrix(found, criterion, names)
-        for criterion in dict.fromkeys(one.criterion for one in found)
+        criterion: win_rate_matrix(comparisons, criterion, names)
+        for criterion in dict.fromkeys(comparison.criterion for comparison in comparisons)
     }
     return {
         criterion: {
@@ -84,23 +96,29 @@ def _matrix(found: Sequence[Comparison]) -> dict[str, dict[str, dict[str, float 
     }
 
 
-def _comparison_values(one: Comparison) -> dict[str, Any]:
+def _comparison_values(comparison: Comparison) -> dict[str, Any]:
     """Return a comparison as plain values, rates and shares in percent."""
     from graphrag_pipeline.evaluation.verdict_text import explain
 
-    given = asdict(one)
-    shares = {name: _percent(given[name]) for name in _SHARES}
-    said = {"biased": one.is_biased, "winner": one.winner, "verdict": explain(one)}
-    return {**given, **shares, **said}
+    values = asdict(comparison)
+    shares = {name: _percent(values[name]) for name in _SHARES}
+    extras = {
+        "biased": comparison.is_biased,
+        "winner": comparison.winner,
+        "verdict": explain(comparison),
+    }
+    return {**values, **shares, **extras}
 
 
 def _percent(share: float | None) -> float | None:
     return None if share is None else round(100 * share, 2)
 
 
-def _left_out(verdicts: Sequence[Verdict], found: Sequence[Comparison]) -> int:
-    judged = {(one.criterion, frozenset((one.first, one.second)), one.question) for one in verdicts}
-    return len(judged) - sum(one.questions for one in found)
+def _left_out(verdicts: Sequence[Verdict], comparisons: Sequence[Comparison]) -> int:
+    judgements = {
+        (item.criterion, frozenset((item.first, item.second)), item.question) for item in verdicts
+    }
+    return len(judgements) - sum(item.questions for item in comparisons)
 
 
 def _values(comparisons: Sequence[Comparison]) -> dict[str, Any]:
@@ -123,11 +141,11 @@ def winrate(
     from graphrag_pipeline.evaluation.verdicts import compare_verdicts
 
     verdicts = read_judgment_files(files)
-    found = compare_verdicts(verdicts)
-    left_out = _left_out(verdicts, found)
-    if not found:
+    comparisons = compare_verdicts(verdicts)
+    left_out = _left_out(verdicts, comparisons)
+    if not comparisons:
         raise InputError("no question is judged in both orders: which answer was shown first may "
                          "have decided everything; judge them in the other order too")  # fmt: skip
     if left_out:
         console.note(f"{left_out:,} judged in one order only left out")
-    return found
+    return comparisons

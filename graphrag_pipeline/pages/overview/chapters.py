@@ -109,20 +109,20 @@ def _chapter(
     notes: Notes,
     anchors: Mapping[str, str],
 ) -> Community:
-    summary, found = notes.cut(_summary(row))
+    summary, summary_notes = notes.cut(_summary(row))
     findings = []
     for finding, (text, span) in zip(row["findings"], _told(row), strict=False):
         pieces, own = ([text, note := notes.at(span)], [note]) if span else notes.cut(text)
         findings.append(Finding(_heading(finding, span), pieces, span is not None))
-        found += own
-    children = [_child(child, notes, found) for child in beneath]
+        summary_notes += own
+    children = [_child(child, notes, summary_notes) for child in beneath]
     return Community(
         **_facts(row),
         summary=summary,
         writer=row["writer"],
         n_documents=about.get("n") or 0,
         findings=findings,
-        notes=found,
+        notes=summary_notes,
         children=children,
         n_more_children=beneath[0]["n_sisters"] - len(beneath) if beneath else 0,
         top_entities=[
@@ -131,9 +131,9 @@ def _chapter(
     )
 
 
-def _child(row: dict[str, Any], notes: Notes, found: list[Note]) -> Community:
+def _child(row: dict[str, Any], notes: Notes, notes_of_chapter: list[Note]) -> Community:
     summary, own = notes.cut(_brief_summary(row))
-    found += own
+    notes_of_chapter += own
     return Community(**_facts(row), summary=summary)
 
 

@@ -143,7 +143,7 @@ def gather(index: Release, title: str | None = None) -> Overview:
     facts = index.rows(_FACTS, id=index.facts.id)[0]
     key = index.rows(_ENTITIES, most=_KEY_ENTITIES)
     anchors = {row["id"]: f"entity-{n}" for n, row in enumerate(key, 1)}
-    found = read_chapters(index, anchors)
+    chapters = read_chapters(index, anchors)
     since, changes = _changes(index)
     created: datetime = facts["created_at"]
     return Overview(
@@ -156,13 +156,13 @@ def gather(index: Release, title: str | None = None) -> Overview:
             (row["kind"] or "other", row["n"], row["n_chars"]) for row in index.rows(_FILE_TYPES)
         ],
         entity_types=_type_bars(index),
-        sizes=_size_bars(found),
-        chapters=found.full,
-        others=found.others,
-        n_more_others=found.n_more_others,
-        singletons=found.singletons,
-        n_themes=found.n_themes,
-        entities=_entities(key, anchors, found),
+        sizes=_size_bars(chapters),
+        chapters=chapters.full,
+        others=chapters.others,
+        n_more_others=chapters.n_more_others,
+        singletons=chapters.singletons,
+        n_themes=chapters.n_themes,
+        entities=_entities(key, anchors, chapters),
         relationships=_relationships(index, anchors),
         coverage=_coverage(index),
         costs=[StageCost(**row) for row in index.rows(_COSTS)],
@@ -187,18 +187,18 @@ def _bars(rows: Sequence[tuple[str, int, str]]) -> list[Bar]:
 def _type_bars(index: Release) -> list[Bar]:
     rows = [(row["type"], row["n"], "") for row in index.rows(_ENTITY_TYPES)]
     rest = sum(n for _, n, _ in rows[_TYPES:])
-    shown = [(_type_names(label)[1], n, a) for label, n, a in rows[:_TYPES]]
-    return _bars([*shown, *([("all others", rest, "")] if rest else [])])
+    bars = [(_type_names(label)[1], n, a) for label, n, a in rows[:_TYPES]]
+    return _bars([*bars, *([("all others", rest, "")] if rest else [])])
 
 
 def _type_names(kind: str) -> tuple[str, str]:
     """Return what one thing of a type is called, and what several are."""
-    known = kind.replace("_", " ").lower()
-    return _TYPE_NAMES.get(kind, (known, known))
+    name = kind.replace("_", " ").lower()
+    return _TYPE_NAMES.get(kind, (name, name))
 
 
-def _size_bars(found: Chapters) -> list[Bar]:
-    return _bars([(c.title, c.size, f"chapter-{c.number}") for c in found.full])
+def _size_bars(chapters: Chapters) -> list[Bar]:
+    return _bars([(c.title, c.size, f"chapter-{c.number}") for c in chapters.full])
 
 
 def _entities(
@@ -224,12 +224,12 @@ def _entities(
 def _relationships(index: Release, anchors: Mapping[str, str]) -> list[Relationship]:
     rows = {row["id"]: row for row in _varied(index.rows(_TELLING, most=_RELATIONSHIPS * 20))}
     evidence = index.rows(_EVIDENCE, ids=list(rows), most=_CANDIDATES)
-    wanted = [_wanted(rows[found["relationship_id"]], found) for found in evidence]
+    spans = [_wanted(rows[piece["relationship_id"]], piece) for piece in evidence]
     candidates: dict[str, list[Passage]] = {}
-    n_chunks = {found["relationship_id"]: found["n_chunks"] for found in evidence}
-    for found, place in zip(evidence, passages(index, wanted), strict=True):
+    n_chunks = {piece["relationship_id"]: piece["n_chunks"] for piece in evidence}
+    for piece, place in zip(evidence, passages(index, spans), strict=True):
         if place is not None:
-            candidates.setdefault(found["relationship_id"], []).append(place)
+            candidates.setdefault(piece["relationship_id"], []).append(place)
     return [
         Relationship(
             source=Named(row["source"], anchors.get(row["source_id"], "")),
@@ -245,22 +245,22 @@ def _relationships(index: Release, anchors: Mapping[str, str]) -> list[Relations
     ]
 
 
-def _wanted(row: Mapping[str, Any], found: Mapping[str, Any]) -> Wanted:
+def _wanted(row: Mapping[str, Any], piece: Mapping[str, Any]) -> Wanted:
     names = f"{row['source']} {row['target']}"
-    span = (found["start_char"], found["end_char"])
-    return Wanted(found["chunk_id"], *span, clip(row["description"], _MOST_WORDS), names)
+    span = (piece["start_char"], piece["end_char"])
+    return Wanted(piece["chunk_id"], *span, clip(row["description"], _MOST_WORDS), names)
 
 
 def _varied(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the first relationships, no entity being an end of more than a few."""
-    seen: dict[str, int] = {}
-    chosen = []
+    counts: dict[str, int] = {}
+    selection = []
     for row in rows:
         ends = (row["source_id"], row["target_id"])
-        if len(chosen) < _RELATIONSHIPS and all(seen.get(e, 0) < _EACH_ENTITY for e in ends):
-            chosen.append(row)
-            seen.update({e: seen.get(e, 0) + 1 for e in ends})
-    return chosen
+        if len(selection) < _RELATIONSHIPS and all(counts.get(e, 0) < _EACH_ENTITY for e in ends):
+            selection.append(row)
+            counts.update({e: counts.get(e, 0) + 1 for e in ends})
+    return selection
 
 
 def _coverage(index: Release) -> Coverage:
@@ -284,14 +284,14 @@ def _coverage(index: Release) -> Coverage:
 
 
 def _making(index: Release, facts: Mapping[str, Any]) -> Making:
-    made = {
+    counts = {
         name: {row["name"]: row["n"] for row in index.rows(f"{query} ORDER BY n DESC, name")}
         for name, query in _MADE_BY.items()
     }
     models = index.rows("SELECT DISTINCT model FROM llm_calls ORDER BY model")
     return Making(
-        extractors=made["extractors"],
-        writers=made["writers"],
+        extractors=counts["extractors"],
+        writers=counts["writers"],
         models=[row["model"] for row in models],
         embedder=index.facts.embedder,
         merged_names=facts["merged_names"],

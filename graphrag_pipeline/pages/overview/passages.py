@@ -82,20 +82,20 @@ class Wanted:
     names: str = ""
 
 
-def passages(index: Release, wanted: Sequence[Wanted]) -> list[Passage | None]:
+def passages(index: Release, spans: Sequence[Wanted]) -> list[Passage | None]:
     """Return the passage of each place; None where there is no such chunk."""
-    found: list[Passage | None] = [None] * len(wanted)
+    results: list[Passage | None] = [None] * len(spans)
     rows = index.rows(
         _TEXTS,
-        chunks=[place.chunk_id for place in wanted],
-        starts=[place.start for place in wanted],
-        ends=[place.end for place in wanted],
+        chunks=[place.chunk_id for place in spans],
+        starts=[place.start for place in spans],
+        ends=[place.end for place in spans],
         around=_AROUND,
         most=_MOST_QUOTED,
     )
     for row in rows:
-        found[row["place"]] = _passage(row, wanted[row["place"]])
-    return found
+        results[row["place"]] = _passage(row, spans[row["place"]])
+    return results
 
 
 def place_of(uri: str, root: str) -> str:
@@ -104,16 +104,16 @@ def place_of(uri: str, root: str) -> str:
     return inside.removeprefix("import:")
 
 
-def _passage(row: Mapping[str, Any], wanted: Wanted) -> Passage:
+def _passage(row: Mapping[str, Any], span: Wanted) -> Passage:
     if row["s"] is None:
-        start, end = _closest_sentence(row["chunk"], wanted)
+        start, end = _closest_sentence(row["chunk"], span)
         text, first = row["chunk"], row["start_char"]
     else:
         first, text = row["first"], row["text"]
         start, end = row["s"] - first, row["e"] - first
     if end - start > _MOST_QUOTED:
-        kept = text[start : start + _MOST_QUOTED]
-        end = start + len(kept.rpartition(" ")[0] or kept)
+        quote = text[start : start + _MOST_QUOTED]
+        end = start + len(quote.rpartition(" ")[0] or quote)
     before, after = text[max(start - _AROUND, 0) : start], text[end : end + _AROUND]
     return Passage(
         title=row["title"],
@@ -138,9 +138,9 @@ def _to_a_word(text: str) -> str:
     return f"{rest} …" if cut else text
 
 
-def _closest_sentence(text: str, wanted: Wanted) -> tuple[int, int]:
+def _closest_sentence(text: str, target: Wanted) -> tuple[int, int]:
     """Return the span of the sentence that shares most terms with what is wanted."""
-    names, words = set(terms(wanted.names)), set(terms(wanted.words))
+    names, words = set(terms(target.names)), set(terms(target.words))
 
     def likeness(span: tuple[int, int]) -> tuple[int, int, int]:
         said = set(terms(text[span[0] : span[1]]))
@@ -149,10 +149,10 @@ def _closest_sentence(text: str, wanted: Wanted) -> tuple[int, int]:
     return max(sentence_spans(text) or [(0, len(text))], key=likeness)
 
 
-def most_like(words: str, found: Sequence[Passage]) -> Passage:
+def most_like(words: str, candidates: Sequence[Passage]) -> Passage:
     """Return the first of the passages whose quotes share most terms with some words."""
-    wanted = set(terms(words))
-    return max(found, key=lambda passage: len(wanted & set(terms(passage.quote))))
+    target = set(terms(words))
+    return max(candidates, key=lambda passage: len(target & set(terms(passage.quote))))
 
 
 class Notes:
@@ -190,35 +190,35 @@ class Notes:
         pieces: list[str | Note] = []
         notes: list[Note] = []
         end = 0
-        for place, found in enumerate(_REFERENCE.finditer(checked)):
-            note = self._note(_cited(found[1]), self._of_text.get((text, place)))
-            stop = _STOP.match(checked, found.end())
-            pieces += [checked[end : found.start()] + (stop[0] if stop else ""), note]
+        for place, match in enumerate(_REFERENCE.finditer(checked)):
+            note = self._note(_cited(match[1]), self._of_text.get((text, place)))
+            stop = _STOP.match(checked, match.end())
+            pieces += [checked[end : match.start()] + (stop[0] if stop else ""), note]
             notes.append(note)
-            end = stop.end() if stop else found.end()
+            end = stop.end() if stop else match.end()
         return [*pieces, checked[end:]], notes
 
     def at(self, span: Wanted) -> Note:
         """Return a note on the place that a text was taken from."""
         return self._note([], self._of_span.get(span))
 
-    def _note(self, cited: Sequence[tuple[str, int]], passage: Passage | None) -> Note:
+    def _note(self, references: Sequence[tuple[str, int]], passage: Passage | None) -> Note:
         self._n += 1
         by_kind: dict[str, list[tuple[str, str]]] = {}
-        for reference in cited:
+        for reference in references:
             by_kind.setdefault(reference[0], []).append(self._known[reference])
-        named = {kind: rows[:_MOST_NAMED] for kind, rows in by_kind.items()}
+        rows_of_kind = {kind: rows[:_MOST_NAMED] for kind, rows in by_kind.items()}
         titled = [kind for kind in ("Entities", "Relationships", "Reports") if kind in by_kind]
         return Note(
             number=self._n,
             passage=passage,
             entities=[
                 Named(title, self._anchors.get(entity, ""))
-                for entity, title in named.get("Entities", ())
+                for entity, title in rows_of_kind.get("Entities", ())
             ],
-            relationships=[title for _, title in named.get("Relationships", ())],
-            reports=[title for _, title in named.get("Reports", ())],
-            n_more=sum(len(by_kind[kind]) - len(named[kind]) for kind in titled),
+            relationships=[title for _, title in rows_of_kind.get("Relationships", ())],
+            reports=[title for _, title in rows_of_kind.get("Reports", ())],
+            n_more=sum(len(by_kind[kind]) - len(rows_of_kind[kind]) for kind in titled),
         )
 
     def _checked(self, text: str) -> str:
@@ -231,32 +231,32 @@ class Notes:
         """Find the sentence behind each reference: of the chunks cited, the one most like it."""
         places: list[tuple[str, int]] = []
         words: list[str] = []
-        wanted: list[tuple[int, str, str]] = []
+        requests: list[tuple[int, str, str]] = []
         for text in dict.fromkeys(self._texts):
             checked = self._checked(text)
             end = 0
-            for n, found in enumerate(_REFERENCE.finditer(checked)):
-                cited = _cited(found[1])
-                known = [self._known[reference] for reference in cited]
-                wanted += [
+            for n, match in enumerate(_REFERENCE.finditer(checked)):
+                references = _cited(match[1])
+                titles = [self._known[reference] for reference in references]
+                requests += [
                     (len(places), kind, record)
-                    for (kind, _), (record, _) in zip(cited, known, strict=True)
+                    for (kind, _), (record, _) in zip(references, titles, strict=True)
                 ]
                 places.append((text, n))
                 words.append(
-                    " ".join([checked[end : found.start()], *(title for _, title in known)])
+                    " ".join([checked[end : match.start()], *(title for _, title in titles)])
                 )
-                end = found.end()
-        for place, passage in self._supporting(wanted, words).items():
+                end = match.end()
+        for place, passage in self._supporting(requests, words).items():
             self._of_text[places[place]] = passage
 
     def _supporting(
-        self, wanted: Sequence[tuple[int, str, str]], words: Sequence[str]
+        self, requests: Sequence[tuple[int, str, str]], words: Sequence[str]
     ) -> dict[int, Passage]:
         """Return the passage most like its words at each place that (place, kind, id) support."""
-        columns = [list(column) for column in zip(*wanted, strict=True)] or [[], [], []]
-        named = dict(zip(("places", "kinds", "ids"), columns, strict=True))
-        rows = self._index.rows(_SUPPORTING, most=_CANDIDATES, **named)
+        columns = [list(column) for column in zip(*requests, strict=True)] or [[], [], []]
+        columns_by_name = dict(zip(("places", "kinds", "ids"), columns, strict=True))
+        rows = self._index.rows(_SUPPORTING, most=_CANDIDATES, **columns_by_name)
         spans = [Wanted(row["chunk_id"], None, None, words[int(row["place"])]) for row in rows]
         candidates: dict[int, list[Passage]] = {}
         for row, passage in zip(rows, passages(self._index, spans), strict=True):

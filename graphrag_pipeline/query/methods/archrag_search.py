@@ -63,8 +63,8 @@ def archrag_layers(index: Release, question: str, p: ArchRagParameters) -> list[
         op.fill(index, op.attributed_report_records(index, level), share, shorter=op.summarised)
         for level in communities
     ]
-    left = p.max_context_tokens - sum(op.tokens_of(index, level) for level in reports)
-    return [_lowest(index, question, entities, left, p), *reports]
+    budget = p.max_context_tokens - sum(op.tokens_of(index, level) for level in reports)
+    return [_lowest(index, question, entities, budget, p), *reports]
 
 
 def _lowest(
@@ -75,9 +75,13 @@ def _lowest(
     edges = op.most_similar(index, "relationships", question, touching, p.relationships)
     nodes = op.fill(index, op.entity_records(index, entities), budget // 3)
     links = op.fill(index, op.relationship_records(index, edges), budget // 3)
-    left = budget - op.tokens_of(index, nodes) - op.tokens_of(index, links)
-    found = op.chunks_of(index, op.by_place(entities), op.by_place(edges), limit=p.chunks)
-    text = op.fill(index, op.chunk_records(index, op.chunks_within(index, found, left)), left)
+    budget_for_chunks = budget - op.tokens_of(index, nodes) - op.tokens_of(index, links)
+    chunks = op.chunks_of(index, op.by_place(entities), op.by_place(edges), limit=p.chunks)
+    text = op.fill(
+        index,
+        op.chunk_records(index, op.chunks_within(index, chunks, budget_for_chunks)),
+        budget_for_chunks,
+    )
     return [*nodes, *links, *text]
 
 

@@ -23,8 +23,8 @@ class BasicParameters:
 
 def basic_search(index: Release, question: str, p: BasicParameters) -> list[Record]:
     """Return the ``top_k`` chunks nearest to the question, best first."""
-    found = vector_search(index, "chunks", question, p.top_k)
-    return fill(index, chunk_records(index, found), p.max_context_tokens)
+    hits = vector_search(index, "chunks", question, p.top_k)
+    return fill(index, chunk_records(index, hits), p.max_context_tokens)
 
 
 BASIC = Method(

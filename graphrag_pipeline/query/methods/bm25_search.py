@@ -23,8 +23,8 @@ class Bm25Parameters:
 
 def bm25_search(index: Release, question: str, p: Bm25Parameters) -> list[Record]:
     """Return the ``top_k`` chunks with the highest BM25 score."""
-    found = op.fulltext_search(index, "chunks", question, p.top_k)
-    return op.fill(index, op.chunk_records(index, found), p.max_context_tokens)
+    hits = op.fulltext_search(index, "chunks", question, p.top_k)
+    return op.fill(index, op.chunk_records(index, hits), p.max_context_tokens)
 
 
 BM25 = Method(

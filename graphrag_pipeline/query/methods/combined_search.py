@@ -77,8 +77,8 @@ def selection(index: Release, question: str, p: SelectionParameters) -> list[Rec
     """Return what the search that suits the question finds, as told by rule."""
     reasoning = by_rule(index, question)
     index.trace.step(choice_made(reasoning, "by rule"))
-    chosen = LOCAL if reasoning else BASIC
-    return chosen.retrieve(index, question, parameters_of(index, chosen, p))
+    method = LOCAL if reasoning else BASIC
+    return method.retrieve(index, question, parameters_of(index, method, p))
 
 
 def by_rule(index: Release, question: str) -> bool:
@@ -103,14 +103,14 @@ def integration(index: Release, question: str, p: IntegrationParameters) -> list
         method.retrieve(index, question, parameters_of(index, method, half))
         for method in (BASIC, LOCAL)
     )
-    known = {record.id for record in text}
-    return [*text, *(record for record in graph if record.id not in known)]
+    ids = {record.id for record in text}
+    return [*text, *(record for record in graph if record.id not in ids)]
 
 
-def parameters_of(index: Release, method: Method[Any], given: Any) -> Any:
+def parameters_of(index: Release, method: Method[Any], options: Any) -> Any:
     """Return the parameters of a method, those that another's have too taken from there."""
     names = {name for name, _, _ in parameter_rows(method)}
-    values = {name: value for name, value in as_mapping(given).items() if name in names}
+    values = {name: value for name, value in as_mapping(options).items() if name in names}
     return method.parametrise(values, index.settings.query)
 
 
@@ -134,8 +134,8 @@ async def _is_reasoning(asking: Asking) -> tuple[bool, str]:
 
 
 def _category(text: str) -> bool:
-    said, _ = parse_json_object(text)
-    category = str(said.get("category", "")).lower()
+    reply, _ = parse_json_object(text)
+    category = str(reply.get("category", "")).lower()
     kinds = [needs for kind, needs in _KINDS.items() if kind in category]
     if len(kinds) != 1:
         raise ModelOutputError('"category" must be "fact-based" or "reasoning-based"')

@@ -78,50 +78,50 @@ class _FollowUps:
 
     def take(self, n: int) -> list[str]:
         self._open.sort()
-        taken, self._open = self._open[:n], self._open[n:]
-        return [question for _, _, question in taken]
+        questions, self._open = self._open[:n], self._open[n:]
+        return [question for _, _, question in questions]
 
 
 async def drift_answer(asking: Asking, p: DriftParameters) -> Final | None:
     """Prime with the reports nearest to an imagined answer, follow up, and reduce."""
-    shown = Shown()
-    steps = await _primer(asking, p, shown)
+    shown_records = Shown()
+    steps = await _primer(asking, p, shown_records)
     waiting = _FollowUps(asking.question)
     waiting.add(steps)
-    asked = waiting.take(p.width) if steps else [asking.question]
+    questions = waiting.take(p.width) if steps else [asking.question]
     for round_ in range(p.depth):
-        found = await asking.each(
+        steps_made = await asking.each(
             "follow up",
-            [partial(_follow_up, asking, question, p) for question in asked],
+            [partial(_follow_up, asking, question, p) for question in questions],
             one_at_least=not steps,
         )
-        new = [step for step in found if step is not None]
+        new = [step for step in steps_made if step is not None]
         steps += new
         for step in new:
-            shown.add(step.shown)
+            shown_records.add(step.shown)
         waiting.add(new)
-        asked = waiting.take(p.width) if round_ + 1 < p.depth else []
-        if not asked:
+        questions = waiting.take(p.width) if round_ + 1 < p.depth else []
+        if not questions:
             break
-    kept = within(
+    fitting = within(
         best_first(step.answer for step in steps),
         p.max_context_tokens,
         asking.index.settings.chunks.encoding,
     )
-    if not kept:
+    if not fitting:
         return None
-    cited = shown.only(reference for part in kept for reference in part.cited)
-    values = {"answers": render_answers(kept)}
-    return Final("reduce", "drift_reduce", values, cited, cited.records)
+    cited_records = shown_records.only(reference for part in fitting for reference in part.cited)
+    values = {"answers": render_answers(fitting)}
+    return Final("reduce", "drift_reduce", values, cited_records, cited_records.records)
 
 
-async def _primer(asking: Asking, p: DriftParameters, shown: Shown) -> list[_Step]:
+async def _primer(asking: Asking, p: DriftParameters, shown_records: Shown) -> list[_Step]:
     near = await _imagine(asking, p)
     reports = await asking.retrieve(lambda: nearest_reports(asking.index, near, p.reports))
     groups = await asking.retrieve(lambda: op.groups(asking.index, reports, p.max_context_tokens))
-    shown.add(reports)
-    found = await asking.each("primer", [partial(_prime, asking, group, p) for group in groups])
-    return [step for step in found if step is not None]
+    shown_records.add(reports)
+    answers = await asking.each("primer", [partial(_prime, asking, group, p) for group in groups])
+    return [step for step in answers if step is not None]
 
 
 async def _imagine(asking: Asking, p: DriftParameters) -> str:
@@ -145,7 +145,7 @@ def _template(asking: Asking, p: DriftParameters) -> list[Record]:
 
 
 async def _prime(asking: Asking, group: Sequence[Record], p: DriftParameters) -> _Step:
-    given = await asking.read(
+    reply = await asking.read(
         "primer",
         parse_drift,
         DRIFT_SCHEMA,
@@ -153,7 +153,7 @@ async def _prime(asking: Asking, group: Sequence[Record], p: DriftParameters) ->
         reports=render_context(group),
         n_follow_ups=str(p.width),
     )
-    return _step(asking, given, group)
+    return _step(asking, reply, group)
 
 
 async def _follow_up(asking: Asking, question: str, p: DriftParameters) -> _Step:
@@ -161,7 +161,7 @@ async def _follow_up(asking: Asking, question: str, p: DriftParameters) -> _Step
     records = await asking.retrieve(lambda: local_search(asking.index, question, local))
     if not records:
         return _Step(Scored("", 0.0, ()), ())
-    given = await asking.read(
+    reply = await asking.read(
         "follow up",
         parse_drift,
         DRIFT_SCHEMA,
@@ -171,12 +171,12 @@ async def _follow_up(asking: Asking, question: str, p: DriftParameters) -> _Step
         global_question=asking.question,
         n_follow_ups=str(p.width),
     )
-    return _step(asking, given, records)
+    return _step(asking, reply, records)
 
 
-def _step(asking: Asking, given: DriftAnswer, records: Sequence[Record]) -> _Step:
-    answer = checked(asking, given.answer, given.score, Shown(records))
-    return _Step(answer, given.follow_ups, records)
+def _step(asking: Asking, reply: DriftAnswer, records: Sequence[Record]) -> _Step:
+    answer = checked(asking, reply.answer, reply.score, Shown(records))
+    return _Step(answer, reply.follow_ups, records)
 
 
 def _plain(question: str) -> str:

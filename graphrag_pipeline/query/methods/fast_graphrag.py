@@ -54,21 +54,21 @@ class FastGraphragParameters:
 
 def fast_graphrag(index: Release, question: str, p: FastGraphragParameters) -> list[Record]:
     """Return entities, relationships and chunks, from the entities that a rule finds named."""
-    named = op.entities_named_in(index, question, _NAMED, apart=True)
-    titles = [record.title for record in op.entity_records(index, named)]
+    names = op.entities_named_in(index, question, _NAMED, apart=True)
+    titles = [record.title for record in op.entity_records(index, names)]
     index.trace.step(f"named: {', '.join(titles) or 'none'} (by rule)")
     return from_entities(index, titles, [question], p)
 
 
 def from_entities(
-    index: Release, named: Sequence[str], generic: Sequence[str], p: FastGraphragParameters
+    index: Release, names: Sequence[str], generic: Sequence[str], p: FastGraphragParameters
 ) -> list[Record]:
     """Return what fast-graphrag retrieves for named entities and other words of a question."""
-    entities = walked(index, seeds(index, named, generic, p), p)
+    entities = walked(index, seeds(index, names, generic, p), p)
     edges = op.relationships_by_score(index, entities, p.relationships)
     chunks = op.chunks_of(index, {}, edges, limit=p.chunks)
-    asked = [p.max_entity_tokens, p.max_relation_tokens, p.max_chunk_tokens]
-    of_entities, of_edges, of_chunks = op.in_proportion(p.max_context_tokens, asked)
+    shares = [p.max_entity_tokens, p.max_relation_tokens, p.max_chunk_tokens]
+    of_entities, of_edges, of_chunks = op.in_proportion(p.max_context_tokens, shares)
     return [
         *op.fill(index, op.entity_records(index, entities), of_entities),
         *op.fill(index, op.relationship_records(index, edges), of_edges),
@@ -77,13 +77,13 @@ def from_entities(
 
 
 def seeds(
-    index: Release, named: Sequence[str], generic: Sequence[str], p: FastGraphragParameters
+    index: Release, names: Sequence[str], generic: Sequence[str], p: FastGraphragParameters
 ) -> Ranking:
     """Return the entities to set out from: for each, its best as named plus its best as generic."""
-    titled = dict.fromkeys(op.entities_titled(index, named), _TITLE)
+    titled = dict.fromkeys(op.entities_titled(index, names), _TITLE)
     nearest = [
         op.at_least(op.vector_search(index, "entities", name, 1), p.named_similarity)
-        for name in named
+        for name in names
     ]
     similar = [
         op.at_least(op.vector_search(index, "entities", text, p.generic_k), p.generic_similarity)
@@ -120,8 +120,8 @@ async def fast_graphrag_answer(asking: Asking, p: FastGraphragParameters) -> Fin
     asking.trace.step(
         f"named: {', '.join(named) or 'none'}; generic: {', '.join(generic) or 'none'} (by model)"
     )
-    asked = [*generic, asking.search_text]
-    records = await asking.retrieve(lambda: from_entities(asking.index, named, asked, p))
+    generic_terms = [*generic, asking.search_text]
+    records = await asking.retrieve(lambda: from_entities(asking.index, named, generic_terms, p))
     return from_records(records, "local_answer")
 
 

@@ -63,10 +63,10 @@ def global_search(index: Release, question: str, p: GlobalParameters) -> list[Re
     Of a question that names nothing in particular, such as one for the main themes, the findings
     of the highest rated reports are the answer.
     """
-    asked = _particulars(question)
-    candidates = op.findings_at(index, p.level, asked, p.candidates)
-    ranked = _spread(_scored(index, asked, candidates), p.findings_per_report)
-    return op.fill(index, ranked, p.max_context_tokens)
+    particulars = _particulars(question)
+    candidates = op.findings_at(index, p.level, particulars, p.candidates)
+    ranking = _spread(_scored(index, particulars, candidates), p.findings_per_report)
+    return op.fill(index, ranking, p.max_context_tokens)
 
 
 def _particulars(question: str) -> str:
@@ -74,9 +74,9 @@ def _particulars(question: str) -> str:
     return " ".join(word for word in words if not _ABOUT_ANY_CORPUS.issuperset(terms(word)))
 
 
-def _scored(index: Release, asked: str, findings: Sequence[Record]) -> list[Record]:
+def _scored(index: Release, particulars: str, findings: Sequence[Record]) -> list[Record]:
     texts = [f"{finding.title}: {finding.text}" for finding in findings]
-    relevant = op.relevance(index, asked, texts) if asked else [0.0] * len(texts)
+    relevant = op.relevance(index, particulars, texts) if particulars else [0.0] * len(texts)
     return [
         replace(finding, score=value + _RATING_WEIGHT * finding.score / _HIGHEST_RATING)
         for finding, value in zip(findings, relevant, strict=True)
@@ -85,14 +85,14 @@ def _scored(index: Release, asked: str, findings: Sequence[Record]) -> list[Reco
 
 def _spread(findings: Sequence[Record], most: int) -> list[Record]:
     """Return findings best first, at most ``most`` of a report, its later ones held back."""
-    taken: Counter[str] = Counter()
-    kept: list[Record] = []
+    counts: Counter[str] = Counter()
+    spread: list[Record] = []
     for finding in sorted(findings, key=_by_score):
         report = finding.attributes["report_id"]
-        if taken[report] < most:
-            kept.append(replace(finding, score=finding.score * _REPETITION ** taken[report]))
-            taken[report] += 1
-    return sorted(kept, key=_by_score)
+        if counts[report] < most:
+            spread.append(replace(finding, score=finding.score * _REPETITION ** counts[report]))
+            counts[report] += 1
+    return sorted(spread, key=_by_score)
 
 
 def _by_score(finding: Record) -> float:
@@ -121,22 +121,22 @@ async def _select_reports(asking: Asking, p: GlobalParameters) -> list[Record]:
     """
     selected: dict[str, Record] = {}
     level = await asking.retrieve(lambda: op.root_communities(asking.index))
-    left = p.max_ratings
+    ratings_left = p.max_ratings
     while level:
         level = await _with_reports(asking, level, p.level)
-        rated = level[:left]
-        left -= len(rated)
+        rated = level[:ratings_left]
+        ratings_left -= len(rated)
         ratings = await asking.each("rate", [partial(_rate, asking, c["report"], p) for c in rated])
-        chosen = [
+        selection = [
             (community, rating)
             for community, rating in zip(rated, ratings, strict=True)
             if rating is None or rating >= p.threshold
         ]
-        for community, _ in chosen:
+        for community, _ in selection:
             selected.pop(community.get("parent_id") or "", None)
             selected[community["id"]] = community["report"]
-        below = [community["id"] for community, rating in chosen if rating is not None]
-        level = await _children(asking, below, p.level) if left else []
+        below = [community["id"] for community, rating in selection if rating is not None]
+        level = await _children(asking, below, p.level) if ratings_left else []
     return list(selected.values())
 
 
@@ -163,8 +163,8 @@ async def _children(asking: Asking, ids: Sequence[str], level: int) -> list[dict
 
 
 async def _rate(asking: Asking, report: Record, p: GlobalParameters) -> float:
-    fitted = op.fill(asking.index, [report], p.max_context_tokens) or [report]
-    text = f"{report.title}\n\n{fitted[0].text}"
+    fitting = op.fill(asking.index, [report], p.max_context_tokens) or [report]
+    text = f"{report.title}\n\n{fitting[0].text}"
     return await asking.read("rate", _read_rating, RATING_SCHEMA, "rate_community", report=text)
 
 

@@ -67,11 +67,11 @@ def passages_from(
     index: Release, question: str, facts: Sequence[Fact], p: HippoRag2Parameters
 ) -> list[Record]:
     """Return passages that PageRank leads to from facts; where there are none, the nearest."""
-    found = _ranked(index, question, facts, p) if facts else {}
-    if not found:
+    ranking = _ranked(index, question, facts, p) if facts else {}
+    if not ranking:
         index.trace.step("no facts left: passages by similarity")
-        found = op.best(op.scaled_search(index, "chunks", question), p.top_k)
-    return op.fill(index, op.chunk_records(index, found), p.max_context_tokens)
+        ranking = op.best(op.scaled_search(index, "chunks", question), p.top_k)
+    return op.fill(index, op.chunk_records(index, ranking), p.max_context_tokens)
 
 
 def _ranked(
@@ -95,7 +95,9 @@ def _phrases(index: Release, facts: Sequence[Fact]) -> list[tuple[int, float]]:
     for fact in facts:
         for end in ends.get(fact.id, ()):
             weights.setdefault(end, []).append(fact.score / max(1, int(counts[end])))
-    averaged = ((node, sum(given) / len(given)) for node, given in weights.items())
+    averaged = (
+        (node, sum(node_weights) / len(node_weights)) for node, node_weights in weights.items()
+    )
     return sorted(averaged, key=lambda pair: (-pair[1], pair[0]))
 
 
@@ -110,22 +112,22 @@ async def hipporag2_answer(asking: Asking, p: HippoRag2Parameters) -> Final | No
 
 async def _filtered(asking: Asking, facts: Sequence[Fact]) -> list[Fact]:
     """Return the facts that a model finds relevant; all, if its answer cannot be had or read."""
-    shown = "\n".join(f"{n}. {' '.join(fact.text.split())}" for n, fact in enumerate(facts, 1))
+    numbered = "\n".join(f"{n}. {' '.join(fact.text.split())}" for n, fact in enumerate(facts, 1))
     read = partial(_numbers, most=len(facts))
     try:
-        chosen = await asking.read(_STEP, read, _SCHEMA, "filter_facts", facts=shown)
+        selection = await asking.read(_STEP, read, _SCHEMA, "filter_facts", facts=numbered)
     except ModelError as error:
         if error.stops_everything:
             raise
         asking.failures.append(f"{_STEP}: {error}")
         return list(facts)
-    asking.trace.step(f"{len(chosen)} of {len(facts)} facts kept by the model")
-    return [fact for n, fact in enumerate(facts, 1) if n in chosen]
+    asking.trace.step(f"{len(selection)} of {len(facts)} facts kept by the model")
+    return [fact for n, fact in enumerate(facts, 1) if n in selection]
 
 
 def _numbers(text: str, *, most: int) -> set[int]:
-    said, _ = parse_json_object(text)
-    listed = said.get("facts")
+    reply, _ = parse_json_object(text)
+    listed = reply.get("facts")
     if not isinstance(listed, list):
         raise ModelOutputError('the answer must be a JSON object with the list "facts"')
     whole = {int(n) for n in listed if isinstance(n, int | float) and not isinstance(n, bool)}

@@ -48,11 +48,11 @@ def passages_around(
     index: Release, question: str, names: Sequence[str], p: HippoRagParameters
 ) -> list[Record]:
     """Return the passages that PageRank leads to from names, or the nearest where none links."""
-    found = _ranked(index, op.link_entities(index, names), p)
-    if not found:
+    ranking = _ranked(index, op.link_entities(index, names), p)
+    if not ranking:
         index.trace.step("no entity linked: passages by similarity")
-        found = op.best(op.scaled_search(index, "chunks", question), p.top_k)
-    return op.fill(index, op.chunk_records(index, found), p.max_context_tokens)
+        ranking = op.best(op.scaled_search(index, "chunks", question), p.top_k)
+    return op.fill(index, op.chunk_records(index, ranking), p.max_context_tokens)
 
 
 def _ranked(index: Release, entities: op.Ranking, p: HippoRagParameters) -> op.Ranking:

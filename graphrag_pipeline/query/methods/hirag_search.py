@@ -56,15 +56,17 @@ def hirag_search(index: Release, question: str, p: HiragParameters) -> list[Reco
     local = op.best(candidates, p.entities)
     reports: list[Record] = []
     if p.mode != "local":
-        found = op.layered_report_records(index, op.communities_of_layers(index, local, p.level))
-        reports = op.fill(index, found, _budgets(p)[0])
+        reports_found = op.layered_report_records(
+            index, op.communities_of_layers(index, local, p.level)
+        )
+        reports = op.fill(index, reports_found, _budgets(p)[0])
     edges = _bridge(index, reports, candidates, p) if p.mode in ("full", "bridge") else []
     nodes = _nodes(index, local, p) if p.mode in ("full", "local", "nobridge") else []
-    left = _budgets(p)[2] - op.tokens_of(index, nodes)
-    chunks = op.chunks_within(index, op.chunks_by_links(index, local), left)
-    text = op.fill(index, op.chunk_records(index, chunks), left)
-    shown = reports if p.mode in ("full", "global", "nobridge") else []
-    return [*shown, *nodes, *edges, *text]
+    budget = _budgets(p)[2] - op.tokens_of(index, nodes)
+    chunks = op.chunks_within(index, op.chunks_by_links(index, local), budget)
+    text = op.fill(index, op.chunk_records(index, chunks), budget)
+    shown_reports = reports if p.mode in ("full", "global", "nobridge") else []
+    return [*shown_reports, *nodes, *edges, *text]
 
 
 def _budgets(p: HiragParameters) -> list[int]:

@@ -28,8 +28,8 @@ def hybrid_search(index: Release, question: str, p: HybridParameters) -> list[Re
     depth = max(p.candidates, p.top_k)
     by_vector = op.vector_search(index, "chunks", question, depth)
     by_words = op.fulltext_search(index, "chunks", question, depth)
-    found = op.best(op.fuse([by_vector, by_words], k=p.rrf_k), p.top_k)
-    return op.fill(index, op.chunk_records(index, found), p.max_context_tokens)
+    hits = op.best(op.fuse([by_vector, by_words], k=p.rrf_k), p.top_k)
+    return op.fill(index, op.chunk_records(index, hits), p.max_context_tokens)
 
 
 HYBRID = Method(

@@ -55,33 +55,33 @@ def one_step(index: Release, text: str, p: IrcotParameters) -> list[Record]:
     """Return what one retrieval adds: the best chunks for a text, and other records."""
     method = METHODS[p.over]
     defaults = {name: default for name, _, default in parameter_rows(method)}
-    given = {"max_context_tokens": p.max_context_tokens}
+    options = {"max_context_tokens": p.max_context_tokens}
     if "top_k" in defaults:
-        given["top_k"] = max(p.top_k, defaults["top_k"])
-    found = method.retrieve(index, text, method.parametrise(given, index.settings.query))
-    chunks = [record.id for record in found if record.kind == "chunk"][: p.top_k]
-    return [record for record in found if record.kind != "chunk" or record.id in chunks]
+        options["top_k"] = max(p.top_k, defaults["top_k"])
+    records = method.retrieve(index, text, method.parametrise(options, index.settings.query))
+    chunks = [record.id for record in records if record.kind == "chunk"][: p.top_k]
+    return [record for record in records if record.kind != "chunk" or record.id in chunks]
 
 
 def merged(collected: Sequence[Record], new: Sequence[Record], p: IrcotParameters) -> list[Record]:
     """Return records with those added that are not there, chunks only up to the limit."""
-    known = {(record.kind, record.id) for record in collected}
-    added = [record for record in new if (record.kind, record.id) not in known]
+    keys = {(record.kind, record.id) for record in collected}
+    additions = [record for record in new if (record.kind, record.id) not in keys]
     room = p.paragraphs - sum(record.kind == "chunk" for record in collected)
-    chunks = [record for record in added if record.kind == "chunk"][: max(0, room)]
-    return [*collected, *chunks, *(record for record in added if record.kind != "chunk")]
+    chunks = [record for record in additions if record.kind == "chunk"][: max(0, room)]
+    return [*collected, *chunks, *(record for record in additions if record.kind != "chunk")]
 
 
 def fitted(index: Release, records: Sequence[Record], p: IrcotParameters) -> list[Record]:
     """Return the records that fit in the budget of tokens, chunks before others."""
     kinds = sorted({record.kind for record in records}, key=lambda kind: (kind != "chunk", kind))
-    left = p.max_context_tokens
-    kept: list[Record] = []
+    budget = p.max_context_tokens
+    fitting: list[Record] = []
     for kind in kinds:
-        filled = op.fill(index, [record for record in records if record.kind == kind], left)
-        left -= op.tokens_of(index, filled)
-        kept += filled
-    return kept
+        part = op.fill(index, [record for record in records if record.kind == kind], budget)
+        budget -= op.tokens_of(index, part)
+        fitting += part
+    return fitting
 
 
 async def ircot_answer(asking: Asking, p: IrcotParameters) -> Final | None:
@@ -97,9 +97,9 @@ async def ircot_answer(asking: Asking, p: IrcotParameters) -> Final | None:
             break
         records = await _retrieve(asking, thought, records, p)
     asking.trace.steps += thoughts
-    kept = await asking.retrieve(lambda: fitted(asking.index, records, p))
-    is_text = all(record.kind == "chunk" for record in kept)
-    return from_records(kept, "basic_answer" if is_text else "local_answer")
+    fitting = await asking.retrieve(lambda: fitted(asking.index, records, p))
+    is_text = all(record.kind == "chunk" for record in fitting)
+    return from_records(fitting, "basic_answer" if is_text else "local_answer")
 
 
 async def _retrieve(
@@ -115,14 +115,14 @@ async def _think(asking: Asking, records: Sequence[Record], thoughts: Sequence[s
     """Return the next sentence of reasoning, empty if the model gives none."""
     values = {"context": render_context(records), "text": "\n".join(thoughts)}
     try:
-        said = (await asking.say("reason", "ircot_step", **values)).strip()
+        thought = (await asking.say("reason", "ircot_step", **values)).strip()
     except ModelError as error:
         if error.stops_everything:
             raise
         asking.failures.append(f"reason: {error}")
         return ""
-    first = next(iter(sentence_spans(said)), (0, len(said)))
-    return one_line_of(said[slice(*first)])
+    first = next(iter(sentence_spans(thought)), (0, len(thought)))
+    return one_line_of(thought[slice(*first)])
 
 
 IRCOT = Method(

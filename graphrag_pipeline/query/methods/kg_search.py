@@ -62,8 +62,8 @@ def named_entities(index: Release, question: str, p: KgTripletsParameters) -> Ra
 
 def triplets_around(index: Release, entities: Ranking, p: KgTripletsParameters) -> list[Record]:
     """Return the triplets up to ``hops`` relationships away from entities, nearest first."""
-    found = op.relationships_within(index, entities, p.hops, p.triplets)
-    return op.fill(index, op.relationship_records(index, found), p.max_context_tokens)
+    relationships = op.relationships_within(index, entities, p.hops, p.triplets)
+    return op.fill(index, op.relationship_records(index, relationships), p.max_context_tokens)
 
 
 def triplets_and_text(
@@ -72,9 +72,9 @@ def triplets_and_text(
     """Return triplets as :func:`triplets_around` does, and the chunks they come from."""
     triplets = triplets_around(index, entities, p)
     edges = {record.id: 1.0 for record in triplets}
-    left = p.max_context_tokens - op.tokens_of(index, triplets)
-    chunks = op.chunks_within(index, op.chunks_of(index, {}, edges, limit=p.triplets), left)
-    return [*triplets, *op.fill(index, op.chunk_records(index, chunks), left)]
+    budget = p.max_context_tokens - op.tokens_of(index, triplets)
+    chunks = op.chunks_within(index, op.chunks_of(index, {}, edges, limit=p.triplets), budget)
+    return [*triplets, *op.fill(index, op.chunk_records(index, chunks), budget)]
 
 
 async def kg_triplets_answer(asking: Asking, p: KgTripletsParameters) -> Final | None:

@@ -73,10 +73,10 @@ def lightrag(index: Release, question: str, p: LightragParameters) -> list[Recor
 
 def keywords_by_rule(index: Release, question: str) -> Keywords:
     """Return the names that stand in a question, and its other words that mean something."""
-    named = op.entity_records(index, op.entities_named_in(index, question, _NAMED, apart=True))
-    names = {term for record in named for term in terms(record.title)}
+    entities = op.entity_records(index, op.entities_named_in(index, question, _NAMED, apart=True))
+    names = {term for record in entities for term in terms(record.title)}
     rest = [word for word in _WORD.findall(question) if set(terms(word)) - names]
-    return keywords_of(question, [record.title for record in named], rest)
+    return keywords_of(question, [record.title for record in entities], rest)
 
 
 def keywords_of(question: str, low: Sequence[str], high: Sequence[str]) -> Keywords:
@@ -90,17 +90,17 @@ def by_keywords(
     """Return what LightRAG retrieves for keywords: entities, relationships, then chunks."""
     near, of_near = _local(index, keywords.low, p) if p.mode != "global" else ({}, {})
     ends, far = _global(index, keywords.high, p) if p.mode != "local" else ({}, {})
-    left = p.max_context_tokens
-    asked = [p.max_entity_tokens, p.max_relation_tokens]
-    of_entities, of_edges = op.in_proportion(left // 2, asked)
-    found = op.entity_records(index, op.in_turn(near, ends))
-    entities = op.fill(index, found, of_entities)
-    left -= op.tokens_of(index, entities)
-    found = op.relationship_records(index, op.in_turn(of_near, far))
-    edges = op.fill(index, found, of_edges)
-    left -= op.tokens_of(index, edges)
-    chunks = op.chunks_within(index, _chunks(index, question, entities, edges, p), left)
-    return [*entities, *edges, *op.fill(index, op.chunk_records(index, chunks), left)]
+    budget = p.max_context_tokens
+    shares = [p.max_entity_tokens, p.max_relation_tokens]
+    of_entities, of_edges = op.in_proportion(budget // 2, shares)
+    candidates = op.entity_records(index, op.in_turn(near, ends))
+    entities = op.fill(index, candidates, of_entities)
+    budget -= op.tokens_of(index, entities)
+    candidates = op.relationship_records(index, op.in_turn(of_near, far))
+    edges = op.fill(index, candidates, of_edges)
+    budget -= op.tokens_of(index, edges)
+    chunks = op.chunks_within(index, _chunks(index, question, entities, edges, p), budget)
+    return [*entities, *edges, *op.fill(index, op.chunk_records(index, chunks), budget)]
 
 
 def _local(index: Release, text: str, p: LightragParameters) -> tuple[Ranking, Ranking]:
@@ -111,8 +111,8 @@ def _local(index: Release, text: str, p: LightragParameters) -> tuple[Ranking, R
 
 def _global(index: Release, text: str, p: LightragParameters) -> tuple[Ranking, Ranking]:
     """Return the ends of the relationships nearest to a text, and these relationships."""
-    found = op.vector_search(index, "relationships", text, p.top_k)
-    edges = op.at_least(found, p.least_similarity)
+    hits = op.vector_search(index, "relationships", text, p.top_k)
+    edges = op.at_least(hits, p.least_similarity)
     records = op.relationship_records(index, edges)
     pairs = ((r.attributes["source_id"], r.attributes["target_id"]) for r in records)
     return dict.fromkeys(chain.from_iterable(pairs), 1.0), edges
@@ -128,15 +128,15 @@ def _chunks(
     """Rank chunks in turn: nearest to the question, of the entities, of the relationships."""
     nearest: Ranking = {}
     if p.mode == "mix":
-        found = op.vector_search(index, "chunks", question, p.chunk_top_k)
-        nearest = op.at_least(found, p.least_similarity)
+        hits = op.vector_search(index, "chunks", question, p.chunk_top_k)
+        nearest = op.at_least(hits, p.least_similarity)
     nodes = {} if p.mode == "global" else {record.id: 1.0 for record in entities}
     links = {} if p.mode == "local" else {record.id: 1.0 for record in edges}
     of_nodes = op.chunks_of(index, nodes, limit=_CHUNK_CANDIDATES)
     of_links = op.chunks_of(index, {}, links, limit=_CHUNK_CANDIDATES)
     picked = [
-        op.most_similar(index, "chunks", question, of, _CHUNKS_EACH * len(given) // 2)
-        for of, given in ((of_nodes, nodes), (of_links, links))
+        op.most_similar(index, "chunks", question, of, _CHUNKS_EACH * len(records) // 2)
+        for of, records in ((of_nodes, nodes), (of_links, links))
     ]
     return op.best(op.in_turn(nearest, *picked), p.chunk_top_k)
 

@@ -47,23 +47,23 @@ def local_search(index: Release, question: str, p: LocalParameters) -> list[Reco
     """Return reports, entities, relationships, claims and chunks around the question's entities."""
     entities = op.entities_for(index, question, p.top_k)
     edges = op.relationships_of(index, entities, p.relationships_per_entity * p.top_k)
-    left = p.max_context_tokens
+    budget = p.max_context_tokens
     reports = _reports(index, question, entities, p)
-    left -= op.tokens_of(index, reports)
+    budget -= op.tokens_of(index, reports)
     graph = _graph(index, entities, edges, p)
-    left -= sum(op.tokens_of(index, part) for part in graph)
-    chunks = op.chunks_within(index, _chunks(index, question, entities, edges), left)
-    text = op.fill(index, op.chunk_records(index, chunks), left)
+    budget -= sum(op.tokens_of(index, part) for part in graph)
+    chunks = op.chunks_within(index, _chunks(index, question, entities, edges), budget)
+    text = op.fill(index, op.chunk_records(index, chunks), budget)
     return [*reports, *chain.from_iterable(graph), *text]
 
 
 def _reports(index: Release, question: str, entities: Ranking, p: LocalParameters) -> list[Record]:
     """Return reports of the entities' communities, or else of those most like the question."""
-    found = op.reports_of(index, op.communities_of(index, entities, p.level))
-    if not found:
-        found = op.vector_search(index, "community_reports", question, 1)
+    candidates = op.reports_of(index, op.communities_of(index, entities, p.level))
+    if not candidates:
+        candidates = op.vector_search(index, "community_reports", question, 1)
     budget = int(p.max_context_tokens * p.report_share)
-    return op.fill(index, op.report_records(index, found), budget, shorter=op.summarised)
+    return op.fill(index, op.report_records(index, candidates), budget, shorter=op.summarised)
 
 
 def _graph(

@@ -49,16 +49,16 @@ class Method(Generic[P]):
         records = await asking.retrieve(lambda: self.retrieve(asking.index, asking.search_text, p))
         return from_records(records, self.prompt)
 
-    def parametrise(self, chosen: Mapping[str, Any], settings: QuerySettings) -> P:
+    def parametrise(self, options: Mapping[str, Any], settings: QuerySettings) -> P:
         """Return the parameters: as chosen for this question, then as set, then by default.
 
         Raises InputError for an unknown name or a value out of range.
         """
         declared = {f.name: f for f in fields(self.parameters)}  # type: ignore[arg-type]
-        unknown = sorted(chosen.keys() - declared)
-        if unknown:
+        strangers = sorted(options.keys() - declared)
+        if strangers:
             raise InputError(
-                f"method {self.name} has no parameter {unknown[0]}: "
+                f"method {self.name} has no parameter {strangers[0]}: "
                 f"it has {', '.join(declared) or 'none'}"
             )
         common = type(settings).model_fields
@@ -67,7 +67,7 @@ class Method(Generic[P]):
             for name, parameter in declared.items()
             if name in common and parameter.default == common[name].default
         }
-        values |= {name: value for name, value in chosen.items() if value is not None}
+        values |= {name: value for name, value in options.items() if value is not None}
         return self.parameters(**{n: _checked(n, v, declared[n]) for n, v in values.items()})
 
 
@@ -144,8 +144,8 @@ def _read(name: str, text: str, kind: type) -> Any:
     try:
         return kind(text)
     except ValueError:
-        what = "a whole number" if kind is int else "a number"
-        raise InputError(f"{name} = {text!r}: must be {what}") from None
+        kind_name = "a whole number" if kind is int else "a number"
+        raise InputError(f"{name} = {text!r}: must be {kind_name}") from None
 
 
 def _words(among: Sequence[str] | Callable[[], Sequence[str]]) -> Sequence[str]:

@@ -40,20 +40,20 @@ def ppr_search(index: Release, question: str, p: PprParameters) -> list[Record]:
     next to nothing.
     """
     graph = index.graph
-    named = op.entities_by_rule(index, question)
+    entities = op.entities_by_rule(index, question)
     facts = op.scaled_search(index, "relationships", question, p.facts)
     similar = op.scaled_search(index, "chunks", question)
     names = op.names_by_rule(index, question)
     seeds = graph.specificity_of_names * (
-        graph.weigh_entities(named)
+        graph.weigh_entities(entities)
         + graph.weigh_names(names)
         + graph.weigh_ends("facts", facts) / p.facts
     )
     seeds += p.passage_weight * graph.weigh_chunks(similar) ** 2
     walk = index.trace.timing(op.personalized_pagerank)
     walked = walk(graph.adjacency("mentions", "names", "facts"), seeds, damping=p.damping)
-    found = graph.best_chunks(walked, p.top_k)
-    return op.fill(index, op.chunk_records(index, found), p.max_context_tokens)
+    chunks = graph.best_chunks(walked, p.top_k)
+    return op.fill(index, op.chunk_records(index, chunks), p.max_context_tokens)
 
 
 PPR = Method(

@@ -39,10 +39,10 @@ class RaptorParameters:
 def raptor_search(index: Release, question: str, p: RaptorParameters) -> list[Record]:
     """Return chunks and summaries near the question, best first."""
     if p.mode == TREE:
-        found = op.down_the_tree(index, question, p.layer_k)
+        nodes = op.down_the_tree(index, question, p.layer_k)
     else:
-        found = op.best_of_tree(index, question, p.top_k)
-    return op.fill(index, op.tree_records(index, question, found), p.max_context_tokens)
+        nodes = op.best_of_tree(index, question, p.top_k)
+    return op.fill(index, op.tree_records(index, question, nodes), p.max_context_tokens)
 
 
 RAPTOR = Method(

@@ -109,7 +109,7 @@ class _Methods(Mapping[str, Method[Any]]):
 
     def __iter__(self) -> Iterator[str]:
         methods = _REGISTRY.all().values()
-        return iter([each.name for each in methods if each.needs_model is self._needs_model])
+        return iter([method.name for method in methods if method.needs_model is self._needs_model])
 
     def __len__(self) -> int:
         return len(list(iter(self)))
@@ -146,8 +146,8 @@ def method_named(name: str) -> Method[Any]:
         return method
     names = [*METHODS, *MODEL_METHODS, *OTHER_NAMES]
     close = difflib.get_close_matches(str(name).lower(), names, n=1, cutoff=0.7)
-    meant = f" (did you mean {close[0]}?)" if close else ""
-    raise InputError(f"unknown method {name!r}{meant}: use one of {', '.join(names)}")
+    hint = f" (did you mean {close[0]}?)" if close else ""
+    raise InputError(f"unknown method {name!r}{hint}: use one of {', '.join(names)}")
 
 
 def read_method(spec: str) -> tuple[str, dict[str, Any]]:
@@ -212,7 +212,7 @@ def _brought_by_packages() -> dict[str, Method[Any]]:
     """
     from importlib.metadata import entry_points
 
-    brought: dict[str, Method[Any]] = {}
+    by_name: dict[str, Method[Any]] = {}
     for entry in entry_points(group=ENTRY_POINTS):
         place = f"entry point {entry.name} = {entry.value}"
         try:
@@ -221,11 +221,11 @@ def _brought_by_packages() -> dict[str, Method[Any]]:
             raise ConfigError(f"{place}: cannot be loaded: {error}") from error
         if not isinstance(method, Method) or method.name != entry.name:
             raise ConfigError(f"{place}: must be a Method called {entry.name}")
-        if method.name in brought:
+        if method.name in by_name:
             raise ConfigError(f"{place}: another package brings a method of this name")
         try:
             _check(method)
         except InputError as error:
             raise ConfigError(f"{place}: {error}") from error
-        brought[method.name] = method
-    return brought
+        by_name[method.name] = method
+    return by_name

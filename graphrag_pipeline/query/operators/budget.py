@@ -37,16 +37,16 @@ def fill(
     """
     encoding = index.settings.chunks.encoding
     fitting: list[Record] = []
-    left = budget - _header_tokens(records, encoding)
+    budget_left = budget - _header_tokens(records, encoding)
     for record in records:
         forms = [record, shorter(record)] if shorter else [record]
-        fitted = _first_fitting(index, forms, left)
-        if fitted is None and not fitting:
-            fitted = _cut(index, forms[-1], left)
-        if fitted is None:
+        form = _first_fitting(index, forms, budget_left)
+        if form is None and not fitting:
+            form = _cut(index, forms[-1], budget_left)
+        if form is None:
             break
-        fitting.append(fitted)
-        left -= fitted.n_tokens
+        fitting.append(form)
+        budget_left -= form.n_tokens
     if records:
         index.trace.note_filling(any_fit=bool(fitting))
     return fitting
@@ -105,29 +105,29 @@ def _measured(index: Release, record: Record) -> Record:
 
     The most frequent entities and reports come with many questions.
     """
-    known, key = index.row_tokens, (record.kind, record.id, record.text)
-    n_tokens = known.get(key)
+    row_tokens, key = index.row_tokens, (record.kind, record.id, record.text)
+    n_tokens = row_tokens.get(key)
     if n_tokens is None:
         n_tokens = count_tokens([render_row(record)], index.settings.chunks.encoding)[0]
-        if len(known) >= _ROWS_REMEMBERED:
-            known.clear()
-        known[key] = n_tokens
+        if len(row_tokens) >= _ROWS_REMEMBERED:
+            row_tokens.clear()
+        row_tokens[key] = n_tokens
     return record.with_tokens(n_tokens)
 
 
-def _first_fitting(index: Release, forms: Iterable[Record], left: int) -> Record | None:
-    measured = (_measured(index, form) for form in forms)
-    return next((form for form in measured if form.n_tokens <= left), None)
+def _first_fitting(index: Release, forms: Iterable[Record], budget: int) -> Record | None:
+    sized = (_measured(index, form) for form in forms)
+    return next((form for form in sized if form.n_tokens <= budget), None)
 
 
-def _cut(index: Release, record: Record, left: int) -> Record | None:
-    text, measured = record.text, _measured(index, record)
-    while measured.n_tokens > left:
-        text = text[: int(len(text) * min(0.9, max(0, left) / measured.n_tokens))].rstrip()
+def _cut(index: Release, record: Record, budget: int) -> Record | None:
+    text, sized = record.text, _measured(index, record)
+    while sized.n_tokens > budget:
+        text = text[: int(len(text) * min(0.9, max(0, budget) / sized.n_tokens))].rstrip()
         if len(text) < _FEWEST_CHARS:
             return None
-        measured = _measured(index, _shortened(record, text))
-    return measured
+        sized = _measured(index, _shortened(record, text))
+    return sized
 
 
 def _shortened(record: Record, text: str) -> Record:

@@ -57,8 +57,8 @@ def _support(
 @operator
 def every_chunk(index: Release) -> Ranking:
     """Return all chunks, in the order of documents and within them; scores are 1."""
-    found = index.rows("SELECT id FROM chunks ORDER BY human_readable_id, id")
-    return {row["id"]: 1.0 for row in found}
+    rows = index.rows("SELECT id FROM chunks ORDER BY human_readable_id, id")
+    return {row["id"]: 1.0 for row in rows}
 
 
 @operator

@@ -79,15 +79,15 @@ def communities_of(index: Release, entities: Ranking, level: int) -> Ranking:
     """Rank the communities the entities are in at a level, by how many of them, then by rating."""
     import numpy as np
 
-    kept = index.kept(_MEMBERSHIPS)
-    last = kept.values("last_level")
+    memberships = index.kept(_MEMBERSHIPS)
+    last = memberships.values("last_level")
     reached = min(level, int(last.max(initial=0)))
-    rows, _ = kept.having("entity_id", entities)
-    rows = rows[(kept.values("level")[rows] <= reached) & (last[rows] >= reached)]
+    rows, _ = memberships.having("entity_id", entities)
+    rows = rows[(memberships.values("level")[rows] <= reached) & (last[rows] >= reached)]
     ids, first, counts = np.unique(
-        kept.ids("community_id")[rows], return_index=True, return_counts=True
+        memberships.ids("community_id")[rows], return_index=True, return_counts=True
     )
-    order = np.lexsort((ids, -kept.values("rating")[rows[first]], -counts))
+    order = np.lexsort((ids, -memberships.values("rating")[rows[first]], -counts))
     return dict(zip(decoded(ids[order]), counts[order].astype(float).tolist(), strict=True))
 
 
@@ -136,8 +136,8 @@ def findings_at(index: Release, level: int, question: str, limit: int) -> list[R
     ``attributes``: chunk_id, start_char, end_char; also report_id and community_id.
     """
     words = sorted({_coarse(term) for term in terms(question)})
-    found = index.rows(_FINDINGS, level=level, words=words, limit=limit)
-    return [_finding(row) for row in found]
+    rows = index.rows(_FINDINGS, level=level, words=words, limit=limit)
+    return [_finding(row) for row in rows]
 
 
 @operator
@@ -159,7 +159,7 @@ def findings_of(index: Release, reports: Sequence[str]) -> list[Record]:
 
 
 def _finding(row: dict[str, Any]) -> Record:
-    named = ("community_id", "rating", "chunk_id", "start_char", "end_char")
+    columns = ("community_id", "rating", "chunk_id", "start_char", "end_char")
     return Record(
         kind="finding",
         id=f"{row['id']}#{row['place']}",
@@ -167,7 +167,7 @@ def _finding(row: dict[str, Any]) -> Record:
         title=row["title"],
         text=_statement(row),
         score=row["rating"],
-        attributes={"report_id": row["id"], **{name: row[name] for name in named}},
+        attributes={"report_id": row["id"], **{name: row[name] for name in columns}},
     )
 
 

@@ -48,15 +48,15 @@ def entities_named_in(index: Release, question: str, limit: int, *, apart: bool 
     Case and accents do not matter; stop words are no names. ``apart`` leaves out a title that
     stands only within longer ones: "Kestrel Bridge" names no "bridge". Scores are 1.
     """
-    known = index.kept(_NAMES)
-    asked = text = _folded(index, [question])[0]
+    names = index.kept(_NAMES)
+    folded = text = _folded(index, [question])[0]
     named: list[int] = []
-    for row, name in enumerate(known.texts("name")):
-        places = _places_of(name.strip(), text) if name in asked and terms(name) else []
+    for row, name in enumerate(names.texts("name")):
+        places = _places_of(name.strip(), text) if name in folded and terms(name) else []
         if places:
             named.append(row)
             text = _without(text, places, len(name.strip())) if apart else text
-    return dict.fromkeys(decoded(known.ids("id")[named[:limit]]), 1.0)
+    return dict.fromkeys(decoded(names.ids("id")[named[:limit]]), 1.0)
 
 
 @operator
@@ -65,9 +65,9 @@ def entities_titled(index: Release, names: Sequence[str]) -> Ranking:
 
     In the order of the names; case and accents do not matter. Scores are 1.
     """
-    asked = _folded(index, [" ".join(name.split()) for name in names])
+    titles = _folded(index, [" ".join(name.split()) for name in names])
     known = index.kept(_TITLES)
-    rows, _ = known.having("name", dict.fromkeys(md5(name.encode()).hexdigest() for name in asked))
+    rows, _ = known.having("name", dict.fromkeys(md5(name.encode()).hexdigest() for name in titles))
     return dict.fromkeys(decoded(known.ids("id")[rows]), 1.0)
 
 
@@ -76,9 +76,9 @@ def entities_for(index: Release, question: str, k: int) -> Ranking:
 
     Those named in it come first, then those most similar to it.
     """
-    named = entities_named_in(index, question, k)
+    by_name = entities_named_in(index, question, k)
     similar = vector_search(index, "entities", question, 2 * k)
-    return best(named | {key: score for key, score in similar.items() if key not in named}, k)
+    return best(by_name | {key: score for key, score in similar.items() if key not in by_name}, k)
 
 
 @operator
@@ -89,8 +89,8 @@ def neighbours(index: Release, entities: Ranking, hops: int = 1) -> Ranking:
     """
     reached, frontier, score = dict(entities), list(entities), min(entities.values(), default=1.0)
     for _ in range(hops):
-        found = index.rows(_NEXT_HOP, ids=list(reached), frontier=frontier)
-        frontier, score = [row["id"] for row in found], score / 2
+        rows = index.rows(_NEXT_HOP, ids=list(reached), frontier=frontier)
+        frontier, score = [row["id"] for row in rows], score / 2
         reached |= dict.fromkeys(frontier, score)
     return reached
 

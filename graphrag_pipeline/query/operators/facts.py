@@ -36,27 +36,31 @@ def best_facts(index: Release, question: str, k: int) -> list[Fact]:
     """
     check_kept(index, "facts", "facts")
     if index.lexical:
-        found, lowest = index.search_text("facts", question, k, columns=("text",)), 0.0
+        hits, lowest = index.search_text("facts", question, k, columns=("text",)), 0.0
     else:
-        found = index.search_vectors("facts", question, k, columns=("text",))
+        hits = index.search_vectors("facts", question, k, columns=("text",))
         every = index.search_vectors("facts", question, _MOST_SCALED)["score"]
         lowest = every[-1].as_py() if len(every) else 0.0
-    scores = found["score"].to_numpy()
+    scores = hits["score"].to_numpy()
     span = float(scores.max()) - lowest if len(scores) else 0.0
     # All facts alike: the authors' code then gives each 1.
     scaled = (scores - lowest) / span if span > 0 else scores * 0 + 1
-    texts = (found[name].to_pylist() for name in ("id", "text"))
+    texts = (hits[name].to_pylist() for name in ("id", "text"))
     return [Fact(*row) for row in zip(*texts, scaled.tolist(), strict=True)]
 
 
 @operator
 def ends_of_facts(index: Release, facts: Iterable[Fact]) -> dict[str, tuple[int, int]]:
     """Return the two nodes of ``index.graph`` that each fact joins, by the fact's id."""
-    kept = index.graph.edges("statements")
-    asked = [fact.id for fact in facts]
-    places, known = places_of(kept.ids, asked)
-    ends = zip(kept.one[places[known]].tolist(), kept.two[places[known]].tolist(), strict=True)
-    return dict(zip(compress(asked, known), ends, strict=True))
+    statements = index.graph.edges("statements")
+    ids = [fact.id for fact in facts]
+    places, is_statement = places_of(statements.ids, ids)
+    ends = zip(
+        statements.one[places[is_statement]].tolist(),
+        statements.two[places[is_statement]].tolist(),
+        strict=True,
+    )
+    return dict(zip(compress(ids, is_statement), ends, strict=True))
 
 
 @operator
@@ -68,12 +72,12 @@ def link_entities(index: Release, names: Sequence[str]) -> Ranking:
     """
     check_kept(index, "entity_titles", "synonyms")
     search = index.search_text if index.lexical else index.search_vectors
-    linked: Ranking = {}
+    scores: Ranking = {}
     for name in names:
-        found = search("entity_titles", name, 1)
-        for key, score in zip(found["id"].to_pylist(), found["score"].to_pylist(), strict=True):
-            linked[key] = max(score, linked.get(key, 0.0))
-    return linked
+        hits = search("entity_titles", name, 1)
+        for key, score in zip(hits["id"].to_pylist(), hits["score"].to_pylist(), strict=True):
+            scores[key] = max(score, scores.get(key, 0.0))
+    return scores
 
 
 def has_synonyms(index: Release) -> bool:

@@ -40,12 +40,12 @@ def personalized_pagerank(
     start = seeds.astype(np.float64) / total
     scores = start
     for _ in range(most_iterations):
-        kept = damping * graph.step(scores)
-        reached = kept + (1 - kept.sum()) * start
-        moved = float(np.abs(reached - scores).sum())
+        flow = damping * graph.step(scores)
+        reached = flow + (1 - flow.sum()) * start
+        change = float(np.abs(reached - scores).sum())
         scores = reached
         # What is left to move shrinks by ``damping`` a step.
-        if moved * damping <= tolerance * (1 - damping):
+        if change * damping <= tolerance * (1 - damping):
             break
     return scores
 
@@ -99,9 +99,11 @@ def shortest_path(graph: Adjacency, source: int, target: int) -> list[int]:
     return []
 
 
-def _descended(graph: Adjacency, distance: npt.NDArray[np.int32], one: int, two: int) -> list[int]:
+def _descended(
+    graph: Adjacency, distance: npt.NDArray[np.int32], start: int, end: int
+) -> list[int]:
     """Return two nodes, and on to the target by ever smaller distances, the lowest nodes first."""
-    path = [one, two]
+    path = [start, end]
     while distance[path[-1]] > 0:
         around = graph.around(path[-1])
         path.append(int(around[distance[around] == distance[path[-1]] - 1][0]))
@@ -114,6 +116,6 @@ def bridge(graph: Adjacency, nodes: Sequence[int]) -> list[int]:
     Where there is no path, the next is jumped to.
     """
     walked = list(nodes[:1])
-    for one, two in pairwise(nodes):
-        walked += shortest_path(graph, one, two)[1:] or [two]
+    for start, end in pairwise(nodes):
+        walked += shortest_path(graph, start, end)[1:] or [end]
     return list(dict.fromkeys(walked))

@@ -55,9 +55,9 @@ def entities_of_layers(index: Release, question: str, k: int) -> Ranking:
             f"release {index.facts.id} has no hierarchical graph: set hierarchies.hirag = true, "
             "index again, and ask once more"
         )
-    found = vector_search(index, "entities", question, k)
-    found |= vector_search(index, "hirag_entities", question, k)
-    return best(dict(sorted(found.items(), key=lambda item: (-item[1], item[0]))), k)
+    scores = vector_search(index, "entities", question, k)
+    scores |= vector_search(index, "hirag_entities", question, k)
+    return best(dict(sorted(scores.items(), key=lambda item: (-item[1], item[0]))), k)
 
 
 @operator
@@ -68,13 +68,13 @@ def communities_of_layers(index: Release, entities: Ranking, level: int) -> Rank
     """
     import numpy as np
 
-    kept = index.kept(_MEMBERSHIPS)
-    rows, _ = kept.having("entity_id", entities)
-    rows = rows[kept.values("level")[rows] <= level]
+    memberships = index.kept(_MEMBERSHIPS)
+    rows, _ = memberships.having("entity_id", entities)
+    rows = rows[memberships.values("level")[rows] <= level]
     ids, first, counts = np.unique(
-        kept.ids("community_id")[rows], return_index=True, return_counts=True
+        memberships.ids("community_id")[rows], return_index=True, return_counts=True
     )
-    order = np.lexsort((ids, -kept.values("rating")[rows[first]], -counts))
+    order = np.lexsort((ids, -memberships.values("rating")[rows[first]], -counts))
     return dict(zip(decoded(ids[order]), counts[order].astype(float).tolist(), strict=True))
 
 
@@ -86,14 +86,14 @@ def key_entities(
 
     Each once: the order in which equations 14 and 15 collect them.
     """
-    kept, keys = index.kept(_MEMBERSHIPS), list(candidates)
-    rows, places = kept.having("entity_id", candidates)
+    memberships, keys = index.kept(_MEMBERSHIPS), list(candidates)
+    rows, places = memberships.having("entity_id", candidates)
     members: dict[str, list[str]] = defaultdict(list)
-    held = decoded(kept.ids("community_id")[rows])
-    for community, place in zip(held, places.tolist(), strict=True):
+    community_ids = decoded(memberships.ids("community_id")[rows])
+    for community, place in zip(community_ids, places.tolist(), strict=True):
         members[community].append(keys[place])
-    chosen = (members[community][:most] for community in communities)
-    return list(dict.fromkeys(chain.from_iterable(chosen)))
+    members_of_each = (members[community][:most] for community in communities)
+    return list(dict.fromkeys(chain.from_iterable(members_of_each)))
 
 
 @operator
@@ -130,13 +130,13 @@ def chunks_by_links(index: Release, entities: Ranking) -> Ranking:
 
     graph = index.graph
     mentions, links = graph.adjacency("mentions"), graph.adjacency("links")
-    found: list[Numbers] = []
+    places: list[Numbers] = []
     for node in graph.entity_nodes(entities).tolist():
         chunks = mentions.around(node)
         _, around = mentions.rows_of(links.around(node))
-        linked = np.bincount(around, minlength=graph.n_nodes)[chunks]
-        found.append(chunks[np.argsort(-linked, kind="stable")])
-    nodes = np.concatenate(found) if found else np.empty(0, np.int64)
+        n_links = np.bincount(around, minlength=graph.n_nodes)[chunks]
+        places.append(chunks[np.argsort(-n_links, kind="stable")])
+    nodes = np.concatenate(places) if places else np.empty(0, np.int64)
     ids = dict.fromkeys(graph.ids_of(nodes))
     return {key: 1.0 / place for place, key in enumerate(ids, start=1)}
 
@@ -159,13 +159,13 @@ def layered_entity_records(index: Release, entities: Ranking) -> list[Record]:
 
 def layered_relationship_records(index: Release, relationships: Ranking) -> list[Record]:
     """Return the records of ranked relationships and links between layers, in their order."""
-    found = [*relationship_records(index, relationships), *_links(index, relationships)]
-    return _in_order(relationships, found)
+    records = [*relationship_records(index, relationships), *_links(index, relationships)]
+    return _in_order(relationships, records)
 
 
 def _in_order(ranking: Ranking, records: list[Record]) -> list[Record]:
-    held = {record.id: record for record in records}
-    return [held[key] for key in ranking if key in held]
+    record_of = {record.id: record for record in records}
+    return [record_of[key] for key in ranking if key in record_of]
 
 
 @operator
