@@ -200,13 +200,13 @@ def marts_outdated(home: Path) -> Origin | None:
     release = published_release(home)
     if release is None:
         return None
-    wanted = Origin(release, project_version(), _evaluated_at(home))
+    target = Origin(release, project_version(), _evaluated_at(home))
     origin = built_marts(home)
     current = origin is not None and (
-        (origin.release, origin.project) == (wanted.release, wanted.project)
-        and origin.evaluated_at >= wanted.evaluated_at
+        (origin.release, origin.project) == (target.release, target.project)
+        and origin.evaluated_at >= target.evaluated_at
     )
-    return None if current else wanted
+    return None if current else target
 
 
 def _evaluated_at(home: Path) -> datetime:
@@ -257,20 +257,24 @@ def manifest(home: Path) -> Path:
 
     Raises ConfigError when dbt cannot read the project.
     """
-    kept = home / _FOLDER / f"{_PARSED}{project_version()}"
-    if not kept.is_dir():
+    parsed_folder = home / _FOLDER / f"{_PARSED}{project_version()}"
+    if not parsed_folder.is_dir():
         command = dbt_command()
         try:
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=kept.parent, prefix=".parsing-") as folder:
+            parsed_folder.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(
+                dir=parsed_folder.parent, prefix=".parsing-"
+            ) as folder:
                 _parse(command, Path(folder, "parsed"))
-                for old in kept.parent.glob(f"{_PARSED}*"):
+                for old in parsed_folder.parent.glob(f"{_PARSED}*"):
                     shutil.rmtree(old, ignore_errors=True)
-                Path(folder, "parsed").rename(kept)
+                Path(folder, "parsed").rename(parsed_folder)
         except OSError as error:
-            if not kept.is_dir():
-                raise StorageError(f"cannot write in {kept.parent}: {error.strerror}") from error
-    return kept / "manifest.json"
+            if not parsed_folder.is_dir():
+                raise StorageError(
+                    f"cannot write in {parsed_folder.parent}: {error.strerror}"
+                ) from error
+    return parsed_folder / "manifest.json"
 
 
 def _parse(command: Path, folder: Path) -> None:

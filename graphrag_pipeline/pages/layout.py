@@ -103,8 +103,8 @@ def _paths(communities: Ints) -> Ints:
     """Return, per level, groups numbered by first member; a group lies within one group above."""
     n_nodes = communities.shape[1]
     paths = np.zeros((len(communities) + 2, n_nodes), np.int64)
-    for level, named in enumerate(communities):
-        names = np.unique(named, return_inverse=True)[1]
+    for level, communities_of_level in enumerate(communities):
+        names = np.unique(communities_of_level, return_inverse=True)[1]
         key = paths[level] * (int(names.max()) + 1) + names
         _, first, group = np.unique(key, return_index=True, return_inverse=True)
         paths[level + 1] = np.argsort(np.argsort(first))[group]
@@ -167,8 +167,8 @@ def _sums(group: Ints, values: Points, n: int) -> Points:
 
 def _lay_out(level: _Level, within: _Edges, *, at_root: bool) -> tuple[Points, Floats]:
     """Return each thing's place around the centre of its piece, and the pieces' radii."""
-    same = level.piece[within.ends[0]] == level.piece[within.ends[1]]
-    edges = _Edges(within.ends[:, same], within.weight[same])
+    is_inside = level.piece[within.ends[0]] == level.piece[within.ends[1]]
+    edges = _Edges(within.ends[:, is_inside], within.weight[is_inside])
     if not at_root:
         return _Pieces.of(level, edges, np.arange(len(level.piece))).laid_out()
     radius, rim = level.radius, _rim(level.radius, edges)
@@ -178,8 +178,8 @@ def _lay_out(level: _Level, within: _Edges, *, at_root: bool) -> tuple[Points, F
 
 
 def _rim(radius: Floats, edges: _Edges) -> npt.NDArray[np.bool_]:
-    linked = np.bincount(edges.ends.ravel(), minlength=len(radius)) > 0
-    return ~linked & (radius**2 < max(_MINOR * np.max(radius) ** 2, 16))
+    has_link = np.bincount(edges.ends.ravel(), minlength=len(radius)) > 0
+    return ~has_link & (radius**2 < max(_MINOR * np.max(radius) ** 2, 16))
 
 
 @dataclass(frozen=True)
@@ -216,25 +216,29 @@ class _Pieces:
                 self._lay_out(pieces[start : start + at_once], int(n), place, reach)
         return place, reach
 
-    def _lay_out(self, chosen: Ints, n: int, place: Points, reach: Floats) -> None:
-        piece, (one, two) = self.level.piece, self.edges.ends
+    def _lay_out(self, pieces: Ints, n: int, place: Points, reach: Floats) -> None:
+        piece, (starts, ends) = self.level.piece, self.edges.ends
         row = np.full(len(self.size), -1)
-        row[chosen] = np.arange(len(chosen))
-        mine = self.things[row[piece[self.things]] >= 0]
-        cell = row[piece[mine]], self.slot[mine]
-        sizes = np.zeros((len(chosen), n))
-        sizes[cell] = self.level.radius[mine]
-        ours = row[piece[one]] >= 0
-        rows, one, two = row[piece[one[ours]]], self.slot[one[ours]], self.slot[two[ours]]
+        row[pieces] = np.arange(len(pieces))
+        own_things = self.things[row[piece[self.things]] >= 0]
+        cell = row[piece[own_things]], self.slot[own_things]
+        sizes = np.zeros((len(pieces), n))
+        sizes[cell] = self.level.radius[own_things]
+        ours = row[piece[starts]] >= 0
+        rows, starts, ends = (
+            row[piece[starts[ours]]],
+            self.slot[starts[ours]],
+            self.slot[ends[ours]],
+        )
         pull = np.sqrt(self.edges.weight[ours])
         if n > _DENSE:
-            settled = _settled_by_grid(sizes[0], one, two, pull)[None]
+            settled = _settled_by_grid(sizes[0], starts, ends, pull)[None]
         else:
-            pulls = np.zeros((len(chosen), n, n), np.float32)
-            pulls[rows, one, two] = pulls[rows, two, one] = pull
+            pulls = np.zeros((len(pieces), n, n), np.float32)
+            pulls[rows, starts, ends] = pulls[rows, ends, starts] = pull
             settled = _settled(sizes, pulls)
-        middle, reach[chosen] = _enclosing(settled, sizes)
-        place[mine] = (settled - middle[:, None])[cell]
+        middle, reach[pieces] = _enclosing(settled, sizes)
+        place[own_things] = (settled - middle[:, None])[cell]
 
 
 def _room(size: Ints) -> Ints:
@@ -254,14 +258,14 @@ def _settled(sizes: Floats, pulls: npt.NDArray[np.float32]) -> Points:
     """Return places, shape (pieces, things), of discs that do not overlap; size 0 is no thing."""
     at = _sunflower(sizes).astype(np.complex64)
     size = sizes.astype(np.float32)
-    there = size > 0
+    exists = size > 0
     touching = size[:, :, None] + size[:, None, :]
-    both = there[:, :, None] & there[:, None, :] & ~np.eye(size.shape[1], dtype=bool)
-    unit = (size.sum(axis=1) / np.maximum(there.sum(axis=1), 1))[:, None, None]
+    pairs = exists[:, :, None] & exists[:, None, :] & ~np.eye(size.shape[1], dtype=bool)
+    unit = (size.sum(axis=1) / np.maximum(exists.sum(axis=1), 1))[:, None, None]
     mass = np.sqrt(1 + (pulls > 0).sum(axis=2, dtype=np.float32))
     mean_pull = pulls.sum(axis=(1, 2)) / np.maximum((pulls > 0).sum(axis=(1, 2)), 1)
     pulls = pulls / np.maximum(mean_pull, 1e-9)[:, None, None]
-    push = np.where(both, mass[:, :, None] * mass[:, None, :] * unit**2, 0).astype(np.float32)
+    push = np.where(pairs, mass[:, :, None] * mass[:, None, :] * unit**2, 0).astype(np.float32)
     extent = np.sqrt((size**2).sum(axis=1, keepdims=True))
     for step in range(_FORCE_STEPS):
         apart = at[:, :, None] - at[:, None, :]
@@ -270,8 +274,8 @@ def _settled(sizes: Floats, pulls: npt.NDArray[np.float32]) -> Points:
         force = (push / gap - pulls * gap) / distance
         total = (force * apart).sum(axis=2) - 0.2 * mass * at
         at = at + _limited(total, extent * 0.3 * (1 - step / _FORCE_STEPS))
-        at[~there] = 0
-    return _packed(at, touching, both, size).astype(np.complex128)
+        at[~exists] = 0
+    return _packed(at, touching, pairs, size).astype(np.complex128)
 
 
 def _limited(move: npt.NDArray[np.complex64], most: Floats) -> npt.NDArray[np.complex64]:
@@ -282,21 +286,21 @@ def _limited(move: npt.NDArray[np.complex64], most: Floats) -> npt.NDArray[np.co
 def _packed(
     at: npt.NDArray[np.complex64],
     touching: npt.NDArray[np.float32],
-    both: npt.NDArray[np.bool_],
+    pairs: npt.NDArray[np.bool_],
     size: npt.NDArray[np.float32],
 ) -> npt.NDArray[np.complex64]:
     """Draw discs together until they touch, then scale away what still overlaps."""
     at = _at_extent(at, size)
-    share = np.where(both, size[:, None, :] ** 2, 0)
+    share = np.where(pairs, size[:, None, :] ** 2, 0)
     share = share / np.maximum(share + size[:, :, None] ** 2, 1e-9)
     for step in range(_PACK_STEPS):
         at = at * np.float32(1 - 0.05 * (1 - step / _PACK_STEPS) ** 2)
         apart = at[:, :, None] - at[:, None, :]
         distance = np.maximum(np.abs(apart), 1e-6)
-        overlap = np.where(both, np.maximum(touching - distance, 0), 0)
+        overlap = np.where(pairs, np.maximum(touching - distance, 0), 0)
         at = at + 0.7 * (share * overlap / distance * apart).sum(axis=2)
     apart = np.abs(at[:, :, None] - at[:, None, :])
-    ratio = np.where(both, touching / np.maximum(apart, 1e-6), 0).max(axis=(1, 2))
+    ratio = np.where(pairs, touching / np.maximum(apart, 1e-6), 0).max(axis=(1, 2))
     return at * np.maximum(ratio, 1e-3)[:, None] * np.float32(1.001)
 
 
@@ -304,31 +308,31 @@ def _at_extent(
     at: npt.NDArray[np.complex64], size: npt.NDArray[np.float32]
 ) -> npt.NDArray[np.complex64]:
     """Scale so that the spread is about that of the discs side by side."""
-    there = (size > 0).sum(axis=1, keepdims=True)
-    spread = np.sqrt((np.abs(at) ** 2).sum(axis=1, keepdims=True) / there)
-    wanted = np.sqrt((size**2).sum(axis=1, keepdims=True))
-    return at * np.where(spread > 0, 1.1 * wanted / np.maximum(spread, 1e-9), 1).astype(np.float32)
+    exists = (size > 0).sum(axis=1, keepdims=True)
+    spread = np.sqrt((np.abs(at) ** 2).sum(axis=1, keepdims=True) / exists)
+    extent = np.sqrt((size**2).sum(axis=1, keepdims=True))
+    return at * np.where(spread > 0, 1.1 * extent / np.maximum(spread, 1e-9), 1).astype(np.float32)
 
 
-def _settled_by_grid(sizes: Floats, one: Ints, two: Ints, pull: Floats) -> Points:
+def _settled_by_grid(sizes: Floats, starts: Ints, ends: Ints, pull: Floats) -> Points:
     """Return places of a piece too large for all pairs: repulsion from cells, then rings."""
-    there = sizes > 0
+    exists = sizes > 0
     at = _sunflower(sizes)
-    n = int(there.sum())
-    degree = np.bincount(np.append(one, two), minlength=len(sizes))
-    mass = np.where(there, 1.0 + degree, 0)
+    n = int(exists.sum())
+    degree = np.bincount(np.append(starts, ends), minlength=len(sizes))
+    mass = np.where(exists, 1.0 + degree, 0)
     pull = pull / max(float(pull.mean()) if len(pull) else 1, 1e-9)
     across = int(np.clip(np.sqrt(2_000_000 / n), 8, 18))
     extent = float(np.sqrt((sizes**2).sum()))
     unit = float(sizes.sum() / n) ** 2
     for step in range(_FORCE_STEPS):
         total = unit * mass * _pushed(at, mass, across, extent) - 0.2 * mass * at
-        drawn = pull * (at[two] - at[one])
-        total += _sums(one, drawn, len(at)) - _sums(two, drawn, len(at))
+        attraction = pull * (at[ends] - at[starts])
+        total += _sums(starts, attraction, len(at)) - _sums(ends, attraction, len(at))
         most = 0.3 * extent * (1 - step / _FORCE_STEPS)
         at = at + total * np.minimum(1, most / np.maximum(np.abs(total), 1e-9))
     places = np.zeros(len(sizes), np.complex128)
-    places[there] = _rings(sizes[there], 0.0, at[there])
+    places[exists] = _rings(sizes[exists], 0.0, at[exists])
     return places
 
 
@@ -339,23 +343,23 @@ def _pushed(at: Points, mass: Floats, across: int, extent: float) -> Points:
     row = np.minimum((at.imag - low[1]) / span * across, across - 1).astype(np.int64)
     cell = column * across + row
     cells = np.bincount(cell, mass, across**2)
-    filled = cells > 0
-    middle = _sums(cell, mass * at, across**2)[filled] / cells[filled]
+    occupied = cells > 0
+    middle = _sums(cell, mass * at, across**2)[occupied] / cells[occupied]
     near = (0.02 * extent) ** 2
     pushed = np.zeros(len(at), np.complex128)
-    for centre, weight in zip(middle, cells[filled], strict=True):
+    for centre, weight in zip(middle, cells[occupied], strict=True):
         apart = at - centre
         pushed += weight * apart / (apart.real**2 + apart.imag**2 + near)
     return pushed
 
 
-def _rings(sizes: Floats, inner: float, wanted: Points | None = None) -> Points:
+def _rings(sizes: Floats, inner: float, angles: Points | None = None) -> Points:
     """Return places on rings around a disc of radius ``inner``: none overlap, in linear time.
 
-    ``wanted`` says where each would like to be: nearest to the centre first, then by angle.
+    ``angles`` says where each would like to be: nearest to the centre first, then by angle.
     Without it the largest are innermost.
     """
-    first = -sizes if wanted is None else np.abs(wanted)
+    first = -sizes if angles is None else np.abs(angles)
     order = np.lexsort((np.arange(len(sizes)), first))
     places = np.zeros(len(sizes), np.complex128)
     radius, start = inner, 0
@@ -368,8 +372,8 @@ def _rings(sizes: Floats, inner: float, wanted: Points | None = None) -> Points:
         middle = radius + (widest * 1.15 if radius else 0)
         fitting = max(1, int(np.pi / np.arcsin(min(1.0, widest * 1.1 / middle)))) if middle else 1
         ring = ring[:fitting]
-        if wanted is not None:
-            ring = ring[np.argsort(np.angle(wanted[ring]), kind="stable")]
+        if angles is not None:
+            ring = ring[np.argsort(np.angle(angles[ring]), kind="stable")]
         turn = 2 * np.pi * np.arange(len(ring)) / max(len(ring), 1) - np.pi
         places[ring] = middle * np.exp(1j * turn)
         radius, start = middle + widest * 1.15, start + len(ring)
@@ -378,13 +382,13 @@ def _rings(sizes: Floats, inner: float, wanted: Points | None = None) -> Points:
 
 def _enclosing(at: Points, sizes: Floats) -> tuple[Points, Floats]:
     """Return centre and radius of a circle around each row's discs (Badoiu and Clarkson)."""
-    there = sizes > 0
-    middle = at.sum(axis=1) / np.maximum(there.sum(axis=1), 1)
+    exists = sizes > 0
+    middle = at.sum(axis=1) / np.maximum(exists.sum(axis=1), 1)
     rows = np.arange(len(at))
     for step in range(2, 60):
         away = at - middle[:, None]
         distance = np.abs(away)
-        reach = np.where(there, distance + sizes, 0)
+        reach = np.where(exists, distance + sizes, 0)
         far = rows, reach.argmax(axis=1)
         middle = middle + away[far] / np.maximum(distance[far], 1e-9) * reach[far] / step**1.5
-    return middle, np.where(there, np.abs(at - middle[:, None]) + sizes, 0).max(axis=1)
+    return middle, np.where(exists, np.abs(at - middle[:, None]) + sizes, 0).max(axis=1)

@@ -132,13 +132,13 @@ def cite_findings(index: Release, findings: Sequence[Record]) -> list[Citation]:
     if not findings:
         return []
     supports = _supports(index, [f for f in findings if not f.attributes["chunk_id"]])
-    found = index.rows(
+    cited_rows = index.rows(
         _SPANS,
         chunks=[f.attributes["chunk_id"] or supports.get(f.id) for f in findings],
         starts=[f.attributes["start_char"] for f in findings],
         ends=[f.attributes["end_char"] for f in findings],
     )
-    rows = {row.pop("place"): row for row in found}
+    rows = {row.pop("place"): row for row in cited_rows}
     return [_cite_finding(finding, rows.get(place)) for place, finding in enumerate(findings)]
 
 

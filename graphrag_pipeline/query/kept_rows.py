@@ -49,11 +49,11 @@ class KeptRows:
         Sorted by place, then as the rows are. The ids must be distinct.
         """
         order, keys = self._once("sorted", column, lambda: self._sorted(column))
-        asked = as_bytes(ids)
-        starts = np.searchsorted(keys, asked, "left")
-        counts = np.searchsorted(keys, asked, "right") - starts
+        id_keys = as_bytes(ids)
+        starts = np.searchsorted(keys, id_keys, "left")
+        counts = np.searchsorted(keys, id_keys, "right") - starts
         within = np.arange(counts.sum()) - np.repeat(counts.cumsum() - counts, counts)
-        return order[np.repeat(starts, counts) + within], np.repeat(np.arange(len(asked)), counts)
+        return order[np.repeat(starts, counts) + within], np.repeat(np.arange(len(id_keys)), counts)
 
     def take(self, rows: Sequence[int] | npt.NDArray[np.intp]) -> list[dict[str, Any]]:
         """Return some rows, in the order given."""

@@ -120,13 +120,13 @@ class Release:
         The query gives each id once. All its rows are read once and kept if they take no more than
         ``kept_rows.MOST_BYTES``, for that takes hardly longer than to find a few in the file.
         """
-        asked = list(ids)
-        kept = self._records_of(sql) if asked else None
-        if kept is not None:
-            found = kept.take(kept.having("id", asked)[0])
+        id_list = list(ids)
+        table = self._records_of(sql) if id_list else None
+        if table is not None:
+            rows = table.take(table.having("id", id_list)[0])
         else:
-            found = self.rows(_BY_ID.format(rows=sql), ids=asked) if asked else []
-        return {row["id"]: row for row in found}
+            rows = self.rows(_BY_ID.format(rows=sql), ids=id_list) if id_list else []
+        return {row["id"]: row for row in rows}
 
     @property
     def graph(self) -> GraphArrays:
@@ -187,12 +187,12 @@ class Release:
 
         return self._once("records", read, sql)
 
-    def _once(self, what: str, load: Callable[[], T], of: str = "") -> T:
+    def _once(self, name: str, load: Callable[[], T], of: str = "") -> T:
         """Return what is loaded when first asked for, then shared."""
         with self._lock:
-            if (what, of) not in self._loaded:
-                self._loaded[what, of] = load()
-            return self._loaded[what, of]
+            if (name, of) not in self._loaded:
+                self._loaded[name, of] = load()
+            return self._loaded[name, of]
 
     def _embed_question(self, question: str) -> npt.NDArray[np.float32]:
         return self.embed([question])[0]
@@ -243,10 +243,10 @@ class Release:
             cursor.close()
 
     def _read_facts(self) -> ReleaseFacts:
-        found = self.rows(_FACTS)
-        if not found:
+        rows = self.rows(_FACTS)
+        if not rows:
             raise NothingPublishedError(nothing_published(self.home))
-        row = found[0]
+        row = rows[0]
         return ReleaseFacts(
             id=row["id"],
             created_at=row["created_at"],

@@ -165,8 +165,8 @@ def render_header(kind: Kind) -> str:
 
 def render_row(record: Record) -> str:
     """Return a record's row, its line end included."""
-    named = _SECTIONS[record.kind][1].split(",")[2:-1]
-    attributes = [str(record.attributes[name] or "") for name in named]
+    columns = _SECTIONS[record.kind][1].split(",")[2:-1]
+    attributes = [str(record.attributes[name] or "") for name in columns]
     line = io.StringIO()
     writer = csv.writer(line, lineterminator="\n")
     writer.writerow([record.number, *map(_plain, [record.title, *attributes, record.text])])

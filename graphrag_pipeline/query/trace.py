@@ -47,8 +47,8 @@ class Spending:
         self.model_calls += 1
         self.prompt_tokens += call.prompt_tokens
         self.completion_tokens += call.completion_tokens
-        known = self.cost is not None and call.cost is not None
-        self.cost = self.cost + call.cost if known else None  # type: ignore[operator]
+        has_cost = self.cost is not None and call.cost is not None
+        self.cost = self.cost + call.cost if has_cost else None  # type: ignore[operator]
 
 
 class Trace:
@@ -75,11 +75,11 @@ class Trace:
 
         @functools.wraps(function)
         def timed(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            started = time.perf_counter()
+            start = time.perf_counter()
             try:
                 return function(*args, **kwargs)
             finally:
-                elapsed = time.perf_counter() - started
+                elapsed = time.perf_counter() - start
                 with self._lock:
                     self.seconds[function.__name__] = (
                         self.seconds.get(function.__name__, 0.0) + elapsed
@@ -99,8 +99,8 @@ class Trace:
         """
         if self._any_records and not self._any_fit:
             budgets = {k: v for k, v in parameters.items() if k.endswith("_tokens")}
-            named = ", ".join(f"{name} = {value}" for name, value in budgets.items())
-            raise InputError(f"{named}: too few for one record")
+            settings_text = ", ".join(f"{name} = {value}" for name, value in budgets.items())
+            raise InputError(f"{settings_text}: too few for one record")
 
     def spend(self, step: str, call: Completion | Call) -> None:
         """Count one answered call of a model."""
@@ -110,14 +110,14 @@ class Trace:
     def spending(self) -> dict[str, Any]:
         """Return what was spent, by the names of an answer's fields."""
         with self._lock:
-            spent = self._spending
+            spending = self._spending
             return {
-                "model_calls": spent.model_calls,
-                "cached_calls": spent.cached_calls,
-                "prompt_tokens": spent.prompt_tokens,
-                "completion_tokens": spent.completion_tokens,
-                "cost": spent.cost,
-                "calls": dict(spent.calls),
+                "model_calls": spending.model_calls,
+                "cached_calls": spending.cached_calls,
+                "prompt_tokens": spending.prompt_tokens,
+                "completion_tokens": spending.completion_tokens,
+                "cost": spending.cost,
+                "calls": dict(spending.calls),
             }
 
     @contextlib.contextmanager

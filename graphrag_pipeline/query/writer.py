@@ -49,8 +49,8 @@ async def write_answer(
                 first = first or time.perf_counter() - began
                 texts.append(piece)
                 yield piece
-        written = _Written("".join(texts), final, references)
-        answer = await _with_places(asking, method, parameters, written)
+        text = _Written("".join(texts), final, references)
+        answer = await _with_places(asking, method, parameters, text)
     yield replace(answer, timings=_timings(asking, time.perf_counter() - began, first))
 
 
@@ -64,13 +64,13 @@ class _Written:
 
 
 async def _with_places(
-    asking: Asking, method: Method[Any], parameters: Any, written: _Written
+    asking: Asking, method: Method[Any], parameters: Any, draft: _Written
 ) -> Answer:
     """Return an answer with the places in documents that it refers to, and those it rests on."""
-    index, final = asking.index, written.final
-    shown, evidence = (final.shown, final.evidence) if final else (Shown(), ())
-    cited = list(written.references.cited)
-    citations = await asking.retrieve(lambda: resolve(index, shown, cited))
+    index, final = asking.index, draft.final
+    shown_records, evidence = (final.shown, final.evidence) if final else (Shown(), ())
+    references = list(draft.references.cited)
+    citations = await asking.retrieve(lambda: resolve(index, shown_records, references))
     places = await asking.retrieve(lambda: distinct(citations_of(index, evidence)))
     retrieval = Retrieval(
         method=method.name,
@@ -85,13 +85,13 @@ async def _with_places(
     return Answer(
         query=asking.question,
         method=method.name,
-        text=written.text,
+        text=draft.text,
         citations=citations,
         retrieval=retrieval,
         generated=final is not None,
         timings={},
         release=index.facts.id,
-        references_removed=asking.references_removed + written.references.n_removed,
+        references_removed=asking.references_removed + draft.references.n_removed,
         failures=tuple(asking.failures),
         **asking.trace.spending(),
     )

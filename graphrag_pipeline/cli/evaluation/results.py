@@ -64,9 +64,9 @@ def show_results(results: Results) -> None:
 
 def _show_differences(differences: Sequence[Difference]) -> None:
     for condition in dict.fromkeys(difference.condition for difference in differences):
-        of_condition = [each for each in differences if each.condition == condition]
-        console.say(f"{condition}: {max(each.questions for each in of_condition)} questions")
-        console.show_rows(_DIFFERENCES, [_difference(each) for each in of_condition])
+        of_condition = [row for row in differences if row.condition == condition]
+        console.say(f"{condition}: {max(row.questions for row in of_condition)} questions")
+        console.show_rows(_DIFFERENCES, [_difference(row) for row in of_condition])
         console.say()
     sure = sum(difference.is_sure for difference in differences)
     console.say(f"{sure} of {len(differences)} differences are more than chance (p < .05)")

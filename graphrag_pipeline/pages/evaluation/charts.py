@@ -73,8 +73,8 @@ def front(points: Sequence[Point]) -> list[Point]:
     return best
 
 
-def _same(one: Point, other: Point) -> bool:
-    return (one.across, one.up) == (other.across, other.up)
+def _same(first: Point, second: Point) -> bool:
+    return (first.across, first.up) == (second.across, second.up)
 
 
 def _span(points: Sequence[Point]) -> float:
@@ -139,37 +139,39 @@ def _steps(places: Sequence[tuple[float, float]]) -> str:
 
 
 def _labelled(dots: Sequence[Dot], is_numbered: bool) -> list[Dot]:
-    taken: list[Box] = [_around(dot) for dot in dots]
+    boxes: list[Box] = [_around(dot) for dot in dots]
     labelled = {}
     for dot in sorted(dots, key=lambda dot: (not dot.is_front, dot.x, dot.number)):
         text = str(dot.number) if is_numbered else clip(dot.name, _MOST_LABEL)
-        others = [one for one in dots if (one.x, one.y) != (dot.x, dot.y)]
+        other_dots = [
+            neighbour for neighbour in dots if (neighbour.x, neighbour.y) != (dot.x, dot.y)
+        ]
         free = [
-            (away, x, y, _is_mistakable(label_box(text, x, y), dot, others))
+            (away, x, y, _is_mistakable(label_box(text, x, y), dot, other_dots))
             for away, x, y in _places(dot, text_width(text) / 2)
-            if _is_free(label_box(text, x, y), taken)
+            if _is_free(label_box(text, x, y), boxes)
         ]
         if free:
             away, x, y, is_mistakable = min(free, key=lambda place: (place[3], place[0]))
             is_apart = is_mistakable or away > _APART
             labelled[dot.number] = replace(dot, label=text, label_x=x, label_y=y, is_apart=is_apart)
-            taken.append(label_box(text, x, y))
+            boxes.append(label_box(text, x, y))
     return [labelled.get(dot.number, dot) for dot in dots]
 
 
-def _is_free(box: Box, taken: Sequence[Box]) -> bool:
-    return _is_inside(box) and not any(overlap(box, other) for other in taken)
+def _is_free(box: Box, boxes: Sequence[Box]) -> bool:
+    return _is_inside(box) and not any(overlap(box, neighbour) for neighbour in boxes)
 
 
-def _is_mistakable(box: Box, dot: Dot, others: Sequence[Dot]) -> bool:
+def _is_mistakable(box: Box, dot: Dot, dots: Sequence[Dot]) -> bool:
     """Whether a label stands nearer to another dot than to its own."""
     own = _distance(box, dot)
-    return own > _AWAY[-3] or any(_distance(box, other) <= own + 2 for other in others)
+    return own > _AWAY[-3] or any(_distance(box, neighbour) <= own + 2 for neighbour in dots)
 
 
 def _distance(box: Box, dot: Dot) -> float:
-    left, top, right, bottom = box
-    across = max(left - dot.x, dot.x - right, 0.0)
+    x_min, top, right, bottom = box
+    across = max(x_min - dot.x, dot.x - right, 0.0)
     return math.hypot(across, max(top - dot.y, dot.y - bottom, 0.0))
 
 
@@ -201,7 +203,7 @@ def _is_inside(box: Box) -> bool:
     return box[0] >= LEFT + 2 and box[1] >= TOP - 8 and box[2] <= WIDTH - 2 and box[3] <= BOTTOM - 1
 
 
-def overlap(one: Box, other: Box) -> bool:
+def overlap(first: Box, second: Box) -> bool:
     """Return whether two boxes have a place in common."""
-    across = one[0] < other[2] and other[0] < one[2]
-    return across and one[1] < other[3] and other[1] < one[3]
+    across = first[0] < second[2] and second[0] < first[2]
+    return across and first[1] < second[3] and second[1] < first[3]

@@ -70,27 +70,30 @@ def in_brief(
     if quality is not None:
         for row in quality.values.iter_rows(named=True):
             values.setdefault(row["question_id"], {})[row["condition"]] = row["value"]
-    found = {}
+    brief = {}
     for n, row in enumerate(questions.iter_rows(named=True), 1):
         own = values.get(row["question_id"], {})
         spread = max(own.values()) - min(own.values()) if own else None
         cells = [own.get(name) for name in conditions]
         text = clip(row["text"], _MOST_QUESTION)
-        found[row["question_id"]] = Asked(n, text, row["type"], cells, spread)
-    return found
+        brief[row["question_id"]] = Asked(n, text, row["type"], cells, spread)
+    return brief
 
 
-def shortened(asked: Iterable[Asked], conditions: int) -> list[Asked]:
+def shortened(questions: Iterable[Asked], conditions: int) -> list[Asked]:
     """Return so many questions as a table can hold, their texts cut."""
     most = _CELLS // max(10, conditions)
-    return [replace(one, text=clip(one.text, _BRIEF_QUESTION)) for one in [*asked][:most]]
+    return [
+        replace(question, text=clip(question.text, _BRIEF_QUESTION))
+        for question in [*questions][:most]
+    ]
 
 
 def in_full(
     con: duckdb.DuckDBPyConnection,
     experiment: str,
     home: Path,
-    asked: Mapping[str, Asked],
+    questions: Mapping[str, Asked],
     qualities: Sequence[Quality],
 ) -> list[Asked]:
     """Return the questions on which conditions differ most, with gold and answers.
@@ -98,31 +101,35 @@ def in_full(
     Answers are the best first; how much of them is given depends on how many there are. Chunks are
     told of as far as their release is still kept.
     """
-    ids = sorted(asked, key=lambda id: _order(asked[id]))[:_IN_FULL]
-    most = _most_text(len(ids), max((len(one.values) for one in asked.values()), default=1))
-    given = {"experiment": experiment, "ids": json.dumps(ids)}
-    gold = {row["question_id"]: row for row in con.execute(_GOLD, given).pl().iter_rows(named=True)}
-    answers = con.execute(_GIVEN, {**given, "most": most, "chunks": _CHUNKS}).pl()
+    ids = sorted(questions, key=lambda id: _order(questions[id]))[:_IN_FULL]
+    most = _most_text(
+        len(ids), max((len(answer.values) for answer in questions.values()), default=1)
+    )
+    parameters = {"experiment": experiment, "ids": json.dumps(ids)}
+    gold = {
+        row["question_id"]: row for row in con.execute(_GOLD, parameters).pl().iter_rows(named=True)
+    }
+    answers = con.execute(_GIVEN, {**parameters, "most": most, "chunks": _CHUNKS}).pl()
     chunks = _chunks(con, experiment, home, answers, gold)
     scores = _scores(qualities[:_SCORES], ids)
-    shown: dict[str, list[Given]] = {}
+    answers_of: dict[str, list[Given]] = {}
     for row in answers.iter_rows(named=True):
-        one = _given(row, most, scores.get((row["question_id"], row["condition"]), []), chunks)
-        shown.setdefault(row["question_id"], []).append(one)
+        answer = _given(row, most, scores.get((row["question_id"], row["condition"]), []), chunks)
+        answers_of.setdefault(row["question_id"], []).append(answer)
     return [
-        replace(asked[id], **_gold(gold.get(id)), given=_best_first(shown.get(id, [])))
+        replace(questions[id], **_gold(gold.get(id)), given=_best_first(answers_of.get(id, [])))
         for id in ids
     ]
 
 
-def _order(one: Asked) -> tuple[float, float, float, int]:
+def _order(question: Asked) -> tuple[float, float, float, int]:
     """Return what sorts by spread, then by how evenly conditions part, then the worst first."""
-    values = [value for value in one.values if value is not None]
+    values = [value for value in question.values if value is not None]
     if not values:
-        return 0.0, 0.0, 0.0, one.position
+        return 0.0, 0.0, 0.0, question.position
     mean = sum(values) / len(values)
     variance = sum((value - mean) ** 2 for value in values) / len(values)
-    return -(one.spread or 0.0), -round(variance, 9), mean, one.position
+    return -(question.spread or 0.0), -round(variance, 9), mean, question.position
 
 
 def _most_text(questions: int, conditions: int) -> int:
@@ -132,13 +139,13 @@ def _most_text(questions: int, conditions: int) -> int:
 def _scores(
     qualities: Sequence[Quality], ids: Sequence[str]
 ) -> dict[tuple[str, str], list[tuple[str, Any, float]]]:
-    found: dict[tuple[str, str], list[tuple[str, Any, float]]] = {}
+    scores_of: dict[tuple[str, str], list[tuple[str, Any, float]]] = {}
     for quality in qualities:
-        wanted = quality.values.filter(pl.col("question_id").is_in(list(ids)))
-        for row in wanted.iter_rows(named=True):
+        values = quality.values.filter(pl.col("question_id").is_in(list(ids)))
+        for row in values.iter_rows(named=True):
             score = (quality.measure.label, quality.measure.kind, row["value"])
-            found.setdefault((row["question_id"], row["condition"]), []).append(score)
-    return found
+            scores_of.setdefault((row["question_id"], row["condition"]), []).append(score)
+    return scores_of
 
 
 def _given(
@@ -147,8 +154,8 @@ def _given(
     scores: Sequence[tuple[str, Any, float]],
     chunks: Mapping[tuple[str, str], Chunk],
 ) -> Given:
-    found = [chunks.get((row["question_id"], id)) for id in row["chunk_ids"]]
-    known = [chunk for chunk in found if chunk is not None]
+    chunks_or_none = [chunks.get((row["question_id"], id)) for id in row["chunk_ids"]]
+    existing = [chunk for chunk in chunks_or_none if chunk is not None]
     return Given(
         condition=row["condition"],
         text=clip(row["text"].removeprefix(NOT_WRITTEN).strip(), most),
@@ -158,24 +165,26 @@ def _given(
         citations=row["citations"],
         citations_resolved=row["citations_resolved"],
         failures=[clip(failure, _BEGINNING) for failure in row["failures"]],
-        chunks=known,
-        n_more_chunks=row["n_chunks"] - len(known),
+        chunks=existing,
+        n_more_chunks=row["n_chunks"] - len(existing),
     )
 
 
-def _best_first(given: Sequence[Given]) -> list[Given]:
-    return sorted(given, key=lambda one: -one.scores[0][2] if one.scores else 1.0)
+def _best_first(answers: Sequence[Given]) -> list[Given]:
+    return sorted(answers, key=lambda answer: -answer.scores[0][2] if answer.scores else 1.0)
 
 
 def _gold(row: Mapping[str, Any] | None) -> dict[str, Any]:
     if row is None:
         return {}
     answers, passages = row["answers"], row["passages"]
-    shown = [(clip(p["title"], _TITLE), clip(p["text"], _MOST_GOLD)) for p in passages[:_GOLDS]]
+    passages_in_brief = [
+        (clip(p["title"], _TITLE), clip(p["text"], _MOST_GOLD)) for p in passages[:_GOLDS]
+    ]
     return {
         "answers": [clip(answer, _MOST_GOLD) for answer in answers[:_GOLDS]],
         "n_more_answers": max(0, len(answers) - _GOLDS),
-        "passages": shown,
+        "passages": passages_in_brief,
         "n_more_passages": max(0, len(passages) - _GOLDS),
     }
 
@@ -188,10 +197,10 @@ def _chunks(
     gold: Mapping[str, Mapping[str, Any]],
 ) -> dict[tuple[str, str], Chunk]:
     """Return the retrieved chunks by question and id."""
-    retrieved = answers.select("question_id", "release", chunk_id="chunk_ids").explode("chunk_id")
-    retrieved = retrieved.drop_nulls().unique(maintain_order=True)
-    found: dict[tuple[str, str], Chunk] = {}
-    for (release,), part in retrieved.group_by("release", maintain_order=True):
+    chunk_ids = answers.select("question_id", "release", chunk_id="chunk_ids").explode("chunk_id")
+    chunk_ids = chunk_ids.drop_nulls().unique(maintain_order=True)
+    chunk_of: dict[tuple[str, str], Chunk] = {}
+    for (release,), part in chunk_ids.group_by("release", maintain_order=True):
         texts = _texts(_homes(con, experiment, home), str(release), part["chunk_id"].to_list())
         if texts is None:
             continue
@@ -202,13 +211,13 @@ def _chunks(
                 beginning = clip(" ".join(row["text"][:400].split()), _BEGINNING)
                 is_gold = (question_id, chunk_id) in golden
                 title = clip(row["title"] or row["uri"], _TITLE)
-                found[question_id, chunk_id] = Chunk(title, beginning, is_gold)
-    return found
+                chunk_of[question_id, chunk_id] = Chunk(title, beginning, is_gold)
+    return chunk_of
 
 
 def _golden(
     con: duckdb.DuckDBPyConnection,
-    retrieved: pl.DataFrame,
+    chunk_ids: pl.DataFrame,
     texts: pl.DataFrame,
     gold: Mapping[str, Mapping[str, Any]],
 ) -> set[tuple[str, str]]:
@@ -216,17 +225,17 @@ def _golden(
 
     Each is scored as if it alone had been retrieved.
     """
-    pairs = [(q, chunk) for q, _, chunk in retrieved.iter_rows() if gold.get(q, {}).get("passages")]
+    pairs = [(q, chunk) for q, _, chunk in chunk_ids.iter_rows() if gold.get(q, {}).get("passages")]
     if not pairs:
         return set()
-    asked = pl.DataFrame(
+    question_rows = pl.DataFrame(
         {
             "answer_id": [str(n) for n in range(len(pairs))],
             "chunk_ids": [[chunk] for _, chunk in pairs],
             "passages": [gold[question_id]["passages"] for question_id, _ in pairs],
         }
     )
-    scores = retrieval_scores(con, asked.to_arrow(), texts.to_arrow())
+    scores = retrieval_scores(con, question_rows.to_arrow(), texts.to_arrow())
     return {pairs[int(n)] for n, metric, value in scores if metric == "recall@2" and value > 0}
 
 
@@ -240,7 +249,7 @@ def _texts(homes: Sequence[Path], release: str, ids: Sequence[str]) -> pl.DataFr
 
 def _homes(con: duckdb.DuckDBPyConnection, experiment: str, home: Path) -> list[Path]:
     """Return the folders of the indexes that were asked."""
-    found = con.execute("SELECT spec FROM experiments WHERE experiment = ?", [experiment])
-    (spec,) = found.fetchone() or ("{}",)
-    given = [one.get("home") for one in json.loads(spec).get("conditions", ())]
-    return list(dict.fromkeys([home, *(Path(one) for one in given if one)]))
+    row = con.execute("SELECT spec FROM experiments WHERE experiment = ?", [experiment])
+    (spec,) = row.fetchone() or ("{}",)
+    homes = [condition.get("home") for condition in json.loads(spec).get("conditions", ())]
+    return list(dict.fromkeys([home, *(Path(condition) for condition in homes if condition)]))

@@ -14,18 +14,18 @@ _MOST_NAMES = 60
 
 
 def finding(
-    gold: Sequence[Quality], judged: Quality | None, matrices: Sequence[Matrix]
+    gold: Sequence[Quality], judge_quality: Quality | None, matrices: Sequence[Matrix]
 ) -> list[str]:
     """Return what is best by gold, and by the judge, and how sure both are.
 
     Where the first measure has several conditions equally good, one that tells them apart follows.
     """
-    said = [_by(one) for one in gold[:1]]
+    sentences = [_by(quality) for quality in gold[:1]]
     if gold and len(gold[0].lead.equal) > 1:
-        said += [_by(one) for one in gold[1:] if len(one.lead.equal) == 1][:1]
-    if judged:
-        said += [_by_judge(judged), *_bias(matrices)]
-    return said
+        sentences += [_by(quality) for quality in gold[1:] if len(quality.lead.equal) == 1][:1]
+    if judge_quality:
+        sentences += [_by_judge(judge_quality), *_bias(matrices)]
+    return sentences
 
 
 def advice(*, has_gold: bool, is_written: bool, has_answers: bool) -> list[str]:
@@ -50,49 +50,52 @@ def advice(*, has_gold: bool, is_written: bool, has_answers: bool) -> list[str]:
 
 
 def _by(quality: Quality) -> str:
-    found, label = quality.lead, quality.measure.label
-    best, shown = clip(found.best, _MOST_NAME), _value(quality, found.best)
-    if len(found.conditions) == 1:
-        return f"{best} has {shown} by {label}; there is no other condition to compare it with."
-    if found.is_sure:
-        return f"{best} is best by {label}: {shown}, more than chance above every other condition."
+    lead, label = quality.lead, quality.measure.label
+    best, value = clip(lead.best, _MOST_NAME), _value(quality, lead.best)
+    if len(lead.conditions) == 1:
+        return f"{best} has {value} by {label}; there is no other condition to compare it with."
+    if lead.is_sure:
+        return f"{best} is best by {label}: {value}, more than chance above every other condition."
     behind = _behind(quality)
-    if found.equal == found.conditions:
-        return f"All conditions are equal by {label}: {shown}."
-    if len(found.equal) > 1:
+    if lead.equal == lead.conditions:
+        return f"All conditions are equal by {label}: {value}."
+    if len(lead.equal) > 1:
         return (
-            f"No condition is best by {label} beyond chance: {_names(quality, found.equal)} "
-            f"share the highest value, {shown}{behind}."
+            f"No condition is best by {label} beyond chance: {_names(quality, lead.equal)} "
+            f"share the highest value, {value}{behind}."
         )
-    second = max(found.conditions - {found.best}, key=lambda name: quality.cells[name].value or 0.0)
+    second = max(lead.conditions - {lead.best}, key=lambda name: quality.cells[name].value or 0.0)
     return (
-        f"No condition is best by {label} beyond chance: {best} leads with {shown}, but its lead "
+        f"No condition is best by {label} beyond chance: {best} leads with {value}, but its lead "
         f"over {_rival(quality, second)} may be chance{behind}."
     )
 
 
 def _by_judge(quality: Quality) -> str:
-    found = quality.lead
-    best, shown = clip(found.best, _MOST_NAME), _value(quality, found.best)
-    others = len(found.conditions) - 1
-    if found.is_sure:
+    lead = quality.lead
+    best, value = clip(lead.best, _MOST_NAME), _value(quality, lead.best)
+    n_rivals = len(lead.conditions) - 1
+    if lead.is_sure:
         return (
-            f"In the judge's view {best} is best: it has {shown} {quality.measure.label}, "
-            f"and wins beyond chance against each of the {others} others."
-            if others > 1
-            else f"In the judge's view {best} is best, beyond chance: {shown} "
+            f"In the judge's view {best} is best: it has {value} {quality.measure.label}, "
+            f"and wins beyond chance against each of the {n_rivals} others."
+            if n_rivals > 1
+            else f"In the judge's view {best} is best, beyond chance: {value} "
             f"{quality.measure.label}."
         )
-    against = f"against {len(found.behind)} of {others}" if found.behind else "against none"
+    against = f"against {len(lead.behind)} of {n_rivals}" if lead.behind else "against none"
     return (
         f"In the judge's view no condition is best beyond chance: {best} has the highest "
-        f"{quality.measure.label}, {shown}, and surely wins {against}."
+        f"{quality.measure.label}, {value}, and surely wins {against}."
     )
 
 
 def _bias(matrices: Sequence[Matrix]) -> list[str]:
-    biased, void = sum(one.biased for one in matrices), sum(one.void for one in matrices)
-    pairs = sum(one.pairs for one in matrices)
+    biased, void = (
+        sum(matrix.biased for matrix in matrices),
+        sum(matrix.void for matrix in matrices),
+    )
+    pairs = sum(matrix.pairs for matrix in matrices)
     if not biased:
         return []
     return [
@@ -103,8 +106,8 @@ def _bias(matrices: Sequence[Matrix]) -> list[str]:
 
 def _rival(quality: Quality, second: str) -> str:
     """Return the next condition, if that is who may be as good, else whoever may be."""
-    found = quality.lead
-    unsure = found.conditions - found.behind - {found.best}
+    lead = quality.lead
+    unsure = lead.conditions - lead.behind - {lead.best}
     name = second if second in unsure else min(unsure)
     return f"{clip(name, _MOST_NAME)} ({_short(quality, name)})"
 
@@ -117,9 +120,9 @@ def _behind(quality: Quality) -> str:
     )
 
 
-def _names(quality: Quality, chosen: frozenset[str]) -> str:
+def _names(quality: Quality, subset: frozenset[str]) -> str:
     """Return conditions by name in their order, or their number if that is too long to read."""
-    names = [clip(name, _MOST_NAME) for name in quality.cells if name in chosen]
+    names = [clip(name, _MOST_NAME) for name in quality.cells if name in subset]
     if len(names) > 1 and sum(map(len, names)) > _MOST_NAMES:
         return f"{len(names)} conditions"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

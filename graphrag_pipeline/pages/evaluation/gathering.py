@@ -71,27 +71,27 @@ def gather(store: EvaluationStore, experiment: str | None) -> EvaluationPage:
 
 
 def _gather(con: duckdb.DuckDBPyConnection, store: EvaluationStore, name: str) -> EvaluationPage:
-    costs, taken = results.costs(con, name), con.execute(_TAKEN, [name]).pl()
+    costs, timings = results.costs(con, name), con.execute(_TAKEN, [name]).pl()
     conditions = [_condition(n, row) for n, row in enumerate(costs.iter_rows(named=True), 1)]
-    names = [one.name for one in conditions]
+    names = [item.name for item in conditions]
     is_written = bool(costs["written"].any())
     scores = _in_order(results.question_scores(con, name), names)
     gold = qualities.scored(scores, is_written)
     comparisons = read_comparisons(con, name)
-    judged = qualities.judged(con, name, comparisons)
-    ranked = [*gold[:1], *[judged] * (judged is not None), *gold[1:]]
-    main = ranked[0] if ranked else None
-    took = _took(costs, taken) if conditions else None
-    found = matrices(comparisons, names)
+    judge_quality = qualities.judged(con, name, comparisons)
+    in_order = [*gold[:1], *[judge_quality] * (judge_quality is not None), *gold[1:]]
+    main = in_order[0] if in_order else None
+    took = _took(costs, timings) if conditions else None
+    judge_matrices = matrices(comparisons, names)
     questions = details.read_questions(con, name)
-    asked = details.in_brief(questions, main, names)
-    listed = details.shortened(asked.values(), len(names))
-    brief = [one for one in gold if qualities.is_in_brief(one)]
-    head = [one for one in ranked if one not in brief]
+    in_brief = details.in_brief(questions, main, names)
+    listed = details.shortened(in_brief.values(), len(names))
+    brief = [item for item in gold if qualities.is_in_brief(item)]
+    head = [item for item in in_order if item not in brief]
     return EvaluationPage(
-        **_head(con, name, names, taken),
+        **_head(con, name, names, timings),
         n_questions=questions.height,
-        finding=finding.finding(gold, judged, found),
+        finding=finding.finding(gold, judge_quality, judge_matrices),
         advice=_advice(con, name, main, is_written, conditions),
         conditions=conditions,
         quality=main.measure if main else None,
@@ -100,39 +100,41 @@ def _gather(con: duckdb.DuckDBPyConnection, store: EvaluationStore, name: str) -
         more=qualities.table(brief, names),
         claims=qualities.table(qualities.claims(scores), names),
         by_type=_by_type(main, questions, names),
-        matrices=found,
+        matrices=judge_matrices,
         index=_index(con, name),
-        in_full=details.in_full(con, name, store.path.parent, asked, head),
+        in_full=details.in_full(con, name, store.path.parent, in_brief, head),
         asked=listed,
-        n_more_asked=len(asked) - len(listed),
+        n_more_asked=len(in_brief) - len(listed),
     )
 
 
 def _head(
-    con: duckdb.DuckDBPyConnection, name: str, names: Sequence[str], taken: pl.DataFrame
+    con: duckdb.DuckDBPyConnection, name: str, names: Sequence[str], timings: pl.DataFrame
 ) -> dict[str, Any]:
     row = con.execute(_HEAD, [name]).fetchone()
     assert row is not None
     question_set, spec, started_at, finished_at = row
-    wanted = [str(one.get("name", "")) for one in json.loads(spec).get("conditions", ())]
-    costs = taken["cost"]
+    names_in_spec = [
+        str(condition.get("name", "")) for condition in json.loads(spec).get("conditions", ())
+    ]
+    costs = timings["cost"]
     return {
         "experiment": name,
         "question_set": question_set,
         "started_at": started_at,
         "finished_at": finished_at,
-        "releases": taken["release"].unique(maintain_order=True).to_list(),
-        "models": [model for model in taken["model"].unique(maintain_order=True) if model],
-        "n_answers": taken.height,
-        "model_calls": int(taken["model_calls"].sum()),
+        "releases": timings["release"].unique(maintain_order=True).to_list(),
+        "models": [model for model in timings["model"].unique(maintain_order=True) if model],
+        "n_answers": timings.height,
+        "model_calls": int(timings["model_calls"].sum()),
         "cost": None if costs.null_count() else float(costs.sum()),
-        "left_out": [one for one in wanted if one not in names],
+        "left_out": [condition for condition in names_in_spec if condition not in names],
     }
 
 
 def _condition(number: int, row: Mapping[str, Any]) -> Condition:
-    given = json.loads(row["parameters"])
-    parameters = ", ".join(f"{key} = {value}" for key, value in given.items())
+    values = json.loads(row["parameters"])
+    parameters = ", ".join(f"{key} = {value}" for key, value in values.items())
     return Condition(number, row["condition"], row["method"], parameters, row["answers"])
 
 
@@ -142,22 +144,22 @@ def _in_order(scores: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     return order.join(scores, "condition", maintain_order="left_right")
 
 
-def _took(costs: pl.DataFrame, taken: pl.DataFrame) -> _Taken:
-    is_paid = float(taken["model_tokens"].sum()) > 0
+def _took(costs: pl.DataFrame, timings: pl.DataFrame) -> _Taken:
+    is_paid = float(timings["model_tokens"].sum()) > 0
     tokens = "model_tokens" if is_paid else "context_tokens"
     label = "tokens per answer" if is_paid else "context tokens"
     more = [Measure("citation_validity", "valid citations", "share")]
-    if taken["cost"].null_count() == 0 and float(taken["cost"].sum()) > 0:
+    if timings["cost"].null_count() == 0 and float(timings["cost"].sum()) > 0:
         more.append(Measure("cost", "cost", "dollars", True))
     return _Taken(
-        _taking(costs, taken, Measure(tokens, label, "count", True)),
-        _taking(costs, taken, Measure("total_ms", "milliseconds", "milliseconds", True)),
-        [_taking(costs, taken, one) for one in more if _middle(costs, one.name)],
+        _taking(costs, timings, Measure(tokens, label, "count", True)),
+        _taking(costs, timings, Measure("total_ms", "milliseconds", "milliseconds", True)),
+        [_taking(costs, timings, measure) for measure in more if _middle(costs, measure.name)],
     )
 
 
-def _taking(costs: pl.DataFrame, taken: pl.DataFrame, measure: Measure) -> Quality:
-    values = taken.select("condition", "question_id", value=measure.name).drop_nulls()
+def _taking(costs: pl.DataFrame, timings: pl.DataFrame, measure: Measure) -> Quality:
+    values = timings.select("condition", "question_id", value=measure.name).drop_nulls()
     return quality_of(measure, values, _middle(costs, measure.name), has_interval=False)
 
 
@@ -185,32 +187,32 @@ def _advice(
 
 
 def _charts(
-    ranked: Sequence[Quality], took: _Taken | None, conditions: Sequence[Condition]
+    in_order: Sequence[Quality], took: _Taken | None, conditions: Sequence[Condition]
 ) -> list[Charts]:
     """Return the charts of the first qualities, against tokens and milliseconds each."""
     if took is None:
         return []
-    found = []
-    for quality in ranked[:_MOST_CHARTS]:
-        drawn = [
+    charts = []
+    for quality in in_order[:_MOST_CHARTS]:
+        dots = [
             draw(_points(quality, across, conditions), across.measure)
             for across in (took.tokens, took.milliseconds)
         ]
-        absent = [one.name for one in conditions if one.name not in quality.cells]
-        found.append(Charts(quality.measure, drawn, absent))
-    return found
+        absent = [condition.name for condition in conditions if condition.name not in quality.cells]
+        charts.append(Charts(quality.measure, dots, absent))
+    return charts
 
 
 def _points(quality: Quality, across: Quality, conditions: Sequence[Condition]) -> list[Point]:
     points = []
-    for one in conditions:
-        if (cell := quality.cells.get(one.name)) is None or cell.value is None:
+    for condition in conditions:
+        if (cell := quality.cells.get(condition.name)) is None or cell.value is None:
             continue
-        x, up = across.cells[one.name].value or 0.0, cell.value
-        shown = percent(up) if quality.measure.kind == "share" else f"{up:.2f}"
-        said = f"{one.name}: {shown}, {x:,.0f} {across.measure.label}"
+        x, up = across.cells[condition.name].value or 0.0, cell.value
+        value = percent(up) if quality.measure.kind == "share" else f"{up:.2f}"
+        text = f"{condition.name}: {value}, {x:,.0f} {across.measure.label}"
         low, high = (up if end is None else end for end in (cell.low, cell.high))
-        points.append(Point(one.number, one.name, x, up, low, high, said))
+        points.append(Point(condition.number, condition.name, x, up, low, high, text))
     return points
 
 
@@ -223,18 +225,18 @@ def _by_type(main: Quality | None, questions: pl.DataFrame, names: Sequence[str]
     types = [(kind, n) for kind, n in counts.sort("n", "type", descending=[True, False]).rows()]
     means = typed.group_by("condition", "type").agg(pl.col("value").mean()).rows()
     mean = {(condition, kind): value for condition, kind, value in means}
-    shown = types[:_MOST_TYPES]
-    rows = {name: [mean.get((name, kind)) for kind, _ in shown] for name in names}
-    return ByType(main.measure, shown, rows, len(types) - len(shown))
+    first_types = types[:_MOST_TYPES]
+    rows = {name: [mean.get((name, kind)) for kind, _ in first_types] for name in names}
+    return ByType(main.measure, first_types, rows, len(types) - len(first_types))
 
 
 def _index(con: duckdb.DuckDBPyConnection, name: str) -> IndexMetrics | None:
-    found = con.execute(_INDEX, [name]).fetchall()
-    if not found:
+    metrics = con.execute(_INDEX, [name]).fetchall()
+    if not metrics:
         return None
-    releases = list(dict.fromkeys(release for _, _, release, _ in found))
-    value = {(metric, level, release): value for metric, level, release, value in found}
-    keys = dict.fromkeys((metric, level) for metric, level, _, _ in found)
+    releases = list(dict.fromkeys(release for _, _, release, _ in metrics))
+    value = {(metric, level, release): value for metric, level, release, value in metrics}
+    keys = dict.fromkeys((metric, level) for metric, level, _, _ in metrics)
     rows = [
         (
             metric,

@@ -36,18 +36,18 @@ def lead(
     """
     sign = -1 if is_less_better else 1
     best = max(middle, key=lambda name: sign * middle[name])
-    others = [name for name in middle if name != best]
+    rivals = [name for name in middle if name != best]
     own = {name: values.filter(condition=name) for name in middle}
-    p_values = [_p(own[best], own[other]) for other in others]
+    p_values = [_p(own[best], own[rival]) for rival in rivals]
     behind = {
         name
-        for name, p in zip(others, holm(p_values), strict=True)
+        for name, p in zip(rivals, holm(p_values), strict=True)
         if p < SIGNIFICANT and sign * (middle[best] - middle[name]) > 0
     }
     equal = {name for name in middle if middle[name] == middle[best]}
     return Lead(best, frozenset(equal), frozenset(behind), frozenset(middle))
 
 
-def _p(one: pl.DataFrame, other: pl.DataFrame) -> float:
-    both = one.join(other, "question_id")
-    return signed_rank((both["value"] - both["value_right"]).to_numpy())[1]
+def _p(first: pl.DataFrame, second: pl.DataFrame) -> float:
+    paired = first.join(second, "question_id")
+    return signed_rank((paired["value"] - paired["value_right"]).to_numpy())[1]

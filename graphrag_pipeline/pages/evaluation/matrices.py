@@ -24,18 +24,22 @@ def read_comparisons(con: duckdb.DuckDBPyConnection, experiment: str) -> list[Co
 
 def matrices(comparisons: Sequence[Comparison], conditions: Sequence[str]) -> list[Matrix]:
     """Return a matrix for each criterion; ``conditions`` say the order of rows and columns."""
-    criteria = dict.fromkeys(one.criterion for one in comparisons)
+    criteria = dict.fromkeys(comparison.criterion for comparison in comparisons)
     return [
-        _matrix(name, [one for one in comparisons if one.criterion == name], conditions)
+        _matrix(
+            name,
+            [comparison for comparison in comparisons if comparison.criterion == name],
+            conditions,
+        )
         for name in criteria
     ]
 
 
 def _matrix(criterion: str, comparisons: Sequence[Comparison], conditions: Sequence[str]) -> Matrix:
     duels: dict[tuple[str, str], Duel] = {}
-    for one in comparisons:
-        for name, other in (pair := (one.condition_a, one.condition_b)), pair[::-1]:
-            duels[name, other] = _duel(one, name)
+    for comparison in comparisons:
+        for name, rival in (pair := (comparison.condition_a, comparison.condition_b)), pair[::-1]:
+            duels[name, rival] = _duel(comparison, name)
     names = [name for name in conditions if any(name in pair for pair in duels)]
     columns = _columns(comparisons, names)
     rows = [name for name in names if [name] != columns]
@@ -43,40 +47,53 @@ def _matrix(criterion: str, comparisons: Sequence[Comparison], conditions: Seque
         criterion=criterion,
         columns=columns,
         rows={name: [duels.get((name, column)) for column in columns] for name in rows},
-        verdicts=[explain(one) for one in comparisons],
+        verdicts=[explain(comparison) for comparison in comparisons],
         pairs=len(comparisons),
-        biased=sum(one.is_biased for one in comparisons),
+        biased=sum(comparison.is_biased for comparison in comparisons),
         biased_to_first=sum(
-            one.is_biased and (one.first_chosen or 0) > FAIR for one in comparisons
+            comparison.is_biased and (comparison.first_chosen or 0) > FAIR
+            for comparison in comparisons
         ),
-        void=sum(is_void(one) for one in comparisons),
-        won=sum(bool(one.winner) for one in comparisons),
+        void=sum(is_void(comparison) for comparison in comparisons),
+        won=sum(bool(comparison.winner) for comparison in comparisons),
         first_chosen=_first_chosen(comparisons),
     )
 
 
-def is_void(one: Comparison) -> bool:
+def is_void(comparison: Comparison) -> bool:
     """Whether a win rate says nothing: the judge is biased, and no winner is left without that."""
-    return one.is_biased and not one.winner
+    return comparison.is_biased and not comparison.winner
 
 
 def _columns(comparisons: Sequence[Comparison], names: Sequence[str]) -> list[str]:
     """Return all conditions, or that one which all others were compared with and no other."""
-    common = set.intersection(*({one.condition_a, one.condition_b} for one in comparisons))
+    common = set.intersection(
+        *({comparison.condition_a, comparison.condition_b} for comparison in comparisons)
+    )
     return [name for name in names if name in common] if len(common) == 1 else list(names)
 
 
-def _duel(one: Comparison, name: str) -> Duel:
-    rate = one.win_rate if name == one.condition_a else 1 - one.win_rate
-    other = one.condition_b if name == one.condition_a else one.condition_a
-    said = f"{name} against {other}: {percent(rate)}, corrected p = {one.p_corrected:.2g}"
-    if one.first_chosen is not None:
-        said += f"; first shown chosen in {percent(one.first_chosen)}"
-    return Duel(rate, said, one.winner == name, one.winner == other, one.is_biased, is_void(one))
+def _duel(comparison: Comparison, name: str) -> Duel:
+    rate = comparison.win_rate if name == comparison.condition_a else 1 - comparison.win_rate
+    rival = comparison.condition_b if name == comparison.condition_a else comparison.condition_a
+    text = f"{name} against {rival}: {percent(rate)}, corrected p = {comparison.p_corrected:.2g}"
+    if comparison.first_chosen is not None:
+        text += f"; first shown chosen in {percent(comparison.first_chosen)}"
+    return Duel(
+        rate,
+        text,
+        comparison.winner == name,
+        comparison.winner == rival,
+        comparison.is_biased,
+        is_void(comparison),
+    )
 
 
 def _first_chosen(comparisons: Sequence[Comparison]) -> float | None:
     """Return the share of verdicts, ties left out, for the answer shown first."""
-    decided = [one.verdicts * (1 - one.ties) for one in comparisons]
-    chosen = [(one.first_chosen or 0.0) * n for one, n in zip(comparisons, decided, strict=True)]
-    return sum(chosen) / sum(decided) if sum(decided) else None
+    decided = [comparison.verdicts * (1 - comparison.ties) for comparison in comparisons]
+    counts = [
+        (comparison.first_chosen or 0.0) * n
+        for comparison, n in zip(comparisons, decided, strict=True)
+    ]
+    return sum(counts) / sum(decided) if sum(decided) else None

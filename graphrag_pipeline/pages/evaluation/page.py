@@ -36,25 +36,25 @@ def write_evaluation(home: Path, output: Path, experiment: str | None = None) ->
     """
     if output.is_dir():
         raise InputError(f"{output} is a folder: name the file to write, such as evaluation.html")
-    found = gather(EvaluationStore(home), experiment)
-    page = render(found).encode()
+    contents = gather(EvaluationStore(home), experiment)
+    page = render(contents).encode()
     write_beside(output, page)
     return WrittenEvaluation(
         str(output),
-        found.experiment,
+        contents.experiment,
         len(page),
-        len(found.conditions),
-        found.n_questions,
-        tuple(found.finding or found.advice),
+        len(contents.conditions),
+        contents.n_questions,
+        tuple(contents.finding or contents.advice),
     )
 
 
-def render(found: EvaluationPage) -> str:
+def render(page: EvaluationPage) -> str:
     """Return the page of an experiment. It is self-contained: nothing comes from elsewhere."""
     environment = page_environment("graphrag_pipeline.pages.evaluation")
     environment.filters["value"] = value_text
     return environment.get_template(_TEMPLATE).render(
-        e=found, drawn=charts, started=written_time(found.started_at)
+        e=page, drawn=charts, started=written_time(page.started_at)
     )
 
 

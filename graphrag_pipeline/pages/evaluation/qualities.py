@@ -61,18 +61,18 @@ def scored(scores: pl.DataFrame, is_written: bool) -> list[Quality]:
     ``scores`` are those of :func:`results.question_scores`. What no model wrote is not judged as
     an answer, but by what it retrieved.
     """
-    kept = scores.filter(~pl.col("metric").str.starts_with(OF_CLAIMS))
+    rows = scores.filter(~pl.col("metric").str.starts_with(OF_CLAIMS))
     if not is_written:
-        kept = kept.filter(~pl.col("metric").is_in(list(_OF_ANSWERS)))
-    found = _qualities(kept)
+        rows = rows.filter(~pl.col("metric").is_in(list(_OF_ANSWERS)))
+    qualities = _qualities(rows)
     first = _WRITTEN_FIRST if is_written else ()
-    order = [*first, *results.metric_order([one.measure.name for one in found])]
+    order = [*first, *results.metric_order([quality.measure.name for quality in qualities])]
     return sorted(
-        found,
-        key=lambda one: (
-            one.measure.name in _IN_BRIEF,
-            -len(one.cells),
-            order.index(one.measure.name),
+        qualities,
+        key=lambda quality: (
+            quality.measure.name in _IN_BRIEF,
+            -len(quality.cells),
+            order.index(quality.measure.name),
         ),
     )
 
@@ -84,8 +84,10 @@ def is_in_brief(quality: Quality) -> bool:
 
 def claims(scores: pl.DataFrame) -> list[Quality]:
     """Return the numbers of claims and of their clusters, where they were counted."""
-    found = _qualities(scores.filter(pl.col("metric").str.starts_with(OF_CLAIMS)))
-    return sorted(found, key=lambda one: (one.measure.name != "claims", one.measure.name))
+    qualities = _qualities(scores.filter(pl.col("metric").str.starts_with(OF_CLAIMS)))
+    return sorted(
+        qualities, key=lambda quality: (quality.measure.name != "claims", quality.measure.name)
+    )
 
 
 def judged(
@@ -95,46 +97,48 @@ def judged(
 
     By the criterion ``overall``, or the first there is. None without comparisons.
     """
-    criteria = dict.fromkeys(one.criterion for one in comparisons)
+    criteria = dict.fromkeys(comparison.criterion for comparison in comparisons)
     if not criteria:
         return None
     criterion = OVERALL if OVERALL in criteria else next(iter(criteria))
-    given = {"experiment": experiment, "criterion": criterion}
-    values = con.execute(_WON, given).pl()
-    chosen = [one for one in comparisons if one.criterion == criterion]
-    means = _mean_win_rates(chosen)
+    parameters = {"experiment": experiment, "criterion": criterion}
+    values = con.execute(_WON, parameters).pl()
+    of_criterion = [comparison for comparison in comparisons if comparison.criterion == criterion]
+    means = _mean_win_rates(of_criterion)
     best = max(means, key=means.__getitem__)
     behind = {
-        ({one.condition_a, one.condition_b} - {best}).pop() for one in chosen if one.winner == best
+        ({comparison.condition_a, comparison.condition_b} - {best}).pop()
+        for comparison in of_criterion
+        if comparison.winner == best
     }
     equal = {name for name in means if means[name] == means[best]}
-    found = Lead(best, frozenset(equal), frozenset(behind), frozenset(means))
+    lead_of_judge = Lead(best, frozenset(equal), frozenset(behind), frozenset(means))
     measure = Measure("win_rate", f"mean win rate ({criterion})", "share")
-    return Quality(measure, values, _cells(means, _intervals(values), found), found)
+    return Quality(measure, values, _cells(means, _intervals(values), lead_of_judge), lead_of_judge)
 
 
 def table(qualities: Sequence[Quality], conditions: Sequence[str]) -> Table:
     """Return conditions by qualities; nothing stands where a condition has no value."""
-    rows = {name: [one.cells.get(name, Cell()) for one in qualities] for name in conditions}
-    return Table([one.measure for one in qualities], rows)
+    rows = {name: [quality.cells.get(name, Cell()) for quality in qualities] for name in conditions}
+    return Table([quality.measure for quality in qualities], rows)
 
 
 def quality_of(
     measure: Measure, values: pl.DataFrame, middle: Mapping[str, float], *, has_interval: bool
 ) -> Quality:
     """Return a quality of which the mean or median of each condition is known."""
-    found = lead(values, middle, is_less_better=measure.is_less_better)
+    its_lead = lead(values, middle, is_less_better=measure.is_less_better)
     limits = _intervals(values) if has_interval else {}
-    return Quality(measure, values, _cells(middle, limits, found), found)
+    return Quality(measure, values, _cells(middle, limits, its_lead), its_lead)
 
 
 def _qualities(scores: pl.DataFrame) -> list[Quality]:
-    found = []
+    result = []
     for (metric,), part in scores.group_by("metric", maintain_order=True):
         values = part.select("condition", "question_id", "value")
         means = dict(values.group_by("condition", maintain_order=True).agg(_MEAN).iter_rows())
-        found.append(quality_of(_measure(str(metric), part), values, means, has_interval=True))
-    return found
+        result.append(quality_of(_measure(str(metric), part), values, means, has_interval=True))
+    return result
 
 
 _MEAN = pl.col("value").mean()
@@ -148,27 +152,27 @@ def _measure(metric: str, part: pl.DataFrame) -> Measure:
 
 def _mean_win_rates(comparisons: Sequence[Comparison]) -> dict[str, float]:
     rates: dict[str, list[float]] = {}
-    for one in comparisons:
-        rates.setdefault(one.condition_a, []).append(one.win_rate)
-        rates.setdefault(one.condition_b, []).append(1 - one.win_rate)
+    for comparison in comparisons:
+        rates.setdefault(comparison.condition_a, []).append(comparison.win_rate)
+        rates.setdefault(comparison.condition_b, []).append(1 - comparison.win_rate)
     return {name: sum(won) / len(won) for name, won in rates.items()}
 
 
 def _intervals(values: pl.DataFrame) -> dict[str, tuple[float, float]]:
-    named = values.with_columns(metric=pl.lit(""))
-    found = results.means(named)
-    return {row["condition"]: (row["low"], row["high"]) for row in found.iter_rows(named=True)}
+    with_metric = values.with_columns(metric=pl.lit(""))
+    means = results.means(with_metric)
+    return {row["condition"]: (row["low"], row["high"]) for row in means.iter_rows(named=True)}
 
 
 def _cells(
-    middle: Mapping[str, float], limits: Mapping[str, tuple[float, float]], found: Lead
+    middle: Mapping[str, float], limits: Mapping[str, tuple[float, float]], its_lead: Lead
 ) -> dict[str, Cell]:
     return {
         name: Cell(
             value,
             *limits.get(name, (None, None)),
-            is_best=name in found.equal and found.equal != found.conditions,
-            is_sure=name == found.best and found.is_sure,
+            is_best=name in its_lead.equal and its_lead.equal != its_lead.conditions,
+            is_sure=name == its_lead.best and its_lead.is_sure,
         )
         for name, value in middle.items()
     }

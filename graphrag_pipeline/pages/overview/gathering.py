@@ -202,9 +202,9 @@ def _size_bars(chapters: Chapters) -> list[Bar]:
 
 
 def _entities(
-    rows: Sequence[dict[str, Any]], anchors: Mapping[str, str], found: Chapters
+    rows: Sequence[dict[str, Any]], anchors: Mapping[str, str], overview: Chapters
 ) -> list[Entity]:
-    chapters = {c.id: Named(c.title, f"chapter-{c.number}") for c in found.full}
+    chapters = {c.id: Named(c.title, f"chapter-{c.number}") for c in overview.full}
     return [
         Entity(
             anchor=anchors[row["id"]],

@@ -143,8 +143,8 @@ def _closest_sentence(text: str, target: Wanted) -> tuple[int, int]:
     names, words = set(terms(target.names)), set(terms(target.words))
 
     def likeness(span: tuple[int, int]) -> tuple[int, int, int]:
-        said = set(terms(text[span[0] : span[1]]))
-        return len(said & names), len(said & words), -span[0]
+        sentence_words = set(terms(text[span[0] : span[1]]))
+        return len(sentence_words & names), len(sentence_words & words), -span[0]
 
     return max(sentence_spans(text) or [(0, len(text))], key=likeness)
 
@@ -262,7 +262,7 @@ class Notes:
         for row, passage in zip(rows, passages(self._index, spans), strict=True):
             if passage is not None:
                 candidates.setdefault(row["place"], []).append(passage)
-        return {place: most_like(words[place], found) for place, found in candidates.items()}
+        return {place: most_like(words[place], choices) for place, choices in candidates.items()}
 
 
 def _cited(inside: str) -> list[tuple[str, int]]:

@@ -116,12 +116,15 @@ async def fast_graphrag_answer(asking: Asking, p: FastGraphragParameters) -> Fin
     if lists is None:
         records = await asking.retrieve(lambda: fast_graphrag(asking.index, asking.search_text, p))
         return from_records(records, "local_answer")
-    named, generic = lists
+    name_list, generic = lists
     asking.trace.step(
-        f"named: {', '.join(named) or 'none'}; generic: {', '.join(generic) or 'none'} (by model)"
+        f"named: {', '.join(name_list) or 'none'}; "
+        f"generic: {', '.join(generic) or 'none'} (by model)"
     )
     generic_terms = [*generic, asking.search_text]
-    records = await asking.retrieve(lambda: from_entities(asking.index, named, generic_terms, p))
+    records = await asking.retrieve(
+        lambda: from_entities(asking.index, name_list, generic_terms, p)
+    )
     return from_records(records, "local_answer")
 
 

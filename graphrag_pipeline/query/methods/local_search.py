@@ -73,8 +73,8 @@ def _graph(
     budget = int(p.max_context_tokens * (1 - p.text_share - p.report_share))
     nodes = op.fill(index, op.entity_records(index, entities), budget // 2)
     rest = budget - op.tokens_of(index, nodes)
-    found = op.claims_of(index, entities, _CLAIM_CANDIDATES)
-    claims = op.fill(index, op.claim_records(index, found), rest // 2)
+    claim_records = op.claims_of(index, entities, _CLAIM_CANDIDATES)
+    claims = op.fill(index, op.claim_records(index, claim_records), rest // 2)
     rest -= op.tokens_of(index, claims)
     return nodes, op.fill(index, op.relationship_records(index, edges), rest), claims
 

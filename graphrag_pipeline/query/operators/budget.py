@@ -54,8 +54,8 @@ def fill(
 
 def in_proportion(total: int, parts: Sequence[int]) -> list[int]:
     """Return budgets as they are where they fit in ``total`` tokens, else cut in proportion."""
-    asked = sum(parts)
-    return [part if asked <= total else part * total // asked for part in parts]
+    whole = sum(parts)
+    return [part if whole <= total else part * total // whole for part in parts]
 
 
 def groups(index: Release, records: Sequence[Record], budget: int) -> list[list[Record]]:

@@ -64,9 +64,9 @@ def every_chunk(index: Release) -> Ranking:
 @operator
 def chunks_within(index: Release, chunks: Ranking, budget: int) -> Ranking:
     """Return the first of ranked chunks, as many as could fit in a budget of tokens."""
-    kept = index.kept(_LENGTHS)
-    rows, places = kept.having("id", chunks)
-    lengths = kept.values("n_tokens")[rows]
+    table = index.kept(_LENGTHS)
+    rows, places = table.having("id", chunks)
+    lengths = table.values("n_tokens")[rows]
     keys = list(chunks)
     fitting = places[lengths.cumsum() - lengths < budget]
     return {keys[place]: chunks[keys[place]] for place in fitting.tolist()}

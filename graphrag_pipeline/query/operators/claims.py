@@ -29,10 +29,10 @@ def claims_of(index: Release, entities: Ranking, limit: int) -> Ranking:
 
     So no entity of many claims keeps out those of another. Scores are 1.
     """
-    kept = index.kept(_OF_ENTITIES)
-    rows, places = kept.having("subject_id", entities)
+    table = index.kept(_OF_ENTITIES)
+    rows, places = table.having("subject_id", entities)
     by_entity: dict[int, list[str]] = {}
-    for key, place in zip(decoded(kept.ids("id")[rows]), places.tolist(), strict=True):
+    for key, place in zip(decoded(table.ids("id")[rows]), places.tolist(), strict=True):
         by_entity.setdefault(place, []).append(key)
     return best(in_turn(*(dict.fromkeys(ids, 1.0) for ids in by_entity.values())), limit)
 

@@ -94,10 +94,10 @@ def communities_of(index: Release, entities: Ranking, level: int) -> Ranking:
 @operator
 def reports_of(index: Release, communities: Ranking) -> Ranking:
     """Return the reports of communities, in their order; a community may have none."""
-    kept = index.kept(_OF_COMMUNITIES)
-    rows, places = kept.having("community_id", communities)
+    table = index.kept(_OF_COMMUNITIES)
+    rows, places = table.having("community_id", communities)
     scores = list(communities.values())
-    ids = decoded(kept.ids("id")[rows])
+    ids = decoded(table.ids("id")[rows])
     return {key: scores[place] for key, place in zip(ids, places.tolist(), strict=True)}
 
 

@@ -50,13 +50,13 @@ def entities_named_in(index: Release, question: str, limit: int, *, apart: bool 
     """
     names = index.kept(_NAMES)
     folded = text = _folded(index, [question])[0]
-    named: list[int] = []
+    matches: list[int] = []
     for row, name in enumerate(names.texts("name")):
         places = _places_of(name.strip(), text) if name in folded and terms(name) else []
         if places:
-            named.append(row)
+            matches.append(row)
             text = _without(text, places, len(name.strip())) if apart else text
-    return dict.fromkeys(decoded(names.ids("id")[named[:limit]]), 1.0)
+    return dict.fromkeys(decoded(names.ids("id")[matches[:limit]]), 1.0)
 
 
 @operator
@@ -66,9 +66,9 @@ def entities_titled(index: Release, names: Sequence[str]) -> Ranking:
     In the order of the names; case and accents do not matter. Scores are 1.
     """
     titles = _folded(index, [" ".join(name.split()) for name in names])
-    known = index.kept(_TITLES)
-    rows, _ = known.having("name", dict.fromkeys(md5(name.encode()).hexdigest() for name in titles))
-    return dict.fromkeys(decoded(known.ids("id")[rows]), 1.0)
+    table = index.kept(_TITLES)
+    rows, _ = table.having("name", dict.fromkeys(md5(name.encode()).hexdigest() for name in titles))
+    return dict.fromkeys(decoded(table.ids("id")[rows]), 1.0)
 
 
 def entities_for(index: Release, question: str, k: int) -> Ranking:

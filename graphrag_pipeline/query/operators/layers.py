@@ -43,14 +43,14 @@ def nearest_in_layers(index: Release, question: str, k: int, ef: int) -> list[Ra
             "= true, index again, and ask once more"
         )
     layers = index.layers
-    found = layers.search(index.embed_question(question)[None], k, ef)
+    layers_hits = layers.search(index.embed_question(question)[None], k, ef)
     return [
         {
             ids[int(place)]: float(score)
             for place, score in zip(nearest.places[0].tolist(), nearest.scores[0], strict=True)
             if place >= 0
         }
-        for ids, nearest in zip(layers.ids, found, strict=True)
+        for ids, nearest in zip(layers.ids, layers_hits, strict=True)
     ]
 
 

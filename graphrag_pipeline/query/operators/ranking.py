@@ -53,11 +53,11 @@ def most_similar(
 
 def in_turn(*rankings: Ranking) -> Ranking:
     """Merge rankings by turns: the first of each, the second of each, and so on, each id once."""
-    merged: Ranking = {}
+    joint: Ranking = {}
     for turn in zip_longest(*(ranking.items() for ranking in rankings)):
         for item in filter(None, turn):
-            merged.setdefault(*item)
-    return merged
+            joint.setdefault(*item)
+    return joint
 
 
 def fuse(

@@ -37,9 +37,9 @@ def relationships_of(index: Release, entities: Ranking, limit: int) -> Ranking:
     inside = np.intersect1d(of_sources, of_targets)
     out, back = np.setdiff1d(of_sources, inside), np.setdiff1d(of_targets, inside)
     far_ends = np.concatenate([edges.ids("target_id")[out], edges.ids("source_id")[back]])
-    _, where, linked = np.unique(far_ends, return_inverse=True, return_counts=True)
+    _, where, n_links = np.unique(far_ends, return_inverse=True, return_counts=True)
     rows = np.concatenate([inside, out, back])
-    links = np.concatenate([np.full(len(inside), len(rows) + 1), linked[where]])
+    links = np.concatenate([np.full(len(inside), len(rows) + 1), n_links[where]])
     return _ranked(edges, rows, (links, edges.values("combined_degree")[rows]), limit)
 
 
@@ -75,9 +75,9 @@ def relationships_by_score(index: Release, entities: Ranking, k: int) -> Ranking
     edges, scores = graph.edges("links"), graph.weigh_entities(entities)
     summed = scores[edges.one] + scores[edges.two]
     order = np.argsort(-summed, kind="stable")[:k]
-    found = order[summed[order] > 0]
-    ids = map(bytes.decode, edges.ids[found].tolist())
-    return dict(zip(ids, summed[found].tolist(), strict=True))
+    positive = order[summed[order] > 0]
+    ids = map(bytes.decode, edges.ids[positive].tolist())
+    return dict(zip(ids, summed[positive].tolist(), strict=True))
 
 
 @operator
@@ -87,20 +87,20 @@ def relationships_within(index: Release, entities: Ranking, hops: int, limit: in
     Within a step, those of the entity reached first come first, then the heaviest.
     """
     edges = index.kept(_EDGES)
-    found: Ranking = {}
+    ranking: Ranking = {}
     reached, frontier = dict.fromkeys(entities), list(entities)
     for hop in range(hops):
-        if not frontier or len(found) >= limit:
+        if not frontier or len(ranking) >= limit:
             break
-        next_to = _next_to(edges, frontier, found, limit - len(found))
-        found |= dict.fromkeys(next_to, 0.5**hop)
+        next_to = _next_to(edges, frontier, ranking, limit - len(ranking))
+        ranking |= dict.fromkeys(next_to, 0.5**hop)
         frontier = [end for end in dict.fromkeys(next_to.values()) if end not in reached]
         reached |= dict.fromkeys(frontier)
-    return found
+    return ranking
 
 
 def _next_to(
-    edges: KeptRows, frontier: Sequence[str], taken: Collection[str], limit: int
+    edges: KeptRows, frontier: Sequence[str], exclude: Collection[str], limit: int
 ) -> dict[str, str]:
     """Return relationships of entities that are not taken, and the far end of each."""
     import numpy as np
@@ -109,7 +109,7 @@ def _next_to(
     rows, places = np.concatenate([out, back]), np.concatenate([places_out, places_back])
     far = np.concatenate([edges.ids("target_id")[out], edges.ids("source_id")[back]])
     order = np.lexsort((rows, -edges.values("weight")[rows], places))
-    order = order[~np.isin(rows[order], edges.having("id", taken)[0])]
+    order = order[~np.isin(rows[order], edges.having("id", exclude)[0])]
     ends: dict[str, str] = {}
     for key, end in zip(decoded(edges.ids("id")[rows[order]]), decoded(far[order]), strict=True):
         ends.setdefault(key, end)

@@ -35,12 +35,15 @@ def relevance(index: Release, question: str, texts: Sequence[str]) -> list[float
 
 
 def _overlap(question: str, texts: Sequence[str]) -> list[float]:
-    asked = set(terms(question))
-    held = [asked & set(terms(text)) for text in texts]
-    frequency = Counter(term for found in held for term in found)
+    question_terms = set(terms(question))
+    common_terms = [question_terms & set(terms(text)) for text in texts]
+    frequency = Counter(term for terms_in_text in common_terms for term in terms_in_text)
     weight = {term: math.log(1 + len(texts) / n) for term, n in frequency.items()}
     total = sum(sorted(weight.values())) or 1.0
-    return [sum(sorted(weight[term] for term in found)) / total for found in held]
+    return [
+        sum(sorted(weight[term] for term in terms_in_text)) / total
+        for terms_in_text in common_terms
+    ]
 
 
 def _similarity(index: Release, question: str, texts: Sequence[str]) -> list[float]:

@@ -44,11 +44,11 @@ def scaled_search(
     only: what has none of the words has 0 by that, and is left out.
     """
     if index.lexical:
-        found, lowest = index.search_text(table, question, k), 0.0
+        hits, lowest = index.search_text(table, question, k), 0.0
     else:
-        found = index.search_vectors(table, question, MOST_SCALED)
-        lowest = found["score"][-1].as_py() if len(found) else 0.0
-    scores = found["score"].to_numpy()[:k] - lowest
+        hits = index.search_vectors(table, question, MOST_SCALED)
+        lowest = hits["score"][-1].as_py() if len(hits) else 0.0
+    scores = hits["score"].to_numpy()[:k] - lowest
     if not len(scores) or scores[0] <= 0:
         return {}
-    return dict(zip(found["id"][:k].to_pylist(), (scores / scores[0]).tolist(), strict=True))
+    return dict(zip(hits["id"][:k].to_pylist(), (scores / scores[0]).tolist(), strict=True))

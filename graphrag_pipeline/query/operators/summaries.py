@@ -53,14 +53,14 @@ def down_the_tree(index: Release, question: str, k: int) -> Ranking:
     Raises InputError where the release has no tree.
     """
     _check_kept(index)
-    found: Ranking = {}
+    ranking: Ranking = {}
     ids = [row["id"] for table in ("raptor_nodes", "chunks") for row in _roots(index, table)]
     while ids:
         near = [most_similar(index, name, question, ids, k) for name in ("raptor_nodes", "chunks")]
         layer = best(_by_score(near[0] | near[1]), k)
-        found |= layer
+        ranking |= layer
         ids = [row["id"] for row in index.rows(_CHILDREN, ids=list(layer))]
-    return _by_score(found)
+    return _by_score(ranking)
 
 
 @operator
@@ -102,11 +102,11 @@ def _record(row: Mapping[str, object], score: float, chunk_ids: list[str]) -> Re
 def _places(index: Release, question: str, ids: Iterable[str]) -> dict[str, list[str]]:
     """Return the best chunks below each of these summaries."""
     below = {row["id"]: row["chunks"] for row in index.rows(_BELOW, ids=list(ids))}
-    known = index.similarities(
+    scores = index.similarities(
         "chunks", question, sorted({chunk for chunks in below.values() for chunk in chunks})
     )
     return {
-        key: sorted(chunks, key=lambda chunk: (-known.get(chunk, 0.0), chunk))[:_PLACES_EACH]
+        key: sorted(chunks, key=lambda chunk: (-scores.get(chunk, 0.0), chunk))[:_PLACES_EACH]
         for key, chunks in below.items()
     }
 

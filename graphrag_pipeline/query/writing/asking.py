@@ -70,8 +70,8 @@ class Asking:
     @property
     def search_text(self) -> str:
         """What to search for: the question, then what was asked before it in the conversation."""
-        asked = [text for role, text in self._history if role == "user"]
-        return "\n".join([self.question, *reversed(asked)])
+        turns = [text for role, text in self._history if role == "user"]
+        return "\n".join([self.question, *reversed(turns)])
 
     async def retrieve(self, work: Callable[[], T]) -> T:
         """Return what some work on the index gives, done in a thread.
@@ -79,7 +79,7 @@ class Asking:
         Time in which several threads retrieve counts once.
         """
 
-        def counted() -> T:
+        def count_and_call() -> T:
             with self.trace.counting_embeddings(self.index.settings):
                 return work()
 
@@ -87,7 +87,7 @@ class Asking:
             self._retrieving_since = time.perf_counter()
         self._retrieving += 1
         try:
-            return await asyncio.to_thread(counted)
+            return await asyncio.to_thread(count_and_call)
         finally:
             self._retrieving -= 1
             if not self._retrieving:
@@ -142,7 +142,7 @@ class Asking:
         errors: list[ModelError] = []
         ending: list[ModelError] = []
 
-        async def one(part: Callable[[], Awaitable[T]]) -> T | None:
+        async def run_part(part: Callable[[], Awaitable[T]]) -> T | None:
             try:
                 async with self._turns:
                     if ending:
@@ -155,7 +155,7 @@ class Asking:
                 errors.append(error)
                 return None
 
-        tasks = [asyncio.ensure_future(one(part)) for part in work]
+        tasks = [asyncio.ensure_future(run_part(part)) for part in work]
         try:
             results = await asyncio.gather(*tasks)
         finally:
@@ -171,8 +171,8 @@ class Asking:
         """Return a prompt's messages, the conversation so far between system and user."""
         prompt = load_prompt(name, self._folder)
         common = {"question": self.question, "response_type": self._response_type}
-        given = {key: value for key, value in common.items() if key in prompt.placeholders}
-        rendered = prompt.render(**{**given, **values})
+        fields = {key: value for key, value in common.items() if key in prompt.placeholders}
+        rendered = prompt.render(**{**fields, **values})
         n_system = sum(message["role"] == "system" for message in rendered)
         turns = [{"role": role, "content": text} for role, text in self._history]
         return [*rendered[:n_system], *turns, *rendered[n_system:]]
@@ -195,11 +195,11 @@ def _without_answer(error: ModelError, step: str) -> ModelError:
 
 def _recent(history: Sequence[Turn], encoding: str) -> list[Turn]:
     """Return the most recent turns that fit, oldest first."""
-    kept: list[Turn] = []
-    left = HISTORY_TOKENS
+    recent: list[Turn] = []
+    budget = HISTORY_TOKENS
     for role, text in reversed(history):
-        left -= count_tokens([text], encoding)[0]
-        if left < 0:
+        budget -= count_tokens([text], encoding)[0]
+        if budget < 0:
             break
-        kept.append((role, text))
-    return kept[::-1]
+        recent.append((role, text))
+    return recent[::-1]

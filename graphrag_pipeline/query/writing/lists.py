@@ -36,16 +36,16 @@ def one_line_of(text: str) -> str:
 
 
 def _lists(text: str, names: Sequence[str]) -> list[list[str]]:
-    given, _ = parse_json_object(text)
-    if not any(isinstance(given.get(name), list) for name in names):
-        wanted = " and ".join(f'"{name}"' for name in names)
-        raise ModelOutputError(f"the answer must be a JSON object with the lists {wanted}")
-    return [_words(given.get(name)) for name in names]
+    reply, _ = parse_json_object(text)
+    if not any(isinstance(reply.get(name), list) for name in names):
+        keys = " and ".join(f'"{name}"' for name in names)
+        raise ModelOutputError(f"the answer must be a JSON object with the lists {keys}")
+    return [_words(reply.get(name)) for name in names]
 
 
-def _words(given: object) -> list[str]:
-    said = [item for item in given if isinstance(item, str)] if isinstance(given, list) else []
-    words = (one_line_of(word)[:_LONGEST] for word in said)
+def _words(value: object) -> list[str]:
+    strings = [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+    words = (one_line_of(word)[:_LONGEST] for word in strings)
     return list(dict.fromkeys(filter(None, words)))
 
 

@@ -55,11 +55,11 @@ async def reduced(
     best = within(points, budget, asking.index.settings.chunks.encoding)
     if not best:
         return None
-    shown = Shown(record for group in groups for record in group).only(
+    shown_records = Shown(record for group in groups for record in group).only(
         reference for point in best for reference in point.cited
     )
     values = {"answers": render_answers(best), "max_words": str(REDUCE_WORDS)}
-    return Final("reduce", f"{prompt}_reduce", values, shown, shown.records)
+    return Final("reduce", f"{prompt}_reduce", values, shown_records, shown_records.records)
 
 
 async def _map(
@@ -67,17 +67,17 @@ async def _map(
 ) -> list[Scored]:
     values = {placeholder: render_context(group), "max_words": str(MAP_WORDS)}
     points = await asking.read("map", parse_points, POINTS_SCHEMA, prompt, **values)
-    shown = Shown(group)
-    return [_checked(asking, point, shown) for point in points]
+    shown_records = Shown(group)
+    return [_checked(asking, point, shown_records) for point in points]
 
 
-def _checked(asking: Asking, point: Point, shown: Shown) -> Scored:
-    return checked(asking, point.description, point.score, shown)
+def _checked(asking: Asking, point: Point, shown_records: Shown) -> Scored:
+    return checked(asking, point.description, point.score, shown_records)
 
 
-def checked(asking: Asking, text: str, score: float, shown: Shown) -> Scored:
+def checked(asking: Asking, text: str, score: float, shown_records: Shown) -> Scored:
     """Return part of an answer without references to what the model was not shown."""
-    references = check_references(text, shown.allowed())
+    references = check_references(text, shown_records.allowed())
     asking.references_removed += references.n_removed
     return Scored(references.text, score, references.cited)
 

@@ -66,7 +66,7 @@ class Shown:
 
     def only(self, references: Iterable[Reference]) -> Shown:
         """Return what these references refer to."""
-        return Shown(self._records[each] for each in dict.fromkeys(references))
+        return Shown(self._records[reference] for reference in dict.fromkeys(references))
 
     @property
     def records(self) -> tuple[Record, ...]:
@@ -84,10 +84,10 @@ class ReferenceFilter:
     out does not depend on how the text was cut into pieces.
     """
 
-    def __init__(self, shown: Shown) -> None:
+    def __init__(self, records: Shown) -> None:
         self.cited: dict[Reference, None] = {}
         self.n_removed = 0
-        self._allowed = shown.allowed()
+        self._allowed = records.allowed()
         self._waiting = ""
 
     def take(self, piece: str) -> str:
@@ -129,43 +129,45 @@ class ReferenceFilter:
 
 def _closing(text: str, opening: int) -> int:
     """Return the end of a bracket, 0 if it is not there yet, -1 if it is none to wait for."""
-    opened, closed = ("(", ")") if text[opening] == "(" else ("[【", "]】")
+    openers, closers = ("(", ")") if text[opening] == "(" else ("[【", "]】")
     depth = 0
     for position in range(opening, min(len(text), opening + _LONGEST)):
-        depth += text[position] in opened
-        depth -= text[position] in closed
+        depth += text[position] in openers
+        depth -= text[position] in closers
         if depth == 0:
             return position + 1
-        if depth > 1 and opened != "(":
+        if depth > 1 and openers != "(":
             return -1
     return -1 if len(text) - opening >= _LONGEST else 0
 
 
-def resolve(index: Release, shown: Shown, cited: Sequence[Reference]) -> tuple[Citation, ...]:
+def resolve(
+    index: Release, shown_records: Shown, references: Sequence[Reference]
+) -> tuple[Citation, ...]:
     """Return the places in documents that references rest on, one citation for each place.
 
     A source cites its own span; a report its findings' places; a claim the words it was taken from,
     or their chunk; a summary the best chunks below it; an entity or relationship the chunks it was
     found in, those that were shown to the model first.
     """
-    records = {reference: shown[reference] for reference in cited}
+    records = {reference: shown_records[reference] for reference in references}
     places = {
         **_by_report(index, records.values()),
         **_by_claim(index, records.values()),
-        **_by_chunks(index, records.values(), shown),
+        **_by_chunks(index, records.values(), shown_records),
         **cite_summaries(index, [r for r in records.values() if r.kind == "summary"]),
     }
-    found = [
+    citations = [
         (reference, citation)
         for reference, record in records.items()
         for citation in ([cite_chunk(record)] if record.kind == "chunk" else places[record.id])
     ]
     names: dict[Citation, dict[str, None]] = {}
-    for (section, number), citation in found:
+    for (section, number), citation in citations:
         names.setdefault(place_of(citation), {})[f"{section} ({number})"] = None
     return tuple(
         replace(citation, references=tuple(names[place_of(citation)]))
-        for citation in distinct(numbered(citation for _, citation in found))
+        for citation in distinct(numbered(citation for _, citation in citations))
     )
 
 
@@ -187,9 +189,11 @@ def _by_report(index: Release, records: Iterable[Record]) -> dict[str, list[Cita
 
 def _by_attributed(index: Release, reports: Sequence[Record]) -> dict[str, list[Citation]]:
     below = chunks_below(index, [r.id for r in reports if not r.attributes["chunk_ids"]])
-    named = {report.id: report.attributes["chunk_ids"] for report in reports} | below
-    held = [replace(report, attributes={"chunk_ids": named[report.id]}) for report in reports]
-    return cite_summaries(index, held)
+    chunks_of = {report.id: report.attributes["chunk_ids"] for report in reports} | below
+    with_chunks = [
+        replace(report, attributes={"chunk_ids": chunks_of[report.id]}) for report in reports
+    ]
+    return cite_summaries(index, with_chunks)
 
 
 def _by_claim(index: Release, records: Iterable[Record]) -> dict[str, list[Citation]]:
@@ -197,26 +201,28 @@ def _by_claim(index: Release, records: Iterable[Record]) -> dict[str, list[Citat
     if not claims:
         return {}
     ids = dict.fromkeys((claim.attributes["chunk_id"] for claim in claims), 1.0)
-    cited = {chunk.id: cite_chunk(chunk) for chunk in chunk_records(index, ids)}
+    citation_of = {chunk.id: cite_chunk(chunk) for chunk in chunk_records(index, ids)}
     return {
         claim.id: [
-            cite_quote(cited[claim.attributes["chunk_id"]], claim.attributes["source_text"] or "")
+            cite_quote(
+                citation_of[claim.attributes["chunk_id"]], claim.attributes["source_text"] or ""
+            )
         ]
         for claim in claims
     }
 
 
 def _by_chunks(
-    index: Release, records: Iterable[Record], shown: Shown
+    index: Release, records: Iterable[Record], shown_records: Shown
 ) -> dict[str, list[Citation]]:
     ids = [record.id for record in records if record.kind in ("entity", "relationship")]
     if not ids:
         return {}
-    read = [record.id for record in shown.records if record.kind == "chunk"]
+    read = [record.id for record in shown_records.records if record.kind == "chunk"]
     rows = index.rows(_CHUNKS_OF, ids=ids, shown=read, limit=_PLACES_EACH)
     chunks = dict.fromkeys((row["chunk_id"] for row in rows), 1.0)
-    cited = {record.id: cite_chunk(record) for record in chunk_records(index, chunks)}
+    citation_of = {record.id: cite_chunk(record) for record in chunk_records(index, chunks)}
     places: dict[str, list[Citation]] = {key: [] for key in ids}
     for row in rows:
-        places[row["id"]].append(cited[row["chunk_id"]])
+        places[row["id"]].append(citation_of[row["chunk_id"]])
     return places
