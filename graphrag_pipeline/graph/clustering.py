@@ -41,11 +41,11 @@ def hierarchical_leiden(
     """
     import graspologic_native
 
-    ordered = sorted(edges)
-    if not ordered:
+    in_order = sorted(edges)
+    if not in_order:
         return []
-    found = graspologic_native.hierarchical_leiden(
-        edges=ordered,
+    clusters_by_level = graspologic_native.hierarchical_leiden(
+        edges=in_order,
         max_cluster_size=settings.max_cluster_size,
         seed=settings.seed,
         resolution=settings.resolution,
@@ -56,7 +56,7 @@ def hierarchical_leiden(
     )
     members: dict[int, list[str]] = defaultdict(list)
     place: dict[int, tuple[int, int | None]] = {}
-    for item in found:
+    for item in clusters_by_level:
         members[item.cluster].append(item.node)
         place[item.cluster] = (item.level, item.parent_cluster)
     return [(number, *place[number], sorted(nodes)) for number, nodes in sorted(members.items())]

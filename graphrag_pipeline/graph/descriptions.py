@@ -83,8 +83,8 @@ def summarise_descriptions(store: IndexStore, settings: Settings) -> dict[str, i
     prompts = prompts_folder(settings)
     texts = with_model(settings, lambda client: _summarise(todo, client, budget, prompts))
     rows = [
-        (many.id, many.input_hash, text, settings.llm.model)
-        for many, text in zip(todo, texts, strict=True)
+        (descriptions.id, descriptions.input_hash, text, settings.llm.model)
+        for descriptions, text in zip(todo, texts, strict=True)
         if text
     ]
     with store.transaction() as con:
@@ -94,9 +94,13 @@ def summarise_descriptions(store: IndexStore, settings: Settings) -> dict[str, i
 
 def descriptions_to_merge(con: duckdb.DuckDBPyConnection, budget: int) -> list[Descriptions]:
     """Return what is longer than ``budget`` tokens and was not merged as it is now."""
-    found = con.execute(_MANY, {"budget": budget}).fetchall()
-    candidates = [Descriptions(*row) for row in found]
-    return [many for many in candidates if sum(count_tokens(many.parts)) > budget]
+    rows = con.execute(_MANY, {"budget": budget}).fetchall()
+    candidates = [Descriptions(*row) for row in rows]
+    return [
+        descriptions
+        for descriptions in candidates
+        if sum(count_tokens(descriptions.parts)) > budget
+    ]
 
 
 async def _summarise(
@@ -106,33 +110,36 @@ async def _summarise(
     ask = load_prompt("summarise_descriptions", prompts)
     reduce = load_prompt("summarise_descriptions_reduce", prompts)
     texts: list[str | None] = [None] * len(todo)
-    done = 0
+    n_done = 0
 
-    async def one(index: int) -> None:
-        nonlocal done
+    async def summarise_entity(index: int) -> None:
+        nonlocal n_done
         try:
             texts[index] = await _merge(todo[index], client, words, ask, reduce)
         except ModelError as error:
             if error.stops_everything:
                 raise
-        done += 1
-        progress.report("summaries", done, len(todo))
+        n_done += 1
+        progress.report("summaries", n_done, len(todo))
 
-    await work_through(range(len(todo)), one, 2 * client.options.concurrency)
+    await work_through(range(len(todo)), summarise_entity, 2 * client.options.concurrency)
     return texts
 
 
 async def _merge(
-    many: Descriptions, client: ModelClient, words: str, ask: Prompt, reduce: Prompt
+    descriptions: Descriptions, client: ModelClient, words: str, ask: Prompt, reduce: Prompt
 ) -> str:
     texts = [
-        await _ask(client, ask.render(descriptions=_listed(many.name, part), max_words=words))
-        for part in _parts(many.parts)
+        await _ask(
+            client, ask.render(descriptions=_listed(descriptions.name, part), max_words=words)
+        )
+        for part in _parts(descriptions.parts)
     ]
     while len(texts) > 1:
         texts = [
             await _ask(
-                client, reduce.render(descriptions=_listed(many.name, part), max_words=words)
+                client,
+                reduce.render(descriptions=_listed(descriptions.name, part), max_words=words),
             )
             for part in _parts(texts)
         ]
@@ -151,13 +158,13 @@ def _listed(name: str, parts: Sequence[str]) -> str:
 def _parts(descriptions: Sequence[str]) -> list[list[str]]:
     """Cut descriptions into parts a call can read; two at least in each, so that it ends."""
     parts: list[list[str]] = [[]]
-    used = 0
+    n_used = 0
     for text, n_tokens in zip(descriptions, count_tokens(descriptions), strict=True):
-        if len(parts[-1]) > 1 and used + n_tokens > _PART_TOKENS:
+        if len(parts[-1]) > 1 and n_used + n_tokens > _PART_TOKENS:
             parts.append([])
-            used = 0
+            n_used = 0
         parts[-1].append(text)
-        used += n_tokens
+        n_used += n_tokens
     if len(parts) > 1 and len(parts[-1]) == 1:
         last = parts.pop()
         parts[-1] += last

@@ -45,16 +45,16 @@ def repair_hierarchy(
     """
     graph = _Graph.of(entity_ids, edges)
     prior = _Prior(old, graph.nodes)
-    taken = {cluster.id for cluster in old}
-    found: list[Cluster] = []
+    ids_in_use = {cluster.id for cluster in old}
+    clusters: list[Cluster] = []
     parents = [_Parent(None, np.arange(len(graph.nodes)))] if graph.nodes else []
     level = 0
     while parents:
         label = _divide(graph, prior.at(level), parents, settings)
         if regain and level == 0:
             label = _regained(graph, label, settings)
-        parts = _named(graph, prior, parents, label, level, taken)
-        found += [part.cluster for part in parts]
+        parts = _named(graph, prior, parents, label, level, ids_in_use)
+        clusters += [part.cluster for part in parts]
         most = settings.max_cluster_size
         parents = [
             _Parent(part.cluster, part.nodes)
@@ -62,7 +62,7 @@ def repair_hierarchy(
             if prior.is_to_divide(part.cluster, most)
         ]
         level += 1
-    return _standing(found)
+    return _standing(clusters)
 
 
 def keep_ids(old: Sequence[Cluster], new: Sequence[Cluster]) -> list[Cluster]:
@@ -72,7 +72,7 @@ def keep_ids(old: Sequence[Cluster], new: Sequence[Cluster]) -> list[Cluster]:
     of the two, so each has at most one counterpart.
     """
     owner = {(cluster.level, node): cluster for cluster in old for node in cluster.members}
-    known = {cluster.id for cluster in old}
+    old_ids = {cluster.id for cluster in old}
     renamed: dict[str, str] = {}
     for cluster in new:
         shared: dict[str, int] = defaultdict(int)
@@ -88,8 +88,8 @@ def keep_ids(old: Sequence[Cluster], new: Sequence[Cluster]) -> list[Cluster]:
     heirs = set(renamed.values())
     for cluster in new:
         if cluster.id not in renamed:
-            taken = known | heirs if cluster.id in heirs else heirs
-            renamed[cluster.id] = _free_id(cluster.id, taken)
+            ids_in_use = old_ids | heirs if cluster.id in heirs else heirs
+            renamed[cluster.id] = _free_id(cluster.id, ids_in_use)
     return [
         replace(
             cluster,
@@ -139,13 +139,13 @@ class _Graph:
             self.weight[edges],
         )
 
-    def named_edges(self, chosen: npt.NDArray[np.bool_]) -> list[Edge]:
+    def named_edges(self, is_chosen: npt.NDArray[np.bool_]) -> list[Edge]:
         return [
             (self.nodes[source], self.nodes[target], weight)
             for source, target, weight in zip(
-                self.source[chosen].tolist(),
-                self.target[chosen].tolist(),
-                self.weight[chosen].tolist(),
+                self.source[is_chosen].tolist(),
+                self.target[is_chosen].tolist(),
+                self.weight[is_chosen].tolist(),
                 strict=True,
             )
         ]
@@ -167,8 +167,8 @@ class _Prior:
 
     def at(self, level: int) -> Ints:
         """Return the place in ``clusters`` of each node's cluster of this level, -1 if none."""
-        found = self._labels.get(level)
-        return np.full(self._n, -1, dtype=np.int64) if found is None else found
+        labels = self._labels.get(level)
+        return np.full(self._n, -1, dtype=np.int64) if labels is None else labels
 
     def is_to_divide(self, cluster: Cluster, most: int) -> bool:
         """Whether a cluster has parts: as before, or by its size where its members changed."""
@@ -217,9 +217,9 @@ def _is_elsewhere(prior: Ints, owner: Ints) -> npt.NDArray[np.bool_]:
     places, parents = _heirs(owner, prior)
     home = np.full(int(prior.max(initial=-1)) + 1, -1, dtype=np.int64)
     home[places] = parents
-    found = prior >= 0
-    found[found] = home[prior[found]] != owner[found]
-    return found
+    has_prior = prior >= 0
+    has_prior[has_prior] = home[prior[has_prior]] != owner[has_prior]
+    return has_prior
 
 
 def _regained(graph: _Graph, label: Ints, settings: CommunitySettings) -> Ints:
@@ -228,10 +228,10 @@ def _regained(graph: _Graph, label: Ints, settings: CommunitySettings) -> Ints:
     everything = np.ones(len(graph.source), dtype=bool)
     if not start:
         return label
-    _, found = leiden(graph.named_edges(everything), settings.resolution, settings.seed, start)
-    alone = len(found) + label
-    moved = [found.get(node, int(alone[i])) for i, node in enumerate(graph.nodes)]
-    return _connected_parts(graph, np.array(moved, dtype=np.int64))
+    _, best = leiden(graph.named_edges(everything), settings.resolution, settings.seed, start)
+    alone = len(best) + label
+    new_labels = [best.get(node, int(alone[i])) for i, node in enumerate(graph.nodes)]
+    return _connected_parts(graph, np.array(new_labels, dtype=np.int64))
 
 
 def _by_label(labels: Ints, n: int) -> list[Ints]:
@@ -246,8 +246,8 @@ def _connected_parts(graph: _Graph, label: Ints) -> Ints:
 
     A node labelled -1 is alone. The new label is the smallest node of the part.
     """
-    same = (label[graph.source] == label[graph.target]) & (label[graph.source] >= 0)
-    return _components(len(graph.nodes), graph.source[same], graph.target[same])
+    is_inside = (label[graph.source] == label[graph.target]) & (label[graph.source] >= 0)
+    return _components(len(graph.nodes), graph.source[is_inside], graph.target[is_inside])
 
 
 def _components(n: int, source: Ints, target: Ints) -> Ints:
@@ -275,18 +275,18 @@ def _place_new(
     label = start.copy()
     total = float(graph.weight.sum())
     rate = settings.resolution / (2 * total)
-    left = is_new
+    is_left = is_new
     if not is_new.all():
         _Mover(graph, label, rate).move([(node,) for node in np.flatnonzero(is_new).tolist()])
-        left = is_new & ~np.isin(label, label[~is_new])
-    among = left[graph.source] & left[graph.target]
+        is_left = is_new & ~np.isin(label, label[~is_new])
+    among = is_left[graph.source] & is_left[graph.target]
     if among.any():
         share = float(graph.weight[among].sum()) / total
         # The modularity of a part, at this resolution, is that of the whole.
-        _, found = leiden(graph.named_edges(among), settings.resolution * share, settings.seed)
+        _, parts = leiden(graph.named_edges(among), settings.resolution * share, settings.seed)
         groups: dict[object, list[int]] = defaultdict(list)
-        for node in np.flatnonzero(left).tolist():
-            groups[found.get(graph.nodes[node], (node,))].append(node)
+        for node in np.flatnonzero(is_left).tolist():
+            groups[parts.get(graph.nodes[node], (node,))].append(node)
         for nodes in groups.values():
             label[nodes] = nodes[0]
     _Mover(graph, label, rate).move(_communities_near(graph, is_new, label))
@@ -328,8 +328,8 @@ class _Mover:
         """Move each group, as a whole, to where it gains most."""
         links = self._links(groups)
         for _ in range(_MOST_SWEEPS):
-            moved = [self._move(group, links[place]) for place, group in enumerate(groups)]
-            if not any(moved):
+            moves = [self._move(group, links[place]) for place, group in enumerate(groups)]
+            if not any(moves):
                 return
 
     def _links(self, groups: Sequence[tuple[int, ...]]) -> list[list[tuple[int, float]]]:
@@ -339,11 +339,11 @@ class _Mover:
             place[list(group)] = number
         links: list[list[tuple[int, float]]] = [[] for _ in groups]
         ends = (self._graph.source, self._graph.target)
-        for here, there in (ends, ends[::-1]):
-            out = (place[here] >= 0) & (place[here] != place[there])
+        for near, far in (ends, ends[::-1]):
+            out = (place[near] >= 0) & (place[near] != place[far])
             rows = zip(
-                place[here[out]].tolist(),
-                there[out].tolist(),
+                place[near[out]].tolist(),
+                far[out].tolist(),
                 self._graph.weight[out].tolist(),
                 strict=True,
             )
@@ -353,21 +353,21 @@ class _Mover:
 
     def _move(self, group: tuple[int, ...], links: Sequence[tuple[int, float]]) -> bool:
         label = self._label
-        here = int(label[group[0]])
+        own = int(label[group[0]])
         strength = float(self._strength[list(group)].sum())
-        self._total[here] -= strength
+        self._total[own] -= strength
         weights: dict[int, float] = defaultdict(float)
         for node, weight in links:
             weights[int(label[node])] += weight
         cost = self._rate * strength
         gains = {c: w - cost * float(self._total[c]) for c, w in weights.items()}
-        stay = gains.get(here, -cost * float(self._total[here]))
-        best = min(gains, key=lambda c: (-gains[c], c), default=here)
-        if best != here and gains[best] > max(stay, 0.0) + 1e-12:
+        stay = gains.get(own, -cost * float(self._total[own]))
+        best = min(gains, key=lambda c: (-gains[c], c), default=own)
+        if best != own and gains[best] > max(stay, 0.0) + 1e-12:
             label[list(group)] = best
             self._total[best] += strength
             return True
-        self._total[here] += strength
+        self._total[own] += strength
         return False
 
 
@@ -377,47 +377,49 @@ def _named(
     parents: Sequence[_Parent],
     label: Ints,
     level: int,
-    taken: set[str],
+    ids_in_use: set[str],
 ) -> list[_Part]:
     """Return the parts as clusters; a parent that stays whole has none.
 
-    An old id goes to the largest remainder of its community. ``taken`` ids are not given again.
+    An old id goes to the largest remainder of its community. ``ids_in_use`` are not given again.
     """
     places, largest = _heirs(label, prior.at(level))
     heirs = dict(zip(largest.tolist(), places.tolist(), strict=True))
-    found = []
+    clusters = []
     for parent in parents:
         parts = label[parent.nodes]
         if parent.cluster is not None and (parts == parts[0]).all():
             continue
         order = np.argsort(parts, kind="stable")
         starts = np.flatnonzero(np.diff(parts[order], prepend=-1))
-        for chosen in np.split(parent.nodes[order], starts[1:]):
-            members = tuple(graph.nodes[node] for node in chosen.tolist())
-            place = heirs.get(int(label[chosen[0]]))
+        for nodes_of_part in np.split(parent.nodes[order], starts[1:]):
+            members = tuple(graph.nodes[node] for node in nodes_of_part.tolist())
+            place = heirs.get(int(label[nodes_of_part[0]]))
             if place is None:
-                name = _free_id(make_id("community", level, *members), taken)
-                taken.add(name)
+                name = _free_id(make_id("community", level, *members), ids_in_use)
+                ids_in_use.add(name)
             else:
                 name = prior.clusters[place].id
             above = parent.cluster.id if parent.cluster else None
-            found.append(_Part(Cluster(name, level, level, above, members), chosen))
-    return found
+            clusters.append(_Part(Cluster(name, level, level, above, members), nodes_of_part))
+    return clusters
 
 
 def _heirs(label: Ints, prior: Ints) -> tuple[Ints, Ints]:
     """Return the old clusters of which something is left, and the part that holds most of each."""
-    known = (label >= 0) & (prior >= 0)
-    pairs, counts = np.unique(np.stack([prior[known], label[known]]), axis=1, return_counts=True)
+    is_known = (label >= 0) & (prior >= 0)
+    pairs, counts = np.unique(
+        np.stack([prior[is_known], label[is_known]]), axis=1, return_counts=True
+    )
     places, parts = pairs[:, np.lexsort((pairs[1], -counts, pairs[0]))]
     first = np.flatnonzero(np.diff(places, prepend=-1))
     return places[first], parts[first]
 
 
-def _free_id(wanted: str, taken: set[str]) -> str:
-    while wanted in taken:
-        wanted = make_id("community", wanted)
-    return wanted
+def _free_id(id: str, ids_in_use: set[str]) -> str:
+    while id in ids_in_use:
+        id = make_id("community", id)
+    return id
 
 
 def _standing(clusters: Sequence[Cluster]) -> list[Cluster]:

@@ -123,15 +123,15 @@ def _compare(con: duckdb.DuckDBPyConnection, compared: _Compared, most: int) -> 
         for side, release in (("before", "earlier"), ("after", "published"))
     }
     query = _CHANGED.format(different=_DIFFERENT.format(**sides))
-    found = {
+    differences = {
         change: (number, names)
         for change, number, names in con.execute(query, {"most": most}).fetchall()
     }
     return TableDiff(
         before=_count(con, f"earlier.{compared.table}"),
         after=_count(con, f"published.{compared.table}"),
-        **{change: found.get(change, (0, []))[0] for change in CHANGES},
-        first={change: found.get(change, (0, []))[1] for change in CHANGES},
+        **{change: differences.get(change, (0, []))[0] for change in CHANGES},
+        first={change: differences.get(change, (0, []))[1] for change in CHANGES},
     )
 
 

@@ -66,7 +66,7 @@ def published_release(home: Path) -> str | None:
         if _LOCKED not in str(error):
             return None
         # Whoever has it open for writing keeps its rows from us, not which file it is.
-        return next((name for name, kept in _kept(home).items() if path.samefile(kept)), None)
+        return next((name for name, file in _kept(home).items() if path.samefile(file)), None)
 
 
 def release_ids(home: Path) -> list[str]:
@@ -87,26 +87,26 @@ def list_releases(home: Path) -> list[KeptRelease]:
         raise NothingPublishedError(nothing_published(home))
     current = published_release(home)
     facts: dict[str, tuple[datetime, str, dict[str, int]]] = {}
-    for found in ids:
+    for id in ids:
         # A release holds the rows of all that were made before it.
-        if found not in facts:
+        if id not in facts:
             with contextlib.suppress(StorageError):
-                facts = _facts_in(_path(home, found)) | facts
+                facts = _facts_in(_path(home, id)) | facts
     return [
         KeptRelease(
-            found,
-            *facts[found],
-            n_bytes=_path(home, found).stat().st_size,
-            is_current=found == current,
-            is_withdrawn=found != current and _mark(home, found).exists(),
+            id,
+            *facts[id],
+            n_bytes=_path(home, id).stat().st_size,
+            is_current=id == current,
+            is_withdrawn=id != current and _mark(home, id).exists(),
         )
-        for found in ids
-        if found in facts
+        for id in ids
+        if id in facts
     ]
 
 
-def find_release(home: Path, given: str) -> str:
-    """Return the one release whose id is ``given`` or begins with it.
+def find_release(home: Path, prefix: str) -> str:
+    """Return the one release whose id is ``prefix`` or begins with it.
 
     Raises InputError, naming those that are kept, when there is none or more than one;
     NothingPublishedError when nothing was published yet.
@@ -114,24 +114,24 @@ def find_release(home: Path, given: str) -> str:
     ids = release_ids(home)
     if not ids:
         raise NothingPublishedError(nothing_published(home))
-    fitting = [found for found in ids if found == given] or [
-        found for found in ids if given and found.startswith(given)
+    fitting = [id for id in ids if id == prefix] or [
+        id for id in ids if prefix and id.startswith(prefix)
     ]
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
-        raise InputError(f"release {given} could be {_named(fitting)}: write more of the id")
+        raise InputError(f"release {prefix} could be {_named(fitting)}: write more of the id")
     are = "is" if len(ids) == 1 else "are"
-    raise InputError(f"no release {given} is kept in {home}; there {are} {_named(ids)}")
+    raise InputError(f"no release {prefix} is kept in {home}; there {are} {_named(ids)}")
 
 
-def release_file(home: Path, given: str | None = None) -> Path:
+def release_file(home: Path, prefix: str | None = None) -> Path:
     """Return the DuckDB file of a release, by the beginning of its id; None: what readers see.
 
     Raises what :func:`find_release` raises.
     """
-    if given is not None:
-        return _path(home, find_release(home, given))
+    if prefix is not None:
+        return _path(home, find_release(home, prefix))
     path = Home(home).published
     if not path.is_file():
         raise NothingPublishedError(nothing_published(home))
@@ -140,8 +140,8 @@ def release_file(home: Path, given: str | None = None) -> Path:
 
 def release_before(home: Path, release: str) -> str | None:
     """Return the newest release that is older than ``release`` and was not withdrawn."""
-    older = [found for found in release_ids(home) if found < release]
-    return next((found for found in older if not _mark(home, found).exists()), None)
+    older = [id for id in release_ids(home) if id < release]
+    return next((id for id in older if not _mark(home, id).exists()), None)
 
 
 def is_rolled_back(home: Path, newest: str) -> bool:
@@ -170,19 +170,19 @@ def keep_published(home: Path) -> None:
     """Keep what is published under its own name too, and clear away what a kill has left."""
     folder = _folder(home)
     with _writing(home):
-        for left in (
+        for leftover in (
             *home.glob(f"{Home(home).published.name}.*{_TEMPORARY}*"),
             *folder.glob(f"*{_TEMPORARY}"),
         ):
-            left.unlink(missing_ok=True)
-        published = published_release(home)
-        if published is None:
+            leftover.unlink(missing_ok=True)
+        release = published_release(home)
+        if release is None:
             return
-        _mark(home, published).unlink(missing_ok=True)
-        kept = folder / f"{published}{_KEPT}"
-        if not _is_same(kept, Home(home).published):
+        _mark(home, release).unlink(missing_ok=True)
+        kept_file = folder / f"{release}{_KEPT}"
+        if not _is_same(kept_file, Home(home).published):
             folder.mkdir(exist_ok=True)
-            _put_in_place(Home(home).published, kept)
+            _put_in_place(Home(home).published, kept_file)
 
 
 def drop_old(home: Path, spared: Iterable[str | None], keep: int, keep_days: float) -> list[str]:
@@ -198,10 +198,10 @@ def drop_old(home: Path, spared: Iterable[str | None], keep: int, keep_days: flo
         release.id for release in listed[:keep] if oldest is None or release.created_at >= oldest
     }
     with _writing(home):
-        for found, path in _kept(home).items():
-            if found not in stay:
+        for id, path in _kept(home).items():
+            if id not in stay:
                 path.unlink(missing_ok=True)
-                _mark(home, found).unlink(missing_ok=True)
+                _mark(home, id).unlink(missing_ok=True)
     return release_ids(home)
 
 
@@ -236,10 +236,10 @@ def _put_in_place(source: Path, target: Path) -> None:
 def _newest_in(path: Path) -> str | None:
     """Return the id of the release in a file, which is read once: no release is written twice."""
     try:
-        found = path.stat()
+        stat = path.stat()
     except OSError as error:
         raise StorageError(f"cannot open {path}: {error.strerror}") from error
-    return _read_newest(path, (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns))
+    return _read_newest(path, (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns))
 
 
 @functools.lru_cache
@@ -276,8 +276,8 @@ def _folder(home: Path) -> Path:
     return home / RELEASES
 
 
-def _is_same(path: Path, other: Path) -> bool:
-    return path.exists() and other.exists() and path.samefile(other)
+def _is_same(path: Path, second: Path) -> bool:
+    return path.exists() and second.exists() and path.samefile(second)
 
 
 def _named(ids: Sequence[str]) -> str:

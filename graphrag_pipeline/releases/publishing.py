@@ -110,9 +110,9 @@ def publish(workspace: Workspace) -> Release:
         config = config_hash(settings)
         newest = con.execute(_NEWEST).fetchone()
     before = published_release(home)
-    same = newest is not None and newest[1:] == (content, config)
-    release = newest[0] if newest and same else _new_release(workspace, content, config)
-    stays = same and is_rolled_back(home, release)
+    is_same = newest is not None and newest[1:] == (content, config)
+    release = newest[0] if newest and is_same else _new_release(workspace, content, config)
+    stays = is_same and is_rolled_back(home, release)
     if stays or before == release:
         return _published(store, before or release, created=False)
     _publish_copy(store, home)
@@ -156,11 +156,11 @@ def refresh_needed(workspace: Workspace) -> bool:
         staged = con.execute(
             "SELECT count(*) FROM batch_stages WHERE stage = 'extractions' AND staged"
         ).fetchone()
-        known = con.execute("SELECT count(*) FROM graph_batches").fetchone()
+        row = con.execute("SELECT count(*) FROM graph_batches").fetchone()
         newest = con.execute(_NEWEST).fetchone()
         if staged != (0,):
             return True
-        if known == (0,) and newest is None:
+        if row == (0,) and newest is None:
             return False
         if not resolution_current(con, settings):
             return True
@@ -249,8 +249,8 @@ def _pack(copy: Path) -> None:
     con = duckdb.connect()
     try:
         for name, path in (("whole", copy), ("packed", packed)):
-            quoted = str(path).replace("'", "''")
-            con.execute(f"ATTACH '{quoted}' AS {name}")
+            path_literal = str(path).replace("'", "''")
+            con.execute(f"ATTACH '{path_literal}' AS {name}")
         con.execute("DROP SCHEMA IF EXISTS whole.staging CASCADE")
         con.execute("COPY FROM DATABASE whole TO packed")
         con.execute("USE packed")
@@ -265,10 +265,10 @@ def _pack(copy: Path) -> None:
 
 def _let_go_of_old(workspace: Workspace, before: str | None) -> None:
     """Drop releases by count and age: first the file, so that none is left without its vectors."""
-    given, vectors = workspace.settings.releases, workspace.vectors
+    options, vectors = workspace.settings.releases, workspace.vectors
     with workspace.store.read():
-        kept = drop_old(workspace.home, {before}, given.keep, given.keep_days)
-    old = sorted(vectors.tags().keys() - set(kept))
+        remaining = drop_old(workspace.home, {before}, options.keep, options.keep_days)
+    old = sorted(vectors.tags().keys() - set(remaining))
     if old:
         vectors.drop_tags(old)
         vectors.optimize(_LATE_READERS_DAYS)

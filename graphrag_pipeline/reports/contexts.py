@@ -84,11 +84,11 @@ def intra_edges(
         left_on=["target_id", "community_id"],
         right_on=["entity_id", "community_id"],
     )
-    ordered = ends.sort(["community_id", "combined_degree", "id"], descending=[False, True, False])
+    in_order = ends.sort(["community_id", "combined_degree", "id"], descending=[False, True, False])
     nodes = {row[0]: Element(*row) for row in entities.iter_rows()}
     edges: dict[str, list[Edge]] = {}
     columns = ("community_id", "id", "n_tokens", "text_hash", "support", "source_id", "target_id")
-    for community, *element, source, target in ordered.select(columns).iter_rows():
+    for community, *element, source, target in in_order.select(columns).iter_rows():
         edge = Edge(Element(*element), nodes[source], nodes[target])
         edges.setdefault(community, []).append(edge)
     return edges
@@ -111,9 +111,11 @@ def build_context(
     reports = list(_fit_reports(replaced, sub_reports, budget))
     inside = {node: c for c in reports for node in sub_communities[c]}
     direct = [edge for edge in edges if not _is_inside(edge, inside)]
-    left = budget - sum(sub_reports[c].n_tokens for c in reports)
-    entities, kept = _fill(direct, left, frozenset(inside))
-    return _context(community_id, edges, entities, kept, reports, inside, sub_reports, version)
+    rest = budget - sum(sub_reports[c].n_tokens for c in reports)
+    entities, relationships = _fill(direct, rest, frozenset(inside))
+    return _context(
+        community_id, edges, entities, relationships, reports, inside, sub_reports, version
+    )
 
 
 def _substitute(
@@ -143,11 +145,11 @@ def _substitute(
 def _owned_elements(
     edges: Sequence[Edge], owner: Mapping[str, str]
 ) -> Iterator[tuple[Element, str]]:
-    seen = set()
+    owned = set()
     for edge in edges:
         for node in (edge.source, edge.target):
-            if node.id not in seen and node.id in owner:
-                seen.add(node.id)
+            if node.id not in owned and node.id in owner:
+                owned.add(node.id)
                 yield node, owner[node.id]
         community = owner.get(edge.source.id)
         if community is not None and owner.get(edge.target.id) == community:
@@ -157,10 +159,10 @@ def _owned_elements(
 def _fit_reports(
     replaced: Sequence[str], sub_reports: Mapping[str, SubReport], budget: int
 ) -> Iterator[str]:
-    used = 0
+    n_used = 0
     for community in replaced:
-        if used + sub_reports[community].n_tokens <= budget:
-            used += sub_reports[community].n_tokens
+        if n_used + sub_reports[community].n_tokens <= budget:
+            n_used += sub_reports[community].n_tokens
             yield community
 
 
@@ -170,21 +172,23 @@ def _is_inside(edge: Edge, inside: Mapping[str, str]) -> bool:
 
 
 def _fill(
-    edges: Sequence[Edge], budget: int, told: frozenset[str]
+    edges: Sequence[Edge], budget: int, covered: frozenset[str]
 ) -> tuple[dict[str, Element], list[Edge]]:
-    """Add edges with their ends until one does not fit; ``told`` entities are in a sub-report."""
+    """Add edges with their ends until one does not fit; ``covered`` are entities of sub-reports."""
     entities: dict[str, Element] = {}
-    kept: list[Edge] = []
-    used = 0
+    edges_kept: list[Edge] = []
+    n_used = 0
     for edge in edges:
-        new = [n for n in (edge.source, edge.target) if n.id not in entities and n.id not in told]
+        new = [
+            n for n in (edge.source, edge.target) if n.id not in entities and n.id not in covered
+        ]
         cost = sum(e.n_tokens + LINE_TOKENS for e in (*new, edge.relationship))
-        if used + cost > budget:
+        if n_used + cost > budget:
             break
-        used += cost
+        n_used += cost
         entities |= {node.id: node for node in new}
-        kept.append(edge)
-    return entities, kept
+        edges_kept.append(edge)
+    return entities, edges_kept
 
 
 def _tokens_of(edges: Sequence[Edge]) -> int:
@@ -197,7 +201,7 @@ def _context(
     community_id: str,
     edges: Sequence[Edge],
     entities: Mapping[str, Element],
-    kept: Sequence[Edge],
+    edges_kept: Sequence[Edge],
     reports: Sequence[str],
     inside: Mapping[str, str],
     sub_reports: Mapping[str, SubReport],
@@ -206,18 +210,20 @@ def _context(
     through = sum(
         sub_reports[inside[edge.source.id]].coverage for edge in edges if _is_inside(edge, inside)
     )
-    elements = [*entities.values(), *(edge.relationship for edge in kept)]
+    elements = [*entities.values(), *(edge.relationship for edge in edges_kept)]
     tokens = sum(e.n_tokens + LINE_TOKENS for e in elements)
-    for told in (sub_reports[c] for c in reports):
-        elements.append(Element(told.community_id, told.n_tokens, told.content_hash, told.support))
+    for report in (sub_reports[c] for c in reports):
+        elements.append(
+            Element(report.community_id, report.n_tokens, report.content_hash, report.support)
+        )
     parts = [f"{e.id}:{e.text_hash}" for e in elements]
     return Context(
         community_id,
         tuple(entities),
-        tuple(edge.relationship.id for edge in kept),
+        tuple(edge.relationship.id for edge in edges_kept),
         tuple(reports),
         tuple(elements),
         tokens + sum(sub_reports[c].n_tokens for c in reports),
-        round((len(kept) + through) / len(edges), 6) if edges else 1.0,
+        round((len(edges_kept) + through) / len(edges), 6) if edges else 1.0,
         f"{version}:{make_id('context', *parts)}",
     )

@@ -153,8 +153,8 @@ def write_extractive(
     did, so that the findings do not repeat each other. The rating grows with the logarithm of the
     number of supporting instances (``evidence``): 1000 and more rate 10.
     """
-    chosen = select_sentences(list(sentences), max_findings)
-    findings = tuple(_finding(sentence, entity_titles) for sentence in chosen)
+    selection = select_sentences(list(sentences), max_findings)
+    findings = tuple(_finding(sentence, entity_titles) for sentence in selection)
     rating = round(min(10.0, 10 * math.log1p(evidence) / math.log1p(1000)), 1)
     return ReportText(
         title=title,
@@ -167,19 +167,19 @@ def write_extractive(
 
 def select_sentences(sentences: Sequence[Sentence], most: int) -> list[Sentence]:
     """Choose up to ``most`` sentences, best first, each as new as it can be."""
-    told: set[str] = set()
+    covered: set[str] = set()
     texts: set[str] = set()
-    left = sorted(sentences, key=_rank)
-    chosen: list[Sentence] = []
-    while left and len(chosen) < most:
-        best = max(left, key=lambda s: round(s.score * _novelty(s, told), _DIGITS))
-        left.remove(best)
+    candidates = sorted(sentences, key=_rank)
+    selection: list[Sentence] = []
+    while candidates and len(selection) < most:
+        best = max(candidates, key=lambda s: round(s.score * _novelty(s, covered), _DIGITS))
+        candidates.remove(best)
         if best.text in texts:
             continue
-        chosen.append(best)
+        selection.append(best)
         texts.add(best.text)
-        told |= best.entities
-    return chosen
+        covered |= best.entities
+    return selection
 
 
 def _rank(sentence: Sentence) -> tuple[float, str, str, int]:
@@ -188,16 +188,16 @@ def _rank(sentence: Sentence) -> tuple[float, str, str, int]:
     return (-round(sentence.score, _DIGITS), sentence.text, sentence.chunk_id or "", place)
 
 
-def _novelty(sentence: Sentence, told: set[str]) -> float:
+def _novelty(sentence: Sentence, covered: set[str]) -> float:
     if not sentence.entities:
         return 0.5
-    return 0.1 + len(sentence.entities - told) / len(sentence.entities)
+    return 0.1 + len(sentence.entities - covered) / len(sentence.entities)
 
 
 def _finding(sentence: Sentence, titles: dict[str, str]) -> Finding:
-    named = sorted({titles[e] for e in sentence.entities if e in titles})
+    names = sorted({titles[e] for e in sentence.entities if e in titles})
     return Finding(
-        " – ".join(named[:_TITLES_SHOWN]) or "Evidence",
+        " – ".join(names[:_TITLES_SHOWN]) or "Evidence",
         sentence.text,
         sentence.chunk_id,
         sentence.start_char,
@@ -213,9 +213,9 @@ def _summary(title: str, n_entities: int, n_relationships: int, findings: Sequen
 def _read_evidence(
     con: duckdb.DuckDBPyConnection, contexts: Sequence[Context], hierarchy: Hierarchy
 ) -> _Evidence:
-    told = [(c.community_id, relationship) for c in contexts for relationship in c.relationships]
+    pairs = [(c.community_id, relationship) for c in contexts for relationship in c.relationships]
     con.register("reported", _strings([(c.community_id,) for c in contexts], "community_id"))
-    con.register("told", _strings(told, "community_id", "relationship_id"))
+    con.register("told", _strings(pairs, "community_id", "relationship_id"))
     below = {child for context in contexts for child in context.sub_reports}
     con.register("below", _strings([(child,) for child in sorted(below)], "community_id"))
     sql = hierarchy.sql
@@ -239,7 +239,7 @@ def _sentences(evidence: _Evidence, contexts: Sequence[Context]) -> dict[str, li
     relationships meet at its ends; a long sentence counts for less, one cut off by its chunk too.
     The findings of its sub-reports follow.
     """
-    ranked = (
+    ranking = (
         _scored(evidence.told)
         .join(evidence.sentences, "relationship_id")
         .group_by("community_id", "chunk_id", "start_char", "end_char", "text", "cut_off")
@@ -254,24 +254,26 @@ def _sentences(evidence: _Evidence, contexts: Sequence[Context]) -> dict[str, li
         .group_by("community_id", maintain_order=True)
         .head(_CANDIDATES)
     )
-    found: dict[str, list[Sentence]] = {context.community_id: [] for context in contexts}
+    sentences_of: dict[str, list[Sentence]] = {context.community_id: [] for context in contexts}
     columns = ("community_id", "text", "chunk_id", "start_char", "end_char", "entities", "score")
-    for community, text, chunk, start, end, entities, score in ranked.select(columns).iter_rows():
-        found[community].append(Sentence(text, chunk, start, end, frozenset(entities), score))
-    _add_findings(found, evidence, contexts)
-    return found
+    for community, text, chunk, start, end, entities, score in ranking.select(columns).iter_rows():
+        sentences_of[community].append(
+            Sentence(text, chunk, start, end, frozenset(entities), score)
+        )
+    _add_findings(sentences_of, evidence, contexts)
+    return sentences_of
 
 
-def _scored(told: pl.DataFrame) -> pl.DataFrame:
+def _scored(sentences: pl.DataFrame) -> pl.DataFrame:
     ends = pl.concat(
         [
-            told.select("community_id", entity_id="source_id"),
-            told.select("community_id", entity_id="target_id"),
+            sentences.select("community_id", entity_id="source_id"),
+            sentences.select("community_id", entity_id="target_id"),
         ]
     )
     degrees = ends.group_by("community_id", "entity_id").agg(degree=pl.len())
     return (
-        told.join(
+        sentences.join(
             degrees, left_on=["community_id", "source_id"], right_on=["community_id", "entity_id"]
         )
         .join(

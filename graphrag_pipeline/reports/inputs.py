@@ -169,8 +169,8 @@ def whole_hashes(
 def _children(level: Level) -> Mapping[str, dict[str, frozenset[str]]]:
     children: dict[str, dict[str, frozenset[str]]] = defaultdict(dict)
     deeper = level.members.filter(pl.col("level") == level.number + 1)
-    grouped = deeper.group_by("parent_id", "community_id").agg("entity_id")
-    for parent, community, nodes in grouped.iter_rows():
+    members = deeper.group_by("parent_id", "community_id").agg("entity_id")
+    for parent, community, nodes in members.iter_rows():
         children[parent][community] = frozenset(nodes)
     return children
 
@@ -179,8 +179,8 @@ def _sub_reports(level: Level) -> Mapping[str, SubReport]:
     deeper = level.reports.filter(pl.col("level") == level.number + 1)
     columns = ("community_id", "n_tokens", "coverage", "support", "full_content", "findings")
     return {
-        community: SubReport(community, n_tokens, _report_hash(*told), coverage, support)
-        for community, n_tokens, coverage, support, *told in deeper.select(columns).iter_rows()
+        community: SubReport(community, n_tokens, _report_hash(*ids), coverage, support)
+        for community, n_tokens, coverage, support, *ids in deeper.select(columns).iter_rows()
     }
 
 
@@ -190,6 +190,6 @@ def _report_hash(text: str, findings: Sequence[Mapping[str, object]]) -> str:
 
 
 def _with_places(context: Context, places: Mapping[str, str]) -> Context:
-    cited = [places.get(relationship, "") for relationship in context.relationships]
-    version, _, told = context.hash.partition(":")
-    return replace(context, hash=f"{version}:{make_id('context', told, *cited)}")
+    places_cited = [places.get(relationship, "") for relationship in context.relationships]
+    version, _, text_hash = context.hash.partition(":")
+    return replace(context, hash=f"{version}:{make_id('context', text_hash, *places_cited)}")

@@ -66,11 +66,11 @@ class ModelWriter:
     @property
     def version(self) -> str:
         """What decides a report besides its context: model, prompts, settings."""
-        given = self._settings
+        options = self._settings
         return fingerprint(
             REPORT_PARSING_VERSION,
-            *answered_by(given.llm),
-            given.reports.max_words,
+            *answered_by(options.llm),
+            options.reports.max_words,
             prompt_version(*_PROMPTS, folder=self._folder),
         )
 
@@ -88,8 +88,8 @@ class ModelWriter:
         """
         if not contexts:
             return WrittenReports({}, {})
-        shown = _read_rows(store, contexts, hierarchy)
-        texts = [_Rendered(c, shown, failed.get(c.community_id, 0)) for c in contexts]
+        rows = _read_rows(store, contexts, hierarchy)
+        texts = [_Rendered(c, rows, failed.get(c.community_id, 0)) for c in contexts]
         return with_model(self._settings, lambda client: self._write_all(client, texts))
 
     async def _write_all(
@@ -101,7 +101,7 @@ class ModelWriter:
         ask = load_prompt("community_report", self._folder)
         ask_again = load_prompt("report_retry", self._folder)
 
-        async def one(context: _Rendered) -> None:
+        async def write_report(context: _Rendered) -> None:
             try:
                 reports[context.community_id] = await self._report(client, context, ask, ask_again)
             except ModelError as error:
@@ -110,7 +110,7 @@ class ModelWriter:
                 failures[context.community_id] = str(error)
             progress.report("report calls", len(reports) + len(failures), len(contexts))
 
-        await work_through(contexts, one, 2 * client.options.concurrency)
+        await work_through(contexts, write_report, 2 * client.options.concurrency)
         return WrittenReports(reports, failures)
 
     async def _report(
@@ -147,15 +147,15 @@ class _Rendered:
             "Claims": context.entities,
             "Relationships": context.relationships,
         }
-        chosen = {
-            section: [row for each in ids[section] for row in rows[section].get(each, ())]
+        rows_of = {
+            section: [row for id in ids[section] for row in rows[section].get(id, ())]
             for section in _ROWS
         }
-        self.allowed = {name: {int(str(row[0])) for row in chosen[name]} for name in _ROWS}
+        self.allowed = {name: {int(str(row[0])) for row in rows_of[name]} for name in _ROWS}
         self.text = "\n".join(
-            f"-----{name}-----\n{_csv(_HEADERS[name], chosen[name])}"
+            f"-----{name}-----\n{_csv(_HEADERS[name], rows_of[name])}"
             for name in _ROWS
-            if chosen[name]
+            if rows_of[name]
         )
 
 
@@ -163,9 +163,9 @@ def _read_rows(
     store: IndexStore, contexts: Iterable[Context], hierarchy: Hierarchy
 ) -> Mapping[str, Mapping[str, Sequence[Row]]]:
     ids = {
-        each
+        id
         for context in contexts
-        for each in (*context.sub_reports, *context.entities, *context.relationships)
+        for id in (*context.sub_reports, *context.entities, *context.relationships)
     }
     with store.read() as con:
         con.register("shown", pl.DataFrame({"id": sorted(ids)}, schema={"id": pl.String}))
@@ -173,10 +173,10 @@ def _read_rows(
 
 
 def _grouped(con: duckdb.DuckDBPyConnection, query: str) -> Mapping[str, Sequence[Row]]:
-    grouped: dict[str, list[Row]] = defaultdict(list)
+    rows_of: dict[str, list[Row]] = defaultdict(list)
     for key, *row in con.execute(query).fetchall():
-        grouped[key].append(tuple(row))
-    return grouped
+        rows_of[key].append(tuple(row))
+    return rows_of
 
 
 def _csv(header: Sequence[str], rows: Iterable[Row]) -> str:

@@ -151,14 +151,14 @@ def parse_report(text: str, allowed: Mapping[str, Collection[int]]) -> ParsedRep
         If the answer is no JSON object, or holds neither a summary nor a finding.
     """
     outer, repaired = parse_json_object(text)
-    given = _unwrap(outer, ("summary", "findings"))
-    title, summary = _text(_get(given, "title")), _text(_get(given, "summary"))
-    findings = _findings(_get(given, "findings"))
-    rating = parse_rating(_get(given, "rating"))
-    explanation = _text(_get(given, "rating_explanation"))
+    fields = _unwrap(outer, ("summary", "findings"))
+    title, summary = _text(_get(fields, "title")), _text(_get(fields, "summary"))
+    findings = _findings(_get(fields, "findings"))
+    rating = parse_rating(_get(fields, "rating"))
+    explanation = _text(_get(fields, "rating_explanation"))
     if not summary and not findings:
         raise ModelOutputError('the JSON object has neither a "summary" nor any "findings"')
-    missing = {
+    absent = {
         "title": not title,
         "summary": not summary,
         "rating": rating is None,
@@ -174,7 +174,7 @@ def parse_report(text: str, allowed: Mapping[str, Collection[int]]) -> ParsedRep
         cited=(),
         n_removed=0,
         repaired=repaired,
-        filled=tuple(name for name, is_missing in missing.items() if is_missing),
+        filled=tuple(name for name, is_missing in absent.items() if is_missing),
     )
     return _check(report, allowed)
 
@@ -190,16 +190,16 @@ def parse_points(text: str) -> tuple[Point, ...]:
     ModelOutputError
         If the answer is no JSON with points.
     """
-    if found := _HELPFULNESS.search(text):
-        prose = _plain(text[: found.start()] + text[found.end() :])
-        return _points([{"description": prose, "score": found[1]}])
+    if match := _HELPFULNESS.search(text):
+        prose = _plain(text[: match.start()] + text[match.end() :])
+        return _points([{"description": prose, "score": match[1]}])
     answer, _ = parse_json_object(_list_as_json_object(text))
-    given = answer.get("points", [answer] if _get(answer, "point") is not None else None)
-    if isinstance(given, Mapping):
-        given = list(given.values()) if all(map(_is_mapping, given.values())) else [given]
-    if not isinstance(given, list):
+    items = answer.get("points", [answer] if _get(answer, "point") is not None else None)
+    if isinstance(items, Mapping):
+        items = list(items.values()) if all(map(_is_mapping, items.values())) else [items]
+    if not isinstance(items, list):
         raise ModelOutputError('the answer must be a JSON object with a list "points"')
-    return _points(given)
+    return _points(items)
 
 
 def parse_drift(text: str) -> DriftAnswer:
@@ -210,95 +210,97 @@ def parse_drift(text: str) -> DriftAnswer:
     ModelOutputError
         If the answer is no JSON object with an answer in it.
     """
-    given, _ = parse_json_object(text)
-    answer = _text(_get(given, "answer"))
+    fields, _ = parse_json_object(text)
+    answer = _text(_get(fields, "answer"))
     if not answer:
         raise ModelOutputError('the JSON object has no "intermediate_answer"')
-    score = parse_rating(_get(given, "score"), MAX_SCORE)
-    follow_ups = _get(given, "follow_ups")
-    asked = map(_text, follow_ups if isinstance(follow_ups, list) else [follow_ups])
+    score = parse_rating(_get(fields, "score"), MAX_SCORE)
+    follow_ups = _get(fields, "follow_ups")
+    questions = map(_text, follow_ups if isinstance(follow_ups, list) else [follow_ups])
     return DriftAnswer(
-        answer, _LOWEST_SCORE if score is None else score, tuple(dict.fromkeys(filter(None, asked)))
+        answer,
+        _LOWEST_SCORE if score is None else score,
+        tuple(dict.fromkeys(filter(None, questions))),
     )
 
 
-def parse_rating(given: object, most: float = MAX_RATING) -> float | None:
+def parse_rating(value: object, most: float = MAX_RATING) -> float | None:
     """Return a rating from 0 to ``most``, or None where there is none.
 
-    ``given`` is a number or the text of one ("8", "8.5/10", "85 %", ``{"rating": 8}``); fractions
+    ``value`` is a number or the text of one ("8", "8.5/10", "85 %", ``{"rating": 8}``); fractions
     are scaled to ``most``, others clipped to it.
     """
-    if isinstance(given, bool) or given is None:
+    if isinstance(value, bool) or value is None:
         return None
-    if isinstance(given, int | float):
-        return _clip(given, most)
-    if isinstance(given, Mapping):
-        return parse_rating(_get(given, "rating"), most)
-    return _rating_in(str(given), most)
+    if isinstance(value, int | float):
+        return _clip(value, most)
+    if isinstance(value, Mapping):
+        return parse_rating(_get(value, "rating"), most)
+    return _rating_in(str(value), most)
 
 
 def _list_as_json_object(text: str) -> str:
     """Return an answer that is a bare list of points as the object it should have been."""
-    found = _LIST.search(text)
-    if found is None or "{" in text[: found.start()]:
+    match = _LIST.search(text)
+    if match is None or "{" in text[: match.start()]:
         return text
-    return f'{{"points": {text[found.start() :].split("```")[0]}}}'
+    return f'{{"points": {text[match.start() :].split("```")[0]}}}'
 
 
-def _unwrap(given: Mapping[str, Any], parts: Iterable[str]) -> Mapping[str, Any]:
+def _unwrap(fields: Mapping[str, Any], parts: Iterable[str]) -> Mapping[str, Any]:
     """Return the report itself where it was put under one key, such as "report"."""
-    inner = list(given.values())
+    inner = list(fields.values())
     if len(inner) != 1 or not _is_mapping(inner[0]):
-        return given
-    return inner[0] if any(_get(inner[0], part) is not None for part in parts) else given
+        return fields
+    return inner[0] if any(_get(inner[0], part) is not None for part in parts) else fields
 
 
-def _is_mapping(given: object) -> bool:
-    return isinstance(given, Mapping)
+def _is_mapping(value: object) -> bool:
+    return isinstance(value, Mapping)
 
 
-def _get(given: Mapping[str, Any], part: str) -> Any:
+def _get(fields: Mapping[str, Any], part: str) -> Any:
     """Return a part of an object under any of its names, however they are spelled."""
-    spelled = {re.sub(r"[\W_]", "", str(key)).lower(): value for key, value in given.items()}
+    spelled = {re.sub(r"[\W_]", "", str(key)).lower(): value for key, value in fields.items()}
     for name in _ALIASES[part]:
         if spelled.get(name) is not None:
             return spelled[name]
     return None
 
 
-def _text(given: object) -> str:
-    if given is None or isinstance(given, bool):
+def _text(value: object) -> str:
+    if value is None or isinstance(value, bool):
         return ""
-    if isinstance(given, list):
-        return "\n\n".join(filter(None, map(_text, given)))
-    if isinstance(given, Mapping):
-        return "\n\n".join(filter(None, map(_text, given.values())))
-    return _plain(str(given))
+    if isinstance(value, list):
+        return "\n\n".join(filter(None, map(_text, value)))
+    if isinstance(value, Mapping):
+        return "\n\n".join(filter(None, map(_text, value.values())))
+    return _plain(str(value))
 
 
 def _plain(text: str) -> str:
     return _UNWANTED.sub("", text.replace("\r\n", "\n")).strip()
 
 
-def _findings(given: object) -> tuple[tuple[str, str], ...]:
-    if isinstance(given, Mapping):
-        is_one = _get(given, "explanation") is not None or _get(given, "headline") is not None
-        given = [given] if is_one else [_named(name, value) for name, value in given.items()]
-    elif isinstance(given, str):
-        given = [part for part in re.split(r"\n\s*\n", given) if part.strip()]
-    found = map(_finding, given if isinstance(given, list) else [])
-    return tuple(finding for finding in found if finding[0])
+def _findings(listed: object) -> tuple[tuple[str, str], ...]:
+    if isinstance(listed, Mapping):
+        is_one = _get(listed, "explanation") is not None or _get(listed, "headline") is not None
+        listed = [listed] if is_one else [_named(name, value) for name, value in listed.items()]
+    elif isinstance(listed, str):
+        listed = [part for part in re.split(r"\n\s*\n", listed) if part.strip()]
+    findings = map(_finding, listed if isinstance(listed, list) else [])
+    return tuple(finding for finding in findings if finding[0])
 
 
 def _named(name: object, value: object) -> object:
     return value if _is_mapping(value) else {"summary": name, "explanation": value}
 
 
-def _finding(given: object) -> tuple[str, str]:
-    if not isinstance(given, Mapping):
-        text = _text(given)
+def _finding(value: object) -> tuple[str, str]:
+    if not isinstance(value, Mapping):
+        text = _text(value)
         return _headline(text), text
-    headline, explanation = _text(_get(given, "headline")), _text(_get(given, "explanation"))
+    headline, explanation = _text(_get(value, "headline")), _text(_get(value, "explanation"))
     return headline or _headline(explanation), explanation or headline
 
 
@@ -311,13 +313,13 @@ def _headline(text: str) -> str:
 
 def _check(report: ParsedReport, allowed: Mapping[str, Collection[int]]) -> ParsedReport:
     """Return the report with its references checked; a title and headlines have none."""
-    cited: dict[tuple[str, int], None] = {}
+    references: dict[tuple[str, int], None] = {}
     n_removed = 0
 
     def check(text: str) -> str:
         nonlocal n_removed
         checked = check_references(text, allowed)
-        cited.update(dict.fromkeys(checked.cited))
+        references.update(dict.fromkeys(checked.cited))
         n_removed += checked.n_removed
         return checked.text.strip()
 
@@ -329,18 +331,18 @@ def _check(report: ParsedReport, allowed: Mapping[str, Collection[int]]) -> Pars
         rating_explanation=check(report.rating_explanation),
         findings=tuple((check(headline), check(text)) for headline, text in report.findings),
     )
-    return replace(checked, cited=tuple(cited), n_removed=n_removed)
+    return replace(checked, cited=tuple(references), n_removed=n_removed)
 
 
-def _points(given: Iterable[object]) -> tuple[Point, ...]:
-    return tuple(point for point in map(_point, given) if point.description)
+def _points(items: Iterable[object]) -> tuple[Point, ...]:
+    return tuple(point for point in map(_point, items) if point.description)
 
 
-def _point(given: object) -> Point:
-    if not isinstance(given, Mapping):
-        return Point(_text(given), _LOWEST_SCORE)
-    score = parse_rating(_get(given, "score"), MAX_SCORE)
-    return Point(_text(_get(given, "point")), _LOWEST_SCORE if score is None else score)
+def _point(value: object) -> Point:
+    if not isinstance(value, Mapping):
+        return Point(_text(value), _LOWEST_SCORE)
+    score = parse_rating(_get(value, "score"), MAX_SCORE)
+    return Point(_text(_get(value, "point")), _LOWEST_SCORE if score is None else score)
 
 
 def _rating_in(text: str, most: float) -> float | None:
@@ -349,11 +351,11 @@ def _rating_in(text: str, most: float) -> float | None:
             return parse_rating(parse_json_object(text)[0], most)
         except ModelOutputError:
             return None
-    found = _NUMBER.search(text)
-    if found is None:
+    match = _NUMBER.search(text)
+    if match is None:
         return None
-    number = float(found["number"].replace(",", ".").replace("−", "-"))
-    scale = 100.0 if found["percent"] else float(found["most"] or 0)
+    number = float(match["number"].replace(",", ".").replace("−", "-"))
+    scale = 100.0 if match["percent"] else float(match["most"] or 0)
     return _clip(number * most / scale if scale else number, most)
 
 

@@ -93,41 +93,43 @@ def check_references(text: str, allowed: Mapping[str, Collection[int]]) -> Check
     ``allowed`` has the numbers that were in the model's context by kind of record (``KINDS``). A
     reference of which nothing is left goes altogether. Brackets that are no reference stay.
     """
-    known = {_NAMES.get(kind.lower(), kind): frozenset(of) for kind, of in allowed.items()}
-    cited: dict[tuple[str, int], None] = {}
+    allowed_ids = {_NAMES.get(kind.lower(), kind): frozenset(of) for kind, of in allowed.items()}
+    references: dict[tuple[str, int], None] = {}
     n_removed = 0
 
-    def rewrite(found: re.Match[str]) -> str:
+    def rewrite(match: re.Match[str]) -> str:
         nonlocal n_removed
-        reference = _read(found[1], known)
+        reference = _read(match[1], allowed_ids)
         if reference is None:
-            return found[0]
+            return match[0]
         n_removed += reference.n_removed
-        cited.update(dict.fromkeys((kind, n) for kind, of in reference.numbers.items() for n in of))
+        references.update(
+            dict.fromkeys((kind, n) for kind, of in reference.numbers.items() for n in of)
+        )
         rendered = reference.render()
-        return (found[0][: found[0][0].isspace()] + rendered) if rendered else ""
+        return (match[0][: match[0][0].isspace()] + rendered) if rendered else ""
 
     # The last number of a reference that was cut off may itself be cut: none of it is kept.
     if cut := _CUT_OFF.search(text):
         n_removed += sum(map(str.isdecimal, _TOKEN.findall(cut[1])))
         text = text[: cut.start()]
     checked = _PARENTHESES.sub(rewrite, _BRACKETS.sub(rewrite, text))
-    return CheckedText(checked, tuple(cited), n_removed)
+    return CheckedText(checked, tuple(references), n_removed)
 
 
-def _read(inside: str, known: Mapping[str, frozenset[int]]) -> _Reference | None:
+def _read(inside: str, allowed_ids: Mapping[str, frozenset[int]]) -> _Reference | None:
     """Return the reference in a pair of brackets, or None where they hold something else."""
     tokens = _TOKEN.findall(inside)
     if not _is_reference(inside, tokens):
         return None
     reference = _Reference()
-    seen: set[tuple[str, str]] = set()
+    pairs: set[tuple[str, str]] = set()
     for kind, token in _labelled(tokens):
         if token == "more":
             reference.more.add(kind)
-        elif (kind, token) not in seen:
-            seen.add((kind, token))
-            _take(reference, kind, token, known)
+        elif (kind, token) not in pairs:
+            pairs.add((kind, token))
+            _take(reference, kind, token, allowed_ids)
     return reference
 
 
@@ -136,9 +138,9 @@ def _is_reference(inside: str, tokens: Iterable[str]) -> bool:
     words = [token.lower() for token in tokens if not token.isdecimal()]
     if _MARKED.match(inside):
         return True
-    named = any(word in _NAMES for word in words)
+    has_name = any(word in _NAMES for word in words)
     return (
-        named
+        has_name
         and any(map(str.isdecimal, tokens))
         and all(word in _NAMES or word in _FILLERS or word in _MORE for word in words)
     )
@@ -156,9 +158,9 @@ def _labelled(tokens: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _take(
-    reference: _Reference, kind: str, digits: str, known: Mapping[str, frozenset[int]]
+    reference: _Reference, kind: str, digits: str, allowed_ids: Mapping[str, frozenset[int]]
 ) -> None:
-    if len(digits) <= _MAX_DIGITS and int(digits) in known.get(kind, frozenset()):
+    if len(digits) <= _MAX_DIGITS and int(digits) in allowed_ids.get(kind, frozenset()):
         reference.numbers.setdefault(kind, []).append(int(digits))
     else:
         reference.n_removed += 1

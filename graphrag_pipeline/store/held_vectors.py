@@ -49,10 +49,10 @@ class HeldVectors:
 
     def similarities(self, query: npt.NDArray[np.float32], ids: Sequence[str]) -> dict[str, float]:
         """Return the cosine of a query and each of those ids that there is."""
-        places, known = places_of(self._ids, ids)
-        scores = self._cosines(query, self._matrix[places[known]])
-        held = (key for key, is_held in zip(ids, known.tolist(), strict=True) if is_held)
-        return dict(zip(held, scores.tolist(), strict=True))
+        places, is_known = places_of(self._ids, ids)
+        scores = self._cosines(query, self._matrix[places[is_known]])
+        keys_held = (key for key, is_held in zip(ids, is_known.tolist(), strict=True) if is_held)
+        return dict(zip(keys_held, scores.tolist(), strict=True))
 
     @staticmethod
     def _cosines(
@@ -71,11 +71,11 @@ def places_of(
     sorted_ids: npt.NDArray[np.bytes_], ids: Iterable[str]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Return where each id stands among sorted ones, and whether it does."""
-    asked = np.array([key.encode() for key in ids], dtype=np.bytes_)
-    places = np.searchsorted(sorted_ids, asked)
-    known = places < len(sorted_ids)
-    known[known] = sorted_ids[places[known]] == asked[known]
-    return places, known
+    keys = np.array([key.encode() for key in ids], dtype=np.bytes_)
+    places = np.searchsorted(sorted_ids, keys)
+    is_known = places < len(sorted_ids)
+    is_known[is_known] = sorted_ids[places[is_known]] == keys[is_known]
+    return places, is_known
 
 
 def _highest(scores: npt.NDArray[np.float64], k: int) -> npt.NDArray[np.intp]:

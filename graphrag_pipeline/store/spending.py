@@ -47,18 +47,18 @@ def spending(store: IndexStore, settings: Settings, run_began: int) -> Iterator[
     ``run_began`` is the ledger's position when the run began. The calls are copied also when the
     stage fails.
     """
-    spent = Spent()
+    calls_spent = Spent()
     if not uses_model(settings):
-        yield spent
+        yield calls_spent
         return
     home = settings.home_path
     before = ledger_position(home)
     try:
         with spending_since(run_began):
-            yield spent
+            yield calls_spent
     finally:
         record_calls(store, home)
-        spent.metadata.update(_sums(home, before))
+        calls_spent.metadata.update(_sums(home, before))
 
 
 def record_calls(store: IndexStore, home: Path) -> None:

@@ -144,7 +144,7 @@ class VectorStore:
             The disk is full or read-only; what was committed before stays.
         """
         _check_table(table)
-        wanted = _wanted(rows, embedder)
+        target_rows = _wanted(rows, embedder)
         if self.dimensions not in (None, embedder.dimensions):
             raise VectorStoreError(
                 f"the store is set to {self.dimensions} dimensions and the embedder "
@@ -152,17 +152,17 @@ class VectorStore:
             )
         with _writing(self.uri):
             target = self._open_for(table, embedder)
-            plan = _plan(wanted, _stored(target))
-            for part in _slices(wanted.take(plan.embed)):
+            plan = _plan(target_rows, _stored(target))
+            for part in _slices(target_rows.take(plan.embed)):
                 _upsert(target, _with_vectors(part, embedder))
-            for part in _slices(wanted.take(plan.refresh)):
+            for part in _slices(target_rows.take(plan.refresh)):
                 _upsert(target, _with_stored_vectors(part, target))
             for part in _batched(plan.remove, _ID_FILTER_ROWS):
                 target.delete(_has_id(part))
             _refresh_indexes(target)
         return SyncResult(
             table=table,
-            reused=len(wanted) - len(plan.embed),
+            reused=len(target_rows) - len(plan.embed),
             embedded=len(plan.embed),
             removed=len(plan.remove),
             version=target.version,
@@ -170,8 +170,8 @@ class VectorStore:
 
     def version(self, table: str) -> int:
         """Return the current version of a table; 0 if it was never written."""
-        opened = _open(self._db, table)
-        return 0 if opened is None else opened.version
+        lance_table = _open(self._db, table)
+        return 0 if lance_table is None else lance_table.version
 
     def embedder_name(self, table: str) -> str | None:
         """Return the name of the embedder a table was written with."""
@@ -195,37 +195,39 @@ class VectorStore:
             )
         versions: dict[str, int] = {}
         with _writing(self.uri):
-            for table, opened in self._tables():
+            for table, lance_table in self._tables():
                 if tables is not None and table not in tables:
                     continue
-                versions[table] = opened.version
-                tags = opened.tags
+                versions[table] = lance_table.version
+                tags = lance_table.tags
                 if release in tags.list():
-                    tags.update(release, opened.version)
+                    tags.update(release, lance_table.version)
                 else:
-                    tags.create(release, opened.version)
+                    tags.create(release, lance_table.version)
         return versions
 
     def tags(self) -> dict[str, dict[str, int]]:
         """Return the tagged versions by release and table."""
         releases: dict[str, dict[str, int]] = {}
-        for table, opened in self._tables():
-            for release, tag in opened.tags.list().items():
+        for table, lance_table in self._tables():
+            for release, tag in lance_table.tags.list().items():
                 releases.setdefault(release, {})[table] = int(tag["version"])
         return releases
 
     def drop_tags(self, releases: Sequence[str]) -> None:
         """Let go of releases: :meth:`optimize` may then remove their versions."""
         with _writing(self.uri):
-            for _, opened in self._tables():
-                tags = opened.tags
+            for _, lance_table in self._tables():
+                tags = lance_table.tags
                 for release in set(releases) & tags.list().keys():
                     tags.delete(release)
 
     def drop_untagged(self, *, spare: Sequence[str]) -> list[str]:
         """Remove tables that no release holds a version of, but ``spare``; return their names."""
         dropped = [
-            name for name, opened in self._tables() if name not in spare and not opened.tags.list()
+            name
+            for name, lance_table in self._tables()
+            if name not in spare and not lance_table.tags.list()
         ]
         with _writing(self.uri):
             for name in dropped:
@@ -241,12 +243,12 @@ class VectorStore:
         and the tagged versions then no longer share its files.
         """
         with _writing(self.uri):
-            for _, opened in self._tables():
-                age = _cleanup_age(opened, keep_days)
-                if _number_older(opened, age) > spare or not spare:
-                    opened.optimize(cleanup_older_than=_NEVER)
+            for _, lance_table in self._tables():
+                age = _cleanup_age(lance_table, keep_days)
+                if _number_older(lance_table, age) > spare or not spare:
+                    lance_table.optimize(cleanup_older_than=_NEVER)
                     # Compacting takes time, by which the tagged versions are older now.
-                    opened.optimize(cleanup_older_than=_cleanup_age(opened, keep_days))
+                    lance_table.optimize(cleanup_older_than=_cleanup_age(lance_table, keep_days))
 
     def at(self, versions: Mapping[str, int]) -> VectorSnapshot:
         """Return the tables as they were at these versions; tables left out are empty."""
@@ -254,19 +256,19 @@ class VectorStore:
 
     def _tables(self) -> Iterator[tuple[str, LanceTable]]:
         for table in sorted(self._db.list_tables().tables):
-            opened = _open(self._db, table)
-            if opened is not None:
-                yield table, opened
+            lance_table = _open(self._db, table)
+            if lance_table is not None:
+                yield table, lance_table
 
     def _open_for(self, table: str, embedder: Embedder) -> LanceTable:
-        opened = _open(self._db, table)
+        lance_table = _open(self._db, table)
         if (
-            opened is not None
-            and _embedder_name(opened) == embedder.name
-            and _dimensions(opened) == embedder.dimensions
+            lance_table is not None
+            and _embedder_name(lance_table) == embedder.name
+            and _dimensions(lance_table) == embedder.dimensions
         ):
-            return _keyed(opened)
-        mode = "create" if opened is None else "overwrite"
+            return _keyed(lance_table)
+        mode = "create" if lance_table is None else "overwrite"
         created = self._db.create_table(table, schema=_table_schema(embedder), mode=mode)
         return _keyed(cast("LanceTable", created))
 
@@ -318,20 +320,20 @@ class VectorSnapshot:
             ``id``, ``score`` (cosine similarity, -1 to 1, to six decimals, best first), and the
             columns asked for. What has no direction, a vector of zeros, is like nothing.
         """
-        opened = self._table(table)
-        if opened is None or k < 1:
+        lance_table = self._table(table)
+        if lance_table is None or k < 1:
             return _no_hits(columns)
-        held = self._hold(table, opened)
-        query = _checked_query(opened, table, vector, held)
-        if held is not None and where is None:
-            return _with_columns(opened, columns, *held.nearest(query, k))
-        search: Any = opened.search(query, vector_column_name=_VECTOR, query_type="vector")
+        in_memory = self._hold(table, lance_table)
+        query = _checked_query(lance_table, table, vector, in_memory)
+        if in_memory is not None and where is None:
+            return _with_columns(lance_table, columns, *in_memory.nearest(query, k))
+        search: Any = lance_table.search(query, vector_column_name=_VECTOR, query_type="vector")
         search = search.distance_type("cosine").refine_factor(_REFINE).limit(k)
         search = search.select(["id", *columns, "_distance"])
         if where is not None:
             search = search.where(where, prefilter=True)
-        found = search.to_arrow()
-        return _hits(found, rounded(1.0 - found["_distance"].to_numpy()), columns)
+        hits = search.to_arrow()
+        return _hits(hits, rounded(1.0 - hits["_distance"].to_numpy()), columns)
 
     def similarities(
         self,
@@ -340,14 +342,14 @@ class VectorSnapshot:
         ids: Sequence[str],
     ) -> dict[str, float]:
         """Return the cosine of a vector and each of those ids that the table holds."""
-        opened = self._table(table)
-        if opened is None:
+        lance_table = self._table(table)
+        if lance_table is None:
             return {}
-        held = self._hold(table, opened)
-        query = _checked_query(opened, table, vector, held)
-        if held is None:
-            held = HeldVectors(*_matrix(_with_ids(opened, ids)))
-        return held.similarities(query, ids)
+        in_memory = self._hold(table, lance_table)
+        query = _checked_query(lance_table, table, vector, in_memory)
+        if in_memory is None:
+            in_memory = HeldVectors(*_matrix(_with_ids(lance_table, ids)))
+        return in_memory.similarities(query, ids)
 
     def fulltext(
         self,
@@ -365,39 +367,39 @@ class VectorSnapshot:
         """
         from lancedb.query import MatchQuery
 
-        opened = self._table(table)
+        lance_table = self._table(table)
         words = terms(query)
-        if opened is None or k < 1 or not words:
+        if lance_table is None or k < 1 or not words:
             return _no_hits(columns)
         match: Any = MatchQuery
-        search: Any = opened.search(match(" ".join(words), _TERMS), query_type="fts")
+        search: Any = lance_table.search(match(" ".join(words), _TERMS), query_type="fts")
         search = search.select(["id", *columns, "_score"])
         if where is not None:
             search = search.where(where, prefilter=True)
-        asked = k + _TIES
+        n_asked = k + _TIES
         while True:
-            found = search.limit(asked).to_arrow()
-            hits = _hits(found, found["_score"].to_numpy(), columns)
-            if len(hits) < asked or hits["score"][k - 1] != hits["score"][-1]:
+            rows = search.limit(n_asked).to_arrow()
+            hits = _hits(rows, rows["_score"].to_numpy(), columns)
+            if len(hits) < n_asked or hits["score"][k - 1] != hits["score"][-1]:
                 return hits.slice(0, k)
-            asked *= 2
+            n_asked *= 2
 
     def vectors(self, table: str, ids: Sequence[str]) -> dict[str, npt.NDArray[np.float32]]:
         """Return the vectors of those ids that the table holds."""
-        opened = self._table(table)
-        return {} if opened is None else _vectors_of(opened, ids)
+        lance_table = self._table(table)
+        return {} if lance_table is None else _vectors_of(lance_table, ids)
 
     def matrix(self, table: str) -> tuple[list[str], npt.NDArray[np.float32]]:
         """Return the ids of a table, ascending, and their vectors, one a row."""
-        opened = self._table(table)
-        if opened is None:
+        lance_table = self._table(table)
+        if lance_table is None:
             return [], np.empty((0, 0), np.float32)
-        return _matrix(_scan(opened, _ID_AND_VECTOR).sort_by("id"))
+        return _matrix(_scan(lance_table, _ID_AND_VECTOR).sort_by("id"))
 
     def count(self, table: str) -> int:
         """Return the number of rows of a table."""
-        opened = self._table(table)
-        return 0 if opened is None else opened.count_rows()
+        lance_table = self._table(table)
+        return 0 if lance_table is None else lance_table.count_rows()
 
     def embedder_name(self, table: str) -> str | None:
         """Return the name of the embedder that queries on a table must use."""
@@ -410,13 +412,13 @@ class VectorSnapshot:
             self._opened[table] = _open(self._db, table, version) if version else None
         return self._opened[table]
 
-    def _hold(self, table: str, opened: LanceTable) -> HeldVectors | None:
+    def _hold(self, table: str, lance_table: LanceTable) -> HeldVectors | None:
         with self._lock:
             if table not in self._held:
-                size = opened.count_rows() * _dimensions(opened) * _FLOAT_BYTES
+                size = lance_table.count_rows() * _dimensions(lance_table) * _FLOAT_BYTES
                 few = size <= HELD_BYTES
                 self._held[table] = (
-                    HeldVectors(*_matrix(_scan(opened, _ID_AND_VECTOR))) if few else None
+                    HeldVectors(*_matrix(_scan(lance_table, _ID_AND_VECTOR))) if few else None
                 )
             return self._held[table]
 
@@ -436,31 +438,31 @@ class _Plan:
     remove: list[str]
 
 
-def _plan(wanted: pa.Table, stored: _Stored) -> _Plan:
+def _plan(target: pa.Table, before: _Stored) -> _Plan:
     import pyarrow as pa
 
-    ids, hashes = wanted["id"].to_pylist(), wanted["content_hash"].to_pylist()
-    filters = zip(wanted["level"].to_pylist(), wanted["batch"].to_pylist(), strict=True)
+    ids, hashes = target["id"].to_pylist(), target["content_hash"].to_pylist()
+    filters = zip(target["level"].to_pylist(), target["batch"].to_pylist(), strict=True)
     embed: list[int] = []
     refresh: list[int] = []
     for position, (key, digest, filtered) in enumerate(zip(ids, hashes, filters, strict=True)):
-        if stored.hashes.get(key) != digest:
+        if before.hashes.get(key) != digest:
             embed.append(position)
-        elif stored.filters[key] != filtered:
+        elif before.filters[key] != filtered:
             refresh.append(position)
     return _Plan(
         embed=pa.array(embed, pa.int64()),
         refresh=pa.array(refresh, pa.int64()),
-        remove=sorted(stored.hashes.keys() - set(ids)),
+        remove=sorted(before.hashes.keys() - set(ids)),
     )
 
 
 def _stored(table: LanceTable) -> _Stored:
-    found = _scan(table, ["id", "content_hash", "level", "batch"])
-    ids = found["id"].to_pylist()
-    filters = zip(found["level"].to_pylist(), found["batch"].to_pylist(), strict=True)
+    rows = _scan(table, ["id", "content_hash", "level", "batch"])
+    ids = rows["id"].to_pylist()
+    filters = zip(rows["level"].to_pylist(), rows["batch"].to_pylist(), strict=True)
     return _Stored(
-        hashes=dict(zip(ids, found["content_hash"].to_pylist(), strict=True)),
+        hashes=dict(zip(ids, rows["content_hash"].to_pylist(), strict=True)),
         filters=dict(zip(ids, filters, strict=True)),
     )
 
@@ -468,19 +470,19 @@ def _stored(table: LanceTable) -> _Stored:
 def _wanted(rows: pa.Table, embedder: Embedder) -> pa.Table:
     import pyarrow as pa
 
-    missing = set(row_schema().names) - set(rows.column_names)
-    if missing:
-        raise VectorStoreError(f"rows to store lack the columns {sorted(missing)}")
+    absent = set(row_schema().names) - set(rows.column_names)
+    if absent:
+        raise VectorStoreError(f"rows to store lack the columns {sorted(absent)}")
     for name in ("id", "text", "content_hash"):
         if rows[name].null_count:
             raise VectorStoreError(f"rows to store have null in column {name}: fill it")
-    wanted = rows.select(row_schema().names).cast(row_schema())
-    if len(set(wanted["id"].to_pylist())) != len(wanted):
+    target = rows.select(row_schema().names).cast(row_schema())
+    if len(set(target["id"].to_pylist())) != len(target):
         raise VectorStoreError("rows to store have repeated ids: ids must be unique in a table")
-    digests = [_digest(value, embedder.name) for value in wanted["content_hash"].to_pylist()]
-    column = wanted.schema.get_field_index("content_hash")
-    field = wanted.schema.field(column)
-    return wanted.set_column(column, field, pa.array(digests, pa.string())).combine_chunks()
+    digests = [_digest(value, embedder.name) for value in target["content_hash"].to_pylist()]
+    column = target.schema.get_field_index("content_hash")
+    field = target.schema.field(column)
+    return target.set_column(column, field, pa.array(digests, pa.string())).combine_chunks()
 
 
 def _digest(content_hash: str, embedder: str) -> str:
@@ -574,11 +576,11 @@ def _indexes_on(table: LanceTable, column: str) -> list[Any]:
 def _cleanup_age(table: LanceTable, keep_days: float) -> timedelta:
     age = timedelta(days=keep_days)
     tagged = {int(tag["version"]) for tag in table.tags.list().values()}
-    written = [v["timestamp"] for v in table.list_versions() if v["version"] in tagged]
-    if not written:
+    times = [v["timestamp"] for v in table.list_versions() if v["version"] in tagged]
+    if not times:
         return age
     # LanceDB gives local time without a zone.
-    since = datetime.now(UTC) - min(written).astimezone(UTC)
+    since = datetime.now(UTC) - min(times).astimezone(UTC)
     return max(age, since + _CLOCK_MARGIN)
 
 
@@ -593,10 +595,10 @@ def _writing(uri: str) -> Iterator[None]:
     try:
         yield
     except (OSError, RuntimeError) as error:
-        said = str(error).splitlines()[0]
-        if isinstance(error, RuntimeError) and _LANCE_IO not in said:
+        message = str(error).splitlines()[0]
+        if isinstance(error, RuntimeError) and _LANCE_IO not in message:
             raise
-        reason = said.split(_LANCE_IO)[-1].split(", /")[0].strip(": ")
+        reason = message.split(_LANCE_IO)[-1].split(", /")[0].strip(": ")
         raise StorageError(f"cannot write {uri}: {reason}") from error
 
 
@@ -636,17 +638,17 @@ def _scan(table: LanceTable, columns: list[str], where: Expr | None = None) -> p
 
 
 def _checked_query(
-    opened: LanceTable,
+    lance_table: LanceTable,
     table: str,
     vector: Sequence[float] | npt.NDArray[np.floating[Any]],
-    held: HeldVectors | None,
+    in_memory: HeldVectors | None,
 ) -> npt.NDArray[np.float32]:
     query = np.asarray(vector, dtype=np.float32)
-    dimensions = _dimensions(opened) if held is None else held.dimensions
+    dimensions = _dimensions(lance_table) if in_memory is None else in_memory.dimensions
     if query.shape != (dimensions,):
         raise VectorStoreError(
             f"the query vector has shape {query.shape}, the vectors of {table} have "
-            f"{dimensions} dimensions: embed the query with {_embedder_name(opened)}"
+            f"{dimensions} dimensions: embed the query with {_embedder_name(lance_table)}"
         )
     return query
 
@@ -660,8 +662,8 @@ def _with_ids(table: LanceTable, ids: Sequence[str]) -> pa.Table:
     import pyarrow as pa
 
     parts = _batched(list(dict.fromkeys(ids)), _ID_FILTER_ROWS)
-    found = [_scan(table, _ID_AND_VECTOR, _has_id(part)) for part in parts]
-    return pa.concat_tables(found) if found else table.schema.empty_table().select(_ID_AND_VECTOR)
+    scans = [_scan(table, _ID_AND_VECTOR, _has_id(part)) for part in parts]
+    return pa.concat_tables(scans) if scans else table.schema.empty_table().select(_ID_AND_VECTOR)
 
 
 def _matrix(rows: pa.Table) -> tuple[list[str], npt.NDArray[np.float32]]:
@@ -685,14 +687,12 @@ def _slices(rows: pa.Table) -> Iterator[pa.Table]:
     return (rows.slice(start, SLICE_ROWS).combine_chunks() for start in starts)
 
 
-def _hits(
-    found: pa.Table, score: npt.NDArray[np.floating[Any]], columns: Sequence[str]
-) -> pa.Table:
+def _hits(rows: pa.Table, score: npt.NDArray[np.floating[Any]], columns: Sequence[str]) -> pa.Table:
     import pyarrow as pa
 
-    hits = found.select(["id"]).append_column("score", pa.array(score, pa.float64()))
+    hits = rows.select(["id"]).append_column("score", pa.array(score, pa.float64()))
     for name in columns:
-        hits = hits.append_column(found.schema.field(name), found[name])
+        hits = hits.append_column(rows.schema.field(name), rows[name])
     return hits.sort_by([("score", "descending"), ("id", "ascending")])
 
 
@@ -706,8 +706,8 @@ def _with_columns(
     if not columns:
         return pa.table({"id": pa.array(ids, pa.string()), "score": scores})
     parts = [_scan(table, ["id", *columns], _has_id(p)) for p in _batched(ids, _ID_FILTER_ROWS)]
-    found, score_of = pa.concat_tables(parts), dict(zip(ids, scores, strict=True))
-    return _hits(found, np.array([score_of[key] for key in found["id"].to_pylist()]), columns)
+    rows, score_of = pa.concat_tables(parts), dict(zip(ids, scores, strict=True))
+    return _hits(rows, np.array([score_of[key] for key in rows["id"].to_pylist()]), columns)
 
 
 def _no_hits(columns: Sequence[str]) -> pa.Table:

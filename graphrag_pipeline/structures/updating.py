@@ -25,7 +25,7 @@ class Stage:
 
 
 def update_structures(
-    workspace: Workspace, told: Told | None = None
+    workspace: Workspace, tell: Told | None = None
 ) -> dict[str, VectorChanges | Outcome]:
     """Bring all vector tables and structures that the settings ask for up to date.
 
@@ -34,8 +34,8 @@ def update_structures(
     stages = list(stages_of(workspace.settings))
     changes: dict[str, VectorChanges | Outcome] = {}
     for number, stage in enumerate(stages):
-        if told is not None:
-            told(stage.name, number, len(stages))
+        if tell is not None:
+            tell(stage.name, number, len(stages))
         changes[stage.name] = stage.update(workspace)
     return changes
 
@@ -46,7 +46,7 @@ def stages_of(settings: Settings) -> Iterator[Stage]:
     Raises ConfigError where some wait for each other.
     """
     structures = wanted_structures(settings)
-    steps = {step.table: (each, step) for each in structures for step in each.steps}
+    steps = {step.table: (structure, step) for structure in structures for step in structure.steps}
     tables = {table.name: table for table in vector_tables(settings)}
     while steps or tables:
         ready = [t for t in tables.values() if not steps.keys() & set(t.made_from)]
@@ -61,8 +61,8 @@ def stages_of(settings: Settings) -> Iterator[Stage]:
 
 
 def _awaited(step: Step, tables: Sequence[str], vectors: Sequence[str]) -> bool:
-    others = {table for table in tables if table != step.table}
-    return bool(others & set(step.made_from) or set(vectors) & set(step.vectors))
+    other_tables = {table for table in tables if table != step.table}
+    return bool(other_tables & set(step.made_from) or set(vectors) & set(step.vectors))
 
 
 def _embedding(table: VectorTable) -> Stage:

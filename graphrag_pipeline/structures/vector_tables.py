@@ -63,16 +63,20 @@ def update_vectors(workspace: Workspace, table: VectorTable) -> VectorChanges:
     with workspace.store.read() as con:
         state = f"{embedder.name}:{texts_hash(con, table)}"
         rows = count_of(con, table)
-        stored = get_meta(con, _key(table))
+        stored_state = get_meta(con, _key(table))
         folder = workspace.paths.vectors / f"{table.name}.lance"
-        if stored and stored.rsplit("@", 1)[0] == state and (folder.is_dir() or not rows):
-            return VectorChanges(rows, 0, 0, int(stored.rsplit("@", 1)[1]))
+        if (
+            stored_state
+            and stored_state.rsplit("@", 1)[0] == state
+            and (folder.is_dir() or not rows)
+        ):
+            return VectorChanges(rows, 0, 0, int(stored_state.rsplit("@", 1)[1]))
         # Their order decides which call embeds what; tables have none that two builds share.
-        wanted = con.sql(
+        rows_to_embed = con.sql(
             f"""SELECT id, text, level, batch, sha256(text) AS content_hash FROM ({table.texts})
                 ORDER BY id"""
         ).to_arrow_table()
-    changes = workspace.vectors.sync(table.name, wanted, embedder)
+    changes = workspace.vectors.sync(table.name, rows_to_embed, embedder)
     with workspace.store.transaction() as con:
         set_meta(con, _key(table), f"{state}@{changes.version}")
     return VectorChanges(changes.reused, changes.embedded, changes.removed, changes.version)

@@ -61,11 +61,11 @@ def ask_about(pairs: Sequence[Pair], settings: Settings) -> list[Pair]:
     decided: dict[int, list[Pair]] = {}
 
     async def ask(client: ModelClient) -> None:
-        async def one(number: int) -> None:
+        async def ask_pair(number: int) -> None:
             decided[number] = await _ask(calls[number], client, prompt)
             progress.report(STAGE, len(decided), len(calls))
 
-        await work_through(range(len(calls)), one, 2 * client.options.concurrency)
+        await work_through(range(len(calls)), ask_pair, 2 * client.options.concurrency)
 
     with_model(settings, ask)
     return [pair for number in range(len(calls)) for pair in decided[number]]
@@ -90,7 +90,7 @@ async def _ask(pairs: Sequence[Pair], client: ModelClient, prompt: Prompt) -> li
         answer = await client.complete(
             prompt.render(descriptions=_listed(pairs)), stage=STAGE, json_schema=_ANSWERS
         )
-        said = _read(answer.text)
+        reply = _read(answer.text)
     except ModelError as error:
         if error.stops_everything:
             raise
@@ -98,7 +98,7 @@ async def _ask(pairs: Sequence[Pair], client: ModelClient, prompt: Prompt) -> li
             replace(pair, rule=FAILED, method="model", evidence={"error": str(error)})
             for pair in pairs
         ]
-    return [_decided(pair, said.get(number, {})) for number, pair in enumerate(pairs, 1)]
+    return [_decided(pair, reply.get(number, {})) for number, pair in enumerate(pairs, 1)]
 
 
 def _listed(pairs: Sequence[Pair]) -> str:
@@ -126,8 +126,8 @@ def _told(entity: Entity) -> dict[str, str]:
 
 
 def _read(text: str) -> Mapping[int, Mapping[str, Any]]:
-    found, _ = parse_json_object(text)
-    rows = found.get("pairs")
+    reply, _ = parse_json_object(text)
+    rows = reply.get("pairs")
     if not isinstance(rows, list):
         raise ModelOutputError("the model's answer has no list of pairs: ask again")
     return {
@@ -137,16 +137,16 @@ def _read(text: str) -> Mapping[int, Mapping[str, Any]]:
     }
 
 
-def _decided(pair: Pair, said: Mapping[str, Any]) -> Pair:
-    given = said.get("confidence")
-    confidence = min(max(float(given), 0.0), 1.0) if isinstance(given, int | float) else 0.0
-    merges = said.get("same") is True and confidence >= _SURE
+def _decided(pair: Pair, reply: Mapping[str, Any]) -> Pair:
+    value = reply.get("confidence")
+    confidence = min(max(float(value), 0.0), 1.0) if isinstance(value, int | float) else 0.0
+    merges = reply.get("same") is True and confidence >= _SURE
     evidence = {
         **pair.evidence,
         "asked_because": pair.rule,
-        "reason": str(said.get("reason") or "")[:_DESCRIPTION],
+        "reason": str(reply.get("reason") or "")[:_DESCRIPTION],
     }
-    rule = "the model says so" if said else FAILED
+    rule = "the model says so" if reply else FAILED
     return replace(
         pair,
         rule=rule,

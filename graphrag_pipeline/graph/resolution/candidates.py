@@ -39,10 +39,10 @@ def similar_pairs(entities: Sequence[Entity], embedder: Embedder, most: int) -> 
 
     They are undecided: their ``confidence`` is 0, their evidence holds both similarities.
     """
-    ordered = sorted(entities, key=lambda entity: entity.id)
-    titles = [" ".join(entity.name.words) for entity in ordered]
-    vectors = embedder.embed([entity.title for entity in ordered])
-    keys = pl.concat([_name_keys(ordered), *_vector_keys(vectors)])
+    by_id = sorted(entities, key=lambda entity: entity.id)
+    titles = [" ".join(entity.name.words) for entity in by_id]
+    vectors = embedder.embed([entity.title for entity in by_id])
+    keys = pl.concat([_name_keys(by_id), *_vector_keys(vectors)])
     pairs = _in_blocks(keys)
     near = _cosines(vectors, pairs)
     frame = pl.DataFrame({"place": range(len(titles)), "text": titles}, schema=_TITLES)
@@ -52,9 +52,9 @@ def similar_pairs(entities: Sequence[Entity], embedder: Embedder, most: int) -> 
         limits = {"alike": _ALIKE, "near": _NEAR, "most": most}
         rows = con.execute(_KEPT, limits).fetchall()
     return [
-        Pair(ordered[one], ordered[two], "alike", evidence=_evidence(ordered, *row))
+        Pair(by_id[first], by_id[second], "alike", evidence=_evidence(by_id, *row))
         for row in rows
-        for one, two in [row[:2]]
+        for first, second in [row[:2]]
     ]
 
 
@@ -62,9 +62,9 @@ _TITLES = {"place": pl.Int64, "text": pl.String}
 
 
 def _evidence(
-    entities: Sequence[Entity], one: int, two: int, alike: float, near: float
+    entities: Sequence[Entity], first: int, second: int, alike: float, near: float
 ) -> dict[str, object]:
-    shared = shared_documents(entities[one], entities[two])
+    shared = shared_documents(entities[first], entities[second])
     return {"name": round(alike, 3), "vector": round(near, 3), "shared_documents": shared}
 
 
@@ -107,9 +107,9 @@ def _in_blocks(keys: pl.DataFrame) -> pl.DataFrame:
 
 
 def _cosines(vectors: Vectors, pairs: pl.DataFrame) -> pl.Series:
-    one, two = pairs["one"].to_numpy(), pairs["two"].to_numpy()
+    first, second = pairs["one"].to_numpy(), pairs["two"].to_numpy()
     near = [
-        np.einsum("ij,ij->i", vectors[one[i : i + _SLICE]], vectors[two[i : i + _SLICE]])
-        for i in range(0, len(one), _SLICE)
+        np.einsum("ij,ij->i", vectors[first[i : i + _SLICE]], vectors[second[i : i + _SLICE]])
+        for i in range(0, len(first), _SLICE)
     ]
     return pl.Series("near", np.concatenate(near) if near else [], dtype=pl.Float64)

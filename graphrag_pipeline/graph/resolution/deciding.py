@@ -29,48 +29,48 @@ def decide(
     entities = mentioned.entities(keep_imported=method == "auto")
     merges, nevers = _user_pairs(entities, user)
     never = [pair.ids for pair in nevers]
-    found = Found() if method == "off" else _by_rule(entities, mentioned.stated, settings)
-    aliases, refused = merge_pairs(merges, never, found.merge)
-    apart = _left_apart([*nevers, *refused, *found.apart], aliases)
+    by_rule = Found() if method == "off" else _by_rule(entities, mentioned.stated, settings)
+    aliases, refusals = merge_pairs(merges, never, by_rule.merge)
+    apart = _left_apart([*nevers, *refusals, *by_rule.apart], aliases)
     if method == "llm":
-        told = _by_model(apart, settings)
-        same = [pair for pair in told if pair.confidence]
-        aliases, refused = merge_pairs(merges, never, [*found.merge, *same])
-        apart = _left_apart([*nevers, *refused, *told, *apart], aliases)
-    known = {entity.id for entity in entities}
-    return [alias for alias in aliases if alias.entity.id in known], apart[:_MOST_APART]
+        decided = _by_model(apart, settings)
+        same_pairs = [pair for pair in decided if pair.confidence]
+        aliases, refusals = merge_pairs(merges, never, [*by_rule.merge, *same_pairs])
+        apart = _left_apart([*nevers, *refusals, *decided, *apart], aliases)
+    ids = {entity.id for entity in entities}
+    return [alias for alias in aliases if alias.entity.id in ids], apart[:_MOST_APART]
 
 
 def _user_pairs(
     entities: Sequence[Entity], user: Sequence[UserRow]
 ) -> tuple[list[Pair], list[Pair]]:
     """Return the pairs the user merges and keeps apart; a title nobody mentions still links."""
-    known = {entity.id: entity for entity in entities} if user else {}
+    entity_of = {entity.id: entity for entity in entities} if user else {}
     merges: list[Pair] = []
     nevers: list[Pair] = []
     for row in user:
-        one, two = (
-            known.get(id) or Entity(id, take_apart(title, ""))
+        first, second = (
+            entity_of.get(id) or Entity(id, take_apart(title, ""))
             for id, title in ((row.a_id, row.a), (row.b_id, row.b))
         )
         evidence = {"line": row.line, **({"note": row.note} if row.note else {})}
-        pair = Pair(one, two, _BY_USER, float(row.action == MERGE), "user", evidence)
+        pair = Pair(first, second, _BY_USER, float(row.action == MERGE), "user", evidence)
         (merges if row.action == MERGE else nevers).append(pair)
     return merges, nevers
 
 
 def _by_rule(entities: Sequence[Entity], stated: Stated, settings: Settings) -> Found:
-    found = resolve_spellings(entities)
-    found.add(resolve_people(entities))
-    found.add(resolve_acronyms(entities, stated))
+    pairs = resolve_spellings(entities)
+    pairs.add(resolve_people(entities))
+    pairs.add(resolve_acronyms(entities, stated))
     similar = similar_pairs(
         [entity for entity in entities if entity.is_open],
         resolution_embedder(settings),
         _MOST_APART,
     )
     return Found(
-        [pair for pair in found.merge if pair.one.is_open and pair.two.is_open],
-        [*found.apart, *map(_with_reason, similar)],
+        [pair for pair in pairs.merge if pair.one.is_open and pair.two.is_open],
+        [*pairs.apart, *map(_with_reason, similar)],
     )
 
 
@@ -99,9 +99,9 @@ def _by_model(apart: Sequence[Pair], settings: Settings) -> list[Pair]:
 def _left_apart(pairs: Iterable[Pair], aliases: Sequence[Alias]) -> list[Pair]:
     """Return each pair once, without those that are one by now and those nobody mentions."""
     canonical: Mapping[str, str] = {alias.entity.id: alias.canonical.id for alias in aliases}
-    seen: dict[tuple[str, str], Pair] = {}
+    pair_of: dict[tuple[str, str], Pair] = {}
     for pair in pairs:
-        one, two = (canonical.get(id, id) for id in pair.ids)
-        if one != two and pair.one.chunks and pair.two.chunks:
-            seen.setdefault(pair.ids, pair)
-    return list(seen.values())
+        first, second = (canonical.get(id, id) for id in pair.ids)
+        if first != second and pair.one.chunks and pair.two.chunks:
+            pair_of.setdefault(pair.ids, pair)
+    return list(pair_of.values())

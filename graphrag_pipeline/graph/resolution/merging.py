@@ -32,26 +32,26 @@ class Groups:
         self._members: dict[str, list[Entity]] = {}
         self._never: dict[str, set[str]] = {}
         self._edges: list[Pair] = []
-        for one, two in never:
-            self._never.setdefault(one, set()).add(two)
-            self._never.setdefault(two, set()).add(one)
+        for first, second in never:
+            self._never.setdefault(first, set()).add(second)
+            self._never.setdefault(second, set()).add(first)
 
     def join(self, pair: Pair) -> str:
         """Join the groups of a pair; return why not, or an empty text if they are one now.
 
         What a user says is not asked for conflicts.
         """
-        one, two = self._group(pair.one), self._group(pair.two)
-        if one == two:
+        first, second = self._group(pair.one), self._group(pair.two)
+        if first == second:
             return ""
-        why = self._against(self._members[one], self._members[two], pair.method == "user")
+        why = self._against(self._members[first], self._members[second], pair.method == "user")
         if why:
             return why
-        if len(self._members[one]) < len(self._members[two]):
-            one, two = two, one
-        for entity in self._members[two]:
-            self._of[entity.id] = one
-        self._members[one] += self._members.pop(two)
+        if len(self._members[first]) < len(self._members[second]):
+            first, second = second, first
+        for entity in self._members[second]:
+            self._of[entity.id] = first
+        self._members[first] += self._members.pop(second)
         self._edges.append(pair)
         return ""
 
@@ -71,30 +71,30 @@ class Groups:
             self._members[entity.id] = [entity]
         return self._of[entity.id]
 
-    def _against(self, ones: Sequence[Entity], twos: Sequence[Entity], by_user: bool) -> str:
-        ids = {two.id for two in twos}
-        if any(self._never.get(one.id, set()) & ids for one in ones):
+    def _against(self, firsts: Sequence[Entity], seconds: Sequence[Entity], by_user: bool) -> str:
+        ids = {second.id for second in seconds}
+        if any(self._never.get(first.id, set()) & ids for first in firsts):
             return "kept apart by the user"
         if by_user:
             return ""
-        whys = (conflict(one.name, two.name) for one in ones for two in twos)
+        whys = (conflict(first.name, second.name) for first in firsts for second in seconds)
         return next(filter(None, whys), "")
 
 
 def _told_from(canonical: Entity, edges: Mapping[str, Sequence[Pair]]) -> Iterator[Alias]:
     """Follow the pairs that made a group from the entity that names it."""
-    seen = {canonical.id: 1.0}
+    confidence_of = {canonical.id: 1.0}
     waiting = deque([canonical])
     while waiting:
-        known = waiting.popleft()
-        for pair in edges[known.id]:
-            other = pair.two if pair.one.id == known.id else pair.one
-            if other.id in seen:
+        entity = waiting.popleft()
+        for pair in edges[entity.id]:
+            neighbour = pair.two if pair.one.id == entity.id else pair.one
+            if neighbour.id in confidence_of:
                 continue
-            seen[other.id] = min(seen[known.id], pair.confidence)
-            through = "" if known is canonical else known.title
-            yield Alias(other, canonical, pair, seen[other.id], through)
-            waiting.append(other)
+            confidence_of[neighbour.id] = min(confidence_of[entity.id], pair.confidence)
+            through = "" if entity is canonical else entity.title
+            yield Alias(neighbour, canonical, pair, confidence_of[neighbour.id], through)
+            waiting.append(neighbour)
 
 
 def merge_pairs(
@@ -107,8 +107,8 @@ def merge_pairs(
     groups = Groups(never)
     for pair in user:
         groups.join(pair)
-    refused = []
+    refusals = []
     for pair in sorted(pairs, key=lambda pair: pair.strength):
         if why := groups.join(pair):
-            refused.append(replace(pair, rule=why, confidence=0.0))
-    return sorted(groups.aliases(), key=lambda alias: alias.entity.id), refused
+            refusals.append(replace(pair, rule=why, confidence=0.0))
+    return sorted(groups.aliases(), key=lambda alias: alias.entity.id), refusals

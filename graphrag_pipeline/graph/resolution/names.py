@@ -128,43 +128,43 @@ def take_apart(title: str, kind: str) -> Name:
     words = _words(_unhyphened(title))
     numbers = _numbers(title, words)
     honorific, core = _core(_reordered(title, kind).removeprefix("O "), numbers)
-    given, last = _person(title, kind, honorific, core)
-    return Name(title, kind, words, core, honorific, given, last, numbers)
+    first_names, last = _person(title, kind, honorific, core)
+    return Name(title, kind, words, core, honorific, first_names, last, numbers)
 
 
-def conflict(one: Name, two: Name) -> str:
+def conflict(first: Name, second: Name) -> str:
     """Return why two names cannot mean the same thing, in a few words, or an empty text."""
-    if not types_agree(one.type, two.type):
-        return f"types differ: {one.type}, {two.type}"
-    if one.numbers != two.numbers:
+    if not types_agree(first.type, second.type):
+        return f"types differ: {first.type}, {second.type}"
+    if first.numbers != second.numbers:
         return "numbers differ"
-    if one.last and one.last == two.last:
-        if {one.sex, two.sex} == {"m", "f"}:
+    if first.last and first.last == second.last:
+        if {first.sex, second.sex} == {"m", "f"}:
             return "honorifics differ in sex"
-        if not given_agree(one.given, two.given):
+        if not given_agree(first.given, second.given):
             return "first names differ"
     return ""
 
 
-def types_agree(one: str, two: str) -> bool:
+def types_agree(first: str, second: str) -> bool:
     """Whether two types are the same, or one says nothing."""
-    return one == two or one in UNKNOWN_TYPES or two in UNKNOWN_TYPES
+    return first == second or first in UNKNOWN_TYPES or second in UNKNOWN_TYPES
 
 
-def given_agree(one: tuple[str, ...], two: tuple[str, ...]) -> bool:
+def given_agree(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
     """Whether given names may be one person's: initials stand for names, middle names may lack."""
-    if not one or not two:
+    if not first or not second:
         return True
-    if not _same_or_initial(one[0], two[0]):
+    if not _same_or_initial(first[0], second[0]):
         return False
-    if len(one) == 1 or len(two) == 1:
+    if len(first) == 1 or len(second) == 1:
         return True
-    return len(one) == len(two) and all(map(_same_or_initial, one[1:], two[1:]))
+    return len(first) == len(second) and all(map(_same_or_initial, first[1:], second[1:]))
 
 
-def _same_or_initial(one: str, two: str) -> bool:
-    shorter, longer = sorted((one, two), key=len)
-    return one == two or (len(shorter) == 1 and longer.startswith(shorter))
+def _same_or_initial(first: str, second: str) -> bool:
+    shorter, longer = sorted((first, second), key=len)
+    return first == second or (len(shorter) == 1 and longer.startswith(shorter))
 
 
 def _unhyphened(title: str, by: str = " ") -> str:
@@ -178,16 +178,20 @@ def _words(title: str) -> tuple[str, ...]:
 
 def _reordered(title: str, kind: str) -> str:
     """Turn "Scrooge, Ebenezer" round."""
-    last, comma, given = title.partition(", ")
-    turn = kind == PERSON and comma and "," not in given and len(last.split()) == 1
-    return f"{given} {last}" if turn and given.lower().strip(".") not in _GENERATIONS else title
+    last, comma, first_names = title.partition(", ")
+    turn = kind == PERSON and comma and "," not in first_names and len(last.split()) == 1
+    return (
+        f"{first_names} {last}"
+        if turn and first_names.lower().strip(".") not in _GENERATIONS
+        else title
+    )
 
 
 def _core(title: str, numbers: frozenset[str]) -> tuple[str, tuple[str, ...]]:
     """Return the honorific, and the words without it, numerals and lower-case particles."""
-    written = _unhyphened(title).replace(".", ". ").split()
-    kept = [w for w in written if not (w.islower() and fold(w) in _PARTICLES)]
-    words = [word for part in kept for word in _words(part)]
+    all_words = _unhyphened(title).replace(".", ". ").split()
+    core_words = [w for w in all_words if not (w.islower() and fold(w) in _PARTICLES)]
+    words = [word for part in core_words for word in _words(part)]
     honorific = ""
     while len(words) > 1 and words[0] in _HONORIFICS | _EPITHETS:
         honorific = honorific if honorific in _HONORIFICS else words[0]
@@ -203,8 +207,8 @@ def _person(
     """Return given and last names of what may be a person's name."""
     if not core or len(core) > 4 or core[-1] in STOP_WORDS or len(core[-1]) < 2:
         return (), ""
-    written = re.findall(r"[^\W\d_]+", title)[-len(core) :]
-    if not all(word[:1].isupper() or fold(word) in _PARTICLES for word in written):
+    words = re.findall(r"[^\W\d_]+", title)[-len(core) :]
+    if not all(word[:1].isupper() or fold(word) in _PARTICLES for word in words):
         return (), ""
     by_shape = len(core) == 1 or honorific in _HONORIFICS or is_given_name(core[0])
     is_person = kind == PERSON or (kind in UNKNOWN_TYPES and by_shape)
@@ -217,10 +221,12 @@ def _person(
 
 def _numbers(title: str, words: tuple[str, ...]) -> frozenset[str]:
     """Return years, numerals, ordinals and generations: names that differ in them differ."""
-    written = re.findall(r"[^\W_]+", title)
-    roman = {w.lower() for n, w in enumerate(written) if n and _ROMAN.fullmatch(w)}
-    said = {w for w in words if any(map(str.isdigit, w)) or w in _LISTS["ordinal"] | _GENERATIONS}
-    return frozenset(roman | said)
+    words_and_numbers = re.findall(r"[^\W_]+", title)
+    roman = {w.lower() for n, w in enumerate(words_and_numbers) if n and _ROMAN.fullmatch(w)}
+    numbers = {
+        w for w in words if any(map(str.isdigit, w)) or w in _LISTS["ordinal"] | _GENERATIONS
+    }
+    return frozenset(roman | numbers)
 
 
 def _is_acronym(title: str) -> bool:

@@ -64,8 +64,8 @@ class Pair:
     @property
     def ids(self) -> tuple[str, str]:
         """Both ids, in order."""
-        one, two = sorted((self.one.id, self.two.id))
-        return one, two
+        first, second = sorted((self.one.id, self.two.id))
+        return first, second
 
     @property
     def strength(self) -> tuple[float, tuple[str, str]]:
@@ -80,12 +80,12 @@ class Found:
     merge: list[Pair] = field(default_factory=list)
     apart: list[Pair] = field(default_factory=list)
 
-    def add(self, other: Found) -> None:
+    def add(self, more: Found) -> None:
         """Add what another search has found."""
-        self.merge.extend(other.merge)
-        self.apart.extend(other.apart)
+        self.merge.extend(more.merge)
+        self.apart.extend(more.apart)
 
 
-def shared_documents(one: Entity, two: Entity) -> int:
+def shared_documents(first: Entity, second: Entity) -> int:
     """Return how many documents mention both."""
-    return len(one.documents & two.documents)
+    return len(first.documents & second.documents)

@@ -44,28 +44,28 @@ def resolve_people(entities: Iterable[Entity]) -> Found:
     for entity in entities:
         if entity.name.last:
             by_last[entity.name.last].append(entity)
-    found = Found()
+    pairs = Found()
     for bearers in by_last.values():
         if 1 < len(bearers) <= _MOST_OF_A_NAME:
-            found.add(_resolve_bearers(sorted(bearers, key=lambda entity: entity.rank)))
-    return found
+            pairs.add(_resolve_bearers(sorted(bearers, key=lambda entity: entity.rank)))
+    return pairs
 
 
 def _resolve_bearers(bearers: Sequence[Entity]) -> Found:
-    found = Found()
+    pairs = Found()
     full = [bearer for bearer in bearers if bearer.name.given]
-    people = _same_full_names(full, found)
-    people = _shorter_full_names(people, found)
+    people = _same_full_names(full, pairs)
+    people = _shorter_full_names(people, pairs)
     lesser = [bearer for bearer in bearers if not bearer.name.given]
     if people:
         for name in lesser:
-            _find_bearer(name, people, lesser, found)
+            _find_bearer(name, people, lesser, pairs)
     else:
-        _without_full_name(lesser, found)
-    return found
+        _without_full_name(lesser, pairs)
+    return pairs
 
 
-def _same_full_names(full: Sequence[Entity], found: Found) -> list[_Person]:
+def _same_full_names(full: Sequence[Entity], pairs: Found) -> list[_Person]:
     """Bring together full names that differ in their honorific alone."""
     groups: dict[object, list[Entity]] = defaultdict(list)
     for entity in full:
@@ -73,47 +73,49 @@ def _same_full_names(full: Sequence[Entity], found: Found) -> list[_Person]:
     people = []
     for names in groups.values():
         if {"m", "f"} <= {name.name.sex for name in names}:
-            found.apart.extend(_apart(names, "honorifics differ in sex"))
+            pairs.apart.extend(_apart(names, "honorifics differ in sex"))
             people += [_Person((name,)) for name in names]
             continue
-        found.merge.extend(_pair(names[0], name, "honorific", 0.95) for name in names[1:])
+        pairs.merge.extend(_pair(names[0], name, "honorific", 0.95) for name in names[1:])
         people.append(_Person(tuple(names)))
     return people
 
 
-def _shorter_full_names(people: Sequence[_Person], found: Found) -> list[_Person]:
+def _shorter_full_names(people: Sequence[_Person], pairs: Found) -> list[_Person]:
     """Bring initials and lacking middle names to the one fuller name they can stand for."""
-    kept: list[_Person] = []
+    distinct: list[_Person] = []
     for person in sorted(people, key=lambda person: _fullness(person.first), reverse=True):
         fuller = [
             place
-            for place, other in enumerate(kept)
-            if any(_says_more(name, person.first) for name in other.names)
-            and len(other.sexes | person.sexes) < 2
+            for place, earlier in enumerate(distinct)
+            if any(_says_more(name, person.first) for name in earlier.names)
+            and len(earlier.sexes | person.sexes) < 2
         ]
-        target = _only_bearer(person.first, [kept[place] for place in fuller])
+        target = _only_bearer(person.first, [distinct[place] for place in fuller])
         if target is None:
-            found.apart.extend(_ambiguous(person.first, [kept[place] for place in fuller]))
-            kept.append(person)
+            pairs.apart.extend(_ambiguous(person.first, [distinct[place] for place in fuller]))
+            distinct.append(person)
         else:
             rule = "initial" if _has_initial(person.first) else "middle name"
-            found.merge.append(_pair(person.first, target.first, rule, 0.85))
-            kept[kept.index(target)] = _Person((*target.names, *person.names))
-    return kept
+            pairs.merge.append(_pair(person.first, target.first, rule, 0.85))
+            distinct[distinct.index(target)] = _Person((*target.names, *person.names))
+    return distinct
 
 
 def _fullness(entity: Entity) -> tuple[int, int, str]:
-    given = entity.name.given
-    return sum(map(len, given)), len(given), entity.id
+    first_names = entity.name.given
+    return sum(map(len, first_names)), len(first_names), entity.id
 
 
 def _says_more(fuller: Entity, lesser: Entity) -> bool:
-    one, two = lesser.name, fuller.name
-    if one.given == two.given or one.numbers != two.numbers:
+    less, more = lesser.name, fuller.name
+    if less.given == more.given or less.numbers != more.numbers:
         return False
-    if not given_agree(one.given, two.given):
+    if not given_agree(less.given, more.given):
         return False
-    return sum(map(len, one.given)) < sum(map(len, two.given)) and len(one.given) <= len(two.given)
+    return sum(map(len, less.given)) < sum(map(len, more.given)) and len(less.given) <= len(
+        more.given
+    )
 
 
 def _only_bearer(name: Entity, people: Sequence[_Person]) -> _Person | None:
@@ -122,32 +124,32 @@ def _only_bearer(name: Entity, people: Sequence[_Person]) -> _Person | None:
     Nobody if there are others in the corpus and the name stands also without him, or if it mostly
     stands without him.
     """
-    there = [person for person in people if person.documents & name.documents]
-    if len(there) != 1:
+    bearers = [person for person in people if person.documents & name.documents]
+    if len(bearers) != 1:
         return None
-    missing = len(name.documents - there[0].documents)
+    n_missing = len(name.documents - bearers[0].documents)
     allowed = len(name.documents) // 2 if len(people) == 1 and name.name.is_rare else 0
-    return there[0] if missing <= allowed else None
+    return bearers[0] if n_missing <= allowed else None
 
 
 def _find_bearer(
-    name: Entity, people: Sequence[_Person], lesser: Sequence[Entity], found: Found
+    name: Entity, people: Sequence[_Person], lesser: Sequence[Entity], pairs: Found
 ) -> None:
     """Take a last name, with an honorific or without, for the one person it can mean."""
     possible = [person for person in people if _may_be_called(name, person)]
-    others = [other for other in lesser if _is_another(name, other)]
+    rivals = [rival for rival in lesser if _is_another(name, rival)]
     if name.name.sex == "f":
         possible = [person for person in possible if person.sexes == {"f"}]
-    bearers = [*possible, *(_Person((other,)) for other in others)]
+    bearers = [*possible, *(_Person((rival,)) for rival in rivals)]
     target = _only_bearer(name, bearers)
     if target is None and len(bearers) == 1 and _is_surely_person(name) and name.name.is_rare:
         target = bearers[0]
     if target is not None and target in possible:
         rule = "only bearer of the name" if len(bearers) == 1 else "only bearer in its documents"
         confidence = 0.85 if target.documents & name.documents else 0.75
-        found.merge.append(_pair(name, target.first, rule, confidence))
+        pairs.merge.append(_pair(name, target.first, rule, confidence))
     else:
-        found.apart.extend(_ambiguous(name, people))
+        pairs.apart.extend(_ambiguous(name, people))
 
 
 def _may_be_called(name: Entity, person: _Person) -> bool:
@@ -155,16 +157,16 @@ def _may_be_called(name: Entity, person: _Person) -> bool:
     return name.name.numbers == person.first.name.numbers and not (sex and person.sexes - {sex})
 
 
-def _is_another(name: Entity, other: Entity) -> bool:
+def _is_another(name: Entity, rival: Entity) -> bool:
     """Whether a last name may mean not the person but the wife or daughter who is named beside."""
-    return other is not name and other.name.sex == "f" and name.name.sex == ""
+    return rival is not name and rival.name.sex == "f" and name.name.sex == ""
 
 
 def _is_surely_person(entity: Entity) -> bool:
     return (entity.name.type == PERSON or entity.name.has_office) and entity.name.sex != "f"
 
 
-def _without_full_name(lesser: Sequence[Entity], found: Found) -> None:
+def _without_full_name(lesser: Sequence[Entity], pairs: Found) -> None:
     """Bring "Mr. Fezziwig" and "Fezziwig" together where nobody else is called so."""
     called = {entity.name.honorific for entity in lesser if entity.name.has_office}
     bare = [entity for entity in lesser if not entity.name.has_office]
@@ -172,22 +174,22 @@ def _without_full_name(lesser: Sequence[Entity], found: Found) -> None:
     if not bare or not titled:
         return
     if len(called) > 1 or any(entity.name.sex == "f" for entity in titled):
-        found.apart.extend(_ambiguous(bare[0], [_Person((each,)) for each in titled]))
+        pairs.apart.extend(_ambiguous(bare[0], [_Person((titled_name,)) for titled_name in titled]))
         return
     everyone = [*bare, *titled]
     for name in everyone[1:]:
         near = shared_documents(name, everyone[0]) or name.name.is_rare
         if near and name.name.numbers == everyone[0].name.numbers:
-            found.merge.append(_pair(name, everyone[0], "honorific", 0.85))
+            pairs.merge.append(_pair(name, everyone[0], "honorific", 0.85))
 
 
 def _has_initial(entity: Entity) -> bool:
     return any(len(word) == 1 for word in entity.name.given)
 
 
-def _pair(one: Entity, two: Entity, rule: str, confidence: float) -> Pair:
-    evidence = {"last_name": one.name.last, "shared_documents": shared_documents(one, two)}
-    return Pair(one, two, rule, confidence, evidence=evidence)
+def _pair(first: Entity, second: Entity, rule: str, confidence: float) -> Pair:
+    evidence = {"last_name": first.name.last, "shared_documents": shared_documents(first, second)}
+    return Pair(first, second, rule, confidence, evidence=evidence)
 
 
 def _ambiguous(name: Entity, people: Sequence[_Person]) -> list[Pair]:
@@ -197,4 +199,4 @@ def _ambiguous(name: Entity, people: Sequence[_Person]) -> list[Pair]:
 
 
 def _apart(names: Sequence[Entity], why: str) -> list[Pair]:
-    return [Pair(one, two, why) for one, two in combinations(names[: _SHOWN + 1], 2)]
+    return [Pair(first, second, why) for first, second in combinations(names[: _SHOWN + 1], 2)]

@@ -51,9 +51,9 @@ def resolve_entities(store: IndexStore, settings: Settings) -> Resolution:
     with as_the_graph_will_see(store) as con:
         state = _state(con, settings, user)
         absent = _absent(con, user)
-        stored = _stored(con)
-        if get_meta(con, _STATE) == state and not stored.failed:
-            return replace(stored, absent=absent)
+        summary = _stored(con)
+        if get_meta(con, _STATE) == state and not summary.failed:
+            return replace(summary, absent=absent)
         mentioned = read_mentions(con)
     aliases, apart = decide(mentioned, settings, user)
     with store.transaction() as con:
@@ -82,32 +82,32 @@ def absent_titles(con: duckdb.DuckDBPyConnection, settings: Settings) -> tuple[s
 
 def _state(con: duckdb.DuckDBPyConnection, settings: Settings, user: Sequence[UserRow]) -> str:
     """Return a hash of all that decides."""
-    given = settings.resolution
+    options = settings.resolution
     rows = [repr(row) for row in user]
-    decided_by: list[object] = [RESOLUTION_VERSION, given.method, rows, mentions_hash(con)]
-    if given.method != "off":
+    decided_by: list[object] = [RESOLUTION_VERSION, options.method, rows, mentions_hash(con)]
+    if options.method != "off":
         decided_by.append(resolution_embedder(settings).name)
-    if given.method == "llm":
+    if options.method == "llm":
         prompt = prompt_version(PROMPT, folder=prompts_folder(settings))
-        decided_by += [given.max_model_pairs, *answered_by(settings.llm), prompt]
+        decided_by += [options.max_model_pairs, *answered_by(settings.llm), prompt]
     return fingerprint(*decided_by)
 
 
 def _stored(con: duckdb.DuckDBPyConnection) -> Resolution:
-    merged = con.execute("SELECT method, count(*) FROM entity_aliases GROUP BY ALL").fetchall()
+    n_merged_by = con.execute("SELECT method, count(*) FROM entity_aliases GROUP BY ALL").fetchall()
     apart = con.execute(
         "SELECT count(*), count(*) FILTER (reason = ?) FROM entities_kept_apart", [FAILED]
     ).fetchone()
-    kept_apart, failed = apart or (0, 0)
-    return Resolution(dict(merged), kept_apart, failed)
+    kept_apart, n_failed = apart or (0, 0)
+    return Resolution(dict(n_merged_by), kept_apart, n_failed)
 
 
 def _absent(con: duckdb.DuckDBPyConnection, user: Sequence[UserRow]) -> tuple[str, ...]:
     titles = {id: title for row in user for id, title in ((row.a_id, row.a), (row.b_id, row.b))}
     if not titles:
         return ()
-    known = con.execute(
+    existing = con.execute(
         "SELECT DISTINCT entity_id FROM entity_mentions WHERE entity_id IN (SELECT unnest(?))",
         [list(titles)],
     ).fetchall()
-    return tuple(sorted(set(titles.values()) - {titles[id] for (id,) in known}))
+    return tuple(sorted(set(titles.values()) - {titles[id] for (id,) in existing}))

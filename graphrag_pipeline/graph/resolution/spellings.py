@@ -18,22 +18,22 @@ Stated = Sequence[tuple[str, str]]
 
 def resolve_spellings(entities: Sequence[Entity]) -> Found:
     """Return titles equal but for accents, hyphens, articles, legal forms or the plural."""
-    found = Found()
+    pairs = Found()
     keyed: list[tuple[str, float, Keys]] = [
         ("spelling", 0.97, lambda entity: entity.name.spellings),
         ("plural", 0.9, lambda entity: [entity.name.singular]),
     ]
     for rule, confidence, keys in keyed:
         for key, alike in _grouped(entities, keys).items():
-            first, *others = sorted(alike, key=lambda entity: entity.rank)[:_MOST_ALIKE]
-            for other in others:
-                why = conflict(first.name, other.name)
-                evidence = {"key": key, "shared_documents": shared_documents(first, other)}
+            first, *variants = sorted(alike, key=lambda entity: entity.rank)[:_MOST_ALIKE]
+            for variant in variants:
+                why = conflict(first.name, variant.name)
+                evidence = {"key": key, "shared_documents": shared_documents(first, variant)}
                 if why:
-                    found.apart.append(Pair(other, first, why, evidence=evidence))
+                    pairs.apart.append(Pair(variant, first, why, evidence=evidence))
                 else:
-                    found.merge.append(Pair(other, first, rule, confidence, evidence=evidence))
-    return found
+                    pairs.merge.append(Pair(variant, first, rule, confidence, evidence=evidence))
+    return pairs
 
 
 def resolve_acronyms(entities: Sequence[Entity], stated: Stated) -> Found:
@@ -42,23 +42,23 @@ def resolve_acronyms(entities: Sequence[Entity], stated: Stated) -> Found:
     Where the text does not say it, the initials must fit one title only, and that title must be
     mentioned where the acronym is.
     """
-    found = Found()
+    pairs = Found()
     longer = _grouped(entities, lambda entity: entity.name.initials, alone=True)
     by_spelling = _grouped(entities, lambda entity: entity.name.spellings, alone=True)
     explained = _explained(stated, by_spelling)
     for short in entities:
         acronym = short.name.acronym
         fits = [e for e in longer.get(acronym, ()) if not conflict(short.name, e.name)]
-        said = [e for e in explained.get(acronym, ()) if not conflict(short.name, e.name)]
+        full_names = [e for e in explained.get(acronym, ()) if not conflict(short.name, e.name)]
         near = [e for e in fits if short.chunks & e.chunks]
-        if len(said) == 1:
-            found.merge.append(_acronym(short, said[0], "acronym the text explains", 0.95))
-        elif len(fits) == 1 and near and not said and len(acronym) > 2:
-            found.merge.append(_acronym(short, near[0], "acronym by its initials", 0.8))
+        if len(full_names) == 1:
+            pairs.merge.append(_acronym(short, full_names[0], "acronym the text explains", 0.95))
+        elif len(fits) == 1 and near and not full_names and len(acronym) > 2:
+            pairs.merge.append(_acronym(short, near[0], "acronym by its initials", 0.8))
         else:
-            options = said or near
-            found.apart.extend(_acronym(short, e, "acronym of several", 0.0) for e in options[:3])
-    return found
+            options = full_names or near
+            pairs.apart.extend(_acronym(short, e, "acronym of several", 0.0) for e in options[:3])
+    return pairs
 
 
 def _grouped(
@@ -81,7 +81,9 @@ def _explained(
         short = take_apart(acronym, "").acronym
         for entity in _ending(text, short, by_spelling):
             explained[short][entity.id] = entity
-    return {short: [named[id] for id in sorted(named)] for short, named in explained.items()}
+    return {
+        short: [entity_of[id] for id in sorted(entity_of)] for short, entity_of in explained.items()
+    }
 
 
 def _ending(

@@ -62,25 +62,25 @@ def read_user_aliases(path: Path | None) -> list[UserRow]:
 
 def _rows(path: Path, reader: csv.DictReader[str]) -> Iterator[UserRow]:
     names = [(name or "").strip().lower() for name in reader.fieldnames or ()]
-    if missing := [name for name in _COLUMNS if name not in names]:
+    if absent := [name for name in _COLUMNS if name not in names]:
         raise ConfigError(
-            f"{path}:1: column {missing[0]} is missing: the first line must be action,a,b,note"
+            f"{path}:1: column {absent[0]} is missing: the first line must be action,a,b,note"
         )
     reader.fieldnames = names
     for row in reader:
-        given = {name: (row.get(name) or "").strip() for name in (*_COLUMNS, "note")}
-        if not any(given.values()):
+        fields = {name: (row.get(name) or "").strip() for name in (*_COLUMNS, "note")}
+        if not any(fields.values()):
             continue
-        action = given["action"].lower()
+        action = fields["action"].lower()
         if action not in (MERGE, NEVER):
             raise ConfigError(
-                f"{path}:{reader.line_num}: unknown action {given['action']!r}: "
+                f"{path}:{reader.line_num}: unknown action {fields['action']!r}: "
                 f"write {MERGE} or {NEVER}"
             )
         for name in ("a", "b"):
-            if not normalize_title(given[name]):
+            if not normalize_title(fields[name]):
                 raise ConfigError(f"{path}:{reader.line_num}: {name} is empty: write a title")
-        yield UserRow(reader.line_num, action, given["a"], given["b"], given["note"])
+        yield UserRow(reader.line_num, action, fields["a"], fields["b"], fields["note"])
 
 
 def _check(path: Path, rows: Sequence[UserRow]) -> None:

@@ -92,18 +92,18 @@ class CommunityHnsw:
         return cls(ids, graphs, down)
 
     @classmethod
-    def restored(cls, stored: Sequence[StoredLayer], layers: Sequence[Rows]) -> CommunityHnsw:
+    def restored(cls, rows: Sequence[StoredLayer], layers: Sequence[Rows]) -> CommunityHnsw:
         """Return the index that was stored, of the rows it was built from.
 
         Raises StorageError where it was built from other rows, or cannot be read.
         """
-        if [layer.ids_hash for layer in stored] != [_ids_hash(ids) for ids, _ in layers]:
+        if [layer.ids_hash for layer in rows] != [_ids_hash(ids) for ids, _ in layers]:
             raise StorageError("the C-HNSW is of other rows than these: index again")
         graphs = [
             _with_vectors(layer.links, vectors)
-            for layer, (_, vectors) in zip(stored, layers, strict=True)
+            for layer, (_, vectors) in zip(rows, layers, strict=True)
         ]
-        down = [np.frombuffer(layer.down, np.int32) for layer in stored]
+        down = [np.frombuffer(layer.down, np.int32) for layer in rows]
         return cls([ids for ids, _ in layers], graphs, down)
 
     def stored(self) -> list[StoredLayer]:
@@ -126,10 +126,10 @@ class CommunityHnsw:
         queries = np.ascontiguousarray(queries, np.float32)
         entry = np.zeros(len(queries), np.int32)
         for graph, down in zip(reversed(self._graphs), reversed(self._down), strict=True):
-            found = _search_layer(graph, queries, entry, k, ef)
-            yield found
+            hits = _search_layer(graph, queries, entry, k, ef)
+            yield hits
             if graph.ntotal and len(down):
-                entry = down[found.places[:, 0]]
+                entry = down[hits.places[:, 0]]
 
 
 def layer_graph(

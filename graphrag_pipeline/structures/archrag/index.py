@@ -47,16 +47,16 @@ def update_chnsw(workspace: Workspace) -> BuiltIndex:
         levels = dict(con.execute(_LEVELS).fetchall())
     vectors = workspace.vectors
     snapshot = vectors.at({table: vectors.version(table) for table in _TABLES})
-    stored = CommunityHnsw.build(_layers(snapshot, levels)).stored()
+    layers_stored = CommunityHnsw.build(_layers(snapshot, levels)).stored()
     rows = [
-        (layer, each.n_nodes, each.ids_hash, each.links, each.down)
-        for layer, each in enumerate(stored)
+        (layer, layer_rows.n_nodes, layer_rows.ids_hash, layer_rows.links, layer_rows.down)
+        for layer, layer_rows in enumerate(layers_stored)
     ]
     with workspace.store.transaction() as con:
         con.execute("DELETE FROM chnsw")
         insert(con, "chnsw", pl.DataFrame(rows, schema=_COLUMNS, orient="row"))
         set_meta(con, "chnsw", state)
-    return BuiltIndex([each.n_nodes for each in stored], built=True)
+    return BuiltIndex([layer_rows.n_nodes for layer_rows in layers_stored], built=True)
 
 
 def chnsw_current(con: duckdb.DuckDBPyConnection) -> bool:
@@ -70,8 +70,8 @@ def open_chnsw(con: duckdb.DuckDBPyConnection, snapshot: VectorSnapshot) -> Comm
     Raises StorageError where they do not belong together.
     """
     levels = dict(con.execute(_LEVELS).fetchall())
-    stored = [StoredLayer(*row) for row in con.execute(_LAYERS).fetchall()]
-    return CommunityHnsw.restored(stored, _layers(snapshot, levels))
+    layers = [StoredLayer(*row) for row in con.execute(_LAYERS).fetchall()]
+    return CommunityHnsw.restored(layers, _layers(snapshot, levels))
 
 
 def _layers(snapshot: VectorSnapshot, levels: dict[str, int]) -> list[Rows]:
@@ -79,11 +79,11 @@ def _layers(snapshot: VectorSnapshot, levels: dict[str, int]) -> list[Rows]:
     ids, vectors = snapshot.matrix("attributed_communities")
     level_of = np.array([levels[key] for key in ids], np.int64)
     top = int(level_of.max(initial=0))
-    chosen = (np.flatnonzero(level_of == level) for level in range(1, top + 1))
-    above: list[Rows] = [([ids[place] for place in rows], vectors[rows]) for rows in chosen]
+    places = (np.flatnonzero(level_of == level) for level in range(1, top + 1))
+    above: list[Rows] = [([ids[place] for place in rows], vectors[rows]) for rows in places]
     return [snapshot.matrix("entities"), *above]
 
 
 def _state(con: duckdb.DuckDBPyConnection) -> str:
-    made = ((get_meta(con, f"vectors:{table}") or "").rsplit("@", 1)[0] for table in _TABLES)
-    return "|".join([_VERSION, *made])
+    embedders = ((get_meta(con, f"vectors:{table}") or "").rsplit("@", 1)[0] for table in _TABLES)
+    return "|".join([_VERSION, *embedders])

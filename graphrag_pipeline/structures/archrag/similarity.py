@@ -69,7 +69,7 @@ def update_similarity(workspace: Workspace) -> SimilarityChanges:
         state = _state(con)
         entities, links = con.sql(_ENTITIES).pl(), con.sql(_LINKS).pl()
         searched = con.sql("FROM staging.similarity_searched").pl()
-        known = con.sql("FROM staging.similarity_nearest").pl()
+        neighbours = con.sql("FROM staging.similarity_nearest").pl()
         embedder = _vectors_state(con).rsplit(":", 2)[0]
         made_by = get_meta(con, "similarity_searched")
     ids = entities["id"]
@@ -78,17 +78,17 @@ def update_similarity(workspace: Workspace) -> SimilarityChanges:
     k = mean_degree(ends)
     search = f"{_VERSION}:{k}:{embedder}"
     if made_by != search:
-        searched, known = searched.clear(), known.clear()
-    n, near = _nearest(entities, searched, known, vectors, k)
+        searched, neighbours = searched.clear(), neighbours.clear()
+    n, near = _nearest(entities, searched, neighbours, vectors, k)
     threshold = least_similarity(vectors, ends)
     edges = _named(ids, similar_pairs(ends, near, k, threshold))
     with workspace.store.transaction() as con:
         con.register("wanted_edges", edges)
         con.register("wanted_nearest", _named(ids, near))
         con.register("wanted_searched", entities.rename({"id": "entity_id"}))
-        both = ("source_id", "target_id")
-        replace_links(con, "similarity_edges", "wanted_edges", both)
-        replace_links(con, "staging.similarity_nearest", "wanted_nearest", both)
+        pair_columns = ("source_id", "target_id")
+        replace_links(con, "similarity_edges", "wanted_edges", pair_columns)
+        replace_links(con, "staging.similarity_nearest", "wanted_nearest", pair_columns)
         replace_links(con, "staging.similarity_searched", "wanted_searched", ("entity_id",))
         set_meta(con, "similarity_edges", state)
         set_meta(con, "similarity_searched", search)
@@ -103,8 +103,8 @@ def similarity_current(con: duckdb.DuckDBPyConnection) -> bool:
 def entity_vectors(workspace: Workspace, ids: Sequence[str]) -> Vectors:
     """Return the vectors of entities, of length one, in the order of ``ids``, a row each."""
     store = workspace.vectors
-    known, matrix = store.at({"entities": store.version("entities")}).matrix("entities")
-    rows = matrix[np.searchsorted(np.array(known), np.array(ids))] if ids else matrix[:0]
+    ids_stored, matrix = store.at({"entities": store.version("entities")}).matrix("entities")
+    rows = matrix[np.searchsorted(np.array(ids_stored), np.array(ids))] if ids else matrix[:0]
     return unit(rows)
 
 
@@ -116,8 +116,8 @@ def unit(rows: Vectors) -> Vectors:
 
 def places_of(ids: pl.Series, links: pl.DataFrame) -> tuple[Places, Places]:
     """Return the places in ``ids``, ascending, of the ends of (source_id, target_id)."""
-    known = ids.to_numpy()
-    return tuple(np.searchsorted(known, links[end].to_numpy()) for end in links.columns[:2])  # type: ignore[return-value]
+    sorted_ids = ids.to_numpy()
+    return tuple(np.searchsorted(sorted_ids, links[end].to_numpy()) for end in links.columns[:2])  # type: ignore[return-value]
 
 
 def mean_degree(ends: tuple[Places, Places]) -> int:
@@ -132,15 +132,15 @@ def least_similarity(vectors: Vectors, ends: tuple[Places, Places]) -> float:
     return float(np.quantile(cosines, SHARE)) if len(cosines) else 1.0
 
 
-def similarities(vectors: Vectors, one: Places, two: Places) -> npt.NDArray[np.float64]:
+def similarities(vectors: Vectors, first: Places, second: Places) -> npt.NDArray[np.float64]:
     """Return the cosine of each pair of rows, measured alike whatever stands beside it."""
     parts = [
         np.einsum(
             "ij,ij->i",
-            vectors[one[start : start + _SLICE]].astype(np.float64),
-            vectors[two[start : start + _SLICE]].astype(np.float64),
+            vectors[first[start : start + _SLICE]].astype(np.float64),
+            vectors[second[start : start + _SLICE]].astype(np.float64),
         )
-        for start in range(0, len(one), _SLICE)
+        for start in range(0, len(first), _SLICE)
     ]
     return np.concatenate([np.empty(0), *parts]).round(_DIGITS)
 
@@ -153,12 +153,12 @@ def similar_pairs(
     ``near`` has each node's nearest. Of those that are not linked and more alike than
     ``threshold`` the first ``k`` are taken.
     """
-    linked = pl.DataFrame({"source": np.minimum(*ends), "target": np.maximum(*ends)})
+    pairs = pl.DataFrame({"source": np.minimum(*ends), "target": np.maximum(*ends)})
     low, high = pl.min_horizontal("source", "target"), pl.max_horizontal("source", "target")
     return (
         near.filter(pl.col("similarity") > threshold)
         .with_columns(low=low, high=high)
-        .join(linked, left_on=["low", "high"], right_on=["source", "target"], how="anti")
+        .join(pairs, left_on=["low", "high"], right_on=["source", "target"], how="anti")
         .sort(["source", "similarity", "target"], descending=[False, True, False])
         .group_by("source", maintain_order=True)
         .head(k)
@@ -173,19 +173,21 @@ def nearest(vectors: Vectors, rows: Places, among: Places, n: int) -> pl.DataFra
 
     A row is not near itself.
     """
-    asked = min(n + 1, len(among))
-    if not (len(rows) and asked):
+    n_asked = min(n + 1, len(among))
+    if not (len(rows) and n_asked):
         return pl.DataFrame(schema=_NEAR)
     if len(rows) * len(among) <= EXACT_PAIRS or len(rows) <= _FEW_ROWS:
         import faiss
 
         metric = faiss.METRIC_INNER_PRODUCT
-        found = faiss.knn(vectors[rows], np.ascontiguousarray(vectors[among]), asked, metric)[1]
+        neighbours = faiss.knn(
+            vectors[rows], np.ascontiguousarray(vectors[among]), n_asked, metric
+        )[1]
     else:
         graph = layer_graph(vectors[among], ef_construction=_EF)
-        graph.hnsw.efSearch = max(_EF, 2 * asked)
-        found = graph.search(np.ascontiguousarray(vectors[rows]), asked)[1]
-    source, target = np.repeat(rows, asked), found.ravel()
+        graph.hnsw.efSearch = max(_EF, 2 * n_asked)
+        neighbours = graph.search(np.ascontiguousarray(vectors[rows]), n_asked)[1]
+    source, target = np.repeat(rows, n_asked), neighbours.ravel()
     source, target = source[target >= 0], among[target[target >= 0]]
     apart = source != target
     source, target = source[apart], target[apart]
@@ -194,14 +196,14 @@ def nearest(vectors: Vectors, rows: Places, among: Places, n: int) -> pl.DataFra
 
 
 def _first(near: pl.DataFrame, n: int) -> pl.DataFrame:
-    ordered = near.sort(["source", "similarity", "target"], descending=[False, True, False])
-    return ordered.group_by("source", maintain_order=True).head(n)
+    in_order = near.sort(["source", "similarity", "target"], descending=[False, True, False])
+    return in_order.group_by("source", maintain_order=True).head(n)
 
 
 def _nearest(
     entities: pl.DataFrame,
     searched: pl.DataFrame,
-    known: pl.DataFrame,
+    before: pl.DataFrame,
     vectors: Vectors,
     k: int,
 ) -> tuple[int, pl.DataFrame]:
@@ -210,20 +212,20 @@ def _nearest(
     place = entities.select("id").with_row_index("place").cast({"place": pl.Int64})
     searched = searched.rename({"entity_id": "id"})
     new = entities.join(searched, on=["id", "text_hash"], how="anti")
-    changed = new.join(place, on="id")["place"].to_numpy()
+    changed_places = new.join(place, on="id")["place"].to_numpy()
     numbered = (
-        known.join(place.rename({"place": "source"}), left_on="source_id", right_on="id")
+        before.join(place.rename({"place": "source"}), left_on="source_id", right_on="id")
         .join(place.rename({"place": "target"}), left_on="target_id", right_on="id", how="left")
         .select(list(_NEAR))
     )
-    lost = numbered.filter(pl.col("target").is_null() | pl.col("target").is_in(changed))
-    again = np.union1d(changed, lost["source"].to_numpy())
+    lost_rows = numbered.filter(pl.col("target").is_null() | pl.col("target").is_in(changed_places))
+    again = np.union1d(changed_places, lost_rows["source"].to_numpy())
     everything = np.arange(len(entities))
-    kept = np.setdiff1d(everything, again)
+    places_kept = np.setdiff1d(everything, again)
     near = pl.concat(
         [
             numbered.filter(~pl.col("source").is_in(again)),
-            nearest(vectors, kept, changed, n),
+            nearest(vectors, places_kept, changed_places, n),
             nearest(vectors, again, everything, n),
         ]
     )

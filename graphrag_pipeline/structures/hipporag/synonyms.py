@@ -78,12 +78,12 @@ def update_synonyms(workspace: Workspace) -> SynonymChanges:
         made_anew = not (get_meta(con, "synonyms") or "").startswith(_made_with(settings))
         titles = con.sql(_NAMED).pl()
         searched = con.sql("SELECT entity_id AS id, title FROM staging.synonyms_searched").pl()
-        known = con.sql("FROM synonym_edges").pl()
+        before = con.sql("FROM synonym_edges").pl()
     if made_anew:
-        searched, known = searched.clear(), known.clear()
+        searched, before = searched.clear(), before.clear()
     titles = titles.filter(pl.Series(terms_batch(titles["title"].to_list()), dtype=pl.String) != "")
     vectors = _vectors(workspace, titles["id"])
-    n, edges = _edges(titles, searched, known, vectors, settings.embeddings.synonym_similarity)
+    n, edges = _edges(titles, searched, before, vectors, settings.embeddings.synonym_similarity)
     with workspace.store.transaction() as con:
         con.register("wanted_synonyms", edges)
         con.register("searched_titles", titles.rename({"id": "entity_id"}))
@@ -117,14 +117,14 @@ def _count(con: duckdb.DuckDBPyConnection) -> int:
 
 def _vectors(workspace: Workspace, ids: pl.Series) -> npt.NDArray[np.float32]:
     store = workspace.vectors
-    known, matrix = store.at({_TABLE: store.version(_TABLE)}).matrix(_TABLE)
-    return matrix[np.searchsorted(np.array(known), ids.to_numpy())] if len(ids) else matrix[:0]
+    ids_stored, matrix = store.at({_TABLE: store.version(_TABLE)}).matrix(_TABLE)
+    return matrix[np.searchsorted(np.array(ids_stored), ids.to_numpy())] if len(ids) else matrix[:0]
 
 
 def _edges(
     titles: pl.DataFrame,
     searched: pl.DataFrame,
-    known: pl.DataFrame,
+    before: pl.DataFrame,
     vectors: npt.NDArray[np.float32],
     least: float,
 ) -> tuple[int, pl.DataFrame]:
@@ -134,16 +134,18 @@ def _edges(
     one, the next nearest takes its place, so that entity is searched again too.
     """
     place = titles.select("id").with_row_index("place").cast({"place": pl.Int64})
-    changed = _places(titles.join(searched, on=["id", "title"], how="anti"), place)
-    numbered = _numbered(known, place)
-    kept = numbered.filter(~pl.col("source").is_in(changed), ~pl.col("target").is_in(changed))
-    again = np.union1d(changed, _no_longer_full(known, kept, place))
-    kept = kept.filter(~pl.col("source").is_in(again))
-    found = pl.concat([kept.clear(), *_near(vectors, again, least)])
-    back = found.filter(pl.col("source").is_in(changed), ~pl.col("target").is_in(again))
+    changed_places = _places(titles.join(searched, on=["id", "title"], how="anti"), place)
+    numbered = _numbered(before, place)
+    unchanged = numbered.filter(
+        ~pl.col("source").is_in(changed_places), ~pl.col("target").is_in(changed_places)
+    )
+    again = np.union1d(changed_places, _no_longer_full(before, unchanged, place))
+    unchanged = unchanged.filter(~pl.col("source").is_in(again))
+    edges = pl.concat([unchanged.clear(), *_near(vectors, again, least)])
+    back = edges.filter(pl.col("source").is_in(changed_places), ~pl.col("target").is_in(again))
     back = back.select(source="target", target="source", similarity="similarity")
     nearest = (
-        pl.concat([kept, found, back])
+        pl.concat([unchanged, edges, back])
         .sort(["source", "similarity", "target"], descending=[False, True, False])
         .group_by("source", maintain_order=True)
         .head(MOST_NEIGHBOURS)
@@ -162,19 +164,19 @@ def _places(rows: pl.DataFrame, place: pl.DataFrame) -> Places:
     return rows.join(place, on="id")["place"].to_numpy()
 
 
-def _numbered(known: pl.DataFrame, place: pl.DataFrame) -> pl.DataFrame:
+def _numbered(edges: pl.DataFrame, place: pl.DataFrame) -> pl.DataFrame:
     """Return the edges whose ends both still exist, by the places of these."""
     return (
-        known.join(place.rename({"place": "source"}), left_on="source_id", right_on="id")
+        edges.join(place.rename({"place": "source"}), left_on="source_id", right_on="id")
         .join(place.rename({"place": "target"}), left_on="target_id", right_on="id")
         .select(list(_EDGE))
     )
 
 
-def _no_longer_full(known: pl.DataFrame, kept: pl.DataFrame, place: pl.DataFrame) -> Places:
-    full = known.group_by("source_id").len().filter(pl.col("len") >= MOST_NEIGHBOURS)
+def _no_longer_full(edges: pl.DataFrame, unchanged: pl.DataFrame, place: pl.DataFrame) -> Places:
+    full = edges.group_by("source_id").len().filter(pl.col("len") >= MOST_NEIGHBOURS)
     before = full.join(place, left_on="source_id", right_on="id")["place"]
-    still = kept.group_by("source").len().filter(pl.col("len") >= MOST_NEIGHBOURS)["source"]
+    still = unchanged.group_by("source").len().filter(pl.col("len") >= MOST_NEIGHBOURS)["source"]
     return np.setdiff1d(before.to_numpy(), still.to_numpy())
 
 
@@ -185,8 +187,8 @@ def _near(
     if len(searched) * len(vectors) <= EXACT_PAIRS:
         for start in range(0, len(searched), _BLOCK):
             part = searched[start : start + _BLOCK]
-            one, two = np.nonzero(vectors[part] @ vectors.T >= least - _ROUNDING)
-            yield _measured(vectors, part[one], two, least)
+            first, second = np.nonzero(vectors[part] @ vectors.T >= least - _ROUNDING)
+            yield _measured(vectors, part[first], second, least)
         return
     is_searched = np.zeros(len(vectors), bool)
     is_searched[searched] = True
@@ -195,14 +197,14 @@ def _near(
 
 
 def _measured(
-    vectors: npt.NDArray[np.float32], one: Places, two: Places, least: float
+    vectors: npt.NDArray[np.float32], first: Places, second: Places, least: float
 ) -> pl.DataFrame:
     """Return pairs as edges, each row's nearest, measured alike whatever block they were in."""
-    different = one != two
-    one, two = one[different], two[different]
-    similarity = similarities(vectors, one, two)
+    different = first != second
+    first, second = first[different], second[different]
+    similarity = similarities(vectors, first, second)
     return (
-        pl.DataFrame({"source": one, "target": two, "similarity": similarity}, schema=_EDGE)
+        pl.DataFrame({"source": first, "target": second, "similarity": similarity}, schema=_EDGE)
         .filter(pl.col("similarity") >= least)
         .sort(["source", "similarity", "target"], descending=[False, True, False])
         .group_by("source", maintain_order=True)
@@ -232,5 +234,5 @@ def _in_windows(
             near = vectors[rows]
             alike = near @ near.transpose(0, 2, 1) >= least - _ROUNDING
             alike &= is_searched[rows][:, :, None]
-            window, one, two = np.nonzero(alike)
-            yield rows[window, one] * n + rows[window, two]
+            window, first, second = np.nonzero(alike)
+            yield rows[window, first] * n + rows[window, second]

@@ -75,8 +75,8 @@ class Nodes:
     def text_hashes(self) -> Mapping[str, str]:
         """A hash of what each node says, by its id."""
         return {
-            key: content_hash("\n".join(told))[:16]
-            for key, *told in self.rows.select("id", "title", "type", "description").iter_rows()
+            key: content_hash("\n".join(texts))[:16]
+            for key, *texts in self.rows.select("id", "title", "type", "description").iter_rows()
         }
 
 
@@ -123,33 +123,33 @@ Embed = Callable[[Sequence[str]], Vectors]
 
 
 def build_layers(
-    base: Nodes, write: Write, embed: Embed, fitted: Mapping[int, Fitted], *, most_tokens: int
+    base: Nodes, write: Write, embed: Embed, fits: Mapping[int, Fitted], *, most_tokens: int
 ) -> Hierarchy:
     """Build layers over ``base`` (algorithm 1) until sparsity settles, or two nodes are left.
 
     ``write`` says what clusters have in common, each given as the rows of its members, the most
     central first, of no more than ``most_tokens``; ``embed`` embeds titles with descriptions.
-    ``fitted`` are the mixtures there are, by layer.
+    ``fits`` are the mixtures there are, by layer.
     """
     layers: list[Layer] = []
     entities, links, summaries = [pl.DataFrame(schema=ENTITIES)], [pl.DataFrame(schema=LINKS)], []
     nodes, before = base, None
     while len(nodes) >= _FEWEST and len(layers) < MOST_LAYERS:
         number = len(layers) + 1
-        found, clusters = _clusters(nodes, fitted.get(number), most_tokens)
+        fit, clusters = _clusters(nodes, fits.get(number), most_tokens)
         shared = [members for members in clusters if len(members) > 1]
         sparsity = cluster_sparsity([len(members) for members in clusters], len(nodes))
         is_built = bool(shared) and not (before is not None and is_settled(before, sparsity))
-        layers.append(Layer(number, len(nodes), len(clusters), sparsity, found, is_built))
+        layers.append(Layer(number, len(nodes), len(clusters), sparsity, fit, is_built))
         if not is_built:
             break
-        written = write([nodes.rows[members] for members in shared])
-        made, linked, below = _fold(number, nodes, shared, written)
-        entities.append(made)
-        links.append(linked)
-        summaries += written
+        cluster_summaries = write([nodes.rows[members] for members in shared])
+        layer_nodes, layer_links, below = _fold(number, nodes, shared, cluster_summaries)
+        entities.append(layer_nodes)
+        links.append(layer_links)
+        summaries += cluster_summaries
         alone = sorted({members[0] for members in clusters if len(members) == 1})
-        above = _above(nodes, made, below, alone, embed)
+        above = _above(nodes, layer_nodes, below, alone, embed)
         if len(above) >= len(nodes):
             break
         nodes, before = above, sparsity
@@ -171,13 +171,13 @@ def is_settled(before: float, now: float, least: float = LEAST_CHANGE) -> bool:
 
 
 def _clusters(
-    nodes: Nodes, kept: Fitted | None, most_tokens: int
+    nodes: Nodes, before: Fitted | None, most_tokens: int
 ) -> tuple[Fitted, list[list[int]]]:
     """Return the clusters as places of their members, the most central first, each set once.
 
     By the mixtures kept, unless too much has changed since they were fitted.
     """
-    start = kept and _followed(kept, nodes.text_hashes)
+    start = before and _followed(before, nodes.text_hashes)
     start = start or Fitted(NestedMixture(), len(nodes), 0, nodes.text_hashes)
     mixture, groups = start.mixture.place(
         nodes.vectors,
@@ -191,18 +191,18 @@ def _clusters(
     return replace(start, mixture=mixture), clusters
 
 
-def _followed(kept: Fitted, now: Mapping[str, str]) -> Fitted | None:
+def _followed(fit: Fitted, now: Mapping[str, str]) -> Fitted | None:
     """Return a fit with what has changed counted, None if that is too much."""
-    before = kept.text_hashes
-    n_changed = kept.n_changed + len(now.items() - before.items()) + len(before.keys() - now.keys())
-    if n_changed > REFIT_SHARE * kept.n_fitted:
+    before = fit.text_hashes
+    n_changed = fit.n_changed + len(now.items() - before.items()) + len(before.keys() - now.keys())
+    if n_changed > REFIT_SHARE * fit.n_fitted:
         return None
-    return replace(kept, n_changed=n_changed, text_hashes=now)
+    return replace(fit, n_changed=n_changed, text_hashes=now)
 
 
 def _by_centrality(vectors: Vectors, members: list[int]) -> list[int]:
-    held = vectors[members].astype(np.float64)
-    nearness = (held @ held.mean(axis=0)).round(6)
+    member_vectors = vectors[members].astype(np.float64)
+    nearness = (member_vectors @ member_vectors.mean(axis=0)).round(6)
     return [members[place] for place in np.argsort(-nearness, kind="stable")]
 
 
@@ -214,7 +214,7 @@ def _fold(
     Entities that several clusters name alike are one.
     """
     ids = nodes.rows["id"].to_list()
-    said: dict[str, dict[str, SummaryEntity]] = {}
+    entities_said: dict[str, dict[str, SummaryEntity]] = {}
     links: dict[tuple[str, str], list[str]] = {}
     below: dict[str, set[int]] = {}
     place_of = {key: place for place, key in enumerate(ids)}
@@ -225,35 +225,48 @@ def _fold(
             if source in place_of:
                 below.setdefault(target, set()).update(nodes.below[place_of[source]])
         for entity in summary.entities:
-            told = said.setdefault(keys[normalize_title(entity.title)], {})
-            told.setdefault(entity.description, entity)
+            by_cluster = entities_said.setdefault(keys[normalize_title(entity.title)], {})
+            by_cluster.setdefault(entity.description, entity)
     # What no member is linked to rests on nothing.
-    said = {key: told for key, told in said.items() if key in below}
-    kept = {pair: told for pair, told in links.items() if pair[0] in place_of or pair[0] in said}
+    entities_said = {key: by_cluster for key, by_cluster in entities_said.items() if key in below}
+    links_kept = {
+        pair: by_cluster
+        for pair, by_cluster in links.items()
+        if pair[0] in place_of or pair[0] in entities_said
+    }
     return (
-        _entity_frame(number, said, below),
-        _link_frame(number, {pair: told for pair, told in kept.items() if pair[1] in said}),
-        [frozenset(below[key]) for key in said],
+        _entity_frame(number, entities_said, below),
+        _link_frame(
+            number,
+            {
+                pair: by_cluster
+                for pair, by_cluster in links_kept.items()
+                if pair[1] in entities_said
+            },
+        ),
+        [frozenset(below[key]) for key in entities_said],
     )
 
 
 def _entity_frame(
-    number: int, said: Mapping[str, Mapping[str, SummaryEntity]], below: Mapping[str, set[int]]
+    number: int,
+    entities_said: Mapping[str, Mapping[str, SummaryEntity]],
+    below: Mapping[str, set[int]],
 ) -> pl.DataFrame:
-    firsts = [next(iter(told.values())) for told in said.values()]
-    texts = ["\n".join(told) for told in said.values()]
+    firsts = [next(iter(by_cluster.values())) for by_cluster in entities_said.values()]
+    texts = ["\n".join(by_cluster) for by_cluster in entities_said.values()]
     counts = count_tokens([f"{e.title} {text}" for e, text in zip(firsts, texts, strict=True)])
     rows = [
         (key, entity.title, entity.type, text, n, number, len(below[key]))
-        for key, entity, text, n in zip(said, firsts, texts, counts, strict=True)
+        for key, entity, text, n in zip(entities_said, firsts, texts, counts, strict=True)
     ]
     return pl.DataFrame(rows, schema=ENTITIES, orient="row")
 
 
 def _link_frame(number: int, links: Mapping[tuple[str, str], Sequence[str]]) -> pl.DataFrame:
     rows = [
-        (*pair, number, "\n".join(dict.fromkeys(filter(None, told))), float(len(told)))
-        for pair, told in links.items()
+        (*pair, number, "\n".join(dict.fromkeys(filter(None, link))), float(len(link)))
+        for pair, link in links.items()
     ]
     return pl.DataFrame(rows, schema=LINKS, orient="row")
 
@@ -267,32 +280,35 @@ def _links_of(
     all members of a cluster.
     """
     ids, titles = nodes.rows["id"], nodes.rows["title"]
-    named = {normalize_title(titles[place]): ids[place] for place in reversed(members)}
+    id_of = {normalize_title(titles[place]): ids[place] for place in reversed(members)}
     links: dict[tuple[str, str], str] = {}
     for link in summary.links:
-        one, two = normalize_title(link.source), normalize_title(link.target)
-        if one in keys and two not in keys:
-            one, two = two, one
-        source, target = named.get(one) or keys.get(one), keys.get(two)
+        near, far = normalize_title(link.source), normalize_title(link.target)
+        if near in keys and far not in keys:
+            near, far = far, near
+        source, target = id_of.get(near) or keys.get(near), keys.get(far)
         if source and target and source != target:
             links.setdefault((source, target), link.description)
-    linked = {source for source, _ in links}
+    sources = {source for source, _ in links}
     first = next(iter(keys.values()))
-    unlinked = (ids[place] for place in members if ids[place] not in linked)
+    unlinked = (ids[place] for place in members if ids[place] not in sources)
     return links | dict.fromkeys(((member, first) for member in unlinked), "")
 
 
 def _above(
     nodes: Nodes,
-    made: pl.DataFrame,
+    nodes_above: pl.DataFrame,
     below: Sequence[frozenset[int]],
     alone: Sequence[int],
     embed: Embed,
 ) -> Nodes:
     """Return the nodes of the next layer: summary entities, and those that were clustered alone."""
-    texts = [f"{title}\n{told}" for title, told in made.select("title", "description").iter_rows()]
+    texts = [
+        f"{title}\n{description}"
+        for title, description in nodes_above.select("title", "description").iter_rows()
+    ]
     return Nodes(
-        pl.concat([made.select(list(NODES)), nodes.rows[alone].select(list(NODES))]),
+        pl.concat([nodes_above.select(list(NODES)), nodes.rows[alone].select(list(NODES))]),
         np.concatenate([embed(texts), nodes.vectors[alone]]),
         [*below, *(nodes.below[place] for place in alone)],
     )

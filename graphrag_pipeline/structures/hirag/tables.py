@@ -101,32 +101,34 @@ def update_hirag(workspace: Workspace) -> HiragChanges:
     settings = workspace.settings
     writer = cluster_writer(settings)
     with workspace.store.read() as con:
-        kept = _kept_summaries(con)
-        failed_before = sum(summary.attempts > 0 for summary in kept.values())
+        summaries = _kept_summaries(con)
+        failed_before = sum(summary.attempts > 0 for summary in summaries.values())
         if hirag_current(con, settings) and not failed_before:
             return HiragChanges(None, {}, 0, 0)
         state = _state(con, settings)
         rows = con.sql(_BASE).pl()
         is_followed = _vectors_in(get_meta(con, _STATE)) == _vectors_in(state)
-        fitted = _fitted(con) if is_followed else {}
+        fits = _fitted(con) if is_followed else {}
     is_free = isinstance(writer, ExtractiveClusters)
     base = Nodes(rows, _vectors(workspace, rows["id"]), [frozenset([n]) for n in range(len(rows))])
-    write = keeping(writer, {} if is_free else kept)
-    found = build_layers(
+    write = keeping(writer, {} if is_free else summaries)
+    layered = build_layers(
         base,
         write,
         configured_embedder(settings).embed,
-        fitted,
+        fits,
         most_tokens=settings.reports.max_context_tokens,
     )
     with workspace.store.transaction() as con:
-        changes = _store_graph(con, found)
-        _store_state(con, found, with_summaries=not is_free)
+        changes = _store_graph(con, layered)
+        _store_state(con, layered, with_summaries=not is_free)
         set_meta(con, _STATE, state)
-    made = {summary.hash: summary for summary in found.summaries}
-    anew = [s for key, s in made.items() if key not in kept or kept[key].attempts]
-    failed = sum(summary.attempts > 0 for summary in made.values())
-    return HiragChanges(found.layers, changes, len(made) if is_free else len(anew), failed)
+    summary_of = {summary.hash: summary for summary in layered.summaries}
+    anew = [s for key, s in summary_of.items() if key not in summaries or summaries[key].attempts]
+    n_failed = sum(summary.attempts > 0 for summary in summary_of.values())
+    return HiragChanges(
+        layered.layers, changes, len(summary_of) if is_free else len(anew), n_failed
+    )
 
 
 def hirag_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
@@ -152,14 +154,14 @@ def _state(con: duckdb.DuckDBPyConnection, settings: Settings) -> str:
 
 def _vectors_in(state: str | None) -> tuple[str, str]:
     """Return how vectors were clustered and what made them, as a state tells it."""
-    told = state or ""
-    return told.partition(":")[0], told.rpartition("|")[2].rsplit(":", 2)[0]
+    state_text = state or ""
+    return state_text.partition(":")[0], state_text.rpartition("|")[2].rsplit(":", 2)[0]
 
 
 def _vectors(workspace: Workspace, ids: pl.Series) -> Vectors:
     store = workspace.vectors
-    known, matrix = store.at({"entities": store.version("entities")}).matrix("entities")
-    return matrix[np.searchsorted(np.array(known), ids.to_numpy())] if len(ids) else matrix[:0]
+    ids_stored, matrix = store.at({"entities": store.version("entities")}).matrix("entities")
+    return matrix[np.searchsorted(np.array(ids_stored), ids.to_numpy())] if len(ids) else matrix[:0]
 
 
 def _fitted(con: duckdb.DuckDBPyConnection) -> dict[int, Fitted]:
@@ -176,32 +178,32 @@ def _fitted(con: duckdb.DuckDBPyConnection) -> dict[int, Fitted]:
 
 def _kept_summaries(con: duckdb.DuckDBPyConnection) -> dict[str, Summary]:
     rows = con.execute("FROM staging.hirag_summaries").fetchall()
-    return {key: _read(key, json.loads(told)) for key, told in rows}
+    return {key: _read(key, json.loads(value)) for key, value in rows}
 
 
-def _read(key: str, told: Mapping[str, list[dict[str, str]]]) -> Summary:
+def _read(key: str, values: Mapping[str, list[dict[str, str]]]) -> Summary:
     return Summary(
         key,
-        tuple(SummaryEntity(**entity) for entity in told["entities"]),
-        tuple(SummaryLink(**link) for link in told["links"]),
-        int(str(told["attempts"])),
+        tuple(SummaryEntity(**entity) for entity in values["entities"]),
+        tuple(SummaryLink(**link) for link in values["links"]),
+        int(str(values["attempts"])),
     )
 
 
-def _store_graph(con: duckdb.DuckDBPyConnection, found: Hierarchy) -> Mapping[str, int]:
-    con.register("links", found.links)
+def _store_graph(con: duckdb.DuckDBPyConnection, layered: Hierarchy) -> Mapping[str, int]:
+    con.register("links", layered.links)
     links = con.sql(_LINK_IDS).pl()
     con.unregister("links")
-    con.register("new_hirag_entities", found.entities)
+    con.register("new_hirag_entities", layered.entities)
     titles = dict(con.execute("SELECT id, title FROM entities").fetchall())
-    titles |= dict(found.entities.select("id", "title").iter_rows())
-    named = links.with_columns(
+    titles |= dict(layered.entities.select("id", "title").iter_rows())
+    named_links = links.with_columns(
         source=pl.col("source_id").replace_strict(titles, return_dtype=pl.String),
         target=pl.col("target_id").replace_strict(titles, return_dtype=pl.String),
     )
-    texts = named.select(pl.concat_str("source", "target", "description", separator=" "))
+    texts = named_links.select(pl.concat_str("source", "target", "description", separator=" "))
     n_tokens = pl.Series(count_tokens(texts.to_series().to_list()), dtype=pl.Int64)
-    con.register("new_hirag_links", named.with_columns(n_tokens=n_tokens))
+    con.register("new_hirag_links", named_links.with_columns(n_tokens=n_tokens))
     order = "SELECT id FROM new_hirag_entities ORDER BY layer, size DESC, id"
     assign_identifiers(con, "entity", order)
     assign_identifiers(con, "relationship", "SELECT id FROM new_hirag_links ORDER BY layer, id")
@@ -214,25 +216,28 @@ def _store_graph(con: duckdb.DuckDBPyConnection, found: Hierarchy) -> Mapping[st
     return changes
 
 
-def _store_state(con: duckdb.DuckDBPyConnection, found: Hierarchy, *, with_summaries: bool) -> None:
+def _store_state(
+    con: duckdb.DuckDBPyConnection, layered: Hierarchy, *, with_summaries: bool
+) -> None:
     for table in _REPLACED:
         con.execute(f"DELETE FROM {table}")
-    made = dict(found.entities.group_by("layer").len().iter_rows())
+    n_of_layer = dict(layered.entities.group_by("layer").len().iter_rows())
     layers = [
-        (a.number, a.n_nodes, a.n_clusters, made.get(a.number, 0), a.sparsity) for a in found.layers
+        (a.number, a.n_nodes, a.n_clusters, n_of_layer.get(a.number, 0), a.sparsity)
+        for a in layered.layers
     ]
     con.executemany("INSERT INTO hirag_layers VALUES (?, ?, ?, ?, ?)", layers) if layers else None
-    for layer in found.layers:
-        kept = layer.fitted
+    for layer in layered.layers:
+        fit = layer.fitted
         con.execute(
             "INSERT INTO staging.hirag_mixtures VALUES (?, ?, ?, ?)",
-            [layer.number, kept.mixture.to_bytes(), kept.n_fitted, kept.n_changed],
+            [layer.number, fit.mixture.to_bytes(), fit.n_fitted, fit.n_changed],
         )
-        hashes = {"node_id": list(kept.text_hashes), "text_hash": list(kept.text_hashes.values())}
+        hashes = {"node_id": list(fit.text_hashes), "text_hash": list(fit.text_hashes.values())}
         nodes = pl.DataFrame(hashes, schema={"node_id": pl.String, "text_hash": pl.String})
         insert(con, "staging.hirag_nodes", nodes.with_columns(layer=pl.lit(layer.number)))
     if with_summaries:
-        told = {s.hash: json.dumps({**asdict(s), "hash": None}) for s in found.summaries}
-        columns = {"hash": list(told), "summary": list(told.values())}
+        json_of = {s.hash: json.dumps({**asdict(s), "hash": None}) for s in layered.summaries}
+        columns = {"hash": list(json_of), "summary": list(json_of.values())}
         schema = {"hash": pl.String, "summary": pl.String}
         insert(con, "staging.hirag_summaries", pl.DataFrame(columns, schema=schema))

@@ -123,20 +123,20 @@ class ModelClusters:
         self, client: ModelClient, clusters: Mapping[str, pl.DataFrame], failed: Mapping[str, int]
     ) -> list[Summary]:
         prompt = load_prompt(_PROMPT, self._folder)
-        found: dict[str, Summary] = {}
+        summaries: dict[str, Summary] = {}
 
-        async def one(key: str) -> None:
+        async def ask_cluster(key: str) -> None:
             before = failed.get(key, 0)
             try:
-                found[key] = await _asked(client, prompt, key, clusters[key], before)
+                summaries[key] = await _asked(client, prompt, key, clusters[key], before)
             except ModelError as error:
                 if error.stops_everything:
                     raise
-                found[key] = Summary(key, (_extracted(clusters[key]),), (), before + 1)
-            progress.report("cluster calls", len(found), len(clusters))
+                summaries[key] = Summary(key, (_extracted(clusters[key]),), (), before + 1)
+            progress.report("cluster calls", len(summaries), len(clusters))
 
-        await work_through(clusters, one, 2 * client.options.concurrency)
-        return [found[key] for key in clusters]
+        await work_through(clusters, ask_cluster, 2 * client.options.concurrency)
+        return [summaries[key] for key in clusters]
 
 
 def cluster_writer(settings: Settings) -> ClusterWriter:
@@ -150,17 +150,21 @@ def cluster_hash(members: pl.DataFrame, version: str) -> str:
 
 
 def keeping(
-    writer: ClusterWriter, kept: Mapping[str, Summary]
+    writer: ClusterWriter, summaries: Mapping[str, Summary]
 ) -> Callable[[Sequence[pl.DataFrame]], list[Summary]]:
     """Return a function that summarises clusters, but those only whose summary is not kept."""
 
     def write(clusters: Sequence[pl.DataFrame]) -> list[Summary]:
         hashed = {cluster_hash(members, writer.version): members for members in clusters}
-        held = {key: kept[key] for key in hashed if key in kept and not kept[key].attempts}
-        failed = {key: summary.attempts for key, summary in kept.items()}
-        new = {key: members for key, members in hashed.items() if key not in held}
-        held |= {summary.hash: summary for summary in writer.write(new, failed)}
-        return [held[cluster_hash(members, writer.version)] for members in clusters]
+        result = {
+            key: summaries[key]
+            for key in hashed
+            if key in summaries and not summaries[key].attempts
+        }
+        failed = {key: summary.attempts for key, summary in summaries.items()}
+        new = {key: members for key, members in hashed.items() if key not in result}
+        result |= {summary.hash: summary for summary in writer.write(new, failed)}
+        return [result[cluster_hash(members, writer.version)] for members in clusters]
 
     return write
 
@@ -168,19 +172,19 @@ def keeping(
 async def _asked(
     client: ModelClient, prompt: Prompt, key: str, members: pl.DataFrame, failed: int
 ) -> Summary:
-    shown = _shown(members)
+    records = _shown(members)
     # What could not be read before is in the cache: to try again is another call.
     variant = f"attempt {failed + 1}" if failed else None
-    messages = prompt.render(meta_types=", ".join(META_TYPES), descriptions=shown)
+    messages = prompt.render(meta_types=", ".join(META_TYPES), descriptions=records)
     answer = await client.complete(messages, stage=STAGE, variant=variant)
-    found = parse_tuples(answer.text, chunk_text=shown)
-    if not found.entities:
+    tuples = parse_tuples(answer.text, chunk_text=records)
+    if not tuples.entities:
         raise ModelOutputError("the answer names no summary entity")
-    entities = {e.title.casefold(): e for e in reversed(found.entities)}
+    entities = {e.title.casefold(): e for e in reversed(tuples.entities)}
     return Summary(
         key,
         tuple(SummaryEntity(e.title, e.type, e.description) for e in reversed(entities.values())),
-        tuple(SummaryLink(r.source, r.target, r.description) for r in found.relationships),
+        tuple(SummaryLink(r.source, r.target, r.description) for r in tuples.relationships),
     )
 
 
@@ -199,8 +203,10 @@ def _told(members: pl.DataFrame) -> Iterator[tuple[str, str, str]]:
 def _extracted(members: pl.DataFrame) -> SummaryEntity:
     central = list(_told(members.head(_CENTRAL)))
     title, kind, _ = central[0]
-    told = dict.fromkeys(_beginning(about or name) for name, _, about in central)
-    return SummaryEntity(f"{title.removesuffix(_AND_OTHERS)}{_AND_OTHERS}", kind, "\n".join(told))
+    beginnings = dict.fromkeys(_beginning(about or name) for name, _, about in central)
+    return SummaryEntity(
+        f"{title.removesuffix(_AND_OTHERS)}{_AND_OTHERS}", kind, "\n".join(beginnings)
+    )
 
 
 def _beginning(text: str) -> str:

@@ -90,15 +90,15 @@ class Mixture:
         A row is in each cluster of a probability ``above`` this, at least in the likeliest. A
         cluster may be without rows.
         """
-        found = [
+        members = [
             (rows + start, clusters)
             for start in range(0, len(vectors), _BLOCK)
             for rows, clusters in [self._members(vectors[start : start + _BLOCK], above)]
         ]
         none = np.empty(0, np.int64)
         return (
-            np.concatenate([none, *(rows for rows, _ in found)]),
-            np.concatenate([none, *(clusters for _, clusters in found)]),
+            np.concatenate([none, *(rows for rows, _ in members)]),
+            np.concatenate([none, *(clusters for _, clusters in members)]),
         )
 
     def without(self, clusters: Whole) -> Mixture:
@@ -118,8 +118,8 @@ class Mixture:
     @classmethod
     def from_bytes(cls, data: bytes) -> Mixture:
         """Return the mixture that :meth:`to_bytes` wrote."""
-        kept = from_archive(data)
-        return cls(**{field.name: kept[field.name] for field in fields(cls)})
+        arrays = from_archive(data)
+        return cls(**{field.name: arrays[field.name] for field in fields(cls)})
 
     def reduced(self, vectors: Floats) -> Doubles:
         """Return the rows (n, d) in the space of the Gaussians (n, r)."""
@@ -184,10 +184,10 @@ def _principal_axes(rows: Doubles, dimensions: int, seed: int) -> tuple[Doubles,
     spread = np.square(rows - centre).sum() / len(rows)
     if spread <= _SAME:
         return centre, np.empty((rows.shape[1], 0))
-    found = PCA(min(dimensions, *rows.shape), random_state=seed).fit(rows)
-    variance = np.asarray(found.explained_variance_)
-    told = variance > _LEAST_VARIANCE * _LEAST_VARIANCE * spread
-    return centre, np.asarray(found.components_)[told].T / math.sqrt(variance[0])
+    pca = PCA(min(dimensions, *rows.shape), random_state=seed).fit(rows)
+    variance = np.asarray(pca.explained_variance_)
+    is_large = variance > _LEAST_VARIANCE * _LEAST_VARIANCE * spread
+    return centre, np.asarray(pca.components_)[is_large].T / math.sqrt(variance[0])
 
 
 def _best_gaussians(
@@ -205,11 +205,11 @@ def _best_gaussians(
     best = _best_count(
         compared, min(least, distinct), min(most, distinct, len(compared) // 2), seed
     )
-    found = _gaussians(reduced, best, seed)
-    rows_of = np.bincount(found.predict(reduced), minlength=best)
-    kept = rows_of >= min(2, rows_of.max())
-    weights, means = np.asarray(found.weights_), np.asarray(found.means_)
-    return weights[kept], means[kept], _whitening(found)[kept]
+    gaussians = _gaussians(reduced, best, seed)
+    rows_of = np.bincount(gaussians.predict(reduced), minlength=best)
+    is_kept = rows_of >= min(2, rows_of.max())
+    weights, means = np.asarray(gaussians.weights_), np.asarray(gaussians.means_)
+    return weights[is_kept], means[is_kept], _whitening(gaussians)[is_kept]
 
 
 def _best_count(reduced: Doubles, least: int, most: int, seed: int) -> int:
@@ -255,19 +255,21 @@ def _gaussians(reduced: Doubles, count: int, seed: int) -> GaussianMixture:
         ).fit(reduced)
 
 
-def _whitening(found: GaussianMixture) -> Doubles:
-    factors = np.asarray(found.precisions_cholesky_)
-    return factors if factors.ndim == 3 else np.repeat(factors[None], found.n_components, axis=0)
+def _whitening(gaussians: GaussianMixture) -> Doubles:
+    factors = np.asarray(gaussians.precisions_cholesky_)
+    return (
+        factors if factors.ndim == 3 else np.repeat(factors[None], gaussians.n_components, axis=0)
+    )
 
 
 def to_archive(arrays: dict[str, npt.NDArray]) -> bytes:
     """Return arrays by name as a NumPy archive, which holds no pickles."""
-    written = io.BytesIO()
-    np.savez(written, allow_pickle=False, **arrays)
-    return written.getvalue()
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **arrays)
+    return buffer.getvalue()
 
 
 def from_archive(data: bytes) -> dict[str, npt.NDArray]:
     """Return the arrays of an archive by name."""
-    with np.load(io.BytesIO(data), allow_pickle=False) as kept:
-        return dict(kept)
+    with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+        return dict(archive)

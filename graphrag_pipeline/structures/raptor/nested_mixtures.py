@@ -53,27 +53,27 @@ class NestedMixture:
         several rows has more than ``most_tokens``; a row can be in several. What is returned first
         holds nothing of clusters that have lost all their rows.
         """
-        kept: dict[str, Mixture] = {}
+        mixtures: dict[str, Mixture] = {}
         clusters: list[Whole] = []
         waiting = [_Part("", np.arange(len(ids)), vectors)]
         while waiting:
             part = waiting.pop()
             tokens = int(n_tokens[part.rows].sum())
-            known = self.mixtures.get(part.path)
+            earlier = self.mixtures.get(part.path)
             is_staged = part.depth < _STAGES and len(part.rows) > dimensions + 1
-            if len(part.rows) < 2 or not (known or is_staged or tokens > most_tokens):
+            if len(part.rows) < 2 or not (earlier or is_staged or tokens > most_tokens):
                 clusters.append(part.rows)
             elif part.depth >= _DEEPEST or part.is_whole:
                 clusters += _halved(part.rows, n_tokens, ids, most_tokens)
             else:
                 count = min(_MOST, math.ceil(_SPARE * tokens / most_tokens))
                 least, most = (1, _MOST) if is_staged else (count, count)
-                mixture = known or Mixture.fit(
+                mixture = earlier or Mixture.fit(
                     part.points, seed=seed, dimensions=dimensions, least=least, most=most
                 )
-                kept[part.path], parts = part.divided(mixture)
+                mixtures[part.path], parts = part.divided(mixture)
                 waiting += parts
-        return NestedMixture(kept), clusters
+        return NestedMixture(mixtures), clusters
 
     def to_bytes(self) -> bytes:
         """Return all mixtures as a NumPy archive of plain arrays."""
@@ -88,11 +88,11 @@ class NestedMixture:
     @classmethod
     def from_bytes(cls, data: bytes) -> NestedMixture:
         """Return what :meth:`to_bytes` wrote."""
-        found: dict[str, dict[str, npt.NDArray]] = {}
+        arrays_of: dict[str, dict[str, npt.NDArray]] = {}
         for name, values in from_archive(data).items():
             path, array = name.split("|")
-            found.setdefault(path, {})[array] = values
-        return cls({path: Mixture(**arrays) for path, arrays in found.items()})
+            arrays_of.setdefault(path, {})[array] = values
+        return cls({path: Mixture(**arrays) for path, arrays in arrays_of.items()})
 
 
 @dataclass(frozen=True)
@@ -128,8 +128,8 @@ class _Part:
 
 def _grouped(rows: Whole, numbers: Whole) -> Iterator[tuple[int, Whole]]:
     order = np.argsort(numbers, kind="stable")
-    found, starts = np.unique(numbers[order], return_index=True)
-    for number, members in zip(found, np.split(rows[order], starts[1:]), strict=True):
+    values, starts = np.unique(numbers[order], return_index=True)
+    for number, members in zip(values, np.split(rows[order], starts[1:]), strict=True):
         yield int(number), members
 
 
@@ -137,13 +137,13 @@ def _halved(rows: Whole, n_tokens: Whole, ids: Sequence[str], most_tokens: int) 
     """Part rows by the bits of the hashes of their ids until no part is too large."""
     hashes = [int.from_bytes(sha256(ids[int(row)].encode()).digest()[:8]) for row in rows]
     bits = np.array(hashes, np.uint64)
-    done: list[Whole] = []
+    halves: list[Whole] = []
     waiting = [(np.arange(len(rows)), 0)]
     while waiting:
         part, bit = waiting.pop()
         if len(part) == 1 or bit == _BITS or n_tokens[rows[part]].sum() <= most_tokens:
-            done.append(rows[part])
+            halves.append(rows[part])
             continue
-        one = (bits[part] >> np.uint64(bit)) & np.uint64(1) == 1
-        waiting += [(half, bit + 1) for half in (part[one], part[~one]) if len(half)]
-    return done
+        is_one = (bits[part] >> np.uint64(bit)) & np.uint64(1) == 1
+        waiting += [(half, bit + 1) for half in (part[is_one], part[~is_one]) if len(half)]
+    return halves

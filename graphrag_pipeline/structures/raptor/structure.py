@@ -57,12 +57,12 @@ def _update(workspace: Workspace) -> Outcome:
 
 
 def _estimate(settings: Settings, growth: Growth) -> Estimate:
-    given, n = settings.hierarchies, _nodes(settings, growth)
+    options, n = settings.hierarchies, _nodes(settings, growth)
     calls = ()
     if settings.reports.writer == "llm":
-        read = _FILLED * given.raptor_cluster_tokens
-        calls = (ModelCalls(STAGE, n, read, given.summary_tokens),)
-    return Estimate(calls, texts=[Embedded(n, n * given.summary_tokens)])
+        read = _FILLED * options.raptor_cluster_tokens
+        calls = (ModelCalls(STAGE, n, read, options.summary_tokens),)
+    return Estimate(calls, texts=[Embedded(n, n * options.summary_tokens)])
 
 
 def _nodes(settings: Settings, growth: Growth) -> float:

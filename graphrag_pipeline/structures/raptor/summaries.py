@@ -44,7 +44,7 @@ class Summariser(Protocol):
         """Another version, another summary."""
         ...
 
-    def write(self, clusters: Sequence[Sequence[str]], told: Told) -> list[str | None]:
+    def write(self, clusters: Sequence[Sequence[str]], tell: Told) -> list[str | None]:
         """Return the summary of each cluster of texts, None where there is none."""
         ...
 
@@ -73,35 +73,35 @@ class Extractor:
         """What decides a summary besides the texts."""
         return fingerprint("extractive", _VERSION, self._most_tokens, self._encoding)
 
-    def write(self, clusters: Sequence[Sequence[str]], told: Told) -> list[str | None]:
+    def write(self, clusters: Sequence[Sequence[str]], tell: Told) -> list[str | None]:
         """Return a summary of each cluster of texts; it cannot fail."""
         embedder = HashingEmbedder()
-        written: list[str | None] = []
+        summaries: list[str | None] = []
         for start in range(0, len(clusters), _CLUSTERS_AT_ONCE):
             sentences = [_sentences(texts) for texts in clusters[start : start + _CLUSTERS_AT_ONCE]]
-            vectors = embedder.embed([each for some in sentences for each in some])
-            ends = np.cumsum([len(some) for some in sentences])
-            for some, of_some in zip(sentences, np.split(vectors, ends[:-1]), strict=True):
-                written.append(self._central(some, of_some))
-            told(len(written), len(clusters))
-        return written
+            vectors = embedder.embed([sentence for part in sentences for sentence in part])
+            ends = np.cumsum([len(part) for part in sentences])
+            for part, of_some in zip(sentences, np.split(vectors, ends[:-1]), strict=True):
+                summaries.append(self._central(part, of_some))
+            tell(len(summaries), len(clusters))
+        return summaries
 
     def _central(self, sentences: Sequence[str], vectors: np.ndarray) -> str:
-        whole = np.array([each.endswith(_WHOLE) for each in sentences])
-        long = np.minimum(1.0, np.array([len(each) for each in sentences]) / _FULL_CHARS)
+        whole = np.array([sentence.endswith(_WHOLE) for sentence in sentences])
+        long = np.minimum(1.0, np.array([len(sentence) for sentence in sentences]) / _FULL_CHARS)
         nearness = vectors @ vectors.sum(axis=0) * np.where(whole, 1.0, _CUT_OFF) * long
-        taken: list[int] = []
-        left = self._most_tokens
+        places: list[int] = []
+        budget = self._most_tokens
         for place in map(int, np.argsort(-nearness, kind="stable")):
             n_tokens = count_tokens([f" {sentences[place]}"], self._encoding)[0]
-            if n_tokens <= left and not (vectors[taken] @ vectors[place] > _ALIKE).any():
-                taken.append(place)
-                left -= n_tokens
-            if left < self._most_tokens * _LEFT_OVER:
+            if n_tokens <= budget and not (vectors[places] @ vectors[place] > _ALIKE).any():
+                places.append(place)
+                budget -= n_tokens
+            if budget < self._most_tokens * _LEFT_OVER:
                 break
-        if not taken:
+        if not places:
             return self._cut(sentences[int(nearness.argmax())])
-        return " ".join(sentences[place] for place in sorted(taken))
+        return " ".join(sentences[place] for place in sorted(places))
 
     def _cut(self, sentence: str) -> str:
         """Return the beginning of a sentence that is too long as a whole."""
@@ -127,41 +127,41 @@ class ModelSummariser:
             "llm", self._prompt.version, self._words, *answered_by(self._settings.llm)
         )
 
-    def write(self, clusters: Sequence[Sequence[str]], told: Told) -> list[str | None]:
+    def write(self, clusters: Sequence[Sequence[str]], tell: Told) -> list[str | None]:
         """Return the model's summary of each cluster of texts, None where it gave none.
 
         Raises the model's error when no further call can succeed.
         """
         if not clusters:
             return []
-        return with_model(self._settings, lambda client: self._ask(client, clusters, told))
+        return with_model(self._settings, lambda client: self._ask(client, clusters, tell))
 
     async def _ask(
-        self, client: ModelClient, clusters: Sequence[Sequence[str]], told: Told
+        self, client: ModelClient, clusters: Sequence[Sequence[str]], tell: Told
     ) -> list[str | None]:
-        written: list[str | None] = [None] * len(clusters)
-        done = 0
+        summaries: list[str | None] = [None] * len(clusters)
+        n_done = 0
 
-        async def one(place: int) -> None:
-            nonlocal done
+        async def ask_cluster(place: int) -> None:
+            nonlocal n_done
             text = "\n\n".join(clusters[place])
             messages = self._prompt.render(text=text, max_words=self._words)
             try:
                 completion = await client.complete(messages, stage=STAGE)
-                written[place] = completion.text.strip() or None
+                summaries[place] = completion.text.strip() or None
             except ModelError as error:
                 if error.stops_everything:
                     raise
-            done += 1
-            told(done, len(clusters))
+            n_done += 1
+            tell(n_done, len(clusters))
 
-        await work_through(range(len(clusters)), one, 2 * client.options.concurrency)
-        return written
+        await work_through(range(len(clusters)), ask_cluster, 2 * client.options.concurrency)
+        return summaries
 
 
 def _sentences(texts: Sequence[str]) -> list[str]:
     """Return the sentences of texts, each once, in order; never none."""
-    return list(dict.fromkeys(each for text in texts for each in _split(text))) or [""]
+    return list(dict.fromkeys(sentence for text in texts for sentence in _split(text))) or [""]
 
 
 def _split(text: str) -> Iterator[str]:

@@ -89,18 +89,18 @@ def update_tree(workspace: Workspace) -> TreeChanges:
         if get_meta(con, _META) == state:
             return TreeChanges(reused=_count(con))
         chunks = con.sql("SELECT id, text, n_tokens FROM chunks ORDER BY id").pl()
-        written = con.sql(f"SELECT {', '.join(_NODE)} FROM raptor_nodes ORDER BY id").pl()
+        nodes = con.sql(f"SELECT {', '.join(_NODE)} FROM raptor_nodes ORDER BY id").pl()
         fits = _kept_fits(con, _fitted_with(settings, embedder))
     rows = _rows_of(chunks, _vectors(workspace, embedder, "chunks"))
-    known = _vectors(workspace, embedder, _TABLE)
-    layers = list(_Builder(settings, summariser, embedder, written, known, fits).layers(rows))
-    failed = sum(layer.failed for layer in layers)
+    vectors = _vectors(workspace, embedder, _TABLE)
+    layers = list(_Builder(settings, summariser, embedder, nodes, vectors, fits).layers(rows))
+    n_failed = sum(layer.failed for layer in layers)
     with workspace.store.transaction() as con:
         _store(con, layers, _fitted_with(settings, embedder))
-        set_meta(con, _META, state + _INCOMPLETE if failed else state)
+        set_meta(con, _META, state + _INCOMPLETE if n_failed else state)
     new = sum(layer.new for layer in layers)
     all_nodes = sum(len(layer.nodes) for layer in layers)
-    return TreeChanges(new, all_nodes - new, failed, sum(layer.refitted for layer in layers))
+    return TreeChanges(new, all_nodes - new, n_failed, sum(layer.refitted for layer in layers))
 
 
 def tree_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
@@ -117,10 +117,10 @@ def forget_mixtures(con: duckdb.DuckDBPyConnection) -> None:
 
 def tree_version(settings: Settings) -> str:
     """Return what decides the tree besides the chunks and their vectors."""
-    given = settings.hierarchies
+    options = settings.hierarchies
     summariser = configured_summariser(settings)
     return fingerprint(
-        _VERSION, summariser.version, given.raptor_layers, given.raptor_cluster_tokens
+        _VERSION, summariser.version, options.raptor_layers, options.raptor_cluster_tokens
     )
 
 
@@ -143,9 +143,9 @@ class _Fit:
     fitted: frozenset[str]
 
     def outdated(self, ids: Sequence[str]) -> bool:
-        gone = self.n_rows - len(self.fitted & set(ids))
-        come = len(ids) - self.n_rows + gone
-        return max(gone, come) > MOST_CHANGED * self.n_rows
+        n_gone = self.n_rows - len(self.fitted & set(ids))
+        come = len(ids) - self.n_rows + n_gone
+        return max(n_gone, come) > MOST_CHANGED * self.n_rows
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class _Builder:
         settings: Settings,
         summariser: Summariser,
         embedder: Embedder,
-        written: pl.DataFrame,
+        nodes: pl.DataFrame,
         vectors: tuple[list[str], Floats],
         fits: Mapping[int, _Fit],
     ) -> None:
@@ -175,7 +175,7 @@ class _Builder:
         self._encoding = settings.chunks.encoding
         self._summariser = summariser
         self._embedder = embedder
-        self._written = dict(zip(written["id"], written["text"], strict=True))
+        self._written = dict(zip(nodes["id"], nodes["text"], strict=True))
         self._vectors = dict(zip(*vectors, strict=True))
         self._fits = fits
 
@@ -184,27 +184,27 @@ class _Builder:
         for number in range(1, self._given.raptor_layers + 1):
             if len(rows.ids) <= DIMENSIONS + 1:
                 return
-            known = self._fits.get(number)
-            fit, clusters = self._clustered(rows, known)
+            earlier = self._fits.get(number)
+            fit, clusters = self._clustered(rows, earlier)
             groups = self._groups(number, rows, clusters)
             if not 0 < len(groups) < len(rows.ids):
                 return
             texts, n_new = self._summarised(rows, groups)
             layer = self._layer(number, rows, groups, texts)
-            refitted = known is None or fit.fitted is not known.fitted
+            refitted = earlier is None or fit.fitted is not earlier.fitted
             yield _Layer(number, *layer, fit, n_new, len(groups) - len(texts), refitted)
             if layer[0].is_empty():
                 return
             rows = self._next(layer[0])
 
-    def _clustered(self, rows: _Rows, known: _Fit | None) -> tuple[_Fit, list[Whole]]:
-        if known is None or known.outdated(rows.ids):
-            known = _Fit(NestedMixture(), len(rows.ids), frozenset(rows.ids))
-        mixture, clusters = known.mixture.place(
+    def _clustered(self, rows: _Rows, fit: _Fit | None) -> tuple[_Fit, list[Whole]]:
+        if fit is None or fit.outdated(rows.ids):
+            fit = _Fit(NestedMixture(), len(rows.ids), frozenset(rows.ids))
+        mixture, clusters = fit.mixture.place(
             rows.vectors, rows.n_tokens, rows.ids,
             most_tokens=self._given.raptor_cluster_tokens, seed=_SEED, dimensions=DIMENSIONS,
         )  # fmt: skip
-        return _Fit(mixture, known.n_rows, known.fitted), clusters
+        return _Fit(mixture, fit.n_rows, fit.fitted), clusters
 
     def _groups(
         self, number: int, rows: _Rows, clusters: Sequence[Whole]
@@ -226,10 +226,12 @@ class _Builder:
         """Return the text of each node that has one, and how many of them are new."""
         todo = [key for key in groups if key not in self._written]
         texts = [list(dict.fromkeys(rows.texts[p] for p in groups[key][0])) for key in todo]
-        made = self._summariser.write(texts, lambda done, of: progress.report(STAGE, done, of + 1))
-        new = {key: text for key, text in zip(todo, made, strict=True) if text is not None}
-        kept = {key: self._written[key] for key in groups if key in self._written}
-        return kept | new, len(new)
+        summaries = self._summariser.write(
+            texts, lambda done, of: progress.report(STAGE, done, of + 1)
+        )
+        new = {key: text for key, text in zip(todo, summaries, strict=True) if text is not None}
+        unchanged = {key: self._written[key] for key in groups if key in self._written}
+        return unchanged | new, len(new)
 
     def _layer(
         self,
@@ -242,13 +244,13 @@ class _Builder:
             key: sorted({rows.ids[place] for places in groups[key] for place in places})
             for key in sorted(texts)
         }
-        said = [texts[key] for key in children]
+        texts_below = [texts[key] for key in children]
         nodes = pl.DataFrame(
             {
                 "id": list(children),
                 "layer": number,
-                "text": said,
-                "n_tokens": count_tokens(said, self._encoding),
+                "text": texts_below,
+                "n_tokens": count_tokens(texts_below, self._encoding),
                 "n_children": [len(of) for of in children.values()],
                 "written_by": self._summariser.written_by,
             },
@@ -266,8 +268,8 @@ class _Builder:
             (key, text) for key, text in zip(ids, texts, strict=True) if key not in self._vectors
         ]
         if new:
-            embedded = self._embedder.embed([text for _, text in new])
-            self._vectors.update(zip((key for key, _ in new), embedded, strict=True))
+            new_vectors = self._embedder.embed([text for _, text in new])
+            self._vectors.update(zip((key for key, _ in new), new_vectors, strict=True))
         vectors = np.stack([self._vectors[key] for key in ids])
         return _Rows(ids, texts, nodes["n_tokens"].to_numpy(), vectors)
 
@@ -291,16 +293,16 @@ def _vectors(workspace: Workspace, embedder: Embedder, table: str) -> tuple[list
 
 
 def _kept_fits(con: duckdb.DuckDBPyConnection, made_with: str) -> dict[int, _Fit]:
-    fitted: dict[int, set[str]] = {}
+    ids_of: dict[int, set[str]] = {}
     for layer, row_id in con.execute("FROM staging.raptor_fitted").fetchall():
-        fitted.setdefault(layer, set()).add(row_id)
-    found = con.execute(
+        ids_of.setdefault(layer, set()).add(row_id)
+    rows = con.execute(
         "SELECT layer, mixture, n_fitted FROM staging.raptor_mixtures WHERE made_with = ?",
         [made_with],
     )
     return {
-        layer: _Fit(NestedMixture.from_bytes(data), n, frozenset(fitted.get(layer, ())))
-        for layer, data, n in found.fetchall()
+        layer: _Fit(NestedMixture.from_bytes(data), n, frozenset(ids_of.get(layer, ())))
+        for layer, data, n in rows.fetchall()
     }
 
 
