@@ -217,9 +217,9 @@ def _is_elsewhere(prior: Ints, owner: Ints) -> npt.NDArray[np.bool_]:
     places, parents = _heirs(owner, prior)
     home = np.full(int(prior.max(initial=-1)) + 1, -1, dtype=np.int64)
     home[places] = parents
-    has_prior = prior >= 0
-    has_prior[has_prior] = home[prior[has_prior]] != owner[has_prior]
-    return has_prior
+    is_elsewhere = prior >= 0
+    is_elsewhere[is_elsewhere] = home[prior[is_elsewhere]] != owner[is_elsewhere]
+    return is_elsewhere
 
 
 def _regained(graph: _Graph, label: Ints, settings: CommunitySettings) -> Ints:
