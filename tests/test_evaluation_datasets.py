@@ -32,9 +32,13 @@ def read(tmp_path):
 
 
 FULL = Question(
-    "Who keeps the light?", ("Marta Kolb", "Kolb"), (Passage("orn.txt", "Marta Kolb keeps"),),
-    "fact", "a sailor", "planning",
-)  # fmt: skip
+    text="Who keeps the light?",
+    answers=("Marta Kolb", "Kolb"),
+    passages=(Passage("orn.txt", "Marta Kolb keeps"),),
+    type="fact",
+    persona="a sailor",
+    task="planning",
+)
 
 
 def test_our_own_format_is_read_back_as_it_was_written(tmp_path) -> None:

@@ -249,7 +249,16 @@ def test_texts_stay_texts_and_the_page_stays_small(crowd):
 
 def test_labels_of_a_chart_cover_neither_each_other_nor_a_dot():
     points = [
-        Point(n, f"condition {n}", 1000 + 40 * (n % 4), 0.8, 0.7, 0.9, "") for n in range(1, 13)
+        Point(
+            number=n,
+            name=f"condition {n}",
+            across=1000 + 40 * (n % 4),
+            up=0.8,
+            low=0.7,
+            high=0.9,
+            said="",
+        )
+        for n in range(1, 13)
     ]
     dots = draw(points, TOKENS).dots
     assert all(dot.label for dot in dots)
@@ -264,7 +273,10 @@ def test_labels_of_a_chart_cover_neither_each_other_nor_a_dot():
 
 def test_the_front_holds_what_nothing_beats_at_both():
     places = [(100, 0.3), (200, 0.6), (250, 0.6), (300, 0.5), (1000, 0.7), (1000, 0.65)]
-    points = [Point(n, "", x, y, y, y, "") for n, (x, y) in enumerate(places)]
+    points = [
+        Point(number=n, name="", across=x, up=y, low=y, high=y, said="")
+        for n, (x, y) in enumerate(places)
+    ]
     assert [point.number for point in front(points)] == [0, 1, 4]
     assert draw(points, TOKENS).is_log
 

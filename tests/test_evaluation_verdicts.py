@@ -183,12 +183,24 @@ def test_few_questions_are_tested_exactly() -> None:
 def test_replicates_are_averaged_before_the_test() -> None:
     """A question judged again and again is one observation, and the two orders weigh the same."""
     many = [
-        Verdict(one.question, one.criterion, one.first, one.second, one.winner, n)
+        Verdict(
+            question=one.question,
+            criterion=one.criterion,
+            first=one.first,
+            second=one.second,
+            winner=one.winner,
+            replicate=n,
+        )
         for one in judged(*[A_WINS] * 5)
         for n in range(20)
     ]
     assert only(many).p == only(judged(*[A_WINS] * 5)).p
-    uneven = [*judged(A_WINS), Verdict("q0", "overall", "A", "B", "second", 1)]
+    uneven = [
+        *judged(A_WINS),
+        Verdict(
+            question="q0", criterion="overall", first="A", second="B", winner="second", replicate=1
+        ),
+    ]
     assert only(uneven).win_rate == pytest.approx((0.5 + 1) / 2)
 
 
@@ -273,7 +285,9 @@ def test_our_own_form_is_read_and_what_has_one_order_only_is_left_out(tmp_path: 
     file = tmp_path / "own.jsonl"
     both = [line(winner="first"), "", line(first="B", second="A", winner="second", replicate=1)]
     file.write_text("\n".join([*both, line(question="alone")]))
-    assert read_judgments(file)[1] == Verdict("q", "overall", "B", "A", "second", 1)
+    assert read_judgments(file)[1] == Verdict(
+        question="q", criterion="overall", first="B", second="A", winner="second", replicate=1
+    )
     done = CliRunner().invoke(app, ["eval", "winrate", str(file), "--json"])
     (found,) = json.loads(done.stdout)["comparisons"]
     assert (found["questions"], found["win_rate"]) == (1, 100.0)

@@ -399,7 +399,17 @@ def test_a_model_is_asked_for_each_cluster_once_until_it_can_be_read_or_the_clus
 
 def test_a_plan_counts_clusters_and_the_reports_on_communities_of_all_layers():
     grown = Chunks(100, 60_000)
-    new = Work(Chunks(), Chunks(), 0, grown, 0, None, 200, None, [])
+    new = Work(
+        unasked=Chunks(),
+        begun=Chunks(),
+        answered=0,
+        grown=grown,
+        merges=0,
+        merge_tokens=None,
+        reports=200,
+        report_tokens=None,
+        texts=[],
+    )
     more = replace(new, grown=Chunks(1, 600), indexed=grown, rows={"hirag_entities": 20}, reports=5)
     paid = {"reports": {"writer": "llm"}, "hierarchies": {"hirag": True}}
     for work, reports, clusters in ((new, 400, 21), (more, 10, 15)):

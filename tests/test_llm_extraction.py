@@ -150,7 +150,17 @@ def test_passes_decide_the_version_and_the_estimate() -> None:
     one, two = (Settings(profile="llm", extraction={"passes": n}) for n in (1, 2))
     plain = Settings(profile="llm", extraction={"domain": "general"})
     assert extraction_version(one) == extraction_version(plain) != extraction_version(two)
-    work = Work(Chunks(100, 60_000), Chunks(), 0, Chunks(), 0, None, 0, None, [])
+    work = Work(
+        unasked=Chunks(100, 60_000),
+        begun=Chunks(),
+        answered=0,
+        grown=Chunks(),
+        merges=0,
+        merge_tokens=None,
+        reports=0,
+        report_tokens=None,
+        texts=[],
+    )
     (asked_once,), (asked_twice,) = (list(estimate(s, work, {})) for s in (one, two))
     assert asked_twice.calls == 2 * asked_once.calls
     assert asked_once.prompt_tokens < asked_twice.prompt_tokens < 2.2 * asked_once.prompt_tokens

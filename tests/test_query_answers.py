@@ -153,7 +153,16 @@ def test_a_claim_cites_the_words_it_was_taken_from(home, number):
 
 @pytest.mark.parametrize("quote", ["", "words that nobody wrote", "Par. (["])
 def test_a_claim_whose_words_are_not_in_the_text_cites_its_chunk(quote):
-    chunk = Citation(1, "d", "T", "d.txt", "c", 5, 21, "She went to Paris")
+    chunk = Citation(
+        number=1,
+        document_id="d",
+        document_title="T",
+        uri="d.txt",
+        chunk_id="c",
+        start_char=5,
+        end_char=21,
+        text="She went to Paris",
+    )
     assert cite_quote(chunk, quote) == chunk
 
 

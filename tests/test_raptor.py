@@ -226,7 +226,18 @@ def test_a_plan_counts_the_summaries_of_a_new_tree_and_those_that_new_chunks_cha
     given = Settings(hierarchies=HierarchySettings(raptor=True), reports={"writer": "llm"})
 
     def summaries(grown, **known):
-        work = Work(Chunks(), Chunks(), 0, grown, 0, None, 0, None, [], **known)
+        work = Work(
+            unasked=Chunks(),
+            begun=Chunks(),
+            answered=0,
+            grown=grown,
+            merges=0,
+            merge_tokens=None,
+            reports=0,
+            report_tokens=None,
+            texts=[],
+            **known,
+        )
         (stage,) = estimate(given, work, {})
         return stage.stage, stage.calls
 

@@ -190,7 +190,14 @@ def test_an_imported_report_stays_whatever_the_writer_and_whatever_it_reads(tmp_
 
 
 def sentence(text, score, *entities):
-    return Sentence(text, "c", 0, len(text), frozenset(entities), score)
+    return Sentence(
+        text=text,
+        chunk_id="c",
+        start_char=0,
+        end_char=len(text),
+        entities=frozenset(entities),
+        score=score,
+    )
 
 
 def test_sentences_are_chosen_by_score_and_by_what_no_other_told():

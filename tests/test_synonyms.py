@@ -206,7 +206,17 @@ def test_a_fact_is_a_pair_with_what_a_text_says_of_it(said):
 def test_a_plan_counts_what_facts_and_titles_cost_to_embed(said):
     def tokens(**given):
         paid = Settings(embeddings=EmbeddingSettings(embedder="llm", **given))
-        new = Work(Chunks(), Chunks(), 0, Chunks(10, 6000), 0, None, 0, None, [])
+        new = Work(
+            unasked=Chunks(),
+            begun=Chunks(),
+            answered=0,
+            grown=Chunks(10, 6000),
+            merges=0,
+            merge_tokens=None,
+            reports=0,
+            report_tokens=None,
+            texts=[],
+        )
         (embedding,) = estimate(paid, new, {})
         with said.store.read() as con:
             kept = look_at_index(con, paid, [], NOTHING, NOTHING, recluster=False).texts

@@ -161,7 +161,15 @@ def plan_claims(settings: Settings, answers: Sequence[Unexamined]) -> StagePlan:
     claim_tokens = sum(count_tokens(["\n".join(piece.sentences) for piece in pieces]))
     read, output = sum(count_tokens(talks)), round(claim_tokens * _CLAIM_TOKENS_PER_TOKEN)
     cost = load_prices(settings.llm.prices_file).cost(settings.llm.model, read, output)
-    return StagePlan(CLAIMS, settings.llm.model, len(pieces), 0, read, output, cost)
+    return StagePlan(
+        stage=CLAIMS,
+        model=settings.llm.model,
+        calls=len(pieces),
+        cached=0,
+        prompt_tokens=read,
+        completion_tokens=output,
+        cost=cost,
+    )
 
 
 def examine(

@@ -107,12 +107,12 @@ def _own(entry: Entry) -> Iterator[Question]:
     """Our format; ``question_text``, ``query`` and ``question_type`` are understood, too."""
     answers = entry["answers"] if entry.get("answers") else entry.get("answer")
     yield Question(
-        _question(entry, *_QUESTION),
-        _answers(answers, entry),
-        tuple(map(_passage, _list(entry, "passages"))),
-        _clean(entry.get("type") or entry.get("question_type")),
-        _clean(entry.get("persona")),
-        _clean(entry.get("task")),
+        text=_question(entry, *_QUESTION),
+        answers=_answers(answers, entry),
+        passages=tuple(map(_passage, _list(entry, "passages"))),
+        type=_clean(entry.get("type") or entry.get("question_type")),
+        persona=_clean(entry.get("persona")),
+        task=_clean(entry.get("task")),
     )
 
 

@@ -32,7 +32,7 @@ from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.store.spending import ledger_position
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ExperimentPlan:
     """What a run of an experiment would do: answers to make and to reuse, and paid calls."""
 
@@ -51,7 +51,7 @@ class ExperimentPlan:
         return None if None in costs else sum(cost for cost in costs if cost)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Evaluated:
     """What a run of an experiment did."""
 
@@ -80,13 +80,13 @@ def plan_experiment(settings: Settings, experiment: Experiment) -> ExperimentPla
     ]
     n_missing = sum(len(workload.unanswered) for workload in conditions)
     return ExperimentPlan(
-        experiment.name,
-        len(questions),
-        len(conditions),
-        n_missing,
-        sum(len(workload.answer_ids) for workload in conditions) - n_missing,
-        tuple(stages),
-        tuple(
+        experiment=experiment.name,
+        questions=len(questions),
+        conditions=len(conditions),
+        to_make=n_missing,
+        reused=sum(len(workload.answer_ids) for workload in conditions) - n_missing,
+        stages=tuple(stages),
+        errors=tuple(
             f"{workload.condition.name}: {workload.error}"
             for workload in conditions
             if workload.error
@@ -115,7 +115,14 @@ def _run(store: EvaluationStore, experiment: Experiment, settings: Settings) -> 
     with store.transaction() as con:
         record_means(con, experiment.name)
     finish(store, experiment)
-    return Evaluated(experiment.name, summary, scores, examined, verdicts, (*unexamined, *unjudged))
+    return Evaluated(
+        experiment=experiment.name,
+        answered=summary,
+        scores=scores,
+        claims=examined,
+        verdicts=verdicts,
+        failures=(*unexamined, *unjudged),
+    )
 
 
 def finish(store: EvaluationStore, experiment: Experiment) -> None:

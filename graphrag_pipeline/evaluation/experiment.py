@@ -179,14 +179,14 @@ def _experiment(contents: _File, file: Path) -> Experiment:
     tables = [_from_table(table, file.parent) for table in contents.condition]
     return checked(
         Experiment(
-            contents.name or file.stem,
-            _questions(contents.questions, file.parent),
-            (*spread, *tables),
-            contents.retrieval_only,
-            contents.limit,
-            contents.metrics,
-            contents.judge,
-            contents.claims,
+            name=contents.name or file.stem,
+            questions=_questions(contents.questions, file.parent),
+            conditions=(*spread, *tables),
+            retrieval_only=contents.retrieval_only,
+            limit=contents.limit,
+            metrics=contents.metrics,
+            judge=contents.judge,
+            claims=contents.claims,
         )
     )
 

@@ -152,7 +152,15 @@ def plan_generation(settings: Settings, numbers: Numbers, description: str) -> S
         read += times * (sum(count_tokens(texts)) + 2 * _LENGTHS["personas"])
         output += times * length * getattr(numbers, part)
     cost = load_prices(settings.llm.prices_file).cost(settings.llm.model, read, output)
-    return StagePlan(STAGE, settings.llm.model, numbers.calls, 0, read, output, cost)
+    return StagePlan(
+        stage=STAGE,
+        model=settings.llm.model,
+        calls=numbers.calls,
+        cached=0,
+        prompt_tokens=read,
+        completion_tokens=output,
+        cost=cost,
+    )
 
 
 def _key(question_set: str) -> str:

@@ -124,7 +124,7 @@ class JudgeModel:
     version: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class OpenVerdict:
     """A verdict to be asked for; ``id`` is a hash of all that it depends on."""
 
@@ -163,7 +163,14 @@ def pairs_of(
     parameters = {"experiment": experiment, "against": against, "questions": questions}
     rows = con.execute(_PAIRS, parameters).fetchall()
     return [
-        Pair(id, question, first, second, Shown(a_id, a_text), Shown(b_id, b_text))
+        Pair(
+            question_id=id,
+            question=question,
+            condition_a=first,
+            condition_b=second,
+            a=Shown(a_id, a_text),
+            b=Shown(b_id, b_text),
+        )
         for id, question, first, second, a_id, a_text, b_id, b_text in rows
     ]
 
@@ -208,7 +215,15 @@ def plan_judging(settings: Settings, verdicts: Sequence[OpenVerdict]) -> StagePl
     )
     output, model = len(verdicts) * _VERDICT_TOKENS, settings.llm.model
     cost = load_prices(settings.llm.prices_file).cost(model, tokens, output)
-    return StagePlan(STAGE, model, len(verdicts), 0, tokens, output, cost)
+    return StagePlan(
+        stage=STAGE,
+        model=model,
+        calls=len(verdicts),
+        cached=0,
+        prompt_tokens=tokens,
+        completion_tokens=output,
+        cost=cost,
+    )
 
 
 def judge(
@@ -316,7 +331,17 @@ def _open_verdicts(
         order = hashes if is_ahead else hashes[::-1]
         about = (pair.question, *order, criterion, CRITERIA[criterion], n, judge.version)
         id = make_id("judgment", *about)
-        yield is_ahead, OpenVerdict(id, pair.question, first, second, criterion, n)
+        yield (
+            is_ahead,
+            OpenVerdict(
+                id=id,
+                question=pair.question,
+                first=first,
+                second=second,
+                criterion=criterion,
+                replicate=n,
+            ),
+        )
 
 
 def _winners(con: duckdb.DuckDBPyConnection, ids: Sequence[str]) -> dict[str, Won]:
@@ -335,7 +360,12 @@ def _verdict(pair: Pair, is_ahead: bool, wanted_verdict: OpenVerdict, winner: Wo
     conditions = pair.condition_a, pair.condition_b
     first, second = conditions if is_ahead else conditions[::-1]
     return Verdict(
-        pair.question_id, wanted_verdict.criterion, first, second, winner, wanted_verdict.replicate
+        question=pair.question_id,
+        criterion=wanted_verdict.criterion,
+        first=first,
+        second=second,
+        winner=winner,
+        replicate=wanted_verdict.replicate,
     )
 
 

@@ -102,7 +102,14 @@ def _ours(file: Path, number: int, row: Mapping[str, Any]) -> Verdict:
     replicate = row.get("replicate", 0)
     if not isinstance(replicate, int):
         raise _malformed(file, number, '"replicate" must be a whole number')
-    return Verdict(question, criterion.lower(), first, second, cast(Won, winner), replicate)
+    return Verdict(
+        question=question,
+        criterion=criterion.lower(),
+        first=first,
+        second=second,
+        winner=cast(Won, winner),
+        replicate=replicate,
+    )
 
 
 def _recorded(file: Path, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> list[Verdict]:

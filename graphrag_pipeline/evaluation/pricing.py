@@ -92,7 +92,15 @@ def _stage(settings: Settings, name: str, answers: int, tokens: Tokens) -> Stage
     calls, prompt, completion = (math.ceil(answers * value) for value in tokens)
     model = settings.llm.model
     cost = load_prices(settings.llm.prices_file).cost(model, prompt, completion)
-    return StagePlan(name, model, calls, 0, prompt, completion, cost)
+    return StagePlan(
+        stage=name,
+        model=model,
+        calls=calls,
+        cached=0,
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        cost=cost,
+    )
 
 
 def _guess(settings: Settings, workload: Workload) -> Tokens:

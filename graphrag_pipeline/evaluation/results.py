@@ -51,7 +51,7 @@ FROM experiments e ORDER BY started_at DESC, e.experiment
 """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Difference:
     """How one metric differs between two conditions on the questions that both answered.
 
@@ -170,9 +170,17 @@ def _differences(paired: pl.DataFrame) -> Iterator[Difference]:
         low, high = interval(after - before)
         mean = float((after - before).mean())
         yield Difference(
-            condition, metric, len(part), float(before.mean()), float(after.mean()),
-            mean, low, high, p, p,
-        )  # fmt: skip
+            condition=condition,
+            metric=metric,
+            questions=len(part),
+            left=float(before.mean()),
+            right=float(after.mean()),
+            difference=mean,
+            low=low,
+            high=high,
+            p=p,
+            p_corrected=p,
+        )
 
 
 def _corrected(differences: Sequence[Difference]) -> list[Difference]:

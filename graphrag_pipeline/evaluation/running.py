@@ -200,7 +200,14 @@ def _look_at(
             values = as_mapping(method.parametrise(condition.parameters, settings.query))
             release = engine.index.facts.id
     except GraphRAGError as error:
-        return Workload(condition, "", {}, {}, (), str(error))
+        return Workload(
+            condition=condition,
+            release="",
+            parameters={},
+            answer_ids={},
+            unanswered=(),
+            error=str(error),
+        )
     made_by = [] if experiment.retrieval_only else _made_by(settings)
     key = (version("graphrag-pipeline"), condition.method, values, release, made_by)
     answer_ids = {question.id: fingerprint(question.text, *key) for question in questions}

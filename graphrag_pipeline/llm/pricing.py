@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class StagePlan:
     """Model calls of one stage that are to be paid for, and ``cached`` ones that are not.
 

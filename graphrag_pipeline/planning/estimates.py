@@ -54,7 +54,7 @@ class Texts:
     known: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Work:
     """What a run has to do.
 
@@ -261,4 +261,12 @@ def _priced(
     if calls or cached:
         read, output = round(prompt), round(completion)
         cost = prices.cost(model, read, output)
-        yield StagePlan(stage, model, math.ceil(calls), cached, read, output, cost)
+        yield StagePlan(
+            stage=stage,
+            model=model,
+            calls=math.ceil(calls),
+            cached=cached,
+            prompt_tokens=read,
+            completion_tokens=output,
+            cost=cost,
+        )

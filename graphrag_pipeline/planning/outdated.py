@@ -56,7 +56,7 @@ SEMI JOIN ({_REPORTED}) c ON c.id = m.community_id
 """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class IndexState:
     """What there is already, and what the next run finds outdated in it.
 
@@ -106,18 +106,18 @@ def look_at_index(
     outdated |= set(_ids(con, _OF_CHUNKS, ids=lost_chunks["id"].to_list()))
     outdated |= set(_ids(con, _OF_DESCRIPTIONS, ids=[merge.id for merge in merges]))
     return IndexState(
-        chunks_of(staged),
-        len(lost_chunks),
-        chunks_of(coming).full - chunks_of(lost_chunks).full,
-        len(_ids(con, _REPORTED)),
-        _number(con, _COMMUNITIES_OF_A_CHUNK),
-        frozenset(outdated),
-        report_tokens,
-        merges,
-        _texts_to_embed(con, settings),
-        int(_number(con, "SELECT count(*) FROM report_failures")),
-        chunks_of(con.sql("SELECT n_tokens FROM chunks").pl()),
-        counts(con, wanted_structures(settings)),
+        staged=chunks_of(staged),
+        n_lost=len(lost_chunks),
+        net_chunks=chunks_of(coming).full - chunks_of(lost_chunks).full,
+        communities=len(_ids(con, _REPORTED)),
+        of_a_chunk=_number(con, _COMMUNITIES_OF_A_CHUNK),
+        outdated=frozenset(outdated),
+        report_tokens=report_tokens,
+        merges=merges,
+        texts=_texts_to_embed(con, settings),
+        failed_reports=int(_number(con, "SELECT count(*) FROM report_failures")),
+        indexed=chunks_of(con.sql("SELECT n_tokens FROM chunks").pl()),
+        rows=counts(con, wanted_structures(settings)),
     )
 
 

@@ -68,7 +68,7 @@ WHERE x.status = 'failed'
 """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """What the next run would do.
 
@@ -136,16 +136,18 @@ def plan_run(settings: Settings, folder: Path, *, recluster: bool = False) -> Pl
     stages = list(estimate(settings, work, history))
     counts = {a: sum(c.action == a for c in new) for a in ("add", "change", "remove")}
     return Plan(
-        counts,
-        len(pending),
-        len(read.documents),
-        len(read.quarantine),
-        len(chunks),
-        len(todo),
-        int(todo["failed"].sum()) + index.failed_reports,
-        bool(new or pending or stages or recluster) or _refresh_is_due(store, settings),
-        stages,
-        [*_said_of(index), *assumptions(settings, work, stages, history)] if stages else [],
+        changes=counts,
+        pending_batches=len(pending),
+        documents=len(read.documents),
+        unreadable=len(read.quarantine),
+        chunks=len(chunks),
+        to_extract=len(todo),
+        to_retry=int(todo["failed"].sum()) + index.failed_reports,
+        is_due=bool(new or pending or stages or recluster) or _refresh_is_due(store, settings),
+        stages=stages,
+        assumptions=[*_said_of(index), *assumptions(settings, work, stages, history)]
+        if stages
+        else [],
     )
 
 
@@ -213,17 +215,17 @@ def _work(settings: Settings, todo: pl.DataFrame, index: IndexState) -> Work:
     new_texts = [f"{title}\n{text}" for title, text in todo.select("title", "text").iter_rows()]
     tokens = [sum(map(len, merge.parts)) / 4 for merge in index.merges]
     return Work(
-        unasked,
-        begun,
-        n_answered,
-        total,
-        len(index.merges),
-        sum(tokens) / len(tokens) if tokens else None,
-        _reports(index, total),
-        index.report_tokens,
-        [_unknown(settings, texts) for texts in (index.texts, new_texts) if texts],
-        index.indexed,
-        index.rows,
+        unasked=unasked,
+        begun=begun,
+        answered=n_answered,
+        grown=total,
+        merges=len(index.merges),
+        merge_tokens=sum(tokens) / len(tokens) if tokens else None,
+        reports=_reports(index, total),
+        report_tokens=index.report_tokens,
+        texts=[_unknown(settings, texts) for texts in (index.texts, new_texts) if texts],
+        indexed=index.indexed,
+        rows=index.rows,
     )
 
 

@@ -34,7 +34,7 @@ _EXAMPLES = 3
 _MIN_RECORDS = 3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Tuning:
     """What the model proposed, and the files it was written to."""
 
@@ -58,13 +58,13 @@ def tune(settings: Settings, folder: Path, target: Path) -> Tuning:
     proposed = with_model(settings, lambda client: _propose(client, sample, settings))
     files = tuple(_write(proposed, target, settings))
     return Tuning(
-        proposed.domain,
-        proposed.language,
-        proposed.persona,
-        proposed.report_rating,
-        proposed.entity_types,
-        len(proposed.examples),
-        files,
+        domain=proposed.domain,
+        language=proposed.language,
+        persona=proposed.persona,
+        report_rating=proposed.report_rating,
+        entity_types=proposed.entity_types,
+        n_examples=len(proposed.examples),
+        files=files,
     )
 
 
@@ -88,7 +88,7 @@ def sample_chunks(settings: Settings, folder: Path) -> list[str]:
     return pick.sample(chunks, min(len(chunks), _SAMPLE_CHUNKS))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Proposal:
     domain: str
     language: str
@@ -126,7 +126,14 @@ async def _propose(client: ModelClient, sample: Sequence[str], settings: Setting
         tuples = parse_tuples(records, chunk_text=chunk)
         if len(tuples.entities) + len(tuples.relationships) >= _MIN_RECORDS:
             examples.append((chunk, _records(records)))
-    return _Proposal(domain, language, persona, rating, types, tuple(examples))
+    return _Proposal(
+        domain=domain,
+        language=language,
+        persona=persona,
+        report_rating=rating,
+        entity_types=types,
+        examples=tuple(examples),
+    )
 
 
 async def _entity_types(

@@ -145,7 +145,17 @@ def cite_findings(index: Release, findings: Sequence[Record]) -> list[Citation]:
 def _cite_finding(finding: Record, row: dict[str, Any] | None) -> Citation:
     report = finding.attributes["report_id"]
     if row is None:
-        return Citation(0, "", finding.title, "", "", 0, 0, finding.text, report)
+        return Citation(
+            number=0,
+            document_id="",
+            document_title=finding.title,
+            uri="",
+            chunk_id="",
+            start_char=0,
+            end_char=0,
+            text=finding.text,
+            report_id=report,
+        )
     return Citation(number=0, report_id=report, **row)
 
 

@@ -57,7 +57,7 @@ class Record:
         return copy
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Citation:
     """A place in a document: ``documents.text[start_char:end_char] == text``, exactly.
 

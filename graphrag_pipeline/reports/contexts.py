@@ -51,7 +51,7 @@ class Edge:
     target: Element
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Context:
     """The context of one community's report.
 
@@ -218,12 +218,12 @@ def _context(
         )
     parts = [f"{e.id}:{e.text_hash}" for e in elements]
     return Context(
-        community_id,
-        tuple(entities),
-        tuple(edge.relationship.id for edge in edges_kept),
-        tuple(reports),
-        tuple(elements),
-        tokens + sum(sub_reports[c].n_tokens for c in reports),
-        round((len(edges_kept) + through) / len(edges), 6) if edges else 1.0,
-        f"{version}:{make_id('context', *parts)}",
+        community_id=community_id,
+        entities=tuple(entities),
+        relationships=tuple(edge.relationship.id for edge in edges_kept),
+        sub_reports=tuple(reports),
+        elements=tuple(elements),
+        n_tokens=tokens + sum(sub_reports[c].n_tokens for c in reports),
+        coverage=round((len(edges_kept) + through) / len(edges), 6) if edges else 1.0,
+        hash=f"{version}:{make_id('context', *parts)}",
     )

@@ -65,7 +65,7 @@ SELECT community_id, findings FROM {reports} SEMI JOIN below USING (community_id
 """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Sentence:
     """A sentence of a community's evidence, and where it stands in its document."""
 
@@ -258,7 +258,14 @@ def _sentences(evidence: _Evidence, contexts: Sequence[Context]) -> dict[str, li
     columns = ("community_id", "text", "chunk_id", "start_char", "end_char", "entities", "score")
     for community, text, chunk, start, end, entities, score in ranking.select(columns).iter_rows():
         sentences_of[community].append(
-            Sentence(text, chunk, start, end, frozenset(entities), score)
+            Sentence(
+                text=text,
+                chunk_id=chunk,
+                start_char=start,
+                end_char=end,
+                entities=frozenset(entities),
+                score=score,
+            )
         )
     _add_findings(sentences_of, evidence, contexts)
     return sentences_of
@@ -303,11 +310,11 @@ def _add_findings(
             for place, finding in enumerate(evidence.findings.get(child, [])[:_SUB_FINDINGS]):
                 own.append(
                     Sentence(
-                        finding["explanation"],
-                        finding["chunk_id"],
-                        finding["start_char"],
-                        finding["end_char"],
-                        frozenset({child}),
-                        best / (1 + place),
+                        text=finding["explanation"],
+                        chunk_id=finding["chunk_id"],
+                        start_char=finding["start_char"],
+                        end_char=finding["end_char"],
+                        entities=frozenset({child}),
+                        score=best / (1 + place),
                     )
                 )

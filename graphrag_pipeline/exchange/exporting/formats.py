@@ -110,5 +110,10 @@ def export_release(
 
     files = write_export(source, target, fill, is_folder=format_of.file is None, force=force)
     return Export(
-        name, exported, str(target), files, format_of.lost, format_of.next.format(path=target)
+        format=name,
+        release=exported,
+        path=str(target),
+        files=files,
+        lost=format_of.lost,
+        next=format_of.next.format(path=target),
     )

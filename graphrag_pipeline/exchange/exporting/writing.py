@@ -25,7 +25,7 @@ class WrittenFile:
     n_bytes: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Export:
     """What was written: ``path`` is the file or folder, ``lost`` what the format cannot hold."""
 

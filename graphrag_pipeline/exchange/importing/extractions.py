@@ -82,7 +82,7 @@ class _Triple:
 _Found = TypeVar("_Found", _Entity, _Triple)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Line:
     """One usable line: what it tells of, and what it found there."""
 
@@ -185,13 +185,13 @@ def _parse(raw: bytes, number: int, tally: Counter[str]) -> _Line:
         raise ValueError("it has no text, chunk_id or uri")
     triples = [*_list(contents, "triples"), *_list(contents, "relationships")]
     return _Line(
-        number,
-        one_line(_string(contents.get("document"))) or f"passage {number}",
-        text,
-        chunk_id,
-        uri,
-        tuple(_well_formed(map(_entity, _list(contents, "entities")), "entities", tally)),
-        tuple(_well_formed(map(_triple, triples), "triples", tally)),
+        number=number,
+        title=one_line(_string(contents.get("document"))) or f"passage {number}",
+        text=text,
+        chunk_id=chunk_id,
+        uri=uri,
+        entities=tuple(_well_formed(map(_entity, _list(contents, "entities")), "entities", tally)),
+        triples=tuple(_well_formed(map(_triple, triples), "triples", tally)),
     )
 
 

@@ -495,9 +495,9 @@ def _document(
     return ImportedDocument(uri, title, text, tuple(spans), metadata)
 
 
-def _shaped(things: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
+def _shaped(things: pl.DataFrame, columns: Iterable[str]) -> pl.DataFrame:
     place = pl.lit(None, pl.Int64)
-    return things.with_columns(start_char=place, end_char=place).select(list(schema))
+    return things.with_columns(start_char=place, end_char=place).select(list(columns))
 
 
 def _share_weights(things: pl.DataFrame) -> pl.DataFrame:

@@ -39,7 +39,7 @@ _NAMELIKE = "NAIHRMWFJ"
 _SHOUTED_SHARE = 0.6
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Tokens:
     """Parallel lists of token texts and spans, and their classes as one string.
 
@@ -76,7 +76,14 @@ def read_tokens(text: str, sentences: list[Span], lexicons: dict[str, Lexicon]) 
     lexicon = lexicons.setdefault(language, Lexicon(language))
     lexicon.setdefault("", SENTENCE)
     classes = _settle_case(texts, [lexicon[token] for token in texts], lexicon, set(lower))
-    return Tokens(texts, starts, ends, classes, sentence_of, language)
+    return Tokens(
+        texts=texts,
+        starts=starts,
+        ends=ends,
+        classes=classes,
+        sentence_of=sentence_of,
+        language=language,
+    )
 
 
 def _settle_case(texts: list[str], classes: list[str], lexicon: Lexicon, lower: set[str]) -> str:

@@ -54,7 +54,14 @@ def _user_pairs(
             for id, title in ((row.a_id, row.a), (row.b_id, row.b))
         )
         evidence = {"line": row.line, **({"note": row.note} if row.note else {})}
-        pair = Pair(first, second, _BY_USER, float(row.action == MERGE), "user", evidence)
+        pair = Pair(
+            one=first,
+            two=second,
+            rule=_BY_USER,
+            confidence=float(row.action == MERGE),
+            method="user",
+            evidence=evidence,
+        )
         (merges if row.action == MERGE else nevers).append(pair)
     return merges, nevers
 

@@ -65,12 +65,12 @@ class Mentioned:
         """Return the entities; with ``keep_imported``, imported ones are closed to rules."""
         return [
             Entity(
-                id,
-                take_apart(title, kind),
-                frozenset(chunks),
-                frozenset(documents),
-                description,
-                not (imported and keep_imported),
+                id=id,
+                name=take_apart(title, kind),
+                chunks=frozenset(chunks),
+                documents=frozenset(documents),
+                description=description,
+                is_open=not (imported and keep_imported),
             )
             for id, title, kind, chunks, documents, description, imported in self.rows
         ]

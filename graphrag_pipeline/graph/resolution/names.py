@@ -129,7 +129,16 @@ def take_apart(title: str, kind: str) -> Name:
     numbers = _numbers(title, words)
     honorific, core = _core(_reordered(title, kind).removeprefix("O "), numbers)
     first_names, last = _person(title, kind, honorific, core)
-    return Name(title, kind, words, core, honorific, first_names, last, numbers)
+    return Name(
+        title=title,
+        type=kind,
+        words=words,
+        core=core,
+        honorific=honorific,
+        given=first_names,
+        last=last,
+        numbers=numbers,
+    )
 
 
 def conflict(first: Name, second: Name) -> str:

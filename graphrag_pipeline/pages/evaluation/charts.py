@@ -57,11 +57,28 @@ def draw(points: Sequence[Point], across: Measure) -> Chart:
     is_numbered = len(points) > _MOST_NAMED
     best = front(points)
     dots = [
-        Dot(p.number, p.name, x(p.across), y(p.up), y(p.low), y(p.high), p.said, p in best)
+        Dot(
+            number=p.number,
+            name=p.name,
+            x=x(p.across),
+            y=y(p.up),
+            low=y(p.low),
+            high=y(p.high),
+            said=p.said,
+            is_front=p in best,
+        )
         for p in points
     ]
     path = _steps([(x(p.across), y(p.up)) for p in best])
-    return Chart(across, _labelled(dots, is_numbered), x_ticks, y_ticks, path, is_log, is_numbered)
+    return Chart(
+        across=across,
+        dots=_labelled(dots, is_numbered),
+        x_ticks=x_ticks,
+        y_ticks=y_ticks,
+        front=path,
+        is_log=is_log,
+        is_numbered=is_numbered,
+    )
 
 
 def front(points: Sequence[Point]) -> list[Point]:

@@ -212,7 +212,17 @@ def _points(quality: Quality, across: Quality, conditions: Sequence[Condition]) 
         value = percent(up) if quality.measure.kind == "share" else f"{up:.2f}"
         text = f"{condition.name}: {value}, {x:,.0f} {across.measure.label}"
         low, high = (up if end is None else end for end in (cell.low, cell.high))
-        points.append(Point(condition.number, condition.name, x, up, low, high, text))
+        points.append(
+            Point(
+                number=condition.number,
+                name=condition.name,
+                across=x,
+                up=up,
+                low=low,
+                high=high,
+                said=text,
+            )
+        )
     return points
 
 

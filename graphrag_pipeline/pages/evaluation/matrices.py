@@ -80,12 +80,12 @@ def _duel(comparison: Comparison, name: str) -> Duel:
     if comparison.first_chosen is not None:
         text += f"; first shown chosen in {percent(comparison.first_chosen)}"
     return Duel(
-        rate,
-        text,
-        comparison.winner == name,
-        comparison.winner == rival,
-        comparison.is_biased,
-        is_void(comparison),
+        rate=rate,
+        said=text,
+        is_won=comparison.winner == name,
+        is_lost=comparison.winner == rival,
+        is_biased=comparison.is_biased,
+        is_void=is_void(comparison),
     )
 
 

@@ -54,7 +54,7 @@ class Condition:
     answers: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Dot:
     """A condition in a chart; coordinates are of the drawing, y growing downwards.
 
@@ -75,7 +75,7 @@ class Dot:
     is_apart: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Chart:
     """Quality against what it takes; ticks are (place, text), ``front`` a path of the best."""
 
@@ -107,7 +107,7 @@ class ByType:
     n_more: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Duel:
     """The row's condition against the column's, by one criterion.
 

@@ -16,7 +16,7 @@ from graphrag_pipeline.pages.overview.page import page_environment, written_time
 _TEMPLATE = "evaluation.html.j2"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class WrittenEvaluation:
     """Where the page is, and what it tells of; ``finding`` is what came out, in sentences."""
 
@@ -40,12 +40,12 @@ def write_evaluation(home: Path, output: Path, experiment: str | None = None) ->
     page = render(contents).encode()
     write_beside(output, page)
     return WrittenEvaluation(
-        str(output),
-        contents.experiment,
-        len(page),
-        len(contents.conditions),
-        contents.n_questions,
-        tuple(contents.finding or contents.advice),
+        path=str(output),
+        experiment=contents.experiment,
+        n_bytes=len(page),
+        conditions=len(contents.conditions),
+        questions=contents.n_questions,
+        finding=tuple(contents.finding or contents.advice),
     )
 
 

@@ -308,8 +308,13 @@ def _changes(index: Release) -> tuple[str | None, list[Change]]:
         return None, []
     return diff.before, [
         Change(
-            _CHANGED.get(name, name), t.before, t.after, t.entered, t.left, t.changed,
-            {change: names for change, names in t.first.items() if names},
+            what=_CHANGED.get(name, name),
+            before=t.before,
+            after=t.after,
+            entered=t.entered,
+            left=t.left,
+            changed=t.changed,
+            names={change: names for change, names in t.first.items() if names},
         )
         for name, t in diff.tables.items()
-    ]  # fmt: skip
+    ]

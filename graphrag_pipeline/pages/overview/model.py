@@ -140,7 +140,7 @@ class StageCost:
     cost: float | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Change:
     """How one table differs from the release before, with the first names of each change."""
 

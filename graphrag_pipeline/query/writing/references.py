@@ -183,7 +183,19 @@ def _by_report(index: Release, records: Iterable[Record]) -> dict[str, list[Cita
     for report in reports:
         if not places[report.id]:
             text = report.attributes["summary"]
-            places[report.id] = [Citation(0, "", report.title, "", "", 0, 0, text, report.id)]
+            places[report.id] = [
+                Citation(
+                    number=0,
+                    document_id="",
+                    document_title=report.title,
+                    uri="",
+                    chunk_id="",
+                    start_char=0,
+                    end_char=0,
+                    text=text,
+                    report_id=report.id,
+                )
+            ]
     return places
 
 

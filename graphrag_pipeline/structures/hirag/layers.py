@@ -93,7 +93,7 @@ class Fitted:
     text_hashes: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Layer:
     """A clustering of the layer below: its sparsity, and what it was found by.
 
@@ -140,7 +140,16 @@ def build_layers(
         shared = [members for members in clusters if len(members) > 1]
         sparsity = cluster_sparsity([len(members) for members in clusters], len(nodes))
         is_built = bool(shared) and not (before is not None and is_settled(before, sparsity))
-        layers.append(Layer(number, len(nodes), len(clusters), sparsity, fit, is_built))
+        layers.append(
+            Layer(
+                number=number,
+                n_nodes=len(nodes),
+                n_clusters=len(clusters),
+                sparsity=sparsity,
+                fitted=fit,
+                is_built=is_built,
+            )
+        )
         if not is_built:
             break
         cluster_summaries = write([nodes.rows[members] for members in shared])
