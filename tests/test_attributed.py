@@ -33,7 +33,7 @@ from graphrag_pipeline.structures.archrag import communities as attributed
 from graphrag_pipeline.structures.archrag import similarity, structure
 from graphrag_pipeline.structures.archrag.communities import (
     COMMUNITY_VECTORS,
-    Found,
+    LevelClusters,
     Nodes,
     augmented,
     calinski_harabasz,
@@ -135,7 +135,7 @@ def test_like_nodes_are_linked_and_every_edge_weighs_how_alike_its_ends_are():
 def test_communities_are_linked_where_their_members_are_also_by_likeness():
     nodes = graph_of_four()
     members = pl.DataFrame({"community_id": ["x", "x", "y", "z"], "member_id": list("abcd")})
-    found = Found(members, [], augmented(nodes))
+    found = LevelClusters(members, [], augmented(nodes))
     above = community_graph(nodes, found, np.eye(3, dtype=np.float32))
     assert above.ids.to_list() == ["x", "y", "z"]
     assert [ends.tolist() for ends in above.links] == [[0, 0], [1, 2]]

@@ -18,8 +18,8 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.evaluation.experiment import CRITERIA as NAMES
 from graphrag_pipeline.evaluation.judging import (
     CRITERIA,
+    AnswerPair,
     OpenVerdict,
-    Pair,
     compare,
     judge,
     judge_of,
@@ -104,7 +104,7 @@ class Bench:
         self.store = EvaluationStore(home)
         fill(self.store, conditions or ("long", "short"))
 
-    def pairs(self) -> list[Pair]:
+    def pairs(self) -> list[AnswerPair]:
         with self.store.read() as con:
             return pairs_of(con, "e")
 

@@ -20,7 +20,7 @@ from graphrag_pipeline.evaluation.questions import Passage, Question
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.pages.evaluation import write_evaluation
 from graphrag_pipeline.pages.evaluation.charts import (
-    Point,
+    ChartPoint,
     draw,
     front,
     label_box,
@@ -249,7 +249,7 @@ def test_texts_stay_texts_and_the_page_stays_small(crowd):
 
 def test_labels_of_a_chart_cover_neither_each_other_nor_a_dot():
     points = [
-        Point(
+        ChartPoint(
             number=n,
             name=f"condition {n}",
             across=1000 + 40 * (n % 4),
@@ -274,7 +274,7 @@ def test_labels_of_a_chart_cover_neither_each_other_nor_a_dot():
 def test_the_front_holds_what_nothing_beats_at_both():
     places = [(100, 0.3), (200, 0.6), (250, 0.6), (300, 0.5), (1000, 0.7), (1000, 0.65)]
     points = [
-        Point(number=n, name="", across=x, up=y, low=y, high=y, said="")
+        ChartPoint(number=n, name="", across=x, up=y, low=y, high=y, said="")
         for n, (x, y) in enumerate(places)
     ]
     assert [point.number for point in front(points)] == [0, 1, 4]

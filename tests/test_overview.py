@@ -18,7 +18,7 @@ from graphrag_pipeline.cli import app as cli
 from graphrag_pipeline.core.errors import InputError, NothingPublishedError
 from graphrag_pipeline.pages.overview import write_report
 from graphrag_pipeline.pages.overview.gathering import gather
-from graphrag_pipeline.pages.overview.model import Note, Overview, Passage
+from graphrag_pipeline.pages.overview.model import Excerpt, Note, Overview
 from graphrag_pipeline.query import open_release
 
 HOSTILE = '<script>alert("1")</script><img src=http://evil.example/x onerror=alert(2)>'
@@ -174,7 +174,7 @@ def test_every_passage_stands_where_the_page_says(home, plain):
         overview = read(place)
         shown = [note.passage for note in notes(overview)]
         shown += [relationship.passage for relationship in overview.relationships]
-        passages = [passage for passage in shown if isinstance(passage, Passage)]
+        passages = [passage for passage in shown if isinstance(passage, Excerpt)]
         assert len(passages) > 8
         for passage in passages:
             text = DOCUMENTS[passage.title]

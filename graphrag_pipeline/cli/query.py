@@ -58,7 +58,7 @@ Width = Annotated[
 ]
 
 
-class Format(StrEnum):
+class RowFormat(StrEnum):
     """How `sql` prints rows."""
 
     table = "table"
@@ -72,7 +72,7 @@ class Result:
 
     names: Sequence[str]
     rows: Sequence[Sequence[object]]
-    format: Format
+    format: RowFormat
 
 
 def _show_query(answer: Answer | AnswerStream) -> None:
@@ -93,9 +93,9 @@ def _query_values(answer: Answer | AnswerStream) -> dict[str, Any]:
 
 
 def _show_sql(result: Result) -> None:
-    if result.format is Format.json:
+    if result.format is RowFormat.json:
         console.show_json(_records(result))
-    elif result.format is Format.csv:
+    elif result.format is RowFormat.csv:
         write_csv(sys.stdout, result.names, result.rows)
     else:
         console.show_rows(result.names, result.rows)
@@ -199,8 +199,8 @@ def sql(
     statement: Annotated[str, typer.Argument(help="One SQL statement.")],
     release: OfRelease = None,
     output: Annotated[
-        Format, typer.Option("--format", "-f", help="How to print the rows.")
-    ] = Format.table,
+        RowFormat, typer.Option("--format", "-f", help="How to print the rows.")
+    ] = RowFormat.table,
 ) -> Result:
     """Run SQL on the published index, read-only. The marts are there as marts.NAME.
 

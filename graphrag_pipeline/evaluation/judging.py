@@ -92,7 +92,7 @@ ORDER BY cx.position, cy.position, q.position
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownAnswer:
     """An answer as the judge sees it."""
 
     answer_id: str
@@ -100,15 +100,15 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Pair:
+class AnswerPair:
     """Two conditions' answers to one question."""
 
     question_id: str
     question: str
     condition_a: str
     condition_b: str
-    a: Shown
-    b: Shown
+    a: ShownAnswer
+    b: ShownAnswer
 
     @property
     def is_same(self) -> bool:
@@ -130,8 +130,8 @@ class OpenVerdict:
 
     id: str
     question: str
-    first: Shown
-    second: Shown
+    first: ShownAnswer
+    second: ShownAnswer
     criterion: str
     replicate: int
 
@@ -154,7 +154,7 @@ def judge_of(settings: Settings) -> JudgeModel:
 
 def pairs_of(
     con: duckdb.DuckDBPyConnection, experiment: str, *, against: str = "", questions: int = 0
-) -> list[Pair]:
+) -> list[AnswerPair]:
     """Return the pairs of answers of an experiment, conditions and questions in their order.
 
     ``against`` leaves only the pairs with this condition, ``questions`` only the first so many
@@ -163,13 +163,13 @@ def pairs_of(
     parameters = {"experiment": experiment, "against": against, "questions": questions}
     rows = con.execute(_PAIRS, parameters).fetchall()
     return [
-        Pair(
+        AnswerPair(
             question_id=id,
             question=question,
             condition_a=first,
             condition_b=second,
-            a=Shown(a_id, a_text),
-            b=Shown(b_id, b_text),
+            a=ShownAnswer(a_id, a_text),
+            b=ShownAnswer(b_id, b_text),
         )
         for id, question, first, second, a_id, a_text, b_id, b_text in rows
     ]
@@ -177,7 +177,7 @@ def pairs_of(
 
 def open_verdicts(
     con: duckdb.DuckDBPyConnection,
-    pairs: Sequence[Pair],
+    pairs: Sequence[AnswerPair],
     criteria: Sequence[str],
     replicates: int,
     judge: JudgeModel,
@@ -266,7 +266,7 @@ def judge(
 def compare(
     con: duckdb.DuckDBPyConnection,
     experiment: str,
-    pairs: Sequence[Pair],
+    pairs: Sequence[AnswerPair],
     criteria: Sequence[str],
     replicates: int,
     judge: JudgeModel,
@@ -322,7 +322,7 @@ def parse_verdict(text: str) -> tuple[Won, str]:
 
 
 def _open_verdicts(
-    pair: Pair, criteria: Sequence[str], replicates: int, judge: JudgeModel
+    pair: AnswerPair, criteria: Sequence[str], replicates: int, judge: JudgeModel
 ) -> Iterator[tuple[bool, OpenVerdict]]:
     """Yield all verdicts on a pair, each with whether condition_a's answer is shown first."""
     hashes = content_hash(pair.a.text), content_hash(pair.b.text)
@@ -356,7 +356,7 @@ def _winners(con: duckdb.DuckDBPyConnection, ids: Sequence[str]) -> dict[str, Wo
     return dict(rows)
 
 
-def _verdict(pair: Pair, is_ahead: bool, wanted_verdict: OpenVerdict, winner: Won) -> Verdict:
+def _verdict(pair: AnswerPair, is_ahead: bool, wanted_verdict: OpenVerdict, winner: Won) -> Verdict:
     conditions = pair.condition_a, pair.condition_b
     first, second = conditions if is_ahead else conditions[::-1]
     return Verdict(

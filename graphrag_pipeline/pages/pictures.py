@@ -126,7 +126,7 @@ class GraphToDraw:
 
 
 @dataclass(frozen=True)
-class Names:
+class PictureNames:
     """The largest communities of a level (``id``, ``title``, ``size``), of ``n`` in all."""
 
     level: int
@@ -144,11 +144,11 @@ def read_graph(con: duckdb.DuckDBPyConnection) -> GraphToDraw:
     return GraphToDraw(nodes, edges, *totals)
 
 
-def read_names(con: duckdb.DuckDBPyConnection, level: int) -> Names:
+def read_names(con: duckdb.DuckDBPyConnection, level: int) -> PictureNames:
     """Return the communities of a level that get a colour and a name."""
     largest = con.execute(_NAMES, {"level": level, "most": len(COLOURS)}).pl()
     row = con.execute(_COMMUNITIES, {"level": level}).fetchone()
-    return Names(level, largest, row[0] if row else 0)
+    return PictureNames(level, largest, row[0] if row else 0)
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ class Picture:
         return png
 
 
-def graph_picture(graph: GraphToDraw, names: Names) -> Picture | None:
+def graph_picture(graph: GraphToDraw, names: PictureNames) -> Picture | None:
     """Return the graph coloured by the communities of one level; None if there are none."""
     if not names.n:
         return None
@@ -234,7 +234,7 @@ def updates_picture(con: duckdb.DuckDBPyConnection) -> Picture | None:
     return Picture("modularity_over_time", caption, (updates,), lambda: draw_updates(updates))
 
 
-def draw_graph(graph: GraphToDraw, names: Names) -> bytes:
+def draw_graph(graph: GraphToDraw, names: PictureNames) -> bytes:
     """Return the PNG of a graph coloured by the communities of one level."""
     figure, axes = _canvas(1060, 640)
     axes.set_position((0.2, 0.0, 0.6, 1.0))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.query.citations import distinct, numbered
-from graphrag_pipeline.query.evidence import Passage, find_evidence
+from graphrag_pipeline.query.evidence import RankedPassage, find_evidence
 from graphrag_pipeline.query.results import Answer, Citation, Retrieval
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def extractive_answer(index: Release, retrieval: Retrieval) -> Answer:
     )
 
 
-def _text(passages: Sequence[Passage], citations: Sequence[Citation]) -> str:
+def _text(passages: Sequence[RankedPassage], citations: Sequence[Citation]) -> str:
     points = [
         f"- {_statement(passage)} [{citation.number}]\n"
         for passage, citation in zip(passages, citations, strict=True)
@@ -53,6 +53,6 @@ def _text(passages: Sequence[Passage], citations: Sequence[Citation]) -> str:
     return f"{NOT_WRITTEN}\n\n{''.join(points) or NOTHING_FOUND}"
 
 
-def _statement(passage: Passage) -> str:
+def _statement(passage: RankedPassage) -> str:
     text = " ".join(passage.text.split())
     return f"{passage.heading}: {text}" if passage.heading else text

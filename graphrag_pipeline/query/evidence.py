@@ -53,7 +53,7 @@ GROUP BY relationship_id
 
 
 @dataclass(frozen=True)
-class Passage:
+class RankedPassage:
     """A statement that bears on a question, and the place it is taken from or rests on.
 
     ``heading`` is the title of the report that a finding comes from.
@@ -68,7 +68,7 @@ class Passage:
 @operator
 def find_evidence(
     index: Release, question: str, records: Sequence[Record], most: int
-) -> list[Passage]:
+) -> list[RankedPassage]:
     """Return up to ``most`` distinct passages that bear on a question, best first.
 
     Findings of reports, where there are any, stand as they are ranked. Otherwise the sentences of
@@ -94,15 +94,15 @@ def _chunks_of(record: Record) -> Sequence[str]:
     return [record.id] if record.kind == "chunk" else []
 
 
-def _stated(index: Release, findings: Sequence[Record]) -> list[Passage]:
+def _stated(index: Release, findings: Sequence[Record]) -> list[RankedPassage]:
     citations = citations_of(index, findings)
     return [
-        Passage(finding.text, finding.score, citation, finding.title)
+        RankedPassage(finding.text, finding.score, citation, finding.title)
         for finding, citation in zip(findings, citations, strict=True)
     ]
 
 
-def _related(index: Release, question: str, edges: Sequence[Record]) -> list[Passage]:
+def _related(index: Release, question: str, edges: Sequence[Record]) -> list[RankedPassage]:
     rows = {row["id"]: row["chunk_id"] for row in index.rows(_SUPPORT, ids=[e.id for e in edges])}
     chunks = chunk_records(index, dict.fromkeys(rows.values(), 1.0))
     citation_of = {chunk.id: cite_chunk(chunk) for chunk in chunks}
@@ -111,7 +111,7 @@ def _related(index: Release, question: str, edges: Sequence[Record]) -> list[Pas
         index, question, [f"{edge.title}: {edge.text}" for edge in edges_with_chunks]
     )
     passages = [
-        Passage(edge.text, score, citation_of[rows[edge.id]], edge.title)
+        RankedPassage(edge.text, score, citation_of[rows[edge.id]], edge.title)
         for edge, score in zip(edges_with_chunks, scores, strict=True)
     ]
     return sorted(passages, key=lambda passage: -passage.score)
@@ -119,7 +119,7 @@ def _related(index: Release, question: str, edges: Sequence[Record]) -> list[Pas
 
 def _ranked(
     index: Release, question: str, sentences: Sequence[tuple[int, Citation]], names: set[str]
-) -> list[Passage]:
+) -> list[RankedPassage]:
     scores = relevance(index, question, [citation.text for _, citation in sentences])
     if index.lexical:
         question_words = set(terms(question))
@@ -131,7 +131,7 @@ def _ranked(
             return []
     entities = [frozenset(term) for term in map(terms, sorted(names)) if term]
     passages = [
-        Passage(citation.text, _score(citation.text, score, rank, entities), citation)
+        RankedPassage(citation.text, _score(citation.text, score, rank, entities), citation)
         for (rank, citation), score in zip(sentences, scores, strict=True)
     ]
     return sorted(passages, key=lambda passage: -passage.score)
@@ -192,10 +192,10 @@ def _short_spans(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[
             yield from (match.span() for match in _PIECE.finditer(text, start, end))
 
 
-def _distinct(passages: Sequence[Passage], most: int) -> list[Passage]:
+def _distinct(passages: Sequence[RankedPassage], most: int) -> list[RankedPassage]:
     """Return the first ``most`` that do not say what an earlier one said, best first."""
     floor = LEAST_SHARE * max((passage.score for passage in passages), default=0.0)
-    distinct_passages: dict[frozenset[str], Passage] = {}
+    distinct_passages: dict[frozenset[str], RankedPassage] = {}
     for passage in passages:
         words = frozenset(terms(passage.text) or [passage.text])
         if passage.score >= floor and all(

@@ -25,7 +25,7 @@ _LARGEST_INTEGER = 2**63
 
 
 @dataclass(frozen=True)
-class Record:
+class FileRecord:
     """One record: its 1-based number, its value (an object, or bare text), or why it has none."""
 
     number: int
@@ -44,7 +44,7 @@ class _Columns:
     rest: dict[str, object]
 
 
-def read_records(path: Path, records: Sequence[Record], options: ReadingOptions) -> ReadResult:
+def read_records(path: Path, records: Sequence[FileRecord], options: ReadingOptions) -> ReadResult:
     """Return a document for each record, and each bad record with its reason.
 
     Where no record has a text column, the text of each is all its values as "column: value"

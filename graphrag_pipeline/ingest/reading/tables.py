@@ -19,7 +19,12 @@ from graphrag_pipeline.ingest.reading.model import (
     Unreadable,
     whole_document,
 )
-from graphrag_pipeline.ingest.reading.records import Record, read_object, read_records, unique_keys
+from graphrag_pipeline.ingest.reading.records import (
+    FileRecord,
+    read_object,
+    read_records,
+    unique_keys,
+)
 
 _DELIMITERS = ",;\t|"
 _SNIFFED_ROWS = 50
@@ -46,15 +51,15 @@ def read_csv(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     return read_records(path, records, options)
 
 
-def _csv_record(number: int, names: list[str], row: list[str] | str) -> Record:
+def _csv_record(number: int, names: list[str], row: list[str] | str) -> FileRecord:
     if isinstance(row, str):
-        return Record(number, problem=row)
+        return FileRecord(number, problem=row)
     while len(row) > len(names) and not row[-1].strip():
         row.pop()
     if len(row) > len(names):
         counts = f"{len(row)} fields where the header has {len(names)}"
-        return Record(number, problem=f"{counts}: quote the field that holds the separator")
-    return Record(number, dict(zip(names, row, strict=False)))
+        return FileRecord(number, problem=f"{counts}: quote the field that holds the separator")
+    return FileRecord(number, dict(zip(names, row, strict=False)))
 
 
 def _rows(lines: list[str], delimiter: str) -> Iterator[list[str] | str]:
@@ -110,13 +115,13 @@ def read_jsonl(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     return read_records(path, [_json_record(number, line) for number, line in numbered], options)
 
 
-def _json_record(number: int, line: str) -> Record:
+def _json_record(number: int, line: str) -> FileRecord:
     try:
-        return Record(number, json.loads(line))
+        return FileRecord(number, json.loads(line))
     except RecursionError:
-        return Record(number, problem="the JSON is nested too deeply")
+        return FileRecord(number, problem="the JSON is nested too deeply")
     except ValueError as error:
-        return Record(number, problem=f"the line is not valid JSON ({error})")
+        return FileRecord(number, problem=f"the line is not valid JSON ({error})")
 
 
 def read_json(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
@@ -129,7 +134,7 @@ def read_json(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     except ValueError as error:
         raise Unreadable(_why_not_json(text, error)) from None
     if isinstance(value, list):
-        records = [Record(number, item) for number, item in enumerate(value, 1)]
+        records = [FileRecord(number, item) for number, item in enumerate(value, 1)]
         return read_records(path, records, options)
     if isinstance(value, dict):
         return read_object(path, value, options)
@@ -150,7 +155,7 @@ def read_parquet(path: Path, data: bytes, options: ReadingOptions) -> ReadResult
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    records: list[Record] = []
+    records: list[FileRecord] = []
     room = options.max_file_bytes
     try:
         with pq.ParquetFile(pa.BufferReader(data)) as table:
@@ -159,7 +164,7 @@ def read_parquet(path: Path, data: bytes, options: ReadingOptions) -> ReadResult
                 if room < 0:
                     raise Unreadable("the table unpacks to more than input.max_file_mb allows")
                 rows = _with_plain_times(batch).to_pylist()
-                records += [Record(n, row) for n, row in enumerate(rows, len(records) + 1)]
+                records += [FileRecord(n, row) for n, row in enumerate(rows, len(records) + 1)]
     except (pa.ArrowException, OSError) as error:
         details = one_line(str(error)[:200])
         raise Unreadable(f"the parquet file is damaged, or it is not one ({details})") from None

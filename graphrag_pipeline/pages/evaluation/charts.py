@@ -37,7 +37,7 @@ Scale = Callable[[float], float]
 
 
 @dataclass(frozen=True)
-class Point:
+class ChartPoint:
     """A condition: what it takes (``across``), how good it is (``up``), and within which limits."""
 
     number: int
@@ -49,7 +49,7 @@ class Point:
     said: str
 
 
-def draw(points: Sequence[Point], across: Measure) -> Chart:
+def draw(points: Sequence[ChartPoint], across: Measure) -> Chart:
     """Return the chart of at least one point."""
     is_log = min(p.across for p in points) > 0 and _span(points) > _LOG_FROM
     x, x_ticks = _x_axis([p.across for p in points], is_log)
@@ -81,20 +81,20 @@ def draw(points: Sequence[Point], across: Measure) -> Chart:
     )
 
 
-def front(points: Sequence[Point]) -> list[Point]:
+def front(points: Sequence[ChartPoint]) -> list[ChartPoint]:
     """Return the points that no other dominates, from the cheapest to the dearest."""
-    best: list[Point] = []
+    best: list[ChartPoint] = []
     for point in sorted(points, key=lambda p: (p.across, -p.up)):
         if not best or point.up > best[-1].up or _same(point, best[-1]):
             best.append(point)
     return best
 
 
-def _same(first: Point, second: Point) -> bool:
+def _same(first: ChartPoint, second: ChartPoint) -> bool:
     return (first.across, first.up) == (second.across, second.up)
 
 
-def _span(points: Sequence[Point]) -> float:
+def _span(points: Sequence[ChartPoint]) -> float:
     return max(p.across for p in points) / min(p.across for p in points)
 
 

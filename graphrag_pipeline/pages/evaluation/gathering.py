@@ -15,12 +15,12 @@ from graphrag_pipeline.evaluation.index_metrics import ABOUT
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.evaluation.verdict_text import percent
 from graphrag_pipeline.pages.evaluation import details, finding, qualities
-from graphrag_pipeline.pages.evaluation.charts import Point, draw
+from graphrag_pipeline.pages.evaluation.charts import ChartPoint, draw
 from graphrag_pipeline.pages.evaluation.matrices import matrices, read_comparisons
 from graphrag_pipeline.pages.evaluation.model import (
     ByType,
     Charts,
-    Condition,
+    ConditionEntry,
     EvaluationPage,
     IndexMetrics,
     Measure,
@@ -132,10 +132,10 @@ def _head(
     }
 
 
-def _condition(number: int, row: Mapping[str, Any]) -> Condition:
+def _condition(number: int, row: Mapping[str, Any]) -> ConditionEntry:
     values = json.loads(row["parameters"])
     parameters = ", ".join(f"{key} = {value}" for key, value in values.items())
-    return Condition(number, row["condition"], row["method"], parameters, row["answers"])
+    return ConditionEntry(number, row["condition"], row["method"], parameters, row["answers"])
 
 
 def _in_order(scores: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
@@ -176,7 +176,7 @@ def _advice(
     name: str,
     main: Quality | None,
     is_written: bool,
-    conditions: Sequence[Condition],
+    conditions: Sequence[ConditionEntry],
 ) -> list[str]:
     if main is not None:
         return []
@@ -187,7 +187,7 @@ def _advice(
 
 
 def _charts(
-    in_order: Sequence[Quality], took: _Taken | None, conditions: Sequence[Condition]
+    in_order: Sequence[Quality], took: _Taken | None, conditions: Sequence[ConditionEntry]
 ) -> list[Charts]:
     """Return the charts of the first qualities, against tokens and milliseconds each."""
     if took is None:
@@ -203,7 +203,9 @@ def _charts(
     return charts
 
 
-def _points(quality: Quality, across: Quality, conditions: Sequence[Condition]) -> list[Point]:
+def _points(
+    quality: Quality, across: Quality, conditions: Sequence[ConditionEntry]
+) -> list[ChartPoint]:
     points = []
     for condition in conditions:
         if (cell := quality.cells.get(condition.name)) is None or cell.value is None:
@@ -213,7 +215,7 @@ def _points(quality: Quality, across: Quality, conditions: Sequence[Condition]) 
         text = f"{condition.name}: {value}, {x:,.0f} {across.measure.label}"
         low, high = (up if end is None else end for end in (cell.low, cell.high))
         points.append(
-            Point(
+            ChartPoint(
                 number=condition.number,
                 name=condition.name,
                 across=x,

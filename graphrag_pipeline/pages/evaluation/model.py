@@ -44,7 +44,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Condition:
+class ConditionEntry:
     """What was compared; ``number`` is its place, from 1."""
 
     number: int
@@ -214,7 +214,7 @@ class EvaluationPage:
     left_out: Sequence[str]
     finding: Sequence[str]
     advice: Sequence[str]
-    conditions: Sequence[Condition]
+    conditions: Sequence[ConditionEntry]
     quality: Measure | None
     charts: Sequence[Charts]
     table: Table

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from graphrag_pipeline.pages.overview.model import Community, Finding, Named, Note
+from graphrag_pipeline.pages.overview.model import Community, FindingEntry, Named, Note
 from graphrag_pipeline.pages.overview.passages import Notes, Wanted, clip
 from graphrag_pipeline.query.release import Release
 
@@ -113,7 +113,7 @@ def _chapter(
     findings = []
     for finding, (text, span) in zip(row["findings"], _told(row), strict=False):
         pieces, own = ([text, note := notes.at(span)], [note]) if span else notes.cut(text)
-        findings.append(Finding(_heading(finding, span), pieces, span is not None))
+        findings.append(FindingEntry(_heading(finding, span), pieces, span is not None))
         summary_notes += own
     children = [_child(child, notes, summary_notes) for child in beneath]
     return Community(

@@ -13,11 +13,11 @@ from graphrag_pipeline.pages.overview.model import (
     Bar,
     Change,
     Coverage,
-    Entity,
+    EntityEntry,
+    Excerpt,
     Making,
     Named,
     Overview,
-    Passage,
     Relationship,
     StageCost,
 )
@@ -203,10 +203,10 @@ def _size_bars(chapters: Chapters) -> list[Bar]:
 
 def _entities(
     rows: Sequence[dict[str, Any]], anchors: Mapping[str, str], overview: Chapters
-) -> list[Entity]:
+) -> list[EntityEntry]:
     chapters = {c.id: Named(c.title, f"chapter-{c.number}") for c in overview.full}
     return [
-        Entity(
+        EntityEntry(
             anchor=anchors[row["id"]],
             title=row["title"],
             type=_type_names(row["type"])[0],
@@ -225,7 +225,7 @@ def _relationships(index: Release, anchors: Mapping[str, str]) -> list[Relations
     rows = {row["id"]: row for row in _varied(index.rows(_TELLING, most=_RELATIONSHIPS * 20))}
     evidence = index.rows(_EVIDENCE, ids=list(rows), most=_CANDIDATES)
     spans = [_wanted(rows[piece["relationship_id"]], piece) for piece in evidence]
-    candidates: dict[str, list[Passage]] = {}
+    candidates: dict[str, list[Excerpt]] = {}
     n_chunks = {piece["relationship_id"]: piece["n_chunks"] for piece in evidence}
     for piece, place in zip(evidence, passages(index, spans), strict=True):
         if place is not None:

@@ -11,7 +11,7 @@ Text = Sequence["str | Note"]
 
 
 @dataclass(frozen=True)
-class Passage:
+class Excerpt:
     """A place in a document: ``quote`` with what stands around it; spans in characters."""
 
     title: str
@@ -28,7 +28,7 @@ class Note:
     """What a statement rests on: a passage, and the names and connections it cites."""
 
     number: int
-    passage: Passage | None
+    passage: Excerpt | None
     entities: Sequence[Named] = ()
     relationships: Sequence[str] = ()
     reports: Sequence[str] = ()
@@ -54,7 +54,7 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Finding:
+class FindingEntry:
     """A finding; an extractive one has a quote from a document instead of a text."""
 
     heading: str
@@ -76,7 +76,7 @@ class Community:
     summary: Text
     writer: str = ""
     n_documents: int = 0
-    findings: Sequence[Finding] = ()
+    findings: Sequence[FindingEntry] = ()
     notes: Sequence[Note] = ()
     children: Sequence[Community] = ()
     n_more_children: int = 0
@@ -84,7 +84,7 @@ class Community:
 
 
 @dataclass(frozen=True)
-class Entity:
+class EntityEntry:
     """A key entity and where it is mentioned."""
 
     anchor: str
@@ -107,7 +107,7 @@ class Relationship:
     description: str
     weight: float
     n_chunks: int
-    passage: Passage | None
+    passage: Excerpt | None
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ class Overview:
     n_more_others: int
     singletons: int
     n_themes: int
-    entities: Sequence[Entity]
+    entities: Sequence[EntityEntry]
     relationships: Sequence[Relationship]
     coverage: Coverage
     costs: Sequence[StageCost]

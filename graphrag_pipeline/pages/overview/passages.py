@@ -9,7 +9,7 @@ from typing import Any
 
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
-from graphrag_pipeline.pages.overview.model import Named, Note, Passage, Text
+from graphrag_pipeline.pages.overview.model import Excerpt, Named, Note, Text
 from graphrag_pipeline.query.release import Release
 from graphrag_pipeline.reports.references import check_references
 
@@ -82,9 +82,9 @@ class Wanted:
     names: str = ""
 
 
-def passages(index: Release, spans: Sequence[Wanted]) -> list[Passage | None]:
+def passages(index: Release, spans: Sequence[Wanted]) -> list[Excerpt | None]:
     """Return the passage of each place; None where there is no such chunk."""
-    results: list[Passage | None] = [None] * len(spans)
+    results: list[Excerpt | None] = [None] * len(spans)
     rows = index.rows(
         _TEXTS,
         chunks=[place.chunk_id for place in spans],
@@ -104,7 +104,7 @@ def place_of(uri: str, root: str) -> str:
     return inside.removeprefix("import:")
 
 
-def _passage(row: Mapping[str, Any], span: Wanted) -> Passage:
+def _passage(row: Mapping[str, Any], span: Wanted) -> Excerpt:
     if row["s"] is None:
         start, end = _closest_sentence(row["chunk"], span)
         text, first = row["chunk"], row["start_char"]
@@ -115,7 +115,7 @@ def _passage(row: Mapping[str, Any], span: Wanted) -> Passage:
         quote = text[start : start + _MOST_QUOTED]
         end = start + len(quote.rpartition(" ")[0] or quote)
     before, after = text[max(start - _AROUND, 0) : start], text[end : end + _AROUND]
-    return Passage(
+    return Excerpt(
         title=row["title"],
         place=place_of(row["uri"], row["root"]),
         start=first + start,
@@ -149,7 +149,7 @@ def _closest_sentence(text: str, target: Wanted) -> tuple[int, int]:
     return max(sentence_spans(text) or [(0, len(text))], key=likeness)
 
 
-def most_like(words: str, candidates: Sequence[Passage]) -> Passage:
+def most_like(words: str, candidates: Sequence[Excerpt]) -> Excerpt:
     """Return the first of the passages whose quotes share most terms with some words."""
     target = set(terms(words))
     return max(candidates, key=lambda passage: len(target & set(terms(passage.quote))))
@@ -168,8 +168,8 @@ class Notes:
         self._texts: list[str] = []
         self._spans: list[Wanted] = []
         self._known: dict[tuple[str, int], tuple[str, str]] = {}
-        self._of_text: dict[tuple[str, int], Passage | None] = {}
-        self._of_span: dict[Wanted, Passage | None] = {}
+        self._of_text: dict[tuple[str, int], Excerpt | None] = {}
+        self._of_span: dict[Wanted, Excerpt | None] = {}
         self._n = 0
 
     def announce(self, text: str, span: Wanted | None = None) -> None:
@@ -202,7 +202,7 @@ class Notes:
         """Return a note on the place that a text was taken from."""
         return self._note([], self._of_span.get(span))
 
-    def _note(self, references: Sequence[tuple[str, int]], passage: Passage | None) -> Note:
+    def _note(self, references: Sequence[tuple[str, int]], passage: Excerpt | None) -> Note:
         self._n += 1
         by_kind: dict[str, list[tuple[str, str]]] = {}
         for reference in references:
@@ -252,13 +252,13 @@ class Notes:
 
     def _supporting(
         self, requests: Sequence[tuple[int, str, str]], words: Sequence[str]
-    ) -> dict[int, Passage]:
+    ) -> dict[int, Excerpt]:
         """Return the passage most like its words at each place that (place, kind, id) support."""
         columns = [list(column) for column in zip(*requests, strict=True)] or [[], [], []]
         columns_by_name = dict(zip(("places", "kinds", "ids"), columns, strict=True))
         rows = self._index.rows(_SUPPORTING, most=_CANDIDATES, **columns_by_name)
         spans = [Wanted(row["chunk_id"], None, None, words[int(row["place"])]) for row in rows]
-        candidates: dict[int, list[Passage]] = {}
+        candidates: dict[int, list[Excerpt]] = {}
         for row, passage in zip(rows, passages(self._index, spans), strict=True):
             if passage is not None:
                 candidates.setdefault(row["place"], []).append(passage)

@@ -155,7 +155,7 @@ class Nodes:
 
 
 @dataclass(frozen=True)
-class Found:
+class LevelClusters:
     """The communities of a level: ``members`` has (community_id, member_id), ascending by member.
 
     ``clusters`` is the hierarchy they are the leaves of, ``edges`` the graph.
@@ -193,7 +193,7 @@ def update_attributed(workspace: Workspace) -> AttributedChanges:
         follows = (get_meta(con, "attributed") or "").startswith(_clustering(settings))
         embedded = _Embedded.read(con, workspace)
         draft = Draft(con, settings)
-    levels: list[Found] = []
+    levels: list[LevelClusters] = []
     quality: tuple[float | None, float | None] = (None, None)
     for level in range(1, settings.hierarchies.attributed_levels + 1):
         edges = augmented(nodes, similar if level == 1 else None)
@@ -267,7 +267,7 @@ def communities_of(
     settings: CommunitySettings,
     *,
     follows: bool,
-) -> Found:
+) -> LevelClusters:
     """Return the communities of a level: ``old`` clusters repaired, or if not ``follows``, anew."""
     given = settings.model_copy(update={"max_cluster_size": LARGEST})
     named: list[Edge] = list(
@@ -290,10 +290,10 @@ def communities_of(
         for node in leaf.members
     ]
     members = pl.DataFrame(rows, schema=_MEMBERS, orient="row").sort("member_id")
-    return Found(members, clusters, edges)
+    return LevelClusters(members, clusters, edges)
 
 
-def community_graph(nodes: Nodes, found: Found, vectors: Vectors) -> Nodes:
+def community_graph(nodes: Nodes, found: LevelClusters, vectors: Vectors) -> Nodes:
     """Return the graph whose nodes are communities, linked where edges lead from one to another.
 
     ``vectors`` has a row for each community, by id.
@@ -337,7 +337,7 @@ class _Embedded:
         ids, matrix = store.at({_TABLE: store.version(_TABLE)}).matrix(_TABLE)
         return cls(embedder, dict(zip(ids, matrix, strict=True)))
 
-    def vectors(self, draft: Draft, nodes: Nodes, found: Found) -> Vectors:
+    def vectors(self, draft: Draft, nodes: Nodes, found: LevelClusters) -> Vectors:
         """Return a row for each community, by id: its report's vector or its members' mean."""
         ids = found.members["community_id"].unique().sort()
         place = np.searchsorted(ids.to_numpy(), found.members["community_id"].to_numpy())
@@ -375,7 +375,7 @@ def _clustered(
 
 
 def _quality(
-    nodes: Nodes, found: Found, settings: CommunitySettings
+    nodes: Nodes, found: LevelClusters, settings: CommunitySettings
 ) -> tuple[float | None, float | None]:
     """Return modularity and the Caliński-Harabasz index of a level's communities of two or more."""
     import graspologic_native
@@ -406,7 +406,7 @@ def calinski_harabasz(vectors: Vectors, label: npt.NDArray[np.integer]) -> float
     return float(apart * (n - k) / (wide * (k - 1))) if wide else None
 
 
-def _store(con: duckdb.DuckDBPyConnection, draft: Draft, levels: Sequence[Found]) -> int:
+def _store(con: duckdb.DuckDBPyConnection, draft: Draft, levels: Sequence[LevelClusters]) -> int:
     """Put the communities in place of those there were; return how many reports went."""
     before = con.execute(f"SELECT id FROM {_TABLE} WHERE {_REPORTED}").fetchall()
     frames = {
@@ -428,7 +428,7 @@ def _store(con: duckdb.DuckDBPyConnection, draft: Draft, levels: Sequence[Found]
     return len({key for (key,) in before} - set(draft.reports["community_id"]))
 
 
-def _cluster_rows(levels: Sequence[Found]) -> list[tuple[object, ...]]:
+def _cluster_rows(levels: Sequence[LevelClusters]) -> list[tuple[object, ...]]:
     return [
         (level, each.id, each.level, each.last_level, each.parent_id, list(each.members))
         for level, found in enumerate(levels, start=1)

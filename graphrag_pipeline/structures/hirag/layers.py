@@ -109,7 +109,7 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Hierarchy:
+class LayeredEntities:
     """All layers: summary entities (``ENTITIES``), links to them (``LINKS``), what they say."""
 
     layers: Sequence[Layer]
@@ -124,7 +124,7 @@ Embed = Callable[[Sequence[str]], Vectors]
 
 def build_layers(
     base: Nodes, write: Write, embed: Embed, fits: Mapping[int, Fitted], *, most_tokens: int
-) -> Hierarchy:
+) -> LayeredEntities:
     """Build layers over ``base`` (algorithm 1) until sparsity settles, or two nodes are left.
 
     ``write`` says what clusters have in common, each given as the rows of its members, the most
@@ -162,7 +162,7 @@ def build_layers(
         if len(above) >= len(nodes):
             break
         nodes, before = above, sparsity
-    return Hierarchy(layers, pl.concat(entities), pl.concat(links), summaries)
+    return LayeredEntities(layers, pl.concat(entities), pl.concat(links), summaries)
 
 
 def cluster_sparsity(sizes: Sequence[int], n: int) -> float:

@@ -29,7 +29,13 @@ from graphrag_pipeline.store.index_store import (
     set_meta,
 )
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.structures.hirag.layers import Fitted, Hierarchy, Layer, Nodes, build_layers
+from graphrag_pipeline.structures.hirag.layers import (
+    Fitted,
+    Layer,
+    LayeredEntities,
+    Nodes,
+    build_layers,
+)
 from graphrag_pipeline.structures.hirag.writing import (
     ExtractiveClusters,
     Summary,
@@ -190,7 +196,7 @@ def _read(key: str, values: Mapping[str, list[dict[str, str]]]) -> Summary:
     )
 
 
-def _store_graph(con: duckdb.DuckDBPyConnection, layered: Hierarchy) -> Mapping[str, int]:
+def _store_graph(con: duckdb.DuckDBPyConnection, layered: LayeredEntities) -> Mapping[str, int]:
     con.register("links", layered.links)
     links = con.sql(_LINK_IDS).pl()
     con.unregister("links")
@@ -217,7 +223,7 @@ def _store_graph(con: duckdb.DuckDBPyConnection, layered: Hierarchy) -> Mapping[
 
 
 def _store_state(
-    con: duckdb.DuckDBPyConnection, layered: Hierarchy, *, with_summaries: bool
+    con: duckdb.DuckDBPyConnection, layered: LayeredEntities, *, with_summaries: bool
 ) -> None:
     for table in _REPLACED:
         con.execute(f"DELETE FROM {table}")
