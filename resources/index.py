@@ -17,12 +17,15 @@ from graphrag_pipeline.core.errors import GraphRAGError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.ingest.batches import BatchLog
+from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.releases.kept import release_file
 from graphrag_pipeline.resources.liveness import show_life
 from graphrag_pipeline.store.index_store import IndexStore, connect_published
 from graphrag_pipeline.store.spending import LEDGER_TAG, Spent, ledger_position, spending
 from graphrag_pipeline.store.workspace import Workspace
 
+OUTAGE = "graphrag/outage"
+"""Run tag: the model was out of reach, and no batch is at fault."""
 READS_ONLY = "graphrag/reads_only"
 """Run tag: the run reads what is published, and need not wait for those that write."""
 
@@ -33,8 +36,17 @@ def readable_failures() -> Iterator[None]:
     try:
         yield
     except GraphRAGError as error:
+        if isinstance(error, ModelError) and error.is_outage:
+            _mark_outage()
         told = {"exit_code": error.exit_code}
         raise dg.Failure(str(error), metadata=told, allow_retries=False) from None
+
+
+def _mark_outage() -> None:
+    """Tag the run under way as one that an outage ended."""
+    with contextlib.suppress(dg.DagsterInvariantViolationError):
+        context = dg.OpExecutionContext.get()
+        context.instance.add_run_tags(context.run_id, {OUTAGE: "true"})
 
 
 class IndexResource(DuckDBResource):

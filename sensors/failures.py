@@ -50,7 +50,8 @@ def _advice(batch: str | None, *, is_marts: bool) -> str:
     if is_marts:
         return "The marts sensor asks for it again, up to three times; the last marts stay."
     again = (
-        "The inbox sensor asks for it again, up to three times"
+        "The inbox sensor asks for it again: up to three times, or, where the model is out of "
+        "reach, until it answers"
         if batch
         else "The refresh schedule asks for it again"
     )

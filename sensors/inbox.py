@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import takewhile
 from typing import Any
 
 import dagster as dg
@@ -13,18 +17,24 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.ingest.batches import BatchLog
 from graphrag_pipeline.ingest.stages import pending_batches, stage_versions
 from graphrag_pipeline.resources import IndexResource
+from graphrag_pipeline.resources.index import OUTAGE
 from graphrag_pipeline.resources.liveness import end_dead_runs
 from graphrag_pipeline.sensors.runs import BATCH, VERSION, files_of, is_about, unfinished_runs
 
 MOST_ATTEMPTS = 3
 _MOST_REQUESTS = 50
+_FIRST_WAIT, _LONGEST_WAIT = 60.0, 3600.0
+_LOOKED_AT = 10
+_FAILED = (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 
 
 def build_inbox_sensor(job: Any, index: IndexResource, names: Names) -> dg.SensorDefinition:
     """Return the sensor that watches the input folder.
 
     It works by level: at every tick it asks for each batch that is not done and has no run
-    under way, up to three runs a batch, so that a lost request or a killed run is made good.
+    under way, so that a lost request or a killed run is made good. A batch that fails three times
+    is given up. An outage of the model is not its fault: it is asked for again for ever, with
+    waits that grow to an hour, and so is one of which a model failed at some chunks.
     """
 
     settings = index.settings
@@ -50,9 +60,14 @@ def build_inbox_sensor(job: Any, index: IndexResource, names: Names) -> dg.Senso
             raise dg.Failure(str(error)) from None
         if not pending:
             return dg.SkipReason("no document was added, changed or removed")
+        todo = _sorted_out(context.instance, index.settings, pending, time.time())
+        given_up = set((context.cursor or "").split(",")) - {""}
+        _tell_of(context, todo.given_up, given_up)
         return dg.SensorResult(
-            run_requests=_requests(context, index, pending),
+            run_requests=[_request(index, key, n) for key, n in todo.due[:_MOST_REQUESTS]],
             dynamic_partitions_requests=_new_partitions(context, names, pending),
+            cursor=",".join(sorted(todo.given_up)),
+            skip_reason=None if todo.due else _why_none(todo),
         )
 
     return inbox_sensor
@@ -85,28 +100,85 @@ def _new_partitions(
     return [names.batches.build_add_request(new)] if new else []
 
 
-def _requests(
-    context: dg.SensorEvaluationContext, index: IndexResource, keys: Sequence[str]
-) -> list[dg.RunRequest]:
-    version = stage_versions(index.settings)["extractions"]
-    unfinished = unfinished_runs(context.instance)
-    requests = []
+@dataclass(frozen=True)
+class _Todo:
+    """Pending batches: those to run now with the number of runs they had, and the others."""
+
+    due: list[tuple[str, int]] = field(default_factory=list)
+    waiting: dict[str, float] = field(default_factory=dict)
+    """Until when, in seconds since 1970."""
+    given_up: dict[str, int] = field(default_factory=dict)
+    """How often each failed."""
+
+
+def _sorted_out(
+    instance: dg.DagsterInstance, settings: Settings, keys: Sequence[str], now: float
+) -> _Todo:
+    todo, unfinished = _Todo(), unfinished_runs(instance)
+    version = stage_versions(settings)["extractions"]
     for key in keys:
         if any(is_about(run, key) for run in unfinished):
             continue
-        attempts = _attempts(context.instance, key, version)
-        if attempts < MOST_ATTEMPTS:
-            run_key = f"{key}:{version}:{attempts}"
-            tags = {VERSION: version, **files_of([index.log.get(key)])}
-            requests.append(dg.RunRequest(run_key=run_key, partition_key=key, tags=tags))
+        of_batch = {BATCH: key, VERSION: version}
+        n_failed = _count(instance, of_batch, _FAILED) - _count(
+            instance, {**of_batch, OUTAGE: "true"}
+        )
+        until = _waits_until(instance.get_run_records(dg.RunsFilter(tags=of_batch), _LOOKED_AT))
+        if n_failed >= MOST_ATTEMPTS:
+            todo.given_up[key] = n_failed
+        elif until > now:
+            todo.waiting[key] = until
         else:
+            todo.due.append((key, instance.get_runs_count(dg.RunsFilter(tags=of_batch))))
+    return todo
+
+
+def _count(
+    instance: dg.DagsterInstance,
+    tags: dict[str, str],
+    statuses: Sequence[dg.DagsterRunStatus] = (),
+) -> int:
+    return instance.get_runs_count(dg.RunsFilter(tags=tags, statuses=statuses))
+
+
+def _waits_until(newest_first: Sequence[dg.RunRecord]) -> float:
+    """Return when a batch may be run again: after outages, later and later, to an hour apart."""
+    blameless = list(takewhile(_is_blameless, newest_first))
+    if not blameless:
+        return 0.0
+    ended = blameless[0].end_time or blameless[0].update_timestamp.timestamp()
+    return ended + min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** (len(blameless) - 1))
+
+
+def _is_blameless(record: dg.RunRecord) -> bool:
+    """Whether a run ended without its batch being at fault, and left some of it undone."""
+    run = record.dagster_run
+    return run.status == dg.DagsterRunStatus.SUCCESS or OUTAGE in run.tags
+
+
+def _request(index: IndexResource, key: str, n_runs: int) -> dg.RunRequest:
+    version = stage_versions(index.settings)["extractions"]
+    tags = {VERSION: version, **files_of([index.log.get(key)])}
+    return dg.RunRequest(run_key=f"{key}:{version}:{n_runs}", partition_key=key, tags=tags)
+
+
+def _tell_of(
+    context: dg.SensorEvaluationContext, given_up: Mapping[str, int], before: Set[str]
+) -> None:
+    """Tell once of each batch that is given up."""
+    for key, n_failed in given_up.items():
+        if key not in before:
             context.log.warning(
-                f"batch {key} failed {attempts} times: see its runs, mend the cause, and "
+                f"batch {key} failed {n_failed} times: see its runs, mend the cause, and "
                 "materialise its partition by hand"
             )
-    return requests[:_MOST_REQUESTS]
 
 
-def _attempts(instance: dg.DagsterInstance, key: str, version: str) -> int:
-    """Return how many runs a batch has had under this version."""
-    return instance.get_runs_count(dg.RunsFilter(tags={BATCH: key, VERSION: version}))
+def _why_none(todo: _Todo) -> str | None:
+    if not todo.waiting:
+        return None
+    first = datetime.fromtimestamp(min(todo.waiting.values()), UTC)
+    return (
+        f"{len(todo.waiting)} batches wait for the model to answer again; the next is tried at "
+        f"{first:%H:%M} UTC"
+    )

@@ -39,7 +39,7 @@ def graph(folder, chunks, extractor="nlp", **settings):
                 [chunk, number, number],
             )
             con.execute(
-                "INSERT INTO extractions VALUES (?, ?, 'v', 'ok', NULL, 0, 0, 0, 0, 'b')",
+                "INSERT INTO extractions VALUES (?, ?, 'v', 'ok', NULL, 0, 0, 0, 0, 'b', 'v', 1)",
                 [chunk, extractor],
             )
         insert(con, "entity_mentions", entity_rows.with_columns(batch=pl.lit("b")))

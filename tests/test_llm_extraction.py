@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pytest
 from llm_helpers import with_client
 from model_server import Fault, Messages, ModelServer, Request, too_long, truncated
 
+from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import ExtractionSettings, Settings
 from graphrag_pipeline.extraction.extractors import extraction_version
 from graphrag_pipeline.extraction.model.llm import LlmExtraction, extract_llm
@@ -35,12 +39,18 @@ def when(step: str, fault: Fault) -> Any:
     return lambda request: fault if step_of(request.messages) == step else None
 
 
-def extract(server: ModelServer, home: Path, texts: list[str], **given: Any) -> LlmExtraction:
+def extract(
+    server: ModelServer, home: Path, texts: list[str], model: str = "gpt-4.1-mini", **given: Any
+) -> LlmExtraction:
     chunks = pl.DataFrame({"id": [f"c{n}" for n in range(len(texts))], "text": texts})
-    chunks = chunks.with_columns(context=pl.lit(""), variant=pl.lit(None, pl.String))
+    chunks = chunks.with_columns(context=pl.lit(""))
     settings = ExtractionSettings(extractor="llm", **given)
     return with_client(
-        server, home, lambda client: extract_llm(chunks, client, settings, batch="b"), concurrency=1
+        server,
+        home,
+        lambda client: extract_llm(chunks, client, settings, batch="b"),
+        concurrency=1,
+        model=model,
     )
 
 
@@ -85,7 +95,10 @@ def test_a_model_that_thinks_before_a_word_is_given_room_once_that_is_known(
     assert sum("max_tokens" in request.body for request in checks) <= 2
 
 
-TWO = '("entity"<|>Alice Smith<|>PERSON<|>a person)\n##\n("entity"<|>Ulm<|>GEO<|>a town)'
+TWO = (
+    '("entity"<|>Alice Smith<|>PERSON<|>a person)\n##\n'
+    '("entity"<|>Ulm<|>GEO<|>a town)\n<|COMPLETE|>'
+)
 LINK = '("relationship"<|>Alice Smith<|>Ulm<|>lives there<|>7)\n<|COMPLETE|>'
 
 
@@ -142,8 +155,116 @@ def test_one_entity_has_no_relationships_to_ask_for_and_a_failed_pass_fails_the_
         server.misbehave(())
         server.forget()
         found = extract(server, tmp_path / "two", ["Alice Smith lives in Ulm."], passes=2)
-    assert server.requests == []
-    assert found.outcomes["status"].to_list() == ["failed"]
+    assert [pass_of(request.messages) for request in server.asked()] == [
+        "relations extract",
+        "relations check",
+    ]
+    assert found.outcomes["status"].to_list() == ["ok"]
+
+
+MANY = [f'("entity"<|>Person {n}<|>PERSON<|>one of many, number {n})' for n in range(12)]
+WHOLE = "\n##\n".join(
+    [*MANY, '("relationship"<|>Person 1<|>Person 2<|>they met<|>5)\n<|COMPLETE|>']
+)
+
+
+def in_pieces(tokens: int, *, restart: bool) -> Any:
+    """A mind whose answers end after so many characters, as at a limit of tokens."""
+
+    def faults(request: Request) -> Fault | None:
+        if step_of(request.messages) == "check":
+            return Fault(text="NO")
+        said = "".join(m["content"] for m in request.messages[2:] if m["role"] == "assistant")
+        left = WHOLE[WHOLE.rfind("##", 0, len(said)) + 2 if restart and said else len(said) :]
+        return truncated(left[:tokens]) if len(left) > tokens else Fault(text=left)
+
+    return faults
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_an_answer_that_is_cut_off_is_asked_to_go_on(tmp_path: Path, restart: bool) -> None:
+    with ModelServer(mind, faults=in_pieces(400, restart=restart)) as server:
+        found = extract(server, tmp_path, ["Many persons met."])
+    assert steps(server).count("check") == 1
+    assert "was cut off" in server.asked()[1].messages[-1]["content"]
+    assert found.outcomes["status"].to_list() == ["ok"]
+    assert titles(found) == {f"Person {n}" for n in range(12)}
+    assert found.found.entities["description"].to_list() == [
+        f"one of many, number {n}" for n in range(12)
+    ]
+    assert len(found.found.relationships) == 1
+
+
+def test_what_is_still_cut_off_is_said_to_be_and_asked_again(tmp_path: Path) -> None:
+    with ModelServer(mind, faults=in_pieces(150, restart=True)) as server:
+        found = extract(server, tmp_path, ["Many persons met."])
+        assert found.outcomes["status"].to_list() == ["cut"]
+        assert "raise llm.max_output_tokens" in found.outcomes["error"][0]
+        assert "Person 1" in titles(found)
+        server.misbehave(lambda request: None if step_of(request.messages) == "check" else
+                         Fault(text=WHOLE))  # fmt: skip
+        found = extract(server, tmp_path, ["Many persons met."], gleanings=0)
+    assert found.outcomes["status"].to_list() == ["ok"]
+    assert len(titles(found)) == 12
+
+
+def test_an_answer_without_its_end_mark_is_asked_once_whether_it_ends(tmp_path: Path) -> None:
+    open_end = RECORD.removesuffix("<|COMPLETE|>")
+    with ModelServer(lambda m: "NO" if step_of(m) == "check" else open_end) as server:
+        found = extract(server, tmp_path, ["Alice Smith spoke."])
+    assert steps(server) == ["extract", "extract", "check"]
+    assert found.outcomes["status"].to_list() == ["ok"]
+    assert len(found.found.entities) == 1
+
+
+@pytest.mark.parametrize(
+    ("model", "bias"),
+    [
+        ("gpt-4.1-mini", {"14695": 100, "31958": 100}),
+        ("gpt-4", {"9173": 100, "14331": 100}),
+        ("llama3.1", None),
+    ],
+)
+def test_yes_or_no_is_forced_in_the_encoding_of_the_model(
+    tmp_path: Path, model: str, bias: dict[str, int] | None
+) -> None:
+    def faults(request: Request) -> Fault | None:
+        is_check = step_of(request.messages) == "check"
+        return Fault(text="YES" * request.body["max_tokens"]) if is_check else None
+
+    with ModelServer(mind, faults=faults) as server:
+        found = extract(server, tmp_path, ["Alice Smith spoke."], model=model)
+        check = next(r for r in server.asked() if step_of(r.messages) == "check")
+    assert check.body.get("logit_bias") == bias
+    assert check.body["max_tokens"] == (1 if bias else 5)
+    assert titles(found) == {"Alice Smith", "Late Comer"}
+
+
+def test_who_says_neither_yes_nor_no_is_asked_once_for_what_is_missing(tmp_path: Path) -> None:
+    with ModelServer(mind, faults=when("check", Fault(text="iatiatiatiatiat"))) as server:
+        found = extract(server, tmp_path, ["Alice Smith spoke."], gleanings=3)
+    assert steps(server) == ["extract", "check", "glean", "check"]
+    assert titles(found) == {"Alice Smith", "Late Comer"}
+
+
+def test_what_the_gleaning_repeats_counts_once(tmp_path: Path) -> None:
+    both = f"{TWO.removesuffix('<|COMPLETE|>')}##\n{LINK}"
+    with ModelServer(lambda m: "YES" if step_of(m) == "check" else both) as server:
+        found = extract(server, tmp_path, ["Alice Smith lives in Ulm."])
+    assert steps(server) == ["extract", "check", "glean"]
+    assert len(found.found.entities) == 2
+    assert len(found.found.relationships) == 1
+
+
+def test_an_answer_that_cannot_be_read_is_never_kept(tmp_path: Path) -> None:
+    with ModelServer(mind, faults=[Fault(text="I am sorry.")]) as server:
+        assert extract(server, tmp_path, ["one"]).outcomes["status"].to_list() == ["failed"]
+        assert extract(server, tmp_path, ["one"]).outcomes["status"].to_list() == ["ok"]
+        with contextlib.closing(sqlite3.connect(Home(tmp_path).calls)) as con, con:
+            con.execute("UPDATE responses SET text = 'I am sorry.' WHERE text LIKE '%Alice%'")
+        server.forget()
+        assert extract(server, tmp_path, ["one"]).outcomes["status"].to_list() == ["ok"]
+    assert steps(server) == ["extract"]
 
 
 def test_passes_decide_the_version_and_the_estimate() -> None:

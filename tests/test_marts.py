@@ -51,7 +51,7 @@ INSERT INTO batch_sources
 INSERT INTO quarantine VALUES ('b1', 'docs/broken.pdf', 'it is encrypted');
 INSERT INTO extractions
     SELECT c.id, 'llm', 'v', if(c.ordinal = 0 AND d.uri = 'docs/0.txt', 'failed', 'ok'), NULL,
-           2, 1, 10, 5, 'b1'
+           2, 1, 10, 5, 'b1', 'v', 1
     FROM chunks c JOIN documents d ON d.id = c.document_id;
 INSERT INTO llm_calls
     SELECT 'call-' || i, TIMESTAMPTZ '2026-11-01 23:30:00Z' + INTERVAL 1 HOUR * (i % 2),

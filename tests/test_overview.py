@@ -76,7 +76,7 @@ def plain(tmp_path_factory):
     with opened(place) as con:
         con.execute(
             """INSERT INTO extractions
-               SELECT id, 'nlp', 'v', 'ok', NULL, 1, 0, 0, 0, batch FROM chunks"""
+               SELECT id, 'nlp', 'v', 'ok', NULL, 1, 0, 0, 0, batch, 'v', 1 FROM chunks"""
         )
     return place
 
@@ -103,7 +103,8 @@ def home(tmp_path_factory, plain):
                ('2', now(), 'reports', NULL, 'gpt-x', 0, 0, 0, 1, true, NULL)"""
         )
         con.execute(
-            """INSERT INTO extractions SELECT id, 'llm', 'v', 'failed', 'no', 0, 0, 0, 0, batch
+            """INSERT INTO extractions SELECT id, 'llm', 'v', 'failed', 'no', 0, 0, 0, 0, batch,
+               'v', 1
                FROM chunks LIMIT 1"""
         )
         con.execute("INSERT INTO batches VALUES ('b1', now(), '/home/me/docs', 'ok', 4, 0, 0, 1)")

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from dagster_helpers import PEOPLE, PLACES, RIVERS, Pipeline
 from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB
 from graphrag_pipeline.ingest.batches import Batch, SourceChange
 from graphrag_pipeline.ingest.stages import stage_versions
+from graphrag_pipeline.resources.index import OUTAGE
 from graphrag_pipeline.resources.liveness import show_life
 from graphrag_pipeline.sensors.runs import files_of
 
@@ -155,6 +157,55 @@ def test_a_batch_that_fails_is_tried_three_times_and_each_request_is_new(
         add_run(pipeline, instance, dg.DagsterRunStatus.FAILURE, {"dagster/partition": key})
     assert len(run_keys) == 3
     assert requested(look(pipeline, instance)) == []
+
+
+def test_an_outage_is_waited_out_with_growing_waits_and_nothing_is_given_up(
+    pipeline: Pipeline, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline.write({"people.txt": PEOPLE})
+    settle(pipeline)
+    (key,) = requested(look(pipeline, instance))
+    began = time.time()
+    failures, now = [0.0], began
+    ended = {"dagster/partition": key, OUTAGE: "true"}
+    while now < began + 12 * 3600:
+        monkeypatch.setattr("graphrag_pipeline.sensors.inbox.time.time", lambda now=now: now)
+        result = look(pipeline, instance)
+        assert isinstance(result, dg.SensorResult)
+        if result.run_requests:
+            failures.append(now - began)
+            run = add_run(pipeline, instance, dg.DagsterRunStatus.STARTED, ended)
+            instance.handle_run_event(
+                run.run_id,
+                dg.DagsterEvent("PIPELINE_FAILURE", run.job_name, message="outage"),
+                datetime.fromtimestamp(now, UTC),
+            )
+        else:
+            assert "wait for the model" in str(result.skip_reason)
+        now += 30
+    waits = [later - earlier for earlier, later in pairwise(failures)]
+    assert waits[:4] == sorted(waits[:4])
+    assert 3500 < max(waits) < 3700
+    assert len(failures) > 12
+
+
+def test_a_batch_that_is_given_up_is_told_once(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.write({"people.txt": PEOPLE})
+    settle(pipeline)
+    (key,) = requested(look(pipeline, instance))
+    for _ in range(3):
+        add_run(pipeline, instance, dg.DagsterRunStatus.FAILURE, {"dagster/partition": key})
+    sensor, told = named(pipeline.defs.sensors, "inbox_sensor"), []
+    cursor: str | None = None
+    for _ in range(3):
+        with dg.build_sensor_context(instance=instance, cursor=cursor) as context:
+            context.log.warning = told.append  # pyright: ignore[reportAttributeAccessIssue]
+            result = sensor(context)
+        assert isinstance(result, dg.SensorResult)
+        cursor = result.cursor
+    assert len(told) == 1
 
 
 def test_another_configuration_gives_a_failed_batch_new_attempts(

@@ -124,6 +124,16 @@ def _show_failed(summary: dict[str, Any]) -> None:
             f"{counted(summary['failed_chunks'], 'chunk')} could not be extracted (see the table "
             "extractions); the next run tries again"
         )
+    if summary["cut_chunks"]:
+        console.say(
+            f"{counted(summary['cut_chunks'], 'chunk')} gave an answer that was cut off: what came "
+            "before is in the graph; raise llm.max_output_tokens, and the next run asks again"
+        )
+    if summary["outdated_chunks"]:
+        console.say(
+            f"{counted(summary['outdated_chunks'], 'chunk')} failed when last extracted from: what "
+            "was found before stays (see the table extractions)"
+        )
     if summary["failed_reports"]:
         console.say(
             f"{counted(summary['failed_reports'], 'report')} could not be written (see the table "

@@ -315,6 +315,8 @@ class LlmSettings(_Section):
     """Temperature of every call."""
     max_output_tokens: Annotated[int, Field(ge=0)] = 0
     """Most tokens of an answer; 0: the server's own limit."""
+    max_answer_chars: Positive = 400_000
+    """Most characters of an answer; a longer one is an error, for no stage asks for so much."""
     extra: dict[str, JsonValue] = {}
     """More parameters of each chat call, such as { reasoning_effort = "low" }."""
     concurrency: Positive = 16
@@ -382,6 +384,8 @@ class ReleaseSettings(_Section):
     """Most releases that stay readable; the published one and the one before always do."""
     keep_days: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 30.0
     """Days that older releases stay readable; 0: as long as there is room by number."""
+    max_failed_share: Annotated[float, Field(ge=0, le=1)] = 0.05
+    """Share of chunks or of reports at which the model may fail: above it nothing is published."""
 
 
 class Settings(BaseSettings):

@@ -323,14 +323,13 @@ def _pieces(answer: Unexamined) -> Iterator[_Piece]:
 async def _ask(client: ModelClient, prompt: Prompt, again: Prompt, piece: _Piece) -> list[str]:
     """Return the claims of a piece; an answer that cannot be read is asked for once more."""
     talk = piece.messages(prompt)
-    reply = await client.complete(talk, stage=STAGE, json_schema=_SCHEMA)
-    try:
-        return parse_claims(reply.text)
-    except ModelOutputError as error:
-        retry = again.render(error=str(error))
-    talk = [*talk, {"role": "assistant", "content": reply.text}, *retry]
-    second = await client.complete(talk, stage=STAGE, json_schema=_SCHEMA, use_cache=False)
-    return parse_claims(second.text)
+    return await client.read(
+        talk,
+        parse_claims,
+        stage=STAGE,
+        json_schema=_SCHEMA,
+        again=lambda error: again.render(error=error),
+    )
 
 
 def _keep(store: EvaluationStore, claims_of: Mapping[str, Sequence[str]], extractor: str) -> None:

@@ -287,18 +287,17 @@ class _Generation:
         """
         prompt = load_prompt(f"eval_{part}", self._folder)
         talk = prompt.render(number=str(number), descriptions=self._description, **values)
-        answer = await self._client.complete(talk, stage=STAGE, json_schema=_schema(part))
+        again = load_prompt("report_retry", self._folder)
+        texts = await self._client.read(
+            talk,
+            lambda text: _texts(text, part),
+            stage=STAGE,
+            json_schema=_schema(part),
+            again=lambda error: again.render(error=error),
+        )
         self._done += 1
         report("questions", min(self._done, self._numbers.calls), self._numbers.calls)
-        try:
-            return _texts(answer.text, part)[:number]
-        except ModelOutputError as error:
-            again = load_prompt("report_retry", self._folder).render(error=str(error))
-        talk = [*talk, {"role": "assistant", "content": answer.text}, *again]
-        second = await self._client.complete(
-            talk, stage=STAGE, json_schema=_schema(part), use_cache=False
-        )
-        return _texts(second.text, part)[:number]
+        return texts[:number]
 
 
 class _Seen:

@@ -378,17 +378,14 @@ async def _ask(
     talk = _messages(
         prompt, verdict.question, verdict.first.text, verdict.second.text, verdict.criterion
     )
-    reply = await client.complete(talk, stage=STAGE, json_schema=_SCHEMA, variant=variant)
-    try:
-        return parse_verdict(reply.text)
-    except ModelOutputError as error:
-        retry = again.render(error=str(error))
-        talk = [*talk, {"role": "assistant", "content": reply.text}, *retry]
-    # Not from the cache: a verdict that could not be read twice is to be had by the next run.
-    reply = await client.complete(
-        talk, stage=STAGE, json_schema=_SCHEMA, variant=variant, use_cache=False
+    return await client.read(
+        talk,
+        parse_verdict,
+        stage=STAGE,
+        json_schema=_SCHEMA,
+        variant=variant,
+        again=lambda error: again.render(error=error),
     )
-    return parse_verdict(reply.text)
 
 
 def _messages(

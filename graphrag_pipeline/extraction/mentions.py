@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import polars as pl
 
-UNREADABLE = "the model's answer held no"
-"""How the error of a chunk begins whose answer came but could not be read."""
-
 ENTITY_MENTIONS: Mapping[str, type] = {
     "chunk_id": str,
     "title": str,

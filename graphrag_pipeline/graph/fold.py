@@ -118,7 +118,7 @@ LEFT JOIN description_summaries x ON x.id = k.id AND x.input_hash = d.input_hash
 _WANTED_RELATIONSHIPS = """
 CREATE OR REPLACE TEMP TABLE wanted_relationships AS
 WITH total AS MATERIALIZED (
-    SELECT count(*)::DOUBLE AS n FROM extractions WHERE status = 'ok' OR n_entities > 0)
+    SELECT count(*)::DOUBLE AS n FROM extractions WHERE status <> 'failed' OR n_entities > 0)
 SELECT e.id, i.human_readable_id, e.source_id, e.target_id, s.title AS source, t.title AS target,
        coalesce(x.description, d.description, '') AS description, e.weight,
        CASE WHEN e.n_chunks >= (FROM total) THEN 1.0 ELSE least(1.0, round(

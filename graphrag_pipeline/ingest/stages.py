@@ -21,7 +21,7 @@ from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.extraction.extractors import Extracted, extract, extraction_version
-from graphrag_pipeline.extraction.mentions import UNREADABLE, Extraction
+from graphrag_pipeline.extraction.mentions import Extraction
 from graphrag_pipeline.ingest import documents
 from graphrag_pipeline.ingest.batches import BatchLog
 from graphrag_pipeline.ingest.chunking import CHUNKER_VERSION, chunk_documents
@@ -31,6 +31,14 @@ from graphrag_pipeline.store.index_store import IndexStore, assign_identifiers, 
 STAGES = ("documents", "chunks", "extractions")
 IMPORTED = "import"
 """The version, in ``batch_stages``, of what was imported: done under whatever settings."""
+MOST_ATTEMPTS = 3
+TRIED_AGAIN = f"status <> 'ok' AND attempts < {MOST_ATTEMPTS}"
+"""Which rows of ``extractions`` the next run tries again: what failed, but not for ever."""
+EXTRACTED = f"""
+SELECT chunk_id AS id FROM extractions
+WHERE extractor = 'import' OR (tried_version = $version AND NOT ({TRIED_AGAIN}))
+"""
+"""The chunks of which nothing is to be extracted under a version (parameter ``version``)."""
 _STAGED_LATER = {
     "documents": ("chunks", *DERIVED),
     "chunks": DERIVED,
@@ -67,7 +75,7 @@ def pending_batches(store: IndexStore, log: BatchLog, settings: Settings) -> lis
             "SELECT batch FROM batch_stages WHERE stage = 'extractions' AND version IN (?, ?)",
             [version, IMPORTED],
         ).fetchall()
-        failures = con.execute("SELECT DISTINCT batch FROM extractions WHERE status = 'failed'")
+        failures = con.execute(f"SELECT DISTINCT batch FROM extractions WHERE {TRIED_AGAIN}")
         again = {key for (key,) in failures.fetchall()}
     complete = {key for (key,) in rows} - again
     return [batch.key for batch in log.batches() if batch.key not in complete]
@@ -120,11 +128,12 @@ def ingest_extractions(store: IndexStore, settings: Settings, key: str) -> Stage
 
 
 def chunks_without_extraction(con: duckdb.DuckDBPyConnection, key: str) -> int:
-    """Return how many of a batch's chunks have no successful extraction."""
+    """Return how many of a batch's chunks have no extraction at all."""
     row = con.execute(
         f"""SELECT count(*) FROM ({of_batch("chunks")}) c ANTI JOIN (
-                SELECT chunk_id FROM staging.extractions WHERE status = 'ok' UNION ALL
-                SELECT chunk_id FROM extractions WHERE status = 'ok') e ON e.chunk_id = c.id""",
+                SELECT chunk_id FROM staging.extractions WHERE status <> 'failed' UNION ALL
+                SELECT chunk_id FROM extractions WHERE status <> 'failed') e
+            ON e.chunk_id = c.id""",
         {"key": key},
     ).fetchone()
     return row[0] if row else 0
@@ -142,9 +151,9 @@ def stage_extraction(
     for table in DERIVED:
         con.execute(f"DELETE FROM staging.{table} WHERE batch = ?", [batch])
     entities, relationships = identify(extracted.found)
-    outcomes = extracted.outcomes
+    outcomes = _all_ok(chunk_ids) if extracted.outcomes is None else extracted.outcomes
     counts = (
-        (_all_ok(chunk_ids) if outcomes is None else outcomes)
+        _with_attempts(con, outcomes, version)
         .join(entities.group_by("chunk_id").agg(n_entities=pl.len()), "chunk_id", "left")
         .join(relationships.group_by("chunk_id").agg(n_relationships=pl.len()), "chunk_id", "left")
         .with_columns(
@@ -176,9 +185,23 @@ def _all_ok(chunk_ids: pl.Series) -> pl.DataFrame:
     return pl.DataFrame({"chunk_id": chunk_ids}).with_columns(
         status=pl.lit("ok"),
         error=pl.lit(None, pl.String),
+        transient=pl.lit(value=False),
         prompt_tokens=pl.lit(0),
         completion_tokens=pl.lit(0),
     )
+
+
+def _with_attempts(
+    con: duckdb.DuckDBPyConnection, outcomes: pl.DataFrame, version: str
+) -> pl.DataFrame:
+    """Count the attempts at each chunk under this version; an outage is none."""
+    before = con.execute(
+        "SELECT chunk_id, attempts AS before FROM extractions WHERE tried_version = ?", [version]
+    ).pl()
+    tried = pl.col("before").fill_null(0) + (~pl.col("transient")).cast(pl.Int64)
+    counted = outcomes.join(before, "chunk_id", "left", maintain_order="left")
+    counted = counted.with_columns(attempts=tried, tried_version=pl.lit(version))
+    return counted.drop("before", "transient")
 
 
 def _stage_claims(con: duckdb.DuckDBPyConnection, claims: pl.DataFrame) -> None:
@@ -243,26 +266,15 @@ def _chunks_to_extract(
 ) -> pl.DataFrame:
     with store.read() as con:
         todo = con.sql(
-            f"""SELECT c.id, c.text, d.title, d.metadata::VARCHAR AS metadata,
-                       'after ' || epoch_us(s.finished_at) AS variant
+            f"""SELECT c.id, c.text, d.title, d.metadata::VARCHAR AS metadata
                 FROM ({of_batch("chunks")}) c JOIN ({of_batch("documents")}) d
-                ON d.id = c.document_id
-                LEFT JOIN (SELECT chunk_id FROM extractions WHERE status = 'failed'
-                           AND version = $version AND starts_with(error, $unreadable)) failed
-                ON failed.chunk_id = c.id
-                LEFT JOIN batch_stages s ON failed.chunk_id IS NOT NULL
-                AND s.batch = $key AND s.stage = 'extractions'
-                ANTI JOIN (
-                    SELECT chunk_id FROM extractions
-                    WHERE (version = $version OR extractor = 'import') AND status = 'ok') done
-                ON c.id = done.chunk_id ORDER BY c.human_readable_id""",
-            params={"version": version, "key": key, "unreadable": UNREADABLE},
+                ON d.id = c.document_id ANTI JOIN ({EXTRACTED}) done ON c.id = done.id
+                ORDER BY c.human_readable_id""",
+            params={"version": version, "key": key},
         ).pl()
     about = todo["title", "metadata"].rows()
     contexts = [shown_metadata(fields, title, metadata) for title, metadata in about]
-    return todo.select("id", "text", "variant").with_columns(
-        context=pl.Series(contexts, dtype=pl.String)
-    )
+    return todo.select("id", "text").with_columns(context=pl.Series(contexts, dtype=pl.String))
 
 
 def shown_metadata(fields: Sequence[str], title: str, metadata: str) -> str:
@@ -280,7 +292,8 @@ def _extraction_counts(chunks: pl.DataFrame, extracted: Extracted) -> dict[str, 
     if extracted.claims is not None:
         counts["claims"] = len(extracted.claims)
     if extracted.outcomes is not None:
-        counts["failed_chunks"] = int((extracted.outcomes["status"] == "failed").sum())
+        failed = (extracted.outcomes["status"] != "ok").sum()
+        counts["failed_chunks"] = int(failed)
     return counts
 
 
@@ -312,9 +325,9 @@ def _once(
     start = time.perf_counter()
     with store.read() as con:
         row = con.execute(
-            """SELECT 1 FROM batch_stages WHERE batch = ? AND stage = ? AND version IN (?, ?)
+            f"""SELECT 1 FROM batch_stages WHERE batch = ? AND stage = ? AND version IN (?, ?)
                AND (stage <> 'extractions' OR NOT EXISTS (
-                   SELECT 1 FROM extractions WHERE batch = ? AND status = 'failed'))""",
+                   SELECT 1 FROM extractions WHERE batch = ? AND {TRIED_AGAIN}))""",
             [key, stage, stage_versions(settings)[stage], IMPORTED, key],
         ).fetchone()
     if row:

@@ -139,6 +139,25 @@ def _replace_chunks(con: duckdb.DuckDBPyConnection, key: dict[str, str]) -> None
 
 
 def _replace_extractions(con: duckdb.DuckDBPyConnection, key: dict[str, str]) -> None:
+    """Put in the staged extractions in place of earlier ones; a failed one replaces none."""
+    con.execute(
+        """CREATE OR REPLACE TEMP TABLE failed_again AS
+           SELECT s.chunk_id, s.error, s.tried_version, s.attempts FROM staging.extractions s
+           JOIN extractions x USING (chunk_id)
+           WHERE s.batch = $key AND s.status = 'failed' AND x.status <> 'failed'""",
+        key,
+    )
+    con.execute(
+        """UPDATE extractions x SET status = 'outdated', error = f.error,
+               tried_version = f.tried_version, attempts = f.attempts
+           FROM failed_again f WHERE f.chunk_id = x.chunk_id"""
+    )
+    for table in DERIVED:
+        con.execute(
+            f"""DELETE FROM staging.{table} WHERE batch = $key AND chunk_id IN (
+                    SELECT chunk_id FROM failed_again)""",
+            key,
+        )
     for table in reversed(DERIVED):
         con.execute(
             f"""DELETE FROM {table} WHERE chunk_id IN (

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 from graphrag_pipeline.llm.errors import TerminalModelError, TransientModelError
 
+_THINKING, _THOUGHT = "<think>", "</think>"
+
 
 class Usage(NamedTuple):
     """Tokens as the server counted them; ``cached`` are prompt tokens it had in its own cache."""
@@ -24,14 +26,22 @@ class Answer(NamedTuple):
     usage: Usage | None
 
 
-def read_answer(raw: Mapping[str, Any]) -> Answer:
-    """Return the answer. Raises TransientModelError or TerminalModelError if there is none."""
+def read_answer(raw: Mapping[str, Any], most_chars: int) -> Answer:
+    """Return the answer, without the thoughts that some models write before it.
+
+    Raises TransientModelError or TerminalModelError if there is none, or it is too long.
+    """
     choices = raw.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise _no_answer()
     choice = choices[0]
     message = _mapping(choice.get("message"))
     text, reason = clean(message.get("content")), str(choice.get("finish_reason") or "stop")
+    if len(text) > most_chars:
+        raise TerminalModelError(
+            f"the answer has {len(text):,} characters, more than llm.max_answer_chars", "size"
+        )
+    text = without_thoughts(text)
     check_answer(text, reason, refused=bool(message.get("refusal")))
     return Answer(text, reason, read_usage(raw))
 
@@ -62,6 +72,8 @@ class StreamedAnswer:
         self.usage: Usage | None = None
         self._reason = ""
         self._refused = False
+        self._begun = ""
+        self._is_answer = False
 
     @property
     def text(self) -> str:
@@ -81,10 +93,30 @@ class StreamedAnswer:
         delta = _mapping(choice.get("delta"))
         self._reason = str(choice.get("finish_reason") or self._reason)
         self._refused = self._refused or bool(delta.get("refusal"))
-        text = clean(delta.get("content"))
+        text = self._answered(clean(delta.get("content")))
         if text:
             self.texts.append(text)
         return text
+
+    def _answered(self, text: str) -> str:
+        """Hold back a beginning until it is known to be answer, not thoughts."""
+        if self._is_answer:
+            return text
+        self._begun += text
+        begun = self._begun.lstrip()
+        if begun.startswith(_THINKING):
+            self._is_answer = _THOUGHT in begun
+        else:
+            self._is_answer = not _THINKING.startswith(begun[: len(_THINKING)])
+        return without_thoughts(self._begun) if self._is_answer else ""
+
+    def rest(self) -> str:
+        """Return what was held back of an answer that ended before it was told from thoughts."""
+        rest = "" if self._is_answer else without_thoughts(self._begun)
+        if rest:
+            self.texts.append(rest)
+        self._is_answer = True
+        return rest
 
     def check(self) -> None:
         """Raise the error of an answer that says nothing or did not come to its end."""
@@ -114,6 +146,14 @@ def clean(content: object) -> str:
     if text.isascii():
         return text
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def without_thoughts(text: str) -> str:
+    """Return an answer without a block of thoughts before it; of thoughts cut off, nothing."""
+    begun = text.lstrip()
+    if not begun.startswith(_THINKING):
+        return text
+    return begun.partition(_THOUGHT)[2].lstrip()
 
 
 def _mapping(given: object) -> Mapping[str, Any]:

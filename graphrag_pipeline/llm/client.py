@@ -6,9 +6,9 @@ import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.home import Home
@@ -17,6 +17,7 @@ from graphrag_pipeline.llm.answers import Answer, StreamedAnswer, Usage, read_an
 from graphrag_pipeline.llm.budget import Amount, Budget
 from graphrag_pipeline.llm.cache import (
     CachedResponse,
+    drop_responses,
     find_response,
     put_response,
     request_json,
@@ -26,13 +27,15 @@ from graphrag_pipeline.llm.calls import Caller, Outgoing, Turn, log
 from graphrag_pipeline.llm.database import CallDatabase
 from graphrag_pipeline.llm.embedding_calls import EmbeddingCalls
 from graphrag_pipeline.llm.embeddings import Vectors
-from graphrag_pipeline.llm.errors import ModelError
+from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.flights import Flights
 from graphrag_pipeline.llm.ledger import Call, put_calls, spent_since
 from graphrag_pipeline.llm.options import LlmOptions
 from graphrag_pipeline.llm.prices import load_prices
 from graphrag_pipeline.llm.requests import ChatRequest, Messages, chat_body, prompt_text
 from graphrag_pipeline.llm.transport import Transport
+
+T = TypeVar("T")
 
 _CHAT = "/chat/completions"
 
@@ -43,6 +46,7 @@ class Completion:
 
     The tokens are those the answer took when it was bought. ``cost`` is in US dollars: 0 from the
     cache, None for a model whose price is not known. ``finish_reason`` is "length" if cut off.
+    ``key`` is that of the cache, None if it is not kept.
     """
 
     text: str
@@ -52,6 +56,7 @@ class Completion:
     cost: float | None
     finish_reason: str
     seconds: float
+    key: bytes | None = None
 
 
 OnDone = Callable[[int, ChatRequest, Completion | ModelError], object]
@@ -112,13 +117,56 @@ class ModelClient:
         temperature: float | None = None,
         use_cache: bool = True,
         variant: str | None = None,
+        check: Callable[[str], object] | None = None,
     ) -> Completion:
         """Return the model's answer to some messages; see :class:`ChatRequest`."""
         request = ChatRequest(
             messages, stage, batch, max_output_tokens, json_schema, logit_bias, temperature,
-            use_cache, variant,
+            use_cache, variant, check,
         )  # fmt: skip
         return await self.ask(request)
+
+    async def read(
+        self,
+        messages: Messages,
+        parse: Callable[[str], T],
+        *,
+        stage: str,
+        again: Callable[[str], Messages] | None = None,
+        retries: int = 1,
+        json_schema: Mapping[str, Any] | None = None,
+        use_cache: bool = True,
+        variant: str | None = None,
+        on_answer: Callable[[Completion], object] = lambda completion: None,
+    ) -> T:
+        """Return what ``parse`` makes of the answer; it raises ModelOutputError if it cannot.
+
+        ``again`` turns what was wrong into further messages: the model is asked so many more times
+        with them, and an answer that can be read then is kept as the answer to the question itself.
+        ``on_answer`` is given every answer.
+        """
+        values: list[T] = []
+        request = ChatRequest(
+            messages, stage, json_schema=json_schema, use_cache=use_cache, variant=variant,
+            check=lambda text: values.append(parse(text)),
+        )  # fmt: skip
+        key = self._prepared(request)[1] if use_cache else None
+        buy = self.ask(request)
+        for left in range(retries if again else 0, -1, -1):
+            try:
+                on_answer(await buy)
+                return values[-1]
+            except ModelOutputError as error:
+                if error.completion is None:
+                    raise
+                on_answer(error.completion)
+                if again is None or not left:
+                    raise
+                answer = {"role": "assistant", "content": error.completion.text}
+                talk = [*request.messages, answer, *again(str(error))]
+            request = replace(request, messages=talk)
+            buy = self._buy(request, self._prepared(request)[0], key)
+        raise AssertionError("unreachable")
 
     async def ask(self, request: ChatRequest) -> Completion:
         """Return the model's answer to a request."""
@@ -127,12 +175,16 @@ class ModelClient:
             if not request.use_cache:
                 return await self._buy(request, body, None)
             while True:
-                if response := find_response(self._database, key):
-                    await asyncio.sleep(0)
-                    return self._from_cache(request, response)
+                if response := await self._kept(request, key):
+                    return self._from_cache(request, key, response)
                 async with self._flights.leading([key]) as mine:
                     if mine:
                         return await self._buy(request, body, key)
+
+    async def forget(self, completions: Iterable[Completion]) -> None:
+        """Drop answers from the cache: the questions will be asked again."""
+        keys = [each.key for each in completions if each.key is not None]
+        await self._database.write([drop_responses(keys)])
 
     async def complete_many(
         self, requests: Iterable[ChatRequest], on_done: OnDone | None = None
@@ -199,25 +251,31 @@ class ModelClient:
         body, key = self._prepared(request)
         if request.use_cache and (response := find_response(self._database, key)):
             yield response.text
-            yield self._from_cache(request, response)
+            yield self._from_cache(request, key, response)
             return
         body |= {"stream": True, "stream_options": {"include_usage": True}}
         heard = StreamedAnswer()
         ended: list[Turn] = []
+        rest: list[str] = []
 
         def account(turn: Turn) -> None:
+            rest.append(heard.rest())
             turn.usage = heard.usage or self._counted(request, heard.text)
             heard.check()
             ended.append(turn)
 
-        outgoing, prompt = self._outgoing(request, body), 0
+        outgoing = self._outgoing(request, body)
+        # Beside the request: to read an encoding takes as long as the first words of an answer.
+        counting = asyncio.create_task(asyncio.to_thread(outgoing.count_prompt))
         with self._caller.running():
             async with aclosing(self._caller.stream(outgoing, account)) as heard_of:
                 async for piece, turn in heard_of:
                     if text := heard.take(piece):
-                        prompt = prompt or outgoing.count_prompt()
+                        prompt = counting.result() if counting.done() else 0
                         turn.usage = Usage(prompt, len(heard.texts))
                         yield text
+            if rest[0]:
+                yield rest[0]
             answer = Answer(heard.text, heard.reason, ended[0].usage)
             yield await self._keep(request, key if request.use_cache else None, answer, ended[0])
 
@@ -242,12 +300,33 @@ class ModelClient:
     async def _buy(
         self, request: ChatRequest, body: Mapping[str, Any], key: bytes | None
     ) -> Completion:
+        """Buy an answer and keep it under a key; one that cannot be used is paid but not kept."""
+
         def read(raw: Mapping[str, Any]) -> tuple[Answer, Usage]:
-            answer = read_answer(raw)
+            answer = read_answer(raw, self.options.max_answer_chars)
             return answer, answer.usage or self._counted(request, answer.text)
 
-        answer, turn = await self._caller.send(self._outgoing(request, body), read)
+        with self._caller.running():
+            answer, turn = await self._caller.send(self._outgoing(request, body), read)
+        try:
+            check_usable(request, answer.text, answer.finish_reason)
+        except ModelOutputError as error:
+            error.completion = await self._keep(request, None, answer, turn)
+            raise
         return await self._keep(request, key, answer, turn)
+
+    async def _kept(self, request: ChatRequest, key: bytes) -> CachedResponse | None:
+        """Return the answer that is kept; one that cannot be used is dropped."""
+        response = find_response(self._database, key)
+        if response is None:
+            return None
+        try:
+            check_usable(request, response.text, response.finish_reason)
+        except ModelOutputError:
+            await self._database.write([drop_responses([key])])
+            return None
+        await asyncio.sleep(0)
+        return response
 
     async def _keep(
         self, request: ChatRequest, key: bytes | None, answer: Answer, turn: Turn
@@ -271,15 +350,16 @@ class ModelClient:
             call.cost,
             answer.finish_reason,
             call.seconds,
+            key,
         )
 
-    def _from_cache(self, request: ChatRequest, response: CachedResponse) -> Completion:
+    def _from_cache(self, request: ChatRequest, key: bytes, response: CachedResponse) -> Completion:
         text, prompt, completion, reason = response
         call = Call(
             request.stage, self.options.model, request.batch, prompt, completion, cached=True
         )
         self._database.write_later([put_calls(call)])
-        return Completion(text, prompt, completion, True, 0.0, reason, 0.0)
+        return Completion(text, prompt, completion, True, 0.0, reason, 0.0, key)
 
     def _counted(self, request: ChatRequest, text: str) -> Usage:
         """Count the tokens of an exchange whose server does not say."""
@@ -308,6 +388,14 @@ class CompletionStream:
                     self.completion = piece
                 else:
                     yield piece
+
+
+def check_usable(request: ChatRequest, text: str, finish_reason: str) -> None:
+    """Raise ModelOutputError if a request's answer cannot be used."""
+    if request.json_schema is not None and finish_reason == "length":
+        raise ModelOutputError("the answer was cut off at the limit of tokens: write less")
+    if request.check is not None:
+        request.check(text)
 
 
 async def _all(work: Iterable[Any]) -> None:

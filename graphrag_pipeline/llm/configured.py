@@ -37,6 +37,7 @@ def model_options(settings: Settings) -> LlmOptions:
         embedding_max_tokens=given.embedding_max_tokens,
         temperature=given.temperature,
         max_output_tokens=given.max_output_tokens or None,
+        max_answer_chars=given.max_answer_chars,
         concurrency=given.concurrency,
         requests_per_minute=given.requests_per_minute or None,
         tokens_per_minute=given.tokens_per_minute or None,

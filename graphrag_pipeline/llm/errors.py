@@ -5,7 +5,12 @@ No message holds anything the server or a document said: providers quote prompts
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from graphrag_pipeline.core.errors import GraphRAGError
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.llm.client import Completion
 
 _STOPPING_KINDS = frozenset({"auth", "quota", "model", "unreachable"})
 
@@ -24,6 +29,11 @@ class ModelError(GraphRAGError):
     def stops_everything(self) -> bool:
         """Whether every other call would meet this error too, so that none need be made."""
         return False
+
+    @property
+    def is_outage(self) -> bool:
+        """Whether the model is out of reach, so that no document is at fault: wait, and go on."""
+        return isinstance(self, TransientModelError) or self.kind in _STOPPING_KINDS
 
 
 class TransientModelError(ModelError):
@@ -50,8 +60,18 @@ class BudgetExceededError(ModelError):
         return True
 
 
+class TooManyFailuresError(ModelError):
+    """The model failed at so much that the index is not worth publishing."""
+
+
 class ModelOutputError(ModelError):
-    """An answer that cannot be read. ``position`` is a character of the answer."""
+    """An answer that cannot be used. ``position`` is a character of it.
+
+    ``completion`` is the answer, where it was bought for this call: it has been paid for, and is
+    in the ledger, but not in the cache.
+    """
+
+    completion: Completion | None = None
 
     def __init__(self, message: str, position: int = 0) -> None:
         super().__init__(message, "output")

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.llm.cache import VectorSource, find_response
-from graphrag_pipeline.llm.client import Completion, ModelClient
+from graphrag_pipeline.llm.client import Completion, ModelClient, check_usable
 from graphrag_pipeline.llm.database import CallDatabase, open_database
 from graphrag_pipeline.llm.embeddings import pieces
-from graphrag_pipeline.llm.errors import ModelError
+from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.options import LlmOptions
 from graphrag_pipeline.llm.requests import ChatRequest
 
@@ -43,8 +43,12 @@ class CachedAnswers(ModelClient):
         response = find_response(self._database, key)
         if response is None:
             raise NotInCacheError("not in the cache")
-        self.found += 1
         text, prompt, completion, reason = response
+        try:
+            check_usable(request, text, reason)
+        except ModelOutputError:
+            raise NotInCacheError("what is in the cache cannot be used") from None
+        self.found += 1
         return Completion(text, prompt, completion, True, 0.0, reason, 0.0)
 
 

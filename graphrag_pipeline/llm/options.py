@@ -59,6 +59,7 @@ class LlmOptions:
     embedding_max_tokens: int = 8000
     temperature: float | None = 0.0
     max_output_tokens: int | None = None
+    max_answer_chars: int = 400_000
     concurrency: int = 16
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
@@ -81,6 +82,7 @@ class LlmOptions:
             "embedding_max_tokens": 1,
             "embedding_dimensions": 1,
             "max_output_tokens": 1,
+            "max_answer_chars": 1,
             "requests_per_minute": 1,
             "tokens_per_minute": 1,
             "timeout_seconds": 0.001,

@@ -41,6 +41,7 @@ _NO = frozenset(
         "아니요",
     ]
 )
+_FORCED = re.compile(r"(?P<yes>(?:yes)+(?:y|ye)?|y|ye)|(?:no)+n?|n")
 _NEXT_KEY = re.compile(r"""["'“][^"'”\n]{0,200}["'”]\s*:""")
 _HALF = re.compile("[\ud800-\udfff]")
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’"}
@@ -282,8 +283,13 @@ def _explain(text: str, position: int, excerpt: int) -> str:
 
 
 def parse_yes_no(text: str) -> bool | None:
-    """Return what a model decided, yes or no; None if it did neither, or both."""
+    """Return what a model decided, yes or no; None if it did neither, or both.
+
+    A forced word goes on for as long as it may (``YESYESYES``), or stops in the middle (``YE``).
+    """
     words = [word.lower() for word in _DECISION.findall(text[:2000])]
+    if len(words) == 1 and (forced := _FORCED.fullmatch(words[0])):
+        return forced["yes"] is not None
     if words and (words[0] in _YES) != (words[0] in _NO):
         return words[0] in _YES
     said = set(words) & (_YES | _NO)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,8 @@ class ChatRequest:
 
     ``json_schema`` asks for structured output where the server has it. ``variant`` makes another
     call of the same question (another sample). ``use_cache=False`` neither reads nor keeps.
+    ``check`` is given the text of an answer and raises ModelOutputError if that cannot be used: it
+    is not kept then, and dropped where it was.
     """
 
     messages: Messages
@@ -32,6 +34,7 @@ class ChatRequest:
     temperature: float | None = None
     use_cache: bool = True
     variant: str | None = None
+    check: Callable[[str], object] | None = None
 
 
 def chat_body(request: ChatRequest, options: LlmOptions) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.extraction.extractors import extraction_version
 from graphrag_pipeline.graph.communities import communities_current
 from graphrag_pipeline.graph.descriptions import Descriptions, descriptions_to_merge
+from graphrag_pipeline.ingest.stages import EXTRACTED
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.reports.inputs import MIN_SIZE
 from graphrag_pipeline.reports.levels import outdated_reports, reports_current
@@ -20,13 +21,9 @@ from graphrag_pipeline.structures.estimate import Chunks
 from graphrag_pipeline.structures.registry import counts, made_vector_tables, wanted_structures
 from graphrag_pipeline.structures.vector_tables import stale_tables, texts_of
 
-_MERGED = """
-SELECT chunk_id AS id FROM extractions
-WHERE (version = $version OR extractor = 'import') AND status = 'ok'
-"""
 _STAGED = """
 SELECT c.id, c.n_tokens FROM staging.chunks c JOIN staging.extractions x ON x.chunk_id = c.id
-WHERE x.version = $version AND x.status = 'ok'
+WHERE x.version = $version AND x.status <> 'failed'
 """
 _STAGED_SOURCES = """
 SELECT uri FROM batch_sources SEMI JOIN (
@@ -128,15 +125,15 @@ def chunks_of(rows: pl.DataFrame) -> Chunks:
 
 def extracted(con: duckdb.DuckDBPyConnection, settings: Settings) -> pl.DataFrame:
     """Return the chunks (id) that have an extraction, in the graph or waiting for it."""
-    entities = con.sql(_MERGED, params={"version": extraction_version(settings)}).pl()
-    return pl.concat([entities, _staged(con, settings).select("id")])
+    extracted_before = con.sql(EXTRACTED, params={"version": extraction_version(settings)}).pl()
+    return pl.concat([extracted_before, _staged(con, settings).select("id")])
 
 
 def _staged(con: duckdb.DuckDBPyConnection, settings: Settings) -> pl.DataFrame:
     """Return the chunks (id, n_tokens) that are extracted and that the graph has not taken in."""
     version = {"version": extraction_version(settings)}
-    entities = con.sql(_MERGED, params=version).pl()
-    return con.sql(_STAGED, params=version).pl().join(entities, on="id", how="anti")
+    extracted_before = con.sql(EXTRACTED, params=version).pl()
+    return con.sql(_STAGED, params=version).pl().join(extracted_before, on="id", how="anti")
 
 
 def _lost(

@@ -16,8 +16,6 @@ import polars as pl
 
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.extraction.extractors import extraction_version
-from graphrag_pipeline.extraction.mentions import UNREADABLE
 from graphrag_pipeline.extraction.model.llm import extract_llm
 from graphrag_pipeline.ingest import documents
 from graphrag_pipeline.ingest.batches import BatchLog, SourceChange
@@ -48,7 +46,6 @@ _TO_EXTRACT = pl.Schema(
         "n_tokens": pl.Int64,
         "title": pl.String,
         "context": pl.String,
-        "variant": pl.String,
         "failed": pl.Boolean,
     }
 )
@@ -58,14 +55,7 @@ _HISTORY = """
 SELECT stage, avg(prompt_tokens), avg(completion_tokens) FROM llm_calls
 WHERE NOT cached AND error IS NULL AND stage IN (SELECT unnest($stages)) GROUP BY stage
 """
-# What tells a second attempt at an unreadable answer from the first, as ingestion does.
-_FAILED = """
-SELECT x.chunk_id AS id, true AS failed,
-       CASE WHEN x.version = $version AND starts_with(x.error, $unreadable)
-            THEN 'after ' || epoch_us(s.finished_at) END AS variant
-FROM extractions x LEFT JOIN batch_stages s ON s.batch = x.batch AND s.stage = 'extractions'
-WHERE x.status = 'failed'
-"""
+_FAILED = "SELECT chunk_id AS id, true AS failed FROM extractions WHERE status <> 'ok'"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,12 +188,11 @@ def _chunks(read: Sequence[Mapping[str, object]], settings: Settings) -> pl.Data
 
 def _to_extract(store: IndexStore | None, settings: Settings, chunks: pl.DataFrame) -> pl.DataFrame:
     """Return the chunks without an extraction, with the columns of ``_TO_EXTRACT``."""
-    failures = pl.DataFrame(schema={"id": pl.String, "failed": pl.Boolean, "variant": pl.String})
+    failures = pl.DataFrame(schema={"id": pl.String, "failed": pl.Boolean})
     if store is not None:
-        values = {"version": extraction_version(settings), "unreadable": UNREADABLE}
         with store.read() as con:
             chunks = chunks.join(extracted(con, settings), on="id", how="anti")
-            failures = con.sql(_FAILED, params=values).pl()
+            failures = con.sql(_FAILED).pl()
     todo = chunks.join(failures.unique("id"), on="id", how="left")
     return todo.with_columns(pl.col("failed").fill_null(value=False)).select(list(_TO_EXTRACT))
 

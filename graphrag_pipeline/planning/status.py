@@ -42,6 +42,8 @@ FROM llm_calls GROUP BY stage ORDER BY min(called_at)
 """
 _FAILED = """
 SELECT (SELECT count(*) FROM extractions WHERE status = 'failed') AS failed_chunks,
+       (SELECT count(*) FROM extractions WHERE status = 'cut') AS cut_chunks,
+       (SELECT count(*) FROM extractions WHERE status = 'outdated') AS outdated_chunks,
        (SELECT count(*) FROM report_failures) AS failed_reports
 """
 _LISTED = ("levels", "structures", "quarantined", "pending_batches", "model_calls")
@@ -66,6 +68,8 @@ def summarise(settings: Settings) -> dict[str, Any]:
             "titles_not_in_the_corpus": [],
             "estimate": None,
             "failed_chunks": 0,
+            "cut_chunks": 0,
+            "outdated_chunks": 0,
             "failed_reports": 0,
             "refresh_needed": False,
             "published": None,

@@ -139,14 +139,11 @@ async def _propose(client: ModelClient, sample: Sequence[str], settings: Setting
 async def _entity_types(
     client: ModelClient, talk: Sequence[Message], own: Path | None
 ) -> tuple[str, ...]:
-    """Ask for entity types, once more where they cannot be read: that answer is never kept."""
-    answer = (await client.complete(talk, stage=STAGE)).text
-    try:
-        return _types(answer)
-    except ModelOutputError as error:
-        retry = load_prompt("report_retry", own).render(error=str(error))
-    again = [*talk, {"role": "assistant", "content": answer}, *retry]
-    return _types((await client.complete(again, stage=STAGE, use_cache=False)).text)
+    """Ask for entity types, once more where they cannot be read."""
+    again = load_prompt("report_retry", own)
+    return await client.read(
+        talk, _types, stage=STAGE, again=lambda error: again.render(error=error)
+    )
 
 
 def _write(proposed: _Proposal, target: Path, settings: Settings) -> list[Path]:

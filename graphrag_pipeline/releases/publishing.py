@@ -22,6 +22,7 @@ from graphrag_pipeline.graph.communities import communities_current
 from graphrag_pipeline.graph.fold import graph_current
 from graphrag_pipeline.graph.resolution.resolving import resolution_current
 from graphrag_pipeline.llm.configured import configured_embedder
+from graphrag_pipeline.llm.errors import TooManyFailuresError
 from graphrag_pipeline.releases.kept import (
     drop_old,
     is_rolled_back,
@@ -77,6 +78,13 @@ SELECT n_documents, n_chunks, n_entities, n_relationships, n_communities, n_repo
 FROM releases WHERE id = ?
 """
 _MODULARITY = "SELECT arg_max_null(modularity, updated_at) FROM community_updates"
+_FEW_FAILURES = 2
+_FAILED_CHUNKS = """
+SELECT count(*) FILTER (status IN ('failed', 'outdated')), count(*) FROM extractions
+"""
+_FAILED_REPORTS = """
+SELECT count(*), (SELECT count(*) FROM community_reports) + count(*) FROM report_failures
+"""
 _NOBODY_WRITES = ~0o222
 _NEWEST = "SELECT id, content_hash, config_hash FROM releases ORDER BY created_at DESC LIMIT 1"
 
@@ -97,14 +105,15 @@ def publish(workspace: Workspace) -> Release:
     index or in the settings that shape it.
 
     Raises StorageError when graph, communities, reports and vectors do not belong together
-    (another run changed the index meanwhile), or when the disk is full or read-only. The last
-    release then stays.
+    (another run changed the index meanwhile), or when the disk is full or read-only, and
+    TooManyFailuresError when the model failed at too much of it. The last release then stays.
     """
     store, home, settings = workspace.store, workspace.home, workspace.settings
     embedder = configured_embedder(settings)
     with store.transaction() as con:
         clear_unwanted(con, settings)
         keep_published(home)
+        _check_failures(con, settings.releases.max_failed_share)
         _check_consistent(con, settings, embedder.name)
         content = content_hash(con)
         config = config_hash(settings)
@@ -172,6 +181,21 @@ def refresh_needed(workspace: Workspace) -> bool:
     if newest is None or newest[1:] != current:
         return True
     return published_release(home) != newest[0] and not is_rolled_back(home, newest[0])
+
+
+def _check_failures(con: duckdb.DuckDBPyConnection, most: float) -> None:
+    """Raise TooManyFailuresError above a share of failures; one or two of many are no matter."""
+    for what, table, counts in (
+        ("extractions from chunks", "extractions", _FAILED_CHUNKS),
+        ("reports", "report_failures", _FAILED_REPORTS),
+    ):
+        failed, total = con.execute(counts).fetchone() or (0, 0)
+        if failed and (failed == total or failed > max(_FEW_FAILURES, most * total)):
+            raise TooManyFailuresError(
+                f"not published: {failed:,} of {total:,} {what} failed, more than "
+                f"releases.max_failed_share allows ({most:.0%}): see the errors in the table "
+                f"{table}, mend the cause and run again; readers keep the last release"
+            )
 
 
 def _check_consistent(

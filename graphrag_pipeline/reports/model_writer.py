@@ -15,7 +15,7 @@ from graphrag_pipeline.core.prompting import Prompt, load_prompt, prompt_version
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.configured import answered_by, prompts_folder, with_model
-from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
+from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.llm.running import work_through
 from graphrag_pipeline.reports.contexts import Context
 from graphrag_pipeline.reports.parsing import REPORT_PARSING_VERSION, REPORT_SCHEMA, parse_report
@@ -89,7 +89,7 @@ class ModelWriter:
         if not contexts:
             return WrittenReports({}, {})
         rows = _read_rows(store, contexts, hierarchy)
-        texts = [_Rendered(c, rows, failed.get(c.community_id, 0)) for c in contexts]
+        texts = [_Rendered(context, rows) for context in contexts]
         return with_model(self._settings, lambda client: self._write_all(client, texts))
 
     async def _write_all(
@@ -117,30 +117,21 @@ class ModelWriter:
         self, client: ModelClient, context: _Rendered, ask: Prompt, ask_again: Prompt
     ) -> ReportText:
         max_words = str(self._settings.reports.max_words)
-        talk = ask.render(context=context.text, max_words=max_words)
-        for attempt in range(_RETRIES + 1):
-            answer = await client.complete(
-                talk, stage=STAGE, json_schema=REPORT_SCHEMA, variant=context.variant
-            )
-            try:
-                return parse_report(answer.text, context.allowed).to_text()
-            except ModelOutputError as error:
-                if attempt == _RETRIES:
-                    raise
-                talk = [*talk, {"role": "assistant", "content": answer.text}]
-                talk += ask_again.render(error=str(error))
-        raise AssertionError("unreachable")
+        return await client.read(
+            ask.render(context=context.text, max_words=max_words),
+            lambda text: parse_report(text, context.allowed).to_text(),
+            stage=STAGE,
+            json_schema=REPORT_SCHEMA,
+            again=lambda error: ask_again.render(error=error),
+            retries=_RETRIES,
+        )
 
 
 class _Rendered:
     """A context as text, and the ids that may be referred to."""
 
-    def __init__(
-        self, context: Context, rows: Mapping[str, Mapping[str, Sequence[Row]]], failures: int
-    ) -> None:
+    def __init__(self, context: Context, rows: Mapping[str, Mapping[str, Sequence[Row]]]) -> None:
         self.community_id = context.community_id
-        # What could not be read before is in the cache: to try again is another call.
-        self.variant = f"attempt {failures + 1}" if failures else None
         ids = {
             "Reports": context.sub_reports,
             "Entities": context.entities,

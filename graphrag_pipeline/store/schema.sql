@@ -132,19 +132,23 @@ CREATE TABLE IF NOT EXISTS extractions (
     n_relationships BIGINT NOT NULL,
     prompt_tokens BIGINT NOT NULL,
     completion_tokens BIGINT NOT NULL,
-    batch VARCHAR NOT NULL
+    batch VARCHAR NOT NULL,
+    tried_version VARCHAR,
+    attempts BIGINT
 );
 COMMENT ON TABLE extractions IS 'What was tried on each chunk, and what it gave.';
 COMMENT ON COLUMN extractions.chunk_id IS 'The chunk; joins chunks.id.';
 COMMENT ON COLUMN extractions.extractor IS 'nlp (by rule), llm (a model) or import.';
 COMMENT ON COLUMN extractions.version IS 'Hash of the settings, prompts and code that shape what is found.';
-COMMENT ON COLUMN extractions.status IS 'ok or failed; a failed chunk is tried again by the next run.';
-COMMENT ON COLUMN extractions.error IS 'Why it failed; NULL if it did not.';
+COMMENT ON COLUMN extractions.status IS 'ok, failed, cut (what came before the answer was cut off) or outdated (the last attempt failed, an earlier extraction stands); all but ok are tried again.';
+COMMENT ON COLUMN extractions.error IS 'Why the last attempt failed; NULL if it did not.';
 COMMENT ON COLUMN extractions.n_entities IS 'Mentions of entities found.';
 COMMENT ON COLUMN extractions.n_relationships IS 'Mentions of relationships found.';
 COMMENT ON COLUMN extractions.prompt_tokens IS 'Tokens sent to the model, gleaning included; 0 without a model.';
 COMMENT ON COLUMN extractions.completion_tokens IS 'Tokens the model answered with.';
 COMMENT ON COLUMN extractions.batch IS 'The batch of the chunk; joins batches.batch.';
+COMMENT ON COLUMN extractions.tried_version IS 'The version of the last attempt: another one where an earlier extraction stands.';
+COMMENT ON COLUMN extractions.attempts IS 'How often it was tried under that version; an outage of the model does not count.';
 
 CREATE TABLE IF NOT EXISTS entity_mentions (
     chunk_id VARCHAR NOT NULL,

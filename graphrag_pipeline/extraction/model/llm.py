@@ -9,36 +9,51 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
 
 import polars as pl
 
 from graphrag_pipeline.core.prompting import Message, load_examples, load_prompt, prompt_version
 from graphrag_pipeline.core.settings import ExtractionSettings
 from graphrag_pipeline.core.text import normalize_title
-from graphrag_pipeline.core.tokens import get_encoding
+from graphrag_pipeline.core.tokens import word_token
 from graphrag_pipeline.extraction.mentions import (
     ENTITY_MENTIONS,
     RELATIONSHIP_MENTIONS,
-    UNREADABLE,
     Extraction,
 )
-from graphrag_pipeline.extraction.model.claims import ParsedClaim, claim_subjects, parse_claims
+from graphrag_pipeline.extraction.model.claims import (
+    ParsedClaim,
+    ParsedClaims,
+    claim_subjects,
+    parse_claims,
+)
 from graphrag_pipeline.extraction.model.passes import entity_examples, relation_examples
-from graphrag_pipeline.extraction.model.tuples import ParsedExtraction, example_titles, parse_tuples
+from graphrag_pipeline.extraction.model.tuple_fields import COMPLETE
+from graphrag_pipeline.extraction.model.tuples import (
+    ParsedExtraction,
+    example_titles,
+    joined,
+    merged,
+    parse_tuples,
+)
 from graphrag_pipeline.llm.client import Completion, ModelClient
-from graphrag_pipeline.llm.errors import ModelError, ModelOutputError, TerminalModelError
+from graphrag_pipeline.llm.errors import (
+    ModelError,
+    ModelOutputError,
+    TerminalModelError,
+    TransientModelError,
+)
 from graphrag_pipeline.llm.parsing import parse_yes_no
 from graphrag_pipeline.llm.running import work_through
 
-Read = TypeVar("Read")
-
 LLM_VERSION = "1"
 STAGE = "extractions"
-_GLEANING = ("glean_check", "glean_continue")
+_GOING_ON = ("glean_check", "glean_continue", "continue_records")
 _ASKING = {1: ("extract_graph",), 2: ("extract_entities", "extract_relations")}
 _BIAS = 100
 _TOKENS_OF_A_WORD = 5
+_MOST_CONTINUED = 2
+_CUT = "the answer was cut off at the limit of tokens: raise llm.max_output_tokens"
 
 CLAIMS = pl.Schema(
     {
@@ -58,6 +73,7 @@ OUTCOMES = pl.Schema(
         "chunk_id": pl.String,
         "status": pl.String,
         "error": pl.String,
+        "transient": pl.Boolean,
         "prompt_tokens": pl.Int64,
         "completion_tokens": pl.Int64,
     }
@@ -69,7 +85,8 @@ class LlmExtraction:
     """What a model found in some chunks.
 
     ``claims`` has the columns of ``CLAIMS``; ``outcomes`` those of ``OUTCOMES``, a row per chunk:
-    ``ok``, or ``failed`` with the reason.
+    ``ok``; ``cut`` where an answer did not come to its end, or ``failed``, with the reason. A
+    ``transient`` failure says nothing of the chunk.
     """
 
     found: Extraction
@@ -82,15 +99,16 @@ class _ChunkResult:
     chunk_id: str
     extraction: ParsedExtraction | None = None
     claims: tuple[ParsedClaim, ...] = ()
+    status: str = "ok"
     error: str | None = None
+    transient: bool = False
     prompt_tokens: int = 0
     completion_tokens: int = 0
 
-    def pay(self, completion: Completion) -> str:
-        """Count a completion's tokens; return its text."""
+    def pay(self, completion: Completion) -> None:
+        """Count a completion's tokens."""
         self.prompt_tokens += completion.prompt_tokens
         self.completion_tokens += completion.completion_tokens
-        return completion.text
 
 
 def llm_extraction_version(settings: ExtractionSettings, model: str, prompts: Path | None) -> str:
@@ -110,10 +128,9 @@ async def extract_llm(
     prompts: Path | None = None,
     on_done: Callable[[int, int], None] = lambda done, total: None,
 ) -> LlmExtraction:
-    """Extract from chunks: columns ``id``, ``text``, ``context``, ``variant``.
+    """Extract from chunks: columns ``id``, ``text``, ``context``.
 
-    ``context`` is metadata shown before the text, or empty; ``variant`` is null, or what tells this
-    attempt from one whose answer is in the cache but could not be read.
+    ``context`` is metadata shown before the text, or empty.
 
     A chunk that fails is an outcome with its error; the others are kept, and so is the graph of a
     chunk of which only the claims failed. Raises the model's error
@@ -121,7 +138,7 @@ async def extract_llm(
     until then is in the cache.
     """
     asker = _Asker(client, settings, batch, prompts)
-    rows = list(chunks.select("id", "text", "context", "variant").iter_rows())
+    rows = list(chunks.select("id", "text", "context").iter_rows())
     results: list[_ChunkResult | None] = [None] * len(rows)
     done = 0
 
@@ -136,7 +153,7 @@ async def extract_llm(
 
 
 def _prompts(settings: ExtractionSettings) -> tuple[str, ...]:
-    return (*_ASKING[settings.passes], *_GLEANING)
+    return (*_ASKING[settings.passes], *_GOING_ON)
 
 
 class _Asker:
@@ -151,129 +168,159 @@ class _Asker:
         self._examples = load_examples(settings.domain, prompts)
         self._example_titles = example_titles(self._examples)
         self._claim_subjects = claim_subjects(self._claims.system)
-        self._yes_or_no = _yes_no_bias()
+        self._yes_or_no = _yes_no_bias(client.options.model)
         self._in_a_word = True
 
-    async def extract(
-        self, chunk_id: str, text: str, context: str, variant: str | None
-    ) -> _ChunkResult:
+    async def extract(self, chunk_id: str, text: str, context: str) -> _ChunkResult:
         result = _ChunkResult(chunk_id)
         shown = f"{context}{text}"
         try:
-            result.extraction = await self._graph(shown, result, variant)
+            result.extraction = await self._graph(shown, result)
             if self._settings.claims:
-                result.claims = await self._claims_of(shown, result, variant)
+                result.claims = await self._claims_of(shown, result)
         except ModelError as error:
             if error.stops_everything:
                 raise
-            result.error = str(error)
+            result.status, result.error = "failed", str(error)
+            result.transient = isinstance(error, TransientModelError)
         return result
 
-    async def _graph(
-        self, shown: str, result: _ChunkResult, variant: str | None
-    ) -> ParsedExtraction:
+    async def _graph(self, shown: str, result: _ChunkResult) -> ParsedExtraction:
         types = ", ".join(self._settings.entity_types)
         if self._settings.passes == 1:
             messages = self._prompts["extract_graph"].render(
                 entity_types=types, examples=self._examples, document=shown
             )
-            return await self._records(messages, shown, result, variant)
+            return await self._records(messages, shown, result)
         messages = self._prompts["extract_entities"].render(
             entity_types=types, examples=entity_examples(self._examples), document=shown
         )
-        found = await self._records(messages, shown, result, variant)
-        if len(found.entities) < 2:
-            return replace(found, relationships=())
+        first = await self._records(messages, shown, result)
+        if len(first.entities) < 2:
+            return replace(first, relationships=())
         messages = self._prompts["extract_relations"].render(
-            names="\n".join(dict.fromkeys(entity.title for entity in found.entities)),
+            names="\n".join(dict.fromkeys(entity.title for entity in first.entities)),
             examples=relation_examples(self._examples),
             document=shown,
         )
-        related = await self._records(messages, shown, result, variant)
-        return replace(found, relationships=related.relationships)
+        related = await self._records(messages, shown, result)
+        return replace(first, relationships=related.relationships)
 
     async def _records(
-        self, messages: Sequence[Message], shown: str, result: _ChunkResult, variant: str | None
+        self, messages: Sequence[Message], shown: str, result: _ChunkResult
     ) -> ParsedExtraction:
-        def read(answer: str) -> ParsedExtraction:
-            parsed = parse_tuples(answer, chunk_text=shown, example_titles=self._example_titles)
-            if not parsed.answered:
-                raise ModelOutputError(f"{UNREADABLE} records of entities")
-            return parsed
+        def parse(answer: str) -> ParsedExtraction:
+            return parse_tuples(answer, chunk_text=shown, example_titles=self._example_titles)
 
-        return await self._read(messages, result, variant, read)
+        def read(answer: str) -> None:
+            if not parse(answer).answered:
+                raise ModelOutputError("the model's answer held no records of entities")
 
-    async def _claims_of(
-        self, shown: str, result: _ChunkResult, variant: str | None
-    ) -> tuple[ParsedClaim, ...]:
+        answers = await self._converse(messages, result, read)
+        return merged([parse(answer) for answer in answers])
+
+    async def _claims_of(self, shown: str, result: _ChunkResult) -> tuple[ParsedClaim, ...]:
         messages = self._claims.render(
             entities=", ".join(self._settings.entity_types),
             claim_description=self._settings.claim_description,
             document=shown,
         )
 
-        def read(answer: str) -> tuple[ParsedClaim, ...]:
-            parsed = parse_claims(answer, chunk_text=shown, example_titles=self._claim_subjects)
-            if not parsed.answered:
-                raise ModelOutputError(f"{UNREADABLE} claims and did not say so")
-            return parsed.claims
+        def parse(answer: str) -> ParsedClaims:
+            return parse_claims(answer, chunk_text=shown, example_titles=self._claim_subjects)
 
-        return await self._read(messages, result, variant, read)
+        def read(answer: str) -> None:
+            if not parse(answer).answered:
+                raise ModelOutputError("the model's answer held no claims and did not say so")
 
-    async def _read(
-        self,
-        messages: Sequence[Message],
-        result: _ChunkResult,
-        variant: str | None,
-        read: Callable[[str], Read],
-    ) -> Read:
-        """Return what a conversation gave; one that is there and can be read is not paid again."""
-        paid = (result.prompt_tokens, result.completion_tokens)
-        try:
-            return await self._converse(messages, result, None, read)
-        except ModelOutputError:
-            if variant is None:
-                raise
-        result.prompt_tokens, result.completion_tokens = paid
-        return await self._converse(messages, result, variant, read)
+        answers = await self._converse(messages, result, read)
+        claims = [claim for answer in answers for claim in parse(answer).claims]
+        return tuple(dict.fromkeys(claims))
 
     async def _converse(
         self,
         messages: Sequence[Message],
         result: _ChunkResult,
-        variant: str | None,
-        read: Callable[[str], Read],
-    ) -> Read:
+        read: Callable[[str], object],
+    ) -> list[str]:
         """Ask, then ask for what was missed for as long as the model says that some is.
 
-        A first answer that cannot be read raises its error at once. What was read stays when the
-        model then refuses to go on, or the conversation becomes too long for it.
+        Returns the answers, each whole or as far as it came. A first answer that cannot be read
+        raises its error at once. What was read stays when the model then refuses to go on, or the
+        conversation becomes too long for it.
         """
         talk = list(messages)
-        answers = [await self._ask(talk, result, variant)]
-        found = read(answers[0])
+        answers = await self._whole(talk, result, read)
         try:
-            for _ in range(self._settings.gleanings):
-                talk.append({"role": "assistant", "content": answers[-1]})
-                if not await self._something_missing(talk, result, variant):
+            for turn in range(self._settings.gleanings):
+                decided = await self._something_missing(talk, result)
+                # One that does not say is asked once all the same.
+                if decided is False or (decided is None and turn):
                     break
                 talk += self._prompts["glean_continue"].render()
-                answers.append(await self._ask(talk, result, variant))
+                answers += await self._whole(talk, result)
         except TerminalModelError as error:
             if error.stops_everything:
                 raise
-        return read("\n##\n".join(answers)) if len(answers) > 1 else found
+        return answers
 
-    async def _ask(self, talk: Sequence[Message], result: _ChunkResult, variant: str | None) -> str:
-        completion = await self._client.complete(
-            talk, stage=STAGE, batch=self._batch, variant=variant
-        )
-        return result.pay(completion)
+    async def _whole(
+        self,
+        talk: list[Message],
+        result: _ChunkResult,
+        read: Callable[[str], object] | None = None,
+    ) -> list[str]:
+        """Return an answer, in one text or several; the talk grows by what was said.
+
+        An answer without its end mark is asked to go on once, one that reached a limit of tokens
+        twice. If that is not its end either, the chunk is marked as cut and the pieces are not
+        kept, so that a later run asks again.
+        """
+        pieces: list[Completion] = []
+        while True:
+            try:
+                pieces.append(await self._ask(talk, result, None if pieces else read))
+            except TerminalModelError as error:
+                if error.stops_everything or not pieces:
+                    raise
+                result.status, result.error = "cut", f"{_CUT}: {error}"
+                break
+            talk.append({"role": "assistant", "content": pieces[-1].text})
+            is_cut = pieces[-1].finish_reason == "length"
+            if not is_cut and (len(pieces) > 1 or COMPLETE.search(pieces[-1].text)):
+                break
+            if len(pieces) > _MOST_CONTINUED:
+                result.status, result.error = "cut", _CUT
+                await self._client.forget(pieces)
+                break
+            talk += self._prompts["continue_records"].render()
+        return joined([piece.text for piece in pieces])
+
+    async def _ask(
+        self,
+        talk: Sequence[Message],
+        result: _ChunkResult,
+        read: Callable[[str], object] | None = None,
+    ) -> Completion:
+        try:
+            completion = await self._client.complete(
+                talk, stage=STAGE, batch=self._batch, check=read
+            )
+        except ModelOutputError as error:
+            if error.completion is not None:
+                result.pay(error.completion)
+            raise
+        result.pay(completion)
+        return completion
 
     async def _something_missing(
-        self, talk: Sequence[Message], result: _ChunkResult, variant: str | None
-    ) -> bool:
-        """Ask for yes or no: in a few tokens, or in as many as a model takes that thinks first."""
+        self, talk: Sequence[Message], result: _ChunkResult
+    ) -> bool | None:
+        """Ask for yes or no; return None if the model says neither.
+
+        It answers in one token where its encoding is known and the two words can be forced, else
+        in a few, or in as many as a model takes that thinks first.
+        """
         question = [*talk, *self._prompts["glean_check"].render()]
         if self._in_a_word:
             try:
@@ -282,20 +329,21 @@ class _Asker:
                     stage=STAGE,
                     batch=self._batch,
                     logit_bias=self._yes_or_no,
-                    max_output_tokens=_TOKENS_OF_A_WORD,
-                    variant=variant,
+                    max_output_tokens=1 if self._yes_or_no else _TOKENS_OF_A_WORD,
                 )
-                return parse_yes_no(result.pay(said)) is True
+                result.pay(said)
+                return parse_yes_no(said.text)
             except TerminalModelError as error:
                 if error.kind != "length":
                     raise
                 self._in_a_word = False
-        return parse_yes_no(await self._ask(question, result, variant)) is True
+        return parse_yes_no((await self._ask(question, result)).text)
 
 
-def _yes_no_bias() -> dict[int, int]:
-    encode = get_encoding().encode_ordinary
-    return {encode(word)[0]: _BIAS for word in ("YES", "NO")}
+def _yes_no_bias(model: str) -> dict[int, int] | None:
+    """Return what forces a model to YES or NO, None where its tokens are not known."""
+    tokens = [word_token(model, word) for word in ("YES", "NO")]
+    return None if None in tokens else {token: _BIAS for token in tokens if token is not None}
 
 
 def _gather(results: Sequence[_ChunkResult]) -> LlmExtraction:
@@ -309,8 +357,7 @@ def _gather(results: Sequence[_ChunkResult]) -> LlmExtraction:
         pl.DataFrame(list(_claim_rows(results)), schema=CLAIMS, orient="row"),
         pl.DataFrame(
             [
-                (r.chunk_id, "failed" if r.error else "ok", r.error, r.prompt_tokens,
-                 r.completion_tokens)
+                (r.chunk_id, r.status, r.error, r.transient, r.prompt_tokens, r.completion_tokens)
                 for r in results
             ],
             schema=OUTCOMES,
@@ -341,7 +388,7 @@ def _relationship_rows(results: Sequence[_ChunkResult]) -> Iterator[tuple[object
 
 def _claim_rows(results: Sequence[_ChunkResult]) -> Iterator[tuple[object, ...]]:
     for result in results:
-        if result.error is None:
+        if result.status != "failed":
             for c in result.claims:
                 yield (
                     result.chunk_id, c.subject, c.object, c.type, c.status, c.start_date,

@@ -63,6 +63,7 @@ _WEIGHT = re.compile(
     rf"\W{{0,3}}(?:[^\W\d]{{1,20}}\W{{1,3}}){{0,3}}{_NUMBER.pattern}(?: ?/ ?[0-9]{{1,4}})?\W{{0,8}}"
 )
 _MAX_WEIGHT_CHARS = 30
+_BEGINS_ANEW = re.compile(rf"\s*(?:##|[(（]|{COMPLETE.pattern})", re.IGNORECASE)
 _TEMPLATE = re.compile(r"<[\w -]*>|\{+[\w -]*\}+")
 
 
@@ -111,6 +112,46 @@ class ParsedExtraction:
         A refusal, an empty answer and mere prose are none, and the chunk counts as failed.
         """
         return self.completed or bool(self.entities or self.relationships)
+
+
+def joined(pieces: Sequence[str]) -> list[str]:
+    """Return an answer that was given in pieces, as few texts as hold whole records.
+
+    A piece that begins with a record is a text of its own, and the one before ends with its last
+    whole record; any other piece goes on in the middle of a record.
+    """
+    texts = [pieces[0]]
+    for piece in pieces[1:]:
+        if _BEGINS_ANEW.match(piece):
+            whole, _, last = texts[-1].rpartition("##")
+            if not last.rstrip().endswith((")", "）")):
+                texts[-1] = whole
+            texts.append(piece)
+        else:
+            texts[-1] += piece
+    return texts
+
+
+def merged(answers: Sequence[ParsedExtraction]) -> ParsedExtraction:
+    """Return what several answers about one text gave; what a later one repeats counts once."""
+    entities, relationships = list(answers[0].entities), list(answers[0].relationships)
+    known = {_identity(record) for record in (*entities, *relationships)}
+    for later in answers[1:]:
+        entities += [e for e in later.entities if _identity(e) not in known]
+        relationships += [r for r in later.relationships if _identity(r) not in known]
+        known |= {_identity(record) for record in (*later.entities, *later.relationships)}
+    return ParsedExtraction(
+        tuple(entities),
+        tuple(relationships),
+        sum(answer.n_records for answer in answers),
+        tuple(place for answer in answers for place in answer.malformed),
+        sum(answer.n_from_examples for answer in answers),
+        any(answer.completed for answer in answers),
+    )
+
+
+def _identity(record: ParsedEntity | ParsedRelationship) -> tuple[frozenset[str], str]:
+    return _titles(record), " ".join(record.description.casefold().split())
 
 
 class _MalformedError(Exception):

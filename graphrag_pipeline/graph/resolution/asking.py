@@ -87,10 +87,9 @@ def _calls(pairs: Sequence[Pair]) -> list[list[Pair]]:
 
 async def _ask(pairs: Sequence[Pair], client: ModelClient, prompt: Prompt) -> list[Pair]:
     try:
-        answer = await client.complete(
-            prompt.render(descriptions=_listed(pairs)), stage=STAGE, json_schema=_ANSWERS
+        said = await client.read(
+            prompt.render(descriptions=_listed(pairs)), _read, stage=STAGE, json_schema=_ANSWERS
         )
-        reply = _read(answer.text)
     except ModelError as error:
         if error.stops_everything:
             raise

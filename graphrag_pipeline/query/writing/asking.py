@@ -95,7 +95,10 @@ class Asking:
 
     async def say(self, step: str, prompt: str, **values: str) -> str:
         """Return a model's answer to a prompt."""
-        return await self._complete(step, self.messages(prompt, values))
+        talk = self.messages(prompt, values)
+        completion = await self._client.complete(talk, stage=STAGE, use_cache=self._use_cache)
+        self.trace.spend(step, completion)
+        return completion.text
 
     async def read(
         self,
@@ -110,13 +113,16 @@ class Asking:
         ``schema`` is the JSON schema of what ``parse`` reads.
         """
         talk = self.messages(prompt, values)
-        text = await self._complete(step, talk, schema)
-        try:
-            return parse(text)
-        except ModelOutputError as error:
-            again = load_prompt("report_retry", self._folder).render(error=str(error))
-            talk = [*talk, {"role": "assistant", "content": text}, *again]
-        return parse(await self._complete(step, talk, schema))
+        again = load_prompt("report_retry", self._folder)
+        return await self._client.read(
+            talk,
+            parse,
+            stage=STAGE,
+            json_schema=schema,
+            use_cache=self._use_cache,
+            again=lambda error: again.render(error=error),
+            on_answer=lambda answer: self.trace.spend(step, answer),
+        )
 
     async def pieces(self, final: Final) -> AsyncGenerator[str, None]:
         """Yield the final answer as the model writes it."""
@@ -176,15 +182,6 @@ class Asking:
         n_system = sum(message["role"] == "system" for message in rendered)
         turns = [{"role": role, "content": text} for role, text in self._history]
         return [*rendered[:n_system], *turns, *rendered[n_system:]]
-
-    async def _complete(
-        self, step: str, talk: Sequence[Message], schema: Mapping[str, Any] | None = None
-    ) -> str:
-        completion = await self._client.complete(
-            talk, stage=STAGE, use_cache=self._use_cache, json_schema=schema
-        )
-        self.trace.spend(step, completion)
-        return completion.text
 
 
 def _without_answer(error: ModelError, step: str) -> ModelError:

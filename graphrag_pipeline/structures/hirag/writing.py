@@ -13,7 +13,7 @@ from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.prompting import Prompt, load_prompt, prompt_version
 from graphrag_pipeline.core.settings import Settings, fingerprint
-from graphrag_pipeline.extraction.model.tuples import parse_tuples
+from graphrag_pipeline.extraction.model.tuples import ParsedExtraction, parse_tuples
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.configured import answered_by, prompts_folder, with_model
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
@@ -128,7 +128,7 @@ class ModelClusters:
         async def ask_cluster(key: str) -> None:
             before = failed.get(key, 0)
             try:
-                summaries[key] = await _asked(client, prompt, key, clusters[key], before)
+                summaries[key] = await _asked(client, prompt, key, clusters[key])
             except ModelError as error:
                 if error.stops_everything:
                     raise
@@ -169,17 +169,17 @@ def keeping(
     return write
 
 
-async def _asked(
-    client: ModelClient, prompt: Prompt, key: str, members: pl.DataFrame, failed: int
-) -> Summary:
+async def _asked(client: ModelClient, prompt: Prompt, key: str, members: pl.DataFrame) -> Summary:
     records = _shown(members)
-    # What could not be read before is in the cache: to try again is another call.
-    variant = f"attempt {failed + 1}" if failed else None
     messages = prompt.render(meta_types=", ".join(META_TYPES), descriptions=records)
-    answer = await client.complete(messages, stage=STAGE, variant=variant)
-    tuples = parse_tuples(answer.text, chunk_text=records)
-    if not tuples.entities:
-        raise ModelOutputError("the answer names no summary entity")
+
+    def parse(answer: str) -> ParsedExtraction:
+        parsed = parse_tuples(answer, chunk_text=records)
+        if not parsed.entities:
+            raise ModelOutputError("the answer names no summary entity")
+        return parsed
+
+    tuples = await client.read(messages, parse, stage=STAGE)
     entities = {e.title.casefold(): e for e in reversed(tuples.entities)}
     return Summary(
         key,
