@@ -87,7 +87,7 @@ def _calls(pairs: Sequence[Pair]) -> list[list[Pair]]:
 
 async def _ask(pairs: Sequence[Pair], client: ModelClient, prompt: Prompt) -> list[Pair]:
     try:
-        said = await client.read(
+        reply = await client.read(
             prompt.render(descriptions=_listed(pairs)), _read, stage=STAGE, json_schema=_ANSWERS
         )
     except ModelError as error:
