@@ -9,7 +9,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.llm.client import Completion, CompletionStream, ModelClient
+    from graphrag_pipeline.llm.client import CompletionStream, ModelClient
+    from graphrag_pipeline.llm.completion import Completion
     from graphrag_pipeline.llm.errors import (
         BudgetExceededError,
         ModelError,
@@ -40,7 +41,8 @@ __all__ = [
 ]
 
 _MODULES = {
-    "client": ("Completion", "CompletionStream", "ModelClient"),
+    "client": ("CompletionStream", "ModelClient"),
+    "completion": ("Completion",),
     "errors": (
         "BudgetExceededError",
         "ModelError",

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,6 +24,7 @@ from graphrag_pipeline.llm.cache import (
     request_key,
 )
 from graphrag_pipeline.llm.calls import Caller, Outgoing, Turn, log
+from graphrag_pipeline.llm.completion import Completion
 from graphrag_pipeline.llm.database import CallDatabase
 from graphrag_pipeline.llm.embedding_calls import EmbeddingCalls
 from graphrag_pipeline.llm.embeddings import Vectors
@@ -38,25 +39,6 @@ from graphrag_pipeline.llm.transport import Transport
 T = TypeVar("T")
 
 _CHAT = "/chat/completions"
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """A model's answer.
-
-    The tokens are those the answer took when it was bought. ``cost`` is in US dollars: 0 from the
-    cache, None for a model whose price is not known. ``finish_reason`` is "length" if cut off.
-    ``key`` is that of the cache, None if it is not kept.
-    """
-
-    text: str
-    prompt_tokens: int
-    completion_tokens: int
-    cached: bool
-    cost: float | None
-    finish_reason: str
-    seconds: float
-    key: bytes | None = None
 
 
 OnDone = Callable[[int, ChatRequest, Completion | ModelError], object]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.core.errors import GraphRAGError
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.llm.client import Completion
+    from graphrag_pipeline.llm.completion import Completion
 
 _STOPPING_KINDS = frozenset({"auth", "quota", "model", "unreachable"})
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.llm.cache import VectorSource, find_response
-from graphrag_pipeline.llm.client import Completion, ModelClient, check_usable
+from graphrag_pipeline.llm.client import ModelClient, check_usable
+from graphrag_pipeline.llm.completion import Completion
 from graphrag_pipeline.llm.database import CallDatabase, open_database
 from graphrag_pipeline.llm.embeddings import pieces
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError

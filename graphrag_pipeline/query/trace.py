@@ -20,7 +20,7 @@ from graphrag_pipeline.llm.ledger import hearing
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
-    from graphrag_pipeline.llm.client import Completion
+    from graphrag_pipeline.llm.completion import Completion
     from graphrag_pipeline.llm.ledger import Call
 
 _P = ParamSpec("_P")

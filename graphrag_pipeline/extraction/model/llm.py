@@ -36,7 +36,8 @@ from graphrag_pipeline.extraction.model.tuples import (
     merged,
     parse_tuples,
 )
-from graphrag_pipeline.llm.client import Completion, ModelClient
+from graphrag_pipeline.llm.client import ModelClient
+from graphrag_pipeline.llm.completion import Completion
 from graphrag_pipeline.llm.errors import (
     ModelError,
     ModelOutputError,
