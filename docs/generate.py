@@ -371,7 +371,9 @@ PARTS: dict[str, tuple[str, Callable[[], Iterator[Part]]]] = {
         "`GRAPHRAG_CONFIG` names, the one in the current folder, or the one in the home folder. "
         "`graphrag-pipeline init` writes one with every setting. Environment variables win over "
         'the file; lists and tables are given as JSON, such as `\'["person", "geo"]\'`. The key '
-        "of a model is read from `OPENAI_API_KEY` only. A wrong value is told in one line: the "
+        "of a model is read from `OPENAI_API_KEY`, or `GRAPHRAG_API_KEY`. A file `.env` beside "
+        "`graphrag.toml` may hold these variables too; the environment wins over it. A wrong "
+        "value is told in one line: the "
         "setting, the value, and what would be right.\n",
         setting_parts,
     ),

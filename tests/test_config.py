@@ -1,4 +1,5 @@
 import json
+import re
 import tomllib
 
 import pytest
@@ -13,6 +14,7 @@ from graphrag_pipeline.core.settings import (
     template,
 )
 from graphrag_pipeline.definitions import build_definitions
+from graphrag_pipeline.llm.configured import model_options
 from graphrag_pipeline.sensors import check_crons
 
 
@@ -339,3 +341,42 @@ def test_what_is_no_cron_schedule_is_refused_in_one_line(section, cron):
             use(settings)
         assert str(caught.value).startswith(f"{setting} = {cron!r}: must be five cron fields")
         assert "\n" not in str(caught.value)
+
+
+def test_a_file_of_environment_variables_beside_the_settings_counts_below_the_environment(
+    monkeypatch, tmp_path
+):
+    (tmp_path / ".env").write_text(
+        "GRAPHRAG_API_KEY=sk-of-the-file\nGRAPHRAG_CHUNKS__SIZE=200\n"
+        "GRAPHRAG_LLM__MODEL='gpt-4o'\nOTHER=1\n"
+    )
+    settings = load(tmp_path, "[chunks]\nsize = 300\noverlap = 20")
+    assert (settings.chunks.size, settings.chunks.overlap) == (200, 20)
+    assert settings.llm.model == "gpt-4o"
+    assert model_options(settings).connection()[1] == "sk-of-the-file"
+    assert "sk-of-the-file" not in repr(settings) + json.dumps(settings.as_set())
+    assert "sk-of-the-file" not in repr(model_options(settings))
+    monkeypatch.setenv("GRAPHRAG_CHUNKS__SIZE", "250")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-environment")
+    settings = load(tmp_path, "")
+    assert settings.chunks.size == 250
+    assert model_options(settings).connection()[1] == "sk-of-the-environment"
+    assert Settings.exactly(settings.as_set()) == settings
+
+
+def test_a_key_is_found_under_the_name_that_users_of_graphrag_have(monkeypatch, tmp_path):
+    monkeypatch.setenv("GRAPHRAG_API_KEY", "sk-theirs")
+    assert model_options(load_settings()).connection()[1] == "sk-theirs"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("GRAPHRAG_CHUNK__SIZE=3", "unknown environment variable GRAPHRAG_CHUNK__SIZE"),
+        ("GRAPHRAG_CHUNKS__SIZE=x", ".env: chunks.size = 'x'"),
+    ],
+)
+def test_a_wrong_setting_in_a_file_of_environment_variables_is_named(tmp_path, text, said):
+    (tmp_path / ".env").write_text(text)
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        load(tmp_path, "")

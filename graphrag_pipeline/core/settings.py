@@ -19,6 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from dotenv import dotenv_values
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -31,6 +32,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 from pydantic_settings import (
     BaseSettings,
+    DotEnvSettingsSource,
     EnvSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
@@ -299,8 +301,10 @@ class QuerySettings(_Section):
 
 
 class LlmSettings(_Section):
-    """The language model: any OpenAI-compatible endpoint. Its key is OPENAI_API_KEY, never here."""
+    """The language model: any OpenAI-compatible endpoint. Its key is OPENAI_API_KEY, of the environment or a file .env, never here."""
 
+    env_file: str = ""
+    """File of environment variables with OPENAI_API_KEY; as it is: .env beside graphrag.toml."""
     base_url: str = ""
     """Address of the endpoint; empty: OPENAI_BASE_URL, then OpenAI."""
     model: str = "gpt-4.1-mini"
@@ -406,8 +410,12 @@ class Settings(BaseSettings):
         frozen=True,
     )
 
-    def __init__(self, _file: Path | None = None, **values: Any) -> None:
+    def __init__(
+        self, _file: Path | None = None, _env_file: Path | None = None, **values: Any
+    ) -> None:
         layers = {_ARGUMENTS: values, _ENVIRONMENT: _environment()}
+        if _env_file is not None and _env_file.is_file():
+            layers[str(_env_file)] = _of_env_file(_env_file)
         if _file is not None:
             layers[str(_file)] = _read_toml(_file)
         try:
@@ -508,18 +516,22 @@ class Settings(BaseSettings):
 
 
 def load_settings(file: Path | None = None, **values: Any) -> Settings:
-    """Return ``Settings(**values)`` over those of the settings file.
+    """Return ``Settings(**values)`` over the environment, ``.env`` and the settings file.
 
     ``file`` defaults to ``graphrag.toml`` in the folder ``home``, where that is among the values;
     then ``$GRAPHRAG_CONFIG``, then ``graphrag.toml`` in the current folder, then in the home folder
-    of the environment. Raises ConfigError with one line per wrong setting, and for an environment
-    variable that looks like a setting and is none.
+    of the environment. ``.env`` lies beside that file, or in the current folder where there is
+    none; what it says of GRAPHRAG_* counts as if it stood in the environment, which wins over it.
+    Raises ConfigError with one line per wrong setting, and for an environment variable that looks
+    like a setting and is none.
     """
-    strangers = [name for name in _environment_names() if not _is_setting(name)]
+    path = file or _find_config_file(values.get("home"))
+    env_file = (path.parent if path else Path()) / ".env"
+    names = [*_environment_names(), *_settings_in(env_file)]
+    strangers = [name for name in names if not _is_setting(name)]
     if strangers:
         raise ConfigError(f"unknown environment variable {strangers[0]}: {_closest(strangers[0])}")
-    path = file or _find_config_file(values.get("home"))
-    settings = Settings(path, **values)
+    settings = Settings(path, env_file, **values)
     return _with_aliases_beside(path, settings) if path else settings
 
 
@@ -618,6 +630,25 @@ def _environment() -> dict[str, Any]:
         raise ConfigError(_explain_environment() or str(error).splitlines()[0]) from None
 
 
+def _of_env_file(path: Path) -> dict[str, Any]:
+    """Return the settings in a file of environment variables, and where the model's key is."""
+    try:
+        values = DotEnvSettingsSource(Settings, env_file=path)()
+    except SettingsError as error:
+        raise ConfigError(f"{path}: {str(error).splitlines()[0]}") from None
+    known = {name: value for name, value in values.items() if name in Settings.model_fields}
+    model = known.get("llm")
+    known["llm"] = {"env_file": str(path.resolve()), **(model if isinstance(model, dict) else {})}
+    return known
+
+
+def _settings_in(path: Path) -> list[str]:
+    """Return the names of a file of environment variables that look like settings."""
+    own = {f"{PREFIX}CONFIG", f"{PREFIX}API_KEY"}
+    names = [name.upper() for name in dotenv_values(path)] if path.is_file() else []
+    return [name for name in names if name.startswith(PREFIX) and name not in own]
+
+
 def _merged(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return each setting as the first layer has it that does; sections are put together."""
     values: dict[str, Any] = {}
@@ -631,7 +662,7 @@ def _merged(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _environment_names() -> list[str]:
-    own = {f"{PREFIX}CONFIG"}
+    own = {f"{PREFIX}CONFIG", f"{PREFIX}API_KEY"}
     return [n for n in os.environ if n.upper().startswith(PREFIX) and n.upper() not in own]
 
 

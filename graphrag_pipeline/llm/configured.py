@@ -31,6 +31,7 @@ def model_options(settings: Settings) -> LlmOptions:
     given = settings.llm
     return LlmOptions(
         base_url=given.base_url,
+        env_file=given.env_file,
         model=given.model,
         embedding_model=given.embedding_model,
         embedding_dimensions=given.embedding_dimensions or None,

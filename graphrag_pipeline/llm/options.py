@@ -10,6 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from graphrag_pipeline.core.errors import ConfigError
 
+_KEYS = ("OPENAI_API_KEY", "GRAPHRAG_API_KEY")
 OPENAI_URL = "https://api.openai.com/v1"
 
 
@@ -45,13 +46,14 @@ class Secret:
 class LlmOptions:
     """Where the models are, their parameters, and the limits of one client.
 
-    An empty ``base_url`` means ``OPENAI_BASE_URL``, then OpenAI; an empty ``api_key`` means
-    ``OPENAI_API_KEY``. Costs are US dollars, rates are per minute, times are seconds.
-    ``retry_seconds`` is the first wait before a call is tried again; it doubles each time. Raises
-    ConfigError for values out of range.
+    An empty ``base_url`` means ``OPENAI_BASE_URL``, then OpenAI. An empty ``api_key`` means
+    ``OPENAI_API_KEY`` or ``GRAPHRAG_API_KEY``, of the environment or of ``env_file``. Costs are US
+    dollars, rates are per minute, times are seconds. ``retry_seconds`` is the first wait before a
+    call is tried again; it doubles each time. Raises ConfigError for values out of range.
     """
 
     base_url: str = field(default="", repr=False)
+    env_file: str = ""
     api_key: Secret | str = field(default=Secret(), repr=False)
     model: str = "gpt-4.1-mini"
     embedding_model: str = "text-embedding-3-small"
@@ -116,13 +118,26 @@ class LlmOptions:
     def connection(self) -> tuple[str, str]:
         """Return base URL and key, for the HTTP client alone; ConfigError if OpenAI has no key."""
         assert isinstance(self.api_key, Secret)
-        key = self.api_key.reveal() or os.environ.get("OPENAI_API_KEY", "")
+        key = self.api_key.reveal() or next(filter(None, map(self._variable, _KEYS)), "")
         if not key and self.is_openai:
             raise ConfigError(
-                "no key for the model: set OPENAI_API_KEY, or base_url to your server"
+                "no key for the model: set OPENAI_API_KEY (in the environment, or in a file .env "
+                "beside graphrag.toml), or base_url to your server"
             )
         return self._url, key or "none"
 
     @property
     def _url(self) -> str:
-        return self.base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
+        return self.base_url or self._variable("OPENAI_BASE_URL") or OPENAI_URL
+
+    def _variable(self, name: str) -> str:
+        """Return a variable of the environment, or of the file; nothing of it is kept."""
+        return os.environ.get(name) or _in_file(self.env_file).get(name) or ""
+
+
+def _in_file(path: str) -> Mapping[str, str | None]:
+    if not path:
+        return {}
+    from dotenv import dotenv_values
+
+    return dotenv_values(path, interpolate=False)
