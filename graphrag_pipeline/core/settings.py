@@ -301,7 +301,9 @@ class QuerySettings(_Section):
 
 
 class LlmSettings(_Section):
-    """The language model: any OpenAI-compatible endpoint. Its key is OPENAI_API_KEY, of the environment or a file .env, never here."""
+    """The language model: any OpenAI-compatible endpoint. Its key is OPENAI_API_KEY, in the
+    environment or in a file .env, never here.
+    """
 
     env_file: str = ""
     """File of environment variables with OPENAI_API_KEY; as it is: .env beside graphrag.toml."""
