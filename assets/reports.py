@@ -87,6 +87,13 @@ def _stage(level: int, levels: int) -> Stage:
                         invariants.EVERY_COMMUNITY_REPORTED,
                     ),
                     Check(
+                        "every_report_rests_on_something",
+                        "Warns of reports that tell of none of their community's relationships.",
+                        "reports cover none of their community's relationships",
+                        invariants.REPORTS_ON_NOTHING,
+                        warns=True,
+                    ),
+                    Check(
                         "no_report_failed",
                         "Warns of reports that the model could not write.",
                         "reports failed; see report_failures",

@@ -72,6 +72,8 @@ class Fault:
     text: str | None = None
     chunk_delay: float = 0.0
     no_usage: bool = False
+    reply: Callable[[dict[str, Any]], Any] | None = None
+    """Makes another body of the right one: what is JSON, or bytes as they are sent."""
 
 
 def _error(status: int, message: str, code: str | None, **more: Any) -> Fault:
@@ -292,7 +294,7 @@ class ModelServer:
         if endpoint == "models":
             return await _send(writer, 200, json.dumps({"object": "list", "data": []}).encode())
         request = self._received(endpoint, headers, content)
-        fault = self._faults(request) or Fault()
+        fault = self._faults(request) or self.refuse(request) or Fault()
         if fault.delay or self.latency:
             await asyncio.sleep(fault.delay or self.latency)
         if fault.drop == "at once":
@@ -310,6 +312,15 @@ class ModelServer:
         if request.body.get("stream"):
             return await self._stream(writer, request, fault)
         return await self._respond(writer, self._completion(request, fault), fault)
+
+    def refuse(self, request: Request) -> Fault | None:
+        """Return how a request is refused that the server cannot serve; this one takes any."""
+        return None
+
+    def say(self, request: Request, fault: Fault) -> tuple[str, str, dict[str, int]]:
+        """Return what the model answers, why it stopped, and the tokens of it."""
+        text = self.responder(request.messages) if fault.text is None else fault.text
+        return text, "stop", usage_of(request.text, text)
 
     def _received(self, endpoint: str, headers: dict[str, str], content: bytes) -> Request:
         digest = hashlib.sha256(endpoint.encode() + content).hexdigest()
@@ -332,12 +343,13 @@ class ModelServer:
     ) -> bool:
         if fault.no_usage:
             del answer["usage"]
-        body = json.dumps(answer).encode()
+        changed = answer if fault.reply is None else fault.reply(answer)
+        body = changed if isinstance(changed, bytes) else json.dumps(changed).encode()
         if fault.drop == "body":
             await _send(writer, 200, body[: len(body) // 2], {"content-length": str(len(body))})
             writer.transport.abort()
             return False
-        if not fault.no_usage:
+        if "usage" in answer:
             self._bill(answer["usage"])
         self.answered += 1
         return await _send(writer, 200, body)
@@ -347,12 +359,12 @@ class ModelServer:
         self.completion_tokens += usage.get("completion_tokens", 0)
 
     def _completion(self, request: Request, fault: Fault) -> dict[str, Any]:
-        text = self.responder(request.messages) if fault.text is None else fault.text
+        text, reason, usage = self.say(request, fault)
         choice = {
             "index": 0,
             "message": {"role": "assistant", "content": text, "refusal": None},
             "logprobs": None,
-            "finish_reason": "stop",
+            "finish_reason": reason,
         } | {k: v for k, v in fault.change.items() if k != "choices"}
         return {
             "id": f"chatcmpl-{request.number}",
@@ -360,11 +372,11 @@ class ModelServer:
             "created": 1_700_000_000,
             "model": request.body["model"],
             "choices": fault.change.get("choices", [choice]),
-            "usage": usage_of(request.text, text),
+            "usage": usage,
         }
 
     async def _stream(self, writer: asyncio.StreamWriter, request: Request, fault: Fault) -> bool:
-        text = self.responder(request.messages) if fault.text is None else fault.text
+        text, reason, usage = self.say(request, fault)
         words = re.findall(r"\S+\s*|\s+", text)
         if fault.drop:
             words = words[: len(words) // 2]
@@ -384,10 +396,9 @@ class ModelServer:
             await asyncio.sleep(0.05)
             writer.transport.abort()
             return False
-        reason = fault.change.get("finish_reason", "stop")
+        reason = fault.change.get("finish_reason", reason)
         _event(writer, {"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
         if request.body.get("stream_options", {}).get("include_usage") and not fault.no_usage:
-            usage = usage_of(request.text, text)
             self._bill(usage)
             _event(writer, {"choices": [], "usage": usage})
         self.answered += 1

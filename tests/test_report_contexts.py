@@ -61,7 +61,7 @@ def test_each_relationship_comes_with_its_source_and_target_and_none_twice():
 @pytest.mark.parametrize(
     ("budget", "entities", "relationships"),
     [
-        (29, "", ()),
+        (29, "AB", ("AB",)),
         (30, "AB", ("AB",)),
         (49, "AB", ("AB",)),
         (50, "ABC", ("AB", "BC")),
@@ -74,6 +74,29 @@ def test_relationships_are_added_until_one_does_not_fit(budget, entities, relati
     assert found.entities == tuple(entities)
     assert found.relationships == relationships
     assert found.coverage == pytest.approx(len(relationships) / 3, abs=1e-6)
+
+
+def test_the_first_relationship_is_there_however_large_it_is():
+    found = context([edge("A", "B", tokens=5000), edge("B", "C")], 60)
+    assert (found.relationships, found.n_tokens) == (("AB",), 60)
+
+
+def claims_of(**numbers):
+    return {
+        entity: [Element(f"{entity}{n}", TEN, f"claim {n}") for n in range(number)]
+        for entity, number in numbers.items()
+    }
+
+
+def test_claims_follow_their_entities_and_do_not_crowd_out_the_graph():
+    edges = [edge("A", "B"), edge("B", "C"), edge("A", "C")]
+    found = build_context("c", edges, {}, {}, 120, "v", claims_of(A=100, C=1))
+    assert found.relationships == ("AB", "BC", "AC")
+    assert found.claims == ("A0", "A1", "A2", "A3", "A4", "A5")
+    assert found.n_tokens == 120
+    found = build_context("c", edges, {}, {}, 1000, "v", claims_of(B=3, C=1))
+    assert found.claims == ("B0", "B1", "B2", "C0")
+    assert [e.id for e in found.elements][-4:] == list(found.claims)
 
 
 def test_after_one_that_does_not_fit_no_smaller_one_is_taken():
@@ -188,7 +211,10 @@ def test_the_budget_is_never_exceeded_and_coverage_is_a_share(community, budget)
     tokens = {e.id: e.n_tokens for x in edges for e in (x.relationship, x.source, x.target)}
     shown = sum(tokens[e] + LINE_TOKENS for e in (*found.entities, *found.relationships))
     told = {r.community_id: r for r in reports}
-    assert found.n_tokens == shown + sum(told[c].n_tokens for c in found.sub_reports)
+    taken = shown + sum(told[c].n_tokens for c in found.sub_reports)
+    assert found.n_tokens == min(taken, budget)
+    # Only the first relationship may be larger than all that there is room for.
+    assert taken <= budget or (len(found.relationships) == 1 and not found.sub_reports)
 
 
 @given(communities(), st.integers(1, 800))

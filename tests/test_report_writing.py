@@ -14,8 +14,10 @@ from dagster_helpers import Pipeline, failed_checks
 from model_server import Messages, ModelServer, Request, unsupported
 
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.tokens import count_tokens
+from graphrag_pipeline.reports.contexts import build_context
 from graphrag_pipeline.reports.levels import LevelReports, update_reports
-from graphrag_pipeline.reports.model_writer import report_writer
+from graphrag_pipeline.reports.model_writer import ModelWriter, Row, fitted, report_writer
 from graphrag_pipeline.reports.parsing import REPORT_SCHEMA
 
 REPORT = {
@@ -148,3 +150,28 @@ def test_another_parameter_that_shapes_answers_writes_reports_again_a_limit_does
         thinking = {"extra": {"reasoning_effort": "low"}}
         assert report(engine_for(server, tmp_path, **thinking)).written == 1
     assert server.requests[-1].body["reasoning_effort"] == "low"
+
+
+def test_what_is_written_out_never_exceeds_the_budget() -> None:
+    long = 'a long description, with commas and "quotes" ' * 80
+    rows: dict[str, list[Row]] = {
+        "Reports": [],
+        "Entities": [(1, "Alice", "PERSON", long), (2, "Bob", "PERSON", "a baker")],
+        "Claims": [(n, "Alice", None, "A", "TRUE", None, None, f"claim {n}") for n in range(30)],
+        "Relationships": [(1, "Alice", "Bob", long)],
+    }
+    for budget in (2000, 1000, 400, 150):
+        copy = {name: list(some) for name, some in rows.items()}
+        text = fitted(copy, budget, "o200k_base")
+        assert count_tokens([text], "o200k_base")[0] <= budget
+        assert "-----Relationships-----" in text
+        assert copy["Entities"][0][:2] == (1, "Alice")
+
+
+def test_nothing_is_asked_on_an_empty_context(tmp_path: Path) -> None:
+    with ModelServer(lambda messages: json.dumps(REPORT)) as server:
+        engine = engine_for(server, tmp_path)
+        empty = build_context("nobody", [], {}, {}, 100, "v")
+        written = ModelWriter(engine.settings).write(engine.store, [empty], {})
+        assert not written.failures
+        assert not server.requests

@@ -168,7 +168,7 @@ def test_an_outage_is_waited_out_with_growing_waits_and_nothing_is_given_up(
     began = time.time()
     failures, now = [0.0], began
     ended = {"dagster/partition": key, OUTAGE: "true"}
-    while now < began + 12 * 3600:
+    while now < began + 8 * 3600:
         monkeypatch.setattr("graphrag_pipeline.sensors.inbox.time.time", lambda now=now: now)
         result = look(pipeline, instance)
         assert isinstance(result, dg.SensorResult)
@@ -182,11 +182,11 @@ def test_an_outage_is_waited_out_with_growing_waits_and_nothing_is_given_up(
             )
         else:
             assert "wait for the model" in str(result.skip_reason)
-        now += 30
+        now += 240
     waits = [later - earlier for earlier, later in pairwise(failures)]
     assert waits[:4] == sorted(waits[:4])
-    assert 3500 < max(waits) < 3700
-    assert len(failures) > 12
+    assert 3600 <= max(waits) <= 3600 + 240
+    assert len(failures) > 8
 
 
 def test_a_batch_that_is_given_up_is_told_once(

@@ -599,7 +599,7 @@ def template() -> str:
         if group != section:
             section = group
             about = type(Settings.model_fields[group].default).__doc__ or ""
-            lines += ["", f"[{group}]", f"# {about}"]
+            lines += ["", f"[{group}]", f"# {' '.join(about.split())}"]
         lines += [f"# {description}", f"#{name} = {_toml(default)}"]
     return "\n".join(lines) + "\n"
 

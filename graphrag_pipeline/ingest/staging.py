@@ -17,7 +17,8 @@ INSERT INTO staging.lost_evidence
 WITH RECURSIVE supported AS (
     SELECT entity_id AS element_id, chunk_id FROM entity_chunks UNION ALL
     SELECT relationship_id, chunk_id FROM relationship_chunks UNION ALL
-    SELECT subject_id, chunk_id FROM claims
+    SELECT subject_id, chunk_id FROM claims UNION ALL
+    SELECT id, chunk_id FROM claims
 ), lost AS (
     SELECT element_id FROM supported WHERE chunk_id NOT IN (SELECT id FROM chunks) UNION
     SELECT r.community_id FROM report_elements r JOIN lost USING (element_id)

@@ -69,7 +69,7 @@ def read_vectors(raw: Mapping[str, Any], count: int) -> Vectors:
         data = list(raw["data"])
         places = [row.get("index") for row in data]
         ordered = range(count) if set(places) in ({0}, {None}) else places
-        rows = dict(zip(ordered, data, strict=True))
+        rows = dict(zip(ordered, data, strict=True)) if len(data) == count else {}
         vectors = np.stack([_vector(rows[index]["embedding"]) for index in range(count)])
     except (KeyError, TypeError, ValueError, AttributeError):
         vectors = np.zeros((0, 0), dtype=np.float32)

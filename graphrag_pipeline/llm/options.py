@@ -53,7 +53,6 @@ class LlmOptions:
     """
 
     base_url: str = field(default="", repr=False)
-    env_file: str = ""
     api_key: Secret | str = field(default=Secret(), repr=False)
     model: str = "gpt-4.1-mini"
     embedding_model: str = "text-embedding-3-small"
@@ -74,6 +73,7 @@ class LlmOptions:
     structured_output: Literal["auto", "on", "off"] = "auto"
     prices_file: str = ""
     log_content: bool = False
+    env_file: str = ""
 
     def __post_init__(self) -> None:
         if isinstance(self.api_key, str):

@@ -34,6 +34,9 @@ WHERE n <> 1
 EVERY_COMMUNITY_REPORTED = f"""
 {GRAPH.sql(COMMUNITIES_REPORTED)} AND c.level BETWEEN $first AND $last
 """
+REPORTS_ON_NOTHING = """
+SELECT count(*) FROM community_reports WHERE coverage = 0 AND level BETWEEN $first AND $last
+"""
 
 
 def violations(

@@ -130,25 +130,27 @@ SELECT m.community_id, 'entity', m.entity_id
 FROM community_members m
 SEMI JOIN (FROM community_reports ANTI JOIN report_elements USING (community_id)) untold
     ON untold.community_id = m.community_id;
-COMMENT ON VIEW report_basis IS 'The entities and relationships each report rests on, those of the reports it was built on among them. An imported report that does not say so rests on the entities of its community.';
+COMMENT ON VIEW report_basis IS 'The entities, relationships and claims each report rests on, those of the reports it was built on among them. An imported report that does not say so rests on the entities of its community.';
 COMMENT ON COLUMN report_basis.community_id IS 'The community reported on; joins communities.id and community_reports.community_id.';
-COMMENT ON COLUMN report_basis.kind IS 'entity or relationship.';
-COMMENT ON COLUMN report_basis.element_id IS 'The entity or relationship; joins entities.id or relationships.id.';
+COMMENT ON COLUMN report_basis.kind IS 'entity, relationship or claim.';
+COMMENT ON COLUMN report_basis.element_id IS 'What it rests on; joins entities.id, relationships.id or claims.id.';
 
 CREATE VIEW element_spans AS
 SELECT 'entity' AS kind, entity_id AS element_id, chunk_id, start_char, end_char FROM entity_chunks
 UNION ALL
-SELECT 'relationship', relationship_id, chunk_id, start_char, end_char FROM relationship_chunks;
-COMMENT ON VIEW element_spans IS 'The chunks of entities and of relationships in one: where what a report rests on is found.';
-COMMENT ON COLUMN element_spans.kind IS 'entity or relationship.';
-COMMENT ON COLUMN element_spans.element_id IS 'Joins entities.id or relationships.id.';
+SELECT 'relationship', relationship_id, chunk_id, start_char, end_char FROM relationship_chunks
+UNION ALL
+SELECT 'claim', id, chunk_id, NULL, NULL FROM claims;
+COMMENT ON VIEW element_spans IS 'The chunks of entities, relationships and claims in one: where what a report rests on is found.';
+COMMENT ON COLUMN element_spans.kind IS 'entity, relationship or claim.';
+COMMENT ON COLUMN element_spans.element_id IS 'Joins entities.id, relationships.id or claims.id.';
 COMMENT ON COLUMN element_spans.chunk_id IS 'A chunk that tells of it; joins chunks.id.';
 COMMENT ON COLUMN element_spans.start_char IS 'First character of the first such place in documents.text, from 0; NULL where the extractor gave none.';
 COMMENT ON COLUMN element_spans.end_char IS 'End of that span in characters, exclusive.';
 
 CREATE VIEW report_evidence AS
 SELECT r.id AS report_id, r.title AS report, r.level, b.kind,
-       coalesce(e.title, l.source || ' - ' || l.target) AS element, d.uri,
+       coalesce(e.title, l.source || ' - ' || l.target, a.subject) AS element, d.uri,
        coalesce(s.start_char, c.start_char) AS start_char,
        coalesce(s.end_char, c.end_char) AS end_char,
        span_of(c.text, s.start_char - c.start_char, s.end_char - c.start_char) AS quote,
@@ -159,19 +161,20 @@ JOIN element_spans s ON s.element_id = b.element_id
 JOIN chunks c ON c.id = s.chunk_id
 JOIN documents d ON d.id = c.document_id
 LEFT JOIN entities e ON e.id = b.element_id
-LEFT JOIN relationships l ON l.id = b.element_id;
+LEFT JOIN relationships l ON l.id = b.element_id
+LEFT JOIN claims a ON a.id = b.element_id;
 COMMENT ON VIEW report_evidence IS 'The text each report rests on: report_basis back to the characters of documents.';
 COMMENT ON COLUMN report_evidence.report_id IS 'The report; joins community_reports.id.';
 COMMENT ON COLUMN report_evidence.report IS 'Its title.';
 COMMENT ON COLUMN report_evidence.level IS 'Level of its community, 0 = root.';
-COMMENT ON COLUMN report_evidence.kind IS 'entity or relationship: what it was told of.';
-COMMENT ON COLUMN report_evidence.element IS 'Title of that entity, or of both ends of that relationship.';
+COMMENT ON COLUMN report_evidence.kind IS 'entity, relationship or claim: what it was told of.';
+COMMENT ON COLUMN report_evidence.element IS 'Title of that entity, of both ends of that relationship, or whom the claim is about.';
 COMMENT ON COLUMN report_evidence.uri IS 'The document, as in documents.uri.';
 COMMENT ON COLUMN report_evidence.start_char IS 'First character of the evidence in documents.text, from 0; of the whole chunk where the extractor gave no place.';
 COMMENT ON COLUMN report_evidence.end_char IS 'End of that span in characters, exclusive.';
 COMMENT ON COLUMN report_evidence.quote IS 'The text of that span.';
 COMMENT ON COLUMN report_evidence.community_id IS 'The community reported on; joins communities.id.';
-COMMENT ON COLUMN report_evidence.element_id IS 'The entity or relationship; joins entities.id or relationships.id.';
+COMMENT ON COLUMN report_evidence.element_id IS 'Joins entities.id, relationships.id or claims.id.';
 COMMENT ON COLUMN report_evidence.chunk_id IS 'The chunk the span stands in; joins chunks.id.';
 COMMENT ON COLUMN report_evidence.document_id IS 'The document; joins documents.id.';
 

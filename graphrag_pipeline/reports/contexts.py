@@ -1,15 +1,16 @@
 """What a community report is written from (paper, 3.1.5).
 
-Leaf communities: relationships by decreasing combined degree; for each, its source, its target
-and itself are added until the token limit. Higher communities: the same where everything fits;
-otherwise sub-communities, those with most tokens first, are replaced by their reports until it
-does.
+Leaf communities: relationships by decreasing combined degree; for each, its source, its target,
+itself and the claims about the two are added until the token limit. Higher communities: the same
+where everything fits; otherwise sub-communities, those with most tokens first, are replaced by
+their reports until it does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import polars as pl
 
@@ -57,13 +58,14 @@ class Context:
 
     ``coverage`` is the share of the community's relationships that the context holds, directly or
     through a sub-report (which counts for as much as it covers itself). ``elements`` are the
-    entities, relationships and sub-reports in turn. ``hash`` begins with the writer's version and a
-    colon; it changes exactly when something that a writer would read does.
+    entities, relationships, claims and sub-reports in turn. ``hash`` begins with the writer's
+    version and a colon; it changes exactly when something that a writer would read does.
     """
 
     community_id: str
     entities: tuple[str, ...]
     relationships: tuple[str, ...]
+    claims: tuple[str, ...]
     sub_reports: tuple[str, ...]
     elements: tuple[Element, ...]
     n_tokens: int
@@ -101,21 +103,22 @@ def build_context(
     sub_reports: Mapping[str, SubReport],
     budget: int,
     version: str,
+    claims: Mapping[str, Sequence[Element]] = MappingProxyType({}),
 ) -> Context:
     """Fill the context of one community.
 
     ``edges`` are its relationships by decreasing combined degree; ``sub_communities`` the members
-    of its children; ``budget`` is in tokens.
+    of its children; ``budget`` is in tokens; ``claims`` are those about each entity. Claims take no
+    more than half of the budget from the graph, and what it leaves.
     """
     replaced = _substitute(edges, sub_communities, sub_reports, budget)
     reports = list(_fit_reports(replaced, sub_reports, budget))
     inside = {node: c for c in reports for node in sub_communities[c]}
     direct = [edge for edge in edges if not _is_inside(edge, inside)]
     rest = budget - sum(sub_reports[c].n_tokens for c in reports)
-    entities, relationships = _fill(direct, rest, frozenset(inside))
-    return _context(
-        community_id, edges, entities, relationships, reports, inside, sub_reports, version
-    )
+    filled = _fill(direct, rest, frozenset(inside), claims)
+    context = _context(community_id, edges, filled, reports, inside, sub_reports, version)
+    return replace(context, n_tokens=min(context.n_tokens, budget))
 
 
 def _substitute(
@@ -171,24 +174,56 @@ def _is_inside(edge: Edge, inside: Mapping[str, str]) -> bool:
     return community is not None and inside.get(edge.target.id) == community
 
 
+@dataclass
+class _Filled:
+    """What was put into a context of the graph itself, in order."""
+
+    entities: dict[str, Element] = field(default_factory=dict)
+    edges: list[Edge] = field(default_factory=list)
+    claims: list[Element] = field(default_factory=list)
+
+
 def _fill(
-    edges: Sequence[Edge], budget: int, covered: frozenset[str]
-) -> tuple[dict[str, Element], list[Edge]]:
-    """Add edges with their ends until one does not fit; ``covered`` are entities of sub-reports."""
-    entities: dict[str, Element] = {}
-    edges_kept: list[Edge] = []
-    n_used = 0
+    edges: Sequence[Edge],
+    budget: int,
+    covered: frozenset[str],
+    claims: Mapping[str, Sequence[Element]],
+) -> _Filled:
+    """Add edges with their ends, and claims, until an edge does not fit.
+
+    ``covered`` are entities of sub-reports. Where there are none the first edge is always taken:
+    elements larger than the budget are cut where they are written out.
+    """
+    filled, n_used, n_claimed = _Filled(), 0, 0
+    waiting: list[Element] = []
     for edge in edges:
         new = [
-            n for n in (edge.source, edge.target) if n.id not in entities and n.id not in covered
+            n
+            for n in (edge.source, edge.target)
+            if n.id not in filled.entities and n.id not in covered
         ]
-        cost = sum(e.n_tokens + LINE_TOKENS for e in (*new, edge.relationship))
-        if n_used + cost > budget:
+        cost = _cost((*new, edge.relationship))
+        if n_used + cost > budget and (filled.edges or covered):
             break
         n_used += cost
-        entities |= {node.id: node for node in new}
-        edges_kept.append(edge)
-    return entities, edges_kept
+        filled.entities |= {node.id: node for node in new}
+        filled.edges.append(edge)
+        for claim in (claim for node in new for claim in claims.get(node.id, ())):
+            price = _cost((claim,))
+            if n_used + price <= budget and n_claimed + price <= budget // 2:
+                n_used, n_claimed = n_used + price, n_claimed + price
+                filled.claims.append(claim)
+            else:
+                waiting.append(claim)
+    for claim in waiting:
+        if n_used + _cost((claim,)) <= budget:
+            n_used += _cost((claim,))
+            filled.claims.append(claim)
+    return filled
+
+
+def _cost(elements: Sequence[Element]) -> int:
+    return sum(e.n_tokens + LINE_TOKENS for e in elements)
 
 
 def _tokens_of(edges: Sequence[Edge]) -> int:
@@ -200,8 +235,7 @@ def _tokens_of(edges: Sequence[Edge]) -> int:
 def _context(
     community_id: str,
     edges: Sequence[Edge],
-    entities: Mapping[str, Element],
-    edges_kept: Sequence[Edge],
+    filled: _Filled,
     reports: Sequence[str],
     inside: Mapping[str, str],
     sub_reports: Mapping[str, SubReport],
@@ -210,8 +244,12 @@ def _context(
     through = sum(
         sub_reports[inside[edge.source.id]].coverage for edge in edges if _is_inside(edge, inside)
     )
-    elements = [*entities.values(), *(edge.relationship for edge in edges_kept)]
-    tokens = sum(e.n_tokens + LINE_TOKENS for e in elements)
+    elements = [
+        *filled.entities.values(),
+        *(edge.relationship for edge in filled.edges),
+        *filled.claims,
+    ]
+    tokens = _cost(elements)
     for report in (sub_reports[c] for c in reports):
         elements.append(
             Element(report.community_id, report.n_tokens, report.content_hash, report.support)
@@ -219,11 +257,12 @@ def _context(
     parts = [f"{e.id}:{e.text_hash}" for e in elements]
     return Context(
         community_id=community_id,
-        entities=tuple(entities),
-        relationships=tuple(edge.relationship.id for edge in edges_kept),
+        entities=tuple(filled.entities),
+        relationships=tuple(edge.relationship.id for edge in filled.edges),
+        claims=tuple(claim.id for claim in filled.claims),
         sub_reports=tuple(reports),
         elements=tuple(elements),
         n_tokens=tokens + sum(sub_reports[c].n_tokens for c in reports),
-        coverage=round((len(edges_kept) + through) / len(edges), 6) if edges else 1.0,
+        coverage=round((len(filled.edges) + through) / len(edges), 6) if edges else 1.0,
         hash=f"{version}:{make_id('context', *parts)}",
     )

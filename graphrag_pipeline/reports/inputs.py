@@ -11,7 +11,13 @@ import duckdb
 import polars as pl
 
 from graphrag_pipeline.core.identity import content_hash, make_id
-from graphrag_pipeline.reports.contexts import Context, SubReport, build_context, intra_edges
+from graphrag_pipeline.reports.contexts import (
+    Context,
+    Element,
+    SubReport,
+    build_context,
+    intra_edges,
+)
 from graphrag_pipeline.reports.text import ReportWriter
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 
@@ -37,14 +43,14 @@ SELECT id, n_tokens, left(sha256(concat_ws(chr(10), title, type, description)), 
        frequency AS support
 FROM {entities}
 """
-_ENTITIES_WITH_CLAIMS = """
-SELECT e.id, e.n_tokens + coalesce(c.n_tokens, 0) AS n_tokens,
-       left(sha256(concat_ws(chr(10), title, type, description, c.told)), 16) AS text_hash,
-       frequency AS support
-FROM {entities} e LEFT JOIN (
-    SELECT subject_id AS id, sum(strlen(description) // 3 + 30) AS n_tokens,
-           string_agg(id, ',' ORDER BY id) AS told
-    FROM resolved_claims GROUP BY subject_id) c USING (id)
+# The text is what is written out of a claim; a token holds three bytes at least, on average.
+_CLAIMS = """
+SELECT subject_id, id, strlen(told) // 3 + 12 AS n_tokens,
+       left(sha256(told), 16) AS text_hash, 1 AS support
+FROM (SELECT subject_id, id, human_readable_id, concat_ws(
+          chr(10), subject, object, type, status, start_date, end_date, description) AS told
+      FROM resolved_claims)
+ORDER BY human_readable_id
 """
 _RELATIONSHIPS = """
 SELECT id, source_id, target_id, combined_degree, n_tokens,
@@ -66,14 +72,14 @@ JOIN {relationships} r USING (source_id, target_id) GROUP BY r.id
 class Elements:
     """All entities and relationships, the same for every level.
 
-    ``entities`` has (id, n_tokens, text_hash, support), ``told`` the same as the writer is told of
-    them; ``relationships`` has (id, source_id, target_id, combined_degree, n_tokens, text_hash,
-    support);
+    ``entities`` has (id, n_tokens, text_hash, support); ``claims`` are those about each entity, if
+    the writer reads them; ``relationships`` has (id, source_id, target_id, combined_degree,
+    n_tokens, text_hash, support);
     ``places`` is a hash of where each relationship's evidence stands, None if nobody cites it.
     """
 
     entities: pl.DataFrame
-    told: pl.DataFrame
+    claims: Mapping[str, Sequence[Element]]
     relationships: pl.DataFrame
     places: Mapping[str, str] | None
 
@@ -108,10 +114,9 @@ def read_elements(
 ) -> Elements:
     """Read what contexts are made of."""
     sql = hierarchy.sql
-    entities = con.sql(sql(_ENTITIES)).pl()
     return Elements(
-        entities,
-        con.sql(sql(_ENTITIES_WITH_CLAIMS)).pl() if writer.reads_claims else entities,
+        con.sql(sql(_ENTITIES)).pl(),
+        _claims(con) if writer.reads_claims else {},
         con.sql(sql(_RELATIONSHIPS)).pl(),
         dict(con.execute(sql(_PLACES)).fetchall()) if writer.cites_places else None,
     )
@@ -134,7 +139,7 @@ def level_contexts(elements: Elements, level: Level, budget: int, version: str) 
 
     ``version`` is that of the writer; where it cites places, they are part of a context's hash.
     """
-    edges = intra_edges(level.own_members, elements.relationships, elements.told)
+    edges = intra_edges(level.own_members, elements.relationships, elements.entities)
     children = _children(level)
     sub_reports = _sub_reports(level)
     contexts = [
@@ -145,6 +150,7 @@ def level_contexts(elements: Elements, level: Level, budget: int, version: str) 
             sub_reports,
             budget,
             version,
+            elements.claims,
         )
         for community in level.communities
     ]
@@ -164,6 +170,13 @@ def whole_hashes(
         c: build_context(c, edges.get(c, []), {}, {}, sys.maxsize, "import").hash
         for c in communities
     }
+
+
+def _claims(con: duckdb.DuckDBPyConnection) -> Mapping[str, Sequence[Element]]:
+    claims: dict[str, list[Element]] = defaultdict(list)
+    for subject, *element in con.execute(_CLAIMS).fetchall():
+        claims[subject].append(Element(*element))
+    return claims
 
 
 def _children(level: Level) -> Mapping[str, dict[str, frozenset[str]]]:

@@ -342,6 +342,7 @@ def _element_frame(contexts: Iterable[Context]) -> pl.DataFrame:
         kinds = (
             ["entity"] * len(context.entities)
             + ["relationship"] * len(context.relationships)
+            + ["claim"] * len(context.claims)
             + ["report"] * len(context.sub_reports)
         )
         for place, (kind, element) in enumerate(zip(kinds, context.elements, strict=True)):

@@ -13,11 +13,13 @@ import polars as pl
 from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.prompting import Prompt, load_prompt, prompt_version
 from graphrag_pipeline.core.settings import Settings, fingerprint
+from graphrag_pipeline.core.tokens import count_tokens, encoding_for
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.configured import answered_by, prompts_folder, with_model
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.llm.running import work_through
 from graphrag_pipeline.reports.contexts import Context
+from graphrag_pipeline.reports.extractive import ExtractiveWriter
 from graphrag_pipeline.reports.parsing import REPORT_PARSING_VERSION, REPORT_SCHEMA, parse_report
 from graphrag_pipeline.reports.text import ReportText, WrittenReports
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
@@ -33,9 +35,9 @@ _ROWS = {
                   SEMI JOIN shown ON shown.id = c.id""",
     "Entities": """SELECT id, human_readable_id, title, type, description FROM {entities}
                    SEMI JOIN shown USING (id)""",
-    "Claims": """SELECT subject_id, human_readable_id, subject, object, type, status, start_date,
+    "Claims": """SELECT id, human_readable_id, subject, object, type, status, start_date,
                         end_date, description FROM resolved_claims
-                 SEMI JOIN shown ON shown.id = subject_id ORDER BY human_readable_id""",
+                 SEMI JOIN shown USING (id)""",
     "Relationships": """SELECT id, human_readable_id, source, target, description
                         FROM {relationships} SEMI JOIN shown USING (id)""",
 }
@@ -47,6 +49,9 @@ _HEADERS = {
     ),
     "Relationships": ("id", "source", "target", "description"),
 }  # fmt: skip
+
+_DROPPED_FIRST = ("Claims", "Relationships", "Entities", "Reports")
+_SHORTEST_CUT = 20
 
 Row = tuple[object, ...]
 
@@ -88,9 +93,17 @@ class ModelWriter:
         """
         if not contexts:
             return WrittenReports({}, {})
-        rows = _read_rows(store, contexts, hierarchy)
-        texts = [_Rendered(context, rows) for context in contexts]
-        return with_model(self._settings, lambda client: self._write_all(client, texts))
+        given = self._settings.reports
+        # Nothing is asked on an empty context: what rules say of such a community is enough.
+        empty = [context for context in contexts if not context.elements]
+        by_rule = ExtractiveWriter(given).write(store, empty, {}, hierarchy)
+        contexts = [context for context in contexts if context.elements]
+        if not contexts:
+            return by_rule
+        rows, encoding = _read_rows(store, contexts, hierarchy), encoding_for(self.name)
+        texts = [_Rendered(each, rows, given.max_context_tokens, encoding) for each in contexts]
+        written = with_model(self._settings, lambda client: self._write_all(client, texts))
+        return WrittenReports({**by_rule.reports, **written.reports}, written.failures)
 
     async def _write_all(
         self, client: ModelClient, contexts: Sequence[_Rendered]
@@ -128,26 +141,71 @@ class ModelWriter:
 
 
 class _Rendered:
-    """A context as text, and the ids that may be referred to."""
+    """A context as text, of so many tokens at most, and the ids that may be referred to."""
 
-    def __init__(self, context: Context, rows: Mapping[str, Mapping[str, Sequence[Row]]]) -> None:
+    def __init__(
+        self,
+        context: Context,
+        rows: Mapping[str, Mapping[str, Sequence[Row]]],
+        budget: int,
+        encoding: str,
+    ) -> None:
         self.community_id = context.community_id
         ids = {
             "Reports": context.sub_reports,
             "Entities": context.entities,
-            "Claims": context.entities,
+            "Claims": context.claims,
             "Relationships": context.relationships,
         }
         rows_of = {
             section: [row for id in ids[section] for row in rows[section].get(id, ())]
             for section in _ROWS
         }
+        self.text = fitted(rows_of, budget, encoding)
         self.allowed = {name: {int(str(row[0])) for row in rows_of[name]} for name in _ROWS}
-        self.text = "\n".join(
-            f"-----{name}-----\n{_csv(_HEADERS[name], rows_of[name])}"
-            for name in _ROWS
-            if rows_of[name]
-        )
+
+
+def fitted(rows_of: dict[str, list[Row]], budget: int, encoding: str) -> str:
+    """Write rows out; those that matter least are dropped, and long texts cut, until it fits.
+
+    What they take was reckoned from their parts: written out, it may be a little more.
+    """
+    text = _written(rows_of)
+    while (over := count_tokens([text], encoding)[0] - budget) > 0:
+        section = next((name for name in _DROPPED_FIRST if len(rows_of[name]) > 1), None)
+        if section is not None:
+            while over > 0 and len(rows_of[section]) > 1:
+                over -= count_tokens([_csv((), [rows_of[section].pop()])], encoding)[0]
+        elif not _cut_longest(rows_of, over / (over + budget)):
+            break
+        text = _written(rows_of)
+    return text
+
+
+def _cut_longest(rows_of: dict[str, list[Row]], share: float) -> bool:
+    """Cut a share of the longest text of all rows; say if there was one to cut."""
+    cells = [
+        (len(cell), name, place, column)
+        for name, rows in rows_of.items()
+        for place, row in enumerate(rows)
+        for column, cell in enumerate(row)
+        if isinstance(cell, str)
+    ]
+    length, name, place, column = max(cells, default=(0, "", 0, 0))
+    if length < _SHORTEST_CUT:
+        return False
+    row = rows_of[name][place]
+    cut = str(row[column])[: min(length - 1, int(length * (1 - share)))]
+    rows_of[name][place] = (*row[:column], f"{cut.rstrip()}…", *row[column + 1 :])
+    return True
+
+
+def _written(rows_of: Mapping[str, Sequence[Row]]) -> str:
+    return "\n".join(
+        f"-----{name}-----\n{_csv(_HEADERS[name], rows_of[name])}"
+        for name in _ROWS
+        if rows_of[name]
+    )
 
 
 def _read_rows(
@@ -156,7 +214,7 @@ def _read_rows(
     ids = {
         id
         for context in contexts
-        for id in (*context.sub_reports, *context.entities, *context.relationships)
+        for id in (*context.sub_reports, *(element.id for element in context.elements))
     }
     with store.read() as con:
         con.register("shown", pl.DataFrame({"id": sorted(ids)}, schema={"id": pl.String}))
@@ -173,7 +231,8 @@ def _grouped(con: duckdb.DuckDBPyConnection, query: str) -> Mapping[str, Sequenc
 def _csv(header: Sequence[str], rows: Iterable[Row]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
+    if header:
+        writer.writerow(header)
     writer.writerows([["" if v is None else v for v in row] for row in rows])
     return text.getvalue()
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import duckdb
-import polars as pl
 
 from graphrag_pipeline.store.index_store import get_meta, insert, replace_links, set_meta
 
@@ -35,6 +35,9 @@ ANTI JOIN (SELECT community_id FROM {reports} UNION ALL SELECT community_id FROM
 WHERE c.size >= 2
 """
 """An invariant: each community of two or more entities has a report, or one that failed."""
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,8 @@ class Hierarchy:
 
     def own(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Return rows with its name before them."""
+        import polars as pl
+
         return rows.select(pl.lit(self.name).alias("hierarchy"), pl.all())
 
     def get_state(self, con: duckdb.DuckDBPyConnection, key: str) -> str | None:

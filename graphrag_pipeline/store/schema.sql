@@ -648,7 +648,7 @@ CREATE TABLE IF NOT EXISTS report_elements (
 COMMENT ON TABLE report_elements IS 'What each report was written from, in order: entities, relationships, and reports on sub-communities.';
 COMMENT ON COLUMN report_elements.community_id IS 'The community whose report it is; joins community_reports.community_id.';
 COMMENT ON COLUMN report_elements.place IS 'Its place in what was read, from 0.';
-COMMENT ON COLUMN report_elements.kind IS 'entity, relationship or report.';
+COMMENT ON COLUMN report_elements.kind IS 'entity, relationship, claim or report.';
 COMMENT ON COLUMN report_elements.element_id IS 'The element: joins entities.id, relationships.id or, for a report, communities.id.';
 COMMENT ON COLUMN report_elements.n_tokens IS 'Tokens it took.';
 COMMENT ON COLUMN report_elements.text_hash IS 'Hash of its text as it was then.';
