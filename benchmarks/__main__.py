@@ -19,6 +19,7 @@ from benchmarks import (
     model_index,
     retrieval_quality,
     small,
+    troubles,
 )
 from benchmarks.index_speed import index_speed, podcast_files
 
@@ -32,6 +33,7 @@ PARTS = (
     "chnsw",
     "model",
     "changes",
+    "troubles",
 )
 DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -70,6 +72,9 @@ def main() -> None:
         _model(options.data)
     if "changes" in parts:
         _changes(options.data)
+    if "troubles" in parts:
+        print("\nThe sample corpus indexed while the model misbehaves in every known way")
+        troubles.main()
 
 
 def _changes(data: Path) -> None:

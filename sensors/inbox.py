@@ -33,8 +33,8 @@ def build_inbox_sensor(job: Any, index: IndexResource, names: Names) -> dg.Senso
 
     It works by level: at every tick it asks for each batch that is not done and has no run
     under way, so that a lost request or a killed run is made good. A batch that fails three times
-    is given up. An outage of the model is not its fault: it is asked for again for ever, with
-    waits that grow to an hour, and so is one of which a model failed at some chunks.
+    is given up, and so is a chunk. An outage of the model is neither's fault: the batch is asked
+    for again for ever, with waits that grow to an hour, and so is one with chunks that failed.
     """
 
     settings = index.settings
@@ -53,7 +53,7 @@ def build_inbox_sensor(job: Any, index: IndexResource, names: Names) -> dg.Senso
             return dg.SkipReason(reason)
         try:
             _cut(index.log, settings)
-            pending = pending_batches(index.store, index.log, settings)
+            pending = pending_batches(index.store, index.log, settings, most_attempts=MOST_ATTEMPTS)
         except (BusyError, RemovalError) as error:
             return dg.SkipReason(str(error))
         except GraphRAGError as error:

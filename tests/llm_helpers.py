@@ -107,7 +107,10 @@ def ask_and_tell(base_url: str, home: Path, texts: list[str], told: Path) -> Non
 
 def stage_of(messages: Messages) -> str:
     """What a conversation is about, as the prompts that ship tell it."""
-    system, last = messages[0]["content"], messages[-1]["content"]
+    # Who is asked to go on is asked the same as before.
+    asked = [m["content"] for m in messages if m["role"] != "assistant"]
+    last = [text for text in asked if "was cut off before its end" not in text][-1]
+    system = messages[0]["content"]
     if "knowledge graph that it states" in system:
         if "Answer with one word" in last:
             return "check"

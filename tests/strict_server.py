@@ -64,11 +64,13 @@ class StrictServer(ModelServer):
         """Return the answer within its limit of tokens, and its tokens in the model's encoding."""
         body = request.body
         model, encoding = self._model(body), get_encoding(encoding_for(body["model"]))
-        said = self.responder(request.messages) if fault.text is None else fault.text
+        forced = [int(token) for token, bias in body.get("logit_bias", {}).items() if bias == 100]
+        # Who can say one of two words alone can neither apologise nor run on.
+        is_free = fault.text is not None and not forced
+        said = str(fault.text) if is_free else self.responder(request.messages)
         read = min(_prompt_tokens(body), model.window)
         limit = min(_limit(body) or model.most_answer, model.window - read)
         tokens = encoding.encode_ordinary(said)
-        forced = [int(token) for token, bias in body.get("logit_bias", {}).items() if bias == 100]
         if forced:
             first = next((token for token in tokens[:1] if token in forced), forced[0])
             tokens = [first] * (limit + 1)

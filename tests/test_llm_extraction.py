@@ -242,9 +242,38 @@ def test_yes_or_no_is_forced_in_the_encoding_of_the_model(
 
 def test_who_says_neither_yes_nor_no_is_asked_once_for_what_is_missing(tmp_path: Path) -> None:
     with ModelServer(mind, faults=when("check", Fault(text="iatiatiatiatiat"))) as server:
-        found = extract(server, tmp_path, ["Alice Smith spoke."], gleanings=3)
+        found = extract(server, tmp_path, ["Alice Smith spoke."], "llama3.1", gleanings=3)
     assert steps(server) == ["extract", "check", "glean", "check"]
     assert titles(found) == {"Alice Smith", "Late Comer"}
+
+
+def test_who_can_say_nothing_but_yes_or_no_and_does_not_is_asked_again_later(
+    tmp_path: Path,
+) -> None:
+    with ModelServer(mind, faults=when("check", Fault(text="I am sorry."))) as server:
+        found = extract(server, tmp_path, ["Alice Smith spoke."])
+        assert found.outcomes["status"].to_list() == ["cut"]
+        assert titles(found) == {"Alice Smith"}
+        server.misbehave(())
+        server.forget()
+        found = extract(server, tmp_path, ["Alice Smith spoke."])
+    assert steps(server) == ["check", "glean"]
+    assert found.outcomes["status"].to_list() == ["ok"]
+
+
+@pytest.mark.parametrize("words", ["I am sorry.", "There is no more."])
+def test_what_is_said_instead_of_going_on_gets_into_no_record(tmp_path: Path, words: str) -> None:
+    cut = '("entity"<|>Alice Smith<|>PERSON<|>a person)\n##\n("entity"<|>Bob<|>PERSON<|>a per'
+
+    def faults(request: Request) -> Fault | None:
+        if step_of(request.messages) != "extract":
+            return Fault(text="NO")
+        return Fault(text=words) if len(request.messages) > 2 else truncated(cut)
+
+    with ModelServer(mind, faults=faults) as server:
+        found = extract(server, tmp_path, ["Alice Smith spoke."])
+    assert titles(found) == {"Alice Smith"}
+    assert found.outcomes["status"].to_list() == ["cut"]
 
 
 def test_what_the_gleaning_repeats_counts_once(tmp_path: Path) -> None:

@@ -185,7 +185,9 @@ def always(stage: str, fault: Fault, about: str = "") -> Any:
 def test_each_chunk_is_asked_once_and_the_graph_is_what_the_model_said(finished: Finished) -> None:
     engine = finished.engine
     assert Counter(map(kind_of, finished.requests))["extract"] == 3
-    assert len({request.content_hash for request in finished.requests}) == len(finished.requests)
+    # How long vectors are is asked twice; nothing else is.
+    repeated = Counter(request.content_hash for request in finished.requests)
+    assert [n for n in repeated.values() if n > 1] == [2]
     people = {name for text in FILES.values() for name in NAME.findall(text)}
     assert {t for (t,) in engine.rows("SELECT title FROM entities")} == people
     assert engine.rows("SELECT DISTINCT type FROM entities") == [("PERSON",)]
@@ -212,8 +214,10 @@ def test_an_end_of_a_relationship_that_is_not_listed_is_an_entity(tmp_path: Path
     ]
 
 
-@pytest.mark.parametrize(("said", "calls"), [("YES", 3), ("NO", 2), ("Perhaps", 3)])
-def test_gleaning_goes_on_unless_the_model_says_no(tmp_path: Path, said: str, calls: int) -> None:
+@pytest.mark.parametrize(("said", "calls"), [("YES", 3), ("NO", 2), ("Perhaps", 2)])
+def test_gleaning_goes_on_only_where_the_model_says_so(
+    tmp_path: Path, said: str, calls: int
+) -> None:
     def say(messages: Messages) -> str:
         if stage_of(messages) == "check":
             return said
@@ -225,7 +229,7 @@ def test_gleaning_goes_on_unless_the_model_says_no(tmp_path: Path, said: str, ca
         engine = build_graph(server, tmp_path, {"a.txt": FILES["a.txt"]})
     assert len(server.asked()) == calls
     titles = {title for (title,) in engine.rows("SELECT title FROM entities")}
-    assert ("Late Comer" in titles) == (said != "NO")
+    assert ("Late Comer" in titles) == (said == "YES")
     assert "Alice Smith" in titles
 
 

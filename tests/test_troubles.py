@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import importlib
 import random
 import re
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -200,3 +202,23 @@ def test_a_mixture_is_the_same_for_the_same_seed() -> None:
                     raw(server, messages=said(f"question {n}"))
     assert mixtures[0].met == mixtures[1].met
     assert 10 <= sum(mixtures[0].met.values()) <= 30
+
+
+@pytest.mark.usefixtures("plain_stores")
+def test_what_is_built_through_trouble_is_what_an_undisturbed_build_makes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = Path(__file__).parents[1]
+    monkeypatch.syspath_prepend(root)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    trials = importlib.import_module("benchmarks.troubles")
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for file in sorted((root / "examples" / "corpus" / "press").iterdir())[:5]:
+        shutil.copy(file, folder)
+    runs, different = trials.build_through_trouble(folder, tmp_path, (0.6, 0.4, 0.0))
+    assert sum(sum(run.met.values()) for run in runs) > 20
+    assert all("\n" not in run.ending for run in runs)
+    assert runs[-1].ending == "published"
+    assert runs[-1].failed_chunks == 0
+    assert different == []

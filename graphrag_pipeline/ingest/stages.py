@@ -31,12 +31,9 @@ from graphrag_pipeline.store.index_store import IndexStore, assign_identifiers, 
 STAGES = ("documents", "chunks", "extractions")
 IMPORTED = "import"
 """The version, in ``batch_stages``, of what was imported: done under whatever settings."""
-MOST_ATTEMPTS = 3
-TRIED_AGAIN = f"status <> 'ok' AND attempts < {MOST_ATTEMPTS}"
-"""Which rows of ``extractions`` the next run tries again: what failed, but not for ever."""
-EXTRACTED = f"""
+EXTRACTED = """
 SELECT chunk_id AS id FROM extractions
-WHERE extractor = 'import' OR (tried_version = $version AND NOT ({TRIED_AGAIN}))
+WHERE extractor = 'import' OR (tried_version = $version AND status = 'ok')
 """
 """The chunks of which nothing is to be extracted under a version (parameter ``version``)."""
 _STAGED_LATER = {
@@ -67,17 +64,26 @@ def stage_versions(settings: Settings) -> dict[str, str]:
     return {"documents": read, "chunks": chunked, "extractions": extracted}
 
 
-def pending_batches(store: IndexStore, log: BatchLog, settings: Settings) -> list[str]:
-    """Return the keys of batches that some stage has not done under these settings."""
+def pending_batches(
+    store: IndexStore, log: BatchLog, settings: Settings, *, most_attempts: int | None = None
+) -> list[str]:
+    """Return the keys of batches that some stage has not done under these settings.
+
+    A batch with chunks that failed is one of them: without ``most_attempts`` however often it was
+    tried, as when a person asks for a run.
+    """
     version = stage_versions(settings)["extractions"]
     with store.read() as con:
         rows = con.execute(
             "SELECT batch FROM batch_stages WHERE stage = 'extractions' AND version IN (?, ?)",
             [version, IMPORTED],
         ).fetchall()
-        failures = con.execute(f"SELECT DISTINCT batch FROM extractions WHERE {TRIED_AGAIN}")
-        again = {key for (key,) in failures.fetchall()}
-    complete = {key for (key,) in rows} - again
+        failures = con.execute(
+            """SELECT DISTINCT batch FROM extractions
+               WHERE status <> 'ok' AND ($most IS NULL OR attempts < $most)""",
+            {"most": most_attempts},
+        ).fetchall()
+    complete = {key for (key,) in rows} - {key for (key,) in failures}
     return [batch.key for batch in log.batches() if batch.key not in complete]
 
 
@@ -325,9 +331,9 @@ def _once(
     start = time.perf_counter()
     with store.read() as con:
         row = con.execute(
-            f"""SELECT 1 FROM batch_stages WHERE batch = ? AND stage = ? AND version IN (?, ?)
+            """SELECT 1 FROM batch_stages WHERE batch = ? AND stage = ? AND version IN (?, ?)
                AND (stage <> 'extractions' OR NOT EXISTS (
-                   SELECT 1 FROM extractions WHERE batch = ? AND {TRIED_AGAIN}))""",
+                   SELECT 1 FROM extractions WHERE batch = ? AND status <> 'ok'))""",
             [key, stage, stage_versions(settings)[stage], IMPORTED, key],
         ).fetchone()
     if row:

@@ -228,6 +228,12 @@ class ModelClient:
         with self._caller.running():
             return await self._vectors.embed(texts, stage, batch)
 
+    async def embedding_width(self, *, stage: str) -> int:
+        """Return how long the embedding model's vectors are, asked where it is not known yet."""
+        self._refuse_unpriced(self.options.embedding_model)
+        with self._caller.running():
+            return await self._vectors.width(stage)
+
     async def pieces_of(self, request: ChatRequest) -> AsyncGenerator[str | Completion, None]:
         """Yield the pieces of a streamed answer, then the whole of it."""
         body, key = self._prepared(request)

@@ -121,7 +121,7 @@ class ModelEmbedder:
 
     @cached_property
     def _dimensions(self) -> int:
-        return self.embed(["length"]).shape[1]
+        return with_model(self._settings, lambda client: client.embedding_width(stage="embeddings"))
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return one row per text, of length one. Raises the model's error if it gives none."""

@@ -39,6 +39,7 @@ _PATH = "/embeddings"
 _LOOKUP = 500
 _YIELD_EVERY = 20
 _SETTLED = 3
+_PROBE = "length"
 
 
 class EmbeddingCalls:
@@ -82,6 +83,22 @@ class EmbeddingCalls:
             # Their length may have turned out to be another meanwhile.
             vectors = {key: v for key, v in vectors.items() if len(v) == self._width}
         return combine(np.stack([vectors[key] for key in keys]), parts)
+
+    async def width(self, stage: str) -> int:
+        """Return how long the vectors are. What is not known yet two answers in a row must say."""
+        while self._width is None:
+            answers = [
+                await self._request_vectors([_PROBE], stage, None, any_width=True) for _ in range(2)
+            ]
+            writes = [put_calls(turn.call()) for _, turn in answers]
+            (first, _), (second, _) = answers
+            if first.shape == second.shape:
+                self._width = second.shape[1]
+                key, vector = self._source.keys([_PROBE])[0], normalised(second)[0]
+                vectors = put_embeddings(self._options.embedding_model, {key: vector})
+                writes += [vectors, self._source.put_width(self._width)]
+            await self._database.write(writes)
+        return self._width
 
     async def _cut(self, texts: Sequence[str]) -> list[list[Piece]]:
         parts: list[list[Piece]] = []
@@ -137,7 +154,7 @@ class EmbeddingCalls:
         return vectors
 
     async def _request_vectors(
-        self, texts: Sequence[str], stage: str, batch: str | None
+        self, texts: Sequence[str], stage: str, batch: str | None, *, any_width: bool = False
     ) -> tuple[Vectors, Turn]:
         options = self._options
         body: dict[str, Any] = {"model": options.embedding_model, "input": list(texts)}
@@ -150,7 +167,8 @@ class EmbeddingCalls:
 
         def read(raw: Mapping[str, Any]) -> tuple[Vectors, Usage]:
             vectors = read_vectors(raw, len(texts))
-            self._check_width(vectors.shape[1])
+            if not any_width:
+                self._check_width(vectors.shape[1])
             return vectors, read_usage(raw) or Usage(count(), 0)
 
         outgoing = Outgoing(_PATH, options.embedding_model, stage, batch, body, count, 0)

@@ -247,8 +247,8 @@ class _Asker:
         """Ask, then ask for what was missed for as long as the model says that some is.
 
         Returns the answers, each whole or as far as it came. A first answer that cannot be read
-        raises its error at once. What was read stays when the model then refuses to go on, or the
-        conversation becomes too long for it.
+        raises its error at once. What was read stays when the conversation becomes too long for
+        the model, and, marked as cut, when it does not go on for another reason.
         """
         talk = list(messages)
         answers = await self._whole(talk, result, read)
@@ -259,49 +259,55 @@ class _Asker:
                 if decided is False or (decided is None and turn):
                     break
                 talk += self._prompts["glean_continue"].render()
-                answers += await self._whole(talk, result)
-        except TerminalModelError as error:
+                answers += await self._whole(talk, result, read)
+        except (TerminalModelError, ModelOutputError) as error:
             if error.stops_everything:
                 raise
+            if error.kind != "context_length":
+                result.status, result.error = "cut", str(error)
         return answers
 
     async def _whole(
         self,
         talk: list[Message],
         result: _ChunkResult,
-        read: Callable[[str], object] | None = None,
+        read: Callable[[str], object],
     ) -> list[str]:
         """Return an answer, in one text or several; the talk grows by what was said.
 
-        An answer without its end mark is asked to go on once, one that reached a limit of tokens
-        twice. If that is not its end either, the chunk is marked as cut and the pieces are not
-        kept, so that a later run asks again.
+        An answer without its end mark is asked to go on once, one that was cut off twice. If that
+        is not its end either, the chunk is marked as cut and the pieces are not kept, so that a
+        later run asks again.
         """
         pieces: list[Completion] = []
         while True:
             try:
-                pieces.append(await self._ask(talk, result, None if pieces else read))
+                piece = await self._ask(talk, result, None if pieces else read)
             except TerminalModelError as error:
                 if error.stops_everything or not pieces:
                     raise
                 result.status, result.error = "cut", f"{_CUT}: {error}"
                 break
-            talk.append({"role": "assistant", "content": pieces[-1].text})
-            is_cut = pieces[-1].finish_reason == "length"
-            if not is_cut and (len(pieces) > 1 or COMPLETE.search(pieces[-1].text)):
+            if pieces and not parse_tuples(piece.text).answered and _was_closed(pieces[-1]):
+                break
+            pieces.append(piece)
+            talk.append({"role": "assistant", "content": piece.text})
+            if piece.finish_reason != "length" and COMPLETE.search(piece.text):
+                break
+            if len(pieces) > 1 and piece.finish_reason != "length" and _was_closed(piece):
                 break
             if len(pieces) > _MOST_CONTINUED:
                 result.status, result.error = "cut", _CUT
                 await self._client.forget(pieces)
                 break
             talk += self._prompts["continue_records"].render()
-        return joined([piece.text for piece in pieces])
+        return joined([each.text for each in pieces], is_cut=result.status == "cut")
 
     async def _ask(
         self,
         talk: Sequence[Message],
         result: _ChunkResult,
-        read: Callable[[str], object] | None = None,
+        read: Callable[[str], object] | None,
     ) -> Completion:
         try:
             completion = await self._client.complete(
@@ -319,10 +325,12 @@ class _Asker:
     ) -> bool | None:
         """Ask for yes or no; return None if the model says neither.
 
-        It answers in one token where its encoding is known and the two words can be forced, else
-        in a few, or in as many as a model takes that thinks first.
+        It answers in one token where its encoding is known and the two words can be forced: an
+        answer that is neither raises ModelOutputError then. Else it answers in a few tokens, or in
+        as many as a model takes that thinks first.
         """
         question = [*talk, *self._prompts["glean_check"].render()]
+        check = _check_decided if self._yes_or_no else None
         if self._in_a_word:
             try:
                 said = await self._client.complete(
@@ -331,6 +339,7 @@ class _Asker:
                     batch=self._batch,
                     logit_bias=self._yes_or_no,
                     max_output_tokens=1 if self._yes_or_no else _TOKENS_OF_A_WORD,
+                    check=check,
                 )
                 result.pay(said)
                 return parse_yes_no(said.text)
@@ -338,7 +347,17 @@ class _Asker:
                 if error.kind != "length":
                     raise
                 self._in_a_word = False
-        return parse_yes_no((await self._ask(question, result)).text)
+        return parse_yes_no((await self._ask(question, result, check)).text)
+
+
+def _was_closed(piece: Completion) -> bool:
+    """Whether an answer ended of itself, with a whole record."""
+    return piece.finish_reason != "length" and piece.text.rstrip(" \n#").endswith((")", "）"))
+
+
+def _check_decided(text: str) -> None:
+    if parse_yes_no(text) is None:
+        raise ModelOutputError("the model did not say whether something is missing")
 
 
 def _yes_no_bias(model: str) -> dict[int, int] | None:

@@ -114,22 +114,28 @@ class ParsedExtraction:
         return self.completed or bool(self.entities or self.relationships)
 
 
-def joined(pieces: Sequence[str]) -> list[str]:
+def joined(pieces: Sequence[str], *, is_cut: bool = False) -> list[str]:
     """Return an answer that was given in pieces, as few texts as hold whole records.
 
     A piece that begins with a record is a text of its own, and the one before ends with its last
-    whole record; any other piece goes on in the middle of a record.
+    whole record, as does the last of an answer that ``is_cut``; any other piece goes on in the
+    middle of a record.
     """
     texts = [pieces[0]]
     for piece in pieces[1:]:
         if _BEGINS_ANEW.match(piece):
-            whole, _, last = texts[-1].rpartition("##")
-            if not last.rstrip().endswith((")", "）")):
-                texts[-1] = whole
+            before, _, last = texts[-1].rpartition("##")
+            if not _is_closed(last) or piece.lstrip("# \n").startswith(last.strip()[:-1]):
+                texts[-1] = before
             texts.append(piece)
         else:
             texts[-1] += piece
-    return texts
+    before, _, last = texts[-1].rpartition("##")
+    return [*texts[:-1], before] if is_cut and not _is_closed(last) else texts
+
+
+def _is_closed(record: str) -> bool:
+    return record.rstrip().endswith((")", "）"))
 
 
 def merged(answers: Sequence[ParsedExtraction]) -> ParsedExtraction:
