@@ -2,13 +2,20 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from llm_helpers import ask, ask_many, paid, with_client
 from model_server import ModelServer, empty_answer
 
 from graphrag_pipeline.core.errors import ConfigError
-from graphrag_pipeline.llm import BudgetExceededError, Completion, last_position
+from graphrag_pipeline.llm import (
+    BudgetExceededError,
+    Completion,
+    LlmOptions,
+    ModelClient,
+    last_position,
+)
 from graphrag_pipeline.llm.prices import load_prices
 
 TEXTS = [f"{n:03} " + "ab " * 32 for n in range(100)]
@@ -87,20 +94,33 @@ def test_answers_that_failed_but_were_billed_count(tmp_path: Path) -> None:
     assert spent == server.prompt_tokens == 100
 
 
+def elsewhere(**given: Any) -> LlmOptions:
+    return LlmOptions("https://models.example/v1", "sk-test", model="unknown-model", **given)
+
+
 def test_a_money_limit_needs_a_price(tmp_path: Path) -> None:
-    with ModelServer() as server, pytest.raises(ConfigError, match="price for unknown-model"):
-        ask(server, tmp_path, model="unknown-model", max_cost=1.0)
+    with pytest.raises(ConfigError, match="price for unknown-model"):
+        ModelClient(elsewhere(max_cost=1.0), tmp_path)
+    assert not ModelClient(elsewhere(), tmp_path).has_price("unknown-model")
 
 
-def test_a_model_without_price_has_tokens_but_no_cost(tmp_path: Path) -> None:
+def test_a_model_on_ones_own_machine_costs_nothing_unless_it_has_a_price(tmp_path: Path) -> None:
     with ModelServer() as server:
-        answer = ask(server, tmp_path, model="unknown-model")
-        assert not with_client(server, tmp_path, _has_price, model="unknown-model")
-    assert (answer.cost, answer.prompt_tokens) == (None, 2)
+        answer = ask(server, tmp_path, model="unknown-model", max_cost=1.0)
+        priced = ask(server, tmp_path, model="gpt-4o")
+    assert (answer.cost, answer.prompt_tokens) == (0.0, 2)
+    assert priced.cost
 
 
-async def _has_price(client) -> bool:
-    return client.has_price("unknown-model")
+@pytest.mark.parametrize(
+    ("host", "private"),
+    [
+        ("localhost:11434", True), ("192.168.1.7", True), ("[::1]:80", True), ("ollama", True),
+        ("gpu.local", True), ("api.openai.com", False), ("8.8.8.8", False),
+    ],
+)  # fmt: skip
+def test_what_is_ones_own_machine(host: str, private: bool) -> None:
+    assert LlmOptions(f"http://{host}/v1").is_private == private
 
 
 def test_a_users_prices_override_the_shipped_ones(tmp_path: Path) -> None:

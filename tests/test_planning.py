@@ -22,6 +22,7 @@ from test_llm_pipeline import FILES, mind
 from typer.testing import CliRunner
 
 from graphrag_pipeline.cli.app import app
+from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.llm import ModelError
 from graphrag_pipeline.planning.plan import Plan, plan_run
 
@@ -122,11 +123,16 @@ def test_a_changed_prompt_plans_every_chunk_again(known: ModelServer, tmp_path: 
 
 
 def test_a_model_without_a_price_is_planned_in_tokens_and_that_is_said(tmp_path: Path) -> None:
-    with ModelServer(mind) as server:
-        engine = by_model(tmp_path, server.base_url, llm={"model": "my-own"})
-        engine.write(LONG)
-        plan = plan_run(engine.settings, engine.inbox)
+    engine = by_model(tmp_path, "https://models.example/v1", llm={"model": "my-own"})
+    engine.write(LONG)
+    plan = plan_run(engine.settings, engine.inbox)
     assert plan.cost is None
+    assert any("calls go to https://models.example/v1" in said for said in plan.assumptions)
+    limited = by_model(
+        tmp_path, "https://models.example/v1", llm={"model": "my-own", "max_cost": 1.0}
+    )
+    with pytest.raises(ConfigError, match="max_cost needs a price for my-own"):
+        plan_run(limited.settings, limited.inbox)
     assert plan.tokens > 0
     assert any("my-own is not known: tokens only" in said for said in plan.assumptions)
 

@@ -572,10 +572,10 @@ def test_answers_are_kept_and_given_again_if_the_settings_say_so(home, method):
         assert len(server.asked()) == 2 * n
 
 
-def test_the_cost_of_an_unpriced_model_is_not_known(home):
+def test_a_model_on_ones_own_machine_costs_nothing(home):
     with ModelServer(play) as server:
         found = ask(home, server, "basic", sections={"llm": {"model": "my-own"}})
-    assert found.cost is None
+    assert found.cost == 0
     assert found.prompt_tokens > 0
 
 

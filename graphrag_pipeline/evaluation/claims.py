@@ -34,10 +34,9 @@ from graphrag_pipeline.evaluation.answer_metrics import (
 )
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
-from graphrag_pipeline.llm.configured import answered_by, prompts_folder, with_model
+from graphrag_pipeline.llm.configured import answered_by, model_prices, prompts_folder, with_model
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
-from graphrag_pipeline.llm.prices import load_prices
 from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.llm.running import work_through
 from graphrag_pipeline.store.index_store import insert
@@ -160,7 +159,7 @@ def plan_claims(settings: Settings, answers: Sequence[Unexamined]) -> StagePlan:
     talks = [message["content"] for piece in pieces for message in piece.messages(prompt)]
     claim_tokens = sum(count_tokens(["\n".join(piece.sentences) for piece in pieces]))
     read, output = sum(count_tokens(talks)), round(claim_tokens * _CLAIM_TOKENS_PER_TOKEN)
-    cost = load_prices(settings.llm.prices_file).cost(settings.llm.model, read, output)
+    cost = model_prices(settings).cost(settings.llm.model, read, output)
     return StagePlan(
         stage=CLAIMS,
         model=settings.llm.model,

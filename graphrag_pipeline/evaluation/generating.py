@@ -26,11 +26,10 @@ from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.evaluation.answer_metrics import normalized
 from graphrag_pipeline.evaluation.questions import Question, get_questions, put_questions, set_names
 from graphrag_pipeline.evaluation.store import EvaluationStore
-from graphrag_pipeline.llm.configured import answered_by, prompts_folder, with_model
+from graphrag_pipeline.llm.configured import answered_by, model_prices, prompts_folder, with_model
 from graphrag_pipeline.llm.embedders import HashingEmbedder
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
-from graphrag_pipeline.llm.prices import load_prices
 from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.llm.running import work_through
 from graphrag_pipeline.store.index_store import get_meta, set_meta
@@ -151,7 +150,7 @@ def plan_generation(settings: Settings, numbers: Numbers, description: str) -> S
         texts = [message["content"] for message in template.render(**values)]
         read += times * (sum(count_tokens(texts)) + 2 * _LENGTHS["personas"])
         output += times * length * getattr(numbers, part)
-    cost = load_prices(settings.llm.prices_file).cost(settings.llm.model, read, output)
+    cost = model_prices(settings).cost(settings.llm.model, read, output)
     return StagePlan(
         stage=STAGE,
         model=settings.llm.model,

@@ -30,10 +30,9 @@ from graphrag_pipeline.evaluation.keeping import keeping
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.evaluation.verdict_text import explain
 from graphrag_pipeline.evaluation.verdicts import Comparison, Verdict, Won, compare_verdicts
-from graphrag_pipeline.llm.configured import answered_by, prompts_folder, with_model
+from graphrag_pipeline.llm.configured import answered_by, model_prices, prompts_folder, with_model
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
-from graphrag_pipeline.llm.prices import load_prices
 from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.llm.running import work_through
 from graphrag_pipeline.store.index_store import insert
@@ -214,7 +213,7 @@ def plan_judging(settings: Settings, verdicts: Sequence[OpenVerdict]) -> StagePl
         for verdict in verdicts
     )
     output, model = len(verdicts) * _VERDICT_TOKENS, settings.llm.model
-    cost = load_prices(settings.llm.prices_file).cost(model, tokens, output)
+    cost = model_prices(settings).cost(model, tokens, output)
     return StagePlan(
         stage=STAGE,
         model=model,

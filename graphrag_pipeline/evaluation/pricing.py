@@ -16,7 +16,7 @@ from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.evaluation.experiment import Experiment
 from graphrag_pipeline.evaluation.running import Workload, open_engine
 from graphrag_pipeline.evaluation.store import EvaluationStore
-from graphrag_pipeline.llm.prices import load_prices
+from graphrag_pipeline.llm.configured import model_prices
 from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query import operators as op
@@ -91,7 +91,7 @@ def _plan(store: EvaluationStore, settings: Settings, workload: Workload) -> Sta
 def _stage(settings: Settings, name: str, answers: int, tokens: Tokens) -> StagePlan:
     calls, prompt, completion = (math.ceil(answers * value) for value in tokens)
     model = settings.llm.model
-    cost = load_prices(settings.llm.prices_file).cost(model, prompt, completion)
+    cost = model_prices(settings).cost(model, prompt, completion)
     return StagePlan(
         stage=name,
         model=model,

@@ -58,7 +58,7 @@ class ModelClient:
         self._home = home
         self._since = since
         self._encoding = encoding_for(options.model)
-        self._prices = load_prices(options.prices_file)
+        self._prices = load_prices(options.prices_file, own_machine=options.is_private)
         self._refuse_unpriced(options.model)
 
     async def __aenter__(self) -> ModelClient:
@@ -355,10 +355,7 @@ class ModelClient:
 
     def _refuse_unpriced(self, model: str) -> None:
         if self.options.max_cost is not None and not self.has_price(model):
-            raise ConfigError(
-                f"max_cost needs a price for {model}: name it in the file of llm.prices_file, or "
-                "limit max_tokens instead"
-            )
+            raise unpriced(model)
 
 
 class CompletionStream:
@@ -376,6 +373,14 @@ class CompletionStream:
                     self.completion = piece
                 else:
                     yield piece
+
+
+def unpriced(model: str) -> ConfigError:
+    """Return the error of a budget in dollars for a model whose price is not known."""
+    return ConfigError(
+        f"max_cost needs a price for {model}: name it in the file of llm.prices_file, or "
+        "limit max_tokens instead"
+    )
 
 
 def check_usable(request: ChatRequest, text: str, finish_reason: str) -> None:

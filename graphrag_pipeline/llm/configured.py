@@ -14,6 +14,7 @@ from graphrag_pipeline.core.settings import LlmSettings, Settings
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.embedders import make_embedder
 from graphrag_pipeline.llm.options import LlmOptions
+from graphrag_pipeline.llm.prices import Prices, load_prices
 from graphrag_pipeline.llm.running import run_calls
 
 if TYPE_CHECKING:
@@ -52,6 +53,12 @@ def model_options(settings: Settings) -> LlmOptions:
         prices_file=given.prices_file,
         log_content=given.log_content,
     )
+
+
+def model_prices(settings: Settings) -> Prices:
+    """Return what the models as configured cost."""
+    own_machine = model_options(settings).is_private
+    return load_prices(settings.llm.prices_file, own_machine=own_machine)
 
 
 def answered_by(given: LlmSettings) -> list[object]:

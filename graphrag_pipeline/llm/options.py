@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -114,6 +115,15 @@ class LlmOptions:
     def is_openai(self) -> bool:
         """Whether the models are OpenAI's own."""
         return urlsplit(self._url).hostname == "api.openai.com"
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the models are served from this machine or its own network."""
+        host = urlsplit(self._url).hostname or ""
+        try:
+            return ipaddress.ip_address(host).is_private
+        except ValueError:
+            return "." not in host or host.endswith((".local", ".internal", ".lan"))
 
     def connection(self) -> tuple[str, str]:
         """Return base URL and key, for the HTTP client alone; ConfigError if OpenAI has no key."""

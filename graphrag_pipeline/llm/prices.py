@@ -6,7 +6,7 @@ import functools
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -28,14 +28,16 @@ class Price:
 
 @dataclass(frozen=True)
 class Prices:
-    """The prices of models by name, and the day they were noted."""
+    """The prices of models by name, and the day they were noted; ``other`` is that of all else."""
 
     date: str
     models: Mapping[str, Price]
+    other: Price | None = None
 
     def of(self, model: str) -> Price | None:
         """Return a model's price, or None; a dated snapshot costs what its model does."""
-        return self.models.get(model) or self.models.get(_SNAPSHOT.sub("", model))
+        known = self.models.get(model) or self.models.get(_SNAPSHOT.sub("", model))
+        return known or self.other
 
     def cost(
         self, model: str, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0
@@ -52,12 +54,13 @@ class Prices:
         return (spent + completion_tokens * price.output) / _MILLION
 
 
-def load_prices(file: str | Path = "") -> Prices:
+def load_prices(file: str | Path = "", *, own_machine: bool = False) -> Prices:
     """Return the shipped prices, with those of the user's file over them.
 
-    Raises ConfigError if the file cannot be read as prices.
+    A model without a price costs nothing on one's ``own_machine``. Raises ConfigError if the file
+    cannot be read as prices.
     """
-    shipped = _shipped()
+    shipped = replace(_shipped(), other=Price(0.0) if own_machine else None)
     if not file:
         return shipped
     try:
@@ -69,7 +72,7 @@ def load_prices(file: str | Path = "") -> Prices:
             f'{file} holds no prices: write date = "2026-01-31", then for each model '
             '[models."name"] with input and output, dollars per million tokens'
         ) from None
-    return Prices(own.date or shipped.date, {**shipped.models, **own.models})
+    return replace(shipped, date=own.date or shipped.date, models={**shipped.models, **own.models})
 
 
 @functools.cache

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from graphrag_pipeline.core.prompting import Message, load_examples, load_prompt
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.tokens import count_tokens
-from graphrag_pipeline.llm.configured import prompts_folder
+from graphrag_pipeline.llm.configured import model_options, model_prices, prompts_folder
 from graphrag_pipeline.llm.embeddings import MAX_PIECES, MAX_REQUEST_BYTES
-from graphrag_pipeline.llm.prices import Prices, load_prices
+from graphrag_pipeline.llm.prices import Prices
 from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.structures.estimate import (
     ENTITIES,
@@ -93,7 +93,7 @@ class Average:
 
 def estimate(settings: Settings, work: Work, history: Mapping[str, Average]) -> Iterator[StagePlan]:
     """Yield what each stage that asks a model will take; stages with no call are left out."""
-    prices = load_prices(settings.llm.prices_file)
+    prices = model_prices(settings)
     chat = settings.llm.model
     further = [
         structure.estimate(settings, work.growth) for structure in wanted_structures(settings)
@@ -139,10 +139,8 @@ def assumptions(
     sentences.append(
         "the cache is looked up for extractions and texts to embed, not for summaries and reports"
     )
-    sentences.append(
-        f"prices as of {load_prices(settings.llm.prices_file).date}; set llm.prices_file to your "
-        "own"
-    )
+    sentences.append(f"prices as of {model_prices(settings).date}; set llm.prices_file to your own")
+    sentences.append(f"calls go to {model_options(settings).endpoint}")
     cost = sum(stage.cost or 0.0 for stage in stages)
     tokens = sum(stage.prompt_tokens + stage.completion_tokens for stage in stages)
     limits = settings.llm
@@ -151,10 +149,14 @@ def assumptions(
             "this is more than llm.max_cost or llm.max_tokens allow: the run would stop there and "
             "keep what was bought; raise them to go on"
         )
-    unpriced = sorted({stage.model for stage in stages if stage.cost is None})
-    if unpriced:
-        sentences.append(f"the price of {', '.join(unpriced)} is not known: tokens only")
+    if models := unpriced_models(stages):
+        sentences.append(f"the price of {', '.join(models)} is not known: tokens only")
     return sentences
+
+
+def unpriced_models(stages: Sequence[StagePlan]) -> list[str]:
+    """Return the models whose price is not known."""
+    return sorted({stage.model for stage in stages if stage.cost is None})
 
 
 def _extraction(settings: Settings, work: Work) -> tuple[float, float, float]:

@@ -21,6 +21,7 @@ from graphrag_pipeline.ingest import documents
 from graphrag_pipeline.ingest.batches import BatchLog, SourceChange
 from graphrag_pipeline.ingest.chunking import chunk_documents
 from graphrag_pipeline.ingest.stages import pending_batches, shown_metadata
+from graphrag_pipeline.llm.client import unpriced
 from graphrag_pipeline.llm.configured import model_options, prompts_folder
 from graphrag_pipeline.llm.offline import CachedAnswers, vectors_known
 from graphrag_pipeline.llm.pricing import StagePlan
@@ -31,6 +32,7 @@ from graphrag_pipeline.planning.estimates import (
     Work,
     assumptions,
     estimate,
+    unpriced_models,
 )
 from graphrag_pipeline.planning.outdated import IndexState, chunks_of, extracted, look_at_index
 from graphrag_pipeline.releases.publishing import refresh_needed
@@ -103,7 +105,8 @@ class Plan:
 def plan_run(settings: Settings, folder: Path, *, recluster: bool = False) -> Plan:
     """Return what `index` of this folder would do now.
 
-    Raises InputError if the folder cannot be read, ConfigError if the prices cannot.
+    Raises InputError if the folder cannot be read, ConfigError if the prices cannot, or if
+    llm.max_cost is set for a model without a price: the run would stop there.
     """
     log = BatchLog(settings.home_path)
     store = _store(settings)
@@ -124,6 +127,8 @@ def plan_run(settings: Settings, folder: Path, *, recluster: bool = False) -> Pl
     work = _work(settings, todo, index)
     history = _history(store)
     stages = list(estimate(settings, work, history))
+    if settings.llm.max_cost and (models := unpriced_models(stages)):
+        raise unpriced(models[0])
     counts = {a: sum(c.action == a for c in new) for a in ("add", "change", "remove")}
     return Plan(
         changes=counts,
