@@ -374,9 +374,24 @@ def test_a_key_is_found_under_the_name_that_users_of_graphrag_have(monkeypatch, 
     [
         ("GRAPHRAG_CHUNK__SIZE=3", "unknown environment variable GRAPHRAG_CHUNK__SIZE"),
         ("GRAPHRAG_CHUNKS__SIZE=x", ".env: chunks.size = 'x'"),
+        ("# a key\nOPENAI_API_KEY=k\nfoo bar\n", ".env: line 3 must be NAME=value"),
+        ("\udcff\udcfe", ".env is not UTF-8"),
     ],
 )
 def test_a_wrong_setting_in_a_file_of_environment_variables_is_named(tmp_path, text, said):
-    (tmp_path / ".env").write_text(text)
+    (tmp_path / ".env").write_text(text, encoding="utf-8", errors="surrogateescape")
     with pytest.raises(ConfigError, match=re.escape(said)):
         load(tmp_path, "")
+
+
+@pytest.mark.parametrize("level", [1, "1", "C1", "c1"])
+def test_a_level_is_a_number_or_as_in_the_paper_wherever_it_is_set(tmp_path, monkeypatch, level):
+    assert Settings(query={"level": level}).query.level == 1
+    assert load(tmp_path, f"[query]\nlevel = {json.dumps(level)}").query.level == 1
+    monkeypatch.setenv("GRAPHRAG_QUERY__LEVEL", str(level))
+    assert Settings().query.level == 1
+
+
+def test_what_is_no_level_is_refused_with_what_would_be_one(tmp_path):
+    with pytest.raises(ConfigError, match="level = 'root': must be a number, 0 for the root, or C"):
+        load(tmp_path, '[query]\nlevel = "root"')

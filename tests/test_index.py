@@ -199,6 +199,11 @@ def test_the_graph_is_exported(index: Index, tmp_path: Path) -> None:
     assert index.export("csv", tmp_path / "tables", tables=["entities"]).files[0].n_bytes > 0
 
 
+def test_a_format_there_is_not_is_an_error_that_lists_them(index: Index, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"unknown format 'gexf': use one of .*graphml"):
+        index.export("gexf", tmp_path / "graph")
+
+
 def test_a_folder_that_is_named_beats_the_settings_and_these_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -356,7 +361,7 @@ def test_removing_all_documents_is_asked_for(index: Index, tmp_path: Path) -> No
     shutil.rmtree(docs)
     docs.mkdir()
     cut = sorted((index.home / "batches").glob("*.json"))
-    with pytest.raises(RemovalError, match=r"^2 of the 2 documents indexed from .* are gone"):
+    with pytest.raises(RemovalError, match=r"^2 of the 2 files indexed from .* are gone"):
         index.update(docs)
     assert sorted((index.home / "batches").glob("*.json")) == cut
     assert index.update(docs, remove_all=True).changes == {"add": 0, "change": 0, "remove": 2}
@@ -375,7 +380,7 @@ def test_more_than_a_share_of_many_documents_is_asked_for(
     for name in names[:gone]:
         (docs / f"{name}.txt").unlink()
     if refused:
-        with pytest.raises(RemovalError, match="10 of the 18 documents"):
+        with pytest.raises(RemovalError, match="10 of the 18 files"):
             index.update(docs)
     else:
         assert index.update(docs).changes["remove"] == gone

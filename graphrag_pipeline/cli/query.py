@@ -131,8 +131,8 @@ def query(
     width: Width = None,
 ) -> Answer | AnswerStream:
     """Answer a question from the published index, with citations."""
+    from graphrag_pipeline.core.levels import parse_level
     from graphrag_pipeline.query import read_history, read_method
-    from graphrag_pipeline.query.methods.method import parse_level
 
     options_given = {"level": None if level is None else parse_level(level), "top_k": top_k}
     options_given |= {"seed": seed, "depth": depth, "width": width}

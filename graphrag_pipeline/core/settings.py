@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from dotenv import dotenv_values
+from dotenv.parser import parse_stream
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -39,13 +40,23 @@ from pydantic_settings import (
     SettingsError,
 )
 
-from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.errors import ConfigError, InputError
+from graphrag_pipeline.core.levels import parse_level
 
 CONFIG_FILE = "graphrag.toml"
 PREFIX = "GRAPHRAG_"
 _ARGUMENTS, _ENVIRONMENT = "the settings of the program", "the environment"
 
+
+def _level(value: object) -> object:
+    try:
+        return parse_level(value) if isinstance(value, str) else value
+    except InputError as error:
+        raise ValueError(str(error)) from None
+
+
 Positive = Annotated[int, Field(ge=1, le=10**9)]
+Level = Annotated[int, Field(ge=0), BeforeValidator(_level)]
 Megabytes = Annotated[float, Field(gt=0, le=1e6)]
 Place = Annotated[
     str,
@@ -100,7 +111,8 @@ class BatchSettings(_Section):
     max_mb: Megabytes = 64.0
     """Most megabytes of files in one batch (a larger file is a batch of its own)."""
     max_removed_share: Share = 0.5
-    """Ask before more than this share of a folder's documents is removed (from ten on), or all."""
+    """Ask before all files of a folder are removed, or ten and more that are more than this share
+    of them."""
 
 
 class ChunkSettings(_Section):
@@ -281,8 +293,8 @@ class QuerySettings(_Section):
     """local: share of the context for source text."""
     report_share: Share = 0.15
     """local: share of the context for community reports; the rest is for the graph."""
-    level: Annotated[int, Field(ge=0)] = 2
-    """global and local: community level whose reports are read."""
+    level: Level = 2
+    """global and local: community level whose reports are read; 0, or C0, is the root."""
     answers: Literal["auto", "extractive", "llm"] = "auto"
     """auto: by profile. extractive: the evidence itself. llm: written by a model."""
     response_type: str = "multiple paragraphs"
@@ -529,10 +541,10 @@ def load_settings(file: Path | None = None, **values: Any) -> Settings:
     """
     path = file or _find_config_file(values.get("home"))
     env_file = (path.parent if path else Path()) / ".env"
-    names = [*_environment_names(), *_settings_in(env_file)]
-    strangers = [name for name in names if not _is_setting(name)]
-    if strangers:
-        raise ConfigError(f"unknown environment variable {strangers[0]}: {_closest(strangers[0])}")
+    for where, names in (("", _environment_names()), (f"{env_file}: ", _settings_in(env_file))):
+        for name in names:
+            if not _is_setting(name):
+                raise ConfigError(f"{where}unknown environment variable {name}: {_closest(name)}")
     settings = Settings(path, env_file, **values)
     return _with_aliases_beside(path, settings) if path else settings
 
@@ -645,9 +657,24 @@ def _of_env_file(path: Path) -> dict[str, Any]:
 
 
 def _settings_in(path: Path) -> list[str]:
-    """Return the names of a file of environment variables that look like settings."""
+    """Return the names of a file of environment variables that look like settings.
+
+    Raises ConfigError where it cannot be read.
+    """
+    if not path.is_file():
+        return []
     own = {f"{PREFIX}CONFIG", f"{PREFIX}API_KEY"}
-    names = [name.upper() for name in dotenv_values(path)] if path.is_file() else []
+    try:
+        with path.open(encoding="utf-8") as text:
+            for line in parse_stream(text):
+                if line.error:
+                    number = line.original.line
+                    raise ConfigError(f"{path}: line {number} must be NAME=value, or begin with #")
+        names = [name.upper() for name in dotenv_values(path)]
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is not UTF-8: save it as UTF-8") from None
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
     return [name for name in names if name.startswith(PREFIX) and name not in own]
 
 

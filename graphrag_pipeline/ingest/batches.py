@@ -235,8 +235,8 @@ def _check_removals(
     is_empty = len(lost_uris) == len(sources) and not new_hashes
     if (n_gone and is_empty) or n_gone > max(most * len(sources), _FEW):
         raise RemovalError(
-            f"{n_gone} of the {len(sources)} documents indexed from {folder} are gone: is its disk "
-            "mounted? To remove them from the index, say so: --remove-all, or remove_all=True"
+            f"{n_gone} of the {len(sources)} files indexed from {folder} are gone: is its disk "
+            "mounted? To remove them from the index, use --remove-all, in Python remove_all=True"
         )
 
 

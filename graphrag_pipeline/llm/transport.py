@@ -176,7 +176,9 @@ class Transport:
             )
         if status in (401, 403):
             return TerminalModelError(
-                f"the key was refused by {where}: check OPENAI_API_KEY and base_url", "auth"
+                f"the key was refused by {where}: check OPENAI_API_KEY or GRAPHRAG_API_KEY, "
+                "and base_url",
+                "auth",
             )
         if status in _TRANSIENT_STATUS or status >= 500:
             return self._busy(status, headers)

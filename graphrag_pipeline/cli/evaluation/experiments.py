@@ -174,7 +174,7 @@ def _experiment(
 
 
 def _numbers(text: str) -> list[int]:
-    from graphrag_pipeline.query.methods.method import parse_level
+    from graphrag_pipeline.core.levels import parse_level
 
     try:
         return [parse_level(part.strip()) for part in text.split(",") if part.strip()]

@@ -94,6 +94,8 @@ def export_release(
     Raises InputError for what cannot be done as asked, NothingPublishedError when there is no
     release, StorageError when it cannot be read or the export not be written.
     """
+    if name not in FORMATS:
+        raise InputError(f"unknown format {name!r}: use one of {', '.join(FORMATS)}")
     format_of = FORMATS[name]
     if tables and not format_of.takes_tables:
         takers = ", ".join(n for n, export in FORMATS.items() if export.takes_tables)

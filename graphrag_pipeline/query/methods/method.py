@@ -7,6 +7,7 @@ from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.levels import parse_level
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.writing.single import from_records
 
@@ -106,21 +107,6 @@ def read_parameters(method: Method[Any], texts: Mapping[str, str]) -> dict[str, 
     """
     types = {name: kind for name, kind, _ in parameter_rows(method)}
     return {name: _read(name, text, types.get(name, str)) for name, text in texts.items()}
-
-
-def parse_level(value: int | str) -> int:
-    """Return a level of the hierarchy: 1, or as text ``1``, or as in the paper ``C1``.
-
-    Raises InputError for any other text.
-    """
-    if not isinstance(value, str):
-        return value
-    digits = value[1:] if value[:1] in ("C", "c") else value
-    if not (digits.isascii() and digits.isdigit()):
-        raise InputError(
-            f"level = {value!r}: must be a number, 0 for the root, or C0, C1 and so on"
-        )
-    return int(digits)
 
 
 def parameter_rows(method: Method[Any]) -> list[tuple[str, type, Any]]:
