@@ -221,6 +221,9 @@ def test_values_of_file_and_environment_are_checked_together(tmp_path, monkeypat
         ("[chunks]\nsise = 5", "chunks.sise", "did you mean chunks.size?"),
         ("[chunk]\nsize = 5", "chunk", "did you mean chunks?"),
         ("hme = 'x'", "hme", "did you mean home?"),
+        ("[llm]\napi_key = 'x'", "llm.api_key", "no key stands in settings"),
+        ("[query]\ntemperature = 1", "query.temperature", "did you mean llm.temperature?"),
+        ("[query]\nsize = 3", "query.size", "did you mean chunks.size?"),
         ("[zzz]\nqqq = 5", "zzz", "remove it"),
     ],
 )

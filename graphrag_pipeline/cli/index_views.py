@@ -85,7 +85,7 @@ def _show_changes(summary: dict[str, Any]) -> None:
             console.say("The whole graph was clustered anew.")
         elif summary.get("new_release"):
             console.say(
-                "What settings or aliases.csv changed, or a run left unfinished, is done now."
+                "Changed settings, a changed aliases.csv or an unfinished run have been taken in."
             )
 
 

@@ -717,16 +717,28 @@ def _explain(error: ValidationError, layers: Mapping[str, Mapping[str, Any]]) ->
         name = ".".join(str(part) for part in item["loc"])
         source = _source(item["loc"], layers)
         if item["type"] == "extra_forbidden":
-            import difflib
-
-            names = [n.replace("__", ".") for n in sorted(_known_names())]
-            close = difflib.get_close_matches(name, [*Settings.model_fields, *names], n=1)
-            hint = f"did you mean {close[0]}?" if close else "remove it"
-            yield f"{source}: unknown setting {name}: {hint}"
+            yield f"{source}: unknown setting {name}: {_instead_of(name)}"
         elif item["type"] == "value_error":
             yield f"{source}: {item['msg'].removeprefix('Value error, ')}"
         else:
             yield f"{source}: {name} = {item['input']!r}: {_what_is_right(item)}"
+
+
+def _instead_of(name: str) -> str:
+    """Say what to write in place of a setting there is not."""
+    import difflib
+
+    section, _, own = name.rpartition(".")
+    if own == "api_key":
+        return "no key stands in settings: set OPENAI_API_KEY, or write it to .env"
+    names = [n.replace("__", ".") for n in sorted(_known_names())]
+    if section in Settings.model_fields:
+        owns = [n.rpartition(".")[2] for n in names if n.startswith(f"{section}.")]
+        close = [f"{section}.{n}" for n in difflib.get_close_matches(own, owns, n=1)]
+        close += [n for n in names if n.rpartition(".")[2] == own]
+    else:
+        close = difflib.get_close_matches(name, [*Settings.model_fields, *names], n=1)
+    return f"did you mean {close[0]}?" if close else "remove it"
 
 
 def _source(place: tuple[int | str, ...], layers: Mapping[str, Mapping[str, Any]]) -> str:
