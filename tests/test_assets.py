@@ -82,7 +82,7 @@ def test_both_jobs_build_and_publish_an_index(first_build: FirstBuild) -> None:
     assert failed_checks(ingested) == {"documents:nothing_quarantined"}
     assert refreshed.success
     assert failed_checks(refreshed) == set()
-    assert len(refreshed.get_asset_check_evaluations()) == 1 + 4 + 4 + 4 * 2 + 8 + 1
+    assert len(refreshed.get_asset_check_evaluations()) == 1 + 4 + 4 + 4 * 3 + 8 + 1
     _, rows = query_published(first_build.folder / "home", "SELECT title FROM entities")
     assert {"Orion Labs", "Emil Fuchs"} <= {title for (title,) in rows}
 
