@@ -74,6 +74,14 @@ def test_a_sync_embeds_everything_once_and_then_only_what_changed(store, embedde
     assert second.version == store.version("chunks") > first.version
 
 
+@pytest.mark.parametrize("left", ["", "data", "_versions"])
+def test_a_table_whose_making_was_killed_is_made_again(tmp_path, store, embedder, left):
+    (tmp_path / "vectors" / "chunks.lance" / left).mkdir(parents=True)
+    assert store.version("chunks") == 0
+    assert store.sync("chunks", rows({"a": "river"}), embedder).embedded == 1
+    assert store.version("chunks") > 0
+
+
 def test_a_sync_without_a_difference_writes_no_version(store, embedder):
     wanted = rows(numbered(20), level=1, batch="b")
     first = store.sync("chunks", wanted, embedder)

@@ -268,8 +268,8 @@ class VectorStore:
             and _dimensions(lance_table) == embedder.dimensions
         ):
             return _keyed(lance_table)
-        mode = "create" if lance_table is None else "overwrite"
-        created = self._db.create_table(table, schema=_table_schema(embedder), mode=mode)
+        # Over one of another embedder, or what is left of one whose making was killed.
+        created = self._db.create_table(table, schema=_table_schema(embedder), mode="overwrite")
         return _keyed(cast("LanceTable", created))
 
 
@@ -603,8 +603,9 @@ def _writing(uri: str) -> Iterator[None]:
 
 
 def _open(db: DBConnection, table: str, version: int | None = None) -> LanceTable | None:
+    """Open a table; None where there is none, or its making was killed before it had a version."""
     _check_table(table)
-    if table not in db.list_tables().tables:
+    if table not in db.list_tables().tables or not _has_version(db, table):
         return None
     try:
         return cast("LanceTable", db.open_table(table, version=version))
@@ -613,6 +614,11 @@ def _open(db: DBConnection, table: str, version: int | None = None) -> LanceTabl
             f"version {version} of vector table {table} cannot be opened ({error}): "
             "publish again, or restore the folder from a backup"
         ) from error
+
+
+def _has_version(db: DBConnection, table: str) -> bool:
+    versions = Path(db.uri) / f"{table}.lance" / "_versions"
+    return versions.is_dir() and any(versions.iterdir())
 
 
 def _check_table(table: str) -> None:
