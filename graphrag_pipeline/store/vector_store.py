@@ -269,7 +269,8 @@ class VectorStore:
         ):
             return _keyed(lance_table)
         # Over one of another embedder, or what is left of one whose making was killed.
-        created = self._db.create_table(table, schema=_table_schema(embedder), mode="overwrite")
+        mode = "overwrite" if table in self._db.list_tables().tables else "create"
+        created = self._db.create_table(table, schema=_table_schema(embedder), mode=mode)
         return _keyed(cast("LanceTable", created))
 
 
