@@ -64,7 +64,7 @@ def build_inbox_sensor(job: Any, index: IndexResource, names: Names) -> dg.Senso
         given_up = set((context.cursor or "").split(",")) - {""}
         _tell_of(context, todo.given_up, given_up)
         return dg.SensorResult(
-            run_requests=[_request(index, key, n) for key, n in todo.due[:_MOST_REQUESTS]],
+            run_requests=[_request(index, key, n) for key, n in todo.due],
             dynamic_partitions_requests=_new_partitions(context, names, pending),
             cursor=",".join(sorted(todo.given_up)),
             skip_reason=None if todo.due else _why_none(todo),
@@ -117,6 +117,8 @@ def _sorted_out(
     todo, unfinished = _Todo(), unfinished_runs(instance)
     version = stage_versions(settings)["extractions"]
     for key in keys:
+        if len(todo.due) == _MOST_REQUESTS:
+            break
         if any(is_about(run, key) for run in unfinished):
             continue
         of_batch = {BATCH: key, VERSION: version}

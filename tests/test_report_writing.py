@@ -172,6 +172,6 @@ def test_nothing_is_asked_on_an_empty_context(tmp_path: Path) -> None:
     with ModelServer(lambda messages: json.dumps(REPORT)) as server:
         engine = engine_for(server, tmp_path)
         empty = build_context("nobody", [], {}, {}, 100, "v")
-        written = ModelWriter(engine.settings).write(engine.store, [empty], {})
+        written = ModelWriter(engine.settings).write(engine.store, [empty])
         assert not written.failures
         assert not server.requests

@@ -167,7 +167,7 @@ class Untouched:
     name = version = "untouched"
     reads_claims, cites_places = True, False
 
-    def write(self, store, contexts, failed):
+    def write(self, store, contexts):
         raise AssertionError([context.community_id for context in contexts])
 
 

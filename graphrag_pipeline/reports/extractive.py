@@ -97,7 +97,6 @@ class ExtractiveWriter:
         self,
         store: IndexStore,
         contexts: Sequence[Context],
-        failed: Mapping[str, int],
         hierarchy: Hierarchy = GRAPH,
     ) -> WrittenReports:
         """Write a report for each context."""

@@ -279,7 +279,7 @@ def _update_level(
         kept = _tolerated(con, changed, settings, writer)
         todo = [context for context in changed if context.community_id not in kept]
         failed = _failed_before(con, hierarchy, todo)
-    written = writer.write(store, todo, failed, hierarchy)
+    written = writer.write(store, todo, hierarchy)
     with store.transaction() as con:
         _store_reports(con, hierarchy, todo, written, failed, level, writer.name)
         _mark_outdated(con, hierarchy, level, kept)

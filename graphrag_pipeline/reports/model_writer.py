@@ -83,10 +83,9 @@ class ModelWriter:
         self,
         store: IndexStore,
         contexts: Sequence[Context],
-        failed: Mapping[str, int],
         hierarchy: Hierarchy = GRAPH,
     ) -> WrittenReports:
-        """Write a report for each context. ``failed`` says how often that failed, by community.
+        """Write a report for each context.
 
         Raises the model's error when no further call can succeed; what was answered until then is
         in the cache.
@@ -96,8 +95,10 @@ class ModelWriter:
         given = self._settings.reports
         # Nothing is asked on an empty context: what rules say of such a community is enough.
         empty = [context for context in contexts if not context.elements]
-        by_rule = ExtractiveWriter(given).write(store, empty, {}, hierarchy)
-        contexts = [context for context in contexts if context.elements]
+        by_rule = WrittenReports({}, {})
+        if empty:
+            by_rule = ExtractiveWriter(given).write(store, empty, hierarchy)
+            contexts = [context for context in contexts if context.elements]
         if not contexts:
             return by_rule
         rows, encoding = _read_rows(store, contexts, hierarchy), encoding_for(self.name)

@@ -81,11 +81,7 @@ class ReportWriter(Protocol):
         self,
         store: IndexStore,
         contexts: Sequence[Context],
-        failed: Mapping[str, int],
         hierarchy: Hierarchy = GRAPH,
     ) -> WrittenReports:
-        """Write a report for each context. ``failed`` says how often that failed, by community.
-
-        ``hierarchy`` is the one that the communities are of.
-        """
+        """Write a report for each context, of communities of this hierarchy."""
         ...

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import polars as pl
@@ -210,6 +211,7 @@ class _Asker:
     async def _records(
         self, messages: Sequence[Message], shown: str, result: _ChunkResult
     ) -> ParsedExtraction:
+        @cache
         def parse(answer: str) -> ParsedExtraction:
             return parse_tuples(answer, chunk_text=shown, example_titles=self._example_titles)
 
@@ -227,6 +229,7 @@ class _Asker:
             document=shown,
         )
 
+        @cache
         def parse(answer: str) -> ParsedClaims:
             return parse_claims(answer, chunk_text=shown, example_titles=self._claim_subjects)
 
@@ -288,7 +291,7 @@ class _Asker:
                     raise
                 result.status, result.error = "cut", f"{_CUT}: {error}"
                 break
-            if pieces and not parse_tuples(piece.text).answered and _was_closed(pieces[-1]):
+            if pieces and _was_closed(pieces[-1]) and not _is_read(piece.text, read):
                 break
             pieces.append(piece)
             talk.append({"role": "assistant", "content": piece.text})
@@ -348,6 +351,14 @@ class _Asker:
                     raise
                 self._in_a_word = False
         return parse_yes_no((await self._ask(question, result, check)).text)
+
+
+def _is_read(text: str, read: Callable[[str], object]) -> bool:
+    try:
+        read(text)
+    except ModelOutputError:
+        return False
+    return True
 
 
 def _was_closed(piece: Completion) -> bool:

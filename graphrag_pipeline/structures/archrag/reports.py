@@ -140,9 +140,7 @@ class Draft:
             for each in contexts
             if self._failed.get(each.community_id, ("",))[0] == each.hash
         }
-        written = self._writer.write(
-            _DraftStore(store.path, self._tables()), contexts, failed, _DRAFT
-        )
+        written = self._writer.write(_DraftStore(store.path, self._tables()), contexts, _DRAFT)
         rows = [
             {
                 **report_row(each, written.reports[each.community_id]),
