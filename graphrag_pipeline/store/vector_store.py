@@ -604,9 +604,14 @@ def _writing(uri: str) -> Iterator[None]:
 
 
 def _open(db: DBConnection, table: str, version: int | None = None) -> LanceTable | None:
-    """Open a table; None where there is none, or its making was killed before it had a version."""
+    """Open a version of a table, or its last; None where there is no table, or none with a version.
+
+    The making of a table without a version was killed.
+    """
     _check_table(table)
-    if table not in db.list_tables().tables or not _has_version(db, table):
+    if table not in db.list_tables().tables:
+        return None
+    if version is None and not _has_version(db, table):
         return None
     try:
         return cast("LanceTable", db.open_table(table, version=version))
