@@ -50,6 +50,7 @@ def _measure(folder: Path, home: Path) -> dict[str, Any]:
     from graphrag_pipeline.core.settings import load_settings
     from graphrag_pipeline.orchestration.runs import index_folder
     from graphrag_pipeline.planning.status import summarise
+    from graphrag_pipeline.store.workspace import Workspace
 
     settings = load_settings()
     times = _Times()
@@ -58,7 +59,7 @@ def _measure(folder: Path, home: Path) -> dict[str, Any]:
     ended = time.perf_counter()
     usage = resource.getrusage(resource.RUSAGE_SELF)
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    summary = summarise(settings)
+    summary = summarise(Workspace(settings))
     return {
         "stages": times.stages,
         "wall": ended - began,

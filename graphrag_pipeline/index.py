@@ -86,7 +86,7 @@ class Index(Workspace):
 
     def plan(self, folder: str | Path, *, recluster: bool = False) -> Plan:
         """Return what :meth:`update` would do and cost; nothing is written and nothing spent."""
-        return plan_run(self.settings, Path(folder), recluster=recluster)
+        return plan_run(self, Path(folder), recluster=recluster)
 
     def update(
         self, folder: str | Path, *, recluster: bool = False, remove_all: bool = False
@@ -128,7 +128,7 @@ class Index(Workspace):
 
     def status(self) -> dict[str, Any]:
         """Return what is indexed, pending and quarantined, and what is published."""
-        return summarise(self.settings)
+        return summarise(self)
 
     def releases(self) -> list[KeptRelease]:
         """Return the releases that are kept, the newest first."""

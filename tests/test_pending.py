@@ -18,6 +18,7 @@ from graphrag_pipeline.graph.communities import ask_for_clustering
 from graphrag_pipeline.orchestration.runs import index_folder
 from graphrag_pipeline.planning.pending import nothing_to_do
 from graphrag_pipeline.store.index_store import IndexStore
+from graphrag_pipeline.store.workspace import Workspace
 
 Built = tuple[Path, Path]
 
@@ -42,7 +43,7 @@ def copied(built: Built, tmp_path: Path) -> Built:
 
 def idle(place: Built, **given: Any) -> bool:
     """Whether there is nothing to do under some settings."""
-    return nothing_to_do(Settings(home=str(place[0]), **given), place[1])
+    return nothing_to_do(Workspace(Settings(home=str(place[0]), **given)), place[1])
 
 
 def test_after_a_run_there_is_nothing_to_do(built: Built) -> None:

@@ -89,7 +89,7 @@ def test_a_plan_counts_what_is_new_and_writes_and_asks_nothing(tmp_path: Path) -
     with ModelServer(mind) as server:
         engine = by_model(tmp_path, server.base_url)
         engine.write({**LONG, "broken.pdf": b"%PDF-1.4 broken"})
-        plan = plan_run(engine.settings, engine.inbox)
+        plan = plan_run(engine.workspace, engine.inbox)
         assert server.requests == []
     assert list(engine.log.home.glob("**/*")) == []
     assert plan.changes == {"add": 7, "change": 0, "remove": 0}
@@ -105,10 +105,10 @@ def test_a_plan_counts_what_is_new_and_writes_and_asks_nothing(tmp_path: Path) -
 
 def test_after_a_run_only_what_changed_is_planned(known: ModelServer, tmp_path: Path) -> None:
     engine = by_model(tmp_path, known.base_url)
-    plan = plan_run(engine.settings, engine.inbox)
+    plan = plan_run(engine.workspace, engine.inbox)
     assert (plan.calls, plan.chunks, sum(plan.changes.values())) == (0, 0, 0)
     engine.write({"a.txt": "Alice Smith left.", "b.txt": None, "d.txt": "Hugo White came."})
-    plan = plan_run(engine.settings, engine.inbox)
+    plan = plan_run(engine.workspace, engine.inbox)
     assert plan.changes == {"add": 1, "change": 1, "remove": 1}
     assert plan.to_extract == 2
     update_tables(engine)
@@ -119,20 +119,20 @@ def test_after_a_run_only_what_changed_is_planned(known: ModelServer, tmp_path: 
 
 def test_a_changed_prompt_plans_every_chunk_again(known: ModelServer, tmp_path: Path) -> None:
     other = by_model(tmp_path, known.base_url, extraction={"entity_types": ("ship",)})
-    assert plan_run(other.settings, other.inbox).to_extract == len(FILES)
+    assert plan_run(other.workspace, other.inbox).to_extract == len(FILES)
 
 
 def test_a_model_without_a_price_is_planned_in_tokens_and_that_is_said(tmp_path: Path) -> None:
     engine = by_model(tmp_path, "https://models.example/v1", llm={"model": "my-own"})
     engine.write(LONG)
-    plan = plan_run(engine.settings, engine.inbox)
+    plan = plan_run(engine.workspace, engine.inbox)
     assert plan.cost is None
     assert any("calls go to https://models.example/v1" in said for said in plan.assumptions)
     limited = by_model(
         tmp_path, "https://models.example/v1", llm={"model": "my-own", "max_cost": 1.0}
     )
     with pytest.raises(ConfigError, match="max_cost needs a price for my-own"):
-        plan_run(limited.settings, limited.inbox)
+        plan_run(limited.workspace, limited.inbox)
     assert plan.tokens > 0
     assert any("my-own is not known: tokens only" in said for said in plan.assumptions)
 
@@ -141,7 +141,7 @@ def test_the_extraction_estimate_is_near_what_the_run_takes(tmp_path: Path) -> N
     with ModelServer(mind) as server:
         engine = by_model(tmp_path, server.base_url)
         engine.write(LONG)
-        expected = plan_run(engine.settings, engine.inbox).stages[0]
+        expected = plan_run(engine.workspace, engine.inbox).stages[0]
         engine.index()
         asked = server.prompt_tokens
     assert asked / 3 < expected.prompt_tokens < asked * 3
@@ -191,7 +191,7 @@ def test_what_the_cache_holds_is_counted_apart_and_costs_nothing(
     engine = by_model(tmp_path, known.base_url)
     shutil.rmtree(tmp_path / ".graphrag" / "vectors")
     (tmp_path / ".graphrag" / "index.duckdb").unlink()
-    plan = plan_run(engine.settings, engine.inbox)
+    plan = plan_run(engine.workspace, engine.inbox)
     assert plan.to_extract == len(FILES)
     extraction = next(stage for stage in plan.stages if stage.stage == "extractions")
     assert (extraction.calls, extraction.cached, extraction.cost) == (0, 2 * len(FILES), 0.0)
@@ -205,10 +205,10 @@ def test_a_talk_that_broke_off_is_planned_from_where_it_broke_off(tmp_path: Path
     with ModelServer(mind, faults=break_off) as server:
         engine = by_model(tmp_path, server.base_url)
         engine.write(FILES)
-        whole = plan_run(engine.settings, engine.inbox).stages[0]
+        whole = plan_run(engine.workspace, engine.inbox).stages[0]
         with pytest.raises(ModelError):
             update_tables(engine)
-        rest = plan_run(engine.settings, engine.inbox).stages[0]
+        rest = plan_run(engine.workspace, engine.inbox).stages[0]
     assert 0 < rest.cached <= len(FILES)
     assert whole.calls - rest.calls == rest.cached
     assert 0 < rest.prompt_tokens < whole.prompt_tokens
@@ -232,7 +232,7 @@ def test_changed_settings_alone_plan_what_they_change(
     changed = {**changed, "llm": {"base_url": known.base_url, **changed.get("llm", {})}}
     other = by_model(tmp_path, known.base_url, **changed)
     (reports,) = other.rows("SELECT count(*) FROM communities WHERE size >= 2")[0]
-    plan = plan_run(other.settings, other.inbox)
+    plan = plan_run(other.workspace, other.inbox)
     assert set(calls(plan)) == stages
     assert not any(plan.changes.values())
     update(other)
@@ -248,7 +248,7 @@ def test_removed_files_alone_plan_the_reports_on_what_they_named(
 ) -> None:
     engine = by_model(tmp_path, known.base_url)
     engine.write({"b.txt": None})
-    plan = plan_run(engine.settings, engine.inbox)
+    plan = plan_run(engine.workspace, engine.inbox)
     (reports,) = engine.rows("SELECT count(*) FROM communities WHERE size >= 2")[0]
     assert plan.changes == {"add": 0, "change": 0, "remove": 1}
     assert plan.to_extract == 0
@@ -264,7 +264,7 @@ def test_chunks_that_failed_are_planned_again_and_counted(tmp_path: Path) -> Non
 
     with ModelServer(unreadable) as server:
         engine = build(server, tmp_path)
-        plan = plan_run(engine.settings, engine.inbox)
+        plan = plan_run(engine.workspace, engine.inbox)
     assert (plan.to_extract, plan.to_retry) == (1, 1)
     # The answer that could not be read was not kept.
     assert calls(plan)["extractions"][1] == 0

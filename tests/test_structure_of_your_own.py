@@ -80,7 +80,7 @@ def test_a_structure_of_ones_own_is_in_lineage_status_plan_and_releases(structur
     assert update_structures(engine.workspace)[NAME].facts == {"written": 0}
     first = publish(engine.workspace)
     assert published(engine) == ["Anna Berg owns the", "Orsolya Venn built the"]
-    assert {"name": NAME, "rows": 2} in summarise(engine.settings)["structures"]
+    assert {"name": NAME, "rows": 2} in summarise(engine.workspace)["structures"]
 
     engine.write({"ferry.txt": None, "mill.txt": "Gina Lund leases the mill."})
     engine.update()
@@ -110,7 +110,7 @@ def test_a_model_writes_it_within_the_plan_and_the_ledger(structure, tmp_path):
         by_model = {"reports": {"writer": "llm"}, "llm": llm}
         engine = Engine(tmp_path, Settings(home=str(tmp_path / ".graphrag"), **WANTED, **by_model))
         engine.write(FILES)
-        (stage,) = [s for s in plan_run(engine.settings, engine.inbox).stages if s.stage == NAME]
+        (stage,) = [s for s in plan_run(engine.workspace, engine.inbox).stages if s.stage == NAME]
         assert (stage.calls, stage.model) == (2, "gpt-4.1-mini")
         engine.index()
         stages = {each.name: each for each in stages_of(engine.settings)}

@@ -15,11 +15,11 @@ from graphrag_pipeline.cli.index_views import show_index, show_status
 from graphrag_pipeline.cli.plan import plan_total
 from graphrag_pipeline.cli.progress import progress
 from graphrag_pipeline.core.errors import InputError, RemovalError
-from graphrag_pipeline.core.home import Home
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
     from graphrag_pipeline.exchange.importing import ImportResult
+    from graphrag_pipeline.store.workspace import Workspace
 
 
 def init(
@@ -57,37 +57,39 @@ def index(
     place = folder or settings.input_path
     if not place.is_dir():
         raise InputError(f"{place} is not a folder: name one that holds your documents")
-    _estimate(settings, place, yes=yes, recluster=recluster)
+    from graphrag_pipeline.store.workspace import Workspace
+
+    workspace = Workspace(settings)
+    _estimate(workspace, place, yes=yes, recluster=recluster)
     try:
-        return _index(settings, place, recluster=recluster, remove_all=remove_all)
+        return _index(workspace, place, recluster=recluster, remove_all=remove_all)
     except RemovalError as error:
         console.confirm_removal(error)
-        return _index(settings, place, recluster=recluster, remove_all=True)
+        return _index(workspace, place, recluster=recluster, remove_all=True)
 
 
 def _index(
-    settings: Settings, folder: Path, *, recluster: bool, remove_all: bool
+    workspace: Workspace, folder: Path, *, recluster: bool, remove_all: bool
 ) -> dict[str, Any]:
     with progress(f"Looking for changes in {folder}") as seconds:
         from graphrag_pipeline.planning.estimate_log import end_estimate
         from graphrag_pipeline.releases.kept import published_release
-        from graphrag_pipeline.store.index_store import IndexStore
 
-        before = published_release(settings.home_path)
-        batches, run_ids = _run(settings, folder, recluster=recluster, remove_all=remove_all)
-    end_estimate(IndexStore(Home(settings.home_path).index), settings)
+        before = published_release(workspace.home)
+        batches, run_ids = _run(workspace, folder, recluster=recluster, remove_all=remove_all)
+    end_estimate(workspace)
     return _outcome(
-        settings,
+        workspace,
         seconds.by_stage(),
         batches,
         run_ids,
-        new_release=published_release(settings.home_path) != before,
+        new_release=published_release(workspace.home) != before,
         reclustered=recluster,
     )
 
 
 def _run(
-    settings: Settings, folder: Path, *, recluster: bool, remove_all: bool
+    workspace: Workspace, folder: Path, *, recluster: bool, remove_all: bool
 ) -> tuple[Sequence[str], Sequence[str]]:
     """Index a folder; return the batches and Dagster's runs, none where nothing has changed.
 
@@ -96,18 +98,19 @@ def _run(
     """
     from graphrag_pipeline.planning.pending import nothing_to_do
 
-    if not recluster and nothing_to_do(settings, folder):
+    if not recluster and nothing_to_do(workspace, folder):
         return (), ()
     from graphrag_pipeline.orchestration.runs import index_folder
 
-    outcome = index_folder(settings, folder, recluster=recluster, remove_all=remove_all)
+    outcome = index_folder(workspace.settings, folder, recluster=recluster, remove_all=remove_all)
     return outcome.batches, outcome.run_ids
 
 
-def _estimate(settings: Settings, folder: Path, *, yes: bool, recluster: bool) -> None:
+def _estimate(workspace: Workspace, folder: Path, *, yes: bool, recluster: bool) -> None:
     """Say what a run by a model may cost, ask if it is much, and keep the estimate."""
     from graphrag_pipeline.store.spending import uses_model
 
+    settings = workspace.settings
     if not uses_model(settings):
         return
     from graphrag_pipeline.llm.configured import check_own_prompts
@@ -115,23 +118,23 @@ def _estimate(settings: Settings, folder: Path, *, yes: bool, recluster: bool) -
     check_own_prompts(settings)
     from graphrag_pipeline.planning.estimate_log import begin_estimate
     from graphrag_pipeline.planning.plan import plan_run
-    from graphrag_pipeline.store.index_store import IndexStore
 
-    estimate = plan_run(settings, folder, recluster=recluster)
+    estimate = plan_run(workspace, folder, recluster=recluster)
     if estimate.calls:
         console.note(plan_total(estimate))
     most = settings.llm.confirm_cost
     if not yes and most and (estimate.cost or 0.0) > most:
         console.confirm(estimate.cost or 0.0, most, "graphrag-pipeline plan")
-    begin_estimate(IndexStore(Home(settings.home_path).index), settings, estimate)
+    begin_estimate(workspace, estimate)
 
 
 @prints(show_status)
 def status() -> dict[str, Any]:
     """Show what is indexed, pending, quarantined and published."""
     from graphrag_pipeline.planning.status import summarise
+    from graphrag_pipeline.store.workspace import Workspace
 
-    return summarise(settings_here())
+    return summarise(Workspace(settings_here()))
 
 
 @prints(show_index)
@@ -162,6 +165,7 @@ def _import(
     bring_in: Callable[[Path, Path, Settings], ImportResult],
 ) -> dict[str, Any]:
     from graphrag_pipeline.ingest.batches import BatchLog
+    from graphrag_pipeline.store.workspace import Workspace
 
     if not source.exists():
         raise InputError(f"{source} does not exist")
@@ -171,7 +175,7 @@ def _import(
         result = bring_in(source, settings.home_path, settings)
         outcome = run_pending(settings, index_store(settings), BatchLog(settings.home_path))
     return _outcome(
-        settings,
+        Workspace(settings),
         seconds.by_stage(),
         outcome.batches,
         outcome.run_ids,
@@ -180,7 +184,7 @@ def _import(
 
 
 def _outcome(
-    settings: Settings,
+    workspace: Workspace,
     seconds: dict[str, float],
     batches: Sequence[str],
     run_ids: Sequence[str],
@@ -191,8 +195,8 @@ def _outcome(
     from graphrag_pipeline.planning.status import changes_in, summarise
 
     return {
-        **summarise(settings),
-        "changes": changes_in(BatchLog(settings.home_path), batches),
+        **summarise(workspace),
+        "changes": changes_in(BatchLog(workspace.home), batches),
         "seconds": seconds,
         "batches_run": len(batches),
         "runs": list(run_ids),

@@ -80,9 +80,10 @@ def show_tuning(tuning: Tuning) -> None:
 def plan(folder: Documents = None) -> Plan:
     """Show what the next index run would do and cost. It writes nothing and asks no model."""
     from graphrag_pipeline.planning.plan import plan_run
+    from graphrag_pipeline.store.workspace import Workspace
 
     settings = settings_for_runs()
-    return plan_run(settings, folder or settings.input_path)
+    return plan_run(Workspace(settings), folder or settings.input_path)
 
 
 @prints(show_tuning)

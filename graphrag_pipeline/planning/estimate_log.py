@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -14,8 +13,9 @@ import polars as pl
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.ingest.stages import stage_versions
 from graphrag_pipeline.llm.ledger import calls_since
-from graphrag_pipeline.store.index_store import IndexStore, get_meta, set_meta
+from graphrag_pipeline.store.index_store import get_meta, set_meta
 from graphrag_pipeline.store.spending import ledger_position
+from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import model_stages
 
 if TYPE_CHECKING:
@@ -26,15 +26,15 @@ _CHAT_STAGES = ("extractions", "summaries", "community_reports")
 _NOTHING: Mapping[str, Any] = {"calls": 0, "cached": 0, "tokens": 0, "cost": 0.0}
 
 
-def begin_estimate(store: IndexStore, settings: Settings, plan: Plan) -> None:
+def begin_estimate(workspace: Workspace, plan: Plan) -> None:
     """Keep what a run is estimated to take, before it starts.
 
     A run that goes on with what another left unfinished keeps the estimate that was made for both:
     nothing has come since, and no setting that matters has changed. A run that asks nothing leaves
     the last estimate.
     """
-    work = _work_version(settings)
-    with store.transaction() as con:
+    work = _work_version(workspace.settings)
+    with workspace.store.transaction() as con:
         last = json.loads(get_meta(con, _ESTIMATE) or "{}")
         resumed = bool(last) and last["until"] is None and last["work"] == work
         if (resumed and not any(plan.changes.values())) or not plan.calls:
@@ -42,34 +42,34 @@ def begin_estimate(store: IndexStore, settings: Settings, plan: Plan) -> None:
         record = {
             "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
             "work": work,
-            "since": ledger_position(settings.home_path),
+            "since": ledger_position(workspace.home),
             "until": None,
             "stages": [asdict(stage) for stage in plan.stages],
         }
         set_meta(con, _ESTIMATE, json.dumps(record))
 
 
-def end_estimate(store: IndexStore, settings: Settings) -> None:
+def end_estimate(workspace: Workspace) -> None:
     """Note that the run is finished that the last estimate was made for."""
-    with store.transaction() as con:
+    with workspace.store.transaction() as con:
         record = json.loads(get_meta(con, _ESTIMATE) or "{}")
         if record and record["until"] is None:
-            record["until"] = ledger_position(settings.home_path)
+            record["until"] = ledger_position(workspace.home)
             set_meta(con, _ESTIMATE, json.dumps(record))
 
 
-def compare_estimate(store: IndexStore, home: Path) -> dict[str, Any] | None:
+def compare_estimate(workspace: Workspace) -> dict[str, Any] | None:
     """Return the last estimate against what its run has taken until now, None if there is none.
 
     ``stages`` and ``total`` have (calls, cached, tokens, cost) as ``estimated`` and as ``actual``;
     ``later_calls`` were made afterwards, by runs without an estimate (the sensor's, the UI's).
     """
-    with store.read() as con:
+    with workspace.store.read() as con:
         record = json.loads(get_meta(con, _ESTIMATE) or "{}")
     if not record:
         return None
     stages = [*_chat_stages(), "embeddings"]
-    calls = calls_since(home, record["since"]).filter(
+    calls = calls_since(workspace.home, record["since"]).filter(
         pl.col("error").is_null() & pl.col("stage").is_in(stages)
     )
     own = pl.lit(value=True) if record["until"] is None else pl.col("position") <= record["until"]

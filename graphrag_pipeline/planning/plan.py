@@ -14,7 +14,6 @@ from pathlib import Path
 
 import polars as pl
 
-from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.extraction.model.llm import extract_llm
 from graphrag_pipeline.ingest import documents
@@ -36,7 +35,6 @@ from graphrag_pipeline.planning.estimates import (
 )
 from graphrag_pipeline.planning.outdated import IndexState, chunks_of, extracted, look_at_index
 from graphrag_pipeline.releases.publishing import refresh_needed
-from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.estimate import REPORTS_PER_CHUNK, Chunks
 from graphrag_pipeline.structures.registry import model_stages
@@ -102,30 +100,29 @@ class Plan:
         return sum(costs) if len(costs) == len(self.stages) else None
 
 
-def plan_run(settings: Settings, folder: Path, *, recluster: bool = False) -> Plan:
+def plan_run(workspace: Workspace, folder: Path, *, recluster: bool = False) -> Plan:
     """Return what `index` of this folder would do now.
 
     Raises InputError if the folder cannot be read, ConfigError if the prices cannot, or if
     llm.max_cost is set for a model without a price: the run would stop there.
     """
-    log = BatchLog(settings.home_path)
-    store = _store(settings)
+    settings, log = workspace.settings, BatchLog(workspace.home)
     new = log.look(folder, max_bytes=int(settings.input.max_file_mb * 1e6))
-    pending = pending_batches(store, log, settings) if store else []
-    if store is None:
-        pending = [batch.key for batch in log.batches()]
+    pending = [batch.key for batch in log.batches()]
+    if workspace.exists:
+        pending = pending_batches(workspace.store, log, settings)
     changes = _changes(log, new, pending)
     to_read = [change for change in changes if change.action != "remove"]
     read = documents.read_changes(to_read, log, settings)
     chunks = _chunks(read.documents, settings)
-    todo = _to_extract(store, settings, chunks)
+    todo = _to_extract(workspace, chunks)
     index = IndexState(net_chunks=chunks_of(todo).full)
-    if store:
+    if workspace.exists:
         sources = {change.uri for change in changes}
-        with store.read() as con:
+        with workspace.store.read() as con:
             index = look_at_index(con, settings, sources, chunks, todo, recluster=recluster)
-    work = _work(settings, todo, index)
-    history = _history(store)
+    work = _work(workspace, todo, index)
+    history = _history(workspace)
     stages = list(estimate(settings, work, history))
     if settings.llm.max_cost and (models := unpriced_models(stages)):
         raise unpriced(models[0])
@@ -138,7 +135,7 @@ def plan_run(settings: Settings, folder: Path, *, recluster: bool = False) -> Pl
         chunks=len(chunks),
         to_extract=len(todo),
         to_retry=int(todo["failed"].sum()) + index.failed_reports,
-        is_due=bool(new or pending or stages or recluster) or _refresh_is_due(store, settings),
+        is_due=bool(new or pending or stages or recluster) or _refresh_is_due(workspace),
         stages=stages,
         assumptions=[*_said_of(index), *assumptions(settings, work, stages, history)]
         if stages
@@ -146,13 +143,8 @@ def plan_run(settings: Settings, folder: Path, *, recluster: bool = False) -> Pl
     )
 
 
-def _store(settings: Settings) -> IndexStore | None:
-    file = Home(settings.home_path).index
-    return IndexStore(file) if file.is_file() else None
-
-
-def _refresh_is_due(store: IndexStore | None, settings: Settings) -> bool:
-    return store is not None and refresh_needed(Workspace(settings))
+def _refresh_is_due(workspace: Workspace) -> bool:
+    return workspace.exists and refresh_needed(workspace)
 
 
 def _changes(
@@ -191,19 +183,19 @@ def _chunks(read: Sequence[Mapping[str, object]], settings: Settings) -> pl.Data
     return chunks.join(about.drop("text"), left_on="document_id", right_on="id", how="left")
 
 
-def _to_extract(store: IndexStore | None, settings: Settings, chunks: pl.DataFrame) -> pl.DataFrame:
+def _to_extract(workspace: Workspace, chunks: pl.DataFrame) -> pl.DataFrame:
     """Return the chunks without an extraction, with the columns of ``_TO_EXTRACT``."""
     failures = pl.DataFrame(schema={"id": pl.String, "failed": pl.Boolean})
-    if store is not None:
-        with store.read() as con:
-            chunks = chunks.join(extracted(con, settings), on="id", how="anti")
+    if workspace.exists:
+        with workspace.store.read() as con:
+            chunks = chunks.join(extracted(con, workspace.settings), on="id", how="anti")
             failures = con.sql(_FAILED).pl()
     todo = chunks.join(failures.unique("id"), on="id", how="left")
     return todo.with_columns(pl.col("failed").fill_null(value=False)).select(list(_TO_EXTRACT))
 
 
-def _work(settings: Settings, todo: pl.DataFrame, index: IndexState) -> Work:
-    unasked, begun, n_answered = _look_up(settings, todo)
+def _work(workspace: Workspace, todo: pl.DataFrame, index: IndexState) -> Work:
+    unasked, begun, n_answered = _look_up(workspace, todo)
     new = chunks_of(todo)
     total = Chunks(new.number + index.staged.number, new.tokens + index.staged.tokens)
     new_texts = [f"{title}\n{text}" for title, text in todo.select("title", "text").iter_rows()]
@@ -217,7 +209,7 @@ def _work(settings: Settings, todo: pl.DataFrame, index: IndexState) -> Work:
         merge_tokens=sum(tokens) / len(tokens) if tokens else None,
         reports=_reports(index, total),
         report_tokens=index.report_tokens,
-        texts=[_unknown(settings, texts) for texts in (index.texts, new_texts) if texts],
+        texts=[_unknown(workspace, texts) for texts in (index.texts, new_texts) if texts],
         indexed=index.indexed,
         rows=index.rows,
     )
@@ -234,20 +226,20 @@ def _reports(index: IndexState, chunks: Chunks) -> float:
     return min(outdated + touched + max(new, 0.0), max(index.communities + new, 0.0))
 
 
-def _look_up(settings: Settings, todo: pl.DataFrame) -> tuple[Chunks, Chunks, int]:
+def _look_up(workspace: Workspace, todo: pl.DataFrame) -> tuple[Chunks, Chunks, int]:
     """Return the chunks never asked about, those only begun, and how many answers are cached.
 
     This is the extraction itself, by a client that has only the cache to answer from; of very many
     chunks those of a sample, evenly spread, stand for all.
     """
-    home = settings.home_path
+    settings = workspace.settings
     is_asked = settings.extraction.extractor == "llm"
-    if not is_asked or todo.is_empty() or not Home(home).calls.is_file():
+    if not is_asked or todo.is_empty() or not workspace.paths.calls.is_file():
         return chunks_of(todo), Chunks(), 0
     sample = todo.gather_every(math.ceil(len(todo) / _LOOKED_UP))
 
     async def look_up() -> tuple[pl.DataFrame, int]:
-        async with CachedAnswers(model_options(settings), home) as client:
+        async with CachedAnswers(model_options(settings), workspace.home) as client:
             folder = prompts_folder(settings)
             extraction = await extract_llm(
                 sample, client, settings.extraction, batch="", prompts=folder
@@ -265,20 +257,21 @@ def _look_up(settings: Settings, todo: pl.DataFrame) -> tuple[Chunks, Chunks, in
     return unasked.times(1 / share), begun.times(1 / share), round(n_answered / share)
 
 
-def _unknown(settings: Settings, texts: Sequence[str]) -> Texts:
+def _unknown(workspace: Workspace, texts: Sequence[str]) -> Texts:
+    settings = workspace.settings
     if settings.embeddings.embedder != "llm":
         return Texts()
-    is_cached = vectors_known(settings.home_path, model_options(settings), texts)
+    is_cached = vectors_known(workspace.home, model_options(settings), texts)
     to_buy = [
         len(t.encode("utf-8", "replace")) for t, k in zip(texts, is_cached, strict=True) if not k
     ]
     return Texts(len(to_buy), sum(to_buy), sum(is_cached))
 
 
-def _history(store: IndexStore | None) -> Mapping[str, Average]:
-    if store is None:
+def _history(workspace: Workspace) -> Mapping[str, Average]:
+    if not workspace.exists:
         return {}
-    with store.read() as con:
+    with workspace.store.read() as con:
         rows = con.execute(_HISTORY, {"stages": [*_WRITING_STAGES, *model_stages()]}).fetchall()
     return {stage: Average(*tokens) for stage, *tokens in rows}
 

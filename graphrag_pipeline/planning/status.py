@@ -7,7 +7,6 @@ from typing import Any
 
 import duckdb
 
-from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.graph.resolution.resolving import absent_titles
 from graphrag_pipeline.ingest.batches import BatchLog
@@ -15,7 +14,6 @@ from graphrag_pipeline.ingest.stages import pending_batches
 from graphrag_pipeline.planning.estimate_log import compare_estimate
 from graphrag_pipeline.releases.kept import rolled_back_from
 from graphrag_pipeline.releases.publishing import published_release, refresh_needed
-from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import all_structures, counts, wanted_structures
 
@@ -53,13 +51,13 @@ FROM releases WHERE id = $id
 """
 
 
-def summarise(settings: Settings) -> dict[str, Any]:
+def summarise(workspace: Workspace) -> dict[str, Any]:
     """Return plain values: counts, levels, pending batches, quarantined files, last release.
 
     ``structures`` are the optional ones that there are, by table, with their rows.
     """
-    home = settings.home_path
-    if not Home(home).index.is_file():
+    home, settings = workspace.home, workspace.settings
+    if not workspace.exists:
         return {
             "home": str(home),
             "indexed": False,
@@ -75,9 +73,8 @@ def summarise(settings: Settings) -> dict[str, Any]:
             "published": None,
             "rolled_back_from": None,
         }
-    store = IndexStore(Home(home).index)
     current = published_release(home)
-    with store.read() as con:
+    with workspace.store.read() as con:
         numbers = _rows(con, _COUNTS)[0]
         levels = _rows(con, _LEVELS)
         structures = _structures(con, settings)
@@ -93,12 +90,12 @@ def summarise(settings: Settings) -> dict[str, Any]:
         "levels": levels,
         "structures": structures,
         "quarantined": quarantined,
-        "pending_batches": pending_batches(store, BatchLog(home), settings),
+        "pending_batches": pending_batches(workspace.store, BatchLog(home), settings),
         "titles_not_in_the_corpus": list(absent),
         "model_calls": calls,
-        "estimate": compare_estimate(store, home),
+        "estimate": compare_estimate(workspace),
         **failures,
-        "refresh_needed": refresh_needed(Workspace(settings)),
+        "refresh_needed": refresh_needed(workspace),
         "published": release[0] if release else None,
         "rolled_back_from": rolled_back_from(home),
     }

@@ -16,7 +16,7 @@ from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.prompting import EXAMPLES, Message, bake, load_prompt
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.extraction.model.tuples import parse_tuples
-from graphrag_pipeline.ingest.batches import BatchLog, write_beside
+from graphrag_pipeline.ingest.batches import write_beside
 from graphrag_pipeline.ingest.chunking import split
 from graphrag_pipeline.ingest.documents import reading_options
 from graphrag_pipeline.ingest.reading import read_file
@@ -74,8 +74,7 @@ def sample_chunks(settings: Settings, folder: Path) -> list[str]:
         raise InputError(f"{folder} is not a folder: name one that holds your documents")
     pick = random.Random(_SEED)
     paths = sorted(p for p in folder.rglob("*") if p.is_file() and not p.name.startswith("."))
-    home = BatchLog(settings.home_path).home
-    paths = [path for path in paths if not path.resolve().is_relative_to(home)]
+    paths = [path for path in paths if not path.resolve().is_relative_to(settings.home_path)]
     options = reading_options(settings)
     chunks = [
         document.text[span.start : span.end]

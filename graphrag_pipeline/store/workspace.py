@@ -34,6 +34,11 @@ class Workspace:
         """The home folder, absolute."""
         return self.paths.folder
 
+    @property
+    def exists(self) -> bool:
+        """Whether the index has been begun: until then, to read its tables would make them."""
+        return self.paths.index.is_file()
+
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
         """Wait until no other run works on this index, and keep others waiting meanwhile.
