@@ -42,13 +42,13 @@ def played_answer(messages: Messages) -> str:
     if stage == "check":
         return "YES" if _number(document_in(messages)) % 2 else "NO"
     if stage in ("extract", "glean"):
-        return _records(document_in(messages), missed=stage == "glean")
+        return records_of(document_in(messages), missed=stage == "glean")
     if stage == "report":
         return _report(messages[1]["content"])
     return " ".join(messages[-1]["content"].split()[:180])
 
 
-def _records(text: str, *, missed: bool) -> str:
+def records_of(text: str, *, missed: bool) -> str:
     """Return the records of a text: ten to eighteen entities and as many relationships.
 
     A tenth more is ``missed`` at first and found when asked again.

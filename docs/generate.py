@@ -68,10 +68,13 @@ def undocumented() -> list[str]:
 
 def pages() -> dict[Path, str]:
     """Return the reference pages: their files and contents."""
-    return {
+    from docs.prompt_page import prompts_page
+
+    described = {
         PAGES / f"{name}.md": NOTE + introduction + "".join(map(_render, _parts(name)))
         for name, (introduction, _) in PARTS.items()
     }
+    return described | {PAGES / "prompts.md": NOTE + prompts_page()}
 
 
 @functools.cache

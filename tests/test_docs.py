@@ -19,6 +19,7 @@ from conftest import Engine
 
 from docs import generate
 from graphrag_pipeline.cli import app as cli
+from graphrag_pipeline.core.prompting import prompt_names
 from graphrag_pipeline.query import METHODS, MODEL_METHODS, operators, parameter_rows
 from graphrag_pipeline.releases.publishing import publish
 from graphrag_pipeline.sql import query_published
@@ -59,6 +60,11 @@ def test_the_reference_pages_are_current() -> None:
         path.name for path in made.keys() | written.keys() if written.get(path) != made.get(path)
     ]
     assert stale == [], f"run: {UPDATE}"
+
+
+def test_every_prompt_is_shown_as_it_is_sent() -> None:
+    page = (generate.PAGES / "prompts.md").read_text()
+    assert sorted(re.findall(r"^## (\w+)\n\nSent by", page, re.M)) == prompt_names()
 
 
 def test_the_readme_links_to_what_there_is() -> None:
