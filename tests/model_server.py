@@ -22,7 +22,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -207,6 +207,7 @@ class ModelServer:
         self.connections = 0
         self.misbehave(faults)
         self._attempts: Counter[str] = Counter()
+        self._paid: Counter[str] = Counter()
         self._port = port
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="model-server", daemon=True)
@@ -239,11 +240,16 @@ class ModelServer:
         """How often each request that came more than once has come, by content hash."""
         return {key: n for key, n in self._attempts.items() if n > 1}
 
+    def paid_again(self) -> int:
+        """How many answers were paid for though the same question had been answered before."""
+        return sum(n - 1 for n in self._paid.values())
+
     def forget(self) -> None:
         """Start counting again from nothing."""
         self.requests.clear()
         self.counts.clear()
         self._attempts.clear()
+        self._paid.clear()
         self.prompt_tokens = self.completion_tokens = self.answered = self.max_in_flight = 0
 
     def _run(self) -> None:
@@ -295,6 +301,7 @@ class ModelServer:
             return await _send(writer, 200, json.dumps({"object": "list", "data": []}).encode())
         request = self._received(endpoint, headers, content)
         fault = self._faults(request) or self.refuse(request) or Fault()
+        fault = replace(fault, headers={**self.headers(request), **fault.headers})
         if fault.delay or self.latency:
             await asyncio.sleep(fault.delay or self.latency)
         if fault.drop == "at once":
@@ -306,16 +313,24 @@ class ModelServer:
         if fault.raw is not None:
             return await _send(writer, fault.status, fault.raw, fault.headers)
         if endpoint == "embeddings":
-            return await self._respond(writer, self._embeddings(request), fault)
+            return await self._respond(writer, request, self._embeddings(request), fault)
         if endpoint != "chat/completions":
             return await _send(writer, 404, b'{"error": {"message": "no such path"}}')
         if request.body.get("stream"):
             return await self._stream(writer, request, fault)
-        return await self._respond(writer, self._completion(request, fault), fault)
+        return await self._respond(writer, request, self._completion(request, fault), fault)
 
     def refuse(self, request: Request) -> Fault | None:
         """Return how a request is refused that the server cannot serve; this one takes any."""
         return None
+
+    def tokens_of(self, texts: list[str], model: str) -> int:
+        """Return the tokens that texts to be embedded have; this server counts characters."""
+        return sum(usage_of(text, "")["prompt_tokens"] for text in texts)
+
+    def headers(self, request: Request) -> Mapping[str, str]:
+        """Return what is said in the headers of each answer; this server says nothing."""
+        return {}
 
     def say(self, request: Request, fault: Fault) -> tuple[str, str, dict[str, int]]:
         """Return what the model answers, why it stopped, and the tokens of it."""
@@ -339,7 +354,11 @@ class ModelServer:
         return request
 
     async def _respond(
-        self, writer: asyncio.StreamWriter, answer: dict[str, Any], fault: Fault
+        self,
+        writer: asyncio.StreamWriter,
+        request: Request,
+        answer: dict[str, Any],
+        fault: Fault,
     ) -> bool:
         if fault.no_usage:
             del answer["usage"]
@@ -349,14 +368,15 @@ class ModelServer:
             await _send(writer, 200, body[: len(body) // 2], {"content-length": str(len(body))})
             writer.transport.abort()
             return False
-        if "usage" in answer:
-            self._bill(answer["usage"])
-        self.answered += 1
-        return await _send(writer, 200, body)
+        self._bill(request, answer.get("usage"))
+        return await _send(writer, 200, body, fault.headers)
 
-    def _bill(self, usage: dict[str, int]) -> None:
-        self.prompt_tokens += usage["prompt_tokens"]
-        self.completion_tokens += usage.get("completion_tokens", 0)
+    def _bill(self, request: Request, usage: dict[str, int] | None) -> None:
+        self.answered += 1
+        self._paid[request.content_hash] += 1
+        if usage:
+            self.prompt_tokens += usage["prompt_tokens"]
+            self.completion_tokens += usage.get("completion_tokens", 0)
 
     def _completion(self, request: Request, fault: Fault) -> dict[str, Any]:
         text, reason, usage = self.say(request, fault)
@@ -382,8 +402,11 @@ class ModelServer:
             words = words[: len(words) // 2]
         writer.write(
             b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
-            b"transfer-encoding: chunked\r\n\r\n"
+            b"transfer-encoding: chunked\r\n" + _fields(fault.headers) + b"\r\n"
         )
+        if words_refused := fault.change.get("message", {}).get("refusal"):
+            _event(writer, {"choices": [{"index": 0, "delta": {"refusal": words_refused}}]})
+            words = []
         for word in words:
             _event(writer, {"choices": [{"index": 0, "delta": {"content": word}}]})
             await writer.drain()
@@ -398,10 +421,11 @@ class ModelServer:
             return False
         reason = fault.change.get("finish_reason", reason)
         _event(writer, {"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
-        if request.body.get("stream_options", {}).get("include_usage") and not fault.no_usage:
-            self._bill(usage)
-            _event(writer, {"choices": [], "usage": usage})
-        self.answered += 1
+        has_usage = request.body.get("stream_options", {}).get("include_usage")
+        said_usage = usage if has_usage and not fault.no_usage else None
+        self._bill(request, said_usage)
+        if said_usage:
+            _event(writer, {"choices": [], "usage": said_usage})
         _chunk(writer, b"data: [DONE]\n\n")
         writer.write(b"0\r\n\r\n")
         await writer.drain()
@@ -412,7 +436,7 @@ class ModelServer:
         width = request.body.get("dimensions") or self.dimensions
         as_text = request.body.get("encoding_format") == "base64"
         vectors = [embedding_of(text, width) for text in texts]
-        tokens = sum(usage_of(text, "")["prompt_tokens"] for text in texts)
+        tokens = self.tokens_of(texts, request.body["model"])
         return {
             "object": "list",
             "model": request.body["model"],
@@ -468,10 +492,13 @@ async def _send(
         "content-length": str(len(body)),
         **(headers or {}),
     }
-    head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
-    writer.write(f"HTTP/1.1 {status} Status\r\n{head}\r\n".encode("latin-1") + body)
+    writer.write(f"HTTP/1.1 {status} Status\r\n".encode() + _fields(fields) + b"\r\n" + body)
     await writer.drain()
     return True
+
+
+def _fields(headers: Mapping[str, str]) -> bytes:
+    return "".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode("latin-1")
 
 
 def _event(writer: asyncio.StreamWriter, part: dict[str, Any]) -> None:

@@ -6,16 +6,19 @@ a schema that strict mode does not take); prompts and answers are counted in the
 encoding; an answer ends at ``max_tokens`` with ``finish_reason`` "length", in the middle of a word
 if need be; a prompt that does not fit the window is an error, or is cut in silence as Ollama does;
 a bias of +100 means that nothing else can be said, the end of the answer included; embeddings come
-as base64 or numbers, in the dimensions asked for. Misbehaviour has names: see ``troubles``.
+as base64 or numbers, in the dimensions asked for; requests and tokens are counted by the minute
+(``Rates``) and told in headers. Misbehaviour has names: see ``troubles``.
 
-Where it does not: no ``n`` above 1, no tools, no log probabilities, no audio; rate limits are asked
-for as troubles, not counted by the minute; what the model says is the responder's.
+Where it does not: no ``n`` above 1, no tools, no log probabilities, no audio; what the model says
+is the responder's.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
@@ -45,20 +48,103 @@ class Served:
     cuts_prompts: bool = False
 
 
+SERVED: Mapping[str, Served] = {
+    "gpt-3.5-turbo": Served(16_385, 4_096),
+    "gpt-4": Served(8_192, 8_192),
+    "gpt-4-turbo": Served(128_000, 4_096),
+    "gpt-4o": Served(128_000, 16_384),
+    "gpt-4.1": Served(1_047_576, 32_768),
+    "gpt-5": Served(400_000, 128_000, thinks=True),
+    "o1": Served(200_000, 100_000, thinks=True),
+    "o3": Served(200_000, 100_000, thinks=True),
+    "o4": Served(200_000, 100_000, thinks=True),
+    "llama3": Served(4_096, 4_096, cuts_prompts=True),
+    "qwen2.5": Served(4_096, 4_096, cuts_prompts=True),
+}
+"""Windows as documented, by the beginning of a model's name; Ollama's are its own default."""
+
+
+@dataclass(frozen=True)
+class Rates:
+    """The most requests and tokens a minute, for each model by itself; None: any number."""
+
+    requests: int | None = None
+    tokens: int | None = None
+
+
 class StrictServer(ModelServer):
-    """The server; ``models`` says how each is served, any other is served as ``Served()`` is."""
+    """The server; ``models`` says how each is served, others are served as in ``SERVED``.
+
+    ``rates`` are counted by ``clock``, in seconds; of those ``pace`` pass in a real one, so a
+    client that is told to wait waits the less.
+    """
 
     def __init__(
-        self, *given: Any, models: Mapping[str, Served] | None = None, **named: Any
+        self,
+        *given: Any,
+        models: Mapping[str, Served] | None = None,
+        rates: Rates | None = None,
+        clock: Callable[[], float] | None = None,
+        pace: float = 1.0,
+        **named: Any,
     ) -> None:
         super().__init__(*given, **named)
         self.models = dict(models or {})
+        self.rates = rates or Rates()
+        self.pace = pace
+        self.clock = clock or (lambda: time.monotonic() * pace)
+        self._buckets: dict[tuple[str, str], _Bucket] = {}
 
     def refuse(self, request: Request) -> Fault | None:
-        """Return the error that the API answers a wrong request with."""
+        """Return the error that the API answers a wrong request, or one too many, with."""
+        if fault := self._too_many(request.body):
+            return fault
         if request.endpoint == "embeddings":
             return _refuse_inputs(request.body)
         return self._refuse_chat(request.body)
+
+    def tokens_of(self, texts: list[str], model: str) -> int:
+        """Return the tokens that texts to be embedded have in the model's encoding."""
+        return sum(count_tokens(texts, encoding_for(model)))
+
+    def headers(self, request: Request) -> Mapping[str, str]:
+        """Return what is left of each rate, as OpenAI's headers say it."""
+        model = str(request.body.get("model"))
+        fields: dict[str, str] = {}
+        for kind, bucket in self._buckets_of(model).items():
+            fields[f"x-ratelimit-limit-{kind}"] = str(bucket.most)
+            fields[f"x-ratelimit-remaining-{kind}"] = str(int(bucket.left(self.clock())))
+            fields[f"x-ratelimit-reset-{kind}"] = _duration(bucket.full_in(self.clock()))
+        return fields
+
+    def _too_many(self, body: dict[str, Any]) -> Fault | None:
+        """Count a request and its tokens, and refuse it where the minute has no room for them.
+
+        Tokens count as OpenAI documents: the most that may be answered, or those that are sent,
+        whichever are more. A request that is refused uses up what is left, so that hammering does
+        not help.
+        """
+        model, now = str(body.get("model")), self.clock()
+        wanted = {"requests": 1, "tokens": _tokens_counted(body)}
+        buckets = self._buckets_of(model)
+        for kind, bucket in buckets.items():
+            if wanted[kind] > bucket.left(now):
+                wait = bucket.wait(wanted[kind], now)
+                if "requests" in buckets:
+                    buckets["requests"].take(1, now)
+                wait = None if wait is None else wait / self.pace
+                return _rate_limited(model, kind, bucket, wanted[kind], wait)
+        for kind, bucket in buckets.items():
+            bucket.take(wanted[kind], now)
+        return None
+
+    def _buckets_of(self, model: str) -> dict[str, _Bucket]:
+        kinds = {"requests": self.rates.requests, "tokens": self.rates.tokens}
+        return {
+            kind: self._buckets.setdefault((model, kind), _Bucket(most, self.clock()))
+            for kind, most in kinds.items()
+            if most
+        }
 
     def say(self, request: Request, fault: Fault) -> tuple[str, str, dict[str, int]]:
         """Return the answer within its limit of tokens, and its tokens in the model's encoding."""
@@ -85,7 +171,10 @@ class StrictServer(ModelServer):
         return text, reason, usage
 
     def _model(self, body: Mapping[str, Any]) -> Served:
-        return self.models.get(body["model"], Served())
+        name = body["model"]
+        beginnings = sorted(filter(name.startswith, SERVED), key=len)
+        served = SERVED[beginnings[-1]] if beginnings else Served()
+        return self.models.get(name, served)
 
     def _refuse_chat(self, body: dict[str, Any]) -> Fault | None:
         kind = "streaming" if body.get("stream") else "chat"
@@ -104,12 +193,73 @@ class StrictServer(ModelServer):
                 return _bad(f"Invalid key or value in 'logit_bias': {token}", "logit_bias")
         if fault := _refuse_schema(body.get("response_format")):
             return fault
+        if (_limit(body) or 0) > model.most_answer:
+            return _bad(f"max_tokens is too large: {_limit(body)}. This model supports at most "
+                        f"{model.most_answer} completion tokens.", "max_tokens")  # fmt: skip
         needed = _prompt_tokens(body) + (_limit(body) or 1)
         if needed > model.window and not model.cuts_prompts:
             return _error(400, f"This model's maximum context length is {model.window} tokens. "
                           f"However, you requested {needed} tokens.", "context_length_exceeded",
                           "messages")  # fmt: skip
         return None
+
+
+class _Bucket:
+    """What may be asked for in a minute; what was used comes back evenly."""
+
+    def __init__(self, most: int, now: float) -> None:
+        self.most = most
+        self._left = float(most)
+        self._at = now
+
+    def left(self, now: float) -> float:
+        self._left = min(self.most, self._left + (now - self._at) * self.most / 60)
+        self._at = now
+        return self._left
+
+    def take(self, number: float, now: float) -> None:
+        self._left = max(0.0, self.left(now) - number)
+
+    def wait(self, number: float, now: float) -> float | None:
+        """Seconds until so many may be asked for; None if never."""
+        return None if number > self.most else (number - self.left(now)) * 60 / self.most
+
+    def full_in(self, now: float) -> float:
+        return (self.most - self.left(now)) * 60 / self.most
+
+
+def _rate_limited(model: str, kind: str, bucket: _Bucket, wanted: int, wait: float | None) -> Fault:
+    unit = f"{kind} per min ({'RPM' if kind == 'requests' else 'TPM'})"
+    head = f"{model} in organization org-loopback on {unit}: Limit {bucket.most}"
+    if wait is None:
+        message = f"Request too large for {head}, Requested {wanted}."
+        return Fault(status=429, error=_limit_error(message, kind))
+    message = (
+        f"Rate limit reached for {head}, Requested {wanted}. Please try again in "
+        f"{_duration(wait)}. You can increase your rate limit by adding a payment method to your "
+        "account at https://platform.openai.com/account/billing."
+    )
+    asked = {"retry-after": str(math.ceil(wait)), "retry-after-ms": str(math.ceil(wait * 1000))}
+    return Fault(status=429, error=_limit_error(message, kind), headers=asked)
+
+
+def _limit_error(message: str, kind: str) -> dict[str, Any]:
+    return {"message": message, "type": kind, "param": None, "code": "rate_limit_exceeded"}
+
+
+def _duration(seconds: float) -> str:
+    """As OpenAI writes it: 17ms, 1.5s, 6m0s."""
+    if seconds < 1:
+        return f"{math.ceil(seconds * 1000)}ms"
+    minutes, rest = divmod(seconds, 60)
+    return f"{int(minutes)}m{rest:.0f}s" if minutes else f"{rest:.3f}".rstrip("0").rstrip(".") + "s"
+
+
+def _tokens_counted(body: Mapping[str, Any]) -> int:
+    texts = [str(message.get("content") or "") for message in body.get("messages") or ()]
+    given = body.get("input") or ()
+    texts += [given] if isinstance(given, str) else map(str, given)
+    return max(_limit(body) or 0, -(-sum(map(len, texts)) // 4))
 
 
 def _refuse_types(kind: str, body: dict[str, Any]) -> Fault | None:

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 import openai
 import pytest
-from llm_helpers import ask, said, with_client
-from model_server import Fault, ModelServer, Request, echo, embedding_of
-from strict_server import Served, StrictServer
+from llm_helpers import ask, ask_many, said, with_client
+from model_server import Fault, ModelServer, Request, echo, embedding_of, refusal
+from strict_server import Rates, Served, StrictServer
 from troubles import CHAT, HARMLESS, VECTORS, Mixture, Trouble
 
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.tokens import count_tokens
-from graphrag_pipeline.llm import ModelError, ModelOutputError
+from graphrag_pipeline.llm import Completion, ModelError, ModelOutputError, TerminalModelError
 from graphrag_pipeline.reports.parsing import REPORT_SCHEMA
 
 
@@ -167,6 +167,91 @@ def test_a_window_that_is_too_small_cuts_in_silence_where_the_server_does(tmp_pa
     with StrictServer(models={"llama3.1": served}) as server, pytest.raises(ModelError):
         ask(server, tmp_path, "word " * 500, model="llama3.1")
     assert server.prompt_tokens == 100
+
+
+class Clock:
+    """A clock that moves when it is told to."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def spoken(server: ModelServer, text: str = "hello", **body: Any) -> Mapping[str, str]:
+    """The headers of an answer."""
+    client = openai.OpenAI(base_url=server.base_url, api_key="k", max_retries=0)
+    given: dict[str, Any] = {"model": "gpt-4o-mini", "messages": said(text)} | body
+    return client.chat.completions.with_raw_response.create(**given).headers
+
+
+def test_requests_and_tokens_are_counted_by_the_minute() -> None:
+    clock = Clock()
+    with StrictServer(rates=Rates(requests=3, tokens=600), clock=clock) as server:
+        headers = [spoken(server, max_tokens=100) for _ in range(3)]
+        assert [h["x-ratelimit-remaining-requests"] for h in headers] == ["2", "1", "0"]
+        assert [h["x-ratelimit-remaining-tokens"] for h in headers] == ["500", "400", "300"]
+        assert headers[0]["x-ratelimit-limit-tokens"] == "600"
+        assert headers[0]["x-ratelimit-reset-requests"] == "20s"
+        assert headers[2]["x-ratelimit-reset-requests"] == "1m0s"
+        with pytest.raises(openai.RateLimitError) as refused:
+            spoken(server)
+        assert refused.value.response.headers["retry-after"] == "20"
+        assert refused.value.response.headers["retry-after-ms"] == "20000"
+        spoken(server, model="gpt-4o")
+        clock.now = 21.0
+        assert spoken(server)["x-ratelimit-remaining-requests"] == "0"
+        clock.now = 100.0
+        spoken(server, "word " * 300)
+        with pytest.raises(openai.RateLimitError, match="tokens per min"):
+            spoken(server, "word " * 300)
+        with pytest.raises(openai.RateLimitError, match="too large"):
+            spoken(server, "word " * 3000)
+
+
+def test_vectors_and_streams_are_counted_by_the_minute_too() -> None:
+    clock = Clock()
+    with StrictServer(rates=Rates(requests=1), clock=clock) as server:
+        client = openai.OpenAI(base_url=server.base_url, api_key="k", max_retries=0)
+        assert list(raw(server, stream=True))
+        with pytest.raises(openai.RateLimitError):
+            raw(server, stream=True)
+        client.embeddings.create(model="m", input=["a"])
+        with pytest.raises(openai.RateLimitError):
+            client.embeddings.create(model="m", input=["a"])
+
+
+def test_a_rate_limit_is_waited_out_and_nothing_is_paid_twice(tmp_path: Path) -> None:
+    texts = [f"question {n}" for n in range(60)]
+    with StrictServer(rates=Rates(requests=20), pace=600) as server:
+        answers = ask_many(server, tmp_path, texts, max_retries=100, retry_seconds=0.001)
+        assert server.paid_again() == 0
+        assert len(server.requests) > len(texts)
+    assert all(isinstance(answer, Completion) for answer in answers)
+
+
+def test_a_request_beyond_a_whole_minute_is_not_tried_again(tmp_path: Path) -> None:
+    with StrictServer(rates=Rates(tokens=100)) as server:
+        with pytest.raises(TerminalModelError, match="tokens a minute"):
+            ask(server, tmp_path, "word " * 300)
+        assert len(server.requests) == 1
+
+
+def test_a_model_is_served_with_the_window_it_is_known_for(strict: StrictServer) -> None:
+    long = said("word " * 10_000)
+    with pytest.raises(openai.BadRequestError, match="8192 tokens"):
+        raw(strict, model="gpt-4-0613", messages=long)
+    assert raw(strict, model="gpt-4.1-mini", messages=long).choices
+    assert raw(strict, model="llama3.1", messages=long).usage.prompt_tokens == 4096
+    with pytest.raises(openai.BadRequestError, match="at most 16384 completion tokens"):
+        raw(strict, max_tokens=20_000)
+
+
+def test_a_refusal_is_streamed_as_a_refusal(strict: StrictServer) -> None:
+    strict.misbehave([refusal("I can't help with that.")])
+    pieces = list(raw(strict, stream=True))
+    assert pieces[0].choices[0].delta.refusal == "I can't help with that."
+    assert not any(piece.choices[0].delta.content for piece in pieces)
 
 
 def test_vectors_come_as_they_are_asked_for(strict: StrictServer) -> None:

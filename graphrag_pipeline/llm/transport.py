@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _TALKATIVE = ("openai", "httpx2", "httpcore2")
 _TRANSIENT_STATUS = {408, 409, 425, 429}
 _QUOTA = re.compile(r"insufficient_quota|billing|credit", re.IGNORECASE)
+_LARGER_THAN_RATE = re.compile(r"request too large", re.IGNORECASE)
 _TOO_LONG = re.compile(
     r"context.?length|context.?window|context size|maximum context|too many tokens"
     r"|(prompt|input) is too long|maximum input length|reduce the length|exceeds? the .*context",
@@ -170,7 +171,15 @@ class Transport:
     ) -> ModelError:
         said = " ".join(str(body.get(name) or "") for name in ("code", "type", "param", "message"))
         where = f"{self._endpoint} ({status})"
-        if status == 402 or (status == 429 and _QUOTA.search(said)):
+        # The text of a rate limit advises to add a payment method, under "billing".
+        is_rate = body.get("code") == "rate_limit_exceeded"
+        if status == 429 and is_rate and _LARGER_THAN_RATE.search(said):
+            return TerminalModelError(
+                f"the prompt is larger than the tokens a minute of {model} at {where}: lower the "
+                "tokens of its context",
+                "context_length",
+            )
+        if status == 402 or (status == 429 and not is_rate and _QUOTA.search(said)):
             return TerminalModelError(
                 f"the account at {where} has no credit left: add some and run again", "quota"
             )
