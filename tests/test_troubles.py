@@ -222,8 +222,8 @@ def test_vectors_and_streams_are_counted_by_the_minute_too() -> None:
 
 
 def test_a_rate_limit_is_waited_out_and_nothing_is_paid_twice(tmp_path: Path) -> None:
-    texts = [f"question {n}" for n in range(60)]
-    with StrictServer(rates=Rates(requests=20), pace=600) as server:
+    texts = [f"question {n}" for n in range(20)]
+    with StrictServer(rates=Rates(requests=10), pace=60) as server:
         answers = ask_many(server, tmp_path, texts, max_retries=100, retry_seconds=0.001)
         assert server.paid_again() == 0
         assert len(server.requests) > len(texts)
