@@ -62,7 +62,8 @@ class Work:
     ``answered`` counts all extraction calls that are there. ``grown`` are the chunks that the graph
     lacks. ``merges`` and ``reports`` are counts, ``merge_tokens`` and ``report_tokens`` what one of
     them is made from on average (None: not known). ``texts`` are those that are known by now.
-    ``indexed`` are the chunks that the graph has, ``rows`` counts those of the structures' tables.
+    ``indexed`` are the chunks that the graph has, ``rows`` counts those of the structures' tables;
+    ``current`` are the names of those that belong to the graph as it is.
     """
 
     unasked: Chunks
@@ -76,6 +77,12 @@ class Work:
     texts: Sequence[Texts]
     indexed: Chunks = field(default_factory=Chunks)
     rows: Mapping[str, int] = field(default_factory=dict)
+    current: frozenset[str] = frozenset()
+
+    @property
+    def changes_graph(self) -> bool:
+        """Whether anything is known that structures would have to follow."""
+        return bool(self.grown.number or self.merges or self.reports)
 
     @property
     def growth(self) -> Growth:
@@ -96,7 +103,9 @@ def estimate(settings: Settings, work: Work, history: Mapping[str, Average]) -> 
     prices = model_prices(settings)
     chat = settings.llm.model
     further = [
-        structure.estimate(settings, work.growth) for structure in wanted_structures(settings)
+        structure.estimate(settings, work.growth)
+        for structure in wanted_structures(settings)
+        if work.changes_graph or structure.name not in work.current
     ]
     if settings.extraction.extractor == "llm":
         calls = _extraction(settings, work)

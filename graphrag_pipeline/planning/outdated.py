@@ -18,7 +18,12 @@ from graphrag_pipeline.reports.inputs import MIN_SIZE
 from graphrag_pipeline.reports.levels import outdated_reports, reports_current
 from graphrag_pipeline.reports.model_writer import report_writer
 from graphrag_pipeline.structures.estimate import Chunks
-from graphrag_pipeline.structures.registry import counts, made_vector_tables, wanted_structures
+from graphrag_pipeline.structures.registry import (
+    counts,
+    current_structures,
+    made_vector_tables,
+    wanted_structures,
+)
 from graphrag_pipeline.structures.vector_tables import stale_tables, texts_of
 
 _STAGED = """
@@ -59,7 +64,8 @@ class IndexState:
 
     ``net_chunks`` are the chunks to come less the ``n_lost`` ones that go.
     ``outdated`` are the communities to report on again for what is known by now; a new chunk
-    touches ``of_a_chunk`` of all ``communities``, on average.
+    touches ``of_a_chunk`` of all ``communities``, on average. ``current`` are the names of the
+    structures that belong to the graph as it is.
     """
 
     staged: Chunks = field(default_factory=Chunks)
@@ -74,6 +80,7 @@ class IndexState:
     failed_reports: int = 0
     indexed: Chunks = field(default_factory=Chunks)
     rows: Mapping[str, int] = field(default_factory=dict)
+    current: frozenset[str] = frozenset()
 
 
 def look_at_index(
@@ -115,6 +122,7 @@ def look_at_index(
         failed_reports=int(_number(con, "SELECT count(*) FROM report_failures")),
         indexed=chunks_of(con.sql("SELECT n_tokens FROM chunks").pl()),
         rows=counts(con, wanted_structures(settings)),
+        current=current_structures(con, settings),
     )
 
 

@@ -212,6 +212,7 @@ def _work(workspace: Workspace, todo: pl.DataFrame, index: IndexState) -> Work:
         texts=[_unknown(workspace, texts) for texts in (index.texts, new_texts) if texts],
         indexed=index.indexed,
         rows=index.rows,
+        current=index.current,
     )
 
 

@@ -122,16 +122,23 @@ def content_tables(con: duckdb.DuckDBPyConnection) -> list[str]:
 
 def late_structures(con: duckdb.DuckDBPyConnection, settings: Settings) -> list[str]:
     """Return in words which tables of the structures asked for are behind the graph."""
+    late = _late(con, settings)
+    return [what for structure in wanted_structures(settings) for what in late[structure.name]]
+
+
+def current_structures(con: duckdb.DuckDBPyConnection, settings: Settings) -> frozenset[str]:
+    """Return the names of the structures asked for that are not behind the graph."""
+    return frozenset(name for name, late in _late(con, settings).items() if not late)
+
+
+def _late(con: duckdb.DuckDBPyConnection, settings: Settings) -> dict[str, list[str]]:
     made = _made(con)
-    return [
-        late
+    return {
+        structure.name: structure.late(con, settings)
+        if not structure.schema or structure.name in made
+        else [step.late for step in structure.steps]
         for structure in wanted_structures(settings)
-        for late in (
-            structure.late(con, settings)
-            if not structure.schema or structure.name in made
-            else [step.late for step in structure.steps]
-        )
-    ]
+    }
 
 
 def counts(con: duckdb.DuckDBPyConnection, structures: Sequence[Structure]) -> dict[str, int]:
