@@ -26,6 +26,9 @@ _FEWEST, _MOST = 10, 18
 _DESCRIBED = 85
 _FINDINGS = 6
 _TYPES = ("PERSON", "ORGANIZATION", "GEO", "EVENT")
+_NAMED_ONLY, _RELATED_ONLY = "How they are related is asked for later", "between these entities"
+_NUMBERED = re.compile(r"^(\d+)[.:)]? ", re.MULTILINE)
+_WANTED = re.compile(r"Write (\d+) questions|Name (\d+) different tasks|Think of (\d+)")
 
 
 def played_answer(messages: Messages) -> str:
@@ -33,6 +36,8 @@ def played_answer(messages: Messages) -> str:
     stage, system = stage_of(messages), messages[0]["content"]
     if any(words in system for words in STEPS.values()):
         return _reply(messages)
+    if evaluated := _evaluated(system, messages[-1]["content"]):
+        return evaluated
     if "as summary entities" in system:
         return _summary_entities(messages[-1]["content"])
     if "numbered pairs of names" in system:
@@ -42,30 +47,34 @@ def played_answer(messages: Messages) -> str:
     if stage == "check":
         return "YES" if _number(document_in(messages)) % 2 else "NO"
     if stage in ("extract", "glean"):
-        return records_of(document_in(messages), missed=stage == "glean")
+        return records_of(document_in(messages), missed=stage == "glean", system=system)
     if stage == "report":
         return _report(messages[1]["content"])
     return " ".join(messages[-1]["content"].split()[:180])
 
 
-def records_of(text: str, *, missed: bool) -> str:
+def records_of(text: str, *, missed: bool, system: str = "") -> str:
     """Return the records of a text: ten to eighteen entities and as many relationships.
 
-    A tenth more is ``missed`` at first and found when asked again.
+    A tenth more is ``missed`` at first and found when asked again. Who is asked in two passes
+    gives entities, and then the relationships between them.
     """
     names = _names(text)
     first = len(names) - max(1, len(names) // 10)
     pairs = [(a, names[(i + 1 + i % 3) % len(names)]) for i, a in enumerate(names)]
     shown = slice(first, None) if missed else slice(None, first)
-    records = [
+    entities = [
         f'("entity"<|>{name}<|>{_TYPES[_number(name) % 4]}<|>{name} {_words_near(name, text)})'
         for name in names[shown]
     ]
-    records += [
+    relationships = [
         f'("relationship"<|>{a}<|>{b}<|>{a} and {b} {_words_near(b, text)}<|>{_number(a) % 10 + 1})'
         for a, b in pairs[shown]
         if a != b
     ]
+    records = [] if _RELATED_ONLY in system else entities
+    if _NAMED_ONLY not in system:
+        records = [*records, *relationships]
     return "\n##\n".join([*records, "<|COMPLETE|>"])
 
 
@@ -76,6 +85,24 @@ def _claims(text: str) -> str:
         for name in names
     ]
     return "\n##\n".join([*claims, "<|COMPLETE|>"])
+
+
+def _evaluated(system: str, shown: str) -> str | None:
+    """Return what a model says that judges answers, counts claims or thinks of questions."""
+    if "which answer is better" in system:
+        return json.dumps({"reasoning": "It says more.", "winner": _number(shown) % 3})
+    if "numbered sentences of somebody's answer" in system:
+        sentences = [
+            {"number": int(n), "claims": [f"Claim {n} holds."]} for n in _NUMBERED.findall(shown)
+        ]
+        return json.dumps({"sentences": sentences})
+    if wanted := _WANTED.search(system):
+        kind = ("questions", "tasks", "personas")[(wanted.lastindex or 1) - 1]
+        names = _names(shown)
+        number = int(wanted[wanted.lastindex or 1])
+        texts = [f"What of {names[n % len(names)]}, {kind} {n}?" for n in range(number)]
+        return json.dumps({kind: texts})
+    return None
 
 
 def _summary_entities(members: str) -> str:
