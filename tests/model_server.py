@@ -23,7 +23,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -214,7 +214,7 @@ class ModelServer:
         self._socket: socket.socket | None = None
         self._stop: asyncio.Event | None = None
 
-    def __enter__(self) -> ModelServer:
+    def __enter__(self) -> Self:
         self._socket = socket.create_server(("127.0.0.1", self._port), backlog=512)
         self._port = self._socket.getsockname()[1]
         self._thread.start()
