@@ -27,14 +27,7 @@ T = TypeVar("T")
 KEY = "sk-very-secret-key"
 
 processes = multiprocessing.get_context("forkserver")
-# What a process that indexes imports, once for all; LanceDB is left out, for it starts threads.
-processes.set_forkserver_preload(
-    ["graphrag_pipeline.graph.descriptions", "graphrag_pipeline.graph.communities",
-     "graphrag_pipeline.store.vector_store",
-     "graphrag_pipeline.query", "graphrag_pipeline.definitions",
-     "graphrag_pipeline.orchestration.runs",
-     "graphrag_pipeline.cli.app", "lance_namespace", "openai", "hypothesis", "pytest"]
-)  # fmt: skip
+processes.set_forkserver_preload(["preloaded"])
 
 
 def in_environment(environment: dict[str, str], function: Callable[..., Any], *given: Any) -> None:

@@ -6,13 +6,18 @@ the time of a small test. What a store is asked, and what it answers, is as outs
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from pathlib import Path
 
 import duckdb
 
 from graphrag_pipeline.evaluation.store import EvaluationStore
+from graphrag_pipeline.store import lance
 from graphrag_pipeline.store.index_store import IndexStore
+
+with lance.lightly():
+    import lancedb  # noqa: F401
 
 OPEN = IndexStore._connect
 _STARTS_A_PROCESS = {"subprocess.Popen", "os.fork", "os.posix_spawn"}
@@ -34,6 +39,8 @@ class QuickStores:
                 pass
             self._new[type(store)] = store.path.read_bytes()
         sys.addaudithook(self._hear)
+        if importlib.util.find_spec("pandas") is None:
+            sys.meta_path.insert(0, _NoPandas)
 
     def connect(self, store: IndexStore) -> duckdb.DuckDBPyConnection:
         """Open a store's file, in place of the store itself."""
@@ -70,6 +77,15 @@ class QuickStores:
     def _close(self, path: Path) -> None:
         con, _ = self._open.pop(path)
         con.close()
+
+
+class _NoPandas:
+    """Says at once that pandas is not installed: DuckDB asks at every value that it is given."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
 def _inode(path: Path) -> int:

@@ -34,7 +34,8 @@ def isolate() -> None:
     sys.dont_write_bytecode = False
     os.environ["DAGSTER_DISABLE_TELEMETRY"] = "1"
     # Processes that tests start run the code of this checkout, wherever the package is installed.
-    os.environ["PYTHONPATH"] = str(Path(__file__).parents[1])
+    tests = Path(__file__).parent
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(tests.parent), str(tests)])
 
 
 def _has_room(folder: Path) -> bool:

@@ -39,12 +39,19 @@ def connect(uri: str) -> DBConnection:
 
 @functools.cache
 def _lancedb() -> ModuleType:
-    if REST_CLIENT not in sys.modules:
-        sys.modules[REST_CLIENT] = _put_off(REST_CLIENT)
-    with _models_put_off(), _overrides_taken_on_trust():
+    with lightly():
         import lancedb
 
     return lancedb
+
+
+@contextlib.contextmanager
+def lightly() -> Iterator[None]:
+    """Import LanceDB, or a package of its own, without what nothing here uses."""
+    if REST_CLIENT not in sys.modules:
+        sys.modules[REST_CLIENT] = _put_off(REST_CLIENT)
+    with _models_put_off(), _overrides_taken_on_trust():
+        yield
 
 
 @contextlib.contextmanager
