@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from commands import ForkedPython
 from rich.cells import cell_len
 
 from graphrag_pipeline.cli import app as cli
@@ -68,6 +69,7 @@ class Done:
 
 
 Run = Callable[..., Done]
+Python = Callable[..., subprocess.Popen[str]]
 
 
 @pytest.fixture
@@ -96,10 +98,17 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
     return call
 
 
-def start(*arguments: str, home: Path, **options: object) -> subprocess.Popen[str]:
+def new_python(arguments: list[str], **options: object) -> subprocess.Popen[str]:
+    """Start Python as a user does, where what it imports and how it ends is what counts."""
+    return subprocess.Popen([sys.executable, *arguments], **options)
+
+
+def start(
+    *arguments: str, home: Path, python: Python = ForkedPython, **options: object
+) -> subprocess.Popen[str]:
     environment = {k: v for k, v in os.environ.items() if k != "DAGSTER_HOME"}
-    return subprocess.Popen(
-        [sys.executable, "-m", "graphrag_pipeline.cli", *arguments],
+    return python(
+        ["-m", "graphrag_pipeline.cli", *arguments],
         env={**environment, "GRAPHRAG_HOME": str(home), "COLUMNS": "80"},
         text=True,
         **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
@@ -644,7 +653,8 @@ def test_queries_of_every_kind_run(run: Run, indexed: Indexed, statement: str) -
 
 
 def test_a_reader_that_goes_away_is_no_error(indexed: Indexed) -> None:
-    run = start("sql", "FROM range(1000000)", "--format", "csv", home=indexed.home)
+    query = ("sql", "FROM range(1000000)", "--format", "csv")
+    run = start(*query, home=indexed.home, python=new_python)
     assert run.stdout is not None
     run.stdout.readline()
     run.stdout.close()
@@ -652,38 +662,38 @@ def test_a_reader_that_goes_away_is_no_error(indexed: Indexed) -> None:
     assert (run.wait(timeout=60), run.stderr.read()) == (0, "")
 
 
-def least_cpu_seconds(run_once: Callable[[], object]) -> float:
-    """Return the least CPU seconds of three whole processes: other load is not counted."""
-    spent = []
-    for _ in range(3):
-        before = os.times()
-        run_once()
-        after = os.times()
-        spent.append(after.children_user + after.children_system)
-        spent[-1] -= before.children_user + before.children_system
-    return min(spent)
+def cpu_seconds(run_once: Callable[[], object]) -> float:
+    """Return the CPU seconds of a whole process: other load is not counted."""
+    before = os.times()
+    run_once()
+    after = os.times()
+    spent = after.children_user + after.children_system
+    return spent - before.children_user - before.children_system
 
 
 @pytest.fixture(scope="module")
 def importing() -> float:
     """The CPU seconds that a process takes to import the engines: how fast this machine is."""
     code = "import duckdb, polars, lancedb"
-    return least_cpu_seconds(lambda: subprocess.run([sys.executable, "-c", code], check=True))
+    once = [sys.executable, "-c", code]
+    return min(cpu_seconds(lambda: subprocess.run(once, check=True)) for _ in range(2))
 
 
-def running(home: Path, *arguments: str) -> float:
+def costs_less(than: float, home: Path, *arguments: str) -> bool:
+    """Whether a command takes fewer CPU seconds in one of three attempts."""
+
     def once() -> None:
-        assert finish(start(*arguments, home=home)).code == 0
+        assert finish(start(*arguments, home=home, python=new_python)).code == 0
 
-    return least_cpu_seconds(once)
+    return any(cpu_seconds(once) < than for _ in range(3))
 
 
 def test_help_loads_no_engine(tmp_path: Path, importing: float) -> None:
-    assert running(tmp_path, "--help") < 0.5 * importing
+    assert costs_less(0.5 * importing, tmp_path, "--help")
 
 
 def test_a_query_costs_little_beyond_its_engines(indexed: Indexed, importing: float) -> None:
-    assert running(indexed.home, "query", "Who built the Orlen Dam?") < 2 * importing
+    assert costs_less(2 * importing, indexed.home, "query", "Who built the Orlen Dam?")
 
 
 # Tables

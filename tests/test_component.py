@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import dagster as dg
 import pytest
+from commands import run_python
 
 from graphrag_pipeline.component import GraphRAGComponent
 from graphrag_pipeline.core.errors import ConfigError
@@ -21,6 +20,7 @@ from graphrag_pipeline.definitions import build_definitions
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "how-to" / "dagster.md"
 _FILE = re.compile(r'^```\w+ title="(?P<path>[^"]+)"\n(?P<text>.*?)^```$', re.M | re.S)
+DG = "from dagster_dg_cli.cli import main; main()"
 RUN = """
 import json
 import dagster as dg
@@ -69,18 +69,16 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(project: Path, *arguments: str) -> str:
+def run(project: Path, code: str, *arguments: str) -> str:
     bare = {n: v for n, v in os.environ.items() if not n.startswith(("GRAPHRAG_", "DAGSTER_HOME"))}
     environment = {**bare, "PYTHONPATH": f"{project}{os.pathsep}{ROOT}"}
-    done = subprocess.run(
-        arguments, cwd=project, env=environment, capture_output=True, text=True, check=False
-    )
+    done = run_python("-c", code, *arguments, cwd=project, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 def test_the_project_of_the_page_indexes_and_builds_on_the_release(project: Path) -> None:
-    told = json.loads(run(project, sys.executable, "-c", RUN).splitlines()[-1])
+    told = json.loads(run(project, RUN).splitlines()[-1])
     assert told == {
         "succeeded": [True, True],
         "entities": told["entities"],
@@ -96,20 +94,19 @@ def test_the_project_of_the_page_indexes_and_builds_on_the_release(project: Path
 
 @pytest.mark.slow
 def test_the_project_of_the_page_passes_the_check_of_dagster(project: Path) -> None:
-    dg_command = Path(sys.executable).with_name("dg")
-    told = run(project, str(dg_command), "check", "defs")
+    told = run(project, DG, "check", "defs")
     assert "All definitions loaded successfully" in told
     (project / "library/defs/handbook/defs.yaml").write_text(
         "type: graphrag_pipeline.component.GraphRAGComponent\n"
         "attributes: {settings: {chunks: {size: many}}}\n"
     )
     with pytest.raises(AssertionError, match=r"size"):
-        run(project, str(dg_command), "check", "yaml")
+        run(project, DG, "check", "yaml")
 
 
 def test_the_python_of_the_page_holds_two_indexes(project: Path) -> None:
     code = "import in_python; print(len(in_python.defs.resolve_asset_graph().get_all_asset_keys()))"
-    assert int(run(project, sys.executable, "-c", code)) > 30
+    assert int(run(project, code)) > 30
 
 
 def test_dagster_lists_the_component() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from commands import ForkedPython
 from dagster_helpers import PEOPLE, PLACES, RIVERS
 
 import graphrag_pipeline
@@ -330,7 +331,7 @@ def start(*arguments: str) -> subprocess.Popen[str]:
         "GRAPHRAG_EMBEDDINGS__DIMENSIONS": "32",
     }
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    return subprocess.Popen([sys.executable, *arguments], env=environment, text=True, **pipes)
+    return ForkedPython([*arguments], env=environment, text=True, **pipes)
 
 
 @pytest.mark.usefixtures("plain_stores")

@@ -8,12 +8,12 @@ import os
 import pty
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import ForkedPython
 from conftest import Engine
 from index_process import by_model, update, update_tables
 from llm_helpers import document_in, stage_of
@@ -332,11 +332,11 @@ def test_what_costs_little_or_is_allowed_starts_and_status_says_what_was_spent(
 def on_a_terminal(said: str) -> tuple[int, str]:
     """Run `index` where somebody types an answer; return its exit code and what it printed."""
     environment = {name: value for name, value in os.environ.items() if name != "DAGSTER_HOME"}
-    command = [sys.executable, "-m", "graphrag_pipeline.cli", "index"]
+    command = ["-m", "graphrag_pipeline.cli", "index"]
     ours, theirs = pty.openpty()
     with (
         os.fdopen(ours, "w") as terminal,
-        subprocess.Popen(
+        ForkedPython(
             command, env=environment, text=True, stdin=theirs, stderr=subprocess.PIPE
         ) as run,
     ):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from commands import command
+from commands import ForkedPython, command, run_python
 from dagster._core.instance import InstanceRef
 from dagster_helpers import PEOPLE, PLACES, Pipeline
 
@@ -55,8 +55,8 @@ def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
 @contextlib.contextmanager
 def started(code: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
     """Start Python on some code in a process group of its own; nothing of it outlives the test."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, *map(str, arguments)],
+    process = ForkedPython(
+        ["-c", code, *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -211,9 +211,7 @@ print(json.dumps([told(first), told(load_again(pointer, data)), told(load(pointe
 def in_a_folder_of_its_own(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run Python there without any setting in the environment."""
     bare = {n: v for n, v in os.environ.items() if not n.startswith(("GRAPHRAG_", "DAGSTER_HOME"))}
-    return subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, env=bare, capture_output=True, text=True
-    )
+    return run_python("-c", code, cwd=folder, env=bare)
 
 
 def test_a_run_keeps_the_settings_its_command_began_with(tmp_path: Path) -> None:
