@@ -10,6 +10,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from artefacts import copy_of
 from hypothesis import HealthCheck, settings
 from quick_stores import OPEN, QuickStores
 from surroundings import isolate
@@ -26,6 +27,7 @@ from graphrag_pipeline.ingest.stages import (
     ingest_extractions,
     pending_batches,
 )
+from graphrag_pipeline.marts import build as marts_build
 from graphrag_pipeline.reports.levels import LevelReports, update_reports
 from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.store.workspace import Workspace
@@ -165,6 +167,22 @@ def _quick_stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QuickSto
 def _files_are_closed_after_a_test(_quick_stores: QuickStores) -> Iterator[None]:
     yield
     _quick_stores.end_test()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _dbt_reads_its_project_once() -> Iterator[None]:
+    """All homes have the manifest that dbt makes for the first."""
+    parse, project = marts_build._parse, marts_build.PROJECT
+
+    def parse_once(command: Path, folder: Path) -> None:
+        if project == marts_build.PROJECT:
+            copy_of("manifest", lambda made: parse(command, made), folder)
+        else:
+            parse(command, folder)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(marts_build, "_parse", parse_once)
+        yield
 
 
 @pytest.fixture
