@@ -1,0 +1,29 @@
+"""What takes long to make, and is made once for all workers of a run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from filelock import FileLock
+
+
+def made_once(name: str, make: Callable[[Path], None]) -> Path:
+    """Return a folder that the first who asks for it has filled; nobody changes it afterwards."""
+    folder = Path(os.environ["TESTS_HOME"], "artefacts", name)
+    folder.parent.mkdir(exist_ok=True)
+    with FileLock(f"{folder}.lock"):
+        if not folder.is_dir():
+            with tempfile.TemporaryDirectory(dir=folder.parent) as place:
+                made = Path(place, "made")
+                make(made)
+                made.rename(folder)
+    return folder
+
+
+def copy_of(name: str, make: Callable[[Path], None], to: Path) -> Path:
+    """Return a copy of such a folder at a place that is one's own."""
+    return shutil.copytree(made_once(name, make), to, dirs_exist_ok=True)
