@@ -299,6 +299,10 @@ class QuerySettings(_Section):
     """auto: by profile. extractive: the evidence itself. llm: written by a model."""
     response_type: str = "multiple paragraphs"
     """llm: length and form of an answer."""
+    map_words: Positive = 1000
+    """llm: most words that each group of records contributes (global, archrag, text_summary)."""
+    reduce_words: Positive = 2000
+    """llm: most words of an answer that merges what groups of records contribute."""
     cache: bool = False
     """llm: keep answers to questions, and give them again without asking."""
 

@@ -152,6 +152,11 @@ def render_context(records: Sequence[Record]) -> str:
     return "".join(parts)
 
 
+def render_passages(records: Sequence[Record]) -> str:
+    """Return records by title and text alone, for a prompt whose answer refers to none of them."""
+    return "\n\n".join(f"{_plain(record.title)}\n{_plain(record.text)}" for record in records)
+
+
 def section_of(kind: Kind) -> str:
     """Return the name of the section that holds records of a kind, by which they are cited."""
     return _SECTIONS[kind][0]

@@ -21,6 +21,7 @@ from graphrag_pipeline.llm.running import work_through
 from graphrag_pipeline.reports.contexts import Context
 from graphrag_pipeline.reports.extractive import ExtractiveWriter
 from graphrag_pipeline.reports.parsing import REPORT_PARSING_VERSION, REPORT_SCHEMA, parse_report
+from graphrag_pipeline.reports.references import check_references
 from graphrag_pipeline.reports.text import ReportText, WrittenReports
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.store.index_store import IndexStore
@@ -162,8 +163,18 @@ class _Rendered:
             section: [row for id in ids[section] for row in rows[section].get(id, ())]
             for section in _ROWS
         }
+        allowed = _numbers(rows_of)
+        rows_of["Reports"] = [
+            (number, title, check_references(str(report), allowed).text)
+            for number, title, report in rows_of["Reports"]
+        ]
         self.text = fitted(rows_of, budget, encoding)
-        self.allowed = {name: {int(str(row[0])) for row in rows_of[name]} for name in _ROWS}
+        self.allowed = _numbers(rows_of)
+
+
+def _numbers(rows_of: Mapping[str, Sequence[Row]]) -> dict[str, set[int]]:
+    """Return what can be referred to: the numbers of the rows, by section."""
+    return {name: {int(str(row[0])) for row in rows_of[name]} for name in _ROWS}
 
 
 def fitted(rows_of: dict[str, list[Row]], budget: int, encoding: str) -> str:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.method import Method, flag, number
 from graphrag_pipeline.query.results import Record
-from graphrag_pipeline.query.writing.map_reduce import MAP_WORDS, Scored, checked, reduced
+from graphrag_pipeline.query.writing.map_reduce import Scored, points_of, reduced
 from graphrag_pipeline.query.writing.references import Shown
-from graphrag_pipeline.reports.parsing import POINTS_SCHEMA, parse_points
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
@@ -101,9 +100,8 @@ async def archrag_answer(asking: Asking, p: ArchRagParameters) -> Final | None:
 async def _from_the_model_alone(asking: Asking) -> Sequence[Scored]:
     """Return the points of an answer that the model gives, step by step, without any record."""
     text = await asking.say("direct", "cot_answer")
-    values = {"context": f"\n-----Direct answer-----\n{text}\n", "max_words": str(MAP_WORDS)}
-    points = await asking.read("map", parse_points, POINTS_SCHEMA, "archrag_map", **values)
-    return [checked(asking, point.description, point.score, Shown()) for point in points]
+    context = f"\n-----Direct answer-----\n{text}\n"
+    return await points_of(asking, "archrag_map", Shown(), context=context)
 
 
 ARCHRAG = Method(

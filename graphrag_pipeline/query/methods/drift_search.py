@@ -11,7 +11,7 @@ from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.local_search import LocalParameters, local_search
 from graphrag_pipeline.query.methods.method import Method, hierarchy_level, number
-from graphrag_pipeline.query.results import Record, render_context
+from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.writing.asking import Final
 from graphrag_pipeline.query.writing.map_reduce import (
     Scored,
@@ -20,8 +20,9 @@ from graphrag_pipeline.query.writing.map_reduce import (
     render_answers,
     within,
 )
-from graphrag_pipeline.query.writing.references import Shown
+from graphrag_pipeline.query.writing.references import Shown, shown_to_model
 from graphrag_pipeline.reports.parsing import DRIFT_SCHEMA, DriftAnswer, parse_drift
+from graphrag_pipeline.reports.references import check_references
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
@@ -130,7 +131,8 @@ async def _imagine(asking: Asking, p: DriftParameters) -> str:
     if not template:
         return asking.search_text
     try:
-        return await asking.say("hyde", "drift_hyde", report=template[0].text)
+        report = check_references(template[0].text, {}).text
+        return await asking.say("hyde", "drift_hyde", report=report)
     except ModelError as error:
         if error.stops_everything:
             raise
@@ -150,7 +152,7 @@ async def _prime(asking: Asking, group: Sequence[Record], p: DriftParameters) ->
         parse_drift,
         DRIFT_SCHEMA,
         "drift_primer",
-        reports=render_context(group),
+        reports=shown_to_model(group),
         n_follow_ups=str(p.width),
     )
     return _step(asking, reply, group)
@@ -166,7 +168,7 @@ async def _follow_up(asking: Asking, question: str, p: DriftParameters) -> _Step
         parse_drift,
         DRIFT_SCHEMA,
         "drift_local",
-        context=render_context(records),
+        context=shown_to_model(records),
         question=question,
         global_question=asking.question,
         n_follow_ups=str(p.width),

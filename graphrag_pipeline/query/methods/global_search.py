@@ -16,6 +16,7 @@ from graphrag_pipeline.query.methods.method import Method, flag, hierarchy_level
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.writing.map_reduce import map_reduce
 from graphrag_pipeline.reports.parsing import RATING_SCHEMA, parse_rating
+from graphrag_pipeline.reports.references import check_references
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
@@ -164,7 +165,7 @@ async def _children(asking: Asking, ids: Sequence[str], level: int) -> list[dict
 
 async def _rate(asking: Asking, report: Record, p: GlobalParameters) -> float:
     fitting = op.fill(asking.index, [report], p.max_context_tokens) or [report]
-    text = f"{report.title}\n\n{fitting[0].text}"
+    text = f"{report.title}\n\n{check_references(fitting[0].text, {}).text}"
     return await asking.read("rate", _read_rating, RATING_SCHEMA, "rate_community", report=text)
 
 

@@ -12,7 +12,7 @@ from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.method import Method, choice, number, parameter_rows
 from graphrag_pipeline.query.methods.registry import METHODS
-from graphrag_pipeline.query.results import Record, render_context
+from graphrag_pipeline.query.results import Record, render_passages
 from graphrag_pipeline.query.writing.lists import one_line_of
 from graphrag_pipeline.query.writing.single import from_records
 
@@ -113,7 +113,7 @@ async def _retrieve(
 
 async def _think(asking: Asking, records: Sequence[Record], thoughts: Sequence[str]) -> str:
     """Return the next sentence of reasoning, empty if the model gives none."""
-    values = {"context": render_context(records), "text": "\n".join(thoughts)}
+    values = {"context": render_passages(records), "text": "\n".join(thoughts)}
     try:
         thought = (await asking.say("reason", "ircot_step", **values)).strip()
     except ModelError as error:

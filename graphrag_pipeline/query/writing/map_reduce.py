@@ -8,14 +8,11 @@ from functools import partial
 
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.query import operators as op
-from graphrag_pipeline.query.results import Record, render_context
+from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.writing.asking import Asking, Final
-from graphrag_pipeline.query.writing.references import Reference, Shown
-from graphrag_pipeline.reports.parsing import POINTS_SCHEMA, Point, parse_points
+from graphrag_pipeline.query.writing.references import Reference, Shown, shown_to_model
+from graphrag_pipeline.reports.parsing import POINTS_SCHEMA, parse_points
 from graphrag_pipeline.reports.references import check_references
-
-MAP_WORDS = 1000
-REDUCE_WORDS = 2000
 
 
 @dataclass(frozen=True)
@@ -58,21 +55,26 @@ async def reduced(
     shown_records = Shown(record for group in groups for record in group).only(
         reference for point in best for reference in point.cited
     )
-    values = {"answers": render_answers(best), "max_words": str(REDUCE_WORDS)}
+    words = asking.index.settings.query.reduce_words
+    values = {"answers": render_answers(best), "max_words": str(words)}
     return Final("reduce", f"{prompt}_reduce", values, shown_records, shown_records.records)
 
 
 async def _map(
     asking: Asking, group: Sequence[Record], prompt: str, placeholder: str
 ) -> list[Scored]:
-    values = {placeholder: render_context(group), "max_words": str(MAP_WORDS)}
-    points = await asking.read("map", parse_points, POINTS_SCHEMA, prompt, **values)
-    shown_records = Shown(group)
-    return [_checked(asking, point, shown_records) for point in points]
+    return await points_of(asking, prompt, Shown(group), **{placeholder: shown_to_model(group)})
 
 
-def _checked(asking: Asking, point: Point, shown_records: Shown) -> Scored:
-    return checked(asking, point.description, point.score, shown_records)
+async def points_of(
+    asking: Asking, prompt: str, shown_records: Shown, **values: str
+) -> list[Scored]:
+    """Return the points that a map prompt finds in what it is shown."""
+    words = asking.index.settings.query.map_words
+    points = await asking.read(
+        "map", parse_points, POINTS_SCHEMA, prompt, max_words=str(words), **values
+    )
+    return [checked(asking, point.description, point.score, shown_records) for point in points]
 
 
 def checked(asking: Asking, text: str, score: float, shown_records: Shown) -> Scored:

@@ -18,7 +18,7 @@ from graphrag_pipeline.query.citations import (
 )
 from graphrag_pipeline.query.operators import chunk_records, findings_of
 from graphrag_pipeline.query.operators.layers import chunks_below
-from graphrag_pipeline.query.results import Citation, Record, section_of
+from graphrag_pipeline.query.results import Citation, Record, render_context, section_of
 from graphrag_pipeline.reports.references import check_references
 
 if TYPE_CHECKING:
@@ -75,6 +75,19 @@ class Shown:
 
     def __getitem__(self, reference: Reference) -> Record:
         return self._records[reference]
+
+
+def shown_to_model(records: Sequence[Record]) -> str:
+    """Return records as a prompt shows them: reports refer to nothing that is not among them."""
+    allowed = Shown(records).allowed()
+    return render_context(
+        [
+            replace(record, text=check_references(record.text, allowed).text)
+            if record.kind == "report"
+            else record
+            for record in records
+        ]
+    )
 
 
 class ReferenceFilter:
