@@ -97,7 +97,8 @@ def _said_of(sent: Sent) -> Iterator[str]:
 def holds(prompt: Prompt, name: str) -> str:
     """Say what is put into a placeholder of a prompt, and which setting changes it."""
     if name == "max_words":
-        return _MAX_WORDS.get(prompt.name, "1,000, and 2,000 where answers are merged")
+        of_query = "reduce_words" if prompt.name.endswith("_reduce") else "map_words"
+        return _MAX_WORDS.get(prompt.name, f"`query.{of_query}`")
     return _HOLDS[name]
 
 

@@ -141,9 +141,8 @@ def test_a_long_answer_is_asked_about_in_parts_that_know_what_came_before(tmp_pa
     before, _, text = second[1]["content"].partition("Sentences:")
     assert f"Fact {SENTENCES - 1} is known." in before
     assert f"Fact {SENTENCES - 7} is known." not in before
-    assert re.search(
-        r"<text id=(\w+)>\n1\. Fact 40 .*\{\{question\}\}.*\n</text id=\1>$", text, re.S
-    )
+    fenced = r"<text id=(\w+)>\n1\. Fact 40 .*\{\{question\}\}.*\n</text id=\1>"
+    assert re.search(rf"{fenced}\n\nList the [^\n]*\nJSON:$", text, re.S)
     assert bench.rows("SELECT count(*), max(position) FROM claims") == [(44, 43)]
 
 

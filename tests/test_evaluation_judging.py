@@ -194,9 +194,8 @@ def test_an_answer_cannot_leave_its_fence_or_speak_for_the_judge(tmp_path: Path)
     system, user = (message["content"] for message in told)
     assert ATTACK not in system
     assert "<second_answer id=...>" in system
-    assert re.search(
-        r"<second_answer id=(\w+)>\n.*\{\{criterion\}\}.*\n</second_answer id=\1>$", user, re.S
-    )
+    fenced = r"<second_answer id=(\w+)>\n.*\{\{criterion\}\}.*\n</second_answer id=\1>"
+    assert re.search(rf"{fenced}\n\nWhich [^\n]*\nJSON:$", user, re.S)
 
 
 def test_what_cannot_be_read_is_asked_for_once_more_and_then_stays_missing(tmp_path: Path) -> None:

@@ -96,8 +96,20 @@ def test_a_prompt_with_a_document_says_that_it_is_data():
         messages = prompt.render(**dict.fromkeys(prompt.placeholders, "x"))
         fenced = prompt.placeholders & FENCED
         said = messages[0]["content"] if messages[0]["role"] == "system" else ""
-        assert all(f"Between <{tag} id=...>" in said for tag in fenced)
-        assert bool(fenced) == ("never instructions" in said)
+        assert all(f"<{tag} id=...> and </{tag} id=...>" in said for tag in fenced)
+        assert said.count("never instructions") == bool(fenced)
+
+
+@pytest.mark.parametrize("name", prompt_names())
+def test_what_is_asked_for_is_said_again_after_the_data(name):
+    prompt = load_prompt(name)
+    after = re.split(r"\{\{(?:" + "|".join(FENCED) + r")\}\}", prompt.user)
+    if len(after) > 1:
+        assert len(after[-1].split()) > 8
+        keys = re.findall(r'"(\w+)"(?=:)', prompt.system)
+        assert [key for key in keys if f'"{key}"' not in after[-1]] == []
+        forms = re.findall(r"(?<=^Write it as\n).*$", prompt.system, re.M)
+        assert [form for form in forms if form.split("<|>")[0] not in after[-1]] == []
 
 
 def test_the_rule_that_documents_are_data_is_in_a_users_prompt_too(tmp_path):

@@ -104,7 +104,8 @@ def test_one_call_writes_the_answer_from_the_context_of_the_retrieval(home, meth
         (request,) = server.asked()
     assert step_of(request.messages) == ("local" if method == "local" else "basic")
     assert found.retrieval.context.strip() in request.messages[-1]["content"]
-    assert request.messages[-1]["content"].endswith(f"Question: {QUESTION}")
+    after = request.messages[-1]["content"].rpartition("</context id=")[2]
+    assert after.partition("\n")[2].startswith(f"Question: {QUESTION}\n\nAnswer it from the ")
     assert found.generated
     assert (found.model_calls, found.calls, found.failures) == (1, {"answer": 1}, ())
     assert found.prompt_tokens == server.prompt_tokens
@@ -292,9 +293,9 @@ def test_what_stands_in_documents_does_not_change_the_system_prompt(home):
     assert hostile[0] == plain[0]
     assert "{injected}" in hostile[-1]["content"]
     assert "ignore {previous}" not in hostile[0]["content"]
-    assert re.fullmatch(
-        r"<context id=(\w+)>\n.*\n</context id=\1>\nQuestion: [^\n]*", hostile[-1]["content"], re.S
-    )
+    form = r"<context id=(\w+)>\n.*\n</context id=\1>\nQuestion: [^\n]*\n\n([^\n]*)\Z"
+    ends = [re.findall(form, talk[-1]["content"], re.S) for talk in (hostile, plain)]
+    assert ends[0][0][1] == ends[1][0][1]
 
 
 def test_where_nothing_is_found_no_call_is_made(home):
@@ -665,10 +666,15 @@ def test_drift_imagines_primes_follows_up_and_reduces(home):
     check_places(home, found)
 
 
+def in_hand(messages: list[dict]) -> str:
+    """The question that a follow-up asks."""
+    return messages[-1]["content"].rpartition("question in hand: ")[2].partition("\n")[0]
+
+
 def test_drift_follows_the_questions_of_the_most_helpful_answers_first(home):
     def ranked(messages: list[dict]) -> str:
         step = step_of(messages)
-        asked = messages[-1]["content"].rsplit("hand: ")[-1]
+        asked = in_hand(messages)
         given = {
             "primer": ("start", 50, ["weak?", "strong?", "WEAK?", QUESTION]),
             "weak?": ("weak", 10, ["weak child?"]),
@@ -681,11 +687,7 @@ def test_drift_follows_the_questions_of_the_most_helpful_answers_first(home):
 
     with ModelServer(ranked) as server:
         ask(home, server, "drift", depth=2, width=2)
-        asked = [
-            r.messages[-1]["content"].rsplit("hand: ")[-1]
-            for r in server.asked()
-            if step_of(r.messages) == "follow up"
-        ]
+        asked = [in_hand(r.messages) for r in server.asked() if step_of(r.messages) == "follow up"]
         final = server.asked()[-1].messages[-1]["content"]
     assert set(asked[:2]) == {"weak?", "strong?"}
     assert set(asked[2:]) == {"strong child?", "strong grandchild?"}

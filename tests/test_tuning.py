@@ -54,7 +54,7 @@ def test_what_is_proposed_becomes_files_that_are_valid_prompts(tuned, tmp_path):
     assert found.entity_types == ("keeper", "place")
     assert found.n_examples == 3
     assert "You are a keeper." in load_prompt("community_report", folder).system
-    assert load_examples(DOMAIN, folder).count("Marta Kolb keeps the light of Cape Orn<|>8") == 3
+    assert load_examples(DOMAIN, folder).count("keeps the light of Cape Orn)") == 3
 
 
 def test_the_settings_it_writes_can_be_read(tuned, tmp_path):

@@ -20,9 +20,9 @@ from graphrag_pipeline.extraction.model.tuples import (
 )
 
 ENTITY = '("entity"<|>"Ada"<|>"person"<|>"She writes.")'
-RELATIONSHIP = '("relationship"<|>"Ada"<|>"Engine"<|>"She programs it."<|>8)'
+RELATIONSHIP = '("relationship"<|>"Ada"<|>"Engine"<|>"She programs it.")'
 ADA = ParsedEntity("Ada", "PERSON", "She writes.")
-PROGRAMS = ParsedRelationship("Ada", "Engine", "She programs it.", 8.0)
+PROGRAMS = ParsedRelationship("Ada", "Engine", "She programs it.")
 
 
 def recorded(shared_data: Path) -> list[str]:
@@ -58,7 +58,7 @@ def test_recorded_records_hold_no_trace_of_the_format(shared_data):
         for relationship in parsed.relationships:
             assert not re.search(r"<|>|##|\||```", relationship.description)
             assert relationship.description
-            assert 4 <= relationship.weight <= 10
+            assert not re.search(r"\d$", relationship.description)
 
 
 @pytest.mark.shared_data
@@ -140,21 +140,22 @@ def test_a_field_that_is_the_word_entity_begins_no_record():
         '("relationship"<|>"Ada"<|>"Entity"<|>"Ada is an entity"<|>2)'
     )
     assert [entity.title for entity in parsed.entities] == ["Entity"]
-    assert parsed.relationships == (ParsedRelationship("Ada", "Entity", "Ada is an entity", 2.0),)
+    assert parsed.relationships == (ParsedRelationship("Ada", "Entity", "Ada is an entity"),)
 
 
 @pytest.mark.parametrize(
-    ("field", "weight"),
-    [("<|>8/10", 8), ("<|>6.5", 6.5), ("<|>6,5", 6.5), ("<|>-3", 0), ("<|>high", 1), ("", 1)],
+    "strength",
+    ["<|>8", "<|>8/10", "<|>6.5", "<|>6,5", "<|>-3", "<|>high", '<|>"strength: 8"', ""],
 )
-def test_a_weight_is_a_number_at_least_zero_and_one_if_missing(field, weight):
-    parsed = parse_tuples(f'("relationship"<|>"A"<|>"B"<|>"In 1843 they met"{field})')
-    assert parsed.relationships == (ParsedRelationship("A", "B", "In 1843 they met", weight),)
+@pytest.mark.parametrize("description", ["In 1843 they met", "Met in 1843", "x <|> y, as they say"])
+def test_a_strength_as_older_prompts_ask_for_it_is_no_description(description, strength):
+    parsed = parse_tuples(f'("relationship"<|>"A"<|>"B"<|>"{description}"{strength})')
+    assert parsed.relationships == (ParsedRelationship("A", "B", description),)
 
 
-def test_a_relationship_without_description_keeps_its_weight():
+def test_a_bare_number_is_no_description():
     parsed = parse_tuples('("relationship"<|>"A"<|>"B"<|>8)')
-    assert parsed.relationships == (ParsedRelationship("A", "B", "", 8.0),)
+    assert parsed.relationships == (ParsedRelationship("A", "B", ""),)
 
 
 def test_a_type_that_is_missing_is_other_and_a_foreign_one_is_kept():
@@ -229,7 +230,6 @@ def test_any_text_is_read_and_every_record_accounted_for(text):
     kept = len(parsed.entities) + len(parsed.relationships)
     assert parsed.n_records == kept + len(parsed.malformed) + parsed.n_from_examples
     for relationship in parsed.relationships:
-        assert relationship.weight >= 0
         assert relationship.source
         f"{relationship.description}{relationship.target}".encode()
     for entity in parsed.entities:

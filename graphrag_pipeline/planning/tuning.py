@@ -196,7 +196,7 @@ def _records(answer: str) -> str:
     tuples = parse_tuples(answer, chunk_text=answer)
     lines = [f'("entity"<|>{e.title}<|>{e.type}<|>{e.description})' for e in tuples.entities]
     lines += [
-        f'("relationship"<|>{r.source}<|>{r.target}<|>{r.description}<|>{r.weight:g})'
+        f'("relationship"<|>{r.source}<|>{r.target}<|>{r.description})'
         for r in tuples.relationships
     ]
     return "\n##\n".join(lines) + "\n<|COMPLETE|>"

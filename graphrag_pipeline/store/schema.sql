@@ -185,7 +185,7 @@ COMMENT ON COLUMN relationship_mentions.chunk_id IS 'The chunk; joins chunks.id.
 COMMENT ON COLUMN relationship_mentions.source_id IS 'One end before aliases are resolved; joins entities.id or entity_aliases.entity_id.';
 COMMENT ON COLUMN relationship_mentions.target_id IS 'The other end, likewise.';
 COMMENT ON COLUMN relationship_mentions.description IS 'What is said to relate them; by rule, the sentence they share.';
-COMMENT ON COLUMN relationship_mentions.weight IS 'Strength: 1, unless the extractor grades it.';
+COMMENT ON COLUMN relationship_mentions.weight IS 'What the instance counts: 1, unless an import says otherwise.';
 COMMENT ON COLUMN relationship_mentions.start_char IS 'First character of the evidence in chunks.text, from 0; NULL if not known.';
 COMMENT ON COLUMN relationship_mentions.end_char IS 'End of that span, exclusive; NULL if not known.';
 COMMENT ON COLUMN relationship_mentions.batch IS 'The batch of the chunk; joins batches.batch.';
@@ -334,7 +334,7 @@ COMMENT ON COLUMN relationships.target_id IS 'The other end; joins entities.id.'
 COMMENT ON COLUMN relationships.source IS 'Title of the one end.';
 COMMENT ON COLUMN relationships.target IS 'Title of the other end.';
 COMMENT ON COLUMN relationships.description IS 'What its mentions say of it, merged.';
-COMMENT ON COLUMN relationships.weight IS 'Sum over the instances that support it (1 each unless the extractor grades them).';
+COMMENT ON COLUMN relationships.weight IS 'Sum over the instances that support it (1 each, unless an import says otherwise).';
 COMMENT ON COLUMN relationships.pmi IS 'Normalised pointwise mutual information of its ends over chunks, -1 to 1.';
 COMMENT ON COLUMN relationships.combined_degree IS 'Degree of source plus degree of target.';
 COMMENT ON COLUMN relationships.n_tokens IS 'Tokens of source, target and description.';

@@ -23,6 +23,7 @@ from graphrag_pipeline.extraction.mentions import (
     Extraction,
 )
 from graphrag_pipeline.extraction.model.claims import (
+    CLAIMS_VERSION,
     ParsedClaim,
     ParsedClaims,
     claim_subjects,
@@ -31,6 +32,7 @@ from graphrag_pipeline.extraction.model.claims import (
 from graphrag_pipeline.extraction.model.passes import entity_examples, relation_examples
 from graphrag_pipeline.extraction.model.tuple_fields import COMPLETE
 from graphrag_pipeline.extraction.model.tuples import (
+    TUPLES_VERSION,
     ParsedExtraction,
     example_titles,
     joined,
@@ -114,11 +116,12 @@ class _ChunkResult:
 
 
 def llm_extraction_version(settings: ExtractionSettings, model: str, prompts: Path | None) -> str:
-    """Return what decides a model's extractions: model, prompts, examples, settings."""
+    """Return what decides a model's extractions: model, prompts, examples, settings, parsers."""
     names = (*_prompts(settings), *(["extract_claims"] if settings.claims else []))
     shaping = settings.model_dump(exclude={"noun_phrases", "extractor", "passes"})
     version = prompt_version(*names, folder=prompts, domain=settings.domain)
-    return f"{LLM_VERSION}:{model}:{version}:{sorted(shaping.items())}"
+    parsers = f"{TUPLES_VERSION}:{CLAIMS_VERSION}" if settings.claims else TUPLES_VERSION
+    return f"{LLM_VERSION}:{parsers}:{model}:{version}:{sorted(shaping.items())}"
 
 
 async def extract_llm(

@@ -1,10 +1,14 @@
 """Entities and relationships from a model's answer in tuple format (paper, A.1 and E.1).
 
 The format asked for is ``("entity"<|>title<|>type<|>description)`` and
-``("relationship"<|>source<|>target<|>description<|>strength)``, records parted by ``##``, the end
-marked by ``<|COMPLETE|>``. Models keep to it loosely, so a record is known by how it begins and
+``("relationship"<|>source<|>target<|>description)``, records parted by ``##``, the end marked by
+``<|COMPLETE|>``. Models keep to it loosely, so a record is known by how it begins and
 reaches to where the next one does; parentheses, quotes and ``##`` help but are not needed. What
 cannot be read is reported, never raised. All of it takes time linear in the answer's length.
+
+The paper's prompt asks for a strength as well, and an edge's weight is the number of its instances
+all the same (3.1.3). So none is asked for; one that is given, as by a user's own examples, is
+left out.
 """
 
 from __future__ import annotations
@@ -29,12 +33,11 @@ from graphrag_pipeline.extraction.model.tuple_fields import (
 )
 from graphrag_pipeline.extraction.rules.entity_types import OTHER
 
-TUPLES_VERSION: Final = "1"
+TUPLES_VERSION: Final = "2"
 """Part of the extraction's version: another parser may find other records in the same answer."""
 
 MAX_TITLE_CHARS: Final = 300
 MAX_TYPE_CHARS: Final = 60
-DEFAULT_WEIGHT: Final = 1.0
 
 _HEAD_DELIMITER = (
     rf"(?:(?P<full>{FULL}|</?{BAR}|{BAR}>)|(?P<bar>{BAR})|(?P<comma>[,，;](?=[ \t]{{0,3}}"
@@ -58,11 +61,11 @@ _BEFORE_HEAD = re.compile(
 )
 _LOOK_BACK = 40
 _LABEL = re.compile(rf"\n[^\n{BAR[1:-1]}]*\Z")
-_NUMBER = re.compile(r"(?:(?<!\w)[-−])?[0-9]{1,9}(?:[.,][0-9]{1,9})?")
-_WEIGHT = re.compile(
-    rf"\W{{0,3}}(?:[^\W\d]{{1,20}}\W{{1,3}}){{0,3}}{_NUMBER.pattern}(?: ?/ ?[0-9]{{1,4}})?\W{{0,8}}"
+_NUMBER = r"[-−]?[0-9]{1,9}(?:[.,][0-9]{1,9})?(?: ?/ ?[0-9]{1,4})?"
+_BARE_NUMBER = re.compile(rf"\W{{0,3}}{_NUMBER}\W{{0,8}}")
+_STRENGTH = re.compile(
+    rf"\W{{0,3}}(?:(?:[^\W\d]{{1,20}}\W{{1,3}}){{0,3}}{_NUMBER}|[^\W\d]{{1,20}})\W{{0,8}}"
 )
-_MAX_WEIGHT_CHARS = 30
 _BEGINS_ANEW = re.compile(rf"\s*(?:##|[(（]|{COMPLETE.pattern})", re.IGNORECASE)
 _TEMPLATE = re.compile(r"<[\w -]*>|\{+[\w -]*\}+")
 
@@ -78,15 +81,11 @@ class ParsedEntity:
 
 @dataclass(frozen=True)
 class ParsedRelationship:
-    """A relationship; its ends need not be among the entities: that is for the caller to settle.
-
-    ``weight`` is the strength the model gave, 0 or more, 1 where it gave none.
-    """
+    """A relationship; its ends need not be among the entities: that is for the caller to settle."""
 
     source: str
     target: str
     description: str
-    weight: float
 
 
 @dataclass(frozen=True)
@@ -294,24 +293,20 @@ def _read_entity(head: _Head, body: str) -> ParsedEntity:
 def _read_relationship(head: _Head, body: str) -> ParsedRelationship:
     fields = split_fields(body, head.delimiter)
     if len(fields) < 3:
-        raise _MalformedError(f"relationship with {len(fields)} of 4 fields")
+        raise _MalformedError(f"relationship with {len(fields)} of 3 fields")
     source, target = (clean(body[start:end]) for start, end in fields[:2])
-    description, weight = _description_and_weight(body, fields, head.opened)
-    return ParsedRelationship(
-        _title(source, "source"), _title(target, "target"), description, weight
-    )
+    description = _without_strength(body, fields, head.opened)
+    return ParsedRelationship(_title(source, "source"), _title(target, "target"), description)
 
 
-def _description_and_weight(
-    body: str, fields: Sequence[tuple[int, int]], opened: bool
-) -> tuple[str, float]:
+def _without_strength(body: str, fields: Sequence[tuple[int, int]], opened: bool) -> str:
+    """Return a relationship's description; it may itself hold a delimiter."""
     last = clean(record_end(body[fields[-1][0] :], opened=opened))
-    is_weight = _WEIGHT.fullmatch(last) is not None
-    # A fourth field that is long and no number is description: it held a delimiter.
-    if is_weight or (len(fields) == 4 and len(last) <= _MAX_WEIGHT_CHARS):
-        weight = parse_weight(last)
-        return clean(body[fields[2][0] : max(fields[2][0], fields[-2][1])]), weight
-    return clean(record_end(body[fields[2][0] :], opened=opened)), DEFAULT_WEIGHT
+    if len(fields) > 3 and _STRENGTH.fullmatch(last):
+        return clean(body[fields[2][0] : fields[-2][1]])
+    if len(fields) == 3 and _BARE_NUMBER.fullmatch(last):
+        return ""
+    return clean(record_end(body[fields[2][0] :], opened=opened))
 
 
 def _read_unknown(head: _Head, body: str) -> ParsedEntity:
@@ -322,14 +317,6 @@ _READERS: dict[str, Callable[[_Head, str], ParsedEntity | ParsedRelationship]] =
     "entity": _read_entity,
     "relationship": _read_relationship,
 }
-
-
-def parse_weight(field: str) -> float:
-    """Return a field's first number ("8", "8/10", "strength: 8"), at least 0; 1 without one."""
-    found = _NUMBER.search(field)
-    if found is None:
-        return DEFAULT_WEIGHT
-    return max(0.0, float(found[0].replace(",", ".").replace("−", "-")))
 
 
 def _title(title: str, role: str) -> str:
