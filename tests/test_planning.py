@@ -23,6 +23,7 @@ from typer.testing import CliRunner
 
 from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.prompting import PROMPTS
 from graphrag_pipeline.llm import ModelError
 from graphrag_pipeline.planning.plan import Plan, plan_run
 
@@ -117,9 +118,35 @@ def test_after_a_run_only_what_changed_is_planned(known: ModelServer, tmp_path: 
     assert 0 < asked <= 2 * (extraction.calls + plan.stages[2].calls + 1)
 
 
-def test_a_changed_prompt_plans_every_chunk_again(known: ModelServer, tmp_path: Path) -> None:
+def test_a_changed_prompt_plans_every_chunk_again_and_says_why(
+    known: ModelServer, tmp_path: Path
+) -> None:
     other = by_model(tmp_path, known.base_url, extraction={"entity_types": ("ship",)})
-    assert plan_run(other.workspace, other.inbox).to_extract == len(FILES)
+    plan = plan_run(other.workspace, other.inbox)
+    assert plan.to_extract == len(FILES)
+    assert f"{len(FILES)} chunks were extracted before, by other prompts" in plan.assumptions[0]
+
+
+def test_the_wording_of_before_in_a_folder_of_ones_own_is_not_paid_again(
+    known: ModelServer, tmp_path: Path
+) -> None:
+    shipped = (PROMPTS / "extract_graph.txt").read_text()
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "extract_graph.txt").write_text(f"{shipped}\n")
+    own = {"base_url": known.base_url, "prompts": str(tmp_path / "own")}
+    same = by_model(tmp_path, known.base_url, llm=own)
+    assert plan_run(same.workspace, same.inbox).calls == 0
+    reworded = shipped.replace("You read a text", "Read the text")
+    (tmp_path / "own" / "extract_graph.txt").write_text(reworded)
+    plan = plan_run(same.workspace, same.inbox)
+    assert plan.to_extract == len(FILES)
+    assert calls(plan)["extractions"][0] >= len(FILES)
+    assert calls(plan)["extractions"][1] == 0
+    update(same)
+    before = by_model(tmp_path, known.base_url)
+    plan = plan_run(before.workspace, before.inbox)
+    assert plan.to_extract == len(FILES)
+    assert calls(plan)["extractions"][0] == 0
 
 
 def test_a_model_without_a_price_is_planned_in_tokens_and_that_is_said(tmp_path: Path) -> None:

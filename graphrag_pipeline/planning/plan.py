@@ -47,15 +47,20 @@ _TO_EXTRACT = pl.Schema(
         "title": pl.String,
         "context": pl.String,
         "failed": pl.Boolean,
+        "outdated": pl.Boolean,
     }
 )
+_TRIED = ("failed", "outdated")
 _LOOKED_UP = 500
 _WRITING_STAGES = ("summaries", "community_reports")
 _HISTORY = """
 SELECT stage, avg(prompt_tokens), avg(completion_tokens) FROM llm_calls
 WHERE NOT cached AND error IS NULL AND stage IN (SELECT unnest($stages)) GROUP BY stage
 """
-_FAILED = "SELECT chunk_id AS id, true AS failed FROM extractions WHERE status <> 'ok'"
+_EARLIER = """
+SELECT chunk_id AS id, bool_or(status <> 'ok') AS failed, bool_and(status = 'ok') AS outdated
+FROM extractions GROUP BY ALL
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +142,7 @@ def plan_run(workspace: Workspace, folder: Path, *, recluster: bool = False) -> 
         to_retry=int(todo["failed"].sum()) + index.failed_reports,
         is_due=bool(new or pending or stages or recluster) or _refresh_is_due(workspace),
         stages=stages,
-        assumptions=[*_said_of(index), *assumptions(settings, work, stages, history)]
+        assumptions=[*_said_of(todo, index), *assumptions(settings, work, stages, history)]
         if stages
         else [],
     )
@@ -185,13 +190,13 @@ def _chunks(read: Sequence[Mapping[str, object]], settings: Settings) -> pl.Data
 
 def _to_extract(workspace: Workspace, chunks: pl.DataFrame) -> pl.DataFrame:
     """Return the chunks without an extraction, with the columns of ``_TO_EXTRACT``."""
-    failures = pl.DataFrame(schema={"id": pl.String, "failed": pl.Boolean})
+    earlier = pl.DataFrame(schema={name: _TO_EXTRACT[name] for name in ("id", *_TRIED)})
     if workspace.exists:
         with workspace.store.read() as con:
             chunks = chunks.join(extracted(con, workspace.settings), on="id", how="anti")
-            failures = con.sql(_FAILED).pl()
-    todo = chunks.join(failures.unique("id"), on="id", how="left")
-    return todo.with_columns(pl.col("failed").fill_null(value=False)).select(list(_TO_EXTRACT))
+            earlier = con.sql(_EARLIER).pl()
+    todo = chunks.join(earlier, on="id", how="left")
+    return todo.with_columns(pl.col(_TRIED).fill_null(value=False)).select(list(_TO_EXTRACT))
 
 
 def _work(workspace: Workspace, todo: pl.DataFrame, index: IndexState) -> Work:
@@ -277,8 +282,14 @@ def _history(workspace: Workspace) -> Mapping[str, Average]:
     return {stage: Average(*tokens) for stage, *tokens in rows}
 
 
-def _said_of(index: IndexState) -> list[str]:
+def _said_of(todo: pl.DataFrame, index: IndexState) -> list[str]:
     sentences = []
+    if n_outdated := int(todo["outdated"].sum()):
+        sentences.append(
+            f"{n_outdated:,} chunks were extracted before, by other prompts or examples, another "
+            "model, other settings or another version of this program: they are extracted again, "
+            "and what is there stays until then"
+        )
     if index.n_lost:
         sentences.append(
             f"{index.n_lost:,} chunks go or change: the reports on all communities of what they "
