@@ -19,6 +19,7 @@ from graphrag_pipeline.llm.options import LlmOptions
 from graphrag_pipeline.llm.requests import RefusedParameterError, parameters_named
 
 if TYPE_CHECKING:
+    import httpx2
     import openai
 
 _TALKATIVE = ("openai", "httpx2", "httpcore2")
@@ -38,7 +39,9 @@ class Transport:
     """One pooled ``openai.AsyncOpenAI`` without its retries, for one event loop.
 
     Its answers are read as plain JSON: building the SDK's own objects costs more CPU than all the
-    rest of a call, and a body cut in half must be told from an answer.
+    rest of a call, and a body cut in half must be told from an answer. The SDK makes the first
+    request to each path; those after it have the same address and headers and go to its HTTP
+    client at once, which saves a third of a request's CPU.
     """
 
     def __init__(self, options: LlmOptions) -> None:
@@ -46,6 +49,7 @@ class Transport:
         self._endpoint = options.endpoint
         self._timeout = options.timeout_seconds
         self._client: openai.AsyncOpenAI | None = None
+        self._made: dict[str, httpx2.Request] = {}
 
     async def close(self) -> None:
         """Close all connections."""
@@ -70,7 +74,7 @@ class Transport:
             for name in _TALKATIVE:
                 _quieten(logging.getLogger(name))
         base_url, key = options.connection()
-        self._raw = httpx2.Response
+        self._raw, self._request = httpx2.Response, httpx2.Request
         self._stream_class = openai.AsyncStream[object]
         self._status_error = openai.APIStatusError
         self._not_connected = httpx2.ConnectError
@@ -80,14 +84,11 @@ class Transport:
             max_keepalive_connections=options.concurrency + 4,
             keepalive_expiry=20.0,
         )
+        self._http = openai.DefaultAsyncHttpxClient(
+            limits=limits, timeout=None, verify=_certificates()
+        )
         self._client = openai.AsyncOpenAI(
-            api_key=key,
-            base_url=base_url,
-            max_retries=0,
-            timeout=None,
-            http_client=openai.DefaultAsyncHttpxClient(
-                limits=limits, timeout=None, verify=_certificates()
-            ),
+            api_key=key, base_url=base_url, max_retries=0, timeout=None, http_client=self._http
         )
         return self._client
 
@@ -96,7 +97,7 @@ class Transport:
         client = await self.ready()
         try:
             async with asyncio.timeout(self._timeout):
-                response = await client.post(path, content=content, cast_to=self._raw)
+                response = await self._send(client, path, content)
             answer = json.loads(response.content)
         except self._status_error as caught:
             failure = self._refusal(caught, model)
@@ -111,6 +112,25 @@ class Transport:
                 return answer
             failure = self._error_inside(answer, model)
         raise failure
+
+    async def _send(self, client: openai.AsyncOpenAI, path: str, content: bytes) -> httpx2.Response:
+        """Return the answer to a request; raises the SDK's error of a status that is none."""
+        first = self._made.get(path)
+        if first is None:
+            response = await client.post(path, content=content, cast_to=self._raw)
+            self._made[path] = response.request
+            return response
+        fields = [field for field in first.headers.raw if field[0].lower() != b"content-length"]
+        request = self._request("POST", first.url, headers=fields, content=content)
+        response = await self._http.send(request)
+        if response.is_success:
+            return response
+        try:
+            body = response.json()
+        except ValueError:
+            body = None
+        body = body.get("error", body) if isinstance(body, dict) else body
+        raise self._status_error(str(response.status_code), response=response, body=body)
 
     async def stream(
         self, path: str, content: bytes, model: str
