@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import httpx2
     import openai
 
+_KEPT_OPEN = 20.0
 _TALKATIVE = ("openai", "httpx2", "httpcore2")
 _TRANSIENT_STATUS = {408, 409, 425, 429}
 _QUOTA = re.compile(r"insufficient_quota|billing|credit", re.IGNORECASE)
@@ -39,9 +40,10 @@ class Transport:
     """One pooled ``openai.AsyncOpenAI`` without its retries, for one event loop.
 
     Its answers are read as plain JSON: building the SDK's own objects costs more CPU than all the
-    rest of a call, and a body cut in half must be told from an answer. The SDK makes the first
-    request to each path; those after it have the same address and headers and go to its HTTP
-    client at once, which saves a third of a request's CPU.
+    rest of a call, and a body cut in half must be told from an answer. The SDK says once what a
+    request to a path is like, its address and headers; all but streamed ones then go over
+    :class:`~graphrag_pipeline.llm.connections.Connections`, or through the SDK's HTTP client where
+    there is a proxy.
     """
 
     def __init__(self, options: LlmOptions) -> None:
@@ -49,12 +51,13 @@ class Transport:
         self._endpoint = options.endpoint
         self._timeout = options.timeout_seconds
         self._client: openai.AsyncOpenAI | None = None
-        self._made: dict[str, httpx2.Request] = {}
+        self._requests: dict[str, httpx2.Request] = {}
 
     async def close(self) -> None:
         """Close all connections."""
         if self._client is not None:
             await self._client.close()
+            await self._connections.close()
 
     async def ready(self) -> openai.AsyncOpenAI:
         """Return the SDK's client, imported and made when first needed: a cached run needs none.
@@ -69,6 +72,8 @@ class Transport:
         import httpx2
         import openai
 
+        from graphrag_pipeline.llm.connections import Connections, goes_through_proxy
+
         options = self._options
         if not options.log_content:
             for name in _TALKATIVE:
@@ -82,13 +87,13 @@ class Transport:
         limits = httpx2.Limits(
             max_connections=None,
             max_keepalive_connections=options.concurrency + 4,
-            keepalive_expiry=20.0,
+            keepalive_expiry=_KEPT_OPEN,
         )
-        self._http = openai.DefaultAsyncHttpxClient(
-            limits=limits, timeout=None, verify=_certificates()
-        )
+        http = openai.DefaultAsyncHttpxClient(limits=limits, timeout=None, verify=_certificates())
+        self._connections = Connections(_certificates(), _KEPT_OPEN)
+        self._send_whole = http.send if goes_through_proxy() else self._connections.send
         self._client = openai.AsyncOpenAI(
-            api_key=key, base_url=base_url, max_retries=0, timeout=None, http_client=self._http
+            api_key=key, base_url=base_url, max_retries=0, timeout=None, http_client=http
         )
         return self._client
 
@@ -115,22 +120,36 @@ class Transport:
 
     async def _send(self, client: openai.AsyncOpenAI, path: str, content: bytes) -> httpx2.Response:
         """Return the answer to a request; raises the SDK's error of a status that is none."""
-        first = self._made.get(path)
-        if first is None:
-            response = await client.post(path, content=content, cast_to=self._raw)
-            self._made[path] = response.request
-            return response
-        fields = [field for field in first.headers.raw if field[0].lower() != b"content-length"]
-        request = self._request("POST", first.url, headers=fields, content=content)
-        response = await self._http.send(request)
+        if path not in self._requests:
+            self._requests[path] = await self._request_to(client, path)
+        like = self._requests[path]
+        fields = [field for field in like.headers.raw if field[0].lower() != b"content-length"]
+        request = self._request("POST", like.url, headers=fields, content=content)
+        response = await self._send_whole(request)
         if response.is_success:
             return response
+        if response.has_redirect_location:
+            return await client.post(path, content=content, cast_to=self._raw)
         try:
             body = response.json()
         except ValueError:
             body = None
         body = body.get("error", body) if isinstance(body, dict) else body
         raise self._status_error(str(response.status_code), response=response, body=body)
+
+    async def _request_to(self, client: openai.AsyncOpenAI, path: str) -> httpx2.Request:
+        """Return a request as the SDK makes it, without sending it."""
+        import httpx2
+
+        requests: list[httpx2.Request] = []
+
+        def answer(request: httpx2.Request) -> httpx2.Response:
+            requests.append(request)
+            return httpx2.Response(200, json={})
+
+        async with httpx2.AsyncClient(transport=httpx2.MockTransport(answer)) as http:
+            await client.with_options(http_client=http).post(path, content=b"{}", cast_to=self._raw)
+        return requests[0]
 
     async def stream(
         self, path: str, content: bytes, model: str

@@ -229,7 +229,7 @@ def leaked_titles(titles: Collection[str], chunk_text: str | None) -> frozenset[
 
 
 def _names(folded: str, key: str) -> bool:
-    if not key.isascii():
+    if not key.isascii() or key not in folded:
         return key in folded
     return re.search(rf"(?<![a-z0-9]){re.escape(key)}(?![a-z0-9])", folded) is not None
 
