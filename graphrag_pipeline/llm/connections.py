@@ -11,10 +11,12 @@ import contextlib
 import ssl
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.request import getproxies
 
-import h11
-import httpx2
+if TYPE_CHECKING:
+    import h11
+    import httpx2
 
 _READ_AT_ONCE = 1 << 16
 
@@ -37,6 +39,9 @@ class _Connection:
 
     async def exchange(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request and return its whole answer."""
+        import h11
+        import httpx2
+
         head = h11.Request(
             method=request.method, target=request.url.raw_path, headers=request.headers.raw
         )
@@ -67,6 +72,8 @@ class _Connection:
 
     def is_reusable(self) -> bool:
         """Make ready for another request, if both sides keep the connection open."""
+        import h11
+
         if self.protocol.states != {h11.CLIENT: h11.DONE, h11.SERVER: h11.DONE}:
             return False
         self.protocol.start_next_cycle()
@@ -87,6 +94,9 @@ class Connections:
 
     async def send(self, request: httpx2.Request) -> httpx2.Response:
         """Return the answer to a request; raises httpx2.HTTPError and OSError."""
+        import h11
+        import httpx2
+
         connection = self._waiting() or await self._open(request.url)
         is_reusable = False
         try:
@@ -120,6 +130,9 @@ class Connections:
         return None
 
     async def _open(self, url: httpx2.URL) -> _Connection:
+        import h11
+        import httpx2
+
         is_secure = url.scheme == "https"
         port = url.port or (443 if is_secure else 80)
         certificates = self._certificates if is_secure else None

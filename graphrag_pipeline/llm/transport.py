@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncGenerator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from graphrag_pipeline.llm.connections import Connections, goes_through_proxy
 from graphrag_pipeline.llm.errors import ModelError, TerminalModelError, TransientModelError
 from graphrag_pipeline.llm.options import LlmOptions
 from graphrag_pipeline.llm.requests import RefusedParameterError, parameters_named
@@ -71,8 +72,6 @@ class Transport:
     def _open(self) -> openai.AsyncOpenAI:
         import httpx2
         import openai
-
-        from graphrag_pipeline.llm.connections import Connections, goes_through_proxy
 
         options = self._options
         if not options.log_content:
