@@ -17,6 +17,7 @@ from llm_helpers import document_in, stage_of
 from model_server import Messages
 from query_player import STEPS, play, step_of
 
+_SHOWN = re.compile(r"<(\w+) id=\w+>\n(.*)\n</\1 id=", re.DOTALL)
 _NAME = re.compile(r"\b[A-Z][a-z]{2,}(?: [A-Z][a-z]+){0,2}")
 _LONG_WORD = re.compile(r"\b[a-z]{8,}\b")
 _ROW_ID = re.compile(r"^(\d+),", re.MULTILINE)
@@ -50,7 +51,8 @@ def played_answer(messages: Messages) -> str:
         return records_of(document_in(messages), missed=stage == "glean", system=system)
     if stage == "report":
         return _report(messages[1]["content"])
-    return " ".join(messages[-1]["content"].split()[:180])
+    shown = _SHOWN.search(messages[-1]["content"])
+    return " ".join((shown[2] if shown else "").split()[:180])
 
 
 def records_of(text: str, *, missed: bool, system: str = "") -> str:

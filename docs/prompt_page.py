@@ -13,8 +13,9 @@ INTRODUCTION = f"""# Prompts
 
 Every prompt as it is sent to a model: what is shown here was received by a server, which a small
 index of the sample corpus was built with, and asked with each method. Long data is shown without
-its middle. Tokens are those of `{MODEL}`. What is the same in every call comes first, so that a
-server that keeps what it has read of a prompt need not read it again.
+its middle, and what stands in it as a model's earlier answer is made of the documents' words, for
+the model was played. Tokens are those of `{MODEL}`. What is the same in every call comes first, so
+that a server that keeps what it has read of a prompt need not read it again.
 
 Each is a file, `graphrag_pipeline/prompts/NAME.txt`; one of the same name in the folder
 `llm.prompts` takes its place, and `graphrag-pipeline tune` writes such files. Values of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import pairwise
 
@@ -28,6 +29,7 @@ from graphrag_pipeline.core.prompting import (
 from graphrag_pipeline.core.settings import load_settings
 from graphrag_pipeline.definitions import build_definitions
 from graphrag_pipeline.query import QueryEngine
+from graphrag_pipeline.reports.parsing import parse_report
 
 EXTRACT = {"entity_types": "PERSON", "examples": "(none)"}
 
@@ -110,6 +112,30 @@ def test_what_is_asked_for_is_said_again_after_the_data(name):
         assert [key for key in keys if f'"{key}"' not in after[-1]] == []
         forms = re.findall(r"(?<=^Write it as\n).*$", prompt.system, re.M)
         assert [form for form in forms if form.split("<|>")[0] not in after[-1]] == []
+
+
+@pytest.mark.parametrize("name", prompt_names())
+def test_what_a_prompt_shows_as_json_is_json(name):
+    shown = re.findall(r"^(?:JSON: )?(\{(?!\{).*\})$", load_prompt(name).system, re.M)
+    assert all(isinstance(json.loads(line), dict) for line in shown)
+
+
+def test_the_worked_report_is_read_as_it_is_and_cites_what_it_was_written_from():
+    before, _, example = load_prompt("community_report").system.rpartition("\n{")
+    numbers = {int(number) for number in re.findall(r"^(\d+),", before, re.M)}
+    report = parse_report(f"{{{example}", {"Entities": numbers, "Relationships": numbers})
+    assert (report.repaired, report.filled, report.n_removed) == (False, (), 0)
+    assert {number for _, number in report.cited} == numbers
+
+
+@pytest.mark.parametrize("name", ["filter_facts", "ircot_step"])
+def test_examples_of_a_step_end_as_its_answers_are_read(name):
+    system = load_prompt(name).system
+    ends = {
+        "filter_facts": r"^JSON: \{\"facts\": \[[\d, ]*\]\}$",
+        "ircot_step": r"^So the answer is: \w.*\.$",
+    }
+    assert len(re.findall(ends[name], system, re.M)) == system.count("\nQuestion: ") >= 2
 
 
 def test_the_rule_that_documents_are_data_is_in_a_users_prompt_too(tmp_path):
