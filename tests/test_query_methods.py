@@ -654,5 +654,5 @@ def _few(name: str) -> dict[str, int]:
 
 @pytest.mark.parametrize("level", [1, "1", "C1", "c1"])
 def test_a_level_is_the_same_however_it_is_written(level):
-    values = METHODS["global"].parametrise({"level": level}, QuerySettings())
+    values = METHODS["global"].parametrise({"level": level}, Settings())
     assert values.level == 1

@@ -333,6 +333,9 @@ class LlmSettings(_Section):
     """Length of the vectors; 0: the model's own."""
     embedding_max_tokens: Positive = 8000
     """Most tokens of a text the embedding model takes; longer ones are embedded in pieces."""
+    context_window: Annotated[int, Field(ge=0)] = 0
+    """Most tokens of prompt and answer together; 0: what is known of the model. Set it to what your
+    server was started with (Ollama: OLLAMA_CONTEXT_LENGTH; vLLM: --max-model-len)."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
     """Temperature of every call."""
     max_output_tokens: Annotated[int, Field(ge=0)] = 0
@@ -410,6 +413,47 @@ class ReleaseSettings(_Section):
     """Share of chunks or of reports at which the model may fail: above it nothing is published."""
 
 
+_BY_MODEL: dict[str, dict[str, object]] = {
+    "extraction": {"extractor": "llm"},
+    "graph": {"summaries": "llm"},
+    "reports": {"writer": "llm"},
+    "embeddings": {"embedder": "llm"},
+    "query": {"answers": "llm"},
+}
+# Ollama's address and its names of models. Each stage's prompt and answer fit in the window.
+_ON_ONES_OWN_MACHINE: dict[str, dict[str, object]] = {
+    "llm": {
+        "base_url": "http://localhost:11434/v1",
+        "model": "llama3.1",
+        "embedding_model": "nomic-embed-text",
+        "embedding_max_tokens": 1500,
+        "context_window": 8192,
+        "max_output_tokens": 2048,
+        "concurrency": 4,
+        "timeout_seconds": 600.0,
+    },
+    "graph": {"max_description_tokens": 300},
+    "reports": {"max_context_tokens": 4000, "max_words": 600},
+    "hierarchies": {"raptor_cluster_tokens": 3000},
+    "query": {"max_context_tokens": 3000},
+}
+PROFILES: dict[str, dict[str, dict[str, object]]] = {
+    "embedded": {
+        "extraction": {"extractor": "nlp"},
+        "graph": {"summaries": "off"},
+        "reports": {"writer": "extractive"},
+        "embeddings": {"embedder": "hashing"},
+        "query": {"answers": "extractive"},
+    },
+    "llm": _BY_MODEL,
+    "local": {
+        section: {**_BY_MODEL.get(section, {}), **_ON_ONES_OWN_MACHINE.get(section, {})}
+        for section in {**_BY_MODEL, **_ON_ONES_OWN_MACHINE}
+    },
+}
+"""What each profile decides, by section, where it is left open."""
+
+
 class Settings(BaseSettings):
     """All settings: the arguments, over environment variables, over a file, over the defaults.
 
@@ -443,8 +487,9 @@ class Settings(BaseSettings):
 
     home: Place = ".graphrag"
     """Folder of everything the pipeline writes."""
-    profile: Literal["embedded", "llm"] = "embedded"
-    """embedded: no model and no key. llm: each stage by the model in [llm], unless set alone."""
+    profile: Literal["embedded", "llm", "local"] = "embedded"
+    """embedded: no model and no key. llm: each stage by the model in [llm], unless set alone. local:
+    the same for a small model on your own machine, with budgets that fit its window."""
     input: InputSettings = InputSettings()
     batches: BatchSettings = BatchSettings()
     chunks: ChunkSettings = ChunkSettings()
@@ -476,19 +521,12 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _profile_decides(self) -> Settings:
-        by_model = self.profile == "llm"
-        choices = {
-            "extraction": ("extractor", "llm" if by_model else "nlp"),
-            "graph": ("summaries", "llm" if by_model else "off"),
-            "reports": ("writer", "llm" if by_model else "extractive"),
-            "embeddings": ("embedder", "llm" if by_model else "hashing"),
-            "query": ("answers", "llm" if by_model else "extractive"),
-        }
-        for section, (name, value) in choices.items():
-            section_settings = getattr(self, section)
-            if getattr(section_settings, name) == "auto":
-                decided = section_settings.model_copy(update={name: value})
-                object.__setattr__(self, section, decided)
+        for section, values in PROFILES[self.profile].items():
+            own: _Section = getattr(self, section)
+            left = values.keys() - own.model_fields_set
+            decided = {n: v for n, v in values.items() if n in left or getattr(own, n) == "auto"}
+            if decided:
+                object.__setattr__(self, section, own.model_copy(update=decided))
         return self
 
     @classmethod

@@ -133,7 +133,7 @@ def describe_corpus(release: Release) -> str:
     titles = "; ".join(row["title"] for row in rows)
     lines = [f"A collection of {counts['n_documents']} documents, among them: {titles}."]
     lines += [f"- {row['title']}: {row['summary']}" for row in release.rows(_REPORTS)]
-    lengths = count_tokens(lines, release.settings.chunks.encoding)
+    lengths = count_tokens(lines, release.encoding)
     fits = np.cumsum(lengths) <= _DESCRIPTION_TOKENS
     return "\n".join(line for line, fit in zip(lines, fits, strict=True) if fit) or lines[0][:8000]
 

@@ -141,7 +141,7 @@ def _context_tokens(engine: QueryEngine, workload: Workload, question: str) -> i
         )
     except GraphRAGError:
         return workload.parameters.get("max_context_tokens", 0)
-    return count_tokens([retrieval.context], engine.index.settings.chunks.encoding)[0]
+    return count_tokens([retrieval.context], engine.index.encoding)[0]
 
 
 def _calls(workload: Workload) -> int:

@@ -197,7 +197,7 @@ def _look_at(
             method = method_named(condition.method)
             if not experiment.retrieval_only:
                 engine.check(condition.method, condition.parameters)
-            values = as_mapping(method.parametrise(condition.parameters, settings.query))
+            values = as_mapping(method.parametrise(condition.parameters, settings))
             release = engine.index.facts.id
     except GraphRAGError as error:
         return Workload(
@@ -324,7 +324,7 @@ def _row(
         "chunk_ids": list(dict.fromkeys(r.id for r in retrieval.records if r.kind == "chunk")),
         "citations": 0,
         "citations_resolved": 0,
-        "context_tokens": count_tokens([context], engine.index.settings.chunks.encoding)[0],
+        "context_tokens": count_tokens([context], engine.index.encoding)[0],
         "prompt_tokens": 0,
         "completion_tokens": 0,
         "model_calls": 0,

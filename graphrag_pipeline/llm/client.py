@@ -35,6 +35,7 @@ from graphrag_pipeline.llm.options import LlmOptions
 from graphrag_pipeline.llm.prices import load_prices
 from graphrag_pipeline.llm.requests import ChatRequest, Messages, chat_body, prompt_text
 from graphrag_pipeline.llm.transport import Transport
+from graphrag_pipeline.llm.windows import check_fits, check_was_read
 
 T = TypeVar("T")
 
@@ -275,13 +276,15 @@ class ModelClient:
         return body, request_key(self.options.endpoint, content, request.variant)
 
     def _outgoing(self, request: ChatRequest, body: Mapping[str, Any]) -> Outgoing:
+        text = prompt_text(request.messages)
+        check_fits(self.options, text, body.get("max_tokens", 1))
         return Outgoing(
             _CHAT,
             self.options.model,
             request.stage,
             request.batch,
             body,
-            lambda: count_tokens([prompt_text(request.messages)], self._encoding)[0],
+            lambda: count_tokens([text], self._encoding)[0],
             body.get("max_tokens"),
         )
 
@@ -292,7 +295,9 @@ class ModelClient:
 
         def read(raw: Mapping[str, Any]) -> tuple[Answer, Usage]:
             answer = read_answer(raw, self.options.max_answer_chars)
-            return answer, answer.usage or self._counted(request, answer.text)
+            usage = answer.usage or self._counted(request, answer.text)
+            check_was_read(self.options, prompt_text(request.messages), usage.prompt)
+            return answer, usage
 
         with self._caller.running():
             answer, turn = await self._caller.send(self._outgoing(request, body), read)

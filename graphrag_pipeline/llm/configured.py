@@ -37,6 +37,7 @@ def model_options(settings: Settings) -> LlmOptions:
         embedding_model=given.embedding_model,
         embedding_dimensions=given.embedding_dimensions or None,
         embedding_max_tokens=given.embedding_max_tokens,
+        context_window=given.context_window or None,
         temperature=given.temperature,
         max_output_tokens=given.max_output_tokens or None,
         max_answer_chars=given.max_answer_chars,

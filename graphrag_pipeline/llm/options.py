@@ -60,6 +60,7 @@ class LlmOptions:
     embedding_model: str = "text-embedding-3-small"
     embedding_dimensions: int | None = None
     embedding_max_tokens: int = 8000
+    context_window: int | None = None
     temperature: float | None = 0.0
     max_output_tokens: int | None = None
     max_answer_chars: int = 400_000
@@ -85,6 +86,7 @@ class LlmOptions:
             "max_retries": 0,
             "embedding_max_tokens": 1,
             "embedding_dimensions": 1,
+            "context_window": 1,
             "max_output_tokens": 1,
             "max_answer_chars": 1,
             "requests_per_minute": 1,

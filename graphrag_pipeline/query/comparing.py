@@ -88,7 +88,7 @@ def compare(
         raise InputError("no method to compare: name some, such as bm25 and local")
     with QueryEngine(home, release=release, settings=settings) as engine:
         for ask in asks.values():
-            method_named(ask.method).parametrise(ask.parameters, engine.index.settings.query)
+            method_named(ask.method).parametrise(ask.parameters, engine.index.settings)
         if engine.index.settings.embeddings.embedder != "llm":
             for ask in asks.values():
                 with contextlib.suppress(GraphRAGError):
@@ -124,7 +124,7 @@ def _compared(
         retrieval = answer.retrieval if answer else engine.retrieve(ask)
     except GraphRAGError as error:
         return Compared(spec, error=str(error)), error
-    tokens = count_tokens([retrieval.context], engine.index.settings.chunks.encoding)[0]
+    tokens = count_tokens([retrieval.context], engine.index.encoding)[0]
     return Compared(spec, retrieval, answer, context_tokens=tokens), None
 
 

@@ -143,7 +143,7 @@ class QueryEngine:
 
     def _retrieved(self, ask: Ask, index: Release) -> Retrieval:
         method = method_named(ask.method)
-        values = method.parametrise(ask.parameters, index.settings.query)
+        values = method.parametrise(ask.parameters, index.settings)
         start = time.perf_counter()
         records = method.retrieve(index, ask.question, values)
         if not records:

@@ -18,6 +18,7 @@ from graphrag_pipeline.core.errors import (
     StorageError,
 )
 from graphrag_pipeline.core.settings import load_settings
+from graphrag_pipeline.core.tokens import encoding_for
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.llm.embedders import EmbeddingError
 from graphrag_pipeline.query.graph_arrays import GraphArrays
@@ -87,6 +88,12 @@ class Release:
         self.row_tokens: dict[tuple[str, str, str], int] = {}
         self.facts = self._read_facts()
         self.embed_question = functools.lru_cache(_QUESTIONS_REMEMBERED)(self._embed_question)
+
+    @property
+    def encoding(self) -> str:
+        """What counts the tokens of a context: the encoding of who reads it, or the chunks' own."""
+        by_model = self.settings.query.answers == "llm"
+        return encoding_for(self.settings.llm.model) if by_model else self.settings.chunks.encoding
 
     def traced(self, trace: Trace) -> Release:
         """Return this release for one question; all that is loaded is shared."""

@@ -34,7 +34,7 @@ async def write_answer(
     """
     began = time.perf_counter()
     method = method_named(ask.method)
-    parameters = method.parametrise(ask.parameters, index.settings.query)
+    parameters = method.parametrise(ask.parameters, index.settings)
     options = model_options(index.settings)
     async with ModelClient(options, index.home, since=budget_since()) as client:
         asking = Asking(index, client, ask, prompts=prompts_folder(index.settings))

@@ -111,7 +111,7 @@ def parameters_of(index: Release, method: Method[Any], options: Any) -> Any:
     """Return the parameters of a method, those that another's have too taken from there."""
     names = {name for name, _, _ in parameter_rows(method)}
     values = {name: value for name, value in as_mapping(options).items() if name in names}
-    return method.parametrise(values, index.settings.query)
+    return method.parametrise(values, index.settings)
 
 
 async def selection_answer(asking: Asking, p: SelectionParameters) -> Final | None:

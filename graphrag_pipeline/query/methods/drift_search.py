@@ -107,7 +107,7 @@ async def drift_answer(asking: Asking, p: DriftParameters) -> Final | None:
     fitting = within(
         best_first(step.answer for step in steps),
         p.max_context_tokens,
-        asking.index.settings.chunks.encoding,
+        asking.index.encoding,
     )
     if not fitting:
         return None

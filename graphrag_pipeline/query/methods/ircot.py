@@ -58,7 +58,7 @@ def one_step(index: Release, text: str, p: IrcotParameters) -> list[Record]:
     options = {"max_context_tokens": p.max_context_tokens}
     if "top_k" in defaults:
         options["top_k"] = max(p.top_k, defaults["top_k"])
-    records = method.retrieve(index, text, method.parametrise(options, index.settings.query))
+    records = method.retrieve(index, text, method.parametrise(options, index.settings))
     chunks = [record.id for record in records if record.kind == "chunk"][: p.top_k]
     return [record for record in records if record.kind != "chunk" or record.id in chunks]
 
@@ -73,12 +73,19 @@ def merged(collected: Sequence[Record], new: Sequence[Record], p: IrcotParameter
 
 
 def fitted(index: Release, records: Sequence[Record], p: IrcotParameters) -> list[Record]:
-    """Return the records that fit in the budget of tokens, chunks before others."""
+    """Return the records that fit in the budget of tokens, chunks before others.
+
+    Where all together do not fit, each kind has its share, by the tokens that it takes, and what
+    the kinds before it left of theirs.
+    """
     kinds = sorted({record.kind for record in records}, key=lambda kind: (kind != "chunk", kind))
-    budget = p.max_context_tokens
+    of_kinds = [op.measured(index, [r for r in records if r.kind == kind]) for kind in kinds]
+    shares = op.in_proportion(p.max_context_tokens, [op.tokens_of(index, r) for r in of_kinds])
     fitting: list[Record] = []
-    for kind in kinds:
-        part = op.fill(index, [record for record in records if record.kind == kind], budget)
+    budget = 0
+    for of_kind, tokens in zip(of_kinds, shares, strict=True):
+        budget += tokens
+        part = op.fill(index, of_kind, budget)
         budget -= op.tokens_of(index, part)
         fitting += part
     return fitting

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.levels import parse_level
+from graphrag_pipeline.llm.configured import model_options
+from graphrag_pipeline.llm.windows import evidence_room
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.writing.single import from_records
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.core.settings import QuerySettings
+    from graphrag_pipeline.core.settings import Settings
     from graphrag_pipeline.query.release import Release
     from graphrag_pipeline.query.writing.asking import Asking, Final
 
@@ -50,10 +52,11 @@ class Method(Generic[P]):
         records = await asking.retrieve(lambda: self.retrieve(asking.index, asking.search_text, p))
         return from_records(records, self.prompt)
 
-    def parametrise(self, options: Mapping[str, Any], settings: QuerySettings) -> P:
+    def parametrise(self, options: Mapping[str, Any], settings: Settings) -> P:
         """Return the parameters: as chosen for this question, then as set, then by default.
 
-        Raises InputError for an unknown name or a value out of range.
+        A default of ``max_context_tokens`` is lowered to what the model's window holds. Raises
+        InputError for an unknown name or a value out of range, or one that is beyond the window.
         """
         declared = {f.name: f for f in fields(self.parameters)}  # type: ignore[arg-type]
         strangers = sorted(options.keys() - declared)
@@ -62,14 +65,15 @@ class Method(Generic[P]):
                 f"method {self.name} has no parameter {strangers[0]}: "
                 f"it has {', '.join(declared) or 'none'}"
             )
-        common = type(settings).model_fields
+        common = type(settings.query).model_fields
         values = {
-            name: getattr(settings, name)
+            name: getattr(settings.query, name)
             for name, parameter in declared.items()
             if name in common and parameter.default == common[name].default
         }
         values |= {name: value for name, value in options.items() if value is not None}
-        return self.parameters(**{n: _checked(n, v, declared[n]) for n, v in values.items()})
+        parameters = self.parameters(**{n: _checked(n, v, declared[n]) for n, v in values.items()})
+        return _within_window(parameters, options, settings)
 
 
 def number(default: int, *, least: int = 1) -> Any:
@@ -132,6 +136,20 @@ def _read(name: str, text: str, kind: type) -> Any:
     except ValueError:
         kind_name = "a whole number" if kind is int else "a number"
         raise InputError(f"{name} = {text!r}: must be {kind_name}") from None
+
+
+def _within_window(parameters: P, options: Mapping[str, Any], settings: Settings) -> P:
+    """Return parameters whose budget of tokens is no more than the model that answers can read."""
+    budget = getattr(parameters, "max_context_tokens", 0)
+    room = evidence_room(settings, model_options(settings)) if budget else None
+    if room is None or budget <= room:
+        return parameters
+    if options.get("max_context_tokens") is not None:
+        raise InputError(
+            f"max_context_tokens = {budget}: with the prompt and its answer, the window of "
+            f"{settings.llm.model} has room for {room}; set llm.context_window if it is larger"
+        )
+    return replace(cast("Any", parameters), max_context_tokens=room)
 
 
 def _words(among: Sequence[str] | Callable[[], Sequence[str]]) -> Sequence[str]:

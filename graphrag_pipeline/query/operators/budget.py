@@ -35,7 +35,7 @@ def fill(
     what was found. ``n_tokens`` of the records returned are set; their sum and the header's
     tokens never exceed the budget.
     """
-    encoding = index.settings.chunks.encoding
+    encoding = index.encoding
     fitting: list[Record] = []
     budget_left = budget - _header_tokens(records, encoding)
     for record in records:
@@ -81,7 +81,7 @@ def measured(index: Release, records: Sequence[Record]) -> list[Record]:
 
 def tokens_of(index: Release, records: Sequence[Record]) -> int:
     """Return the tokens that filled records take in the context."""
-    header = _header_tokens(records, index.settings.chunks.encoding)
+    header = _header_tokens(records, index.encoding)
     return header + sum(record.n_tokens for record in records)
 
 
@@ -108,7 +108,7 @@ def _measured(index: Release, record: Record) -> Record:
     row_tokens, key = index.row_tokens, (record.kind, record.id, record.text)
     n_tokens = row_tokens.get(key)
     if n_tokens is None:
-        n_tokens = count_tokens([render_row(record)], index.settings.chunks.encoding)[0]
+        n_tokens = count_tokens([render_row(record)], index.encoding)[0]
         if len(row_tokens) >= _ROWS_REMEMBERED:
             row_tokens.clear()
         row_tokens[key] = n_tokens

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from graphrag_pipeline.core.prompting import Message, load_prompt
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
+from graphrag_pipeline.llm.windows import history_tokens
 from graphrag_pipeline.query.history import Turn
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.trace import Trace
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
 STAGE = "query"
-HISTORY_TOKENS = 4000
-"""Older turns of a conversation than fit into so many tokens are left out."""
 
 T = TypeVar("T")
 
@@ -63,8 +62,8 @@ class Asking:
         self._folder = prompts
         self._response_type = ask.response_type or settings.query.response_type
         self._use_cache = settings.query.cache
-        self._encoding = settings.chunks.encoding
-        self._history = _recent(ask.history, self._encoding)
+        most = history_tokens(client.options)
+        self._history = _recent(ask.history, most, index.encoding)
         self._turns = asyncio.Semaphore(2 * client.options.concurrency)
 
     @property
@@ -190,10 +189,9 @@ def _without_answer(error: ModelError, step: str) -> ModelError:
     return error
 
 
-def _recent(history: Sequence[Turn], encoding: str) -> list[Turn]:
+def _recent(history: Sequence[Turn], budget: int, encoding: str) -> list[Turn]:
     """Return the most recent turns that fit, oldest first."""
     recent: list[Turn] = []
-    budget = HISTORY_TOKENS
     for role, text in reversed(history):
         budget -= count_tokens([text], encoding)[0]
         if budget < 0:

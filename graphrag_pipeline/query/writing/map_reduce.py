@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from graphrag_pipeline.core.tokens import count_tokens
@@ -49,7 +49,7 @@ async def reduced(
         "map", [partial(_map, asking, group, f"{prompt}_map", placeholder) for group in groups]
     )
     points = best_first([*(point for of_group in mapped for point in of_group or ()), *more])
-    best = within(points, budget, asking.index.settings.chunks.encoding)
+    best = within(points, budget, asking.index.encoding)
     if not best:
         return None
     shown_records = Shown(record for group in groups for record in group).only(
@@ -108,7 +108,6 @@ def render_answers(parts: Sequence[Scored]) -> str:
 
 
 def _cut(part: Scored, budget: int, encoding: str) -> Scored:
-    text = part.text
-    while text and count_tokens([text], encoding)[0] > budget:
-        text = text[: len(text) * 9 // 10]
-    return Scored(text, part.score, part.cited)
+    while part.text and count_tokens([render_answers([part])], encoding)[0] > budget:
+        part = replace(part, text=part.text[: len(part.text) * 9 // 10])
+    return part
