@@ -40,7 +40,8 @@ _MOST_TOKENS_OF_REQUEST = 300_000
 
 @dataclass(frozen=True)
 class Served:
-    """A model as it is served. ``cuts_prompts`` is Ollama's way with a prompt beyond the window."""
+    """A model as it is served. ``cuts_prompts`` is Ollama's way: of a prompt beyond the
+    window the middle is left out, and so is what came first once an answer reaches its end."""
 
     window: int = 128_000
     most_answer: int = 16_384
@@ -155,7 +156,8 @@ class StrictServer(ModelServer):
         is_free = fault.text is not None and not forced
         said = str(fault.text) if is_free else self.responder(request.messages)
         read = min(_prompt_tokens(body), model.window)
-        limit = min(_limit(body) or model.most_answer, model.window - read)
+        left = model.most_answer if model.cuts_prompts else model.window - read
+        limit = min(_limit(body) or model.most_answer, left)
         tokens = encoding.encode_ordinary(said)
         if forced:
             first = next((token for token in tokens[:1] if token in forced), forced[0])

@@ -128,7 +128,7 @@ def test_in_two_passes_relationships_are_asked_for_between_the_entities_found_fi
     ]
     assert titles(found) == {"Alice Smith", "Ulm", "Late Comer"}
     (related,) = found.found.relationships.select("source", "target", "description").rows()
-    assert related == ("Alice Smith", "Ulm", "lives there")
+    assert related == ("Alice Smith", "Ulm", "lives there.")
     first, last = (server.asked()[n].messages for n in (0, 3))
     assert re.search(r"<names id=\w+>\nAlice Smith\nUlm\nLate Comer\n</names", last[1]["content"])
     assert '("relationship"' not in first[0]["content"]
@@ -190,7 +190,7 @@ def test_an_answer_that_is_cut_off_is_asked_to_go_on(tmp_path: Path, restart: bo
     assert found.outcomes["status"].to_list() == ["ok"]
     assert titles(found) == {f"Person {n}" for n in range(12)}
     assert found.found.entities["description"].to_list() == [
-        f"one of many, number {n}" for n in range(12)
+        f"one of many, number {n}." for n in range(12)
     ]
     assert len(found.found.relationships) == 1
 

@@ -27,7 +27,7 @@ from query_player import OTHER_SECTIONS, play, shown_numbers, step_of
 from graphrag_pipeline.core.errors import GraphRAGError, InputError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.core.tokens import count_tokens
+from graphrag_pipeline.core.tokens import count_tokens, encoding_for
 from graphrag_pipeline.llm import BudgetExceededError, ModelOutputError, TerminalModelError
 from graphrag_pipeline.query import METHODS, MODEL_METHODS, Answer, QueryEngine, open_release
 from graphrag_pipeline.query.citations import cite_quote
@@ -451,7 +451,7 @@ def test_what_a_call_is_given_fits_the_budget(home, method, budget):
         given = request.messages[-1]["content"]
         fenced = re.search(r"<(\w+) id=\w+>\n(.*)\n</\1", given, re.S)
         assert fenced is not None
-        assert count_tokens([fenced[2]])[0] <= budget
+        assert count_tokens([fenced[2]], encoding_for(request.body["model"]))[0] <= budget
 
 
 @pytest.mark.parametrize("method", ["global", "local", "raptor"])

@@ -15,7 +15,7 @@ from query_player import play, shown_numbers, step_of
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.identity import make_id
-from graphrag_pipeline.core.settings import QuerySettings, Settings
+from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.query import METHODS, QueryEngine, compare, read_method
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.combined_search import by_rule

@@ -162,13 +162,6 @@ def test_a_model_that_thinks_is_asked_in_its_own_terms(tmp_path: Path) -> None:
     assert last == ["max_completion_tokens", "messages", "model"]
 
 
-def test_a_window_that_is_too_small_cuts_in_silence_where_the_server_does(tmp_path: Path) -> None:
-    served = Served(window=100, most_answer=20, cuts_prompts=True)
-    with StrictServer(models={"llama3.1": served}) as server, pytest.raises(ModelError):
-        ask(server, tmp_path, "word " * 500, model="llama3.1")
-    assert server.prompt_tokens == 100
-
-
 class Clock:
     """A clock that moves when it is told to."""
 

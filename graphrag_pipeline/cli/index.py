@@ -113,7 +113,7 @@ def _estimate(workspace: Workspace, folder: Path, *, yes: bool, recluster: bool)
     settings = workspace.settings
     if not uses_model(settings):
         return
-    from graphrag_pipeline.llm.configured import check_own_prompts
+    from graphrag_pipeline.llm.configured import check_own_prompts, model_options
 
     check_own_prompts(settings)
     from graphrag_pipeline.planning.estimate_log import begin_estimate
@@ -121,7 +121,7 @@ def _estimate(workspace: Workspace, folder: Path, *, yes: bool, recluster: bool)
 
     estimate = plan_run(workspace, folder, recluster=recluster)
     if estimate.calls:
-        console.note(plan_total(estimate))
+        console.note(f"{plan_total(estimate)}, asked of {model_options(settings).endpoint}")
     most = settings.llm.confirm_cost
     if not yes and most and (estimate.cost or 0.0) > most:
         console.confirm(estimate.cost or 0.0, most, "graphrag-pipeline plan")

@@ -488,8 +488,8 @@ class Settings(BaseSettings):
     home: Place = ".graphrag"
     """Folder of everything the pipeline writes."""
     profile: Literal["embedded", "llm", "local"] = "embedded"
-    """embedded: no model and no key. llm: each stage by the model in [llm], unless set alone. local:
-    the same for a small model on your own machine, with budgets that fit its window."""
+    """embedded: no model and no key. llm: each stage by the model in [llm], unless set alone.
+    local: the same for a small model on your own machine, with budgets that fit its window."""
     input: InputSettings = InputSettings()
     batches: BatchSettings = BatchSettings()
     chunks: ChunkSettings = ChunkSettings()

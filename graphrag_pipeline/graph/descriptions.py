@@ -22,6 +22,7 @@ from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.configured import prompts_folder, with_model
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.llm.running import work_through
+from graphrag_pipeline.llm.windows import prompt_room
 from graphrag_pipeline.store.index_store import IndexStore, insert
 
 STAGE = "summaries"
@@ -129,11 +130,12 @@ async def _summarise(
 async def _merge(
     descriptions: Descriptions, client: ModelClient, words: str, ask: Prompt, reduce: Prompt
 ) -> str:
+    most = min(_PART_TOKENS, prompt_room(client.options) or _PART_TOKENS)
     texts = [
         await _ask(
             client, ask.render(descriptions=_listed(descriptions.name, part), max_words=words)
         )
-        for part in _parts(descriptions.parts)
+        for part in _parts(descriptions.parts, most)
     ]
     while len(texts) > 1:
         texts = [
@@ -141,7 +143,7 @@ async def _merge(
                 client,
                 reduce.render(descriptions=_listed(descriptions.name, part), max_words=words),
             )
-            for part in _parts(texts)
+            for part in _parts(texts, most)
         ]
     return texts[0]
 
@@ -155,12 +157,12 @@ def _listed(name: str, parts: Sequence[str]) -> str:
     return "\n".join([name, *(f"- {part}" for part in parts)])
 
 
-def _parts(descriptions: Sequence[str]) -> list[list[str]]:
-    """Cut descriptions into parts a call can read; two at least in each, so that it ends."""
+def _parts(descriptions: Sequence[str], most: int) -> list[list[str]]:
+    """Cut descriptions into parts of ``most`` tokens; two at least in each, so that it ends."""
     parts: list[list[str]] = [[]]
     n_used = 0
     for text, n_tokens in zip(descriptions, count_tokens(descriptions), strict=True):
-        if len(parts[-1]) > 1 and n_used + n_tokens > _PART_TOKENS:
+        if len(parts[-1]) > 1 and n_used + n_tokens > most:
             parts.append([])
             n_used = 0
         parts[-1].append(text)

@@ -53,6 +53,12 @@ def evidence_room(settings: Settings, options: LlmOptions) -> int | None:
     return max(_LEAST_EVIDENCE, int((rest - _history(rest)) / excess(options.model)))
 
 
+def prompt_room(options: LlmOptions) -> int | None:
+    """Return the most tokens that a stage may put into one prompt, None if any number."""
+    window = window_of(options)
+    return None if window is None else int(_left(options, window) / excess(options.model))
+
+
 def history_tokens(options: LlmOptions) -> int:
     """Return the most tokens of a conversation that are shown with a question."""
     window = window_of(options)

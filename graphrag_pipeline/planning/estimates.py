@@ -178,7 +178,7 @@ def _extraction(settings: Settings, work: Work) -> tuple[float, float, float]:
     checks = sum(_GOES_ON**i for i in range(settings.extraction.gleanings))
     again = _GOES_ON * checks
     calls = prompt = completion = 0.0
-    for place, (overhead, share) in enumerate(_conversations(settings)):
+    for place, (overhead, share) in enumerate(conversations(settings)):
         first = n if place else work.unasked.number
         prompt_tokens, answer_tokens = overhead + size, share * answer
         calls += first + n * (checks + again)
@@ -189,7 +189,7 @@ def _extraction(settings: Settings, work: Work) -> tuple[float, float, float]:
     return calls, prompt, completion
 
 
-def _conversations(settings: Settings) -> Iterator[tuple[int, float]]:
+def conversations(settings: Settings) -> Iterator[tuple[int, float]]:
     """Yield the tokens around a chunk in each conversation, and its share of a full answer.
 
     On the graph, or on entities and then on relationships between them; then on claims.
@@ -214,12 +214,18 @@ def _conversations(settings: Settings) -> Iterator[tuple[int, float]]:
         yield _length(prompt), 1.0
 
 
-def _report_prompt(settings: Settings, context: float | None) -> float:
+def report_instructions(settings: Settings) -> int:
+    """Return the tokens of a report's prompt without its context."""
     options = settings.reports
     around = load_prompt("community_report", prompts_folder(settings)).render(
         context="", max_words=str(options.max_words)
     )
-    return _length(around) + (context or min(_REPORT_CONTEXT, options.max_context_tokens))
+    return _length(around)
+
+
+def _report_prompt(settings: Settings, context: float | None) -> float:
+    most = min(_REPORT_CONTEXT, settings.reports.max_context_tokens)
+    return report_instructions(settings) + (context or most)
 
 
 def _embedding(work: Work, further: Sequence[Estimate]) -> tuple[float, float, int]:

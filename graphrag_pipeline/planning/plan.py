@@ -34,6 +34,7 @@ from graphrag_pipeline.planning.estimates import (
     unpriced_models,
 )
 from graphrag_pipeline.planning.outdated import IndexState, chunks_of, extracted, look_at_index
+from graphrag_pipeline.planning.windows import check_windows, said_of_window
 from graphrag_pipeline.releases.publishing import refresh_needed
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.estimate import REPORTS_PER_CHUNK, Chunks
@@ -129,6 +130,8 @@ def plan_run(workspace: Workspace, folder: Path, *, recluster: bool = False) -> 
     work = _work(workspace, todo, index)
     history = _history(workspace)
     stages = list(estimate(settings, work, history))
+    if stages:
+        check_windows(settings)
     if settings.llm.max_cost and (models := unpriced_models(stages)):
         raise unpriced(models[0])
     counts = {a: sum(c.action == a for c in new) for a in ("add", "change", "remove")}
@@ -142,7 +145,11 @@ def plan_run(workspace: Workspace, folder: Path, *, recluster: bool = False) -> 
         to_retry=int(todo["failed"].sum()) + index.failed_reports,
         is_due=bool(new or pending or stages or recluster) or _refresh_is_due(workspace),
         stages=stages,
-        assumptions=[*_said_of(todo, index), *assumptions(settings, work, stages, history)]
+        assumptions=[
+            *_said_of(todo, index),
+            *assumptions(settings, work, stages, history),
+            *said_of_window(settings),
+        ]
         if stages
         else [],
     )

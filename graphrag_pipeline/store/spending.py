@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.llm.configured import spending_since
+from graphrag_pipeline.llm.configured import model_options, spending_since
 from graphrag_pipeline.llm.ledger import calls_since, last_position
 from graphrag_pipeline.store.index_store import IndexStore, get_meta, insert, set_meta
 
@@ -21,7 +21,7 @@ _POSITION = "llm_calls_position"
 class Spent:
     """What a stage asked of the model; filled when the stage has ended."""
 
-    metadata: dict[str, int | float] = field(default_factory=dict)
+    metadata: dict[str, int | float | str] = field(default_factory=dict)
 
 
 def ledger_position(home: Path) -> int:
@@ -58,7 +58,7 @@ def spending(store: IndexStore, settings: Settings, run_began: int) -> Iterator[
             yield calls_spent
     finally:
         record_calls(store, home)
-        calls_spent.metadata.update(_sums(home, before))
+        calls_spent.metadata.update(_sums(settings, before))
 
 
 def record_calls(store: IndexStore, home: Path) -> None:
@@ -72,13 +72,14 @@ def record_calls(store: IndexStore, home: Path) -> None:
         set_meta(con, _POSITION, str(calls["position"].max()))
 
 
-def _sums(home: Path, before: int) -> dict[str, int | float]:
-    calls = calls_since(home, before)
+def _sums(settings: Settings, before: int) -> dict[str, int | float | str]:
+    calls = calls_since(settings.home_path, before)
     if calls.is_empty():
         return {}
     bought = calls.filter(~calls["cached"])
     unpriced = bought.filter(bought["cost"].is_null() & bought["error"].is_null())
-    sums: dict[str, int | float] = {
+    sums: dict[str, int | float | str] = {
+        "endpoint": model_options(settings).endpoint,
         "model_calls": len(bought),
         "model_calls_cached": len(calls) - len(bought),
         "model_calls_failed": int(bought["error"].is_not_null().sum()),

@@ -49,12 +49,16 @@ class Growth:
 
 @dataclass(frozen=True)
 class ModelCalls:
-    """Calls of a stage, and the tokens that one of them reads and writes on average."""
+    """Calls of a stage, and the tokens that one of them reads and writes on average.
+
+    ``limit`` names the setting that bounds the tokens one is given, such as ``chunks.size``.
+    """
 
     stage: str
     number: float
     prompt_tokens: float
     completion_tokens: float
+    limit: str = ""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from graphrag_pipeline.extraction.model.claims import (
     parse_claims,
 )
 from graphrag_pipeline.extraction.model.passes import entity_examples, relation_examples
-from graphrag_pipeline.extraction.model.tuple_fields import COMPLETE
+from graphrag_pipeline.extraction.model.tuple_fields import COMPLETE, ended
 from graphrag_pipeline.extraction.model.tuples import (
     TUPLES_VERSION,
     ParsedExtraction,
@@ -50,7 +50,7 @@ from graphrag_pipeline.llm.errors import (
 from graphrag_pipeline.llm.parsing import parse_yes_no
 from graphrag_pipeline.llm.running import work_through
 
-LLM_VERSION = "1"
+LLM_VERSION = "2"
 STAGE = "extractions"
 _GOING_ON = ("glean_check", "glean_continue", "continue_records")
 _ASKING = {1: ("extract_graph",), 2: ("extract_entities", "extract_relations")}
@@ -404,7 +404,8 @@ def _entity_rows(results: Sequence[_ChunkResult]) -> Iterator[tuple[object, ...]
     for result in results:
         if result.extraction is not None:
             for entity in result.extraction.entities:
-                yield result.chunk_id, entity.title, entity.type, entity.description, None, None
+                description = ended(entity.description)
+                yield result.chunk_id, entity.title, entity.type, description, None, None
             listed = {normalize_title(entity.title) for entity in result.extraction.entities}
             ends = [end for r in result.extraction.relationships for end in (r.source, r.target)]
             # A relationship names an entity that the list left out: it is one all the same.
@@ -417,7 +418,7 @@ def _relationship_rows(results: Sequence[_ChunkResult]) -> Iterator[tuple[object
     for result in results:
         if result.extraction is not None:
             for r in result.extraction.relationships:
-                yield result.chunk_id, r.source, r.target, r.description, 1.0, None, None
+                yield result.chunk_id, r.source, r.target, ended(r.description), 1.0, None, None
 
 
 def _claim_rows(results: Sequence[_ChunkResult]) -> Iterator[tuple[object, ...]]:

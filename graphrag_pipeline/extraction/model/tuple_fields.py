@@ -31,6 +31,8 @@ _PARENTHESIS = re.compile(r"[()（）]")
 _CHARACTER_REFERENCE = re.compile(
     r"&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z]{2,31}\d{0,2});", re.IGNORECASE
 )
+_ENDED = re.compile(r"[.!?…。！？।؟][)\]\"'”’»」]*$")
+_IDEOGRAPH = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _UNWANTED = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff\ufffe\uffff\ud800-\udfff]")
 
 
@@ -42,6 +44,13 @@ def clean(field: str) -> str:
     """
     plain = _CHARACTER_REFERENCE.sub(lambda found: html.unescape(found[0]), field)
     return " ".join(_unquote(" ".join(_UNWANTED.sub("", plain).split())).split())
+
+
+def ended(text: str) -> str:
+    """Return a sentence with a stop at its end, so that others can follow it."""
+    if not text or _ENDED.search(text):
+        return text
+    return f"{text}{'。' if _IDEOGRAPH.match(text[-1]) else '.'}"
 
 
 def _unquote(text: str) -> str:

@@ -107,7 +107,7 @@ def _estimate(settings: Settings, growth: Growth) -> Estimate:
     calls = ()
     if settings.reports.writer == "llm":
         read = _FILLED * settings.reports.max_context_tokens
-        calls = (ModelCalls(STAGE, clusters, read, _ANSWER),)
+        calls = (ModelCalls(STAGE, clusters, read, _ANSWER, "reports.max_context_tokens"),)
     chunks = growth.indexed.full + growth.grown.full
     is_there = growth.rows.get("hirag_entities")
     return Estimate(

@@ -61,7 +61,8 @@ def _estimate(settings: Settings, growth: Growth) -> Estimate:
     calls = ()
     if settings.reports.writer == "llm":
         read = _FILLED * options.raptor_cluster_tokens
-        calls = (ModelCalls(STAGE, n, read, options.summary_tokens),)
+        limit = "hierarchies.raptor_cluster_tokens"
+        calls = (ModelCalls(STAGE, n, read, options.summary_tokens, limit),)
     return Estimate(calls, texts=[Embedded(n, n * options.summary_tokens)])
 
 

@@ -1,0 +1,100 @@
+"""Whether what each stage asks fits into the model's window, before anything is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.llm.configured import model_options
+from graphrag_pipeline.llm.windows import evidence_room, excess, window_of
+from graphrag_pipeline.planning.estimates import conversations, report_instructions
+from graphrag_pipeline.structures.estimate import Growth
+from graphrag_pipeline.structures.registry import wanted_structures
+
+_TOKENS_PER_WORD = 1.5
+_SHORTEST_EXTRACTION = 400
+
+
+@dataclass(frozen=True)
+class _Call:
+    """The largest call of a stage: tokens of its instructions and its answer, and the setting that
+    bounds the rest of its prompt.
+    """
+
+    stage: str
+    instructions: int
+    limit: str
+    answer: int
+
+
+def check_windows(settings: Settings) -> None:
+    """Raise ConfigError, a line for each setting, where a stage's calls cannot fit."""
+    options = model_options(settings)
+    window, factor = window_of(options) or 0, excess(options.model)
+    problems: dict[str, str] = {}
+    for call in _calls(settings) if window else ():
+        size = _value(settings, call.limit)
+        room = int((window - call.answer) / factor) - call.instructions
+        if size > room:
+            mend = (
+                f"set {call.limit} to {room} or less"
+                if room > 0
+                else "take a model with a larger window"
+            )
+            problems[call.limit] = (
+                f"{call.limit} = {size}: with the prompt and answer of {call.stage}, it does not "
+                f"fit into the {window} tokens of {options.model}: {mend}, or set "
+                "llm.context_window if the window is larger"
+            )
+    most = options.max_output_tokens
+    report = round(settings.reports.max_words * _TOKENS_PER_WORD)
+    if most and settings.reports.writer == "llm" and report > most:
+        problems["reports.max_words"] = (
+            f"reports.max_words = {settings.reports.max_words}: a report takes about {report} "
+            f"tokens, and llm.max_output_tokens = {most} cuts it: set max_words to "
+            f"{int(most / _TOKENS_PER_WORD)} or less, or max_output_tokens higher"
+        )
+    if problems:
+        raise ConfigError("\n".join(problems.values()))
+
+
+def said_of_window(settings: Settings) -> Iterator[str]:
+    """Yield what a reader of a plan must know of the model's window."""
+    options = model_options(settings)
+    room, budget = evidence_room(settings, options), settings.query.max_context_tokens
+    if window_of(options) is None:
+        yield (
+            f"the window of {options.model} is not known: set llm.context_window to what the "
+            "server was started with, for some servers cut what does not fit and say nothing"
+        )
+    if room is not None and room < budget:
+        yield (
+            f"answers will be written from at most {room:,} tokens, not {budget:,} "
+            f"(query.max_context_tokens), for the window of {options.model}"
+        )
+
+
+def _calls(settings: Settings) -> Iterator[_Call]:
+    most = settings.llm.max_output_tokens
+    if settings.extraction.extractor == "llm":
+        answer = most or _SHORTEST_EXTRACTION
+        for overhead, _ in conversations(settings):
+            yield _Call("extractions", overhead, "chunks.size", answer)
+    if settings.reports.writer == "llm":
+        words = round(settings.reports.max_words * _TOKENS_PER_WORD)
+        overhead = report_instructions(settings)
+        yield _Call("community_reports", overhead, "reports.max_context_tokens", words)
+    for structure in wanted_structures(settings):
+        for calls in structure.estimate(settings, Growth()).calls:
+            if calls.limit:
+                answer = round(calls.completion_tokens)
+                yield _Call(calls.stage, report_instructions(settings), calls.limit, answer)
+
+
+def _value(settings: Settings, name: str) -> int:
+    section, _, own = name.partition(".")
+    value = getattr(getattr(settings, section), own)
+    assert isinstance(value, int)
+    return value
