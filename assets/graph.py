@@ -51,7 +51,7 @@ ORDER BY weight DESC, source, target LIMIT 12
 
 def decide_aliases(index: IndexResource) -> Outcome:
     """Decide which titles mean the same thing."""
-    resolution = resolve_entities(index.store, index.settings)
+    resolution = resolve_entities(index.workspace)
     metadata = {
         "kept_apart": resolution.kept_apart,
         "changed": resolution.changed,
@@ -62,7 +62,7 @@ def decide_aliases(index: IndexResource) -> Outcome:
 
 def merge(index: IndexResource) -> Outcome:
     """Take in finished batches and merge all mentions into the graph."""
-    outcome, summaries = update_graph(index.store, index.settings)
+    outcome, summaries = update_graph(index.workspace)
     return Outcome(
         {"batches_taken_in": len(outcome.batches), **summaries},
         of_table={ENTITIES: outcome.entities, RELATIONSHIPS: outcome.relationships},

@@ -88,17 +88,17 @@ def build_inbox(names: Names) -> dg.AssetSpec:
 
 def read_documents(index: IndexResource, batch: str) -> Outcome:
     """Read the documents of a batch."""
-    return _outcome(ingest.ingest_documents(index.store, index.log, index.settings, batch))
+    return _outcome(ingest.ingest_documents(index.workspace, batch))
 
 
 def cut_chunks(index: IndexResource, batch: str) -> Outcome:
     """Cut the documents of a batch into chunks."""
-    return _outcome(ingest.ingest_chunks(index.store, index.settings, batch))
+    return _outcome(ingest.ingest_chunks(index.workspace, batch))
 
 
 def extract(index: IndexResource, batch: str) -> Outcome:
     """Extract from the chunks of a batch."""
-    return _outcome(ingest.ingest_extractions(index.store, index.settings, batch))
+    return _outcome(ingest.ingest_extractions(index.workspace, batch))
 
 
 def _outcome(result: StageResult) -> Outcome:

@@ -52,14 +52,14 @@ def _measure(folder: Path, home: Path) -> dict[str, Any]:
     from graphrag_pipeline.planning.status import summarise
     from graphrag_pipeline.store.workspace import Workspace
 
-    settings = load_settings()
+    workspace = Workspace(load_settings())
     times = _Times()
     with listening(times.hear):
-        index_folder(settings, folder)
+        index_folder(workspace, folder)
     ended = time.perf_counter()
     usage = resource.getrusage(resource.RUSAGE_SELF)
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    summary = summarise(Workspace(settings))
+    summary = summarise(workspace)
     return {
         "stages": times.stages,
         "wall": ended - began,

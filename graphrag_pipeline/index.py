@@ -11,7 +11,6 @@ from graphrag_pipeline.core.errors import ConfigError, InputError
 from graphrag_pipeline.core.settings import Settings, load_settings
 from graphrag_pipeline.exchange.exporting import Export, export_release
 from graphrag_pipeline.exchange.importing import ImportResult, import_graphrag
-from graphrag_pipeline.ingest.batches import BatchLog
 from graphrag_pipeline.planning.plan import Plan, plan_run
 from graphrag_pipeline.planning.status import changes_in, summarise
 from graphrag_pipeline.query import Answer, QueryEngine, Retrieval
@@ -111,7 +110,7 @@ class Index(Workspace):
     def import_graphrag(self, folder: str | Path) -> ImportResult:
         """Bring in an index made by microsoft/graphrag, and publish it; nothing is paid again."""
         with self.turn():
-            result = import_graphrag(Path(folder), self.home, self.settings)
+            result = import_graphrag(Path(folder), self)
             self._run()
             return result
 
@@ -120,7 +119,7 @@ class Index(Workspace):
         batches, release = run_stages(self)
         return Update(
             batches=batches,
-            changes=changes_in(BatchLog(self.home), batches),
+            changes=changes_in(self.batches, batches),
             release=release.id,
             is_new=published_release(self.home) != before,
             counts=release.counts,

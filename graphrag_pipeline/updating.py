@@ -13,7 +13,6 @@ from graphrag_pipeline.core import progress
 from graphrag_pipeline.graph.communities import update_communities
 from graphrag_pipeline.graph.descriptions import update_graph
 from graphrag_pipeline.graph.resolution.resolving import resolve_entities
-from graphrag_pipeline.ingest.batches import BatchLog
 from graphrag_pipeline.ingest.stages import (
     ingest_chunks,
     ingest_documents,
@@ -43,13 +42,12 @@ def run_stages(workspace: Workspace) -> tuple[list[str], Release]:
     against one budget and are kept in ``llm_calls``. What was finished before an error is kept,
     and the next run goes on from there.
     """
-    log = BatchLog(workspace.home)
     began = ledger_position(workspace.home)
-    batches = pending_batches(workspace.store, log, workspace.settings)
-    stages = [*_ingestion(workspace, log, batches), *_refresh(workspace)]
+    batches = pending_batches(workspace)
+    stages = [*_ingestion(workspace, batches), *_refresh(workspace)]
     for number, stage in enumerate(stages):
         progress.report(stage.name, number, len(stages))
-        with spending(workspace.store, workspace.settings, began):
+        with spending(workspace, began):
             stage.update()
     return batches, publish(workspace)
 
@@ -61,7 +59,7 @@ def cut_batches(workspace: Workspace, folder: Path, *, remove_all: bool = False)
     ``remove_all`` says that they are to go.
     """
     settings = workspace.settings
-    batches = BatchLog(workspace.home).cut(
+    batches = workspace.batches.cut(
         folder,
         settings.batches,
         max_bytes=int(settings.input.max_file_mb * 1e6),
@@ -70,20 +68,19 @@ def cut_batches(workspace: Workspace, folder: Path, *, remove_all: bool = False)
     return [batch.key for batch in batches]
 
 
-def _ingestion(workspace: Workspace, log: BatchLog, batches: list[str]) -> Iterator[Stage]:
-    store, settings = workspace.store, workspace.settings
+def _ingestion(workspace: Workspace, batches: list[str]) -> Iterator[Stage]:
     for key in batches:
-        yield Stage("documents", lambda key=key: ingest_documents(store, log, settings, key))
+        yield Stage("documents", lambda key=key: ingest_documents(workspace, key))
     for key in batches:
-        yield Stage("chunks", lambda key=key: ingest_chunks(store, settings, key))
+        yield Stage("chunks", lambda key=key: ingest_chunks(workspace, key))
     for key in batches:
-        yield Stage("extractions", lambda key=key: ingest_extractions(store, settings, key))
+        yield Stage("extractions", lambda key=key: ingest_extractions(workspace, key))
 
 
 def _refresh(workspace: Workspace) -> Iterator[Stage]:
     store, settings = workspace.store, workspace.settings
-    yield Stage("resolution", lambda: resolve_entities(store, settings))
-    yield Stage("graph", lambda: update_graph(store, settings))
+    yield Stage("resolution", lambda: resolve_entities(workspace))
+    yield Stage("graph", lambda: update_graph(workspace))
     yield Stage("communities", lambda: update_communities(store, settings.communities))
     deepest = settings.communities.levels - 1
     for level in range(deepest, -1, -1):

@@ -16,7 +16,6 @@ from pydantic import Field, PrivateAttr
 from graphrag_pipeline.core.errors import GraphRAGError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.ingest.batches import BatchLog
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.releases.kept import release_file
 from graphrag_pipeline.resources.liveness import show_life
@@ -105,11 +104,6 @@ class IndexResource(DuckDBResource):
         """The engine's store."""
         return self.workspace.store
 
-    @property
-    def log(self) -> BatchLog:
-        """The engine's batch log."""
-        return BatchLog(self.home)
-
     @cached_property
     def _ledger_began(self) -> int:
         """Where the ledger of model calls stood when the run, or its command, began."""
@@ -118,7 +112,7 @@ class IndexResource(DuckDBResource):
 
     def spending(self) -> contextlib.AbstractContextManager[Spent]:
         """Account for a stage's model calls: within the run's budget, and in ``llm_calls``."""
-        return spending(self.store, self.settings, self._ledger_began)
+        return spending(self.workspace, self._ledger_began)
 
     @contextlib.contextmanager
     def get_connection(self) -> Iterator[duckdb.DuckDBPyConnection]:

@@ -14,12 +14,12 @@ import dagster as dg
 from graphrag_pipeline.assets import Names
 from graphrag_pipeline.core.errors import BusyError, GraphRAGError, RemovalError
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.ingest.batches import BatchLog
 from graphrag_pipeline.ingest.stages import pending_batches, stage_versions
 from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.resources.index import OUTAGE
 from graphrag_pipeline.resources.liveness import end_dead_runs
 from graphrag_pipeline.sensors.runs import BATCH, VERSION, files_of, is_about, unfinished_runs
+from graphrag_pipeline.store.workspace import Workspace
 
 MOST_ATTEMPTS = 3
 _MOST_REQUESTS = 50
@@ -52,8 +52,8 @@ def build_inbox_sensor(job: Any, index: IndexResource, names: Names) -> dg.Senso
         if reason:
             return dg.SkipReason(reason)
         try:
-            _cut(index.log, settings)
-            pending = pending_batches(index.store, index.log, settings, most_attempts=MOST_ATTEMPTS)
+            _cut(index.workspace)
+            pending = pending_batches(index.workspace, most_attempts=MOST_ATTEMPTS)
         except (BusyError, RemovalError) as error:
             return dg.SkipReason(str(error))
         except GraphRAGError as error:
@@ -83,8 +83,9 @@ def _why_not_to_look(settings: Settings) -> str | None:
     )
 
 
-def _cut(log: BatchLog, settings: Settings) -> None:
-    log.cut(
+def _cut(workspace: Workspace) -> None:
+    settings = workspace.settings
+    workspace.batches.cut(
         settings.input_path,
         settings.batches,
         max_bytes=int(settings.input.max_file_mb * 1e6),
@@ -160,7 +161,7 @@ def _is_blameless(record: dg.RunRecord) -> bool:
 
 def _request(index: IndexResource, key: str, n_runs: int) -> dg.RunRequest:
     version = stage_versions(index.settings)["extractions"]
-    tags = {VERSION: version, **files_of([index.log.get(key)])}
+    tags = {VERSION: version, **files_of([index.workspace.batches.get(key)])}
     return dg.RunRequest(run_key=f"{key}:{version}:{n_runs}", partition_key=key, tags=tags)
 
 

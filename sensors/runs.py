@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import dagster as dg
 
 from graphrag_pipeline.core.rows import one_line
-from graphrag_pipeline.ingest.batches import Batch
+from graphrag_pipeline.store.batches import Batch
 
 BATCH = "dagster/partition"
 FIRST_BATCH = "dagster/asset_partition_range_start"

@@ -19,7 +19,6 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.graph.communities import CommunityChanges, update_communities
 from graphrag_pipeline.graph.fold import GraphChanges, merge_graph
 from graphrag_pipeline.graph.resolution.resolving import resolve_entities
-from graphrag_pipeline.ingest.batches import Batch, BatchLog
 from graphrag_pipeline.ingest.stages import (
     StageResult,
     ingest_chunks,
@@ -29,6 +28,7 @@ from graphrag_pipeline.ingest.stages import (
 )
 from graphrag_pipeline.marts import build as marts_build
 from graphrag_pipeline.reports.levels import LevelReports, update_reports
+from graphrag_pipeline.store.batches import Batch, BatchLog
 from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.store.workspace import Workspace
 
@@ -97,15 +97,14 @@ class Engine:
 
     def ingest(self, key: str) -> tuple[StageResult, StageResult, StageResult]:
         return (
-            ingest_documents(self.store, self.log, self.settings, key),
-            ingest_chunks(self.store, self.settings, key),
-            ingest_extractions(self.store, self.settings, key),
+            ingest_documents(self.workspace, key),
+            ingest_chunks(self.workspace, key),
+            ingest_extractions(self.workspace, key),
         )
 
     def merge(self) -> GraphChanges:
-        given = self.settings
-        resolve_entities(self.store, given)
-        return merge_graph(self.store, given.graph, given.chunks.encoding)
+        resolve_entities(self.workspace)
+        return merge_graph(self.workspace)
 
     def cluster(self) -> CommunityChanges:
         return update_communities(self.store, self.settings.communities)
@@ -120,7 +119,7 @@ class Engine:
     def index(self) -> None:
         """Take in what changed in the inbox, as far as the graph."""
         self.cut()
-        for key in pending_batches(self.store, self.log, self.settings):
+        for key in pending_batches(self.workspace):
             self.ingest(key)
         self.merge()
 

@@ -10,11 +10,12 @@ import pytest
 
 from graphrag_pipeline.core.settings import Settings, load_settings
 from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB, build_definitions
-from graphrag_pipeline.ingest.batches import BatchLog
 from graphrag_pipeline.ingest.stages import stage_versions
 from graphrag_pipeline.orchestration.runs import dagster_home
 from graphrag_pipeline.releases.publishing import published_release
+from graphrag_pipeline.store.batches import BatchLog
 from graphrag_pipeline.store.index_store import IndexStore
+from graphrag_pipeline.store.workspace import Workspace
 
 PEOPLE = "Anna Berg works with Boris Claude at Orion Labs in Lyon. Boris Claude leads Orion Labs."
 PLACES = "Mira Dorn met Emil Fuchs in Ghent. Emil Fuchs founded Gamma Works. Mira Dorn lives there."
@@ -41,6 +42,11 @@ class Pipeline:
         for name, content in files.items():
             data = content.encode() if isinstance(content, str) else content
             (self.inbox / name).write_bytes(data)
+
+    @property
+    def workspace(self) -> Workspace:
+        """The index as a program sees it."""
+        return Workspace(self.settings)
 
     def cut(self) -> list[str]:
         limits = self.settings.batches

@@ -60,38 +60,38 @@ SELECT (SELECT count(*) FROM entity_chunks ANTI JOIN chunks ON chunk_id = chunks
 def update(engine: Engine, say: Callable[[str], None] = lambda stage: None) -> str:
     """Bring an index up to date with its inbox and publish it, as a run does."""
     update_tables(engine, say)
-    settings, store, home = engine.settings, engine.store, engine.log.home
-    with spending(store, settings, ledger_position(home)):
+    workspace = engine.workspace
+    with spending(workspace, ledger_position(workspace.home)):
         say("vectors")
         for table in TABLES:
-            update_vectors(engine.workspace, table)
+            update_vectors(workspace, table)
     say("publish")
-    return publish(engine.workspace).id
+    return publish(workspace).id
 
 
 def update_tables(engine: Engine, say: Callable[[str], None] = lambda stage: None) -> None:
     """Bring the tables of an index up to date with its inbox; vectors and release stay behind."""
-    settings, store = engine.settings, engine.store
+    workspace, settings = engine.workspace, engine.settings
     engine.cut()
-    with spending(store, settings, ledger_position(engine.log.home)):
-        keys = pending_batches(store, engine.log, settings)
+    with spending(workspace, ledger_position(workspace.home)):
+        keys = pending_batches(workspace)
         say("documents")
         for key in keys:
-            ingest_documents(store, engine.log, settings, key)
+            ingest_documents(workspace, key)
         say("chunks")
         for key in keys:
-            ingest_chunks(store, settings, key)
+            ingest_chunks(workspace, key)
         say("extractions")
         for key in keys:
-            ingest_extractions(store, settings, key)
+            ingest_extractions(workspace, key)
         say("graph")
-        resolve_entities(store, settings)
-        update_graph(store, settings)
+        resolve_entities(workspace)
+        update_graph(workspace)
         say("communities")
         engine.cluster()
         say("reports")
         writer = report_writer(settings)
-        update_reports(store, settings.reports, 0, and_deeper=True, writer=writer)
+        update_reports(engine.store, settings.reports, 0, and_deeper=True, writer=writer)
 
 
 def by_model(folder: Path, base_url: str, **given: Any) -> Engine:

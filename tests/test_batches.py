@@ -9,8 +9,8 @@ from conftest import Engine, without_privileges
 
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.settings import BatchSettings, Settings
-from graphrag_pipeline.ingest.batches import Batch, BatchLog, make_batch
 from graphrag_pipeline.ingest.stages import ingest_documents
+from graphrag_pipeline.store.batches import Batch, BatchLog, make_batch
 
 
 def listed(batches: list[Batch]) -> dict[str, str]:
@@ -103,7 +103,7 @@ def test_processes_that_cut_at_once_list_each_change_once(engine):
     program = """
 import sys
 from pathlib import Path
-from graphrag_pipeline.ingest.batches import BatchLog
+from graphrag_pipeline.store.batches import BatchLog
 from graphrag_pipeline.core.settings import BatchSettings
 log = BatchLog(Path(sys.argv[1]))
 log.cut(Path(sys.argv[2]), BatchSettings(max_files=50), max_bytes=10**6)
@@ -208,7 +208,7 @@ def test_a_file_of_any_name_is_listed_read_and_removed(engine, name):
     (batch,) = engine.cut()
     assert engine.cut() == []
     assert BatchLog(engine.log.home).batches() == [batch]
-    result = ingest_documents(engine.store, engine.log, engine.settings, batch.key)
+    result = ingest_documents(engine.workspace, batch.key)
     assert result.counts == {"documents": 1, "quarantined": 0}
     assert engine.rows("SELECT uri FROM staging.documents") == [(batch.changes[0].uri,)]
     os.unlink(path)
@@ -225,7 +225,7 @@ def test_a_folder_whose_name_is_no_utf_8_is_listed_and_read(engine):
     (batch,) = engine.log.cut(
         engine.inbox / os.fsdecode(b"d\xe9j\xe0"), BatchSettings(), max_bytes=1000
     )
-    result = ingest_documents(engine.store, engine.log, engine.settings, batch.key)
+    result = ingest_documents(engine.workspace, batch.key)
     assert result.counts == {"documents": 1, "quarantined": 0}
 
 

@@ -290,13 +290,14 @@ def read_only(disk: Path) -> Iterator[None]:
 
 
 def run_stage(engine: Engine, stage: str) -> None:
-    home, store, settings = engine.log.home, engine.store, engine.settings
+    workspace = engine.workspace
+    home, settings = workspace.home, engine.settings
     if stage == "cut":
         engine.cut()
     for name, work in (
-        ("documents", lambda key: ingest_documents(store, engine.log, settings, key)),
-        ("chunks", lambda key: ingest_chunks(store, settings, key)),
-        ("extractions", lambda key: ingest_extractions(store, settings, key)),
+        ("documents", lambda key: ingest_documents(workspace, key)),
+        ("chunks", lambda key: ingest_chunks(workspace, key)),
+        ("extractions", lambda key: ingest_extractions(workspace, key)),
     ):
         if stage == name:
             work(engine.log.batches()[-1].key)

@@ -14,6 +14,7 @@ import duckdb
 import networkx
 import polars as pl
 import pytest
+from conftest import workspace_of
 from query_fixture import publish
 
 from graphrag_pipeline.cli import app as cli
@@ -24,7 +25,6 @@ from graphrag_pipeline.exchange.exporting import FORMATS, export_release
 from graphrag_pipeline.exchange.importing import import_graphrag
 from graphrag_pipeline.graph.communities import update_communities
 from graphrag_pipeline.reports.levels import update_reports
-from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.structures.registry import all_hierarchies
 
 NASTY = "a\x00b\x0bc\ufffe <&>\"' ]]> \r\n\t;\\,{x} \u2028红\\n"
@@ -243,8 +243,9 @@ def test_a_real_index_survives_import_and_export_whole(carol_home, shared_data, 
 
 def imported(folder: Path, home: Path) -> Path:
     """Import an index, and put what came of it where readers look."""
-    import_graphrag(folder, home, SETTINGS)
-    store = IndexStore(home / "index.duckdb")
+    workspace = workspace_of(home, SETTINGS)
+    import_graphrag(folder, workspace)
+    store = workspace.store
     update_communities(store, SETTINGS.communities)
     update_reports(store, SETTINGS.reports, 0, and_deeper=True)
     store.copy_to(home / "published.duckdb")

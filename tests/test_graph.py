@@ -3,9 +3,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from conftest import Engine, build, build_graph
+from conftest import Engine, build, build_graph, workspace_of
 
-from graphrag_pipeline.core.settings import GraphSettings
+from graphrag_pipeline.core.settings import GraphSettings, Settings
 from graphrag_pipeline.extraction.mentions import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, Extraction
 from graphrag_pipeline.graph.fold import merge_graph
 from graphrag_pipeline.ingest.stages import identify
@@ -44,7 +44,7 @@ def graph(folder, chunks, extractor="nlp", **settings):
             )
         insert(con, "entity_mentions", entity_rows.with_columns(batch=pl.lit("b")))
         insert(con, "relationship_mentions", relationship_rows.with_columns(batch=pl.lit("b")))
-    merge_graph(store, GraphSettings(**settings))
+    merge_graph(workspace_of(folder, Settings(graph=GraphSettings(**settings))))
     with store.read() as con:
         nodes = {row["title"]: row for row in con.sql("FROM entities").pl().iter_rows(named=True)}
         edges = {

@@ -18,7 +18,6 @@ from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query.operators import best_facts, scaled_search
 from graphrag_pipeline.releases.publishing import publish
 from graphrag_pipeline.reports.levels import update_reports
-from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.structures.hipporag.synonyms import update_synonyms
 from graphrag_pipeline.structures.registry import vector_tables
 from graphrag_pipeline.structures.vector_tables import update_vectors
@@ -46,14 +45,15 @@ def home(tmp_path_factory) -> Path:
     ]
     (folder / "found.jsonl").write_text("\n".join(map(json.dumps, lines)))
     given = Settings(home=str(folder), embeddings=ASKED)
-    import_extractions(folder / "found.jsonl", folder, given)
-    store = IndexStore(folder / "index.duckdb")
-    merge_graph(store, given.graph)
+    workspace = workspace_of(folder, given)
+    import_extractions(folder / "found.jsonl", workspace)
+    store = workspace.store
+    merge_graph(workspace)
     update_communities(store, given.communities)
     update_reports(store, given.reports, 0, and_deeper=True)
     for table in vector_tables(given):
-        update_vectors(workspace_of(folder, given), table)
-    update_synonyms(workspace_of(folder, given))
+        update_vectors(workspace, table)
+    update_synonyms(workspace)
     with store.transaction() as con:
         con.execute("DELETE FROM synonym_edges")
         for one, two in (SYNONYM[:2], SYNONYM[1::-1]):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from conftest import workspace_of
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.progress import listening
@@ -19,7 +20,6 @@ from graphrag_pipeline.exchange.importing.hierarchy import complete_hierarchy
 from graphrag_pipeline.exchange.importing.passages import locate
 from graphrag_pipeline.graph.communities import update_communities
 from graphrag_pipeline.graph.fold import merge_graph
-from graphrag_pipeline.ingest.batches import BatchLog
 from graphrag_pipeline.ingest.reading.cleaning import clean_text
 from graphrag_pipeline.ingest.stages import (
     ingest_chunks,
@@ -35,6 +35,7 @@ from graphrag_pipeline.releases.invariants import (
     violations,
 )
 from graphrag_pipeline.reports.levels import update_reports
+from graphrag_pipeline.store.batches import BatchLog
 from graphrag_pipeline.store.index_store import IndexStore
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -60,13 +61,14 @@ def rows(home, query, *parameters):
 
 
 def merge(home, settings=SETTINGS):
-    return merge_graph(IndexStore(home / "index.duckdb"), settings.graph)
+    return merge_graph(workspace_of(home, settings))
 
 
 def tail(home, settings=SETTINGS):
     """Run the stages after ingestion; return how many reports each level wrote, 3 to 0."""
-    store = IndexStore(home / "index.duckdb")
-    merge_graph(store, settings.graph)
+    workspace = workspace_of(home, settings)
+    store = workspace.store
+    merge_graph(workspace)
     update_communities(store, settings.communities)
     return [
         update_reports(store, settings.reports, level, and_deeper=level == 3).written
@@ -75,11 +77,11 @@ def tail(home, settings=SETTINGS):
 
 
 def index_folder(home, folder):
-    store, log = IndexStore(home / "index.duckdb"), BatchLog(home)
-    for batch in log.cut(folder, SETTINGS.batches, max_bytes=10**7):
-        ingest_documents(store, log, SETTINGS, batch.key)
-        ingest_chunks(store, SETTINGS, batch.key)
-        ingest_extractions(store, SETTINGS, batch.key)
+    workspace = workspace_of(home, SETTINGS)
+    for batch in workspace.batches.cut(folder, SETTINGS.batches, max_bytes=10**7):
+        ingest_documents(workspace, batch.key)
+        ingest_chunks(workspace, batch.key)
+        ingest_extractions(workspace, batch.key)
 
 
 def every_row(home):
@@ -132,7 +134,7 @@ def carol_home(tmp_path_factory):
     if not CAROL.is_dir():
         pytest.skip(f"needs {CAROL}, the data sets beside the checkout")
     home = tmp_path_factory.mktemp("carol")
-    import_graphrag(CAROL, home, SETTINGS)
+    import_graphrag(CAROL, workspace_of(home, SETTINGS))
     return home
 
 
@@ -184,7 +186,7 @@ def test_imported_text_units_are_spans_of_their_document(carol_home):
 
 @needs(CAROL)
 def test_imported_reports_and_communities_stay_byte_for_byte_whatever_the_settings(tmp_path):
-    import_graphrag(CAROL, tmp_path, SETTINGS)
+    import_graphrag(CAROL, workspace_of(tmp_path, SETTINGS))
     communities = rows(tmp_path, "FROM communities ORDER BY id")
     reports = imported_reports(tmp_path)
     assert len(reports) == 122
@@ -279,17 +281,17 @@ def test_claims_are_imported_with_their_subject_and_chunk(carol_home):
 @needs(CAROL)
 def test_importing_again_does_nothing_and_nothing_is_pending(carol_home):
     before = every_row(carol_home)
-    again = import_graphrag(CAROL, carol_home, SETTINGS)
+    again = import_graphrag(CAROL, workspace_of(carol_home, SETTINGS))
     assert again.done_before
     assert every_row(carol_home) == before
-    store, log = IndexStore(carol_home / "index.duckdb"), BatchLog(carol_home)
-    assert [batch.key for batch in log.batches()] == [again.batch]
+    assert [batch.key for batch in BatchLog(carol_home).batches()] == [again.batch]
     changed = Settings.model_validate({"chunks": {"size": 300}, "extraction": {"noun_phrases": 0}})
     for settings in (SETTINGS, changed):
-        assert pending_batches(store, log, settings) == []
-        assert ingest_documents(store, log, settings, again.batch).done_before
-        assert ingest_chunks(store, settings, again.batch).done_before
-        assert ingest_extractions(store, settings, again.batch).done_before
+        workspace = workspace_of(carol_home, settings)
+        assert pending_batches(workspace) == []
+        assert ingest_documents(workspace, again.batch).done_before
+        assert ingest_chunks(workspace, again.batch).done_before
+        assert ingest_extractions(workspace, again.batch).done_before
 
 
 @needs(CAROL)
@@ -299,16 +301,16 @@ def test_an_import_that_dies_half_way_leaves_nothing(tmp_path):
             raise KeyboardInterrupt
 
     with listening(die), pytest.raises(KeyboardInterrupt):
-        import_graphrag(CAROL, tmp_path, SETTINGS)
+        import_graphrag(CAROL, workspace_of(tmp_path, SETTINGS))
     assert not any(every_row(tmp_path).values())
     assert rows(tmp_path, "FROM batches") == []
     assert BatchLog(tmp_path).batches() == []
-    assert not import_graphrag(CAROL, tmp_path, SETTINGS).done_before
+    assert not import_graphrag(CAROL, workspace_of(tmp_path, SETTINGS)).done_before
 
 
 @needs(CAROL)
 def test_after_a_new_document_only_reports_of_changed_communities_are_rewritten(tmp_path):
-    import_graphrag(CAROL, tmp_path, SETTINGS)
+    import_graphrag(CAROL, workspace_of(tmp_path, SETTINGS))
     tail(tmp_path)
     before = {row[0]: row for row in imported_reports(tmp_path)}
     line = {
@@ -316,7 +318,7 @@ def test_after_a_new_document_only_reports_of_changed_communities_are_rewritten(
         "triples": [["Mr. Topper", "plays", "blind-man's buff of 1843"]],
     }
     (tmp_path / "more.jsonl").write_text(json.dumps(line))
-    import_extractions(tmp_path / "more.jsonl", tmp_path, SETTINGS)
+    import_extractions(tmp_path / "more.jsonl", workspace_of(tmp_path, SETTINGS))
     tail(tmp_path)
     after = {row[0]: row for row in imported_reports(tmp_path)}
     assert 30 < len(after) < 122
@@ -332,8 +334,8 @@ def test_beside_other_documents_only_reports_that_still_hold_survive(tmp_path):
         "triples": [["Scrooge", "met", "Marley"]],
     }
     (tmp_path / "other.jsonl").write_text(json.dumps(line))
-    import_extractions(tmp_path / "other.jsonl", tmp_path, SETTINGS)
-    result = import_graphrag(CAROL, tmp_path, SETTINGS)
+    import_extractions(tmp_path / "other.jsonl", workspace_of(tmp_path, SETTINGS))
+    result = import_graphrag(CAROL, workspace_of(tmp_path, SETTINGS))
     assert 0 < result.counts["reports"] < 122
     tail(tmp_path)
     assert_sound(tmp_path)
@@ -387,7 +389,7 @@ def test_a_small_index_is_imported_and_edges_in_both_directions_are_one(tmp_path
         entities=ENTITIES,
         relationships=RELATIONSHIPS,
     )
-    result = import_graphrag(folder, tmp_path, SETTINGS)
+    result = import_graphrag(folder, workspace_of(tmp_path, SETTINGS))
     assert result.counts["relationships_without_entity"] == 1
     assert rows(tmp_path, "SELECT uri, source FROM documents") == [
         ("import:ragtest/notes.txt", "import:ragtest/notes.txt")
@@ -414,7 +416,7 @@ def test_where_the_document_is_not_what_the_units_were_cut_from_the_units_are_th
         entities=ENTITIES,
         relationships=RELATIONSHIPS,
     )
-    import_graphrag(folder, tmp_path, SETTINGS)
+    import_graphrag(folder, workspace_of(tmp_path, SETTINGS))
     assert_spans(tmp_path)
     assert rows(tmp_path, "SELECT text FROM chunks ORDER BY ordinal") == [
         (text,) for text in UNITS["text"]
@@ -427,7 +429,7 @@ def test_a_graph_without_text_units_gets_passages_of_its_own(tmp_path):
         entities={"title": ["ADA", "CHARLES", "NOBODY"], "description": ["A writer.", None, "x"]},
         relationships={"source": ["ADA"], "target": ["CHARLES"], "description": ["Friends."]},
     )
-    result = import_graphrag(folder, tmp_path, SETTINGS)
+    result = import_graphrag(folder, workspace_of(tmp_path, SETTINGS))
     assert result.counts["without_source"] == 4
     assert any("text_units" in warning for warning in result.warnings)
     assert rows(tmp_path, "SELECT text FROM chunks ORDER BY ordinal") == [
@@ -467,7 +469,7 @@ def test_files_and_columns_of_older_versions_are_read(tmp_path):
             "findings": [["They were friends."]],
         },
     )
-    import_graphrag(folder, tmp_path, SETTINGS)
+    import_graphrag(folder, workspace_of(tmp_path, SETTINGS))
     tail(tmp_path)
     assert_sound(tmp_path)
     found = rows(
@@ -491,24 +493,24 @@ def test_files_and_columns_of_older_versions_are_read(tmp_path):
 def test_what_is_missing_is_named(tmp_path, tables, named):
     folder = write_index(tmp_path / "broken", **tables)
     with pytest.raises(InputError, match=named):
-        import_graphrag(folder, tmp_path, SETTINGS)
+        import_graphrag(folder, workspace_of(tmp_path, SETTINGS))
 
 
 def test_a_file_that_is_not_parquet_is_named(tmp_path):
     (tmp_path / "entities.parquet").write_text("no")
     with pytest.raises(InputError, match=r"cannot read .*entities\.parquet"):
-        import_graphrag(tmp_path, tmp_path, SETTINGS)
+        import_graphrag(tmp_path, workspace_of(tmp_path, SETTINGS))
 
 
 def test_importing_a_changed_index_replaces_what_the_first_brought(tmp_path):
     tables = {"text_units": UNITS, "entities": ENTITIES, "relationships": RELATIONSHIPS}
     folder = write_index(tmp_path / "index", documents=DOCUMENTS, **tables)
-    import_graphrag(folder, tmp_path, SETTINGS)
+    import_graphrag(folder, workspace_of(tmp_path, SETTINGS))
     tail(tmp_path)
     renamed = {**DOCUMENTS, "title": ["letters.txt"]}
     fewer = pl.DataFrame(ENTITIES).head(2).to_dict(as_series=False)
     write_index(folder, documents=renamed, entities=fewer)
-    import_graphrag(folder, tmp_path, SETTINGS)
+    import_graphrag(folder, workspace_of(tmp_path, SETTINGS))
     tail(tmp_path)
     assert rows(tmp_path, "SELECT title FROM documents") == [("letters.txt",)]
     assert sorted(rows(tmp_path, "SELECT title FROM entities")) == [("ADA",), ("CHARLES",)]
@@ -520,7 +522,7 @@ def test_a_folder_scan_leaves_what_was_imported(tmp_path):
     home, inbox = tmp_path / ".graphrag", tmp_path / "inbox"
     inbox.mkdir()
     folder = write_index(tmp_path / "index", entities=ENTITIES, relationships=RELATIONSHIPS)
-    import_graphrag(folder, home, SETTINGS)
+    import_graphrag(folder, workspace_of(home, SETTINGS))
     assert BatchLog(home).cut(inbox, SETTINGS.batches, max_bytes=1) == []
     (inbox / "a.txt").write_text("The Mary Rose was a ship of King Henry.")
     index_folder(home, inbox)
@@ -586,7 +588,7 @@ def test_the_recorded_extraction_of_musique_is_imported_whole(tmp_path):
     triples = [triple for given in documents for triple in given["extracted_triples"]]
     well_formed = [t for t in triples if len(t) == 3 and all(isinstance(p, str) for p in t)]
     apart = [t for t in well_formed if normalize_title(t[0]) != normalize_title(t[2])]
-    result = import_extractions(tmp_path / "musique.jsonl", tmp_path, SETTINGS)
+    result = import_extractions(tmp_path / "musique.jsonl", workspace_of(tmp_path, SETTINGS))
     assert (len(triples), len(well_formed), len(apart)) == (17_419, 17_234, 17_214)
     assert result.counts["malformed_triples"] == 185
     assert result.counts["self_relationships"] == 20
@@ -630,7 +632,7 @@ def test_ends_of_triples_are_entities_and_the_text_describes_them(tmp_path):
             ],
         },
     )
-    import_extractions(file, tmp_path, SETTINGS)
+    import_extractions(file, workspace_of(tmp_path, SETTINGS))
     merge(tmp_path)
     found = rows(tmp_path, "SELECT title, type, description FROM entities ORDER BY title")
     assert found == [
@@ -682,7 +684,7 @@ def test_malformed_parts_are_counted_and_malformed_lines_named(tmp_path):
         b'{"text": "Lone \\ud800 surrogate", "entities": ["\\ud800", "Lone"]}',
     ]
     file.write_bytes(b"\n".join(lines))
-    result = import_extractions(file, tmp_path, SETTINGS)
+    result = import_extractions(file, workspace_of(tmp_path, SETTINGS))
     told = sorted(int(warning.split(":")[0].removeprefix("line ")) for warning in result.warnings)
     assert told == [2, 4, 5, 6, 7, 8, 9]
     assert result.counts["malformed_triples"] == len(MALFORMED_TRIPLES)
@@ -699,15 +701,15 @@ def test_malformed_parts_are_counted_and_malformed_lines_named(tmp_path):
 def test_a_file_with_nothing_usable_is_refused(tmp_path, content):
     (tmp_path / "x.jsonl").write_bytes(content)
     with pytest.raises(InputError, match="no usable line"):
-        import_extractions(tmp_path / "x.jsonl", tmp_path, SETTINGS)
+        import_extractions(tmp_path / "x.jsonl", workspace_of(tmp_path, SETTINGS))
     with pytest.raises(InputError, match="cannot read"):
-        import_extractions(tmp_path / "absent.jsonl", tmp_path, SETTINGS)
+        import_extractions(tmp_path / "absent.jsonl", workspace_of(tmp_path, SETTINGS))
 
 
 def test_passages_of_one_title_are_documents_of_their_own(tmp_path):
     lines = [{"document": "A", "text": f"Text {n}.", "entities": ["Text"]} for n in range(3)]
     lines.append({"document": "A (2)", "text": "Other.", "entities": ["Other"]})
-    import_extractions(write_lines(tmp_path / "x.jsonl", *lines), tmp_path, SETTINGS)
+    import_extractions(write_lines(tmp_path / "x.jsonl", *lines), workspace_of(tmp_path, SETTINGS))
     merge(tmp_path)
     found = rows(tmp_path, "SELECT uri, text FROM documents ORDER BY human_readable_id")
     assert [text for _, text in found] == ["Text 0.", "Text 1.", "Text 2.", "Other."]
@@ -731,7 +733,7 @@ def test_an_imported_extraction_takes_the_place_of_a_chunks_own(tmp_path, merged
         {"uri": "inbox/b.txt", "triples": [["Vasa", "belonged to", "Gustav II Adolf"]]},
         {"uri": "inbox/c.txt", "triples": [["Vasa", "belonged to", "Nobody"]]},
     )
-    result = import_extractions(file, home, SETTINGS)
+    result = import_extractions(file, workspace_of(home, SETTINGS))
     assert result.warnings == ("line 3: there is no such chunk of inbox/c.txt in the index",)
     merge(home)
     assert {title for (title,) in rows(home, "SELECT title FROM entities")} == {
@@ -743,10 +745,10 @@ def test_an_imported_extraction_takes_the_place_of_a_chunks_own(tmp_path, merged
     assert rows(home, "SELECT extractor, status, count(*) FROM extractions GROUP BY ALL") == [
         ("import", "ok", 2)
     ]
-    store, log = IndexStore(home / "index.duckdb"), BatchLog(home)
     changed = Settings.model_validate({"extraction": {"noun_phrases": False}})
-    for key in pending_batches(store, log, changed):
-        ingest_extractions(store, changed, key)
+    workspace = workspace_of(home, changed)
+    for key in pending_batches(workspace):
+        ingest_extractions(workspace, key)
     merge(home, changed)
     assert rows(home, "SELECT DISTINCT extractor FROM extractions") == [("import",)]
 
@@ -755,14 +757,14 @@ def test_importing_extractions_again_replaces_what_the_file_brought(tmp_path):
     file = tmp_path / "x.jsonl"
     one = {"document": "A", "text": "Ada knew Charles.", "triples": [["Ada", "knew", "Charles"]]}
     two = {"document": "B", "text": "Grace knew Howard.", "triples": [["Grace", "knew", "Howard"]]}
-    import_extractions(write_lines(file, one, two), tmp_path, SETTINGS)
+    import_extractions(write_lines(file, one, two), workspace_of(tmp_path, SETTINGS))
     merge(tmp_path)
     before = rows(tmp_path, "FROM entities ORDER BY id")
-    import_extractions(file, tmp_path, SETTINGS)
+    import_extractions(file, workspace_of(tmp_path, SETTINGS))
     merge(tmp_path)
     assert rows(tmp_path, "FROM entities ORDER BY id") == before
-    import_extractions(write_lines(file, one), tmp_path, SETTINGS)
-    import_extractions(write_lines(file, two), tmp_path, SETTINGS)
+    import_extractions(write_lines(file, one), workspace_of(tmp_path, SETTINGS))
+    import_extractions(write_lines(file, two), workspace_of(tmp_path, SETTINGS))
     merge(tmp_path)
     assert rows(tmp_path, "SELECT title FROM documents") == [("B",)]
     assert sorted(rows(tmp_path, "SELECT title FROM entities")) == [("Grace",), ("Howard",)]
@@ -770,9 +772,9 @@ def test_importing_extractions_again_replaces_what_the_file_brought(tmp_path):
 
 def test_a_manifest_lost_to_a_kill_is_written_by_the_next_import(tmp_path):
     folder = write_index(tmp_path / "index", entities=ENTITIES, relationships=RELATIONSHIPS)
-    first = import_graphrag(folder, tmp_path, SETTINGS)
+    first = import_graphrag(folder, workspace_of(tmp_path, SETTINGS))
     manifest = tmp_path / "batches" / f"{first.batch}.json"
     written = manifest.read_bytes()
     manifest.unlink()
-    assert import_graphrag(folder, tmp_path, SETTINGS).done_before
+    assert import_graphrag(folder, workspace_of(tmp_path, SETTINGS)).done_before
     assert manifest.read_bytes() == written

@@ -14,6 +14,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from commands import ForkedPython
+from conftest import workspace_of
 from dagster_helpers import PEOPLE, PLACES, RIVERS
 
 import graphrag_pipeline
@@ -79,7 +80,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         (shutil.copytree if source.is_dir() else shutil.copyfile)(source, target)
     homes = place / "index", place / "command"
     Index(homes[0], settings).update(place / "docs")
-    index_folder(settings.model_copy(update={"home": str(homes[1])}), place / "docs")
+    index_folder(workspace_of(homes[1], settings), place / "docs")
     return homes
 
 
@@ -111,7 +112,7 @@ def test_an_update_makes_the_tables_that_the_command_makes(corpus: tuple[Path, P
 
 def test_the_command_goes_on_where_an_index_stopped(index: Index, tmp_path: Path) -> None:
     before = index.releases()
-    outcome = index_folder(index.settings, tmp_path / "docs")
+    outcome = index_folder(index, tmp_path / "docs")
     assert outcome.batches == []
     assert index.releases() == before
 
@@ -263,7 +264,7 @@ def test_runs_of_one_home_wait_for_each_other(index: Index, tmp_path: Path) -> N
     other, updates = Index(index.home, index.settings), []
     threads = [
         threading.Thread(target=lambda: updates.append(other.update(docs))),
-        threading.Thread(target=lambda: updates.append(index_folder(index.settings, docs))),
+        threading.Thread(target=lambda: updates.append(index_folder(index, docs))),
     ]
     with index.turn():
         threads[0].start()
@@ -280,7 +281,7 @@ def test_runs_of_one_home_wait_for_each_other(index: Index, tmp_path: Path) -> N
 
 def test_a_run_of_dagster_waits_for_its_turn_too(index: Index, tmp_path: Path) -> None:
     docs = write(tmp_path / "docs", rivers=RIVERS)
-    thread = threading.Thread(target=lambda: index_folder(index.settings, docs))
+    thread = threading.Thread(target=lambda: index_folder(index, docs))
     with locked(index.paths.run_lock):
         thread.start()
         thread.join(4)

@@ -95,11 +95,11 @@ class Histories(RuleBasedStateMachine):
             return
         key = batches[place % len(batches)].key
         given = self.engine
-        ingest_documents(given.store, given.log, given.settings, key)
+        ingest_documents(given.workspace, key)
         if stages > 1:
-            ingest_chunks(given.store, given.settings, key)
+            ingest_chunks(given.workspace, key)
         if stages > 2:
-            ingest_extractions(given.store, given.settings, key)
+            ingest_extractions(given.workspace, key)
 
     @rule()
     def merge(self):
@@ -113,11 +113,11 @@ class Histories(RuleBasedStateMachine):
     @rule(newest_first=st.booleans())
     def finish(self, newest_first):
         self.engine.cut()
-        todo = pending_batches(self.engine.store, self.engine.log, self.engine.settings)
+        todo = pending_batches(self.engine.workspace)
         for key in sorted(todo, reverse=newest_first):
             self.engine.ingest(key)
         self.engine.merge()
-        again = pending_batches(self.engine.store, self.engine.log, self.engine.settings)
+        again = pending_batches(self.engine.workspace)
         assert again == []
         type(self).number += 1
         fresh = Engine(self.folder / str(self.number), self.engine.settings)
@@ -200,9 +200,7 @@ def test_a_change_of_configuration_does_again_exactly_the_stages_it_concerns(
     engine.ingest(batch.key)
     engine.merge()
     engine.settings = Settings(**changed)
-    assert pending_batches(engine.store, engine.log, engine.settings) == (
-        [batch.key] if redone else []
-    )
+    assert pending_batches(engine.workspace) == ([batch.key] if redone else [])
     done = dict(zip(STAGES, engine.ingest(batch.key), strict=True))
     assert tuple(stage for stage, result in done.items() if not result.done_before) == redone
 
@@ -225,12 +223,12 @@ def test_a_batch_half_done_under_new_settings_waits_and_leaves_the_index_as_it_w
     (batch,) = engine.cut()
     engine.ingest(batch.key)
     engine.settings = Settings(chunks=ChunkSettings(size=20, overlap=5))
-    ingest_documents(engine.store, engine.log, engine.settings, batch.key)
-    ingest_chunks(engine.store, engine.settings, batch.key)
+    ingest_documents(engine.workspace, batch.key)
+    ingest_chunks(engine.workspace, batch.key)
     engine.merge()
     unread = "SELECT count(*) FROM chunks ANTI JOIN extractions ON chunk_id = chunks.id"
     assert engine.rows(unread) == [(0,)]
-    assert pending_batches(engine.store, engine.log, engine.settings) == [batch.key]
+    assert pending_batches(engine.workspace) == [batch.key]
     engine.index()
     assert engine.rows(unread) == [(0,)]
     assert engine.rows("SELECT count(*) > 2 FROM chunks") == [(True,)]
@@ -252,7 +250,7 @@ def test_a_file_that_cannot_be_read_is_recorded_and_the_rest_is_indexed(tmp_path
 def test_a_batch_of_which_nothing_can_be_read_is_done_and_harmless(tmp_path):
     engine = build_graph(tmp_path, {"empty.txt": "", "bad.pdf": b"x"})
     assert engine.rows("SELECT status FROM batches") == [("quarantined",)]
-    assert pending_batches(engine.store, engine.log, engine.settings) == []
+    assert pending_batches(engine.workspace) == []
     engine.write({"empty.txt": STORY})
     engine.index()
     assert engine.rows("SELECT uri FROM documents") == [("documents/empty.txt",)]

@@ -300,7 +300,7 @@ def test_a_chunk_that_fails_is_seen_kept_apart_and_tried_again(
     assert "quarry" not in failed[0][0]
     assert engine.rows("SELECT count(*) FROM extractions WHERE status = 'ok'") == [(2,)]
     assert engine.rows("SELECT count(*) FROM entities") == [(6,)]
-    assert len(pending_batches(engine.store, engine.log, engine.settings)) == 1
+    assert len(pending_batches(engine.workspace)) == 1
 
     server.misbehave(())
     server.forget()
@@ -308,7 +308,7 @@ def test_a_chunk_that_fails_is_seen_kept_apart_and_tried_again(
     assert asked_for(server)["extract"] == 1
     assert engine.rows("SELECT DISTINCT status FROM extractions") == [("ok",)]
     assert engine.rows("SELECT count(*) FROM extractions") == [(3,)]
-    assert pending_batches(engine.store, engine.log, engine.settings) == []
+    assert pending_batches(engine.workspace) == []
 
 
 def test_a_storm_of_errors_is_survived(server: ModelServer, tmp_path: Path) -> None:
@@ -343,7 +343,7 @@ def test_a_wrong_key_stops_at_once_and_nothing_is_paid_twice(
 
     server.misbehave(())
     server.forget()
-    ingest_extractions(engine.store, engine.settings, key)
+    ingest_extractions(engine.workspace, key)
     assert not answered & {request.content_hash for request in server.requests}
     assert engine.rows("SELECT count(*) FROM staging.extractions WHERE status = 'ok'") == [(30,)]
 
@@ -402,9 +402,9 @@ def test_merged_descriptions_get_into_the_graph_after_a_run_that_died_before_it_
     server: ModelServer, tmp_path: Path
 ) -> None:
     engine = build_graph(server, tmp_path, graph={"max_description_tokens": 16})
-    assert summarise_descriptions(engine.store, engine.settings)["summarised"] > 0
+    assert summarise_descriptions(engine.workspace)["summarised"] > 0
     server.forget()
-    update_graph(engine.store, engine.settings)
+    update_graph(engine.workspace)
     assert server.requests == []
     (n_merged,) = engine.rows("SELECT count(*) FROM entities WHERE description LIKE 'All of it%'")
     assert n_merged > (0,)
@@ -602,12 +602,12 @@ def test_one_command_indexes_and_a_wrong_key_is_one_line_with_its_exit_code(
     pipeline.write(FILES)
     server.misbehave(lambda request: unauthorized())
     with pytest.raises(RunFailedError) as caught:
-        index_folder(pipeline.settings, pipeline.inbox)
+        index_folder(pipeline.workspace, pipeline.inbox)
     assert caught.value.exit_code == 6
     assert "\n" not in str(caught.value)
     assert KEY not in str(caught.value)
     server.misbehave(())
-    index_folder(pipeline.settings, pipeline.inbox)
+    index_folder(pipeline.workspace, pipeline.inbox)
     assert pipeline.release
 
 

@@ -30,7 +30,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     (place / "documents").mkdir()
     (place / "documents" / "people.txt").write_text(PEOPLE)
     (place / "documents" / "places.md").write_text(PLACES)
-    index_folder(Settings(home=str(place / "home")), place / "documents")
+    index_folder(Workspace(Settings(home=str(place / "home"))), place / "documents")
     return place / "home", place / "documents"
 
 

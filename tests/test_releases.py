@@ -251,7 +251,7 @@ def test_what_the_user_keeps_apart_is_published_though_the_graph_stays(indexed):
     home = engine.store.path.parent
     (home / "aliases.csv").write_text("action,a,b\nnever,Oskar Kovarna,Kelmouth\n")
     settings = SMALL.model_copy(update={"home": home})
-    resolve_entities(engine.store, settings)
+    resolve_entities(workspace_of(home, settings))
     assert refresh_needed(workspace_of(home, settings))
     assert publish(workspace_of(home, settings)).id != made[-1]
     _, rows = query_published(home, "SELECT count(*) FROM entities_kept_apart WHERE method='user'")

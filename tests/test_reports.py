@@ -175,7 +175,8 @@ def test_an_imported_report_stays_whatever_the_writer_and_whatever_it_reads(tmp_
     engine = build(tmp_path, {"a.txt": "Alice Smith met Bob Jones in Paris."})
     columns = "community_id, title, summary, rating, rating_explanation, findings, full_content"
     given = engine.table(f"SELECT {columns} FROM community_reports")
-    assert adopt_reports(engine.store, engine.settings.reports, 0, given) == 1
+    with engine.store.transaction() as con:
+        assert adopt_reports(con, engine.settings.reports, 0, given) == 1
     with engine.store.transaction() as con:
         con.execute(
             """INSERT INTO claims BY NAME SELECT 'c' AS id, 1 AS human_readable_id,

@@ -24,6 +24,7 @@ from graphrag_pipeline.releases.kept import published_release
 from graphrag_pipeline.releases.publishing import config_hash
 from graphrag_pipeline.resources.liveness import end_dead_runs, show_life
 from graphrag_pipeline.store.index_store import connect_published
+from graphrag_pipeline.store.workspace import Workspace
 
 PATIENCE = 300
 pytestmark = pytest.mark.waits
@@ -165,14 +166,14 @@ def test_an_error_nobody_meant_is_one_line_too(
 
     monkeypatch.setattr(sys.modules["graphrag_pipeline.assets.graph"], "update_graph", fails)
     with pytest.raises(RunFailedError, match=r"^graph: KeyError: .*no such thing.*\(run .*\)$"):
-        index_folder(pipeline.settings, pipeline.inbox)
+        index_folder(pipeline.workspace, pipeline.inbox)
 
 
 def test_a_failed_check_is_named(pipeline: Pipeline) -> None:
-    index_folder(pipeline.settings, pipeline.inbox)
+    index_folder(pipeline.workspace, pipeline.inbox)
     pipeline.execute("INSERT INTO entities SELECT * FROM entities LIMIT 1")
     with pytest.raises(RunFailedError, match=r"graph/entities ids_unique \(1 repeated ids\)"):
-        index_folder(pipeline.settings, pipeline.inbox)
+        index_folder(pipeline.workspace, pipeline.inbox)
 
 
 SETTLED = """
@@ -181,12 +182,13 @@ from pathlib import Path
 from graphrag_pipeline.core.settings import load_settings
 from graphrag_pipeline.graph import descriptions
 from graphrag_pipeline.orchestration.runs import index_folder
+from graphrag_pipeline.store.workspace import Workspace
 merge = descriptions.merge_graph
 def edited(*given):
     Path("graphrag.toml").write_text("[communities]\\nseed = 7\\n[reports]\\nmax_findings = 3\\n")
     return merge(*given)
 descriptions.merge_graph = edited
-index_folder(load_settings(), Path("documents"))
+index_folder(Workspace(load_settings()), Path("documents"))
 """
 LOADED = """
 import json, sys
@@ -246,7 +248,7 @@ def test_a_program_indexes_two_homes_and_leaves_the_environment_alone(
         (tmp_path / f"{name}-documents" / "a.txt").write_text(text)
         before = dict(os.environ)
         given = Settings(home=str(tmp_path / name), chunks=ChunkSettings(size=len(name) * 100))
-        outcome = index_folder(given, tmp_path / f"{name}-documents")
+        outcome = index_folder(Workspace(given), tmp_path / f"{name}-documents")
         with dg.DagsterInstance.from_ref(
             InstanceRef.from_dir(str(tmp_path / name / "dagster"))
         ) as i:

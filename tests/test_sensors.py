@@ -15,11 +15,11 @@ import pytest
 from dagster_helpers import PEOPLE, PLACES, RIVERS, Pipeline
 
 from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB
-from graphrag_pipeline.ingest.batches import Batch, SourceChange
 from graphrag_pipeline.ingest.stages import stage_versions
 from graphrag_pipeline.resources.index import OUTAGE
 from graphrag_pipeline.resources.liveness import show_life
 from graphrag_pipeline.sensors.runs import files_of
+from graphrag_pipeline.store.batches import Batch, SourceChange
 
 UNDER_WAY = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import duckdb
 import polars as pl
 import pytest
-from conftest import Engine
+from conftest import Engine, workspace_of
 from index_process import SMALL, update
 
 from graphrag_pipeline.releases.publishing import published_sql
@@ -263,7 +263,7 @@ def test_every_report_and_relationship_leads_to_text(con):
 def test_every_report_and_relationship_of_an_imported_index_leads_to_text(shared_data, tmp_path):
     from graphrag_pipeline.exchange.importing import import_graphrag
 
-    import_graphrag(shared_data / "carol_index", tmp_path, SMALL)
+    import_graphrag(shared_data / "carol_index", workspace_of(tmp_path, SMALL))
     with duckdb.connect(str(tmp_path / "index.duckdb")) as con:
         con.execute(published_sql())
         assert_traced(con)

@@ -17,7 +17,6 @@ from graphrag_pipeline.cli.progress import progress
 from graphrag_pipeline.core.errors import InputError, RemovalError
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.core.settings import Settings
     from graphrag_pipeline.exchange.importing import ImportResult
     from graphrag_pipeline.store.workspace import Workspace
 
@@ -28,7 +27,7 @@ def init(
 ) -> None:
     """Write a graphrag.toml with every setting, its meaning and its default."""
     from graphrag_pipeline.core.settings import CONFIG_FILE, template
-    from graphrag_pipeline.ingest.batches import write_beside
+    from graphrag_pipeline.store.batches import write_beside
 
     target = folder / CONFIG_FILE
     if folder.exists() and not folder.is_dir():
@@ -102,7 +101,7 @@ def _run(
         return (), ()
     from graphrag_pipeline.orchestration.runs import index_folder
 
-    outcome = index_folder(workspace.settings, folder, recluster=recluster, remove_all=remove_all)
+    outcome = index_folder(workspace, folder, recluster=recluster, remove_all=remove_all)
     return outcome.batches, outcome.run_ids
 
 
@@ -144,8 +143,7 @@ def import_graphrag(
     """Import an index made by microsoft/graphrag and publish it. No model is asked again."""
     from graphrag_pipeline.exchange.importing import import_graphrag as bring_in
 
-    settings = settings_for_runs()
-    return _import(settings, directory, bring_in)
+    return _import(directory, bring_in)
 
 
 @prints(show_index)
@@ -155,27 +153,22 @@ def import_extractions(
     """Import entities and relationships that were extracted elsewhere, and publish them."""
     from graphrag_pipeline.exchange.importing import import_extractions as bring_in
 
-    settings = settings_for_runs()
-    return _import(settings, file, bring_in)
+    return _import(file, bring_in)
 
 
-def _import(
-    settings: Settings,
-    source: Path,
-    bring_in: Callable[[Path, Path, Settings], ImportResult],
-) -> dict[str, Any]:
-    from graphrag_pipeline.ingest.batches import BatchLog
+def _import(source: Path, bring_in: Callable[[Path, Workspace], ImportResult]) -> dict[str, Any]:
     from graphrag_pipeline.store.workspace import Workspace
 
+    workspace = Workspace(settings_for_runs())
     if not source.exists():
         raise InputError(f"{source} does not exist")
     with progress(f"Reading {source}") as seconds:
-        from graphrag_pipeline.orchestration.runs import index_store, run_pending
+        from graphrag_pipeline.orchestration.runs import run_pending
 
-        result = bring_in(source, settings.home_path, settings)
-        outcome = run_pending(settings, index_store(settings), BatchLog(settings.home_path))
+        result = bring_in(source, workspace)
+        outcome = run_pending(workspace)
     return _outcome(
-        Workspace(settings),
+        workspace,
         seconds.by_stage(),
         outcome.batches,
         outcome.run_ids,
@@ -191,12 +184,11 @@ def _outcome(
     **more: object,
 ) -> dict[str, Any]:
     """Return the state of the index, and what a run did to it."""
-    from graphrag_pipeline.ingest.batches import BatchLog
     from graphrag_pipeline.planning.status import changes_in, summarise
 
     return {
         **summarise(workspace),
-        "changes": changes_in(BatchLog(workspace.home), batches),
+        "changes": changes_in(workspace.batches, batches),
         "seconds": seconds,
         "batches_run": len(batches),
         "runs": list(run_ids),

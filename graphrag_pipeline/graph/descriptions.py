@@ -15,7 +15,6 @@ import polars as pl
 
 from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.prompting import Prompt, load_prompt
-from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.graph.fold import GraphChanges, merge_graph, outdate_graph
 from graphrag_pipeline.llm.client import ModelClient
@@ -23,7 +22,8 @@ from graphrag_pipeline.llm.configured import prompts_folder, with_model
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.llm.running import work_through
 from graphrag_pipeline.llm.windows import prompt_room
-from graphrag_pipeline.store.index_store import IndexStore, insert
+from graphrag_pipeline.store.index_store import insert
+from graphrag_pipeline.store.workspace import Workspace
 
 STAGE = "summaries"
 _PART_TOKENS = 6000
@@ -58,24 +58,24 @@ class Descriptions:
     input_hash: str
 
 
-def update_graph(store: IndexStore, settings: Settings) -> tuple[GraphChanges, dict[str, int]]:
+def update_graph(workspace: Workspace) -> tuple[GraphChanges, dict[str, int]]:
     """Merge the graph, then long descriptions where a model is to; return what both did."""
-    encoding = settings.chunks.encoding
-    changes = merge_graph(store, settings.graph, encoding)
-    if settings.graph.summaries != "llm":
+    changes = merge_graph(workspace)
+    if workspace.settings.graph.summaries != "llm":
         return changes, {}
-    counts = summarise_descriptions(store, settings)
+    counts = summarise_descriptions(workspace)
     if counts["summarised"]:
-        merge_graph(store, settings.graph, encoding)
+        merge_graph(workspace)
     return changes, counts
 
 
-def summarise_descriptions(store: IndexStore, settings: Settings) -> dict[str, int]:
+def summarise_descriptions(workspace: Workspace) -> dict[str, int]:
     """Merge long sets of descriptions; the next fold of the graph puts the results in.
 
     Returns how many were ``summarised`` and ``failed``; one that failed keeps all its
     descriptions and is tried again by the next run.
     """
+    settings, store = workspace.settings, workspace.store
     budget = settings.graph.max_description_tokens
     with store.read() as con:
         todo = descriptions_to_merge(con, budget)

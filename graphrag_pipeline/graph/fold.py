@@ -14,18 +14,18 @@ import duckdb
 import polars as pl
 
 from graphrag_pipeline.core.identity import ID_DIGITS
-from graphrag_pipeline.core.settings import GraphSettings, fingerprint
-from graphrag_pipeline.core.tokens import DEFAULT_ENCODING, count_tokens
+from graphrag_pipeline.core.settings import Settings, fingerprint
+from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.graph.resolution.aliases import aliases_state
 from graphrag_pipeline.ingest.staging import take_in_staged
 from graphrag_pipeline.store.index_store import (
-    IndexStore,
     assign_identifiers,
     get_meta,
     replace_changed,
     replace_links,
     set_meta,
 )
+from graphrag_pipeline.store.workspace import Workspace
 
 GRAPH_VERSION = "2"
 
@@ -173,42 +173,46 @@ class GraphChanges:
     batches: tuple[str, ...]
 
 
-def merge_graph(
-    store: IndexStore, settings: GraphSettings, encoding: str = DEFAULT_ENCODING
-) -> GraphChanges:
+def merge_graph(workspace: Workspace) -> GraphChanges:
     """Take in the staged batches and bring ``entities`` and ``relationships`` up to date.
 
     Does nothing when no batch is staged, no alias has changed and no descriptions were merged.
     """
-    with store.transaction() as con:
-        batches = take_in_staged(con)
-        if not batches and graph_current(con, settings, encoding):
-            return GraphChanges({}, {}, ())
-        _fold(con, settings, encoding)
-        entities = replace_changed(con, "entities", "wanted_entities")
-        relationships = replace_changed(con, "relationships", "wanted_relationships")
-        replace_links(con, "entity_chunks", "wanted_entity_chunks", ("entity_id", "chunk_id"))
-        replace_links(
-            con,
-            "relationship_chunks",
-            "wanted_relationship_chunks",
-            ("relationship_id", "chunk_id"),
-        )
-        con.execute(_FORGOTTEN)
-        set_meta(con, "graph_version", _version(con, settings, encoding))
+    with workspace.store.transaction() as con:
+        return merge_within(con, workspace.settings)
+
+
+def merge_within(con: duckdb.DuckDBPyConnection, settings: Settings) -> GraphChanges:
+    """Do what :func:`merge_graph` does within a transaction that is open already."""
+    batches = take_in_staged(con)
+    if not batches and graph_current(con, settings):
+        return GraphChanges({}, {}, ())
+    _fold(con, settings)
+    entities = replace_changed(con, "entities", "wanted_entities")
+    relationships = replace_changed(con, "relationships", "wanted_relationships")
+    replace_links(con, "entity_chunks", "wanted_entity_chunks", ("entity_id", "chunk_id"))
+    replace_links(
+        con,
+        "relationship_chunks",
+        "wanted_relationship_chunks",
+        ("relationship_id", "chunk_id"),
+    )
+    con.execute(_FORGOTTEN)
+    set_meta(con, "graph_version", _version(con, settings))
     return GraphChanges(entities, relationships, batches)
 
 
-def graph_current(
-    con: duckdb.DuckDBPyConnection, settings: GraphSettings, encoding: str = DEFAULT_ENCODING
-) -> bool:
+def graph_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
     """Whether the graph was folded with the aliases there are now, under these settings."""
-    return get_meta(con, "graph_version") == _version(con, settings, encoding)
+    return get_meta(con, "graph_version") == _version(con, settings)
 
 
-def _version(con: duckdb.DuckDBPyConnection, settings: GraphSettings, encoding: str) -> str:
-    shaping = settings.model_dump(include={"min_concept_frequency", "max_description_sentences"})
-    return f"{fingerprint(GRAPH_VERSION, shaping, encoding)}:{aliases_state(con)}"
+def _version(con: duckdb.DuckDBPyConnection, settings: Settings) -> str:
+    shaping = settings.graph.model_dump(
+        include={"min_concept_frequency", "max_description_sentences"}
+    )
+    version = fingerprint(GRAPH_VERSION, shaping, settings.chunks.encoding)
+    return f"{version}:{aliases_state(con)}"
 
 
 def outdate_graph(con: duckdb.DuckDBPyConnection) -> None:
@@ -216,10 +220,11 @@ def outdate_graph(con: duckdb.DuckDBPyConnection) -> None:
     set_meta(con, "graph_version", "")
 
 
-def _fold(con: duckdb.DuckDBPyConnection, settings: GraphSettings, encoding: str) -> None:
+def _fold(con: duckdb.DuckDBPyConnection, settings: Settings) -> None:
+    options, encoding = settings.graph, settings.chunks.encoding
     con.execute(_FOLDED)
-    con.execute(_ENTITIES, {"min_frequency": settings.min_concept_frequency})
-    limits = {"max_sentences": settings.max_description_sentences}
+    con.execute(_ENTITIES, {"min_frequency": options.min_concept_frequency})
+    limits = {"max_sentences": options.max_description_sentences}
     con.execute(_ENTITY_DESCRIPTIONS, limits)
     con.execute(_RELATIONSHIPS, limits)
     con.execute(_IDENTIFIED_EDGES)

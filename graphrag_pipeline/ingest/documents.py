@@ -14,8 +14,8 @@ import polars as pl
 
 from graphrag_pipeline.core.identity import content_hash, make_id
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.ingest.batches import Batch, BatchLog, SourceChange
 from graphrag_pipeline.ingest.reading import ReadingOptions, ReadResult, read_file
+from graphrag_pipeline.store.batches import Batch, BatchLog, SourceChange
 from graphrag_pipeline.store.index_store import assign_identifiers, insert
 
 READER_VERSION = "2"

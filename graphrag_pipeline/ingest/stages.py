@@ -23,10 +23,10 @@ from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.extraction.extractors import Extracted, extract, extraction_version
 from graphrag_pipeline.extraction.mentions import Extraction
 from graphrag_pipeline.ingest import documents
-from graphrag_pipeline.ingest.batches import BatchLog
 from graphrag_pipeline.ingest.chunking import CHUNKER_VERSION, chunk_documents
 from graphrag_pipeline.ingest.staging import DERIVED, of_batch
-from graphrag_pipeline.store.index_store import IndexStore, assign_identifiers, insert
+from graphrag_pipeline.store.index_store import assign_identifiers, insert
+from graphrag_pipeline.store.workspace import Workspace
 
 STAGES = ("documents", "chunks", "extractions")
 IMPORTED = "import"
@@ -64,16 +64,14 @@ def stage_versions(settings: Settings) -> dict[str, str]:
     return {"documents": read, "chunks": chunked, "extractions": extracted}
 
 
-def pending_batches(
-    store: IndexStore, log: BatchLog, settings: Settings, *, most_attempts: int | None = None
-) -> list[str]:
-    """Return the keys of batches that some stage has not done under these settings.
+def pending_batches(workspace: Workspace, *, most_attempts: int | None = None) -> list[str]:
+    """Return the keys of batches that some stage has not done under the settings of now.
 
     A batch with chunks that failed is one of them: without ``most_attempts`` however often it was
     tried, as when a person asks for a run.
     """
-    version = stage_versions(settings)["extractions"]
-    with store.read() as con:
+    version = stage_versions(workspace.settings)["extractions"]
+    with workspace.store.read() as con:
         rows = con.execute(
             "SELECT batch FROM batch_stages WHERE stage = 'extractions' AND version IN (?, ?)",
             [version, IMPORTED],
@@ -84,53 +82,57 @@ def pending_batches(
             {"most": most_attempts},
         ).fetchall()
     complete = {key for (key,) in rows} - {key for (key,) in failures}
-    return [batch.key for batch in log.batches() if batch.key not in complete]
+    return [batch.key for batch in workspace.batches.batches() if batch.key not in complete]
 
 
-def ingest_documents(store: IndexStore, log: BatchLog, settings: Settings, key: str) -> StageResult:
+def ingest_documents(workspace: Workspace, key: str) -> StageResult:
     """Read a batch's files into ``documents``; what cannot be read goes to ``quarantine``."""
 
     def work(start: float) -> Mapping[str, int]:
-        batch = log.get(key)
-        read = documents.read_batch(batch, log, documents.reading_options(settings))
-        with _ledger(store, key, "documents", settings, start) as con:
+        batch = workspace.batches.get(key)
+        options = documents.reading_options(workspace.settings)
+        read = documents.read_batch(batch, workspace.batches, options)
+        with _ledger(workspace, key, "documents", start) as con:
             documents.stage_documents(con, batch, read)
         return {"documents": len(read.documents), "quarantined": len(read.quarantine)}
 
-    return _once(store, key, "documents", settings, work)
+    return _once(workspace, key, "documents", work)
 
 
-def ingest_chunks(store: IndexStore, settings: Settings, key: str) -> StageResult:
+def ingest_chunks(workspace: Workspace, key: str) -> StageResult:
     """Cut a batch's documents into ``chunks``."""
 
     def work(start: float) -> Mapping[str, int]:
-        with store.read() as con:
+        with workspace.store.read() as con:
             texts = con.sql(
                 f"SELECT id, text FROM ({of_batch('documents')}) ORDER BY human_readable_id",
                 params={"key": key},
             ).pl()
-        chunks = chunk_documents(texts, settings.chunks).with_columns(batch=pl.lit(key))
-        with _ledger(store, key, "chunks", settings, start) as con:
+        chunks = chunk_documents(texts, workspace.settings.chunks)
+        chunks = chunks.with_columns(batch=pl.lit(key))
+        with _ledger(workspace, key, "chunks", start) as con:
             stage_chunks(con, chunks, key)
         return {"chunks": len(chunks)}
 
-    return _once(store, key, "chunks", settings, work)
+    return _once(workspace, key, "chunks", work)
 
 
-def ingest_extractions(store: IndexStore, settings: Settings, key: str) -> StageResult:
+def ingest_extractions(workspace: Workspace, key: str) -> StageResult:
     """Find entities and relationships in a batch's chunks that have no extraction yet."""
+
+    settings = workspace.settings
 
     def work(start: float) -> Mapping[str, int]:
         version = extraction_version(settings)
-        todo = _chunks_to_extract(store, key, version, settings.chunks.prepend_metadata)
+        todo = _chunks_to_extract(workspace, key, version)
         extracted = extract(todo, settings, key)
-        with _ledger(store, key, "extractions", settings, start) as con:
+        with _ledger(workspace, key, "extractions", start) as con:
             stage_extraction(
                 con, todo["id"], extracted, settings.extraction.extractor, version, key
             )
         return _extraction_counts(todo, extracted)
 
-    return _once(store, key, "extractions", settings, work)
+    return _once(workspace, key, "extractions", work)
 
 
 def chunks_without_extraction(con: duckdb.DuckDBPyConnection, key: str) -> int:
@@ -267,10 +269,8 @@ def identify(extraction: Extraction) -> tuple[pl.DataFrame, pl.DataFrame]:
     return entities, relationships
 
 
-def _chunks_to_extract(
-    store: IndexStore, key: str, version: str, fields: Sequence[str]
-) -> pl.DataFrame:
-    with store.read() as con:
+def _chunks_to_extract(workspace: Workspace, key: str, version: str) -> pl.DataFrame:
+    with workspace.store.read() as con:
         todo = con.sql(
             f"""SELECT c.id, c.text, d.title, d.metadata::VARCHAR AS metadata
                 FROM ({of_batch("chunks")}) c JOIN ({of_batch("documents")}) d
@@ -278,7 +278,7 @@ def _chunks_to_extract(
                 ORDER BY c.human_readable_id""",
             params={"version": version, "key": key},
         ).pl()
-    about = todo["title", "metadata"].rows()
+    fields, about = workspace.settings.chunks.prepend_metadata, todo["title", "metadata"].rows()
     contexts = [shown_metadata(fields, title, metadata) for title, metadata in about]
     return todo.select("id", "text").with_columns(context=pl.Series(contexts, dtype=pl.String))
 
@@ -322,19 +322,16 @@ def stage_chunks(con: duckdb.DuckDBPyConnection, chunks: pl.DataFrame, key: str)
 
 
 def _once(
-    store: IndexStore,
-    key: str,
-    stage: str,
-    settings: Settings,
-    work: Callable[[float], Mapping[str, int]],
+    workspace: Workspace, key: str, stage: str, work: Callable[[float], Mapping[str, int]]
 ) -> StageResult:
     start = time.perf_counter()
-    with store.read() as con:
+    version = stage_versions(workspace.settings)[stage]
+    with workspace.store.read() as con:
         row = con.execute(
             """SELECT 1 FROM batch_stages WHERE batch = ? AND stage = ? AND version IN (?, ?)
                AND (stage <> 'extractions' OR NOT EXISTS (
                    SELECT 1 FROM extractions WHERE batch = ? AND status <> 'ok'))""",
-            [key, stage, stage_versions(settings)[stage], IMPORTED, key],
+            [key, stage, version, IMPORTED, key],
         ).fetchone()
     if row:
         return StageResult({}, 0.0, done_before=True)
@@ -343,11 +340,11 @@ def _once(
 
 @contextlib.contextmanager
 def _ledger(
-    store: IndexStore, key: str, stage: str, settings: Settings, start: float
+    workspace: Workspace, key: str, stage: str, start: float
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a transaction that also writes the stage's line in ``batch_stages``."""
-    version = stage_versions(settings)[stage]
-    with store.transaction() as con:
+    version = stage_versions(workspace.settings)[stage]
+    with workspace.store.transaction() as con:
         yield con
         for outdated in STAGES[STAGES.index(stage) :]:
             con.execute("DELETE FROM batch_stages WHERE batch = ? AND stage = ?", [key, outdated])

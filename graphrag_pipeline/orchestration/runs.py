@@ -21,14 +21,12 @@ from graphrag_pipeline.core.errors import GraphRAGError, StorageError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB, build_definitions
-from graphrag_pipeline.ingest.batches import BatchLog
 from graphrag_pipeline.ingest.stages import pending_batches, stage_versions
 from graphrag_pipeline.marts.build import MARTS_JOB, built_marts, marts_outdated
 from graphrag_pipeline.orchestration.event_log import kept_open
 from graphrag_pipeline.releases.kept import release_file
 from graphrag_pipeline.resources.liveness import end_dead_runs
 from graphrag_pipeline.sensors.runs import FIRST_BATCH, LAST_BATCH, VERSION, files_of
-from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.store.spending import LEDGER_TAG, ledger_position, uses_model
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import ask_for_clustering
@@ -109,13 +107,8 @@ def _make_storage(place: Path) -> None:
                     raise
 
 
-def index_store(settings: Settings) -> IndexStore:
-    """Return the store of the configured home."""
-    return Workspace(settings).store
-
-
 def index_folder(
-    settings: Settings, folder: Path, *, recluster: bool = False, remove_all: bool = False
+    workspace: Workspace, folder: Path, *, recluster: bool = False, remove_all: bool = False
 ) -> IndexOutcome:
     """Index what changed in a folder since the last time, then refresh and publish.
 
@@ -123,24 +116,24 @@ def index_folder(
     does nothing, where most documents are gone, unless ``remove_all``; RunFailedError with the
     reason when a stage fails: what was finished is kept, and the next run goes on from there.
     """
-    workspace = Workspace(settings)
     cut_batches(workspace, folder, remove_all=remove_all)
     if recluster:
         ask_for_clustering(workspace)
-    return run_pending(settings, workspace.store, BatchLog(workspace.home))
+    return run_pending(workspace)
 
 
-def run_pending(settings: Settings, store: IndexStore, log: BatchLog) -> IndexOutcome:
+def run_pending(workspace: Workspace) -> IndexOutcome:
     """Run all batches that are not done, then refresh what depends on them and publish."""
+    settings = workspace.settings
     defs = build_definitions(settings)
     version = {VERSION: stage_versions(settings)["extractions"]}
     run_ids = []
     budget = {LEDGER_TAG: str(ledger_position(settings.home_path))} if uses_model(settings) else {}
     with _instance(settings) as instance:
         _wait_for_others(instance)
-        pending = pending_batches(store, log, settings)
+        pending = pending_batches(workspace)
         for keys in _add_partitions(instance, pending):
-            files = files_of([log.get(key) for key in keys])
+            files = files_of([workspace.batches.get(key) for key in keys])
             tags = {FIRST_BATCH: keys[0], LAST_BATCH: keys[-1], **files, **version, **budget}
             run_ids.append(_run(instance, defs, INGEST_JOB, tags).run_id)
         run_ids.append(_run(instance, defs, REFRESH_JOB, budget).run_id)

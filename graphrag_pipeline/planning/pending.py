@@ -6,7 +6,6 @@ from pathlib import Path
 
 from graphrag_pipeline.evaluation.index_metrics import known_metrics
 from graphrag_pipeline.evaluation.store import EvaluationStore
-from graphrag_pipeline.ingest.batches import BatchLog
 from graphrag_pipeline.ingest.stages import pending_batches
 from graphrag_pipeline.releases.kept import published_release
 from graphrag_pipeline.releases.publishing import refresh_needed
@@ -20,13 +19,13 @@ def nothing_to_do(workspace: Workspace, folder: Path) -> bool:
     Where a model takes part the answer is no: a run asks again for what it failed to give. Raises
     InputError if the folder cannot be read, ConfigError for an ``aliases.csv`` that cannot be used.
     """
-    settings, log = workspace.settings, BatchLog(workspace.home)
+    settings = workspace.settings
     if uses_model(settings) or not workspace.exists:
         return False
-    if log.look(folder, max_bytes=int(settings.input.max_file_mb * 1e6)):
+    if workspace.batches.look(folder, max_bytes=int(settings.input.max_file_mb * 1e6)):
         return False
     with workspace.store.session():
-        if pending_batches(workspace.store, log, settings) or refresh_needed(workspace):
+        if pending_batches(workspace) or refresh_needed(workspace):
             return False
     return _is_measured(workspace)
 

@@ -17,7 +17,6 @@ import polars as pl
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.extraction.model.llm import extract_llm
 from graphrag_pipeline.ingest import documents
-from graphrag_pipeline.ingest.batches import BatchLog, SourceChange
 from graphrag_pipeline.ingest.chunking import chunk_documents
 from graphrag_pipeline.ingest.stages import pending_batches, shown_metadata
 from graphrag_pipeline.llm.client import unpriced
@@ -36,6 +35,7 @@ from graphrag_pipeline.planning.estimates import (
 from graphrag_pipeline.planning.outdated import IndexState, chunks_of, extracted, look_at_index
 from graphrag_pipeline.planning.windows import check_windows, said_of_window
 from graphrag_pipeline.releases.publishing import refresh_needed
+from graphrag_pipeline.store.batches import BatchLog, SourceChange
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.estimate import REPORTS_PER_CHUNK, Chunks
 from graphrag_pipeline.structures.registry import model_stages
@@ -112,11 +112,11 @@ def plan_run(workspace: Workspace, folder: Path, *, recluster: bool = False) -> 
     Raises InputError if the folder cannot be read, ConfigError if the prices cannot, or if
     llm.max_cost is set for a model without a price: the run would stop there.
     """
-    settings, log = workspace.settings, BatchLog(workspace.home)
+    settings, log = workspace.settings, workspace.batches
     new = log.look(folder, max_bytes=int(settings.input.max_file_mb * 1e6))
     pending = [batch.key for batch in log.batches()]
     if workspace.exists:
-        pending = pending_batches(workspace.store, log, settings)
+        pending = pending_batches(workspace)
     changes = _changes(log, new, pending)
     to_read = [change for change in changes if change.action != "remove"]
     read = documents.read_changes(to_read, log, settings)

@@ -9,11 +9,11 @@ import duckdb
 
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.graph.resolution.resolving import absent_titles
-from graphrag_pipeline.ingest.batches import BatchLog
 from graphrag_pipeline.ingest.stages import pending_batches
 from graphrag_pipeline.planning.estimate_log import compare_estimate
 from graphrag_pipeline.releases.kept import rolled_back_from
 from graphrag_pipeline.releases.publishing import published_release, refresh_needed
+from graphrag_pipeline.store.batches import BatchLog
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import all_structures, counts, wanted_structures
 
@@ -90,7 +90,7 @@ def summarise(workspace: Workspace) -> dict[str, Any]:
         "levels": levels,
         "structures": structures,
         "quarantined": quarantined,
-        "pending_batches": pending_batches(workspace.store, BatchLog(home), settings),
+        "pending_batches": pending_batches(workspace),
         "titles_not_in_the_corpus": list(absent),
         "model_calls": calls,
         "estimate": compare_estimate(workspace),

@@ -16,7 +16,6 @@ from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.prompting import EXAMPLES, Message, bake, load_prompt
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.extraction.model.tuples import parse_tuples
-from graphrag_pipeline.ingest.batches import write_beside
 from graphrag_pipeline.ingest.chunking import split
 from graphrag_pipeline.ingest.documents import reading_options
 from graphrag_pipeline.ingest.reading import read_file
@@ -24,6 +23,7 @@ from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.configured import prompts_folder, with_model
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.store.batches import write_beside
 
 STAGE = "tune"
 DOMAIN = "tuned"

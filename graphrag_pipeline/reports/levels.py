@@ -212,41 +212,39 @@ def outdated_reports(
 
 
 def adopt_reports(
-    store: IndexStore, settings: ReportSettings, level: int, given: pl.DataFrame
+    con: duckdb.DuckDBPyConnection, settings: ReportSettings, level: int, texts: pl.DataFrame
 ) -> int:
     """Keep reports written elsewhere for communities of a level, in place of any that are there.
 
-    ``given`` has the columns of ``REPORTS`` that a writer makes: community_id, title, summary,
+    ``texts`` has the columns of ``REPORTS`` that a writer makes: community_id, title, summary,
     rating, rating_explanation, findings, full_content. Such a report stays until something in its
     community changes, whatever the settings: its hash is of all that the community holds. Call it
-    for the deepest level first. Returns the number of reports.
+    for the deepest level first, in a transaction. Returns the number of reports.
     """
     writer = ExtractiveWriter(settings)
-    with store.read() as con:
-        elements, held = read_elements(con, writer), read_level(con, level)
+    elements, held = read_elements(con, writer), read_level(con, level)
     filled = level_contexts(elements, held, settings.max_context_tokens, _version(settings, writer))
     contexts = pl.DataFrame(
         [(c.community_id, c.n_tokens, c.coverage) for c in filled],
         schema={"community_id": pl.String, "context_tokens": pl.Int64, "coverage": pl.Float64},
         orient="row",
     )
-    ids = given["community_id"].to_list()
+    ids = texts["community_id"].to_list()
     hashes = whole_hashes(elements, held, set(ids))
-    reports = given.join(contexts, "community_id", "left", maintain_order="left").with_columns(
+    reports = texts.join(contexts, "community_id", "left", maintain_order="left").with_columns(
         pl.col("context_tokens").fill_null(0),
         pl.col("coverage").fill_null(1.0),
         id=pl.Series([make_id("report", community) for community in ids], dtype=pl.String),
         level=pl.lit(level, pl.Int32),
-        n_tokens=pl.Series(count_tokens(given["full_content"].to_list()), dtype=pl.Int64),
+        n_tokens=pl.Series(count_tokens(texts["full_content"].to_list()), dtype=pl.Int64),
         context_hash=pl.Series([hashes[community] for community in ids], dtype=pl.String),
         writer=pl.lit(IMPORTED),
     )
-    with store.transaction() as con:
-        GRAPH.delete(con, "reports", _OF_THESE, {"ids": ids})
-        GRAPH.insert(con, "reports", reports.select(list(REPORTS)))
-        con.execute(f"DELETE FROM report_elements WHERE {_OF_THESE}", {"ids": ids})
-        told = [context for context in filled if context.community_id in hashes]
-        insert(con, "report_elements", _element_frame(told))
+    GRAPH.delete(con, "reports", _OF_THESE, {"ids": ids})
+    GRAPH.insert(con, "reports", reports.select(list(REPORTS)))
+    con.execute(f"DELETE FROM report_elements WHERE {_OF_THESE}", {"ids": ids})
+    of_these = [context for context in filled if context.community_id in hashes]
+    insert(con, "report_elements", _element_frame(of_these))
     return len(reports)
 
 

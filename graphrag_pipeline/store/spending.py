@@ -10,7 +10,8 @@ from pathlib import Path
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm.configured import model_options, spending_since
 from graphrag_pipeline.llm.ledger import calls_since, last_position
-from graphrag_pipeline.store.index_store import IndexStore, get_meta, insert, set_meta
+from graphrag_pipeline.store.index_store import get_meta, insert, set_meta
+from graphrag_pipeline.store.workspace import Workspace
 
 LEDGER_TAG = "graphrag/ledger"
 """Run tag: where the ledger stood as the command began whose runs share one budget."""
@@ -41,31 +42,30 @@ def uses_model(settings: Settings) -> bool:
 
 
 @contextlib.contextmanager
-def spending(store: IndexStore, settings: Settings, run_began: int) -> Iterator[Spent]:
+def spending(workspace: Workspace, run_began: int) -> Iterator[Spent]:
     """Account for the calls of a stage: against the run's budget, in ``llm_calls``, and summed.
 
     ``run_began`` is the ledger's position when the run began. The calls are copied also when the
     stage fails.
     """
     calls_spent = Spent()
-    if not uses_model(settings):
+    if not uses_model(workspace.settings):
         yield calls_spent
         return
-    home = settings.home_path
-    before = ledger_position(home)
+    before = ledger_position(workspace.home)
     try:
         with spending_since(run_began):
             yield calls_spent
     finally:
-        record_calls(store, home)
-        calls_spent.metadata.update(_sums(settings, before))
+        record_calls(workspace)
+        calls_spent.metadata.update(_sums(workspace.settings, before))
 
 
-def record_calls(store: IndexStore, home: Path) -> None:
+def record_calls(workspace: Workspace) -> None:
     """Copy into ``llm_calls`` the calls of the ledger that it lacks."""
-    with store.transaction() as con:
+    with workspace.store.transaction() as con:
         position = int(get_meta(con, _POSITION) or 0)
-        calls = calls_since(home, position)
+        calls = calls_since(workspace.home, position)
         if calls.is_empty():
             return
         insert(con, "llm_calls", calls.drop("position"))

@@ -1,4 +1,4 @@
-"""What every stage works on: one index with its home folder, settings, tables and vectors."""
+"""What every stage works on: one index with its home folder, settings, batches, tables, vectors."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.store.batches import BatchLog
 from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.store.vector_store import VectorStore
 
@@ -63,6 +64,11 @@ class Workspace:
         with contextlib.suppress(OSError):
             pid = self.paths.run_process.read_text().strip()
         log.warning("waiting for another run on %s to end (pid %s)", self.home, pid)
+
+    @cached_property
+    def batches(self) -> BatchLog:
+        """The manifests of what changed, in JSON files."""
+        return BatchLog(self.home)
 
     @cached_property
     def store(self) -> IndexStore:

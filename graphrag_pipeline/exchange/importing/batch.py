@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,11 +15,12 @@ from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.extraction.extractors import Extracted
 from graphrag_pipeline.extraction.mentions import Extraction
 from graphrag_pipeline.extraction.rules.nlp import chunk_names
-from graphrag_pipeline.ingest.batches import Batch, BatchLog, SourceChange, make_batch
 from graphrag_pipeline.ingest.chunking import CHUNKS
 from graphrag_pipeline.ingest.documents import BatchDocuments, stage_documents
 from graphrag_pipeline.ingest.stages import IMPORTED, STAGES, stage_chunks, stage_extraction
-from graphrag_pipeline.store.index_store import IndexStore, assign_identifiers
+from graphrag_pipeline.store.batches import Batch, SourceChange, make_batch
+from graphrag_pipeline.store.index_store import assign_identifiers
+from graphrag_pipeline.store.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -60,23 +60,6 @@ class ImportedDocument:
             make_id("chunk", self.id, start, end, content_hash(self.text[start:end]))
             for start, end in self.spans
         ]
-
-
-class OpenStore(IndexStore):
-    """A store whose reads and writes are all part of one transaction that is open already."""
-
-    def __init__(self, store: IndexStore, con: duckdb.DuckDBPyConnection) -> None:
-        super().__init__(store.path)
-        self._con = con
-
-    @contextlib.contextmanager
-    def _connection(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        yield self._con
-
-    @contextlib.contextmanager
-    def transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Yield the open transaction's connection; its owner commits."""
-        yield self._con
 
 
 def import_root(label: str) -> str:
@@ -162,11 +145,12 @@ def stage_import(
     return batch
 
 
-def save_manifest(store: IndexStore, log: BatchLog, key: str) -> None:
+def save_manifest(workspace: Workspace, key: str) -> None:
     """Write the manifest of a batch that is in the index, unless it is there."""
+    log = workspace.batches
     if (log.folder / f"{key}.json").is_file():
         return
-    with store.read() as con:
+    with workspace.store.read() as con:
         facts = con.execute("SELECT created_at, root FROM batches WHERE batch = ?", [key])
         created_at, root = facts.fetchall()[0]
         sources = con.execute(

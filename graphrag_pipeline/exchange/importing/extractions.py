@@ -29,9 +29,7 @@ import duckdb
 import polars as pl
 
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.progress import report
-from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.exchange.importing.batch import (
     ImportedDocument,
@@ -43,9 +41,9 @@ from graphrag_pipeline.exchange.importing.batch import (
 )
 from graphrag_pipeline.extraction.mentions import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, Extraction
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
-from graphrag_pipeline.ingest.batches import BatchLog
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.store.index_store import IndexStore
+from graphrag_pipeline.store.workspace import Workspace
 
 UNTYPED = "CONCEPT"
 _STEPS = 3
@@ -104,7 +102,7 @@ class _Passage:
     line: _Line
 
 
-def import_extractions(file: Path, home: Path, settings: Settings) -> ImportResult:
+def import_extractions(file: Path, workspace: Workspace) -> ImportResult:
     """Stage the extractions in a file of JSON lines; the next merge of the graph takes them in.
 
     All of it, or nothing. The ends of triples are entities even where not listed; an entity
@@ -119,21 +117,23 @@ def import_extractions(file: Path, home: Path, settings: Settings) -> ImportResu
     warnings: list[str] = []
     lines = list(_read(file, tally, warnings))
     report("import", 1, _STEPS)
-    store, log = IndexStore(Home(home).index), BatchLog(home)
     documents = _documents(file.stem, lines)
-    passages = [*_own_passages(documents, lines), *_known_passages(store, lines, warnings)]
+    passages = [
+        *_own_passages(documents, lines),
+        *_known_passages(workspace.store, lines, warnings),
+    ]
     if not passages:
         raise InputError(f"{file} has no usable line: {'; '.join(warnings[:3]) or 'it is empty'}")
     extraction = _extraction(passages)
-    chunks = chunk_frame(documents, settings.chunks.encoding)
+    chunks = chunk_frame(documents, workspace.settings.chunks.encoding)
     extracted = pl.Series([p.chunk_id for p in passages], dtype=pl.String).unique(
         maintain_order=True
     )
     report("import", 2, _STEPS)
-    with store.transaction() as con:
+    with workspace.store.transaction() as con:
         batch = stage_import(con, file.stem, documents, chunks, extracted, extraction)
         staged = _count_staged(con, batch.key)
-    save_manifest(store, log, batch.key)
+    save_manifest(workspace, batch.key)
     report("import", _STEPS, _STEPS)
     counts = {
         "documents": len(documents),

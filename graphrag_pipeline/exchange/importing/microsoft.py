@@ -13,15 +13,13 @@ from pathlib import Path
 import duckdb
 import polars as pl
 
-from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.identity import ID_DIGITS, make_id
 from graphrag_pipeline.core.progress import report
-from graphrag_pipeline.core.settings import Settings, fingerprint
+from graphrag_pipeline.core.settings import ReportSettings, Settings, fingerprint
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.exchange.importing.batch import (
     ImportedDocument,
     ImportResult,
-    OpenStore,
     chunk_frame,
     document_of_passages,
     number,
@@ -34,12 +32,12 @@ from graphrag_pipeline.exchange.importing.passages import locate
 from graphrag_pipeline.exchange.importing.tables import Tables, read_tables
 from graphrag_pipeline.extraction.mentions import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, Extraction
 from graphrag_pipeline.graph.communities import adopt_hierarchy
-from graphrag_pipeline.graph.fold import merge_graph
-from graphrag_pipeline.ingest.batches import BatchLog
+from graphrag_pipeline.graph.fold import merge_within
 from graphrag_pipeline.ingest.chunking import CHUNKS
 from graphrag_pipeline.reports.levels import adopt_reports
 from graphrag_pipeline.store.hierarchy import GRAPH
 from graphrag_pipeline.store.index_store import IndexStore, get_meta, insert, set_meta
+from graphrag_pipeline.store.workspace import Workspace
 
 IMPORT_VERSION = "1"
 UNTYPED = "OTHER"
@@ -53,7 +51,7 @@ SELECT target_id FROM relationship_mentions WHERE batch <> $batch
 """
 
 
-def import_graphrag(directory: Path, home: Path, settings: Settings) -> ImportResult:
+def import_graphrag(directory: Path, workspace: Workspace) -> ImportResult:
     """Take over the index that microsoft/graphrag wrote in a folder. All of it, or nothing.
 
     Documents, text units, entities, relationships, claims, communities and reports become rows of
@@ -82,15 +80,14 @@ def import_graphrag(directory: Path, home: Path, settings: Settings) -> ImportRe
     """
     start = time.perf_counter()
     label = label_of(directory)
-    source = _Source(label, read_tables(directory), settings)
+    source = _Source(label, read_tables(directory), workspace.settings)
     report("import", 1, _STEPS)
-    store, log = IndexStore(Home(home).index), BatchLog(home)
-    batch = _imported_before(store, source)
+    batch = _imported_before(workspace.store, source)
     done_before = batch is not None
     counts: Mapping[str, int] = {}
     if batch is None:
-        batch, counts = _import(store, source, settings)
-    save_manifest(store, log, batch)
+        batch, counts = _import(workspace, source)
+    save_manifest(workspace, batch)
     seconds = time.perf_counter() - start
     return ImportResult(batch, counts, source.warnings, seconds, done_before)
 
@@ -111,21 +108,19 @@ def _imported_before(store: IndexStore, source: _Source) -> str | None:
     return mark["batch"] if mark.get("fingerprint") == source.fingerprint and state else None
 
 
-def _import(
-    store: IndexStore, source: _Source, settings: Settings
-) -> tuple[str, Mapping[str, int]]:
+def _import(workspace: Workspace, source: _Source) -> tuple[str, Mapping[str, int]]:
     chunks = source.chunks
     extraction = Extraction(source.entity_mentions, source.relationship_mentions)
     report("import", 2, _STEPS)
-    with store.transaction() as con:
+    with workspace.store.transaction() as con:
         batch = stage_import(con, source.label, source.documents, chunks, chunks["id"], extraction)
         _stage_claims(con, source, batch.key)
         _keep_numbers(con, source)
         report("import", 3, _STEPS)
-        merge_graph(OpenStore(store, con), settings.graph)
+        merge_within(con, workspace.settings)
         report("import", 4, _STEPS)
         shared = {e for (e,) in con.execute(_OTHERS_MENTION, {"batch": batch.key}).fetchall()}
-        n_communities = _keep_communities(store, con, source, settings, shared)
+        n_communities = _keep_communities(con, source, shared)
         mark = {
             "fingerprint": source.fingerprint,
             "batch": batch.key,
@@ -137,13 +132,9 @@ def _import(
 
 
 def _keep_communities(
-    store: IndexStore,
-    con: duckdb.DuckDBPyConnection,
-    source: _Source,
-    settings: Settings,
-    shared: set[str],
+    con: duckdb.DuckDBPyConnection, source: _Source, shared: set[str]
 ) -> Mapping[str, int]:
-    tables = source.tables
+    settings, tables = source.settings, source.tables
     if tables.communities.is_empty():
         return {"communities": 0, "reports": 0}
     everyone = [e for (e,) in con.execute("SELECT id FROM entities ORDER BY id").fetchall()]
@@ -156,9 +147,8 @@ def _keep_communities(
     titles = dict(reports.select("community_id", "title").iter_rows())
     adopt_hierarchy(con, hierarchy.clusters, titles, settings.communities, settled=not shared)
     untouched = [c.id for c in hierarchy.clusters if not shared.intersection(c.members)]
-    adopted = _adopt_reports(
-        OpenStore(store, con), settings, reports.filter(pl.col("community_id").is_in(untouched))
-    )
+    current = reports.filter(pl.col("community_id").is_in(untouched))
+    adopted = _adopt_reports(con, settings.reports, current)
     return {"communities": len(hierarchy.ids), "reports": adopted}
 
 
@@ -196,12 +186,12 @@ def _report_frame(reports: pl.DataFrame, hierarchy: ImportedHierarchy) -> pl.Dat
     )
 
 
-def _adopt_reports(store: OpenStore, settings: Settings, reports: pl.DataFrame) -> int:
+def _adopt_reports(
+    con: duckdb.DuckDBPyConnection, settings: ReportSettings, reports: pl.DataFrame
+) -> int:
     levels = sorted(set(reports["level"]), reverse=True)
     return sum(
-        adopt_reports(
-            store, settings.reports, level, reports.filter(pl.col("level") == level).drop("level")
-        )
+        adopt_reports(con, settings, level, reports.filter(pl.col("level") == level).drop("level"))
         for level in levels
     )
 

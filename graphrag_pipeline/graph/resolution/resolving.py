@@ -19,7 +19,8 @@ from graphrag_pipeline.graph.resolution.mentions import (
 )
 from graphrag_pipeline.graph.resolution.user_aliases import UserRow, read_user_aliases
 from graphrag_pipeline.llm.configured import answered_by, prompts_folder
-from graphrag_pipeline.store.index_store import IndexStore, get_meta, set_meta
+from graphrag_pipeline.store.index_store import get_meta, set_meta
+from graphrag_pipeline.store.workspace import Workspace
 
 RESOLUTION_VERSION = "1"
 _STATE = "resolution_state"
@@ -41,12 +42,13 @@ class Resolution:
     absent: tuple[str, ...] = ()
 
 
-def resolve_entities(store: IndexStore, settings: Settings) -> Resolution:
+def resolve_entities(workspace: Workspace) -> Resolution:
     """Bring ``entity_aliases`` up to date with the mentions the next fold of the graph will see.
 
     Raises ConfigError for an ``aliases.csv`` that cannot be used, and the model's error when no
     further call can succeed; the aliases are then as they were.
     """
+    settings, store = workspace.settings, workspace.store
     user = read_user_aliases(settings.aliases_path)
     with as_the_graph_will_see(store) as con:
         state = _state(con, settings, user)
