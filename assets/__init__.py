@@ -12,9 +12,18 @@ from graphrag_pipeline.assets.ingestion import build_inbox, chunks, documents, e
 from graphrag_pipeline.assets.names import Names
 from graphrag_pipeline.assets.publishing import build_published_index
 from graphrag_pipeline.assets.reports import build_reports
+from graphrag_pipeline.assets.stages import Stage as AssetStage
 from graphrag_pipeline.assets.structures import build_structures
 from graphrag_pipeline.assets.versions import code_versions
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.stages import (
+    LevelsStage,
+    ReportStage,
+    Stage,
+    StepStage,
+    VectorStage,
+    refresh_stages,
+)
 
 __all__ = [
     "Names",
@@ -34,19 +43,24 @@ def build_ingestion(settings: Settings, names: Names) -> list[dg.AssetsDefinitio
 
 def build_tail(settings: Settings, names: Names) -> list[dg.AssetsDefinition]:
     """Return what follows from all batches together, to the published index and its quality."""
-    levels = settings.communities.levels
     versions = code_versions(settings)
-    stages = [
-        entity_aliases,
-        graph,
-        build_communities(levels),
-        *build_reports(levels),
-        *build_embeddings(settings),
-        *build_structures(settings),
-        build_published_index(settings),
-        index_quality,
-    ]
+    stages = [_asset_stage(stage, settings) for stage in refresh_stages(settings)]
+    stages += [build_published_index(settings), index_quality]
     return [stage.build(names, versions) for stage in stages]
+
+
+def _asset_stage(stage: Stage, settings: Settings) -> AssetStage:
+    """Return what Dagster shows of a stage of the engine."""
+    match stage:
+        case LevelsStage():
+            return build_communities(stage)
+        case ReportStage():
+            return build_reports(stage)
+        case VectorStage():
+            return build_embeddings(stage, settings)
+        case StepStage():
+            return build_structures(stage, settings)
+    return {each.name: each for each in (entity_aliases, graph)}[stage.name]
 
 
 def build_experiment(settings: Settings, names: Names) -> list[dg.AssetsDefinition]:

@@ -69,7 +69,7 @@ def markdown_rows(
     return dg.MetadataValue.md("\n".join(lines))
 
 
-def picture(home: Path, drawing: Picture | None) -> dict[str, object]:
+def picture(home: Path, drawing: Picture | None) -> dict[str, str | dg.MetadataValue]:
     """Return a picture as metadata, under its own name; nothing where there is nothing to see.
 
     The stage's work is done by now: what goes wrong with a picture is told in its place.

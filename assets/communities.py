@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import dagster as dg
 import duckdb
 from pydantic import Field
 
 from graphrag_pipeline.assets.graph import ENTITIES, RELATIONSHIPS
-from graphrag_pipeline.assets.stages import Check, Outcome, Pictures, Preview, Stage, Table
-from graphrag_pipeline.graph.communities import update_communities
+from graphrag_pipeline.assets.stages import Outcome, Pictures, Preview, Stage, Table, shown
+from graphrag_pipeline.graph.communities import CommunityChanges
 from graphrag_pipeline.pages import pictures
-from graphrag_pipeline.releases import invariants
 from graphrag_pipeline.resources import IndexResource
+from graphrag_pipeline.stages import LevelsStage, level_range
 from graphrag_pipeline.structures.registry import ask_for_clustering
 
 GROUP = "communities"
@@ -28,7 +27,6 @@ SELECT title, level, size AS entities, n_relationships AS relationships FROM com
 WHERE level BETWEEN $first AND $last ORDER BY size DESC, title LIMIT 8
 """
 _PICTURED_LEVELS = 2
-_DEEPEST = "SELECT coalesce(max(last_level), 0) FROM communities"
 
 
 class CommunitiesConfig(dg.Config):
@@ -44,18 +42,11 @@ def level_key(level: int) -> dg.AssetKey:
     return dg.AssetKey([GROUP, f"communities_level_{level}"])
 
 
-def level_range(level: int, levels: int) -> dict[str, int]:
-    """Return the levels an asset holds: the last asset holds all deeper levels too."""
-    return {"first": level, "last": level if level < levels - 1 else 1_000_000}
-
-
-def build_communities(levels: int) -> Stage:
+def build_communities(stage: LevelsStage) -> Stage:
     """Return the stage of all levels."""
+    levels = stage.levels
 
-    def cluster(index: IndexResource, config: CommunitiesConfig) -> Outcome:
-        if config.recluster:
-            ask_for_clustering(index.workspace)
-        outcome = update_communities(index.store, index.settings.communities)
+    def tell(index: IndexResource, outcome: CommunityChanges) -> Outcome:
         measures = {"modularity": outcome.modularity, "modularity_drift": outcome.drift}
         return Outcome(
             {
@@ -69,13 +60,18 @@ def build_communities(levels: int) -> Stage:
     def pictures(con: duckdb.DuckDBPyConnection) -> Pictures:
         return _pictures(con, min(levels, _PICTURED_LEVELS))
 
-    return Stage(
-        name="communities",
-        work=cluster,
+    def prepare(index: IndexResource, config: CommunitiesConfig) -> None:
+        if config.recluster:
+            ask_for_clustering(index.workspace)
+
+    return shown(
+        stage,
+        tell,
+        [_table(level, levels) for level in range(levels)],
+        prepare=prepare,
         config=CommunitiesConfig,
         spends=False,
         pictures=pictures,
-        tables=[_table(level, levels) for level in range(levels)],
     )
 
 
@@ -90,14 +86,6 @@ def _table(level: int, levels: int) -> Table:
         facts=_FACTS,
         previews={"preview": Preview(_PREVIEW)},
         parameters=level_range(level, levels),
-        checks=[
-            Check(
-                "every_entity_covered_once",
-                "Each entity is in one community at each level of this asset.",
-                "entities are not covered exactly once",
-                _uncovered,
-            )
-        ],
     )
 
 
@@ -124,13 +112,3 @@ def _pictures(con: duckdb.DuckDBPyConnection, levels: int) -> Pictures:
         )
         for level in range(levels)
     }
-
-
-def _uncovered(con: duckdb.DuckDBPyConnection, bounds: Mapping[str, Any]) -> int:
-    row = con.execute(_DEEPEST).fetchone()
-    last = min(bounds["last"], row[0] if row else 0)
-    query = invariants.EVERY_ENTITY_COVERED_ONCE
-    return sum(
-        invariants.violations(con, query, {"level": level})
-        for level in range(bounds["first"], last + 1)
-    )

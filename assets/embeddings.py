@@ -2,50 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import dagster as dg
 
 from graphrag_pipeline.assets.inputs import embedding_key, input_keys
-from graphrag_pipeline.assets.stages import Check, Outcome, Stage, Table
+from graphrag_pipeline.assets.stages import Outcome, Stage, Table, shown
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm.configured import configured_embedder
-from graphrag_pipeline.releases import invariants
 from graphrag_pipeline.resources import IndexResource
+from graphrag_pipeline.stages import VectorStage
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import vector_tables
 from graphrag_pipeline.structures.structure import VectorTable
-from graphrag_pipeline.structures.vector_tables import update_vectors
+from graphrag_pipeline.structures.vector_tables import VectorChanges
 
 GROUP = "embeddings"
 VECTORS_POOL = "vectors"
-_CHECKS = (
-    Check("every_row_has_a_vector", "None is missing.", "rows have no vector", counted="missing"),
-    Check(
-        "vectors_are_numbers",
-        "No NaN, no infinity.",
-        "vectors hold what is no number",
-        counted="not_finite",
-    ),
-)
-
-
-def build_embeddings(settings: Settings) -> list[Stage]:
-    """Return one stage per vector table that the settings ask for."""
-    tables = vector_tables(settings)
-    return [_stage(table, settings, tables) for table in tables]
 
 
 def embedding_keys(settings: Settings) -> list[dg.AssetKey]:
-    """Return the keys of all assets of :func:`build_embeddings`."""
+    """Return the keys of the assets of all vector tables that the settings ask for."""
     return [embedding_key(table.name) for table in vector_tables(settings)]
 
 
-def _stage(table: VectorTable, settings: Settings, tables: Sequence[VectorTable]) -> Stage:
-    def embed(index: IndexResource) -> Outcome:
-        changes = update_vectors(index.workspace, table)
-        with index.get_connection() as con:
-            violations = invariants.vector_violations(con, index.workspace.vectors, table)
+def build_embeddings(stage: VectorStage, settings: Settings) -> Stage:
+    """Return the stage of a vector table."""
+    table = stage.table
+
+    def tell(index: IndexResource, changes: VectorChanges) -> Outcome:
         return Outcome(
             {
                 "dagster/row_count": changes.reused + changes.embedded,
@@ -55,21 +38,15 @@ def _stage(table: VectorTable, settings: Settings, tables: Sequence[VectorTable]
                 "embedder": configured_embedder(index.settings).name,
                 "lancedb_version": changes.version,
                 "size_mb": _size_mb(index.workspace, table),
-            },
-            counts=violations,
+            }
         )
 
-    key = embedding_key(table.name)
-    return Stage(
-        name=key.path[-1],
-        label="embeddings",
-        part=tables.index(table),
-        parts=len(tables),
-        pool=VECTORS_POOL,
-        work=embed,
-        tables=[
+    return shown(
+        stage,
+        tell,
+        [
             Table(
-                key=key,
+                key=embedding_key(table.name),
                 about=table.about,
                 group=GROUP,
                 made_from=input_keys(settings, table.made_from),
@@ -78,9 +55,9 @@ def _stage(table: VectorTable, settings: Settings, tables: Sequence[VectorTable]
                     "dagster/table_name": f"vectors.{table.name}",
                     "dagster/storage_kind": "lancedb",
                 },
-                checks=_CHECKS,
             )
         ],
+        pool=VECTORS_POOL,
     )
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import dagster as dg
 import duckdb
 
 from graphrag_pipeline.assets.ingestion import EXTRACTIONS
-from graphrag_pipeline.assets.stages import Check, Outcome, Pictures, Preview, Stage, Table
-from graphrag_pipeline.graph.descriptions import update_graph
-from graphrag_pipeline.graph.resolution.resolving import resolve_entities
+from graphrag_pipeline.assets.stages import Check, Outcome, Pictures, Preview, Table, shown
+from graphrag_pipeline.graph.fold import GraphChanges
+from graphrag_pipeline.graph.resolution.resolving import Resolution
 from graphrag_pipeline.pages import pictures
-from graphrag_pipeline.releases import invariants
 from graphrag_pipeline.resources import IndexResource
+from graphrag_pipeline.stages import GRAPH, RESOLUTION
 
 GROUP = "graph"
 ALIASES = dg.AssetKey(["graph", "entity_aliases"])
@@ -49,9 +51,7 @@ ORDER BY weight DESC, source, target LIMIT 12
 """
 
 
-def decide_aliases(index: IndexResource) -> Outcome:
-    """Decide which titles mean the same thing."""
-    resolution = resolve_entities(index.workspace)
+def _tell_of_aliases(index: IndexResource, resolution: Resolution) -> Outcome:
     metadata = {
         "kept_apart": resolution.kept_apart,
         "changed": resolution.changed,
@@ -60,12 +60,13 @@ def decide_aliases(index: IndexResource) -> Outcome:
     return Outcome(metadata, resolution.failed)
 
 
-def merge(index: IndexResource) -> Outcome:
-    """Take in finished batches and merge all mentions into the graph."""
-    outcome, summaries = update_graph(index.workspace)
+def _tell_of_graph(
+    index: IndexResource, outcome: tuple[GraphChanges, Mapping[str, int]]
+) -> Outcome:
+    changes, summaries = outcome
     return Outcome(
-        {"batches_taken_in": len(outcome.batches), **summaries},
-        of_table={ENTITIES: outcome.entities, RELATIONSHIPS: outcome.relationships},
+        {"batches_taken_in": len(changes.batches), **summaries},
+        of_table={ENTITIES: changes.entities, RELATIONSHIPS: changes.relationships},
     )
 
 
@@ -73,9 +74,9 @@ def _pictures(con: duckdb.DuckDBPyConnection) -> Pictures:
     return {ENTITIES: [pictures.degree_picture(con)]}
 
 
-entity_aliases = Stage(
-    name="resolution",
-    work=decide_aliases,
+entity_aliases = shown(
+    RESOLUTION,
+    _tell_of_aliases,
     tables=[
         Table(
             key=ALIASES,
@@ -100,9 +101,9 @@ entity_aliases = Stage(
         )
     ],
 )
-graph = Stage(
-    name="graph",
-    work=merge,
+graph = shown(
+    GRAPH,
+    _tell_of_graph,
     pictures=_pictures,
     tables=[
         Table(
@@ -113,17 +114,6 @@ graph = Stage(
             table="entities",
             facts=_ENTITY_FACTS,
             previews={"preview": Preview(_ENTITY_PREVIEW)},
-            checks=[
-                Check(
-                    "ids_unique", "No repeated ids.", "repeated ids", invariants.ENTITY_IDS_UNIQUE
-                ),
-                Check(
-                    "entities_have_sources",
-                    "No entities without a chunk.",
-                    "entities without a chunk",
-                    invariants.ENTITIES_HAVE_SOURCES,
-                ),
-            ],
         ),
         Table(
             key=RELATIONSHIPS,
@@ -133,20 +123,6 @@ graph = Stage(
             table="relationships",
             facts=_RELATIONSHIP_FACTS,
             previews={"preview": Preview(_RELATIONSHIP_PREVIEW)},
-            checks=[
-                Check(
-                    "relationship_ids_unique",
-                    "No repeated ids.",
-                    "repeated ids",
-                    invariants.RELATIONSHIP_IDS_UNIQUE,
-                ),
-                Check(
-                    "endpoints_exist",
-                    "No relationships without both ends.",
-                    "relationships without both ends",
-                    invariants.ENDPOINTS_EXIST,
-                ),
-            ],
         ),
     ],
 )

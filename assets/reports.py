@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dagster as dg
 
-from graphrag_pipeline.assets.communities import level_key, level_range
-from graphrag_pipeline.assets.stages import Check, Outcome, Preview, Stage, Table
+from graphrag_pipeline.assets.communities import level_key
+from graphrag_pipeline.assets.stages import Check, Outcome, Preview, Stage, Table, shown
 from graphrag_pipeline.releases import invariants
-from graphrag_pipeline.reports.levels import update_reports
-from graphrag_pipeline.reports.model_writer import report_writer
+from graphrag_pipeline.reports.levels import LevelReports
 from graphrag_pipeline.resources import IndexResource
+from graphrag_pipeline.stages import ReportStage, level_range
 
 GROUP = "reports"
 _FACTS = """
@@ -35,23 +35,13 @@ def report_key(level: int) -> dg.AssetKey:
     return dg.AssetKey([GROUP, f"reports_level_{level}"])
 
 
-def build_reports(levels: int) -> list[Stage]:
-    """Return one stage per level; the last writes all deeper levels too."""
-    return [_stage(level, levels) for level in range(levels)]
-
-
-def _stage(level: int, levels: int) -> Stage:
+def build_reports(stage: ReportStage) -> Stage:
+    """Return the stage of a level; the last writes all deeper levels too."""
+    level, levels = stage.level, stage.levels
     is_last = level == levels - 1
     reach = " and all deeper levels." if is_last else "; they may stand on the level below."
 
-    def write(index: IndexResource) -> Outcome:
-        outcome = update_reports(
-            index.store,
-            index.settings.reports,
-            level,
-            and_deeper=is_last,
-            writer=report_writer(index.settings),
-        )
+    def tell(index: IndexResource, outcome: LevelReports) -> Outcome:
         counts = {
             "written": outcome.written,
             "reused": outcome.reused,
@@ -60,13 +50,10 @@ def _stage(level: int, levels: int) -> Stage:
         }
         return Outcome(counts, outcome.failed)
 
-    return Stage(
-        name=report_key(level).path[-1],
-        label="reports",
-        part=levels - 1 - level,
-        parts=levels,
-        work=write,
-        tables=[
+    return shown(
+        stage,
+        tell,
+        [
             Table(
                 key=report_key(level),
                 about=f"Reports on the communities of level {level}{reach}",
@@ -80,12 +67,6 @@ def _stage(level: int, levels: int) -> Stage:
                 },
                 parameters=level_range(level, levels),
                 checks=[
-                    Check(
-                        "every_community_reported",
-                        "Each community of two or more entities has a report, or failed.",
-                        "communities have no report",
-                        invariants.EVERY_COMMUNITY_REPORTED,
-                    ),
                     Check(
                         "every_report_rests_on_something",
                         "Warns of reports that tell of none of their community's relationships.",

@@ -5,12 +5,13 @@
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import dagster as dg
 import duckdb
 
+from graphrag_pipeline import stages as engine
 from graphrag_pipeline.assets.common import (
     OWNERS,
     column_schema,
@@ -26,6 +27,7 @@ from graphrag_pipeline.resources import IndexResource, readable_failures
 from graphrag_pipeline.store.spending import Spent
 
 INDEX_POOL = "index_db"
+T = TypeVar("T")
 Pictures = Mapping[dg.AssetKey, Sequence[Picture | None]]
 
 
@@ -33,13 +35,13 @@ Pictures = Mapping[dg.AssetKey, Sequence[Picture | None]]
 class Outcome:
     """What a stage did: what to tell of it and of each of its tables, how much failed, and why.
 
-    ``counts`` are for the checks that name one.
+    ``violations`` are of the checks that the engine has made, by the table's key and their name.
     """
 
     facts: Mapping[str, Any] = field(default_factory=dict)
     failed: int = 0
     why: str = ""
-    counts: Mapping[str, int] = field(default_factory=dict)
+    violations: Mapping[engine.Checked, int] = field(default_factory=dict)
     of_table: Mapping[dg.AssetKey, Mapping[str, Any]] = field(default_factory=dict)
 
 
@@ -48,7 +50,7 @@ class Check:
     """What must hold of a table: the rows against it are counted, and ``what`` says what they are.
 
     They are counted by a query, by a function, or by the stage itself where ``broken`` is empty:
-    what has failed, or the count of a name. One that ``warns`` stops nothing.
+    by the engine, or else they are what has failed. One that ``warns`` stops nothing.
     """
 
     name: str
@@ -57,7 +59,11 @@ class Check:
     broken: str | Callable[[duckdb.DuckDBPyConnection, Mapping[str, Any]], int] = ""
     blocking: bool = True
     warns: bool = False
-    counted: str = ""
+
+    @classmethod
+    def of(cls, check: engine.Check) -> "Check":
+        """Return a check of the engine's, which counts it itself."""
+        return cls(check.name, check.about, check.what, blocking=check.blocking)
 
     def spec(self, key: dg.AssetKey) -> dg.AssetCheckSpec:
         """Return what Dagster is told of it beforehand."""
@@ -70,17 +76,19 @@ class Check:
         con: duckdb.DuckDBPyConnection | None,
         parameters: Mapping[str, Any],
         outcome: Outcome,
+        names: Names,
     ) -> dg.AssetCheckResult:
-        """Count what is against it; without a connection, the stage has counted."""
-        number = outcome.counts[self.counted] if self.counted else outcome.failed
-        if con is not None and callable(self.broken):
-            number = self.broken(con, parameters)
-        elif con is not None and self.broken:
-            number = invariants.violations(con, self.broken, parameters)
+        """Count what is against it on a table; without a connection, the stage has counted."""
+        number = outcome.violations.get((tuple(key.path), self.name), outcome.failed)
+        broken = self.broken
+        if con is not None and isinstance(broken, str) and broken:
+            number = invariants.violations(con, broken, parameters)
+        elif con is not None and not isinstance(broken, str):
+            number = broken(con, parameters)
         severity = dg.AssetCheckSeverity.WARN if self.warns else dg.AssetCheckSeverity.ERROR
         holds = "none" if self.warns else "holds"
         return dg.AssetCheckResult(
-            asset_key=key,
+            asset_key=names.key(key),
             check_name=self.name,
             passed=number == 0,
             severity=severity,
@@ -226,7 +234,7 @@ class Stage:
         with self._connection(index) as con:
             tables = {t.key: t.shown(con, t.parameters) if con else {} for t in self.tables}
             checks = {
-                t.key: [c.result(names.key(t.key), con, t.parameters, outcome) for c in t.checks]
+                t.key: [c.result(t.key, con, t.parameters, outcome, names) for c in t.checks]
                 for t in self.tables
             }
             pictures = self.pictures(con) if con and self.pictures else {}
@@ -272,8 +280,38 @@ class Stage:
             context.add_asset_metadata(metadata, asset_key=key, partition_key=batch)
         with index.get_connection() as con:
             whole = Outcome(failed=n_failed)
-            checks = [c.result(key, con, {"keys": batches}, whole) for c in table.checks]
+            checks = [
+                c.result(table.key, con, {"keys": batches}, whole, names) for c in table.checks
+            ]
         return dg.MaterializeResult(asset_key=key, check_results=checks)
+
+
+def shown(
+    stage: engine.Stage[T],
+    tell: Callable[[IndexResource, T], Outcome],
+    tables: Sequence[Table],
+    prepare: Callable[..., None] | None = None,
+    **more: Any,
+) -> Stage:
+    """Return a stage of the engine with the tables that it makes, and its checks of them.
+
+    ``prepare`` comes first, given the index and what the launchpad was told; ``tell`` says what
+    came of the stage; ``more`` is what :class:`Stage` takes besides.
+    """
+
+    def work(index: IndexResource, *inputs: object) -> Outcome:
+        if prepare is not None:
+            prepare(index, *inputs)
+        outcome = stage.update(index.workspace)
+        violations = stage.violations(index.workspace, outcome)
+        return replace(tell(index, outcome), violations=violations)
+
+    checked = [
+        replace(t, checks=[*map(Check.of, stage.checks.get(tuple(t.key.path), ())), *t.checks])
+        for t in tables
+    ]
+    about = {"name": stage.name, "label": stage.label, "part": stage.part, "parts": stage.parts}
+    return Stage(**{"work": work, "tables": checked, **about, **more})
 
 
 @contextlib.contextmanager

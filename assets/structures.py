@@ -5,32 +5,22 @@ from __future__ import annotations
 import dagster as dg
 
 from graphrag_pipeline.assets.inputs import input_keys, step_key
-from graphrag_pipeline.assets.stages import Check, Outcome, Preview, Stage, Table
+from graphrag_pipeline.assets.stages import Check, Outcome, Preview, Stage, Table, shown
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.resources import IndexResource
-from graphrag_pipeline.structures.registry import update_step, wanted_structures
-from graphrag_pipeline.structures.structure import Step, Structure
-
-
-def build_structures(settings: Settings) -> list[Stage]:
-    """Return the stages of the structures that the settings ask for."""
-    return [
-        _stage(structure, step, settings)
-        for structure in wanted_structures(settings)
-        for step in structure.steps
-    ]
+from graphrag_pipeline.stages import StepStage
+from graphrag_pipeline.structures.registry import wanted_structures
+from graphrag_pipeline.structures.structure import Outcome as StepOutcome
 
 
 def structure_keys(settings: Settings) -> list[dg.AssetKey]:
-    """Return the keys of all assets of :func:`build_structures`."""
+    """Return the keys of the assets of all structures that the settings ask for."""
     return [step_key(step) for structure in wanted_structures(settings) for step in structure.steps]
 
 
-def _stage(structure: Structure, step: Step, settings: Settings) -> Stage:
-    def update(index: IndexResource) -> Outcome:
-        outcome = update_step(index.workspace, structure, step)
-        return Outcome(outcome.facts, outcome.failed)
-
+def build_structures(stage: StepStage, settings: Settings) -> Stage:
+    """Return the stage of a structure's table."""
+    structure, step, warning = stage.structure, stage.step, stage.step.warning
     table = Table(
         key=step_key(step),
         about=step.about,
@@ -42,15 +32,10 @@ def _stage(structure: Structure, step: Step, settings: Settings) -> Stage:
         previews={
             name: Preview(preview.query, preview.longest) for name, preview in step.previews.items()
         },
-        checks=_checks(step),
+        checks=[Check(warning.name, warning.about, warning.what, warns=True)] if warning else [],
     )
-    return Stage(name="__".join(step.key), label=step.stage, work=update, tables=[table])
+    return shown(stage, _tell, [table])
 
 
-def _checks(step: Step) -> list[Check]:
-    checks = [Check(c.name, c.about, c.what, c.broken, blocking=c.blocking) for c in step.checks]
-    warning = step.warning
-    return [
-        *checks,
-        *([Check(warning.name, warning.about, warning.what, warns=True)] if warning else []),
-    ]
+def _tell(index: IndexResource, outcome: StepOutcome) -> Outcome:
+    return Outcome(outcome.facts, outcome.failed)

@@ -10,12 +10,14 @@ Names are imported with their first use.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from graphrag_pipeline.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.errors import (
         BusyError,
+        CheckFailedError,
         ConfigError,
         GraphRAGError,
         InputError,
@@ -31,6 +33,7 @@ __all__ = [
     "Answer",
     "Ask",
     "BusyError",
+    "CheckFailedError",
     "ConfigError",
     "GraphRAGError",
     "Index",
@@ -45,24 +48,33 @@ __all__ = [
     "Update",
     "load_settings",
 ]
-_MODULES = {
-    "Answer": "query",
-    "Ask": "query",
-    "Index": "index",
-    "Method": "query",
-    "QueryEngine": "query",
-    "Retrieval": "query",
-    "Settings": "core.settings",
-    "Update": "index",
-    "load_settings": "core.settings",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'core.errors')}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "core.errors": (
+            "BusyError",
+            "CheckFailedError",
+            "ConfigError",
+            "GraphRAGError",
+            "InputError",
+            "NothingPublishedError",
+            "RemovalError",
+            "StorageError",
+        ),
+        "core.settings": (
+            "Settings",
+            "load_settings",
+        ),
+        "index": (
+            "Index",
+            "Update",
+        ),
+        "query": (
+            "Answer",
+            "Ask",
+            "Method",
+            "QueryEngine",
+            "Retrieval",
+        ),
+    },
+)

@@ -99,7 +99,8 @@ class Index(Workspace):
 
         ``recluster`` clusters the whole graph anew instead of repairing its communities. Raises
         RemovalError, and does nothing, where most documents of the folder are gone, unless
-        ``remove_all``.
+        ``remove_all``; CheckFailedError, and publishes nothing, where what must hold of the tables
+        does not.
         """
         with self.turn():
             cut_batches(self, Path(folder), remove_all=remove_all)

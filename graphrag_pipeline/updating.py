@@ -1,38 +1,27 @@
-"""One run of the whole engine on one index, stage by stage, in process.
-
-Dagster's assets call the same functions in the same order; each says there what came of it.
-"""
+"""One run of the whole engine on one index, stage by stage, in process."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from graphrag_pipeline.core import progress
-from graphrag_pipeline.graph.communities import update_communities
-from graphrag_pipeline.graph.descriptions import update_graph
-from graphrag_pipeline.graph.resolution.resolving import resolve_entities
 from graphrag_pipeline.ingest.stages import (
     ingest_chunks,
     ingest_documents,
     ingest_extractions,
     pending_batches,
 )
-from graphrag_pipeline.releases.publishing import Release, publish
-from graphrag_pipeline.reports.levels import update_reports
-from graphrag_pipeline.reports.model_writer import report_writer
+from graphrag_pipeline.releases.publishing import Release
+from graphrag_pipeline.stages import PUBLISH, refresh_stages
 from graphrag_pipeline.store.spending import ledger_position, spending
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.structures.updating import stages_of
 
-
-@dataclass(frozen=True)
-class Stage:
-    """A stage of the engine: what progress calls it, and what brings its tables up to date."""
-
-    name: str
-    update: Callable[[], object]
+_INGESTION: Sequence[tuple[str, Callable[[Workspace, str], object]]] = (
+    ("documents", ingest_documents),
+    ("chunks", ingest_chunks),
+    ("extractions", ingest_extractions),
+)
 
 
 def run_stages(workspace: Workspace) -> tuple[list[str], Release]:
@@ -40,16 +29,18 @@ def run_stages(workspace: Workspace) -> tuple[list[str], Release]:
 
     Returns the keys of those batches, and the release that is published now. Model calls count
     against one budget and are kept in ``llm_calls``. What was finished before an error is kept,
-    and the next run goes on from there.
+    and the next run goes on from there. Raises CheckFailedError, and publishes nothing, where what
+    must hold of the tables does not.
     """
     began = ledger_position(workspace.home)
     batches = pending_batches(workspace)
-    stages = [*_ingestion(workspace, batches), *_refresh(workspace)]
-    for number, stage in enumerate(stages):
-        progress.report(stage.name, number, len(stages))
+    refresh = [(stage.label, stage.run) for stage in refresh_stages(workspace.settings)]
+    stages = [*_ingestion(batches), *refresh]
+    for number, (label, run) in enumerate(stages):
+        progress.report(label, number, len(stages))
         with spending(workspace, began):
-            stage.update()
-    return batches, publish(workspace)
+            run(workspace)
+    return batches, PUBLISH.run(workspace)
 
 
 def cut_batches(workspace: Workspace, folder: Path, *, remove_all: bool = False) -> list[str]:
@@ -68,31 +59,7 @@ def cut_batches(workspace: Workspace, folder: Path, *, remove_all: bool = False)
     return [batch.key for batch in batches]
 
 
-def _ingestion(workspace: Workspace, batches: list[str]) -> Iterator[Stage]:
-    for key in batches:
-        yield Stage("documents", lambda key=key: ingest_documents(workspace, key))
-    for key in batches:
-        yield Stage("chunks", lambda key=key: ingest_chunks(workspace, key))
-    for key in batches:
-        yield Stage("extractions", lambda key=key: ingest_extractions(workspace, key))
-
-
-def _refresh(workspace: Workspace) -> Iterator[Stage]:
-    store, settings = workspace.store, workspace.settings
-    yield Stage("resolution", lambda: resolve_entities(workspace))
-    yield Stage("graph", lambda: update_graph(workspace))
-    yield Stage("communities", lambda: update_communities(store, settings.communities))
-    deepest = settings.communities.levels - 1
-    for level in range(deepest, -1, -1):
-        yield Stage(
-            "reports",
-            lambda level=level: update_reports(
-                store,
-                settings.reports,
-                level,
-                and_deeper=level == deepest,
-                writer=report_writer(settings),
-            ),
-        )
-    for stage in stages_of(settings):
-        yield Stage(stage.name, lambda stage=stage: stage.update(workspace))
+def _ingestion(batches: Sequence[str]) -> Iterator[tuple[str, Callable[[Workspace], object]]]:
+    for label, ingest in _INGESTION:
+        for key in batches:
+            yield label, lambda workspace, ingest=ingest, key=key: ingest(workspace, key)

@@ -108,7 +108,7 @@ def assert_sound(home):
     with IndexStore(home / "index.duckdb").read() as con:
         levels = con.execute("SELECT max(last_level) FROM communities").fetchone()[0]
         for level in range(levels + 1):
-            assert violations(con, EVERY_ENTITY_COVERED_ONCE, {"level": level}) == 0
+            assert violations(con, EVERY_ENTITY_COVERED_ONCE, {"first": level, "last": level}) == 0
         assert violations(con, EVERY_COMMUNITY_REPORTED, {"first": 0, "last": levels}) == 0
         assert violations(con, ENDPOINTS_EXIST) == 0
         assert violations(con, ENTITIES_HAVE_SOURCES) == 0

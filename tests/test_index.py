@@ -19,6 +19,7 @@ from dagster_helpers import PEOPLE, PLACES, RIVERS
 
 import graphrag_pipeline
 from graphrag_pipeline import (
+    CheckFailedError,
     ConfigError,
     Index,
     InputError,
@@ -28,8 +29,10 @@ from graphrag_pipeline import (
     StorageError,
     load_settings,
 )
+from graphrag_pipeline.assets import Names, build_tail
 from graphrag_pipeline.core.locks import locked
-from graphrag_pipeline.orchestration.runs import index_folder
+from graphrag_pipeline.orchestration.runs import RunFailedError, index_folder
+from graphrag_pipeline.stages import PUBLISH, refresh_stages
 from graphrag_pipeline.structures.registry import all_hierarchies
 
 ROOT = Path(__file__).parents[1]
@@ -117,11 +120,63 @@ def test_the_command_goes_on_where_an_index_stopped(index: Index, tmp_path: Path
     assert index.releases() == before
 
 
+@pytest.mark.parametrize(
+    ("broken", "failure"),
+    [
+        (
+            "INSERT INTO entities FROM entities LIMIT 1",
+            "graph/entities ids_unique (1 repeated ids)",
+        ),
+        (
+            "DELETE FROM hierarchy_reports",
+            "reports/reports_level_0 every_community_reported (",
+        ),
+    ],
+)
+def test_what_a_check_refuses_neither_an_update_nor_the_command_publishes(
+    index: Index, tmp_path: Path, broken: str, failure: str
+) -> None:
+    with index.store.transaction() as con:
+        con.execute(broken)
+    published = index.paths.published.read_bytes()
+    with pytest.raises(CheckFailedError) as by_update:
+        index.update(tmp_path / "docs")
+    with pytest.raises(RunFailedError) as by_command:
+        index_folder(index, tmp_path / "docs")
+    assert str(by_update.value).startswith(f"the check failed: {failure}")
+    assert str(by_command.value).startswith(f"{by_update.value} (run ")
+    assert index.paths.published.read_bytes() == published
+
+
+def test_an_update_and_the_assets_go_through_the_same_stages_and_checks(tmp_path: Path) -> None:
+    wanted = {"raptor": True, "attributed": True, "hirag": True}
+    settings = Settings(home=str(tmp_path), hierarchies=wanted, embeddings={"facts": True})
+    stages = [*refresh_stages(settings), PUBLISH]
+    assets = build_tail(settings, Names())
+    assert [each.node_def.name for each in assets] == [*(s.name for s in stages), "index_quality"]
+    mine = {
+        (key, check.name)
+        for stage in stages
+        for key, checks in stage.checks.items()
+        for check in checks
+        if check.blocking
+    }
+    theirs = {
+        (tuple(check.asset_key.path), check.name)
+        for each in assets
+        for check in each.check_specs
+        if check.blocking
+    }
+    assert mine == theirs
+
+
 def test_an_update_imports_no_dagster_and_the_package_nothing_at_all(tmp_path: Path) -> None:
     write(tmp_path / "docs", people=PEOPLE)
     code = """
 import sys, graphrag_pipeline
-assert not any(name.startswith("graphrag_pipeline.") for name in sys.modules)
+assert {name for name in sys.modules if name.startswith("graphrag_pipeline.")} == {
+    "graphrag_pipeline.core", "graphrag_pipeline.core.lazy"
+}
 from graphrag_pipeline import Index, Settings
 update = Index("home", Settings(embeddings={"dimensions": 32})).update("docs")
 assert update.is_new and update.counts["documents"] == 1

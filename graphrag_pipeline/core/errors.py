@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class GraphRAGError(Exception):
     """Base of every error raised on purpose; the command line prints it as one line."""
@@ -29,6 +31,13 @@ class NothingPublishedError(GraphRAGError):
     """There is no published index yet to read from."""
 
     exit_code = 3
+
+
+class CheckFailedError(GraphRAGError):
+    """What must hold of a stage's tables does not; nothing is published."""
+
+    def __init__(self, failures: Sequence[str]) -> None:
+        super().__init__(f"the check failed: {', '.join(failures)}")
 
 
 class BusyError(GraphRAGError):

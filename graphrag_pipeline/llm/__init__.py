@@ -5,8 +5,9 @@ Names are imported when they are first used: an error of a model can be named wi
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from graphrag_pipeline.llm.client import CompletionStream, ModelClient
@@ -40,27 +41,30 @@ __all__ = [
     "run_calls",
 ]
 
-_MODULES = {
-    "client": ("CompletionStream", "ModelClient"),
-    "completion": ("Completion",),
-    "errors": (
-        "BudgetExceededError",
-        "ModelError",
-        "ModelOutputError",
-        "TerminalModelError",
-        "TransientModelError",
-    ),
-    "ledger": ("calls_since", "last_position"),
-    "options": ("LlmOptions", "Secret"),
-    "requests": ("ChatRequest",),
-    "running": ("run_calls",),
-}
-_PLACES = {name: module for module, names in _MODULES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "client": (
+            "CompletionStream",
+            "ModelClient",
+        ),
+        "completion": ("Completion",),
+        "errors": (
+            "BudgetExceededError",
+            "ModelError",
+            "ModelOutputError",
+            "TerminalModelError",
+            "TransientModelError",
+        ),
+        "ledger": (
+            "calls_since",
+            "last_position",
+        ),
+        "options": (
+            "LlmOptions",
+            "Secret",
+        ),
+        "requests": ("ChatRequest",),
+        "running": ("run_calls",),
+    },
+)

@@ -17,7 +17,7 @@ import dagster as dg
 from dagster._core.instance import InstanceRef
 
 from graphrag_pipeline.assets.names import BATCHES
-from graphrag_pipeline.core.errors import GraphRAGError, StorageError
+from graphrag_pipeline.core.errors import CheckFailedError, GraphRAGError, StorageError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB, build_definitions
@@ -247,11 +247,7 @@ def _why(result: dg.ExecuteInProcessResult) -> str:
         if not check.passed and check.blocking
     ]
     errors = [_step_error(event) for event in result.all_events if event.is_step_failure]
-    reasons = (
-        [f"the check failed: {', '.join(failed_checks)}"]
-        if failed_checks
-        else [*errors, "it failed"]
-    )
+    reasons = [str(CheckFailedError(failed_checks))] if failed_checks else [*errors, "it failed"]
     return f"{reasons[0]} (run {result.run_id})"
 
 

@@ -15,8 +15,9 @@ Names are imported with their first use.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from graphrag_pipeline.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.ask import Ask
@@ -73,42 +74,45 @@ __all__ = [
     "stream_answer",
     "unregister_method",
 ]
-_MODULES = {
-    "Answer": "results",
-    "AnswerStream": "streaming",
-    "Ask": "ask",
-    "Citation": "results",
-    "Compared": "comparing",
-    "METHODS": "methods",
-    "MODEL_METHODS": "methods",
-    "Method": "methods",
-    "QueryEngine": "engine",
-    "Record": "results",
-    "Release": "release",
-    "ReleaseFacts": "release",
-    "Retrieval": "results",
-    "aanswer": "engine",
-    "answer": "engine",
-    "aretrieve": "engine",
-    "compare": "comparing",
-    "methods_taking": "methods",
-    "open_release": "release",
-    "parameter_rows": "methods",
-    "read_history": "history",
-    "read_method": "methods",
-    "register_method": "methods",
-    "render_context": "results",
-    "retrieve": "engine",
-    "stream_answer": "engine",
-    "unregister_method": "methods",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "ask": ("Ask",),
+        "comparing": (
+            "Compared",
+            "compare",
+        ),
+        "engine": (
+            "QueryEngine",
+            "aanswer",
+            "answer",
+            "aretrieve",
+            "retrieve",
+            "stream_answer",
+        ),
+        "history": ("read_history",),
+        "methods": (
+            "METHODS",
+            "MODEL_METHODS",
+            "Method",
+            "methods_taking",
+            "parameter_rows",
+            "read_method",
+            "register_method",
+            "unregister_method",
+        ),
+        "release": (
+            "Release",
+            "ReleaseFacts",
+            "open_release",
+        ),
+        "results": (
+            "Answer",
+            "Citation",
+            "Record",
+            "Retrieval",
+            "render_context",
+        ),
+        "streaming": ("AnswerStream",),
+    },
+)

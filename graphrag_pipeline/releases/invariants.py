@@ -26,9 +26,11 @@ SELECT count(*) FROM entities ANTI JOIN (
 """
 EVERY_ENTITY_COVERED_ONCE = """
 SELECT count(*) FROM (
-    SELECT e.id, count(m.entity_id) AS n FROM entities e
-    LEFT JOIN community_members m ON m.entity_id = e.id AND m.level = $level
-    WHERE $level <= (SELECT coalesce(max(last_level), 0) FROM communities) GROUP BY e.id)
+    SELECT e.id, l.level, count(m.entity_id) AS n FROM entities e CROSS JOIN (
+        SELECT unnest(range($first, 1 + least($last, (
+            SELECT coalesce(max(last_level), 0) FROM communities)))) AS level) l
+    LEFT JOIN community_members m ON m.entity_id = e.id AND m.level = l.level
+    GROUP BY e.id, l.level)
 WHERE n <> 1
 """
 EVERY_COMMUNITY_REPORTED = f"""
@@ -49,13 +51,13 @@ def violations(
 
 def vector_violations(
     con: duckdb.DuckDBPyConnection, vectors: VectorStore, table: VectorTable
-) -> dict[str, int]:
+) -> tuple[int, int]:
     """Return how many rows of the index lack a vector, and how many vectors are not numbers."""
     import numpy as np
 
     ids = ids_of(con, table)
     if not ids:
-        return {"missing": 0, "not_finite": 0}
+        return 0, 0
     held = vectors.at({table.name: vectors.version(table.name)}).vectors(table.name, ids)
     bad = sum(not np.isfinite(vector).all() for vector in held.values())
-    return {"missing": len(ids) - len(held), "not_finite": int(bad)}
+    return len(ids) - len(held), int(bad)

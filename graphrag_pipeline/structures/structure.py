@@ -43,13 +43,22 @@ class VectorTable:
 
 @dataclass(frozen=True)
 class Check:
-    """An invariant: ``broken`` counts the rows against it, ``what`` says in words what they are."""
+    """An invariant: ``broken`` counts the rows against it, ``what`` says in words what they are.
+
+    ``broken`` is a query with ``parameters``. Where a check that is ``blocking`` finds such
+    rows, nothing is published.
+    """
 
     name: str
     about: str
     broken: str
     what: str
     blocking: bool = True
+    parameters: Mapping[str, object] = field(default_factory=dict)
+
+    def failure(self, asset: str, number: int) -> str:
+        """Return in words that so many rows of an asset are against it."""
+        return f"{asset} {self.name} ({number} {self.what})"
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,12 @@ Told = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
-class Stage:
+class StructureStage:
     """A vector table or a structure's table, and how it is brought up to date."""
 
     name: str
     update: Callable[[Workspace], VectorChanges | Outcome]
+    of: VectorTable | tuple[Structure, Step]
 
 
 def update_structures(
@@ -40,7 +41,7 @@ def update_structures(
     return changes
 
 
-def stages_of(settings: Settings) -> Iterator[Stage]:
+def stages_of(settings: Settings) -> Iterator[StructureStage]:
     """Yield the vector tables and the structures' tables, each after those it is made from.
 
     Raises ConfigError where some wait for each other.
@@ -65,9 +66,15 @@ def _awaited(step: Step, tables: Sequence[str], vectors: Sequence[str]) -> bool:
     return bool(other_tables & set(step.made_from) or set(vectors) & set(step.vectors))
 
 
-def _embedding(table: VectorTable) -> Stage:
-    return Stage(f"vectors of {table.name}", lambda workspace: update_vectors(workspace, table))
+def _embedding(table: VectorTable) -> StructureStage:
+    return StructureStage(
+        f"vectors of {table.name}", lambda workspace: update_vectors(workspace, table), table
+    )
 
 
-def _step(structure: Structure, step: Step) -> Stage:
-    return Stage(step.table, lambda workspace: update_step(workspace, structure, step))
+def _step(structure: Structure, step: Step) -> StructureStage:
+    return StructureStage(
+        step.table,
+        lambda workspace: update_step(workspace, structure, step),
+        (structure, step),
+    )
