@@ -40,6 +40,7 @@ _HOLDS: Mapping[str, str] = {
     "global_question": "the question that was asked",
     "language": "the language that the model named",
     "max_entities": "how many, a constant of the method",
+    "max_findings": "`reports.written_findings`",
     "max_synonyms": "how many, a constant of the method",
     "meta_types": "general types, those of HiRAG's authors",
     "n_follow_ups": "`width` of the method `drift`",

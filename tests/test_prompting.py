@@ -244,7 +244,7 @@ def test_a_baked_prompt_is_a_users_prompt_with_the_value_in_it(tmp_path):
     prompt = load_prompt("community_report", tmp_path)
     assert prompt.system.startswith("You are === user === { {context}} an expert")
     assert prompt.user == load_prompt("community_report").user
-    system, _ = prompt.render(context="c", max_words="9")
+    system, _ = prompt.render(context="c", max_words="9", max_findings="9")
     assert DEFAULTS["persona"] not in system["content"]
 
 

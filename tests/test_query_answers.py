@@ -7,6 +7,7 @@ import json
 import re
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,11 +30,18 @@ from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.tokens import count_tokens, encoding_for
 from graphrag_pipeline.llm import BudgetExceededError, ModelOutputError, TerminalModelError
-from graphrag_pipeline.query import METHODS, MODEL_METHODS, Answer, QueryEngine, open_release
+from graphrag_pipeline.query import (
+    METHODS,
+    MODEL_METHODS,
+    Answer,
+    QueryEngine,
+    open_release,
+    operators,
+)
 from graphrag_pipeline.query.citations import cite_quote
-from graphrag_pipeline.query.results import Citation, Record
+from graphrag_pipeline.query.results import Citation, Record, render_context
 from graphrag_pipeline.query.writer import NOTHING_RELEVANT
-from graphrag_pipeline.query.writing.references import ReferenceFilter, Shown
+from graphrag_pipeline.query.writing.references import ReferenceFilter, Shown, shown_to_model
 
 QUESTION = "Who was the clerk of Scrooge?"
 
@@ -664,6 +672,25 @@ def test_drift_imagines_primes_follows_up_and_reduces(home):
     assert found.calls == {"hyde": 1, "primer": 1, "follow up": 6, "reduce": 1}
     assert found.timings["total"] > found.timings["retrieve"] > 0
     check_places(home, found)
+
+
+@pytest.mark.parametrize("method", ["global", "text_summary", "archrag"])
+def test_how_long_points_and_answers_may_be_is_a_setting(home, method):
+    query = {"map_words": 77, "reduce_words": 99}
+    with ModelServer(play) as server:
+        ask(home, server, method, sections={"query": query})
+        *mapped, reduced = [request.text for request in server.asked()]
+    assert all(text.count("at most 77 words") == 2 for text in mapped)
+    assert reduced.count("at most 99 words") == 2
+
+
+def test_a_report_is_shown_without_references_to_what_is_not(published):
+    with open_release(published, settings=Settings(home=str(published))) as index:
+        first, second, *_ = operators.report_records(index, operators.reports_at(index, 0))
+    text = f"One [Data: Entities (1); Reports ({second.number})]. Two [Data: Claims (2)]. [sic]"
+    shown = shown_to_model([replace(first, text=text), second])
+    assert f"One [Data: Reports ({second.number})]. Two. [sic]" in shown
+    assert shown_to_model([second]) == render_context([second])
 
 
 def in_hand(messages: list[dict]) -> str:

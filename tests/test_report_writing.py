@@ -152,6 +152,19 @@ def test_another_parameter_that_shapes_answers_writes_reports_again_a_limit_does
     assert server.requests[-1].body["reasoning_effort"] == "low"
 
 
+def test_how_long_a_report_may_be_is_said_before_and_after_the_data(tmp_path: Path) -> None:
+    given = {"writer": "llm", "max_words": 321, "written_findings": 4}
+    with ModelServer(lambda messages: json.dumps(REPORT)) as server:
+        engine = engine_for(server, tmp_path)
+        llm = engine.settings.llm
+        engine.settings = Settings(home=engine.settings.home, reports=given, llm=llm)
+        assert report(engine).written == 1
+        system, user = (message["content"] for message in server.requests[0].messages)
+    assert "at most 4, the most important first" in system
+    assert "at most 321 words" in system
+    assert "at most 321 words" in user.rpartition("</context id=")[2]
+
+
 def test_what_is_written_out_never_exceeds_the_budget() -> None:
     long = 'a long description, with commas and "quotes" ' * 80
     rows: dict[str, list[Row]] = {

@@ -230,6 +230,8 @@ class ReportSettings(_Section):
     """auto: by profile. extractive: central sentences. llm: written by a model."""
     max_words: Positive = 1500
     """llm: most words of a report."""
+    written_findings: Positive = 10
+    """llm: most findings of a report."""
     max_outdated: Annotated[float, Field(ge=0, lt=1)] = 0.1
     """llm: a report is written anew once more than this share of what it was written from, by
     tokens, has changed (0: at any change); at once where it may tell of what was removed."""

@@ -20,6 +20,7 @@ from graphrag_pipeline.llm.configured import model_options, model_prices, prompt
 from graphrag_pipeline.llm.embeddings import MAX_PIECES, MAX_REQUEST_BYTES
 from graphrag_pipeline.llm.prices import Prices
 from graphrag_pipeline.llm.pricing import StagePlan
+from graphrag_pipeline.reports.model_writer import report_messages
 from graphrag_pipeline.structures.estimate import (
     ENTITIES,
     ENTITY_TOKENS,
@@ -216,11 +217,8 @@ def conversations(settings: Settings) -> Iterator[tuple[int, float]]:
 
 def report_instructions(settings: Settings) -> int:
     """Return the tokens of a report's prompt without its context."""
-    options = settings.reports
-    around = load_prompt("community_report", prompts_folder(settings)).render(
-        context="", max_words=str(options.max_words)
-    )
-    return _length(around)
+    prompt = load_prompt("community_report", prompts_folder(settings))
+    return _length(report_messages(prompt, settings.reports, ""))
 
 
 def _report_prompt(settings: Settings, context: float | None) -> float:

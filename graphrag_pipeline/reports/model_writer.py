@@ -11,8 +11,8 @@ import duckdb
 import polars as pl
 
 from graphrag_pipeline.core import progress
-from graphrag_pipeline.core.prompting import Prompt, load_prompt, prompt_version
-from graphrag_pipeline.core.settings import Settings, fingerprint
+from graphrag_pipeline.core.prompting import Message, Prompt, load_prompt, prompt_version
+from graphrag_pipeline.core.settings import ReportSettings, Settings, fingerprint
 from graphrag_pipeline.core.tokens import count_tokens, encoding_for
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.configured import answered_by, prompts_folder, with_model
@@ -77,6 +77,7 @@ class ModelWriter:
             REPORT_PARSING_VERSION,
             *answered_by(options.llm),
             options.reports.max_words,
+            options.reports.written_findings,
             prompt_version(*_PROMPTS, folder=self._folder),
         )
 
@@ -131,15 +132,23 @@ class ModelWriter:
     async def _report(
         self, client: ModelClient, context: _Rendered, ask: Prompt, ask_again: Prompt
     ) -> ReportText:
-        max_words = str(self._settings.reports.max_words)
         return await client.read(
-            ask.render(context=context.text, max_words=max_words),
+            report_messages(ask, self._settings.reports, context.text),
             lambda text: parse_report(text, context.allowed).to_text(),
             stage=STAGE,
             json_schema=REPORT_SCHEMA,
             again=lambda error: ask_again.render(error=error),
             retries=_RETRIES,
         )
+
+
+def report_messages(prompt: Prompt, settings: ReportSettings, context: str) -> list[Message]:
+    """Return what is asked for a report on a context."""
+    return prompt.render(
+        context=context,
+        max_words=str(settings.max_words),
+        max_findings=str(settings.written_findings),
+    )
 
 
 class _Rendered:
