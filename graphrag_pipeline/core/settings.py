@@ -435,9 +435,9 @@ _ON_ONES_OWN_MACHINE: dict[str, dict[str, object]] = {
         "timeout_seconds": 600.0,
     },
     "graph": {"max_description_tokens": 300},
-    "reports": {"max_context_tokens": 4000, "max_words": 600},
+    "reports": {"max_context_tokens": 4000, "max_words": 600, "written_findings": 5},
     "hierarchies": {"raptor_cluster_tokens": 3000},
-    "query": {"max_context_tokens": 3000},
+    "query": {"max_context_tokens": 3000, "map_words": 500, "reduce_words": 1000},
 }
 PROFILES: dict[str, dict[str, dict[str, object]]] = {
     "embedded": {
