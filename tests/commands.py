@@ -24,12 +24,14 @@ def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     return run_python("-m", "graphrag_pipeline.cli", *arguments)
 
 
-def run_python(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+def run_python(
+    *arguments: str, patience: float = PATIENCE, **options: Any
+) -> subprocess.CompletedProcess[str]:
     """Run Python on ``-c CODE`` or ``-m MODULE``, as :func:`subprocess.run` does."""
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
     with ForkedPython(arguments, text=True, **options) as process:
         try:
-            out, err = process.communicate(timeout=PATIENCE)
+            out, err = process.communicate(timeout=patience)
         finally:
             process.kill()
         return subprocess.CompletedProcess(arguments, process.returncode, out, err)

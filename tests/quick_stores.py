@@ -55,6 +55,8 @@ class QuickStores:
         con = OPEN(store)
         if self._alone and path not in self._open:
             self._open[path] = duckdb.connect(str(path)), _inode(path)
+            # The processors are taken by the workers of the tests already.
+            self._open[path][0].execute("SET threads = 1")
         return con
 
     def end_test(self) -> None:

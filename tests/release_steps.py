@@ -1,6 +1,6 @@
 """A process that does one thing to copies of an index, killed before one step after another.
 
-Run as ``python release_steps.py publish|rollback TEMPLATE FOLDER STRIDE``: copy ``FOLDER/0`` is
+Run as ``python -m release_steps publish|rollback TEMPLATE FOLDER STRIDE``: copy ``FOLDER/0`` is
 killed before the first change of a file's name or of a LanceDB tag, ``FOLDER/STRIDE`` so many
 changes later, and so on until nothing is left to kill. Prints the number that no copy reached. Each
 is done in a fork, which saves importing everything again.

@@ -132,12 +132,12 @@ def test_no_documents_give_a_table_without_rows():
     assert empty.is_empty()
 
 
-@pytest.mark.parametrize(("unit", "megabytes"), [("a", 5), ("😀", 2), ("漢字", 2), ("e\u0301", 1)])
+@pytest.mark.parametrize(("unit", "megabytes"), [("a", 2), ("😀", 1), ("漢字", 1), ("e\u0301", 1)])
 def test_megabytes_without_a_space_are_chunked_in_bounded_time(unit, megabytes):
     text = unit * (megabytes * 1_000_000 // len(unit.encode()))
     started = time.process_time()
     spans = split(text, ChunkSettings(sentences=True))
-    assert time.process_time() - started < 10
+    assert time.process_time() - started < 2 + 2 * megabytes
     assert spans[0].start == 0
     assert spans[-1].end == len(text)
     assert all(later.start <= span.end for span, later in pairwise(spans))

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -138,9 +139,12 @@ def cpu_seconds(work: Callable[[], object]) -> float:
 
 
 @pytest.mark.slow
-def test_one_giant_file_costs_in_proportion_to_its_size(tmp_path: Path) -> None:
+@pytest.mark.parametrize("giants", [(0.25, 1), pytest.param((0.5, 2), marks=pytest.mark.nightly)])
+def test_one_giant_file_costs_in_proportion_to_its_size(
+    tmp_path: Path, giants: tuple[float, float]
+) -> None:
     spent = {}
-    for megabytes in (0.5, 2):
+    for megabytes in giants:
         engine = Engine(tmp_path / str(megabytes), SMALL)
         engine.write({"giant.txt": giant(megabytes)})
         spent[megabytes] = cpu_seconds(lambda engine=engine: update(engine))
@@ -148,7 +152,7 @@ def test_one_giant_file_costs_in_proportion_to_its_size(tmp_path: Path) -> None:
             last = release.rows("SELECT max(end_char) AS n FROM chunks")[0]["n"]
             length = release.rows("SELECT n_chars AS n FROM documents")[0]["n"]
         assert last == length
-    assert spent[2] < 7 * spent[0.5], spent
+    assert spent[giants[1]] < 7 * spent[giants[0]], spent
 
 
 @pytest.mark.parametrize(
@@ -178,20 +182,21 @@ def test_a_file_over_the_limit_is_left_out_unread(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_ten_thousand_tiny_files_take_seconds(engine: Engine) -> None:
+@pytest.mark.parametrize("files", [2_500, pytest.param(10_000, marks=pytest.mark.nightly)])
+def test_thousands_of_tiny_files_take_seconds(engine: Engine, files: int) -> None:
     def note(number: int) -> str:
         person = f"Person{chr(65 + number % 26)}{chr(97 + number % 23)}"
         return f"Note {number}. Nadia Fenwright wrote to {person} about the Orlen Dam."
 
-    engine.write({f"{n % 100}/{n}.txt": note(n) for n in range(10_000)})
+    engine.write({f"{n % 100}/{n}.txt": note(n) for n in range(files)})
     spent = cpu_seconds(lambda: update(engine))
     with published(engine) as release:
-        assert release.facts.counts["n_documents"] == 10_000
-    print(f"10,000 files: {spent:.1f} s of CPU")
-    assert spent < 30
+        assert release.facts.counts["n_documents"] == files
+    print(f"{files:,} files: {spent:.1f} s of CPU")
+    assert spent < 3 * files / 1000
     again = cpu_seconds(lambda: update(engine))
     print(f"again, unchanged: {again:.1f} s of CPU")
-    assert again < 5
+    assert again < max(2, files / 2000)
 
 
 # Names
@@ -314,16 +319,15 @@ def run_stage(engine: Engine, stage: str) -> None:
         publish(workspace_of(home, settings))
 
 
-@pytest.mark.parametrize("trouble", [full, read_only])
 def test_a_disk_that_takes_nothing_is_one_error_at_any_stage_and_the_release_stays(
-    disk: Path, trouble: Callable[[Path], contextlib.AbstractContextManager[None]]
+    disk: Path,
 ) -> None:
     engine = Engine(disk, SMALL)
     texts = sorted(CORPUS.rglob("*.md"))
     engine.write({path.name: path.read_bytes() for path in texts[:2]})
     first = update(engine)
     engine.write({path.name: path.read_bytes() for path in texts[2:8]})
-    for stage in ("cut", *STAGES):
+    for stage, trouble in product(("cut", *STAGES), (full, read_only)):
         with trouble(disk):
             with pytest.raises(StorageError) as caught:
                 run_stage(engine, stage)
@@ -333,7 +337,8 @@ def test_a_disk_that_takes_nothing_is_one_error_at_any_stage_and_the_release_sta
                 assert release.facts.id == first
             found = retrieve("Who built the dam?", "basic", home=engine.log.home, settings=SMALL)
             assert found.records
-        run_stage(engine, stage)
+        if trouble is read_only:
+            run_stage(engine, stage)
     with published(engine) as release:
         assert release.facts.id != first
         assert release.facts.counts["n_documents"] == 8

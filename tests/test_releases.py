@@ -12,6 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from commands import run_python
 from conftest import Engine, workspace_of
 from index_process import SMALL, faults, update
 from release_steps import KEEP
@@ -35,8 +36,6 @@ from graphrag_pipeline.sql import query_published
 from graphrag_pipeline.store import vector_store as vectors
 from graphrag_pipeline.store.vector_store import VectorStore
 from graphrag_pipeline.structures.vector_tables import TABLES, update_vectors
-
-HERE = Path(__file__).parent
 
 STORY = {
     "dam.md": "Oskar Kovarna built the Orlen Dam near Kelmouth.",
@@ -362,14 +361,8 @@ def killed_copies(
     what: str, template: Path, folder: Path, stride: int = 1
 ) -> list[tuple[int, Engine]]:
     """Return copies of an index that were killed while something was done, and at which step."""
-    killer = HERE / "release_steps.py"
-    done = subprocess.run(
-        [sys.executable, str(killer), what, str(template), str(folder), str(stride)],
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
+    given = (what, str(template), str(folder), str(stride))
+    done = run_python("-m", "release_steps", *given, patience=900)
     assert done.returncode == 0, done.stderr
     steps = range(0, int(done.stdout), stride)
     return [(step, Engine(folder / str(step), KEEP)) for step in steps]
