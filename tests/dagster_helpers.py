@@ -7,6 +7,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from quick_dagster import read_migrations_once
 
 from graphrag_pipeline.core.settings import Settings, load_settings
 from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB, build_definitions
@@ -20,6 +21,8 @@ from graphrag_pipeline.store.workspace import Workspace
 PEOPLE = "Anna Berg works with Boris Claude at Orion Labs in Lyon. Boris Claude leads Orion Labs."
 PLACES = "Mira Dorn met Emil Fuchs in Ghent. Emil Fuchs founded Gamma Works. Mira Dorn lives there."
 RIVERS = "Hanna Iversen sails the Jordan River. Kora Lund paints the Jordan River near Montreux."
+
+read_migrations_once()
 
 
 class Pipeline:
