@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -48,6 +49,16 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put tests that mostly wait first, so that the others run beside them."""
     items.sort(key=lambda item: item.get_closest_marker("waits") is None)
+
+
+def pytest_collection() -> None:
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Let go of no module and no test from here on: looking at them all again takes long."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_xdist_auto_num_workers() -> int:
