@@ -47,8 +47,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put tests that mostly wait first, so that the others run beside them."""
-    items.sort(key=lambda item: item.get_closest_marker("waits") is None)
+    """Put tests that mostly wait first, so that the others run beside them, and long ones next."""
+    for first in ("slow", "waits"):
+        items.sort(key=lambda item: item.get_closest_marker(first) is None)
 
 
 def pytest_collection() -> None:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,6 +15,7 @@ import dagster as dg
 import duckdb
 import polars as pl
 import pytest
+from commands import run_python
 from dagster_helpers import failed_checks, metadata_of
 from query_fixture import DOCUMENTS, publish
 from typer.testing import CliRunner
@@ -69,6 +67,7 @@ INSERT INTO relationship_chunks
 DELETE FROM hierarchy_reports WHERE level = 2 AND title LIKE 'Fezziwig%';
 """
 BROKEN = "INSERT INTO documents FROM documents LIMIT 1"
+pytestmark = pytest.mark.slow
 GOLD = {"Who was dead, to begin with?": "Marley", "Where was Marie Curie born?": "Krakow"}
 METHODS = ("bm25", "basic:top_k=3")
 GONE = "a condition that the experiment no longer has"
@@ -387,7 +386,6 @@ def _nothing() -> None:
     pass
 
 
-@pytest.mark.slow
 def test_a_failing_data_test_fails_its_check_and_leaves_the_last_marts(
     built, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -419,7 +417,7 @@ with marts.building(Path(sys.argv[1])) as build:
 
 
 def test_a_killed_build_leaves_the_last_marts_and_the_next_clears_up(built, home: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", KILLED, str(home)], env=os.environ, check=False)
+    done = run_python("-c", KILLED, str(home))
     assert done.returncode == -signal.SIGKILL
     assert len(list((home / "dbt").glob("building-*"))) == 1
     found = marts.built_marts(home)
@@ -488,7 +486,6 @@ def test_a_release_of_an_older_program_is_refused(tmp_path: Path) -> None:
         pass
 
 
-@pytest.mark.slow
 def test_docs_are_generated_from_any_folder(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from setuptools import find_packages
 
 ROOT = Path(__file__).parents[1]
 BUILD = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
@@ -32,6 +31,8 @@ dg.Definitions.validate_loadable(defs)
 
 
 def test_every_package_is_installed() -> None:
+    from setuptools import find_packages
+
     inside = find_packages(str(ROOT / "graphrag_pipeline"))
     found = {"graphrag_pipeline", *(f"graphrag_pipeline.{name}" for name in inside)}
     for room in MAPPED:

@@ -11,6 +11,7 @@ import time
 import duckdb
 import polars as pl
 import pytest
+from commands import ForkedPython
 from conftest import without_privileges
 
 from graphrag_pipeline.core.errors import BusyError, StorageError
@@ -46,8 +47,8 @@ def run(program, *arguments):
     start = "import sys\nfrom pathlib import Path\n"
     start += "from graphrag_pipeline.store.index_store import IndexStore, get_meta, set_meta\n"
     start += "store = IndexStore(Path(sys.argv[1]))\n"
-    return subprocess.Popen(
-        [sys.executable, "-c", start + textwrap.dedent(program), *map(str, arguments)],
+    return ForkedPython(
+        ["-c", start + textwrap.dedent(program), *map(str, arguments)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
