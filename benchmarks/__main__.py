@@ -17,6 +17,7 @@ from benchmarks import (
     llm_client,
     method_quality,
     model_index,
+    plan,
     retrieval_quality,
     small,
     troubles,
@@ -34,6 +35,7 @@ PARTS = (
     "model",
     "changes",
     "troubles",
+    "plan",
 )
 DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -75,6 +77,9 @@ def main() -> None:
     if "troubles" in parts:
         print("\nThe sample corpus indexed while the model misbehaves in every known way")
         troubles.main()
+    if "plan" in parts:
+        print("\nWhat plan says beside what is then spent on a strict stand-in")
+        plan.main(options.data)
 
 
 def _changes(data: Path) -> None:

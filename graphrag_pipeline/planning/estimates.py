@@ -20,6 +20,7 @@ from graphrag_pipeline.llm.configured import model_options, model_prices, prompt
 from graphrag_pipeline.llm.embeddings import MAX_PIECES, MAX_REQUEST_BYTES
 from graphrag_pipeline.llm.prices import Prices
 from graphrag_pipeline.llm.pricing import StagePlan
+from graphrag_pipeline.planning.learned import Effect, ExtractedChunk
 from graphrag_pipeline.reports.model_writer import report_messages
 from graphrag_pipeline.structures.estimate import (
     ENTITIES,
@@ -55,14 +56,22 @@ class Texts:
     known: int = 0
 
 
+@dataclass(frozen=True)
+class Reports:
+    """A number of reports to write, and the tokens of what one is made from (None: not known)."""
+
+    number: float = 0.0
+    context: float | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Work:
     """What a run has to do.
 
     ``unasked`` chunks are new to the model; of ``begun`` ones the first answer is in the cache;
     ``answered`` counts all extraction calls that are there. ``grown`` are the chunks that the graph
-    lacks. ``merges`` and ``reports`` are counts, ``merge_tokens`` and ``report_tokens`` what one of
-    them is made from on average (None: not known). ``texts`` are those that are known by now.
+    lacks. ``merges`` is a count, ``merge_tokens`` what one of them is made from on average (None:
+    not known), ``mean_context`` what a report of the index was. ``texts`` are known by now.
     ``indexed`` are the chunks that the graph has, ``rows`` counts those of the structures' tables;
     ``current`` are the names of those that belong to the graph as it is.
     """
@@ -73,22 +82,24 @@ class Work:
     grown: Chunks
     merges: int
     merge_tokens: float | None
-    reports: float
-    report_tokens: float | None
+    reports: Reports
     texts: Sequence[Texts]
     indexed: Chunks = field(default_factory=Chunks)
     rows: Mapping[str, int] = field(default_factory=dict)
     current: frozenset[str] = frozenset()
+    effect: Effect | None = None
+    extracted: ExtractedChunk | None = None
+    mean_context: float | None = None
 
     @property
     def changes_graph(self) -> bool:
         """Whether anything is known that structures would have to follow."""
-        return bool(self.grown.number or self.merges or self.reports)
+        return bool(self.grown.number or self.merges or self.reports.number)
 
     @property
     def growth(self) -> Growth:
         """What of it structures reckon with."""
-        return Growth(self.indexed, self.grown, self.reports, self.rows)
+        return Growth(self.indexed, self.grown, self.reports.number, self.rows)
 
 
 @dataclass(frozen=True)
@@ -114,12 +125,13 @@ def estimate(settings: Settings, work: Work, history: Mapping[str, Average]) -> 
     if settings.graph.summaries == "llm":
         budget = settings.graph.max_description_tokens
         guess = Average(work.merge_tokens or 2.5 * budget, 0.7 * budget)
-        merges = work.merges + math.ceil(work.grown.full * _MERGES)
+        new = work.effect.merges if work.effect else math.ceil(work.grown.full * _MERGES)
+        merges = work.merges + new
         yield from _averaged(prices, "summaries", chat, merges, history, guess)
     if settings.reports.writer == "llm":
-        guess = Average(_report_prompt(settings, work.report_tokens), _REPORT_ANSWER)
-        reports = work.reports + sum(structure.reports for structure in further)
-        yield from _averaged(prices, "community_reports", chat, reports, history, guess)
+        reports = work.reports.number + sum(structure.reports for structure in further)
+        mean = _of_a_report(settings, work, history.get("community_reports"))
+        yield from _averaged(prices, "community_reports", chat, reports, {}, mean)
     for calls in (calls for structure in further for calls in structure.calls):
         guess = Average(calls.prompt_tokens, calls.completion_tokens)
         yield from _averaged(prices, calls.stage, chat, calls.number, history, guess)
@@ -175,6 +187,8 @@ def _extraction(settings: Settings, work: Work) -> tuple[float, float, float]:
     if not n:
         return 0, 0, 0
     size = (work.unasked.tokens + work.begun.tokens) / n
+    if work.extracted:
+        return _as_before(settings, work, work.extracted, n, size)
     answer = max(_RECORDS * math.sqrt(size), _SHORTEST_ANSWER)
     checks = sum(_GOES_ON**i for i in range(settings.extraction.gleanings))
     again = _GOES_ON * checks
@@ -188,6 +202,21 @@ def _extraction(settings: Settings, work: Work) -> tuple[float, float, float]:
         )
         completion += first * answer_tokens + n * (checks + again * answer_tokens)
     return calls, prompt, completion
+
+
+def _as_before(
+    settings: Settings, work: Work, before: ExtractedChunk, n: int, size: float
+) -> tuple[float, float, float]:
+    """Return what extracting takes where it has taken so much for a chunk of the index."""
+    around = [overhead for overhead, _ in conversations(settings)]
+    mean, begun = sum(around) / len(around), work.begun.number
+    prompt = n * before.prompt * (mean + size) / (mean + before.size)
+    completion = n * before.completion * math.sqrt(size / before.size)
+    return (
+        n * before.calls - begun,
+        prompt - begun * (around[0] + size),
+        completion * (1 - begun / n / before.calls),
+    )
 
 
 def conversations(settings: Settings) -> Iterator[tuple[int, float]]:
@@ -228,11 +257,9 @@ def _report_prompt(settings: Settings, context: float | None) -> float:
 
 def _embedding(work: Work, further: Sequence[Estimate]) -> tuple[float, float, int]:
     """Return calls to make, their tokens, and calls that are cached."""
-    entities, relationships = work.grown.full * ENTITIES, work.grown.full * RELATIONSHIPS
     guessed = [
-        Embedded(entities, entities * ENTITY_TOKENS),
-        Embedded(relationships, relationships * RELATIONSHIP_TOKENS),
-        Embedded(work.reports, work.reports * _REPORT_ANSWER),
+        *_elements(work),
+        Embedded(work.reports.number, work.reports.number * _report_text(work)),
         *(texts for structure in further for texts in structure.texts),
     ]
     kinds = [Embedded(texts.number, texts.n_bytes / _BYTES_PER_TOKEN) for texts in work.texts]
@@ -240,6 +267,33 @@ def _embedding(work: Work, further: Sequence[Estimate]) -> tuple[float, float, i
     n_cached = sum(math.ceil(texts.known / MAX_PIECES) for texts in work.texts)
     calls = sum(_requests(part) for part in parts)
     return calls, sum(part.tokens for part in parts), n_cached
+
+
+def _elements(work: Work) -> Iterator[Embedded]:
+    """Yield entities and relationships that are new or change."""
+    if work.effect:
+        for amount in (work.effect.entities, work.effect.relationships):
+            yield Embedded(amount.number, amount.tokens)
+        return
+    entities, relationships = work.grown.full * ENTITIES, work.grown.full * RELATIONSHIPS
+    yield Embedded(entities, entities * ENTITY_TOKENS)
+    yield Embedded(relationships, relationships * RELATIONSHIP_TOKENS)
+
+
+def _report_text(work: Work) -> float:
+    """Return the tokens of a report."""
+    written = work.effect.report_texts if work.effect else None
+    return written.tokens / written.number if written and written.number else _REPORT_ANSWER
+
+
+def _of_a_report(settings: Settings, work: Work, before: Average | None) -> Average:
+    """Return the tokens of a report's calls: those of the index's reports, by size of context."""
+    prompt = _report_prompt(settings, work.reports.context)
+    if before is None:
+        return Average(prompt, _REPORT_ANSWER)
+    return Average(
+        before.prompt * prompt / _report_prompt(settings, work.mean_context), before.completion
+    )
 
 
 def _requests(texts: Embedded) -> int:

@@ -14,6 +14,12 @@ from graphrag_pipeline.graph.communities import communities_current
 from graphrag_pipeline.graph.descriptions import Descriptions, descriptions_to_merge
 from graphrag_pipeline.ingest.stages import EXTRACTED
 from graphrag_pipeline.llm.configured import configured_embedder
+from graphrag_pipeline.planning.learned import (
+    Effect,
+    ExtractedChunk,
+    learn_effect,
+    learn_extraction,
+)
 from graphrag_pipeline.reports.inputs import MIN_SIZE
 from graphrag_pipeline.reports.levels import outdated_reports, reports_current
 from graphrag_pipeline.reports.model_writer import report_writer
@@ -51,6 +57,7 @@ WHERE m.entity_id IN (
     SELECT unnest($ids) UNION
     SELECT source_id FROM relationships WHERE id IN (SELECT unnest($ids)))
 """
+_CONTEXT = "SELECT coalesce(avg(context_tokens), 0) FROM community_reports WHERE writer <> 'import'"
 _COMMUNITIES_OF_A_CHUNK = f"""
 SELECT count(DISTINCT (chunk_id, m.community_id)) / nullif(count(DISTINCT chunk_id), 0)
 FROM entity_chunks JOIN community_members m USING (entity_id)
@@ -65,7 +72,8 @@ class IndexState:
     ``net_chunks`` are the chunks to come less the ``n_lost`` ones that go.
     ``outdated`` are the communities to report on again for what is known by now; a new chunk
     touches ``of_a_chunk`` of all ``communities``, on average. ``current`` are the names of the
-    structures that belong to the graph as it is.
+    structures that belong to the graph as it is. ``effect`` is what the chunks to come will change,
+    ``extracted`` what extracting from one takes, both learned from those there are.
     """
 
     staged: Chunks = field(default_factory=Chunks)
@@ -75,12 +83,15 @@ class IndexState:
     of_a_chunk: float = 0.0
     outdated: frozenset[str] = frozenset()
     report_tokens: float | None = None
+    mean_context: float | None = None
     merges: Sequence[Descriptions] = ()
     texts: Sequence[str] = ()
     failed_reports: int = 0
     indexed: Chunks = field(default_factory=Chunks)
     rows: Mapping[str, int] = field(default_factory=dict)
     current: frozenset[str] = frozenset()
+    effect: Effect | None = None
+    extracted: ExtractedChunk | None = None
 
 
 def look_at_index(
@@ -117,12 +128,15 @@ def look_at_index(
         of_a_chunk=_number(con, _COMMUNITIES_OF_A_CHUNK),
         outdated=frozenset(outdated),
         report_tokens=report_tokens,
+        mean_context=_number(con, _CONTEXT) or None,
         merges=merges,
         texts=_texts_to_embed(con, settings),
         failed_reports=int(_number(con, "SELECT count(*) FROM report_failures")),
         indexed=chunks_of(con.sql("SELECT n_tokens FROM chunks").pl()),
         rows=counts(con, wanted_structures(settings)),
         current=current_structures(con, settings),
+        effect=learn_effect(con, settings, chunks_of(coming)),
+        extracted=learn_extraction(con, settings),
     )
 
 
@@ -156,7 +170,7 @@ def _outdated(
 ) -> tuple[set[str], float | None]:
     """Return the communities to report on again, and the tokens of a context on average."""
     writer = report_writer(settings)
-    tokens = _number(con, "SELECT coalesce(avg(context_tokens), 0) FROM community_reports") or None
+    tokens = _number(con, _CONTEXT) or None
     if recluster or not communities_current(con, settings.communities):
         return set(_ids(con, _REPORTED)), tokens
     if reports_current(con, settings.reports, writer):

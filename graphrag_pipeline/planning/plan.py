@@ -26,6 +26,7 @@ from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.llm.running import run_calls
 from graphrag_pipeline.planning.estimates import (
     Average,
+    Reports,
     Texts,
     Work,
     assumptions,
@@ -220,23 +221,33 @@ def _work(workspace: Workspace, todo: pl.DataFrame, index: IndexState) -> Work:
         merges=len(index.merges),
         merge_tokens=sum(tokens) / len(tokens) if tokens else None,
         reports=_reports(index, total),
-        report_tokens=index.report_tokens,
         texts=[_unknown(workspace, texts) for texts in (index.texts, new_texts) if texts],
         indexed=index.indexed,
         rows=index.rows,
         current=index.current,
+        effect=index.effect,
+        extracted=index.extracted,
+        mean_context=index.mean_context,
     )
 
 
-def _reports(index: IndexState, chunks: Chunks) -> float:
-    """Return how many reports will be written: known ones, those new chunks touch, and new ones."""
+def _reports(index: IndexState, chunks: Chunks) -> Reports:
+    """Return the reports to be written: known ones, those new chunks touch, and new ones."""
     outdated, rest = len(index.outdated), index.communities - len(index.outdated)
+    if index.effect:
+        # What replaces other chunks falls to the communities of those, which are known.
+        share = max(index.net_chunks, 0.0) / chunks.full * rest / max(index.communities, 1)
+        late = index.effect.reports.times(share)
+        known = (index.report_tokens or 0.0) * outdated
+        number = outdated + late.number
+        return Reports(number, (known + late.tokens) / number if number else None)
     touched = 0.0
     if rest > 0:
         missed = 1 - min(1.0, index.of_a_chunk / index.communities)
         touched = rest * (1 - missed**chunks.number)
     new = index.net_chunks * REPORTS_PER_CHUNK
-    return min(outdated + touched + max(new, 0.0), max(index.communities + new, 0.0))
+    number = min(outdated + touched + max(new, 0.0), max(index.communities + new, 0.0))
+    return Reports(number, index.report_tokens)
 
 
 def _look_up(workspace: Workspace, todo: pl.DataFrame) -> tuple[Chunks, Chunks, int]:
@@ -302,7 +313,12 @@ def _said_of(todo: pl.DataFrame, index: IndexState) -> list[str]:
             f"{index.n_lost:,} chunks go or change: the reports on all communities of what they "
             "name are written again"
         )
-    if index.of_a_chunk:
+    if index.effect:
+        sentences.append(
+            "new chunks change as much as those of this index would if they were the new ones: "
+            f"{index.effect.reports.number:,.0f} of the {index.communities:,} reports"
+        )
+    elif index.of_a_chunk:
         sentences.append(
             f"a new chunk touches {index.of_a_chunk:.0f} of the {index.communities:,} communities, "
             "as those of this index do"
