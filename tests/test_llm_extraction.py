@@ -17,7 +17,7 @@ from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import ExtractionSettings, Settings
 from graphrag_pipeline.extraction.extractors import extraction_version
 from graphrag_pipeline.extraction.model.llm import LlmExtraction, extract_llm
-from graphrag_pipeline.planning.estimates import Work, estimate
+from graphrag_pipeline.planning.estimates import Reports, Work, estimate
 from graphrag_pipeline.structures.estimate import Chunks
 
 RECORD = '("entity"<|>Alice Smith<|>PERSON<|>a person)\n<|COMPLETE|>'
@@ -307,8 +307,7 @@ def test_passes_decide_the_version_and_the_estimate() -> None:
         grown=Chunks(),
         merges=0,
         merge_tokens=None,
-        reports=0,
-        report_tokens=None,
+        reports=Reports(),
         texts=[],
     )
     (asked_once,), (asked_twice,) = (list(estimate(s, work, {})) for s in (one, two))

@@ -7,6 +7,7 @@ import re
 from graphrag_pipeline.extraction.model.tuples import parse_tuples
 
 _RECORDS = re.compile(r"^Records:\n(?P<records>.*?)(?=\n?<\|COMPLETE\|>)", re.DOTALL | re.MULTILINE)
+_TYPES = re.compile(r"^Entity types: .*\n", re.MULTILINE)
 _BETWEEN = re.compile(r"\n##[ \t]*\n")
 
 
@@ -20,7 +21,7 @@ def entity_examples(examples: str) -> str:
 
 def relation_examples(examples: str) -> str:
     """Return examples whose records are relationships only, the names of the entities given."""
-    return _RECORDS.sub(_with_names, examples)
+    return _TYPES.sub("", _RECORDS.sub(_with_names, examples))
 
 
 def _with_names(found: re.Match[str]) -> str:
