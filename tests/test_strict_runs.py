@@ -60,9 +60,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Built]:
 
 def test_a_whole_run_asks_nothing_that_is_refused_and_nothing_twice(built: Built) -> None:
     calls = calls_since(built.settings.home_path)
-    assert set(calls["stage"]) >= {
-        "extractions", "summaries", "community_reports", "embeddings", "resolution",
-    }  # fmt: skip
+    assert set(calls["stage"]) >= {"extractions", "summaries", "community_reports", "embeddings"}
     assert calls["error"].drop_nulls().to_list() == []
     assert built.server.paid_again() == 0
     index = Index(built.settings)

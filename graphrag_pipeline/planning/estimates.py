@@ -3,8 +3,8 @@
 The constants are measured on what models made: GPT-4o's recorded extraction of *A Christmas
 Carol* and microsoft/graphrag's index of it (chunks of 1,200 tokens), the two corpora of the
 GraphRAG paper (Edge et al., 2024, section 4 and table 2; 600), and GPT-3.5's extraction of MuSiQue
-(110). Entities, relationships and communities are about as many for each chunk in all five,
-whatever its size: 5 to 13, 6 to 23, and 1.4 to 2.9.
+(110). How many entities, relationships and communities there will be is guessed from the names in
+the texts (``names``) for a first build, and learned from the index (``learned``) for more.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ from graphrag_pipeline.llm.embeddings import MAX_PIECES, MAX_REQUEST_BYTES
 from graphrag_pipeline.llm.prices import Prices
 from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.planning.learned import Effect, ExtractedChunk
+from graphrag_pipeline.planning.names import RELATIONSHIPS_PER_ENTITY, REPORTS_PER_ENTITY
 from graphrag_pipeline.reports.model_writer import report_messages
 from graphrag_pipeline.structures.estimate import (
     ENTITIES,
     ENTITY_TOKENS,
     RELATIONSHIP_TOKENS,
-    RELATIONSHIPS,
-    REPORTS_PER_CHUNK,
     TITLE_TOKENS,
     Chunks,
     Embedded,
@@ -88,6 +87,7 @@ class Work:
     rows: Mapping[str, int] = field(default_factory=dict)
     current: frozenset[str] = frozenset()
     effect: Effect | None = None
+    entities: float = 0.0
     extracted: ExtractedChunk | None = None
     mean_context: float | None = None
 
@@ -151,10 +151,11 @@ def assumptions(
             "an extraction's answer is as long as GPT-4o's are (430 tokens for a chunk of 600), "
             "half of the gleanings go on and find as much again"
         )
-    if work.grown.number:
+    if work.grown.number and not work.effect:
         sentences.append(
-            f"a new chunk gives {ENTITIES} entities, {RELATIONSHIPS} relationships and "
-            f"{REPORTS_PER_CHUNK} communities to report on"
+            f"by their names, new chunks give {work.entities:,.0f} entities, "
+            f"{work.entities * RELATIONSHIPS_PER_ENTITY:,.0f} relationships and "
+            f"{work.entities * REPORTS_PER_ENTITY:,.0f} communities to report on"
         )
     if any(stage.stage in history for stage in stages):
         sentences.append("length of summaries and reports as in this index's own history")
@@ -275,8 +276,8 @@ def _elements(work: Work) -> Iterator[Embedded]:
         for amount in (work.effect.entities, work.effect.relationships):
             yield Embedded(amount.number, amount.tokens)
         return
-    entities, relationships = work.grown.full * ENTITIES, work.grown.full * RELATIONSHIPS
-    yield Embedded(entities, entities * ENTITY_TOKENS)
+    relationships = work.entities * RELATIONSHIPS_PER_ENTITY
+    yield Embedded(work.entities, work.entities * ENTITY_TOKENS)
     yield Embedded(relationships, relationships * RELATIONSHIP_TOKENS)
 
 

@@ -20,6 +20,7 @@ from graphrag_pipeline.planning.learned import (
     learn_effect,
     learn_extraction,
 )
+from graphrag_pipeline.planning.names import guess_entities
 from graphrag_pipeline.reports.inputs import MIN_SIZE
 from graphrag_pipeline.reports.levels import outdated_reports, reports_current
 from graphrag_pipeline.reports.model_writer import report_writer
@@ -72,7 +73,8 @@ class IndexState:
     ``net_chunks`` are the chunks to come less the ``n_lost`` ones that go.
     ``outdated`` are the communities to report on again for what is known by now; a new chunk
     touches ``of_a_chunk`` of all ``communities``, on average. ``current`` are the names of the
-    structures that belong to the graph as it is. ``effect`` is what the chunks to come will change,
+    structures that belong to the graph as it is. ``new_entities`` are guessed from
+    the names in the chunks to come. ``effect`` is what these will change,
     ``extracted`` what extracting from one takes, both learned from those there are.
     """
 
@@ -91,6 +93,7 @@ class IndexState:
     rows: Mapping[str, int] = field(default_factory=dict)
     current: frozenset[str] = frozenset()
     effect: Effect | None = None
+    new_entities: float = 0.0
     extracted: ExtractedChunk | None = None
 
 
@@ -120,6 +123,7 @@ def look_at_index(
     outdated, report_tokens = _outdated(con, settings, recluster=recluster)
     outdated |= set(_ids(con, _OF_CHUNKS, ids=lost_chunks["id"].to_list()))
     outdated |= set(_ids(con, _OF_DESCRIPTIONS, ids=[merge.id for merge in merges]))
+    effect = learn_effect(con, settings, chunks_of(coming))
     return IndexState(
         staged=chunks_of(staged),
         n_lost=len(lost_chunks),
@@ -135,8 +139,22 @@ def look_at_index(
         indexed=chunks_of(con.sql("SELECT n_tokens FROM chunks").pl()),
         rows=counts(con, wanted_structures(settings)),
         current=current_structures(con, settings),
-        effect=learn_effect(con, settings, chunks_of(coming)),
+        effect=effect,
+        new_entities=0.0 if effect else guess_entities(_coming_texts(con, todo, staged)),
         extracted=learn_extraction(con, settings),
+    )
+
+
+def _coming_texts(
+    con: duckdb.DuckDBPyConnection, todo: pl.DataFrame, staged: pl.DataFrame
+) -> pl.DataFrame:
+    """Return the chunks (id, text, n_tokens) that the graph will take in."""
+    texts = con.sql("SELECT id, text FROM staging.chunks").pl()
+    return pl.concat(
+        [
+            todo.select("id", "text", "n_tokens"),
+            staged.join(texts.unique("id"), on="id").select("id", "text", "n_tokens"),
+        ]
     )
 
 

@@ -33,12 +33,13 @@ from graphrag_pipeline.planning.estimates import (
     estimate,
     unpriced_models,
 )
+from graphrag_pipeline.planning.names import REPORTS_PER_ENTITY, guess_entities
 from graphrag_pipeline.planning.outdated import IndexState, chunks_of, extracted, look_at_index
 from graphrag_pipeline.planning.windows import check_windows, said_of_window
 from graphrag_pipeline.releases.publishing import refresh_needed
 from graphrag_pipeline.store.batches import BatchLog, SourceChange
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.structures.estimate import REPORTS_PER_CHUNK, Chunks
+from graphrag_pipeline.structures.estimate import Chunks
 from graphrag_pipeline.structures.registry import model_stages
 
 _TO_EXTRACT = pl.Schema(
@@ -123,7 +124,7 @@ def plan_run(workspace: Workspace, folder: Path, *, recluster: bool = False) -> 
     read = documents.read_changes(to_read, log, settings)
     chunks = _chunks(read.documents, settings)
     todo = _to_extract(workspace, chunks)
-    index = IndexState(net_chunks=chunks_of(todo).full)
+    index = IndexState(net_chunks=chunks_of(todo).full, new_entities=guess_entities(todo))
     if workspace.exists:
         sources = {change.uri for change in changes}
         with workspace.store.read() as con:
@@ -226,6 +227,7 @@ def _work(workspace: Workspace, todo: pl.DataFrame, index: IndexState) -> Work:
         rows=index.rows,
         current=index.current,
         effect=index.effect,
+        entities=index.new_entities,
         extracted=index.extracted,
         mean_context=index.mean_context,
     )
@@ -245,8 +247,9 @@ def _reports(index: IndexState, chunks: Chunks) -> Reports:
     if rest > 0:
         missed = 1 - min(1.0, index.of_a_chunk / index.communities)
         touched = rest * (1 - missed**chunks.number)
-    new = index.net_chunks * REPORTS_PER_CHUNK
-    number = min(outdated + touched + max(new, 0.0), max(index.communities + new, 0.0))
+    new = max(index.net_chunks, 0.0) / (chunks.full or 1.0) * index.new_entities
+    new *= REPORTS_PER_ENTITY
+    number = min(outdated + touched + new, index.communities + new)
     return Reports(number, index.report_tokens)
 
 
