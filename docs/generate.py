@@ -158,7 +158,7 @@ def _taken(option: Any, context: Any) -> str:
 
 def setting_parts() -> Iterator[Part]:
     """Yield the sections of ``graphrag.toml``, with their settings."""
-    from graphrag_pipeline.core.settings import PREFIX, Settings, setting_rows
+    from graphrag_pipeline.core.settings import PREFIX, PROFILES, Settings, setting_rows
 
     schema = Settings.model_json_schema()
     sections: dict[str, list[Entry]] = {}
@@ -167,7 +167,10 @@ def setting_parts() -> Iterator[Part]:
         full = f"{section}.{name}" if section else name
         variable = PREFIX + full.replace(".", "__").upper()
         kind = _kind(place["properties"][name])
-        row = (f"`{name}`<br>`{variable}`", f"{about}<br>{kind}; default `{_toml(default)}`")
+        said = f"{about}<br>{kind}; default `{_toml(default)}`"
+        if (local := PROFILES["local"].get(section, {}).get(name)) and default != "auto":
+            said += f", in the profile local `{_toml(local)}`"
+        row = (f"`{name}`<br>`{variable}`", said)
         sections.setdefault(section, []).append(Entry(full, about, row))
     for section, entries in sections.items():
         about = schema["$defs"][_definition(schema, section)]["description"] if section else ""
@@ -375,7 +378,8 @@ PARTS: dict[str, tuple[str, Callable[[], Iterator[Part]]]] = {
         "`graphrag-pipeline init` writes one with every setting. Environment variables win over "
         'the file; lists and tables are given as JSON, such as `\'["person", "geo"]\'`. The key '
         "of a model is read from `OPENAI_API_KEY`, or `GRAPHRAG_API_KEY`. A file `.env` beside "
-        "`graphrag.toml` may hold these variables too; the environment wins over it. A wrong "
+        "`graphrag.toml` may hold these variables too; the environment wins over it. A profile "
+        "decides what is left open, and nothing that is set. A wrong "
         "value is told in one line: the "
         "setting, the value, and what would be right.\n",
         setting_parts,

@@ -24,11 +24,11 @@ from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.resources.index import READS_ONLY
 from graphrag_pipeline.sensors import (
     build_evaluation_schedule,
-    build_failure_sensor,
     build_inbox_sensor,
     build_marts_sensor,
     build_refresh_schedule,
     build_refresh_sensor,
+    build_run_sensors,
     check_crons,
 )
 from graphrag_pipeline.store.spending import uses_model
@@ -79,7 +79,7 @@ def build_definitions(
         resources={names.resource: index},
     )
     parts = [main, *_evaluation(index, names), *([_marts(index, names)] if marts else [])]
-    return dg.Definitions.merge(*parts, _failures(parts, names))
+    return dg.Definitions.merge(*parts, _failures(parts, index, names))
 
 
 def _evaluation(index: IndexResource, names: Names) -> list[dg.Definitions]:
@@ -117,7 +117,9 @@ def _marts(index: IndexResource, names: Names) -> dg.Definitions:
     )
 
 
-def _failures(parts: Sequence[dg.Definitions], names: Names) -> dg.Definitions:
+def _failures(
+    parts: Sequence[dg.Definitions], index: IndexResource, names: Names
+) -> dg.Definitions:
     jobs = [job.name for part in parts for job in part.jobs or ()]
     made = [
         key
@@ -126,7 +128,7 @@ def _failures(parts: Sequence[dg.Definitions], names: Names) -> dg.Definitions:
         if isinstance(asset, dg.AssetsDefinition)
         for key in asset.keys
     ]
-    return dg.Definitions(sensors=[build_failure_sensor(jobs, made, names)])
+    return dg.Definitions(sensors=build_run_sensors(jobs, made, index, names))
 
 
 class SettingsOnce(StateBackedDefinitionsLoader[dict[str, Any]]):

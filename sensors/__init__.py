@@ -2,17 +2,17 @@
 
 from graphrag_pipeline.sensors.cron import check_crons
 from graphrag_pipeline.sensors.evaluation import build_evaluation_schedule
-from graphrag_pipeline.sensors.failures import build_failure_sensor
+from graphrag_pipeline.sensors.failures import build_run_sensors
 from graphrag_pipeline.sensors.inbox import build_inbox_sensor
 from graphrag_pipeline.sensors.marts import build_marts_sensor
 from graphrag_pipeline.sensors.refresh import build_refresh_schedule, build_refresh_sensor
 
 __all__ = [
     "build_evaluation_schedule",
-    "build_failure_sensor",
     "build_inbox_sensor",
     "build_marts_sensor",
     "build_refresh_schedule",
     "build_refresh_sensor",
+    "build_run_sensors",
     "check_crons",
 ]

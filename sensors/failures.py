@@ -1,4 +1,4 @@
-"""Word of failed runs: what failed, and what to do."""
+"""Word of failed runs: what failed, and what to do; and of the first that succeeds again."""
 
 from __future__ import annotations
 
@@ -7,31 +7,57 @@ from collections.abc import Sequence
 import dagster as dg
 
 from graphrag_pipeline.assets import Names
+from graphrag_pipeline.core.notices import MODEL, Notifier
 from graphrag_pipeline.marts.build import MARTS_JOB
+from graphrag_pipeline.resources import IndexResource
+from graphrag_pipeline.resources.index import OUTAGE
 from graphrag_pipeline.sensors.runs import BATCH, concerns
 
 
-def build_failure_sensor(
-    jobs: Sequence[str], assets: Sequence[dg.AssetKey], names: Names
-) -> dg.SensorDefinition:
-    """Return the sensor that tells of failed runs of these jobs, and of these assets."""
+def build_run_sensors(
+    jobs: Sequence[str], assets: Sequence[dg.AssetKey], index: IndexResource, names: Names
+) -> list[dg.SensorDefinition]:
+    """Return the sensors that tell how runs of these jobs, and of these assets, ended.
+
+    The hooks in the settings are told of a failure once, and once more when it is mended: an outage
+    of the model counts as one failure, however many runs it ends.
+    """
+    notifier = Notifier(index.settings)
 
     @dg.run_failure_sensor(
         name=names.name("run_failure_sensor"),
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Logs each failed run with what to do about it.",
+        description="Tells of each failed run, with what to do about it.",
     )
     def run_failure_sensor(context: dg.RunFailureSensorContext) -> None:
         run = context.dagster_run
         if not any(concerns(run, job, assets) for job in jobs):
             return
         batch = run.tags.get(BATCH)
-        subject = f"batch {batch}" if batch else f"job {run.job_name}"
         why = "; ".join(_reasons(context)) or context.failure_event.message
         is_marts = run.job_name == names.name(MARTS_JOB)
-        context.log.error(f"{subject} failed: {why}. {_advice(batch, is_marts=is_marts)}")
+        text = f"{why}. {_advice(batch, is_marts=is_marts)}"
+        context.log.error(f"{_subject(run)} failed: {text}")
+        notifier.failed(MODEL if OUTAGE in run.tags else _subject(run), text)
 
-    return run_failure_sensor
+    @dg.run_status_sensor(
+        run_status=dg.DagsterRunStatus.SUCCESS,
+        name=names.name("run_success_sensor"),
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Tells when what had failed goes well again.",
+    )
+    def run_success_sensor(context: dg.RunStatusSensorContext) -> None:
+        run = context.dagster_run
+        if any(concerns(run, job, assets) for job in jobs):
+            notifier.mended(MODEL)
+            notifier.mended(_subject(run))
+
+    return [run_failure_sensor, run_success_sensor]
+
+
+def _subject(run: dg.DagsterRun) -> str:
+    batch = run.tags.get(BATCH)
+    return f"batch {batch}" if batch else f"job {run.job_name}"
 
 
 def _reasons(context: dg.RunFailureSensorContext) -> list[str]:

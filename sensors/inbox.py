@@ -13,6 +13,7 @@ import dagster as dg
 
 from graphrag_pipeline.assets import Names
 from graphrag_pipeline.core.errors import BusyError, GraphRAGError, RemovalError
+from graphrag_pipeline.core.notices import Notifier
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.ingest.stages import pending_batches, stage_versions
 from graphrag_pipeline.resources import IndexResource
@@ -38,6 +39,7 @@ def build_inbox_sensor(job: Any, index: IndexResource, names: Names) -> dg.Senso
     """
 
     settings = index.settings
+    notifier = Notifier(settings)
 
     @dg.sensor(
         name=names.name("inbox_sensor"),
@@ -62,7 +64,7 @@ def build_inbox_sensor(job: Any, index: IndexResource, names: Names) -> dg.Senso
             return dg.SkipReason("no document was added, changed or removed")
         todo = _sorted_out(context.instance, index.settings, pending, time.time())
         given_up = set((context.cursor or "").split(",")) - {""}
-        _tell_of(context, todo.given_up, given_up)
+        _tell_of(context, notifier, todo.given_up, given_up)
         return dg.SensorResult(
             run_requests=[_request(index, key, n) for key, n in todo.due],
             dynamic_partitions_requests=_new_partitions(context, names, pending),
@@ -166,15 +168,20 @@ def _request(index: IndexResource, key: str, n_runs: int) -> dg.RunRequest:
 
 
 def _tell_of(
-    context: dg.SensorEvaluationContext, given_up: Mapping[str, int], before: Set[str]
+    context: dg.SensorEvaluationContext,
+    notifier: Notifier,
+    given_up: Mapping[str, int],
+    before: Set[str],
 ) -> None:
     """Tell once of each batch that is given up."""
     for key, n_failed in given_up.items():
         if key not in before:
-            context.log.warning(
-                f"batch {key} failed {n_failed} times: see its runs, mend the cause, and "
-                "materialise its partition by hand"
+            text = (
+                f"failed {n_failed} times: see its runs, mend the cause, and materialise its "
+                "partition by hand"
             )
+            context.log.warning(f"batch {key} {text}")
+            notifier.failed(f"batch {key}, given up", text)
 
 
 def _why_none(todo: _Todo) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -381,7 +382,8 @@ def test_runs_asked_for_by_the_sensor_say_which_files_they_hold(
 
 
 def test_sensors_and_schedule_run_without_being_switched_on(pipeline: Pipeline) -> None:
-    for name in ("inbox_sensor", "batch_done_sensor", "run_failure_sensor"):
+    sensors = ("inbox_sensor", "batch_done_sensor", "run_failure_sensor", "run_success_sensor")
+    for name in sensors:
         sensor = named(pipeline.defs.sensors, name)
         assert sensor.default_status == dg.DefaultSensorStatus.RUNNING
     schedule = named(pipeline.defs.schedules, "refresh_schedule")
@@ -418,3 +420,48 @@ def test_a_failed_run_is_told_with_its_reason_and_what_to_do(
     text = capsys.readouterr().err
     assert f"{told}cannot open" in text
     assert "release stays as it is" in text
+
+
+def tell(
+    pipeline: Pipeline, instance: dg.DagsterInstance, result: dg.ExecuteInProcessResult
+) -> None:
+    """Let the sensors hear how a run ended."""
+    name = "run_success_sensor" if result.success else "run_failure_sensor"
+    kind = "PIPELINE_SUCCESS" if result.success else "PIPELINE_FAILURE"
+    event = next(event for event in result.all_events if event.event_type_value == kind)
+    run = instance.get_run_by_id(result.run_id)
+    assert run is not None
+    with dg.build_run_status_sensor_context(
+        sensor_name=name, dagster_event=event, dagster_instance=instance, dagster_run=run
+    ) as context:
+        sensor = named(pipeline.defs.sensors, name)
+        sensor(context if result.success else context.for_run_failure())
+
+
+def test_the_hooks_are_told_once_of_a_failure_and_once_that_it_is_mended(
+    instance: dg.DagsterInstance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted = tmp_path / "noted"
+    command = ["sh", "-c", f'echo "$GRAPHRAG_EVENT" >> {noted}; cat >> {noted}']
+    monkeypatch.setenv("GRAPHRAG_NOTIFY__COMMAND", json.dumps(command))
+    pipeline = Pipeline(tmp_path, monkeypatch)
+    pipeline.write({"people.txt": PEOPLE})
+    pipeline.ingest(instance, pipeline.cut())
+    (pipeline.home / "index.duckdb").rename(tmp_path / "aside")
+    (pipeline.home / "index.duckdb").mkdir()
+    for tags in ({}, {}, {OUTAGE: "true"}, {OUTAGE: "true", "dagster/partition": "b1"}):
+        tell(pipeline, instance, pipeline.run(REFRESH_JOB, instance, tags))
+    lines = noted.read_text().splitlines()
+    assert [line for line in lines if line.startswith("graphrag: ")] == [
+        f"graphrag: job {REFRESH_JOB} failed",
+        "graphrag: the model failed",
+    ]
+    (pipeline.home / "index.duckdb").rmdir()
+    (tmp_path / "aside").rename(pipeline.home / "index.duckdb")
+    for _ in range(2):
+        tell(pipeline, instance, pipeline.run(REFRESH_JOB, instance, {}))
+    lines = noted.read_text().splitlines()
+    assert [line for line in lines if line.endswith(" mended")] == [
+        "graphrag: the model mended",
+        f"graphrag: job {REFRESH_JOB} mended",
+    ]

@@ -114,6 +114,7 @@ for _command in (
     pages.explore,
     pages.report,
     ui.ui,
+    index.notify,
     index.import_graphrag,
     index.import_extractions,
 ):

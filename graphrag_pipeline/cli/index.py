@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +16,7 @@ from graphrag_pipeline.cli.command import Documents, prints, settings_for_runs, 
 from graphrag_pipeline.cli.index_views import show_index, show_status
 from graphrag_pipeline.cli.plan import plan_total
 from graphrag_pipeline.cli.progress import progress
-from graphrag_pipeline.core.errors import InputError, RemovalError
+from graphrag_pipeline.core.errors import GraphRAGError, InputError, RemovalError
 
 if TYPE_CHECKING:
     from graphrag_pipeline.exchange.importing import ImportResult
@@ -59,12 +61,13 @@ def index(
     from graphrag_pipeline.store.workspace import Workspace
 
     workspace = Workspace(settings)
-    _estimate(workspace, place, yes=yes, recluster=recluster)
-    try:
-        return _index(workspace, place, recluster=recluster, remove_all=remove_all)
-    except RemovalError as error:
-        console.confirm_removal(error)
-        return _index(workspace, place, recluster=recluster, remove_all=True)
+    with _told_of(settings):
+        _estimate(workspace, place, yes=yes, recluster=recluster)
+        try:
+            return _index(workspace, place, recluster=recluster, remove_all=remove_all)
+        except RemovalError as error:
+            console.confirm_removal(error)
+            return _index(workspace, place, recluster=recluster, remove_all=True)
 
 
 def _index(
@@ -105,6 +108,22 @@ def _run(
     return outcome.batches, outcome.run_ids
 
 
+@contextlib.contextmanager
+def _told_of(settings: Settings) -> Iterator[None]:
+    """Tell the hooks of a failure that nobody sees at a terminal; and when it is mended."""
+    from graphrag_pipeline.core.notices import MODEL, Notifier
+
+    notifier = Notifier(settings)
+    try:
+        yield
+    except GraphRAGError as error:
+        if not sys.stderr.isatty():
+            notifier.failed("index", str(error))
+        raise
+    for what in (MODEL, "index"):
+        notifier.mended(what)
+
+
 def _estimate(workspace: Workspace, folder: Path, *, yes: bool, recluster: bool) -> None:
     """Say what a run by a model may cost, ask if it is much, and keep the estimate."""
     from graphrag_pipeline.store.spending import uses_model
@@ -125,6 +144,14 @@ def _estimate(workspace: Workspace, folder: Path, *, yes: bool, recluster: bool)
     if not yes and most and (estimate.cost or 0.0) > most:
         console.confirm(estimate.cost or 0.0, most, "graphrag-pipeline plan")
     begin_estimate(workspace, estimate)
+
+
+def notify() -> None:
+    """Send a test to all who are told when runs fail: webhook, e-mail, command."""
+    from graphrag_pipeline.core.notices import Notifier
+
+    hooks = Notifier(settings_here()).test()
+    console.say(f"Sent by {' and '.join(hooks)}.")
 
 
 @prints(show_status)

@@ -63,6 +63,11 @@ class Home:
         return self.folder / "marts.duckdb"
 
     @property
+    def notices(self) -> Path:
+        """What people have been told of and is not mended yet."""
+        return self.folder / "notices.json"
+
+    @property
     def dagster(self) -> Path:
         """Dagster's own folder, unless ``DAGSTER_HOME`` names another."""
         return self.folder / "dagster"

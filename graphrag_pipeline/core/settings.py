@@ -45,6 +45,9 @@ from graphrag_pipeline.core.levels import parse_level
 
 CONFIG_FILE = "graphrag.toml"
 PREFIX = "GRAPHRAG_"
+WEBHOOK, MAIL_SERVER = f"{PREFIX}WEBHOOK_URL", f"{PREFIX}SMTP_URL"
+"""Variables of the environment that hold secrets: where notices go."""
+_NO_SETTINGS = {f"{PREFIX}CONFIG", f"{PREFIX}API_KEY", WEBHOOK, MAIL_SERVER}
 _ARGUMENTS, _ENVIRONMENT = "the settings of the program", "the environment"
 
 
@@ -391,6 +394,20 @@ class ScheduleSettings(_Section):
     """How often to look for finished batches that the published index lacks (cron)."""
 
 
+class NotifySettings(_Section):
+    """Who is told when runs fail or the model is out of reach, and when that is over: once each. A
+    webhook (Slack, Mattermost: JSON with "text") is set by GRAPHRAG_WEBHOOK_URL, the mail server by
+    GRAPHRAG_SMTP_URL, in the environment or in .env, for both may hold a secret.
+    """
+
+    email: tuple[str, ...] = ()
+    """Addresses, told through smtp://user:password@host:587 (or smtps://) in GRAPHRAG_SMTP_URL."""
+    sender: str = ""
+    """The address that mail comes from; empty: the first of email."""
+    command: tuple[str, ...] = ()
+    """A program and its arguments; it is given the notice on its standard input."""
+
+
 class EvaluationSettings(_Section):
     """A nightly evaluation, and when it warns."""
 
@@ -506,6 +523,7 @@ class Settings(BaseSettings):
     query: QuerySettings = QuerySettings()
     llm: LlmSettings = LlmSettings()
     schedule: ScheduleSettings = ScheduleSettings()
+    notify: NotifySettings = NotifySettings()
     evaluation: EvaluationSettings = EvaluationSettings()
     releases: ReleaseSettings = ReleaseSettings()
 
@@ -707,7 +725,6 @@ def _settings_in(path: Path) -> list[str]:
     """
     if not path.is_file():
         return []
-    own = {f"{PREFIX}CONFIG", f"{PREFIX}API_KEY"}
     try:
         with path.open(encoding="utf-8") as text:
             for line in parse_stream(text):
@@ -719,7 +736,7 @@ def _settings_in(path: Path) -> list[str]:
         raise ConfigError(f"{path} is not UTF-8: save it as UTF-8") from None
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    return [name for name in names if name.startswith(PREFIX) and name not in own]
+    return [name for name in names if name.startswith(PREFIX) and name not in _NO_SETTINGS]
 
 
 def _merged(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -735,8 +752,8 @@ def _merged(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _environment_names() -> list[str]:
-    own = {f"{PREFIX}CONFIG", f"{PREFIX}API_KEY"}
-    return [n for n in os.environ if n.upper().startswith(PREFIX) and n.upper() not in own]
+    names = [name for name in os.environ if name.upper().startswith(PREFIX)]
+    return [name for name in names if name.upper() not in _NO_SETTINGS]
 
 
 def _known_names() -> set[str]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import ipaddress
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
+from graphrag_pipeline.core.environment import variable
 from graphrag_pipeline.core.errors import ConfigError
 
 _KEYS = ("OPENAI_API_KEY", "GRAPHRAG_API_KEY")
@@ -144,21 +143,4 @@ class LlmOptions:
         return self.base_url or self._variable("OPENAI_BASE_URL") or OPENAI_URL
 
     def _variable(self, name: str) -> str:
-        """Return a variable of the environment, or of the file."""
-        return os.environ.get(name) or _in_file(self.env_file, name)
-
-
-def _in_file(path: str, name: str) -> str:
-    try:
-        changed = os.stat(path).st_mtime_ns if path else 0
-    except OSError:
-        changed = 0
-    return _values(path, changed).get(name) or "" if changed else ""
-
-
-@functools.lru_cache(maxsize=8)
-def _values(path: str, changed: int) -> Mapping[str, str | None]:
-    """Return a file's variables; every call asks for the endpoint, so they are kept."""
-    from dotenv import dotenv_values
-
-    return dotenv_values(path, interpolate=False)
+        return variable(name, self.env_file)
