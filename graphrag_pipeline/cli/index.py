@@ -61,7 +61,7 @@ def index(
     from graphrag_pipeline.store.workspace import Workspace
 
     workspace = Workspace(settings)
-    with _told_of(settings):
+    with _told_of(workspace):
         _estimate(workspace, place, yes=yes, recluster=recluster)
         try:
             return _index(workspace, place, recluster=recluster, remove_all=remove_all)
@@ -109,11 +109,11 @@ def _run(
 
 
 @contextlib.contextmanager
-def _told_of(settings: Settings) -> Iterator[None]:
+def _told_of(workspace: Workspace) -> Iterator[None]:
     """Tell the hooks of a failure that nobody sees at a terminal; and when it is mended."""
     from graphrag_pipeline.core.notices import MODEL, Notifier
 
-    notifier = Notifier(settings)
+    notifier = Notifier(workspace.settings)
     try:
         yield
     except GraphRAGError as error:
