@@ -501,7 +501,7 @@ def test_shares_that_exceed_the_whole_are_an_input_error(engine):
 @pytest.mark.parametrize("method", METHODS.values(), ids=lambda m: m.name)
 def test_the_defaults_of_methods_are_those_of_the_settings(method):
     changed = QuerySettings(top_k=3, max_context_tokens=77, level=1)
-    taken = as_mapping(method.parametrise({}, changed))
+    taken = as_mapping(method.parametrise({}, Settings(query=changed)))
     for name, _, default in parameter_rows(method):
         is_common = default == getattr(QuerySettings(), name, None)
         assert taken[name] == (getattr(changed, name) if is_common else default)

@@ -164,7 +164,7 @@ def test_an_error_nobody_meant_is_one_line_too(
     def fails(*_: object) -> None:
         raise KeyError("no such thing\nsecond line")
 
-    monkeypatch.setattr(sys.modules["graphrag_pipeline.assets.graph"], "update_graph", fails)
+    monkeypatch.setattr(sys.modules["graphrag_pipeline.graph.descriptions"], "merge_graph", fails)
     with pytest.raises(RunFailedError, match=r"^graph: KeyError: .*no such thing.*\(run .*\)$"):
         index_folder(pipeline.workspace, pipeline.inbox)
 
