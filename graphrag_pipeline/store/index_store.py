@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _SMALL_BYTES = 64 * 2**20
+_FEW_BYTES = 16 * 2**20
 _IDLE_SECONDS = 0.5
 _WATCH_SECONDS = 0.05
+_NO_BAR = "SET enable_progress_bar = false"
 
 
 class IndexStore:
@@ -135,6 +137,7 @@ class IndexStore:
             raise StorageError(f"cannot open {self.path}: {_first_line(error)}") from error
         try:
             _set_up(con)
+            _spare_threads(con, self.path)
             self.ensure_schema(con)
         except BaseException:
             con.close()
@@ -269,6 +272,7 @@ def connect_published(path: Path, **more: Path) -> duckdb.DuckDBPyConnection:
             con.execute(f"ATTACH '{quoted}' AS {name} (READ_ONLY)")
         con.execute("USE published")
         _set_up(con)
+        _spare_threads(con, path, *more.values())
         con.execute("SET enable_external_access = false")
     except duckdb.Error as error:
         con.close()
@@ -372,13 +376,20 @@ def assign_identifiers(con: duckdb.DuckDBPyConnection, kind: str, ids: str) -> N
 def _cursor(database: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     """Return a connection of its own to an open database, with its own temporary tables."""
     con = database.cursor()
-    _set_up(con)
+    con.execute(_NO_BAR)
     return con
 
 
 def _set_up(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("SET TimeZone = 'UTC'")
-    con.execute("SET enable_progress_bar = false")
+    con.execute("SET GLOBAL TimeZone = 'UTC'")
+    con.execute(_NO_BAR)
+
+
+def _spare_threads(con: duckdb.DuckDBPyConnection, *files: Path) -> None:
+    """Work on small files in one thread: to share a small query costs more than to answer it."""
+    with contextlib.suppress(OSError):
+        if sum(file.stat().st_size for file in files) <= _FEW_BYTES:
+            con.execute("SET threads = 1")
 
 
 def _row(con: duckdb.DuckDBPyConnection, sql: str) -> tuple[int, ...]:
