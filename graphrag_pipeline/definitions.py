@@ -17,6 +17,7 @@ from graphrag_pipeline.assets import (
     build_ingestion,
     build_tail,
 )
+from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.settings import Settings, load_settings
 from graphrag_pipeline.llm.configured import check_own_prompts
 from graphrag_pipeline.marts.build import MARTS_JOB, manifest
@@ -50,6 +51,11 @@ def build_definitions(
     own, live in one code location. dbt takes seconds to import, and to read its project for the
     first time: only who shows or builds the marts asks for them.
     """
+    if not isinstance(settings, Settings):
+        raise ConfigError(
+            f"build_definitions takes Settings, not {type(settings).__name__}: "
+            "use Settings(**values) or load_settings()"
+        )
     check_crons(settings)
     if uses_model(settings):
         check_own_prompts(settings)

@@ -85,7 +85,7 @@ class Index(Workspace):
 
     def plan(self, folder: str | Path, *, recluster: bool = False) -> Plan:
         """Return what :meth:`update` would do and cost; nothing is written and nothing spent."""
-        return plan_run(self, Path(folder), recluster=recluster)
+        return plan_run(self, _folder(folder), recluster=recluster)
 
     def update(
         self, folder: str | Path, *, recluster: bool = False, remove_all: bool = False
@@ -102,8 +102,9 @@ class Index(Workspace):
         ``remove_all``; CheckFailedError, and publishes nothing, where what must hold of the tables
         does not.
         """
+        documents = _folder(folder)
         with self.turn():
-            cut_batches(self, Path(folder), remove_all=remove_all)
+            cut_batches(self, documents, remove_all=remove_all)
             if recluster:
                 ask_for_clustering(self)
             return self._run()
@@ -111,7 +112,7 @@ class Index(Workspace):
     def import_graphrag(self, folder: str | Path) -> ImportResult:
         """Bring in an index made by microsoft/graphrag, and publish it; nothing is paid again."""
         with self.turn():
-            result = import_graphrag(Path(folder), self)
+            result = import_graphrag(_folder(folder), self)
             self._run()
             return result
 
@@ -225,3 +226,9 @@ class Index(Workspace):
             (row.pop("source"), row.pop("target"), row) for row in edges.iter_rows(named=True)
         )
         return graph
+
+
+def _folder(folder: object) -> Path:
+    if isinstance(folder, str | Path) and str(folder):
+        return Path(folder)
+    raise InputError(f"{folder!r} is no folder: name one that holds your documents")

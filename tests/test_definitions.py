@@ -12,6 +12,7 @@ import dagster as dg
 import pytest
 
 from graphrag_pipeline.assets.embeddings import embedding_key
+from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.settings import (
     ChunkSettings,
     CommunitySettings,
@@ -179,3 +180,8 @@ def test_the_shipped_dagster_settings_are_those_of_the_repository() -> None:
     for name in ("dagster.yaml", "workspace.yaml"):
         shipped = (root / "graphrag_pipeline" / "data" / name).read_text()
         assert shipped == (root / name).read_text()
+
+
+def test_settings_that_are_none_are_refused_in_one_line() -> None:
+    with pytest.raises(ConfigError, match="takes Settings, not dict"):
+        build_definitions({"home": "x"})  # pyright: ignore[reportArgumentType]

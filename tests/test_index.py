@@ -31,9 +31,12 @@ from graphrag_pipeline import (
 )
 from graphrag_pipeline.assets import Names, build_tail
 from graphrag_pipeline.core.locks import locked
+from graphrag_pipeline.ingest.stages import ingest_documents
+from graphrag_pipeline.orchestration import runs
 from graphrag_pipeline.orchestration.runs import RunFailedError, index_folder
 from graphrag_pipeline.stages import PUBLISH, refresh_stages
 from graphrag_pipeline.structures.registry import all_hierarchies
+from graphrag_pipeline.updating import cut_batches
 
 ROOT = Path(__file__).parents[1]
 TABLES = ("documents", "chunks", "entities", "relationships", "entity_chunks", "entity_aliases")
@@ -426,7 +429,9 @@ def test_removing_all_documents_is_asked_for(index: Index, tmp_path: Path) -> No
     assert index.update(docs).batches == []
 
 
-@pytest.mark.parametrize(("gone", "share", "refused"), [(9, 0.5, False), (10, 0.5, True)])
+@pytest.mark.parametrize(
+    ("gone", "share", "refused"), [(9, 0.5, False), (10, 0.5, True), (1, 0, True)]
+)
 def test_more_than_a_share_of_many_documents_is_asked_for(
     tmp_path: Path, gone: int, share: float, refused: bool
 ) -> None:
@@ -437,10 +442,59 @@ def test_more_than_a_share_of_many_documents_is_asked_for(
     for name in names[:gone]:
         (docs / f"{name}.txt").unlink()
     if refused:
-        with pytest.raises(RemovalError, match="10 of the 18 files"):
+        with pytest.raises(RemovalError, match=f"{gone} of the 18 files"):
             index.update(docs)
     else:
         assert index.update(docs).changes["remove"] == gone
+
+
+def test_a_plan_says_that_removals_will_be_asked_about(index: Index, tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    assert index.plan(docs).question is None
+    shutil.rmtree(docs)
+    docs.mkdir()
+    question = index.plan(docs).question
+    with pytest.raises(RemovalError) as raised:
+        index.update(docs)
+    assert question == str(raised.value)
+
+
+@pytest.mark.parametrize("folder", [None, "", 3])
+def test_what_is_no_folder_is_an_error_that_says_so(index: Index, folder: object) -> None:
+    with pytest.raises(InputError, match="is no folder"):
+        index.update(folder)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InputError, match="is no folder"):
+        index.plan(folder)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_run_that_waited_for_another_takes_no_credit_for_it(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "docs", rivers=RIVERS)
+
+    def wait(instance: object) -> None:
+        monkeypatch.undo()
+        assert index.update(tmp_path / "docs").is_new
+
+    monkeypatch.setattr(runs, "_wait_for_others", wait)
+    outcome = index_folder(index, tmp_path / "docs")
+    assert (outcome.batches, outcome.is_new) == ([], False)
+    write(tmp_path / "docs", more=PLACES)
+    assert index_folder(index, tmp_path / "docs").is_new
+
+
+def test_status_says_what_is_taken_in_and_what_an_older_release_holds(
+    index: Index, tmp_path: Path
+) -> None:
+    docs = write(tmp_path / "docs", rivers=RIVERS)
+    assert index.status()["staged_documents"] == 0
+    for key in cut_batches(index, docs):
+        ingest_documents(index, key)
+    assert index.status()["staged_documents"] == 1
+    index.update(docs)
+    index.rollback()
+    status = index.status()
+    assert (status["documents"], status["published"]["documents"]) == (3, 2)
 
 
 def test_documents_under_other_names_are_not_gone(index: Index, tmp_path: Path) -> None:

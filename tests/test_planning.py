@@ -416,3 +416,15 @@ def test_runs_without_a_plan_have_no_estimate_and_that_is_said(small: ModelServe
     update(engine)
     assert status()["estimate"] is None
     assert "estimate   none" in CliRunner().invoke(app, ["status"]).output
+
+
+def test_without_a_key_a_first_index_says_so_before_it_reads(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    monkeypatch.setenv("GRAPHRAG_LLM__BASE_URL", "")
+    monkeypatch.setattr("graphrag_pipeline.planning.plan.plan_run", None)
+    done = CliRunner().invoke(app, ["index"])
+    assert isinstance(done.exception, ConfigError) or done.exit_code == 2, done.output
+    assert "no key for the model" in done.output + str(done.exception)
+    assert not (home / ".graphrag").exists()

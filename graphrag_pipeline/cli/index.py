@@ -20,6 +20,7 @@ from graphrag_pipeline.core.errors import GraphRAGError, InputError, RemovalErro
 
 if TYPE_CHECKING:
     from graphrag_pipeline.exchange.importing import ImportResult
+    from graphrag_pipeline.orchestration.runs import IndexOutcome
     from graphrag_pipeline.store.workspace import Workspace
 
 
@@ -75,25 +76,23 @@ def _index(
 ) -> dict[str, Any]:
     with progress(f"Looking for changes in {folder}") as seconds:
         from graphrag_pipeline.planning.estimate_log import end_estimate
-        from graphrag_pipeline.releases.kept import published_release
 
-        before = published_release(workspace.home)
-        batches, run_ids = _run(workspace, folder, recluster=recluster, remove_all=remove_all)
+        outcome = _run(workspace, folder, recluster=recluster, remove_all=remove_all)
     end_estimate(workspace)
     return _outcome(
         workspace,
         seconds.by_stage(),
-        batches,
-        run_ids,
-        new_release=published_release(workspace.home) != before,
+        outcome.batches if outcome else (),
+        outcome.run_ids if outcome else (),
+        new_release=outcome is not None and outcome.is_new,
         reclustered=recluster,
     )
 
 
 def _run(
     workspace: Workspace, folder: Path, *, recluster: bool, remove_all: bool
-) -> tuple[Sequence[str], Sequence[str]]:
-    """Index a folder; return the batches and Dagster's runs, none where nothing has changed.
+) -> IndexOutcome | None:
+    """Index a folder; return what was done, None where nothing has changed.
 
     To import Dagster, and to start a run in which each stage finds nothing to do, takes most of
     the time of small runs.
@@ -101,11 +100,10 @@ def _run(
     from graphrag_pipeline.planning.pending import nothing_to_do
 
     if not recluster and nothing_to_do(workspace, folder):
-        return (), ()
+        return None
     from graphrag_pipeline.orchestration.runs import index_folder
 
-    outcome = index_folder(workspace, folder, recluster=recluster, remove_all=remove_all)
-    return outcome.batches, outcome.run_ids
+    return index_folder(workspace, folder, recluster=recluster, remove_all=remove_all)
 
 
 @contextlib.contextmanager
@@ -126,7 +124,7 @@ def _told_of(workspace: Workspace) -> Iterator[None]:
 
 def _estimate(workspace: Workspace, folder: Path, *, yes: bool, recluster: bool) -> None:
     """Say what a run by a model may cost, ask if it is much, and keep the estimate."""
-    from graphrag_pipeline.store.spending import uses_model
+    from graphrag_pipeline.store.spending import needs_model, uses_model
 
     settings = workspace.settings
     if not uses_model(settings):
@@ -134,6 +132,8 @@ def _estimate(workspace: Workspace, folder: Path, *, yes: bool, recluster: bool)
     from graphrag_pipeline.llm.configured import check_own_prompts, model_options
 
     check_own_prompts(settings)
+    if needs_model(settings) and not workspace.exists:
+        model_options(settings).connection()
     from graphrag_pipeline.planning.estimate_log import begin_estimate
     from graphrag_pipeline.planning.plan import plan_run
 

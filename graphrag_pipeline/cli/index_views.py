@@ -50,6 +50,8 @@ def show_status(summary: dict[str, Any]) -> None:
     _show_estimate(summary)
     pending = len(summary["pending_batches"])
     console.fact("pending", counted(pending, "batch", "batches"))
+    if staged := summary["staged_documents"]:
+        console.fact("taken in", f"{counted(staged, 'document')}, not in the graph yet")
     _show_left_out(summary)
     _show_absent(summary)
     _show_published(summary)
@@ -210,3 +212,6 @@ def _show_published(summary: dict[str, Any]) -> None:
     console.fact("", moment)
     if summary["rolled_back_from"]:
         console.fact("", f"rolled back from {summary['rolled_back_from']} until the index changes")
+        names = ("documents", "chunks", "entities", "relationships")
+        held = ", ".join(f"{release[name]:,} {name}" for name in names)
+        console.fact("", f"it holds {held}; above is what the index holds")

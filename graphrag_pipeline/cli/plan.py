@@ -38,6 +38,8 @@ def show_plan(plan: Plan) -> None:
     if not plan.is_due:
         console.say("There is nothing to do.")
         return
+    if plan.question:
+        console.say_whole(f"index will ask before it does this: {plan.question}")
     if plan.pending_batches:
         console.fact("pending", counted(plan.pending_batches, "batch", "batches"))
     if plan.documents or plan.unreadable:

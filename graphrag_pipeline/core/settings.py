@@ -115,7 +115,7 @@ class BatchSettings(_Section):
     """Most megabytes of files in one batch (a larger file is a batch of its own)."""
     max_removed_share: Share = 0.5
     """Ask before all files of a folder are removed, or ten and more that are more than this share
-    of them."""
+    of them; with 0, before any is."""
 
 
 class ChunkSettings(_Section):

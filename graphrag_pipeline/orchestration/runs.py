@@ -27,6 +27,7 @@ from graphrag_pipeline.orchestration.event_log import kept_open
 from graphrag_pipeline.releases.kept import release_file
 from graphrag_pipeline.resources.liveness import end_dead_runs
 from graphrag_pipeline.sensors.runs import FIRST_BATCH, LAST_BATCH, VERSION, files_of
+from graphrag_pipeline.stages import PUBLISH
 from graphrag_pipeline.store.spending import LEDGER_TAG, ledger_position, uses_model
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import ask_for_clustering
@@ -51,10 +52,11 @@ class RunFailedError(GraphRAGError):
 
 @dataclass(frozen=True)
 class IndexOutcome:
-    """What `index` did: the batches it ran, and the ids of its Dagster runs."""
+    """What `index` did: the batches it ran, the ids of its Dagster runs, whether it published."""
 
     batches: Sequence[str]
     run_ids: Sequence[str]
+    is_new: bool
 
 
 @dataclass(frozen=True)
@@ -136,8 +138,13 @@ def run_pending(workspace: Workspace) -> IndexOutcome:
             files = files_of([workspace.batches.get(key) for key in keys])
             tags = {FIRST_BATCH: keys[0], LAST_BATCH: keys[-1], **files, **version, **budget}
             run_ids.append(_run(instance, defs, INGEST_JOB, tags).run_id)
-        run_ids.append(_run(instance, defs, REFRESH_JOB, budget).run_id)
-    return IndexOutcome(pending, run_ids)
+        refresh = _run(instance, defs, REFRESH_JOB, budget)
+    return IndexOutcome(pending, [*run_ids, refresh.run_id], _has_published(refresh))
+
+
+def _has_published(refresh: dg.ExecuteInProcessResult) -> bool:
+    published = refresh.asset_materializations_for_node(PUBLISH.name)
+    return any(each.metadata["new_release"].value for each in published)
 
 
 def run_marts(settings: Settings, *, force: bool = False) -> MartsOutcome:

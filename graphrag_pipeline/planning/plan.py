@@ -72,7 +72,8 @@ class Plan:
 
     ``changes`` counts files by action (add, change, remove); ``chunks`` those of all files that
     would be read, ``to_extract`` those of them whose extraction is still to be made, ``to_retry``
-    those and the reports that failed before. ``is_due`` says whether a run would change anything.
+    those and the reports that failed before. ``is_due`` says whether a run would change anything,
+    ``question`` what `index` would ask first, because so many files are gone.
     """
 
     changes: Mapping[str, int]
@@ -83,6 +84,7 @@ class Plan:
     to_extract: int
     to_retry: int
     is_due: bool
+    question: str | None
     stages: Sequence[StagePlan]
     assumptions: Sequence[str]
 
@@ -145,6 +147,7 @@ def plan_run(workspace: Workspace, folder: Path, *, recluster: bool = False) -> 
         chunks=len(chunks),
         to_extract=len(todo),
         to_retry=int(todo["failed"].sum()) + index.failed_reports,
+        question=log.question(folder, new, settings.batches),
         is_due=bool(new or pending or stages or recluster) or _refresh_is_due(workspace),
         stages=stages,
         assumptions=[

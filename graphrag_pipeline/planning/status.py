@@ -42,11 +42,14 @@ _FAILED = """
 SELECT (SELECT count(*) FROM extractions WHERE status = 'failed') AS failed_chunks,
        (SELECT count(*) FROM extractions WHERE status = 'cut') AS cut_chunks,
        (SELECT count(*) FROM extractions WHERE status = 'outdated') AS outdated_chunks,
-       (SELECT count(*) FROM report_failures) AS failed_reports
+       (SELECT count(*) FROM report_failures) AS failed_reports,
+       (SELECT count(*) FROM staging.documents) AS staged_documents
 """
 _LISTED = ("levels", "structures", "quarantined", "pending_batches", "model_calls")
 _RELEASE = """
-SELECT id, strftime(created_at, '%Y-%m-%dT%H:%M:%SZ') AS created_at, embedder, modularity
+SELECT id, strftime(created_at, '%Y-%m-%dT%H:%M:%SZ') AS created_at, embedder, modularity,
+       n_documents AS documents, n_chunks AS chunks, n_entities AS entities,
+       n_relationships AS relationships
 FROM releases WHERE id = $id
 """
 
@@ -69,6 +72,7 @@ def summarise(workspace: Workspace) -> dict[str, Any]:
             "cut_chunks": 0,
             "outdated_chunks": 0,
             "failed_reports": 0,
+            "staged_documents": 0,
             "refresh_needed": False,
             "published": None,
             "rolled_back_from": None,

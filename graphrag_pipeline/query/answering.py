@@ -50,7 +50,7 @@ def _text(passages: Sequence[RankedPassage], citations: Sequence[Citation]) -> s
         f"- {_statement(passage)} [{citation.number}]\n"
         for passage, citation in zip(passages, citations, strict=True)
     ]
-    return f"{NOT_WRITTEN}\n\n{''.join(points) or NOTHING_FOUND}"
+    return f"{NOT_WRITTEN}\n\n{''.join(points)}" if points else NOTHING_FOUND
 
 
 def _statement(passage: RankedPassage) -> str:

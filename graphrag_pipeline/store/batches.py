@@ -137,8 +137,9 @@ class BatchLog:
         with self._lock():
             sources = self._known(root)
             changes = list(self._changes(folder, root, sources, max_bytes, settle_seconds))
-            if not remove_all:
-                _check_removals(folder, sources, changes, limits.max_removed_share)
+            question = _ask_about_removals(folder, sources, changes, limits.max_removed_share)
+            if question and not remove_all:
+                raise RemovalError(question)
             return [self._write(root, part) for part in _parts(changes, limits)]
 
     def look(self, folder: Path, *, max_bytes: int) -> list[SourceChange]:
@@ -150,6 +151,13 @@ class BatchLog:
             raise InputError(f"{folder} is not a folder: name one that holds your documents")
         root = self.root_name(folder)
         return list(self._changes(folder, root, self._known(root), max_bytes, 0))
+
+    def question(
+        self, folder: Path, changes: Sequence[SourceChange], limits: BatchSettings
+    ) -> str | None:
+        """Return what `cut` would ask before it lists these changes: whether files are to go."""
+        sources = self._known(self.root_name(folder))
+        return _ask_about_removals(folder, sources, changes, limits.max_removed_share)
 
     def _known(self, root: str) -> dict[str, Source]:
         """Return the sources a scan of a folder would find, whichever scan found them first."""
@@ -222,22 +230,23 @@ class BatchLog:
             yield
 
 
-def _check_removals(
+def _ask_about_removals(
     folder: Path, sources: Mapping[str, Source], changes: Sequence[SourceChange], most: float
-) -> None:
-    """Complain where most documents are gone: more often a disk is not mounted than it is meant.
+) -> str | None:
+    """Return what to ask where most documents are gone: often a disk is not mounted.
 
-    A document that is there under another name is not gone.
+    A document that is there under another name is not gone. Where ``most`` is 0, none may go.
     """
     new_hashes = {change.sha256 for change in changes if change.action == "add"}
     lost_uris = [change.uri for change in changes if change.action == "remove"]
     n_gone = sum(sources[uri].sha256 not in new_hashes for uri in lost_uris)
     is_empty = len(lost_uris) == len(sources) and not new_hashes
-    if (n_gone and is_empty) or n_gone > max(most * len(sources), _FEW):
-        raise RemovalError(
-            f"{n_gone} of the {len(sources)} files indexed from {folder} are gone: is its disk "
-            "mounted? To remove them from the index, use --remove-all, in Python remove_all=True"
-        )
+    if not (n_gone and is_empty) and n_gone <= (max(most * len(sources), _FEW) if most else 0):
+        return None
+    return (
+        f"{n_gone} of the {len(sources)} files indexed from {folder} are gone: is its disk "
+        "mounted? To remove them from the index, use --remove-all, in Python remove_all=True"
+    )
 
 
 def make_batch(

@@ -32,13 +32,18 @@ def ledger_position(home: Path) -> int:
 
 def uses_model(settings: Settings) -> bool:
     """Whether any stage may ask a language model; what a structure from outside asks is its own."""
+    return needs_model(settings) or bool(settings.structures.wanted)
+
+
+def needs_model(settings: Settings) -> bool:
+    """Whether some stage cannot do without a language model."""
     return "llm" in (
         settings.extraction.extractor,
         settings.graph.summaries,
         settings.resolution.method,
         settings.reports.writer,
         settings.embeddings.embedder,
-    ) or bool(settings.structures.wanted)
+    )
 
 
 @contextlib.contextmanager
