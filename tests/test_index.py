@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 import duckdb
@@ -247,7 +247,7 @@ def test_the_graph_and_the_tables_are_handed_to_a_notebook(index: Index) -> None
 
 
 def test_a_table_comes_as_pandas_has_it_or_the_error_says_what_to_install(index: Index) -> None:
-    if importlib.util.find_spec("pandas"):
+    if PathFinder.find_spec("pandas"):
         titles = list(index.to_pandas("entities")["title"])
         assert titles == index.to_polars("entities")["title"].to_list()
     else:
