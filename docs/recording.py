@@ -34,7 +34,15 @@ DOCUMENTS = (
     "reference/kestrel-bridge.md",
     "reference/aldous-inquiry.md",
 )
-NAMES_ALIKE = "Nadia Fenwright wrote to Anna Hellwig. Anna Helwig did not answer Leopold Pask."
+# Names that are alike, and one that many texts describe.
+LETTERS = (
+    "Anna Hellwig wrote to Nadia Fenwright and to Leopold Pask of the stone.",
+    "Anna Helwig did not answer Nadia Fenwright, nor did Leopold Pask in that year.",
+    *(
+        f"Nadia Fenwright {did} what the stone of the Kestrel Bridge can bear, said Leopold Pask."
+        for did in ("measured", "wrote down", "told others", "forgot", "asked again")
+    ),
+)
 QUESTION = "Who objected to the stone of the Kestrel Bridge, and what came of it?"
 MODEL = "gpt-4.1-mini"
 OF_DATA = FENCED | {"question", "global_question", "error", "criterion"}
@@ -187,7 +195,8 @@ def _steps(settings: Settings, work: Path) -> Iterator[Step]:
     documents.mkdir()
     for name in DOCUMENTS:
         shutil.copy(CORPUS / name, documents)
-    (documents / "letter.txt").write_text(NAMES_ALIKE)
+    for number, text in enumerate(LETTERS, start=1):
+        (documents / f"letter-{number}.txt").write_text(text)
     yield "", lambda: _index(settings, documents)
     yield "", lambda: _in_two_passes(settings)
     yield from _questions(settings)
