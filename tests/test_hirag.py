@@ -15,7 +15,7 @@ from query_fixture import _key, _summary_key, publish, settings_for
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.planning.estimates import Work, estimate
+from graphrag_pipeline.planning.estimates import Reports, Work, estimate
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.releases import invariants
@@ -406,8 +406,7 @@ def test_a_plan_counts_clusters_and_the_reports_on_communities_of_all_layers():
         grown=grown,
         merges=0,
         merge_tokens=None,
-        reports=200,
-        report_tokens=None,
+        reports=Reports(200, None),
         texts=[],
     )
     more = replace(new, grown=Chunks(1, 600), indexed=grown, rows={"hirag_entities": 20}, reports=5)

@@ -6,7 +6,7 @@ from model_server import ModelServer, prompt_filtered
 
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.settings import ChunkSettings, HierarchySettings, Settings
-from graphrag_pipeline.planning.estimates import Work, estimate
+from graphrag_pipeline.planning.estimates import Reports, Work, estimate
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.releases import invariants
 from graphrag_pipeline.releases.publishing import publish
@@ -233,8 +233,7 @@ def test_a_plan_counts_the_summaries_of_a_new_tree_and_those_that_new_chunks_cha
             grown=grown,
             merges=0,
             merge_tokens=None,
-            reports=0,
-            report_tokens=None,
+            reports=Reports(0, None),
             texts=[],
             **known,
         )

@@ -8,7 +8,7 @@ from conftest import Engine, build, build_graph, workspace_of
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.settings import EmbeddingSettings, Settings
 from graphrag_pipeline.llm.embedders import HashingEmbedder
-from graphrag_pipeline.planning.estimates import Work, estimate
+from graphrag_pipeline.planning.estimates import Reports, Work, estimate
 from graphrag_pipeline.planning.outdated import look_at_index
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.releases.publishing import publish
@@ -213,8 +213,7 @@ def test_a_plan_counts_what_facts_and_titles_cost_to_embed(said):
             grown=Chunks(10, 6000),
             merges=0,
             merge_tokens=None,
-            reports=0,
-            report_tokens=None,
+            reports=Reports(0, None),
             texts=[],
         )
         (embedding,) = estimate(paid, new, {})
