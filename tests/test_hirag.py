@@ -406,10 +406,12 @@ def test_a_plan_counts_clusters_and_the_reports_on_communities_of_all_layers():
         grown=grown,
         merges=0,
         merge_tokens=None,
-        reports=Reports(200, None),
+        reports=Reports(200),
         texts=[],
     )
-    more = replace(new, grown=Chunks(1, 600), indexed=grown, rows={"hirag_entities": 20}, reports=5)
+    more = replace(
+        new, grown=Chunks(1, 600), indexed=grown, rows={"hirag_entities": 20}, reports=Reports(5)
+    )
     paid = {"reports": {"writer": "llm"}, "hierarchies": {"hirag": True}}
     for work, reports, clusters in ((new, 400, 21), (more, 10, 15)):
         planned = {stage.stage: stage.calls for stage in estimate(Settings(**paid), work, {})}

@@ -233,7 +233,7 @@ def test_a_plan_counts_the_summaries_of_a_new_tree_and_those_that_new_chunks_cha
             grown=grown,
             merges=0,
             merge_tokens=None,
-            reports=Reports(0, None),
+            reports=Reports(),
             texts=[],
             **known,
         )

@@ -213,8 +213,9 @@ def test_a_plan_counts_what_facts_and_titles_cost_to_embed(said):
             grown=Chunks(10, 6000),
             merges=0,
             merge_tokens=None,
-            reports=Reports(0, None),
+            reports=Reports(),
             texts=[],
+            entities=70,
         )
         (embedding,) = estimate(paid, new, {})
         with said.store.read() as con:
