@@ -34,7 +34,7 @@ CHANGE = {
     "river.txt": None,
     "new.txt": "Kestrel Tower stands by Kestrel Bridge. Orsolya Venn lived in Kestrel Tower.",
 }
-NOTHING = pl.DataFrame(schema={"id": pl.String, "n_tokens": pl.Int64})
+NOTHING = pl.DataFrame(schema={"id": pl.String, "n_tokens": pl.Int64, "text": pl.String})
 SYNONYMS = "SELECT * FROM synonym_edges ORDER BY ALL"
 FACTS = "SELECT * FROM facts ORDER BY ALL"
 

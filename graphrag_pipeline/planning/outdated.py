@@ -109,7 +109,7 @@ def look_at_index(
     """Return the state of an index before a run that reads some files.
 
     ``sources`` are the files that were changed or removed, ``unchanged`` the chunks (id) of their
-    new versions, ``todo`` those (id, n_tokens) to extract from.
+    new versions, ``todo`` those (id, n_tokens, text) to extract from.
     """
     staged = _staged(con, settings)
     lost_chunks = _lost(
