@@ -215,7 +215,7 @@ def test_a_plan_counts_what_facts_and_titles_cost_to_embed(said):
             merge_tokens=None,
             reports=Reports(),
             texts=[],
-            entities=70,
+            entities=60,
         )
         (embedding,) = estimate(paid, new, {})
         with said.store.read() as con:
