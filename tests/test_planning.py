@@ -428,3 +428,30 @@ def test_without_a_key_a_first_index_says_so_before_it_reads(
     assert isinstance(done.exception, ConfigError) or done.exit_code == 2, done.output
     assert "no key for the model" in done.output + str(done.exception)
     assert not (home / ".graphrag").exists()
+
+
+def test_a_chunk_whose_extraction_failed_is_planned_again(
+    known: ModelServer, tmp_path: Path
+) -> None:
+    engine = by_model(tmp_path, known.base_url)
+    with engine.store.transaction() as con:
+        con.execute("UPDATE extractions SET status = 'failed' WHERE chunk_id = "
+                    "(SELECT min(chunk_id) FROM extractions)")  # fmt: skip
+    plan = plan_run(engine.workspace, engine.inbox)
+    assert (plan.to_extract, plan.to_retry) == (1, 1)
+
+
+def test_calls_that_the_cache_answered_and_those_that_failed_teach_a_plan_nothing(
+    known: ModelServer, tmp_path: Path
+) -> None:
+    engine = by_model(tmp_path, known.base_url)
+    engine.write({"d.txt": "Hugo White met Alice Smith. " * 50})
+    before = plan_run(engine.workspace, engine.inbox)
+    with engine.store.transaction() as con:
+        for cached, error in ((True, None), (False, "timed out")):
+            con.execute(
+                "INSERT INTO llm_calls SELECT * REPLACE ($cached AS cached, $error AS error, "
+                "9e6 AS prompt_tokens, 9e6 AS completion_tokens) FROM llm_calls",
+                {"cached": cached, "error": error},
+            )
+    assert plan_run(engine.workspace, engine.inbox).tokens == before.tokens
