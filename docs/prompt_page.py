@@ -128,7 +128,7 @@ def _in_common(sent: Sent) -> str:
     """Return what stands before the first place that the data decides."""
     text, fixed = ("\n".join(m["content"] for m in talk) for talk in (sent.messages, sent.fixed))
     pairs = enumerate(zip(text, fixed, strict=False))
-    return text[: next((place for place, (a, b) in pairs if a != b), len(text))]
+    return text[: next((place for place, (a, b) in pairs if a != b), len(fixed))]
 
 
 def _tokens(said: str | Sequence[Message]) -> int:

@@ -73,6 +73,10 @@ class Index(Workspace):
     ) -> None:
         if isinstance(home, Settings):
             home, settings = None, home
+        if not isinstance(home, str | Path | None):
+            raise InputError(f"home = {home!r}: must be the path of a folder")
+        if not isinstance(settings, Settings | None):
+            raise InputError(f"settings = {settings!r}: must be Settings(...)")
         if home is None:
             super().__init__(settings or load_settings())
         elif settings is None:

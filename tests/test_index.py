@@ -503,3 +503,9 @@ def test_documents_under_other_names_are_not_gone(index: Index, tmp_path: Path) 
     for path in (tmp_path / "moved").iterdir():
         path.rename(tmp_path / "docs" / f"new-{path.name}")
     assert index.update(tmp_path / "docs").changes == {"add": 2, "change": 0, "remove": 2}
+
+
+@pytest.mark.parametrize("wrong", [(3,), ("home", {"profile": "llm"})])
+def test_an_index_of_something_else_is_refused_in_one_line(wrong: tuple) -> None:
+    with pytest.raises(InputError, match=r"^(home = 3|settings = \{.*\}): must be"):
+        Index(*wrong)

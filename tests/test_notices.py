@@ -114,8 +114,8 @@ def test_a_failure_is_told_once_until_it_is_mended(tmp_path: Path, webhook: Webh
         notifier(tmp_path).failed("the model", "429 <!channel> & more")
     notifier(tmp_path).failed("job refresh", "no disk")
     assert webhook.texts == [
-        "*graphrag: the model failed*\n429 &lt;!channel&gt; &amp; more",
-        "*graphrag: job refresh failed*\nno disk",
+        f"*graphrag: the model failed*\n429 &lt;!channel&gt; &amp; more\nIndex: {tmp_path}",
+        f"*graphrag: job refresh failed*\nno disk\nIndex: {tmp_path}",
     ]
     for _ in range(2):
         notifier(tmp_path).mended("the model")
@@ -212,6 +212,8 @@ def test_the_command_line_tells_of_a_failed_index_and_sends_a_test(
         assert CliRunner().invoke(app, ["index", "docs"]).exit_code != 0
     assert len(webhook.texts) == 2
     assert "max_cost needs a price for unheard-of" in webhook.texts[1]
+    assert CliRunner().invoke(app, ["index", "gone"]).exit_code == 2
+    assert len(webhook.texts) == 2
     monkeypatch.setenv("GRAPHRAG_PROFILE", "embedded")
     assert CliRunner().invoke(app, ["index", "docs"]).exit_code == 0
     assert webhook.texts[2].startswith("*graphrag: index mended*")

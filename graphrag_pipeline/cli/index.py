@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from graphrag_pipeline.store.workspace import Workspace
 
 
+_WHAT_TO_DO = "Run it again once that is mended; readers keep the release they have."
+
+
 def init(
     folder: Annotated[Path, typer.Argument(help="Where to write graphrag.toml.")] = Path("."),
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
@@ -57,12 +60,12 @@ def index(
     """Index what was added, changed or removed in a folder, and publish a new release."""
     settings = settings_for_runs()
     place = folder or settings.input_path
-    if not place.is_dir():
-        raise InputError(f"{place} is not a folder: name one that holds your documents")
     from graphrag_pipeline.store.workspace import Workspace
 
     workspace = Workspace(settings)
     with _told_of(workspace):
+        if not place.is_dir():
+            raise InputError(f"{place} is not a folder: name one that holds your documents")
         _estimate(workspace, place, yes=yes, recluster=recluster)
         try:
             return _index(workspace, place, recluster=recluster, remove_all=remove_all)
@@ -110,13 +113,15 @@ def _run(
 def _told_of(workspace: Workspace) -> Iterator[None]:
     """Tell the hooks of a failure that nobody sees at a terminal; and when it is mended."""
     from graphrag_pipeline.core.notices import MODEL, Notifier
+    from graphrag_pipeline.llm.errors import ModelError
 
     notifier = Notifier(workspace.settings)
     try:
         yield
     except GraphRAGError as error:
         if not sys.stderr.isatty():
-            notifier.failed("index", str(error))
+            is_model = error.exit_code == ModelError.exit_code
+            notifier.failed(MODEL if is_model else "index", f"{error}. {_WHAT_TO_DO}")
         raise
     for what in (MODEL, "index"):
         notifier.mended(what)

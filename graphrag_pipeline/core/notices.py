@@ -55,19 +55,21 @@ class Notifier:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._file = Home(settings.home_path).notices
+        self._index = f"Index: {settings.home_path}"
 
     def failed(self, what: str, why: str) -> None:
         """Tell that something failed, unless it has been told since it last went well."""
         hooks = dict(self._hooks())
         if hooks and self._remember(what, why):
-            errors = self._send(Notice("failed", what, why))
+            errors = self._send(Notice("failed", what, f"{why}\n{self._index}"))
             if len(errors) == len(hooks):
                 self._forget(what)
 
     def mended(self, what: str) -> None:
         """Tell that something goes well again, if people were told that it does not."""
         if self._file.exists() and (why := self._forget(what)) is not None:
-            self._send(Notice("mended", what, f"It goes well again. It had failed: {why}"))
+            text = f"It works again. The failure was: {why}\n{self._index}"
+            self._send(Notice("mended", what, text))
 
     def test(self) -> list[str]:
         """Send a test by each hook; return what worked.

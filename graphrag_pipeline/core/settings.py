@@ -792,6 +792,8 @@ def _instead_of(name: str) -> str:
     section, _, own = name.rpartition(".")
     if own == "api_key":
         return "no key stands in settings: set OPENAI_API_KEY, or write it to .env"
+    if name == "notify.webhook":
+        return f"its address is a secret: set {WEBHOOK}, or write it to .env"
     names = [n.replace("__", ".") for n in sorted(_known_names())]
     if section in Settings.model_fields:
         owns = [n.rpartition(".")[2] for n in names if n.startswith(f"{section}.")]

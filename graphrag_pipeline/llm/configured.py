@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.prompting import check_prompts
 from graphrag_pipeline.core.settings import LlmSettings, Settings
 from graphrag_pipeline.llm.client import ModelClient
@@ -82,6 +83,8 @@ def check_own_prompts(settings: Settings) -> None:
     Raises ConfigError, with the file and the placeholder, for one that is wrong.
     """
     if folder := prompts_folder(settings):
+        if not folder.is_dir():
+            raise ConfigError(f"llm.prompts = {settings.llm.prompts!r}: there is no such folder")
         check_prompts(folder)
 
 
