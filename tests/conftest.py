@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -224,6 +225,8 @@ def without_privileges(*given_away: Path) -> Iterator[None]:
         return
     for path in given_away:
         os.chown(path, NOBODY, NOBODY)
+    # DuckDB asks for it with the first time it converts; that user may have no right to read it.
+    importlib.import_module("_strptime")
     os.seteuid(NOBODY)
     try:
         yield

@@ -32,8 +32,8 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
     """Write a graphrag.toml with every setting, its meaning and its default."""
+    from graphrag_pipeline.core.files import write_beside
     from graphrag_pipeline.core.settings import CONFIG_FILE, template
-    from graphrag_pipeline.store.batches import write_beside
 
     target = folder / CONFIG_FILE
     if folder.exists() and not folder.is_dir():

@@ -10,14 +10,14 @@ import contextlib
 import json
 import logging
 import os
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from graphrag_pipeline.core.environment import variable
-from graphrag_pipeline.core.errors import ConfigError, GraphRAGError
+from graphrag_pipeline.core.errors import ConfigError, GraphRAGError, StorageError
+from graphrag_pipeline.core.files import write_beside
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.core.rows import one_line
@@ -123,21 +123,21 @@ class Notifier:
 
         Where that cannot be noted, the disk being full, it is told again and again.
         """
-        with contextlib.suppress(OSError), self._alone():
+        with contextlib.suppress(OSError, StorageError), self._alone():
             noted = _read(self._file)
             if what in noted:
                 return False
-            _write(self._file, {**noted, what: why})
+            write_beside(self._file, json.dumps({**noted, what: why}).encode())
         return True
 
     def _forget(self, what: str) -> str | None:
         """Return what was told of something, and forget it."""
         why = None
-        with contextlib.suppress(OSError), self._alone():
+        with contextlib.suppress(OSError, StorageError), self._alone():
             noted = _read(self._file)
             why = noted.pop(what, None)
             if why is not None:
-                _write(self._file, noted)
+                write_beside(self._file, json.dumps(noted).encode())
         return why
 
 
@@ -146,12 +146,6 @@ def _read(file: Path) -> dict[str, str]:
         return {str(k): str(v) for k, v in json.loads(file.read_text(encoding="utf-8")).items()}
     except (OSError, ValueError, AttributeError):
         return {}
-
-
-def _write(file: Path, noted: Mapping[str, str]) -> None:
-    with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False, encoding="utf-8") as new:
-        json.dump(dict(noted), new, ensure_ascii=False)
-    os.replace(new.name, file)
 
 
 def _post(url: str, notice: Notice) -> None:

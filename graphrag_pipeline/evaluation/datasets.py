@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.files import write_beside
 from graphrag_pipeline.evaluation.answer_metrics import NO_ANSWER
 from graphrag_pipeline.evaluation.questions import Passage, Question
-from graphrag_pipeline.store.batches import write_beside
 
 _ID_ALIASES = "id_aliases.json"
 _LINES = (".jsonl", ".ndjson")

@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from graphrag_pipeline.core.files import write_beside
 from graphrag_pipeline.pages.layout import layout_graph
-from graphrag_pipeline.store.batches import write_beside
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

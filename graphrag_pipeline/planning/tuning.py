@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.files import write_beside
 from graphrag_pipeline.core.prompting import EXAMPLES, Message, bake, load_prompt
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.extraction.model.tuples import parse_tuples
@@ -23,7 +24,6 @@ from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.configured import prompts_folder, with_model
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
-from graphrag_pipeline.store.batches import write_beside
 
 STAGE = "tune"
 DOMAIN = "tuned"

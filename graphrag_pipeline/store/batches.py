@@ -20,6 +20,7 @@ from pathlib import Path
 from stat import S_ISREG
 
 from graphrag_pipeline.core.errors import InputError, RemovalError, StorageError
+from graphrag_pipeline.core.files import write_beside
 from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.core.settings import BatchSettings
 
@@ -260,26 +261,6 @@ def make_batch(
     created = max(now, earliest or now)
     digest = hashlib.sha256(repr((root, changes)).encode("utf-8", "replace")).hexdigest()[:8]
     return Batch(f"{created:{_KEY_TIME}}-{digest}", created, root, tuple(changes))
-
-
-def write_beside(path: Path, data: bytes) -> None:
-    """Write a file so that it is there whole or not at all.
-
-    Raises StorageError when the disk is full or read-only.
-    """
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with beside.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            beside.unlink(missing_ok=True)
 
 
 def _prefix(root: str) -> str:

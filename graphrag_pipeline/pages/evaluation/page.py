@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.files import write_beside
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.pages.evaluation import charts
 from graphrag_pipeline.pages.evaluation.gathering import gather
 from graphrag_pipeline.pages.evaluation.model import EvaluationPage, Kind
 from graphrag_pipeline.pages.overview.page import page_environment, written_time
-from graphrag_pipeline.store.batches import write_beside
 
 _TEMPLATE = "evaluation.html.j2"
 

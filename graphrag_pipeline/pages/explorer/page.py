@@ -13,9 +13,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.files import write_beside
 from graphrag_pipeline.pages.explorer.data import page_data
 from graphrag_pipeline.releases.kept import release_file
-from graphrag_pipeline.store.batches import write_beside
 from graphrag_pipeline.store.index_store import connect_published
 
 _HERE = Path(__file__).parent

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.files import write_beside
 from graphrag_pipeline.pages.overview.gathering import gather
 from graphrag_pipeline.pages.overview.model import Overview
 from graphrag_pipeline.query.release import open_release
-from graphrag_pipeline.store.batches import write_beside
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -141,6 +141,8 @@ def _read(name: str, text: str, kind: type) -> Any:
 def _within_window(parameters: P, options: Mapping[str, Any], settings: Settings) -> P:
     """Return parameters whose budget of tokens is no more than the model that answers can read."""
     budget = getattr(parameters, "max_context_tokens", 0)
+    if settings.query.answers != "llm":
+        return parameters
     room = evidence_room(settings, model_options(settings)) if budget else None
     if room is None or budget <= room:
         return parameters
