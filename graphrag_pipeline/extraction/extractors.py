@@ -42,7 +42,11 @@ def extraction_version(settings: Settings) -> str:
 
 
 def extract(chunks: pl.DataFrame, settings: Settings, batch: str) -> Extracted:
-    """Extract from chunks: columns ``id``, ``text``, and ``context``, the metadata to be shown.
+    """Extract from chunks: columns ``id``, ``text``, ``context`` and ``blocks``.
+
+    The context is the metadata to be shown. Blocks are what of the text is no running prose:
+    structs of ``start``, ``end`` (characters of the text) and ``kind`` (heading, code, table or
+    list), in order.
 
     Raises the model's error when no further call can succeed.
     """

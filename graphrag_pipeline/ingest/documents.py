@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +14,7 @@ import polars as pl
 
 from graphrag_pipeline.core.identity import content_hash, make_id
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.ingest.reading import ReadingOptions, ReadResult, read_file
+from graphrag_pipeline.ingest.reading import ReadDocument, ReadingOptions, ReadResult, read_file
 from graphrag_pipeline.store.batches import Batch, BatchLog, SourceChange
 from graphrag_pipeline.store.index_store import assign_identifiers, insert
 
@@ -34,6 +34,15 @@ DOCUMENTS = pl.Schema(
         "batch": pl.String,
     }
 )
+BLOCKS = pl.Schema(
+    {
+        "document_id": pl.String,
+        "start_char": pl.Int64,
+        "end_char": pl.Int64,
+        "kind": pl.String,
+        "batch": pl.String,
+    }
+)
 BATCH_SOURCES = pl.Schema(
     {
         "batch": pl.String,
@@ -50,11 +59,12 @@ QUARANTINE = pl.Schema({"batch": pl.String, "uri": pl.String, "reason": pl.Strin
 
 @dataclass
 class BatchDocuments:
-    """What reading a batch gave: rows of ``documents``, ``batch_sources`` and ``quarantine``."""
+    """What reading a batch gave: rows of the tables that are named as its fields are."""
 
     documents: list[dict[str, object]] = field(default_factory=list)
     sources: list[dict[str, object]] = field(default_factory=list)
     quarantine: list[dict[str, object]] = field(default_factory=list)
+    blocks: list[tuple[str, int, int, str, str]] = field(default_factory=list)
 
     @property
     def status(self) -> str:
@@ -109,7 +119,8 @@ def read_changes(
 def stage_documents(con: duckdb.DuckDBPyConnection, batch: Batch, read: BatchDocuments) -> None:
     """Stage what was read of a batch, and write down its manifest. Call it in a transaction."""
     documents = pl.DataFrame(read.documents, schema=DOCUMENTS)
-    con.execute("DELETE FROM staging.documents WHERE batch = ?", [batch.key])
+    for table in ("documents", "blocks"):
+        con.execute(f"DELETE FROM staging.{table} WHERE batch = ?", [batch.key])
     con.register("read_documents", documents)
     assign_identifiers(con, "document", "SELECT id FROM read_documents ORDER BY uri")
     con.execute(
@@ -118,6 +129,7 @@ def stage_documents(con: duckdb.DuckDBPyConnection, batch: Batch, read: BatchDoc
            JOIN identifiers i ON i.kind = 'document' AND i.id = d.id"""
     )
     con.unregister("read_documents")
+    insert(con, "staging.blocks", pl.DataFrame(read.blocks, schema=BLOCKS, orient="row"))
     _store_manifest(con, batch, read)
 
 
@@ -146,7 +158,12 @@ def _record(
         status = "removed"
     elif outcome is not None:
         read, sha256 = outcome
-        into.documents += _document_rows(batch, change.uri, read)
+        for document in read.documents:
+            row = _document_row(batch, change.uri, document)
+            into.documents.append(row)
+            into.blocks += [
+                (str(row["id"]), b.start, b.end, b.kind, batch) for b in document.blocks
+            ]
         into.quarantine.extend(
             {"batch": batch, "uri": _join(change.uri, bad.key), "reason": bad.reason}
             for bad in read.quarantined
@@ -166,21 +183,20 @@ def _record(
     )
 
 
-def _document_rows(batch: str, source: str, read: ReadResult) -> Iterable[dict[str, object]]:
-    for document in read.documents:
-        uri = _join(source, document.key)
-        metadata = json.dumps(document.metadata, ensure_ascii=False, default=str, sort_keys=True)
-        yield {
-            "id": make_id("document", uri),
-            "uri": uri,
-            "source": source,
-            "title": document.title,
-            "content_hash": content_hash(f"{document.title}\n{metadata}\n{document.text}"),
-            "n_chars": len(document.text),
-            "metadata": metadata,
-            "text": document.text,
-            "batch": batch,
-        }
+def _document_row(batch: str, source: str, document: ReadDocument) -> dict[str, object]:
+    uri = _join(source, document.key)
+    metadata = json.dumps(document.metadata, ensure_ascii=False, default=str, sort_keys=True)
+    return {
+        "id": make_id("document", uri),
+        "uri": uri,
+        "source": source,
+        "title": document.title,
+        "content_hash": content_hash(f"{document.title}\n{metadata}\n{document.text}"),
+        "n_chars": len(document.text),
+        "metadata": metadata,
+        "text": document.text,
+        "batch": batch,
+    }
 
 
 def _join(source: str, key: str) -> str:

@@ -23,6 +23,7 @@ from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.extraction.extractors import Extracted, extract, extraction_version
 from graphrag_pipeline.extraction.mentions import Extraction
 from graphrag_pipeline.ingest import documents
+from graphrag_pipeline.ingest.chunk_blocks import chunk_blocks
 from graphrag_pipeline.ingest.chunking import CHUNKER_VERSION, chunk_documents
 from graphrag_pipeline.ingest.staging import DERIVED, of_batch
 from graphrag_pipeline.store.index_store import assign_identifiers, insert
@@ -272,15 +273,19 @@ def identify(extraction: Extraction) -> tuple[pl.DataFrame, pl.DataFrame]:
 def _chunks_to_extract(workspace: Workspace, key: str, version: str) -> pl.DataFrame:
     with workspace.store.read() as con:
         todo = con.sql(
-            f"""SELECT c.id, c.text, d.title, d.metadata::VARCHAR AS metadata
+            f"""SELECT c.id, c.document_id, c.start_char, c.end_char, c.text, d.title,
+                       d.metadata::VARCHAR AS metadata
                 FROM ({of_batch("chunks")}) c JOIN ({of_batch("documents")}) d
                 ON d.id = c.document_id ANTI JOIN ({EXTRACTED}) done ON c.id = done.id
                 ORDER BY c.human_readable_id""",
             params={"version": version, "key": key},
         ).pl()
+        blocks = con.sql(f"FROM ({of_batch('blocks')})", params={"key": key}).pl()
     fields, about = workspace.settings.chunks.prepend_metadata, todo["title", "metadata"].rows()
     contexts = [shown_metadata(fields, title, metadata) for title, metadata in about]
-    return todo.select("id", "text").with_columns(context=pl.Series(contexts, dtype=pl.String))
+    return todo.select("id", "text").with_columns(
+        context=pl.Series(contexts, dtype=pl.String), blocks=chunk_blocks(todo, blocks)
+    )
 
 
 def shown_metadata(fields: Sequence[str], title: str, metadata: str) -> str:

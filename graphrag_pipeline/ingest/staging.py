@@ -10,6 +10,7 @@ from __future__ import annotations
 import duckdb
 
 DERIVED = ("extractions", "entity_mentions", "relationship_mentions", "claims", "chunk_names")
+_STAGE_OF = {"documents": "documents", "blocks": "documents", "chunks": "chunks"}
 
 # What stood in chunks that are no more, and the reports that tell of it.
 _LOST_EVIDENCE = """
@@ -29,7 +30,7 @@ FROM lost EXCEPT FROM staging.lost_evidence
 
 def of_batch(table: str) -> str:
     """Return a query for a batch's rows (parameter ``key``): staged, or taken in before."""
-    stage = table if table in ("documents", "chunks") else "extractions"
+    stage = _STAGE_OF.get(table, "extractions")
     return f"""
         SELECT * FROM staging.{table} WHERE batch = $key UNION ALL
         SELECT * FROM main.{table} WHERE batch = $key AND NOT EXISTS (
@@ -68,7 +69,7 @@ def _take_in(con: duckdb.DuckDBPyConnection, batch: str) -> None:
     if "chunks" in staged:
         _replace_chunks(con, key)
     _replace_extractions(con, key)
-    for table in ("documents", "chunks", *DERIVED):
+    for table in ("documents", "blocks", "chunks", *DERIVED):
         con.execute(f"DELETE FROM staging.{table} WHERE batch = $key", key)
     con.execute("UPDATE batch_stages SET staged = false WHERE batch = $key", key)
     con.execute("DELETE FROM graph_batches WHERE batch = $key", key)
@@ -96,11 +97,12 @@ def _replace_documents(con: duckdb.DuckDBPyConnection, key: dict[str, str]) -> N
            WHERE batch = $key AND source NOT IN (SELECT uri FROM own_sources)""",
         key,
     )
-    con.execute(
-        """DELETE FROM staging.chunks WHERE batch = $key AND document_id NOT IN (
-               SELECT id FROM staging.documents WHERE batch = $key)""",
-        key,
-    )
+    for table in ("blocks", "chunks"):
+        con.execute(
+            f"""DELETE FROM staging.{table} WHERE batch = $key AND document_id NOT IN (
+                   SELECT id FROM staging.documents WHERE batch = $key)""",
+            key,
+        )
     con.execute(
         """CREATE OR REPLACE TEMP TABLE outdated AS
            SELECT id FROM documents WHERE source IN (SELECT uri FROM own_sources)"""
@@ -111,8 +113,10 @@ def _replace_documents(con: duckdb.DuckDBPyConnection, key: dict[str, str]) -> N
         key,
     )
     con.execute("DELETE FROM documents WHERE id IN (SELECT id FROM outdated)")
+    con.execute("DELETE FROM blocks WHERE document_id IN (SELECT id FROM outdated)")
     con.execute("DELETE FROM chunks WHERE document_id IN (SELECT id FROM removed)")
-    con.execute("INSERT INTO documents BY NAME FROM staging.documents WHERE batch = $key", key)
+    for table in ("documents", "blocks"):
+        con.execute(f"INSERT INTO {table} BY NAME FROM staging.{table} WHERE batch = $key", key)
 
 
 def _replace_chunks(con: duckdb.DuckDBPyConnection, key: dict[str, str]) -> None:

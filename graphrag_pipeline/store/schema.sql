@@ -100,6 +100,20 @@ COMMENT ON COLUMN documents.metadata IS 'Whatever else the source said of it, as
 COMMENT ON COLUMN documents.text IS 'The cleaned text; every span of characters in this file counts in it.';
 COMMENT ON COLUMN documents.batch IS 'The batch that brought this version; joins batches.batch.';
 
+CREATE TABLE IF NOT EXISTS blocks (
+    document_id VARCHAR NOT NULL,
+    start_char BIGINT NOT NULL,
+    end_char BIGINT NOT NULL,
+    kind VARCHAR NOT NULL,
+    batch VARCHAR NOT NULL
+);
+COMMENT ON TABLE blocks IS 'What of each document is not running prose. Blocks of one document do not overlap; what none covers is prose.';
+COMMENT ON COLUMN blocks.document_id IS 'The document; joins documents.id.';
+COMMENT ON COLUMN blocks.start_char IS 'First character in documents.text, from 0.';
+COMMENT ON COLUMN blocks.end_char IS 'End of the block, exclusive.';
+COMMENT ON COLUMN blocks.kind IS 'heading, code, table or list.';
+COMMENT ON COLUMN blocks.batch IS 'The batch that brought the document; joins batches.batch.';
+
 CREATE TABLE IF NOT EXISTS chunks (
     id VARCHAR NOT NULL,
     human_readable_id BIGINT NOT NULL,
@@ -800,6 +814,7 @@ COMMENT ON COLUMN releases.vector_versions IS 'Version of each LanceDB table tha
 -- transaction: the tables above always belong together.
 CREATE SCHEMA IF NOT EXISTS staging;
 CREATE TABLE IF NOT EXISTS staging.documents AS FROM main.documents LIMIT 0;
+CREATE TABLE IF NOT EXISTS staging.blocks AS FROM main.blocks LIMIT 0;
 CREATE TABLE IF NOT EXISTS staging.chunks AS FROM main.chunks LIMIT 0;
 CREATE TABLE IF NOT EXISTS staging.extractions AS FROM main.extractions LIMIT 0;
 CREATE TABLE IF NOT EXISTS staging.entity_mentions AS FROM main.entity_mentions LIMIT 0;

@@ -4,6 +4,7 @@
 with a file or with a record inside it is an answer (`Quarantined`), never an exception.
 """
 
+from graphrag_pipeline.ingest.reading.blocks import Block, BlockKind
 from graphrag_pipeline.ingest.reading.files import SUPPORTED_SUFFIXES, read_file
 from graphrag_pipeline.ingest.reading.model import (
     Quarantined,
@@ -15,6 +16,8 @@ from graphrag_pipeline.ingest.reading.model import (
 
 __all__ = [
     "SUPPORTED_SUFFIXES",
+    "Block",
+    "BlockKind",
     "Quarantined",
     "ReadDocument",
     "ReadResult",

@@ -18,9 +18,14 @@ def clean_text(text: str) -> str:
     Nothing else changes: no Unicode normalisation, no white space collapsed. Cleaning clean text
     changes nothing.
     """
+    return without_controls(text).strip()
+
+
+def without_controls(text: str) -> str:
+    """Return text as :func:`clean_text` does, with the white space at its ends."""
     if text.isprintable():
-        return text.strip()
-    return _REMOVED.sub("", _NEWLINES.sub("\n", text)).strip()
+        return text
+    return _REMOVED.sub("", _NEWLINES.sub("\n", text))
 
 
 def one_line(text: str) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from graphrag_pipeline.ingest.reading.blocks import Block, clean_blocks
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 
 Scalar = str | int | float | bool
@@ -18,13 +19,15 @@ class ReadDocument:
 
     `key` is "" when the file is the document; in a file of records it is the record's id, or
     "row-<n>" (1-based; in jsonl the line number) where it has none, and unique in the file.
-    `text` is never empty, has only "\\n" as newline and can be encoded as UTF-8.
+    `text` is never empty, has only "\\n" as newline and can be encoded as UTF-8. `blocks` are the
+    spans of it that are no running prose, in order, none over another.
     """
 
     key: str
     title: str
     text: str
     metadata: dict[str, Scalar] = field(default_factory=dict)
+    blocks: tuple[Block, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -72,14 +75,22 @@ class Unreadable(Exception):
 
 
 def whole_document(
-    path: Path, text: str, title: str = "", metadata: Mapping[str, Scalar] | None = None
+    path: Path,
+    text: str,
+    title: str = "",
+    metadata: Mapping[str, Scalar] | None = None,
+    blocks: Iterable[Block] = (),
 ) -> ReadResult:
-    """Return the one document that the file is; raises Unreadable if it has no text."""
-    cleaned = clean_text(text)
+    """Return the one document that the file is; raises Unreadable if it has no text.
+
+    `blocks` are in order, none over another, in characters of `text` as it is given.
+    """
+    cleaned, kept = clean_blocks(text, blocks)
     if not cleaned:
         raise Unreadable("the file holds no text")
     title = one_line(title) or readable_name(path)
-    return ReadResult([ReadDocument("", title, cleaned, clean_metadata(metadata or {}))], [])
+    document = ReadDocument("", title, cleaned, clean_metadata(metadata or {}), kept)
+    return ReadResult([document], [])
 
 
 def clean_metadata(metadata: Mapping[str, Scalar]) -> dict[str, Scalar]:

@@ -1,0 +1,43 @@
+"""Blocks: the spans of a document's text that are not running prose."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+from graphrag_pipeline.ingest.reading.cleaning import clean_text, without_controls
+
+BlockKind = Literal["heading", "code", "table", "list"]
+
+
+class Block(NamedTuple):
+    """Characters [start, end) of a text, and what they are."""
+
+    start: int
+    end: int
+    kind: BlockKind
+
+
+def clean_blocks(text: str, blocks: Iterable[Block]) -> tuple[str, tuple[Block, ...]]:
+    """Return clean text, and the blocks where they stand in it.
+
+    The blocks are in order, none over another; those with nothing but white space are left out.
+    """
+    given = list(blocks)
+    if not given:
+        return clean_text(text), ()
+    edges = [0, *(edge for block in given for edge in block[:2]), len(text)]
+    parts = [without_controls(text[a:b]) for a, b in itertools.pairwise(edges)]
+    whole = "".join(parts)
+    cleaned = whole.strip()
+    place = len(parts[0]) - (len(whole) - len(whole.lstrip()))
+    kept: list[Block] = []
+    for number, block in enumerate(given):
+        inside, after = parts[2 * number + 1 : 2 * number + 3]
+        start = max(place, 0)
+        end = min(place + len(inside), len(cleaned))
+        if inside.strip():
+            kept.append(Block(start, end, block.kind))
+        place += len(inside) + len(after)
+    return cleaned, tuple(kept)
