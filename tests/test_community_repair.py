@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.core.settings import CommunitySettings
-from graphrag_pipeline.graph.clustering import build_hierarchy, modularity
+from graphrag_pipeline.graph.clustering import Cluster, build_hierarchy, modularity
 from graphrag_pipeline.graph.repair import keep_ids, repair_hierarchy
 
 SETTINGS = CommunitySettings(max_cluster_size=5)
@@ -146,6 +146,28 @@ def test_removal_that_cuts_a_community_splits_it_and_the_larger_part_keeps_its_i
     assert {c.members: c.id == whole.id for c in new} == {
         ("c2", "c3", "c4"): True,
         ("c0",): False,
+    }
+
+
+def test_who_is_cut_off_from_most_of_its_community_joins_its_neighbours():
+    def ring(name):
+        return [(f"{name}{i}", f"{name}{(i + 1) % 4}", 1.0) for i in range(4)]
+
+    a, b, c, d = (tuple(f"{name}{i}" for i in range(4)) for name in "abcd")
+    old = [
+        Cluster("root", 0, 0, None, (*a, *b, *c, "cut", *d)),
+        Cluster("a", 1, 1, "root", (*a, "cut")),
+        *(Cluster(x[0][0], 1, 1, "root", x) for x in (b, c, d)),
+    ]
+    rings = [edge for name in "abcd" for edge in ring(name)]
+    links = [("a0", "d0", 1.0), ("b1", "c1", 1.0), ("b2", "cut", 1.0), ("b3", "cut", 1.0)]
+    edges = [*rings, *links]
+    new = repair_hierarchy(old, nodes_of(edges), edges, SETTINGS)
+    assert {c.id: c.members for c in new if c.level == 1} == {
+        "a": a,
+        "b": (*b, "cut"),
+        "c": c,
+        "d": d,
     }
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from commands import ForkedPython
 from conftest import Engine
@@ -25,6 +26,7 @@ from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.prompting import PROMPTS
 from graphrag_pipeline.llm import ModelError
+from graphrag_pipeline.planning.outdated import look_at_index
 from graphrag_pipeline.planning.plan import Plan, plan_run
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "corpus"
@@ -428,6 +430,24 @@ def test_without_a_key_a_first_index_says_so_before_it_reads(
     assert isinstance(done.exception, ConfigError) or done.exit_code == 2, done.output
     assert "no key for the model" in done.output + str(done.exception)
     assert not (home / ".graphrag").exists()
+
+
+def test_what_is_staged_and_failed_does_not_count_for_what_the_graph_will_take_in(
+    tmp_path: Path,
+) -> None:
+    def unreadable(messages: Messages) -> str:
+        about_a_quarry = stage_of(messages) == "extract" and "quarry" in document_in(messages)
+        return "I do not know." if about_a_quarry else mind(messages)
+
+    with ModelServer(unreadable) as server:
+        engine = by_model(tmp_path, server.base_url)
+        engine.write(FILES)
+        for batch in engine.cut():
+            engine.ingest(batch.key)
+    nothing = pl.DataFrame(schema={"id": pl.String, "n_tokens": pl.Int64, "text": pl.String})
+    with engine.store.read() as con:
+        index = look_at_index(con, engine.settings, (), nothing, nothing, recluster=False)
+    assert index.staged.number == len(FILES) - 1
 
 
 def test_a_chunk_whose_extraction_failed_is_planned_again(

@@ -92,6 +92,7 @@ TWO = [
     (("C++", C, "a"), ("C#", C, "a")),
     (("1.5 kg", C, "a"), ("15 kg", C, "a")),
     (("David", P, "ab"), ("Larry David", P, "c")),
+    (("Anna K.", P, "ab"), ("K.", P, "a")),
 ]
 
 

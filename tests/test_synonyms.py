@@ -92,6 +92,21 @@ def test_synonyms_are_pairs_of_titles_as_near_as_asked_and_long_enough(tmp_path)
     assert ("Kestrel Bridge", "Kestrel Dam") in found
 
 
+def test_titles_of_three_letters_or_digits_and_more_are_searched(tmp_path):
+    engine = build_graph(tmp_path, FILES, embeddings=ASKED)
+    with engine.store.transaction() as con:
+        for title in ("Ulm", "B-52", "Al", "U.S.", "9"):
+            con.execute(
+                "INSERT INTO entities SELECT * REPLACE ($title AS id, $title AS title) "
+                "FROM entities LIMIT 1",
+                {"title": title},
+            )
+    embed(engine)
+    searched = {id for (id,) in engine.rows("SELECT entity_id FROM staging.synonyms_searched")}
+    assert searched >= {"Ulm", "B-52"}
+    assert not searched & {"Al", "U.S.", "9"}
+
+
 def on_an_arc(n):
     """Titles on an arc, all near each other, of which each keeps its nearest."""
     angles = [0.01 * place * (1 + 0.001 * place) for place in range(n)]
@@ -157,10 +172,14 @@ def test_only_current_synonyms_are_published_and_switched_off_only_older_release
     assert "facts" in tags[first.id]
     assert "facts" not in tags[second.id]
     VectorStore(home / "vectors").drop_tags([first.id])
-    spare = [table.name for table in vector_tables(off)]
-    dropped = VectorStore(home / "vectors").drop_untagged(spare=spare)
-    assert sorted(dropped) == sorted(OPTIONAL)
-    assert not (home / "vectors" / "facts.lance").exists()
+    with engine.store.transaction() as con:
+        con.execute(
+            "INSERT INTO entities_kept_apart VALUES ('1', '2', 'Anna', 'Ann', 'rule', '', '{}')"
+        )
+    assert publish(workspace_of(home, off)).created
+    spared = {table.name for table in vector_tables(off)}
+    assert {folder.stem for folder in (home / "vectors").glob("*.lance")} == spared
+    assert not spared & set(OPTIONAL)
     with pytest.raises(StorageError, match="vectors of facts, entity_titles are not there"):
         rollback(engine.workspace, first.id)
     assert embed(engine)["facts"] > 0

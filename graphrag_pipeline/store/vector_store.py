@@ -222,17 +222,16 @@ class VectorStore:
                 for release in set(releases) & tags.list().keys():
                     tags.delete(release)
 
-    def drop_untagged(self, *, spare: Sequence[str]) -> list[str]:
-        """Remove tables that no release holds a version of, but ``spare``; return their names."""
-        dropped = [
+    def drop_untagged(self, *, spare: Sequence[str]) -> None:
+        """Remove tables that no release holds a version of, but ``spare``."""
+        untagged = [
             name
             for name, lance_table in self._tables()
             if name not in spare and not lance_table.tags.list()
         ]
         with _writing(self.uri):
-            for name in dropped:
+            for name in untagged:
                 self._db.drop_table(name)
-        return dropped
 
     def optimize(self, keep_days: float = 7.0, spare: int = 10) -> None:
         """Compact the tables, complete their indexes, and remove versions no one needs.
