@@ -100,7 +100,7 @@ class Engine:
 
     def cut(self, settle_seconds: float = 0) -> list[Batch]:
         given = self.settings
-        return self.log.cut(
+        return self.workspace.batches.cut(
             self.inbox,
             given.batches,
             max_bytes=int(given.input.max_file_mb * 1e6),

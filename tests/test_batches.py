@@ -8,7 +8,7 @@ import pytest
 from conftest import Engine, without_privileges
 
 from graphrag_pipeline.core.errors import InputError, StorageError
-from graphrag_pipeline.core.settings import BatchSettings, Settings
+from graphrag_pipeline.core.settings import BatchSettings, InputSettings, Settings
 from graphrag_pipeline.ingest.stages import ingest_documents
 from graphrag_pipeline.store.batches import Batch, BatchLog, make_batch
 
@@ -169,6 +169,7 @@ def test_hidden_files_and_folders_are_skipped(engine):
 
 def test_symbolic_links_to_files_are_read_and_loops_do_no_harm(engine, tmp_path):
     engine.write({"sub/a.txt": "one"})
+    engine.settings = Settings(input=InputSettings(follow_links=True))
     (tmp_path / "outside.txt").write_text("two")
     (engine.inbox / "link.txt").symlink_to(tmp_path / "outside.txt")
     (engine.inbox / "sub" / "up").symlink_to(engine.inbox)

@@ -11,10 +11,14 @@ import typer
 from graphrag_pipeline.cli import console
 from graphrag_pipeline.cli.command import Documents, prints, settings_for_runs, settings_here
 from graphrag_pipeline.cli.wording import amount, changed_files, counted, money
+from graphrag_pipeline.core.rows import one_line
 
 if TYPE_CHECKING:
     from graphrag_pipeline.planning.plan import Plan
     from graphrag_pipeline.planning.tuning import Tuning
+    from graphrag_pipeline.store.scanning import LeftOut
+
+_MOST_RULES = 10
 
 
 def plan_values(plan: Plan) -> dict[str, Any]:
@@ -35,6 +39,7 @@ def show_plan(plan: Plan) -> None:
     """Print what the next run would do, and on which assumptions."""
     nothing = "No file was added, changed or removed since the last run."
     console.say(changed_files(plan.changes) or nothing)
+    _show_left_out(plan)
     if not plan.is_due:
         console.say("There is nothing to do.")
         return
@@ -63,6 +68,31 @@ def show_plan(plan: Plan) -> None:
     console.say("Assumed:")
     for assumption in plan.assumptions:
         console.say(f"  {assumption}")
+
+
+def _show_left_out(plan: Plan) -> None:
+    """Print how many files and folders are left out, and by which rules."""
+    if not plan.left_out:
+        return
+    console.fact(
+        "left out",
+        counted(sum(rule.number for rule in plan.left_out), "file or folder", "files and folders"),
+    )
+    for rule in plan.left_out[:_MOST_RULES]:
+        console.say_whole(f"  {rule.number:>6,}  {_rule(rule)}")
+    console.more(len(plan.left_out) - _MOST_RULES)
+
+
+def _rule(rule: LeftOut) -> str:
+    from graphrag_pipeline.store.ignoring import BY_DEFAULT
+    from graphrag_pipeline.store.scanning import INCLUDE, LINKS
+
+    if rule.by == LINKS:
+        return "links out of the folder (input.follow_links)"
+    if rule.by == INCLUDE:
+        return "match no pattern of input.include"
+    origin = "input.default_excludes" if rule.by == BY_DEFAULT else rule.by
+    return f"{one_line(rule.pattern)} ({one_line(origin)})"
 
 
 def show_tuning(tuning: Tuning) -> None:

@@ -80,10 +80,20 @@ class InputSettings(_Section):
 
     folder: Place = "documents"
     """The folder the inbox sensor watches and `index` reads when none is named."""
+    include: tuple[str, ...] = ()
+    """Patterns, as in a .gitignore, of the files to read, such as *.md or reports/; empty: all."""
+    exclude: tuple[str, ...] = ()
+    """Patterns of files and folders to leave out; one that begins with ! takes a file back in."""
+    default_excludes: bool = True
+    """Leave out hidden files, caches, node_modules, environments and lock files."""
+    ignore_files: bool = True
+    """Leave out what .gitignore and .graphragignore name, in the folder and in those below it."""
+    follow_links: bool = False
+    """Follow symbolic links that lead out of the folder."""
     settle_seconds: Annotated[float, Field(ge=0, le=1e9)] = 5.0
-    """The sensor leaves a file alone until it has not changed for so long."""
+    """The sensor and `index --watch` leave a file alone until it has not changed for so long."""
     poll_seconds: Positive = 30
-    """How often the sensor looks into the folder."""
+    """How often the sensor and `index --watch` look into the folder."""
     max_file_mb: Megabytes = 50.0
     """Larger files are quarantined."""
     encoding: str = ""

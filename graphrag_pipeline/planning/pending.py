@@ -22,7 +22,7 @@ def nothing_to_do(workspace: Workspace, folder: Path) -> bool:
     settings = workspace.settings
     if uses_model(settings) or not workspace.exists:
         return False
-    if workspace.batches.look(folder, max_bytes=int(settings.input.max_file_mb * 1e6)):
+    if workspace.batches.look(folder, max_bytes=int(settings.input.max_file_mb * 1e6)).changes:
         return False
     with workspace.store.session():
         if pending_batches(workspace) or refresh_needed(workspace):

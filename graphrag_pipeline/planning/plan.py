@@ -38,6 +38,7 @@ from graphrag_pipeline.planning.outdated import IndexState, chunks_of, extracted
 from graphrag_pipeline.planning.windows import check_windows, said_of_window
 from graphrag_pipeline.releases.publishing import refresh_needed
 from graphrag_pipeline.store.batches import BatchLog, SourceChange
+from graphrag_pipeline.store.scanning import LeftOut
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.estimate import Chunks
 from graphrag_pipeline.structures.registry import model_stages
@@ -73,10 +74,12 @@ class Plan:
     ``changes`` counts files by action (add, change, remove); ``chunks`` those of all files that
     would be read, ``to_extract`` those of them whose extraction is still to be made, ``to_retry``
     those and the reports that failed before. ``is_due`` says whether a run would change anything,
-    ``question`` what `index` would ask first, because so many files are gone.
+    ``question`` what `index` would ask first, because so many files are gone. ``left_out`` says
+    which rules leave files and folders out, and how many.
     """
 
     changes: Mapping[str, int]
+    left_out: Sequence[LeftOut]
     pending_batches: int
     documents: int
     unreadable: int
@@ -117,7 +120,8 @@ def plan_run(workspace: Workspace, folder: Path, *, recluster: bool = False) -> 
     llm.max_cost is set for a model without a price: the run would stop there.
     """
     settings, log = workspace.settings, workspace.batches
-    new = log.look(folder, max_bytes=int(settings.input.max_file_mb * 1e6))
+    look = log.look(folder, max_bytes=int(settings.input.max_file_mb * 1e6))
+    new = look.changes
     pending = [batch.key for batch in log.batches()]
     if workspace.exists:
         pending = pending_batches(workspace)
@@ -141,6 +145,7 @@ def plan_run(workspace: Workspace, folder: Path, *, recluster: bool = False) -> 
     counts = {a: sum(c.action == a for c in new) for a in ("add", "change", "remove")}
     return Plan(
         changes=counts,
+        left_out=look.left_out,
         pending_batches=len(pending),
         documents=len(read.documents),
         unreadable=len(read.quarantine),

@@ -7,25 +7,24 @@ manifests, read in order, say what the corpus is (a fold), and nothing else does
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from stat import S_ISREG
 
 from graphrag_pipeline.core.errors import InputError, RemovalError, StorageError
 from graphrag_pipeline.core.files import write_beside
 from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.core.settings import BatchSettings
+from graphrag_pipeline.store.ignoring import Selection
+from graphrag_pipeline.store.scanning import LeftOut, Scan, scan_folder
 
 _BLOCK = 1 << 20
-_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _FEW = 9
 _KEY_TIME = "%Y%m%dT%H%M%S%f"
 
@@ -62,6 +61,14 @@ class Batch:
 
 
 @dataclass(frozen=True)
+class Look:
+    """What a look into a folder shows: the changes, and what is left out of it by which rule."""
+
+    changes: tuple[SourceChange, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+@dataclass(frozen=True)
 class Source:
     """What the fold of all manifests says of a present source file."""
 
@@ -75,9 +82,10 @@ class Source:
 class BatchLog:
     """The manifests of one home folder."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, selection: Selection | None = None) -> None:
         self.home = home
         self.folder = home / "batches"
+        self.selection = selection or Selection()
 
     def batches(self) -> list[Batch]:
         """Return every batch, oldest first."""
@@ -108,7 +116,7 @@ class BatchLog:
         resolved = folder.expanduser().resolve()
         project = self.home.resolve().parent
         inside = resolved.is_relative_to(project)
-        return _printable(resolved.relative_to(project) if inside else resolved)
+        return _printable((resolved.relative_to(project) if inside else resolved).as_posix())
 
     def path_of(self, uri: str) -> Path:
         """Return where a source's file is."""
@@ -137,21 +145,24 @@ class BatchLog:
             raise InputError(f"{folder} is not a folder: name one that holds your documents")
         with self._lock():
             sources = self._known(root)
-            changes = list(self._changes(folder, root, sources, max_bytes, settle_seconds))
+            scan = scan_folder(folder, self.home, self.selection)
+            changes = list(_changes(scan, folder, root, sources, max_bytes, settle_seconds))
             question = _ask_about_removals(folder, sources, changes, limits.max_removed_share)
             if question and not remove_all:
                 raise RemovalError(question)
             return [self._write(root, part) for part in _parts(changes, limits)]
 
-    def look(self, folder: Path, *, max_bytes: int) -> list[SourceChange]:
-        """Return what `cut` would list, without writing anything.
+    def look(self, folder: Path, *, max_bytes: int) -> Look:
+        """Return what `cut` would list, and what is left out, without writing anything.
 
         Raises InputError if the folder cannot be read.
         """
         if not folder.is_dir():
             raise InputError(f"{folder} is not a folder: name one that holds your documents")
         root = self.root_name(folder)
-        return list(self._changes(folder, root, self._known(root), max_bytes, 0))
+        scan = scan_folder(folder, self.home, self.selection)
+        changes = _changes(scan, folder, root, self._known(root), max_bytes, 0)
+        return Look(tuple(changes), tuple(scan.left_out))
 
     def question(
         self, folder: Path, changes: Sequence[SourceChange], limits: BatchSettings
@@ -161,46 +172,14 @@ class BatchLog:
         return _ask_about_removals(folder, sources, changes, limits.max_removed_share)
 
     def _known(self, root: str) -> dict[str, Source]:
-        """Return the sources a scan of a folder would find, whichever scan found them first."""
+        """Return the sources of a folder, whichever scan found them first."""
         prefix = _prefix(root)
         return {
             uri: source
             for uri, source in self.sources().items()
-            if uri.startswith(prefix) and "/." not in f"/{uri[len(prefix) :]}"
+            if uri.startswith(prefix)
             if not source.root.startswith("import:") and not (uri.startswith("/") and not prefix)
         }
-
-    def _changes(
-        self,
-        folder: Path,
-        root: str,
-        sources: Mapping[str, Source],
-        max_bytes: int,
-        settle_seconds: float,
-    ) -> Iterator[SourceChange]:
-        now = time.time()
-        uris = set()
-        unreadable: list[Path] = []
-        for path, stat in sorted(_files(folder, self.home, unreadable)):
-            uri = f"{_prefix(root)}{_printable(path.relative_to(folder))}"
-            uris.add(uri)
-            before = sources.get(uri)
-            untouched = _untouched(before, stat)
-            readable = stat.st_size <= max_bytes
-            if 0 <= now - stat.st_mtime < settle_seconds:
-                continue
-            if untouched and before is not None and (before.sha256 or not readable):
-                continue
-            sha256 = _sha256(path) if readable else None
-            if before is None or before.sha256 != sha256 or not (sha256 or untouched):
-                action = "add" if before is None else "change"
-                yield SourceChange(uri, action, sha256, stat.st_size, stat.st_mtime_ns)
-        unreadable_uris = [
-            f"{_prefix(root)}{_printable(p.relative_to(folder))}" for p in unreadable
-        ]
-        for uri in sorted(sources.keys() - uris):
-            if not any(uri == place or uri.startswith(f"{place}/") for place in unreadable_uris):
-                yield SourceChange(uri, "remove", None, 0, 0)
 
     def save(self, batch: Batch) -> None:
         """Write a batch's manifest. Raises StorageError when it cannot be written."""
@@ -283,32 +262,44 @@ def _parts(
         yield part
 
 
-def _files(
-    folder: Path, skip: Path, unreadable: list[Path]
-) -> Iterator[tuple[Path, os.stat_result]]:
-    """Yield the files under a folder; what the system refuses to show goes to ``unreadable``."""
-    home = skip.resolve()
+def _changes(
+    scan: Scan,
+    folder: Path,
+    root: str,
+    sources: Mapping[str, Source],
+    max_bytes: int,
+    settle_seconds: float,
+) -> Iterator[SourceChange]:
+    now = time.time()
+    prefix = _prefix(root)
+    uris = set()
+    for relative in sorted(scan.files, key=lambda path: path.split("/")):
+        stat = scan.files[relative]
+        uri = f"{prefix}{_printable(relative)}"
+        uris.add(uri)
+        before = sources.get(uri)
+        untouched = _untouched(before, stat)
+        readable = stat.st_size <= max_bytes
+        if 0 <= now - stat.st_mtime < settle_seconds:
+            continue
+        if untouched and before is not None and (before.sha256 or not readable):
+            continue
+        sha256 = _sha256(folder / relative) if readable else None
+        if before is None or before.sha256 != sha256 or not (sha256 or untouched):
+            action = "add" if before is None else "change"
+            yield SourceChange(uri, action, sha256, stat.st_size, stat.st_mtime_ns)
+    unknown, left_out = (set(map(_printable, paths)) for paths in (scan.unreadable, scan.excluded))
+    for uri in sorted(sources.keys() - uris):
+        # What another scan found in a place that this one leaves out is that other scan's.
+        is_others = sources[uri].root != root and _is_in(uri[len(prefix) :], left_out)
+        if not is_others and not _is_in(uri[len(prefix) :], unknown):
+            yield SourceChange(uri, "remove", None, 0, 0)
 
-    def fail(error: OSError) -> None:
-        if Path(error.filename) == folder:
-            raise InputError(f"cannot read folder {folder}: {error.strerror}")
-        unreadable.append(Path(error.filename))
 
-    for place, names, files in os.walk(folder, onerror=fail):
-        directory = Path(place)
-        names[:] = [n for n in names if not n.startswith(".") and (directory / n).resolve() != home]
-        for name in files:
-            path = directory / name
-            if name.startswith("."):
-                continue
-            try:
-                stat = path.stat()
-            except OSError as error:
-                if error.errno not in _NOT_THERE:
-                    unreadable.append(path)
-                continue
-            if S_ISREG(stat.st_mode):
-                yield path, stat
+def _is_in(path: str, places: Set[str]) -> bool:
+    """Whether a path, or a folder it lies in, is one of these."""
+    ends = (n for n, character in enumerate(path) if character == "/")
+    return bool(places) and (path in places or any(path[:end] in places for end in ends))
 
 
 def _untouched(before: Source | None, stat: os.stat_result) -> bool:
@@ -319,8 +310,8 @@ def _untouched(before: Source | None, stat: os.stat_result) -> bool:
     )
 
 
-def _printable(path: Path) -> str:
-    return path.as_posix().encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+def _printable(path: str) -> str:
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _unprintable(uri: str) -> str:

@@ -14,6 +14,7 @@ from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.store.batches import BatchLog
+from graphrag_pipeline.store.ignoring import selection_of
 from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.store.vector_store import VectorStore
 
@@ -68,7 +69,7 @@ class Workspace:
     @cached_property
     def batches(self) -> BatchLog:
         """The manifests of what changed, in JSON files."""
-        return BatchLog(self.home)
+        return BatchLog(self.home, selection_of(self.settings.input))
 
     @cached_property
     def store(self) -> IndexStore:
