@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -39,6 +40,8 @@ REFRESH_JOB = "refresh_index"
 EVALUATION_JOB = "evaluate_experiment"
 # A second process of a run would only wait for DuckDB's single writer.
 ONE_PROCESS = dg.in_process_executor
+_PREFIXES: dict[Path, tuple[str, ...]] = {}
+"""The prefix under which each home was defined in this process."""
 
 
 def build_definitions(
@@ -50,6 +53,8 @@ def build_definitions(
     ``index`` among them, with its parts and an underscore: several indexes, each with a home of its
     own, live in one code location. dbt takes seconds to import, and to read its project for the
     first time: only who shows or builds the marts asks for them.
+
+    Raises ConfigError where a process has defined an index of this home under another prefix.
     """
     if not isinstance(settings, Settings):
         raise ConfigError(
@@ -60,6 +65,7 @@ def build_definitions(
     if uses_model(settings):
         check_own_prompts(settings)
     names, index = Names.under(key_prefix), IndexResource.of(settings)
+    _check_prefix(settings.home_path, names.prefix)
     ingestion, tail = build_ingestion(settings, names), build_tail(settings, names)
     ingest_job = dg.define_asset_job(
         names.name(INGEST_JOB),
@@ -86,6 +92,17 @@ def build_definitions(
     )
     parts = [main, *_evaluation(index, names), *([_marts(index, names)] if marts else [])]
     return dg.Definitions.merge(*parts, _failures(parts, index, names))
+
+
+def _check_prefix(home: Path, prefix: tuple[str, ...]) -> None:
+    """Raise ConfigError where two indexes of one code location would write to one home."""
+    other = _PREFIXES.setdefault(home.resolve(), prefix)
+    if other != prefix:
+        first, second = ("/".join(parts) or "none" for parts in (other, prefix))
+        raise ConfigError(
+            f"two indexes in one home: {home} is defined under key_prefix {first} and under "
+            f"{second}; give each index a home of its own, or define it under one prefix"
+        )
 
 
 def _evaluation(index: IndexResource, names: Names) -> list[dg.Definitions]:

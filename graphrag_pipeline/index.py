@@ -26,7 +26,7 @@ from graphrag_pipeline.sql import query_published
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import ask_for_clustering
-from graphrag_pipeline.updating import cut_batches, run_stages
+from graphrag_pipeline.updating import check_key, cut_batches, run_stages
 
 if TYPE_CHECKING:
     import networkx
@@ -103,10 +103,11 @@ class Index(Workspace):
 
         ``recluster`` clusters the whole graph anew instead of repairing its communities. Raises
         RemovalError, and does nothing, where most documents of the folder are gone, unless
-        ``remove_all``; CheckFailedError, and publishes nothing, where what must hold of the tables
-        does not.
+        ``remove_all``; ConfigError, and reads nothing, where documents wait for a model that has no
+        key; CheckFailedError, and publishes nothing, where what must hold of the tables does not.
         """
         documents = _folder(folder)
+        check_key(self, documents)
         with self.turn():
             cut_batches(self, documents, remove_all=remove_all)
             if recluster:

@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from graphrag_pipeline.core import progress
+from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.ingest.stages import (
     ingest_chunks,
     ingest_documents,
     ingest_extractions,
     pending_batches,
 )
+from graphrag_pipeline.llm.configured import model_options
 from graphrag_pipeline.releases.publishing import Release
 from graphrag_pipeline.stages import PUBLISH, refresh_stages
-from graphrag_pipeline.store.spending import ledger_position, spending
+from graphrag_pipeline.store.spending import ledger_position, needs_model, spending
 from graphrag_pipeline.store.workspace import Workspace
 
 _INGESTION: Sequence[tuple[str, Callable[[Workspace, str], object]]] = (
@@ -41,6 +43,24 @@ def run_stages(workspace: Workspace) -> tuple[list[str], Release]:
         with spending(workspace, began):
             run(workspace)
     return batches, PUBLISH.run(workspace)
+
+
+def check_key(workspace: Workspace, folder: Path) -> None:
+    """Raise ConfigError where documents wait for a model that has no key, before any is read."""
+    settings = workspace.settings
+    if not needs_model(settings):
+        return
+    options = model_options(settings)
+    try:
+        options.connection()
+    except ConfigError:
+        largest = int(settings.input.max_file_mb * 1e6)
+        if (
+            not workspace.exists
+            or pending_batches(workspace)
+            or workspace.batches.look(folder, max_bytes=largest)
+        ):
+            raise
 
 
 def cut_batches(workspace: Workspace, folder: Path, *, remove_all: bool = False) -> list[str]:

@@ -156,6 +156,17 @@ def test_two_indexes_in_one_code_location_share_no_name(tmp_path: Path) -> None:
     assert named(both) == {kind: names | named(two)[kind] for kind, names in named(one).items()}
 
 
+def test_two_prefixes_on_one_home_are_refused_and_one_is_taken_again(tmp_path: Path) -> None:
+    settings = Settings(home=str(tmp_path / "home"))
+    for _ in range(2):
+        assert named(build_definitions(settings, key_prefix="one"))["jobs"]
+    for prefix in ("two", ()):
+        with pytest.raises(ConfigError, match="give each index a home of its own"):
+            build_definitions(settings, key_prefix=prefix)
+    other = Settings(home=str(tmp_path / "other"))
+    assert named(build_definitions(other, key_prefix="two"))["jobs"]
+
+
 @pytest.mark.parametrize("prefix", ["a b", ["ok", "a/b"], "a,b", "ä"])
 def test_a_prefix_no_job_could_be_named_by_is_refused(prefix: str | list[str]) -> None:
     with pytest.raises(ConfigError, match="key_prefix"):

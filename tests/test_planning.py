@@ -22,12 +22,14 @@ from model_server import Fault, Messages, ModelServer, Request, unauthorized
 from test_llm_pipeline import FILES, mind
 from typer.testing import CliRunner
 
+from graphrag_pipeline import Index
 from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.prompting import PROMPTS
 from graphrag_pipeline.llm import ModelError
 from graphrag_pipeline.planning.outdated import look_at_index
 from graphrag_pipeline.planning.plan import Plan, plan_run
+from graphrag_pipeline.updating import check_key
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "corpus"
 LONG = {f"{n}.txt": f"Alice Smith met Bob Jones on day {n}. " * 200 for n in range(6)}
@@ -430,6 +432,24 @@ def test_without_a_key_a_first_index_says_so_before_it_reads(
     assert isinstance(done.exception, ConfigError) or done.exit_code == 2, done.output
     assert "no key for the model" in done.output + str(done.exception)
     assert not (home / ".graphrag").exists()
+
+
+def test_without_a_key_more_documents_say_so_before_they_are_read_and_none_are_no_matter(
+    known: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    engine = by_model(tmp_path, "")
+    index = Index(engine.settings)
+    check_key(index, engine.inbox)
+    engine.write({"d.txt": "Hugo White met Alice Smith."})
+    before = engine.log.batches()
+    with pytest.raises(ConfigError, match="no key for the model"):
+        index.update(engine.inbox)
+    assert engine.log.batches() == before
+    engine.cut()
+    engine.write({"d.txt": None})
+    with pytest.raises(ConfigError, match="no key for the model"):
+        index.update(engine.inbox)
 
 
 def test_what_is_staged_and_failed_does_not_count_for_what_the_graph_will_take_in(

@@ -129,7 +129,7 @@ def _told_of(workspace: Workspace) -> Iterator[None]:
 
 def _estimate(workspace: Workspace, folder: Path, *, yes: bool, recluster: bool) -> None:
     """Say what a run by a model may cost, ask if it is much, and keep the estimate."""
-    from graphrag_pipeline.store.spending import needs_model, uses_model
+    from graphrag_pipeline.store.spending import uses_model
 
     settings = workspace.settings
     if not uses_model(settings):
@@ -137,10 +137,11 @@ def _estimate(workspace: Workspace, folder: Path, *, yes: bool, recluster: bool)
     from graphrag_pipeline.llm.configured import check_own_prompts, model_options
 
     check_own_prompts(settings)
-    if needs_model(settings) and not workspace.exists:
-        model_options(settings).connection()
     from graphrag_pipeline.planning.estimate_log import begin_estimate
     from graphrag_pipeline.planning.plan import plan_run
+    from graphrag_pipeline.updating import check_key
+
+    check_key(workspace, folder)
 
     estimate = plan_run(workspace, folder, recluster=recluster)
     if estimate.calls:
