@@ -1,0 +1,125 @@
+"""Formats that are a zip archive of XML: what must hold before any part of one is unpacked."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterator
+from xml.etree import ElementTree
+from xml.parsers import expat
+
+from graphrag_pipeline.ingest.reading.model import ReadingOptions, Scalar, Unreadable
+
+_OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_SUSPECT_BYTES, _SUSPECT_RATIO = 5_000_000, 100
+_MOST_ENTRIES = 20_000
+_MARKUP = (".xml", ".rels", ".xhtml", ".html", ".htm", ".opf", ".ncx")
+_BLOCK = 1 << 16
+_PROPERTIES = {
+    "title": "title",
+    "creator": "author",
+    "initial-creator": "author",
+    "created": "date",
+    "creation-date": "date",
+    "subject": "subject",
+    "language": "language",
+    "publisher": "publisher",
+}
+
+
+def open_archive(
+    data: bytes, options: ReadingOptions, *, kind: str, suffix: str, most_unpacked: int = 0
+) -> zipfile.ZipFile:
+    """Open an archive whose markup unpacks within bounds; `kind` names the format to people.
+
+    All markup together may have `most_unpacked` bytes (0: `max_file_bytes`). Raises Unreadable for
+    what is damaged, encrypted, a zip bomb or an older format of the same programs.
+    """
+    if data.startswith(_OLD_OFFICE):
+        old = suffix[:4]
+        raise Unreadable(f"encrypted, or an old {old}: save it as {suffix} without a password")
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(data))
+    except (zipfile.BadZipFile, ValueError, NotImplementedError):
+        raise Unreadable(f"the file is not {kind}, or it is damaged") from None
+    try:
+        _require_bounded(archive, most_unpacked or options.max_file_bytes)
+    except Unreadable:
+        archive.close()
+        raise
+    return archive
+
+
+def _require_bounded(archive: zipfile.ZipFile, most_unpacked: int) -> None:
+    parts = archive.infolist()
+    if len(parts) > _MOST_ENTRIES:
+        raise Unreadable(f"the archive has {len(parts):,} entries, more than {_MOST_ENTRIES:,}")
+    markup = [part for part in parts if part.filename.lower().endswith(_MARKUP)]
+    if any(part.flag_bits & 1 for part in markup):
+        raise Unreadable("encrypted: save it without a password")
+    size, packed = sum(part.file_size for part in markup), sum(p.compress_size for p in markup)
+    if size > most_unpacked:
+        raise Unreadable(
+            f"the document unpacks to {size:,} bytes, more than input.max_file_mb allows"
+        )
+    if size > _SUSPECT_BYTES and size > _SUSPECT_RATIO * packed:
+        raise Unreadable(f"the document unpacks to {size:,} bytes from {packed:,}: a zip bomb")
+
+
+def require_plain_xml(archive: zipfile.ZipFile, most_elements: int) -> None:
+    """Raise Unreadable if a part declares a DOCTYPE or all have more than `most_elements`."""
+    elements = 0
+    for part in archive.infolist():
+        if part.filename.lower().endswith((".xml", ".rels")):
+            xml = archive.read(part)
+            refuse_doctype(xml)
+            elements += xml.count(b"<") - xml.count(b"</")
+    if elements > most_elements:
+        raise Unreadable(f"the document has {elements:,} elements, more than {most_elements:,}")
+
+
+def refuse_doctype(xml: bytes) -> None:
+    """Raise Unreadable if the XML has a document type, the only place to declare entities in."""
+    parser = expat.ParserCreate()
+    root: list[str] = []
+    parser.StartElementHandler = lambda name, _: root.append(name)
+    for _ in parse_xml(xml, parser):
+        if root:
+            return
+
+
+def parse_xml(xml: bytes, parser: expat.XMLParserType) -> Iterator[None]:
+    """Feed a parser block by block, as long as somebody asks for the next one.
+
+    Raises Unreadable at a DOCTYPE: office programs write none, and entities are declared in it.
+    """
+
+    def refuse(*_: object) -> None:
+        raise Unreadable("a part of the document declares a DOCTYPE, which Office never does")
+
+    parser.StartDoctypeDeclHandler = refuse
+    for start in range(0, len(xml), _BLOCK):
+        parser.Parse(xml[start : start + _BLOCK], False)
+        yield
+    parser.Parse(b"", True)
+
+
+def properties(archive: zipfile.ZipFile, part: str) -> dict[str, Scalar]:
+    """Return the title, author, date and so on that a document says of itself in a part."""
+    try:
+        xml = archive.read(part)
+        refuse_doctype(xml)
+        root = ElementTree.fromstring(xml)
+    except (KeyError, ElementTree.ParseError, expat.ExpatError):
+        return {}
+    return properties_of(root)
+
+
+def properties_of(root: ElementTree.Element) -> dict[str, Scalar]:
+    """Return the known properties below an element: of each the first that is not blank."""
+    values: dict[str, Scalar] = {}
+    for node in root.iter():
+        name = _PROPERTIES.get(node.tag.rpartition("}")[2]) if isinstance(node.tag, str) else None
+        if name and node.text and node.text.strip():
+            values.setdefault(name, node.text)
+    return values
