@@ -90,14 +90,7 @@ def _run(settings: Settings, folder: Path, server: StrictServer, mixture: Mixtur
     failed = _rows(settings.home_path, "SELECT count(*) FROM extractions WHERE status <> 'ok'")
     seconds = time.perf_counter() - began
     calls = len(server.requests)
-    return Run(
-        share=mixture.share,
-        ending=ending,
-        met=mixture.met,
-        calls=calls,
-        failed_chunks=int(failed[0][0]),
-        seconds=seconds,
-    )
+    return Run(mixture.share, ending, mixture.met, calls, int(failed[0][0]), seconds)
 
 
 def _different(calm: Path, troubled: Path) -> list[str]:

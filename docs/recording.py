@@ -119,14 +119,12 @@ class _Recorder:
             prompt, values, messages = self.rendered[self.key_of(body["messages"])]
             blank = {key: "" if key in OF_DATA else value for key, value in values.items()}
             yield Sent(
-                prompt=prompt,
-                messages=messages,
-                fixed=prompt.render(**blank),
-                goes_on=len(body["messages"]) > len(messages),
-                places=list(self.places[name]),
-                body={
-                    key: value for key, value in body.items() if key not in ("model", "messages")
-                },
+                prompt,
+                messages,
+                prompt.render(**blank),
+                len(body["messages"]) > len(messages),
+                list(self.places[name]),
+                {key: value for key, value in body.items() if key not in ("model", "messages")},
             )
 
 

@@ -342,13 +342,13 @@ class ModelServer:
         self._attempts[digest] += 1
         self.counts[endpoint] += 1
         request = Request(
-            number=len(self.requests) + 1,
-            endpoint=endpoint,
-            body=json.loads(content),
-            headers=headers,
-            content_hash=digest,
-            attempt=self._attempts[digest],
-            arrived=time.monotonic(),
+            len(self.requests) + 1,
+            endpoint,
+            json.loads(content),
+            headers,
+            digest,
+            self._attempts[digest],
+            time.monotonic(),
         )
         self.requests.append(request)
         return request

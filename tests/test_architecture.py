@@ -61,38 +61,6 @@ def test_only_the_command_line_imports_our_modules_within_functions() -> None:
     assert {file: names for file, names in within.items() if names} == LAZY
 
 
-def test_who_makes_an_object_of_six_parts_names_them() -> None:
-    rooms = (PACKAGE, "assets", "resources", "sensors", "benchmarks", "docs", "tests")
-    files = [path for room in rooms for path in (ROOT / room).rglob("*.py")]
-    trees = {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in files}
-    classes = {
-        node.name
-        for tree in trees.values()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ClassDef) and not takes_any_number(node)
-    }
-    assert len(classes) > 300
-    unnamed = [
-        f"{file}:{call.lineno} {name_of(call)}"
-        for file, tree in trees.items()
-        for call in ast.walk(tree)
-        if isinstance(call, ast.Call) and len(call.args) > 5 and name_of(call) in classes
-    ]
-    assert not unnamed, "name the arguments, or make the class take fewer"
-
-
-def takes_any_number(node: ast.ClassDef) -> bool:
-    made_by = [n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"]
-    return any(made.args.vararg for made in made_by)
-
-
-def name_of(call: ast.Call) -> str:
-    match call.func:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-    return ""
-
-
 def local_imports(path: Path) -> set[str]:
     """Return our modules that functions of a module import."""
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)

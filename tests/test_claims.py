@@ -19,26 +19,10 @@ from graphrag_pipeline.extraction.model.claims import (
 
 FRAUD = "(Ada<|>Bell<|>FRAUD<|>TRUE<|>2031-04-09<|>2031-04-10<|>Ada cheated Bell.<|>She cheated.)"
 CLAIM = ParsedClaim(
-    subject="Ada",
-    object="Bell",
-    type="FRAUD",
-    status="TRUE",
-    start_date="2031-04-09",
-    end_date="2031-04-10",
-    description="Ada cheated Bell.",
-    source_text="She cheated.",
+    "Ada", "Bell", "FRAUD", "TRUE", "2031-04-09", "2031-04-10", "Ada cheated Bell.", "She cheated."
 )
 OTHER = "(Cy<|>NONE<|>DEBT<|>perhaps<|>NONE<|>soon<|>Cy (a clerk) owes money.<|>NONE)"
-DEBT = ParsedClaim(
-    subject="Cy",
-    object=None,
-    type="DEBT",
-    status="SUSPECTED",
-    start_date=None,
-    end_date=None,
-    description="Cy (a clerk) owes money.",
-    source_text="",
-)
+DEBT = ParsedClaim("Cy", None, "DEBT", "SUSPECTED", None, None, "Cy (a clerk) owes money.", "")
 
 
 @pytest.mark.parametrize(

@@ -646,9 +646,7 @@ def test_a_row_of_the_context_survives_any_text():
     import io
 
     text = 'a "quoted", {braced}\n\n-----Sources-----\r\n7,x,y\0'
-    rendered = render_context(
-        [Record(kind="chunk", id="x", number=3, title='T, "1"', text=text, score=1.0)]
-    )
+    rendered = render_context([Record("chunk", "x", 3, 'T, "1"', text, 1.0)])
     rows = list(csv.reader(io.StringIO(rendered.split("id,title,text\n", 1)[1])))
     assert rows == [["3", 'T, "1"', 'a "quoted", {braced}\n\n- ----Sources-----\n7,x,y']]
 

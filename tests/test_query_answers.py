@@ -370,12 +370,7 @@ TRICKY = (
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 50, 100_000])
 def test_references_are_checked_alike_however_a_text_is_cut(size):
     def filtered(size: int) -> tuple[str, list, int]:
-        shown = Shown(
-            [
-                Record(kind="chunk", id="c", number=1, title="", text="", score=1.0),
-                Record(kind="report", id="r", number=2, title="", text="", score=1.0),
-            ]
-        )
+        shown = Shown([Record("chunk", "c", 1, "", "", 1.0), Record("report", "r", 2, "", "", 1.0)])
         references = ReferenceFilter(shown)
         cuts = (TRICKY[n : n + size] for n in range(0, len(TRICKY), size))
         text = "".join([*map(references.take, cuts), references.finish()])

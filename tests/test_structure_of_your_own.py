@@ -203,15 +203,7 @@ def test_names_that_cannot_be_used_and_structures_that_wait_for_each_other_are_r
         register_structure(Structure("no name"))
 
     def step(table, made_from):
-        return Step(
-            key=("x", table),
-            about="",
-            table=table,
-            update=print,
-            is_current=print,
-            late="",
-            made_from=[made_from],
-        )
+        return Step(("x", table), "", table, print, print, "", made_from=[made_from])
 
     register_structure(Structure("loop", steps=[step("one", "two"), step("two", "one")]))
     try:

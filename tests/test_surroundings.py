@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,13 +24,6 @@ THEIRS = {
 }
 
 
-@pytest.fixture
-def short_folder() -> Iterator[Path]:
-    """A folder for temporary files: the path of a socket in it has at most 107 characters."""
-    with tempfile.TemporaryDirectory(prefix="t") as name:
-        yield Path(name)
-
-
 @pytest.mark.parametrize(
     "modules",
     [
@@ -42,17 +33,19 @@ def short_folder() -> Iterator[Path]:
     ids=" ".join,
 )
 def test_what_the_caller_set_changes_nothing_and_nothing_of_his_is_written(
-    modules: list[str], tmp_path: Path, short_folder: Path
+    modules: list[str], tmp_path: Path
 ) -> None:
     home = tmp_path / "theirs"
     (home / "graphrag").mkdir(parents=True)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
     folders = {
         "HOME": home,
         "XDG_CONFIG_HOME": home,
         "XDG_CACHE_HOME": home,
         "GRAPHRAG_HOME": home / "graphrag",
         "DAGSTER_HOME": home / "dagster",
-        "TMPDIR": short_folder,
+        "TMPDIR": temporary,
     }
     mine = {name: value for name, value in os.environ.items() if name != "TESTS_HOME"}
     done = subprocess.run(
@@ -69,4 +62,4 @@ def test_what_the_caller_set_changes_nothing_and_nothing_of_his_is_written(
     )
     assert done.returncode == 0, done.stdout[-4000:]
     assert [*home.rglob("*")] == [home / "graphrag"]
-    assert [path.name for path in short_folder.iterdir() if "tests-home" in path.name] == []
+    assert [path.name for path in temporary.iterdir() if "tests-home" in path.name] == []

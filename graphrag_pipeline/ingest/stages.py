@@ -25,6 +25,7 @@ from graphrag_pipeline.extraction.mentions import Extraction
 from graphrag_pipeline.ingest import documents
 from graphrag_pipeline.ingest.chunk_blocks import chunk_blocks
 from graphrag_pipeline.ingest.chunking import CHUNKER_VERSION, chunk_documents
+from graphrag_pipeline.ingest.reading.extras import missing_libraries
 from graphrag_pipeline.ingest.staging import DERIVED, of_batch
 from graphrag_pipeline.store.index_store import assign_identifiers, insert
 from graphrag_pipeline.store.workspace import Workspace
@@ -58,7 +59,8 @@ def stage_versions(settings: Settings) -> dict[str, str]:
     input_settings = settings.input.model_dump(
         include={"max_file_mb", "encoding", "text_columns", "title_columns", "id_columns"}
     )
-    read = fingerprint("documents", documents.READER_VERSION, input_settings)
+    missing = missing_libraries()
+    read = fingerprint("documents", documents.READER_VERSION, input_settings, *missing)
     cut = settings.chunks.model_dump(exclude={"prepend_metadata"})
     chunked = fingerprint("chunks", CHUNKER_VERSION, cut, read)
     extracted = fingerprint("extractions", chunked, extraction_version(settings))

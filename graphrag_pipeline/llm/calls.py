@@ -65,13 +65,13 @@ class Turn:
     def call(self, error: str | None = None) -> Call:
         """Return the attempt as a row of the ledger."""
         return Call(
-            stage=self.outgoing.stage,
-            model=self.outgoing.model,
-            batch=self.outgoing.batch,
-            prompt_tokens=self.usage.prompt,
-            completion_tokens=self.usage.completion,
-            cost=self.cost,
-            seconds=time.perf_counter() - self.began,
+            self.outgoing.stage,
+            self.outgoing.model,
+            self.outgoing.batch,
+            self.usage.prompt,
+            self.usage.completion,
+            self.cost,
+            time.perf_counter() - self.began,
             error=error,
             called_at=self.called_at,
         )

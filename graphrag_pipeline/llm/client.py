@@ -104,17 +104,9 @@ class ModelClient:
     ) -> Completion:
         """Return the model's answer to some messages; see :class:`ChatRequest`."""
         request = ChatRequest(
-            messages=messages,
-            stage=stage,
-            batch=batch,
-            max_output_tokens=max_output_tokens,
-            json_schema=json_schema,
-            logit_bias=logit_bias,
-            temperature=temperature,
-            use_cache=use_cache,
-            variant=variant,
-            check=check,
-        )
+            messages, stage, batch, max_output_tokens, json_schema, logit_bias, temperature,
+            use_cache, variant, check,
+        )  # fmt: skip
         return await self.ask(request)
 
     async def read(
@@ -287,13 +279,13 @@ class ModelClient:
         text = prompt_text(request.messages)
         check_fits(self.options, text, body.get("max_tokens", 1))
         return Outgoing(
-            path=_CHAT,
-            model=self.options.model,
-            stage=request.stage,
-            batch=request.batch,
-            body=body,
-            count_prompt=lambda: count_tokens([text], self._encoding)[0],
-            max_completion=body.get("max_tokens"),
+            _CHAT,
+            self.options.model,
+            request.stage,
+            request.batch,
+            body,
+            lambda: count_tokens([text], self._encoding)[0],
+            body.get("max_tokens"),
         )
 
     async def _buy(
@@ -344,14 +336,14 @@ class ModelClient:
         if self.options.log_content:
             log.debug("answered: %s", answer.text)
         return Completion(
-            text=answer.text,
-            prompt_tokens=usage.prompt,
-            completion_tokens=usage.completion,
-            cached=False,
-            cost=call.cost,
-            finish_reason=answer.finish_reason,
-            seconds=call.seconds,
-            key=key,
+            answer.text,
+            usage.prompt,
+            usage.completion,
+            False,
+            call.cost,
+            answer.finish_reason,
+            call.seconds,
+            key,
         )
 
     def _from_cache(self, request: ChatRequest, key: bytes, response: CachedResponse) -> Completion:
@@ -360,16 +352,7 @@ class ModelClient:
             request.stage, self.options.model, request.batch, prompt, completion, cached=True
         )
         self._database.write_later([put_calls(call)])
-        return Completion(
-            text=text,
-            prompt_tokens=prompt,
-            completion_tokens=completion,
-            cached=True,
-            cost=0.0,
-            finish_reason=reason,
-            seconds=0.0,
-            key=key,
-        )
+        return Completion(text, prompt, completion, True, 0.0, reason, 0.0, key)
 
     def _counted(self, request: ChatRequest, text: str) -> Usage:
         """Count the tokens of an exchange whose server does not say."""

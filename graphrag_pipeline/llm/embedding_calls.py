@@ -171,15 +171,7 @@ class EmbeddingCalls:
                 self._check_width(vectors.shape[1])
             return vectors, read_usage(raw) or Usage(count(), 0)
 
-        outgoing = Outgoing(
-            path=_PATH,
-            model=options.embedding_model,
-            stage=stage,
-            batch=batch,
-            body=body,
-            count_prompt=count,
-            max_completion=0,
-        )
+        outgoing = Outgoing(_PATH, options.embedding_model, stage, batch, body, count, 0)
         return await self._caller.send(outgoing, read)
 
     def _check_width(self, width: int) -> None:

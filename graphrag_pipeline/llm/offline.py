@@ -50,15 +50,7 @@ class CachedAnswers(ModelClient):
         except ModelOutputError:
             raise NotInCacheError("what is in the cache cannot be used") from None
         self.found += 1
-        return Completion(
-            text=text,
-            prompt_tokens=prompt,
-            completion_tokens=completion,
-            cached=True,
-            cost=0.0,
-            finish_reason=reason,
-            seconds=0.0,
-        )
+        return Completion(text, prompt, completion, True, 0.0, reason, 0.0)
 
 
 def vectors_known(home: Path, options: LlmOptions, texts: Sequence[str]) -> list[bool]:

@@ -169,12 +169,12 @@ def update_reports(
             con.execute("DELETE FROM staging.lost_evidence")
     coverages = [c for d in done for c in d.coverages]
     return LevelReports(
-        written=sum(d.written for d in done),
-        reused=sum(d.reused for d in done),
-        removed=removed,
-        mean_coverage=sum(coverages) / len(coverages) if coverages else None,
-        failed=failed,
-        outdated=sum(d.outdated for d in done),
+        sum(d.written for d in done),
+        sum(d.reused for d in done),
+        removed,
+        sum(coverages) / len(coverages) if coverages else None,
+        failed,
+        sum(d.outdated for d in done),
     )
 
 

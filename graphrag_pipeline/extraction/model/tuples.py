@@ -146,12 +146,12 @@ def merged(answers: Sequence[ParsedExtraction]) -> ParsedExtraction:
         relationships += [r for r in later.relationships if _identity(r) not in known]
         known |= {_identity(record) for record in (*later.entities, *later.relationships)}
     return ParsedExtraction(
-        entities=tuple(entities),
-        relationships=tuple(relationships),
-        n_records=sum(answer.n_records for answer in answers),
-        malformed=tuple(place for answer in answers for place in answer.malformed),
-        n_from_examples=sum(answer.n_from_examples for answer in answers),
-        completed=any(answer.completed for answer in answers),
+        tuple(entities),
+        tuple(relationships),
+        sum(answer.n_records for answer in answers),
+        tuple(place for answer in answers for place in answer.malformed),
+        sum(answer.n_from_examples for answer in answers),
+        any(answer.completed for answer in answers),
     )
 
 
@@ -205,12 +205,12 @@ def parse_tuples(
         else:
             relationships.append(record)
     return ParsedExtraction(
-        entities=tuple(entities),
-        relationships=tuple(relationships),
-        n_records=len(heads),
-        malformed=tuple(malformed),
-        n_from_examples=n_from_examples,
-        completed=COMPLETE.search(text) is not None,
+        tuple(entities),
+        tuple(relationships),
+        len(heads),
+        tuple(malformed),
+        n_from_examples,
+        COMPLETE.search(text) is not None,
     )
 
 

@@ -7,9 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from graphrag_pipeline.ingest.reading.cleaning import one_line
+from graphrag_pipeline.ingest.reading.code import CODE_SUFFIXES, read_code
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.docx import read_docx
+from graphrag_pipeline.ingest.reading.epub import read_epub
 from graphrag_pipeline.ingest.reading.html import read_html
+from graphrag_pipeline.ingest.reading.mail import read_eml, read_mbox
 from graphrag_pipeline.ingest.reading.markdown import read_markdown
 from graphrag_pipeline.ingest.reading.model import (
     Quarantined,
@@ -18,7 +21,12 @@ from graphrag_pipeline.ingest.reading.model import (
     Unreadable,
     whole_document,
 )
+from graphrag_pipeline.ingest.reading.notebook import read_notebook
+from graphrag_pipeline.ingest.reading.opendocument import read_ods, read_opendocument
 from graphrag_pipeline.ingest.reading.pdf import read_pdf
+from graphrag_pipeline.ingest.reading.pptx import read_pptx
+from graphrag_pipeline.ingest.reading.rst import read_rst
+from graphrag_pipeline.ingest.reading.sheets import read_xlsx
 from graphrag_pipeline.ingest.reading.tables import read_csv, read_json, read_jsonl, read_parquet
 
 Reader = Callable[[Path, bytes, ReadingOptions], ReadResult]
@@ -42,6 +50,18 @@ _READERS: dict[str, Reader] = {
     ".parquet": read_parquet,
     ".pdf": read_pdf,
     ".docx": read_docx,
+    ".pptx": read_pptx,
+    ".xlsx": read_xlsx,
+    ".xlsm": read_xlsx,
+    ".odt": read_opendocument,
+    ".odp": read_opendocument,
+    ".ods": read_ods,
+    ".epub": read_epub,
+    ".eml": read_eml,
+    ".mbox": read_mbox,
+    ".rst": read_rst,
+    ".ipynb": read_notebook,
+    **dict.fromkeys(CODE_SUFFIXES, read_code),
 }
 
 SUPPORTED_SUFFIXES: frozenset[str] = frozenset(_READERS)
@@ -78,9 +98,9 @@ def _refused(reason: str) -> ReadResult:
 def _reader(path: Path) -> Reader:
     suffix = path.suffix.lower()
     if suffix not in _READERS:
-        extensions = " ".join(sorted(_READERS))
+        extensions = " ".join(sorted(_READERS.keys() - CODE_SUFFIXES))
         kind = f"with suffix {one_line(suffix)!r}" if suffix else "without a suffix"
-        raise Unreadable(f"files {kind} are not read, only {extensions}")
+        raise Unreadable(f"files {kind} are not read, only {extensions} and source code")
     return _READERS[suffix]
 
 

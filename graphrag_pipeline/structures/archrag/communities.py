@@ -194,7 +194,7 @@ def update_attributed(workspace: Workspace) -> AttributedChanges:
         embedded = _Embedded.read(con, workspace)
         draft = Draft(con, settings)
     levels: list[LevelClusters] = []
-    modularity = separation = None
+    quality: tuple[float | None, float | None] = (None, None)
     for level in range(1, settings.hierarchies.attributed_levels + 1):
         edges = augmented(nodes, similar if level == 1 else None)
         found = communities_of(
@@ -205,7 +205,7 @@ def update_attributed(workspace: Workspace) -> AttributedChanges:
         draft.add(store, level, found.new_members, nodes.entities)
         levels.append(found)
         if level == 1:
-            modularity, separation = _quality(nodes, found, settings.communities)
+            quality = _quality(nodes, found, settings.communities)
         nodes = community_graph(nodes, found, embedded.vectors(draft, nodes, found))
         if len(found.groups) < FEWEST:
             break
@@ -215,13 +215,7 @@ def update_attributed(workspace: Workspace) -> AttributedChanges:
         reused = len(draft.kept)
         written = len(draft.reports) - reused
         return AttributedChanges(
-            written=written,
-            reused=reused,
-            removed=removed,
-            failed=len(draft.failures),
-            reports=_by_level(con),
-            modularity=modularity,
-            calinski_harabasz=separation,
+            written, reused, removed, len(draft.failures), _by_level(con), *quality
         )
 
 

@@ -76,12 +76,12 @@ SYNONYMS = Structure(
     setting="embeddings.synonyms",
     steps=(
         Step(
-            key=("embeddings", "synonyms"),
-            about="Entities whose titles are alike by vector.",
-            table="synonym_edges",
-            update=_update,
-            is_current=synonyms_current,
-            late="synonyms",
+            ("embeddings", "synonyms"),
+            "Entities whose titles are alike by vector.",
+            "synonym_edges",
+            _update,
+            synonyms_current,
+            "synonyms",
             vectors=("entity_titles",),
             facts=_SYNONYM_FACTS,
             previews={"preview": Preview(_PREVIEW)},

@@ -142,12 +142,12 @@ ENTITY_VECTORS = VectorTable(
     about="Vectors and full text of entities that summarise clusters, in LanceDB.",
 )
 _ENTITIES_STEP = Step(
-    key=("hierarchies", "hirag_entities"),
-    about="Entities that summarise clusters of entities, layer upon layer (HiRAG).",
-    table="hirag_entities",
-    update=_update_entities,
-    is_current=hirag_current,
-    late="the entities of hirag",
+    ("hierarchies", "hirag_entities"),
+    "Entities that summarise clusters of entities, layer upon layer (HiRAG).",
+    "hirag_entities",
+    _update_entities,
+    hirag_current,
+    "the entities of hirag",
     vectors=("entities",),
     label="hirag",
     facts=_ENTITY_FACTS,
@@ -180,12 +180,12 @@ _ENTITIES_STEP = Step(
     ),
 )
 _COMMUNITIES_STEP = Step(
-    key=("hierarchies", "hirag_communities"),
-    about="Communities of the graph of all layers, with reports (HiRAG).",
-    table="hirag_communities",
-    update=_update_communities,
-    is_current=hirag_communities_current,
-    late="the communities of hirag",
+    ("hierarchies", "hirag_communities"),
+    "Communities of the graph of all layers, with reports (HiRAG).",
+    "hirag_communities",
+    _update_communities,
+    hirag_communities_current,
+    "the communities of hirag",
     # After the reports: what was removed is known until these have all been written.
     made_from=("hirag_entities", "relationships", "community_reports"),
     label="hirag communities",

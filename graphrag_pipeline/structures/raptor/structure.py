@@ -85,12 +85,12 @@ RAPTOR = Structure(
     setting="hierarchies.raptor",
     steps=(
         Step(
-            key=("hierarchies", "raptor_tree"),
-            about="Summaries of like chunks, of like summaries, and so on (RAPTOR).",
-            table="raptor_nodes",
-            update=_update,
-            is_current=tree_current,
-            late="the RAPTOR tree",
+            ("hierarchies", "raptor_tree"),
+            "Summaries of like chunks, of like summaries, and so on (RAPTOR).",
+            "raptor_nodes",
+            _update,
+            tree_current,
+            "the RAPTOR tree",
             vectors=("chunks",),
             facts=_FACTS,
             previews={"layers_from_the_top": Preview(_LAYERS)},

@@ -93,16 +93,7 @@ def update_tree(workspace: Workspace) -> TreeChanges:
         fits = _kept_fits(con, _fitted_with(settings, embedder))
     rows = _rows_of(chunks, _vectors(workspace, embedder, "chunks"))
     vectors = _vectors(workspace, embedder, _TABLE)
-    layers = list(
-        _Builder(
-            settings=settings,
-            summariser=summariser,
-            embedder=embedder,
-            nodes=nodes,
-            vectors=vectors,
-            fits=fits,
-        ).layers(rows)
-    )
+    layers = list(_Builder(settings, summariser, embedder, nodes, vectors, fits).layers(rows))
     n_failed = sum(layer.failed for layer in layers)
     with workspace.store.transaction() as con:
         _store(con, layers, _fitted_with(settings, embedder))
@@ -199,19 +190,12 @@ class _Builder:
             if not 0 < len(groups) < len(rows.ids):
                 return
             texts, n_new = self._summarised(rows, groups)
-            nodes, edges = self._layer(number, rows, groups, texts)
-            yield _Layer(
-                number=number,
-                nodes=nodes,
-                edges=edges,
-                fit=fit,
-                new=n_new,
-                failed=len(groups) - len(texts),
-                refitted=earlier is None or fit.fitted is not earlier.fitted,
-            )
-            if nodes.is_empty():
+            layer = self._layer(number, rows, groups, texts)
+            refitted = earlier is None or fit.fitted is not earlier.fitted
+            yield _Layer(number, *layer, fit, n_new, len(groups) - len(texts), refitted)
+            if layer[0].is_empty():
                 return
-            rows = self._next(nodes)
+            rows = self._next(layer[0])
 
     def _clustered(self, rows: _Rows, fit: _Fit | None) -> tuple[_Fit, list[Whole]]:
         if fit is None or fit.outdated(rows.ids):

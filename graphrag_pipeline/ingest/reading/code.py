@@ -1,0 +1,93 @@
+"""Source code: the file as it is, its comments and doc strings prose, all else blocks of code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from graphrag_pipeline.ingest.reading.blocks import Block
+from graphrag_pipeline.ingest.reading.decoding import decode
+from graphrag_pipeline.ingest.reading.model import ReadingOptions, ReadResult, whole_document
+
+# Every alternative, once begun, ends where the text or the line ends: no text is scanned twice.
+_QUOTED = r'"(?:[^"\\\n]|\\.)*+"?|' + r"'(?:[^'\\\n]|\\.)*+'?"
+_SLASHES = r"/\*(?s:.*?)(?:\*/|\Z)|//[^\n]*"
+_HASH = r"(?<![^\s;])#(?![!\[])[^\n]*"
+_TRIPLE = r"""(?:\"{3}(?s:(?:[^\\]|\\.)*?)(?:\"{3}|\Z)|'{3}(?s:(?:[^\\]|\\.)*?)(?:'{3}|\Z))"""
+_MULTILINE = r'"(?:[^"\\]|\\.)*+"?'
+
+
+def _family(comments: str, others: str) -> re.Pattern[str]:
+    return re.compile(f"(?P<comment>{comments})|{others}", re.M)
+
+
+_FAMILIES = {
+    "c": _family(_SLASHES, rf"`(?:[^`\\]|\\.)*+`?|{_QUOTED}"),
+    "rust": _family(_SLASHES, rf"{_MULTILINE}|'(?:[^'\\\n]|\\.)'"),
+    "php": _family(f"{_SLASHES}|{_HASH}", _QUOTED),
+    "python": _family(rf"^[ \t]*+[rRuU]?{_TRIPLE}|{_HASH}", f"{_TRIPLE}|{_QUOTED}"),
+    "ruby": _family(rf"^=begin\b(?s:.*?)(?:^=end\b[^\n]*|\Z)|{_HASH}", _QUOTED),
+    "shell": _family(_HASH, rf"\\.|{_QUOTED}"),
+    "sql": _family(r"--[^\n]*|/\*(?s:.*?)(?:\*/|\Z)", _QUOTED),
+    "lua": _family(r"--\[\[(?s:.*?)(?:\]\]|\Z)|--[^\n]*", _QUOTED),
+    "haskell": _family(r"\{-(?s:.*?)(?:-\}|\Z)|--[^\n]*", r'"(?:[^"\\\n]|\\.)*+"?'),
+    "lisp": _family(r";[^\n]*", rf"\\.|{_MULTILINE}"),
+    "percent": _family(r"%[^\n]*", r'"(?:[^"\\\n]|\\.)*+"?'),
+}
+_LANGUAGES: dict[str, tuple[str, str]] = {
+    **dict.fromkeys((".py", ".pyi", ".pyw"), ("Python", "python")),
+    **dict.fromkeys((".js", ".mjs", ".cjs", ".jsx"), ("JavaScript", "c")),
+    **dict.fromkeys((".ts", ".mts", ".cts", ".tsx"), ("TypeScript", "c")),
+    **dict.fromkeys((".c", ".h"), ("C", "c")),
+    **dict.fromkeys((".cpp", ".cc", ".cxx", ".hpp", ".hh", ".hxx"), ("C++", "c")),
+    **dict.fromkeys((".kt", ".kts"), ("Kotlin", "c")),
+    **dict.fromkeys((".sh", ".bash", ".zsh"), ("Shell", "shell")),
+    **dict.fromkeys((".ex", ".exs"), ("Elixir", "python")),
+    **dict.fromkeys((".pl", ".pm"), ("Perl", "shell")),
+    **dict.fromkeys((".clj", ".cljs"), ("Clojure", "lisp")),
+    ".java": ("Java", "c"),
+    ".go": ("Go", "c"),
+    ".rs": ("Rust", "rust"),
+    ".rb": ("Ruby", "ruby"),
+    ".sql": ("SQL", "sql"),
+    ".cs": ("C#", "c"),
+    ".swift": ("Swift", "c"),
+    ".scala": ("Scala", "c"),
+    ".php": ("PHP", "php"),
+    ".dart": ("Dart", "c"),
+    ".proto": ("Protocol Buffers", "c"),
+    ".r": ("R", "shell"),
+    ".jl": ("Julia", "python"),
+    ".lua": ("Lua", "lua"),
+    ".hs": ("Haskell", "haskell"),
+    ".el": ("Emacs Lisp", "lisp"),
+    ".lisp": ("Lisp", "lisp"),
+    ".erl": ("Erlang", "percent"),
+}
+CODE_SUFFIXES: frozenset[str] = frozenset(_LANGUAGES)
+"""Suffixes of the files that are source code."""
+
+
+def read_code(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
+    """Read a file of source code; its title is its name, its metadata say the `language`.
+
+    Comments, and Python's strings that stand alone, are prose; whatever is between is a block.
+    """
+    language, family = _LANGUAGES[path.suffix.lower()]
+    text = decode(data, options.encoding).replace("\r\n", "\n")
+    blocks = code_blocks(text, family)
+    return whole_document(path, text, path.name, {"language": language}, blocks)
+
+
+def code_blocks(text: str, family: str) -> Iterator[Block]:
+    """Yield what of the text is not comment, as blocks; `family` names a way to write comments."""
+    start = 0
+    for match in _FAMILIES[family].finditer(text):
+        if match["comment"] is None:
+            continue
+        if text[start : match.start()].strip():
+            yield Block(start, match.start(), "code")
+        start = match.end()
+    if text[start:].strip():
+        yield Block(start, len(text), "code")

@@ -1,0 +1,233 @@
+"""Mail: one document for each message, without what it quotes and without its signature."""
+
+from __future__ import annotations
+
+import email.errors
+import email.header
+import email.policy
+import email.utils
+import re
+from collections.abc import Iterator
+from email.feedparser import BytesFeedParser
+from email.message import Message
+from pathlib import Path
+
+from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
+from graphrag_pipeline.ingest.reading.decoding import decode
+from graphrag_pipeline.ingest.reading.html import parse_html
+from graphrag_pipeline.ingest.reading.model import (
+    Quarantined,
+    ReadDocument,
+    ReadingOptions,
+    ReadResult,
+    Scalar,
+    Unreadable,
+    clean_metadata,
+)
+from graphrag_pipeline.ingest.reading.records import unique_keys
+
+_MOST_PARTS = 1_000
+_MOST_WORK = 50_000_000  # lines times boundaries: the parser tries each boundary on each line
+_MOST_DEPTH = 50
+_BLOCK = 1 << 16
+_MOST_HEADER = 5_000
+_MOST_NAMES = 50
+_MOST_MESSAGES = 100_000
+_SLOW_CHARSETS = ("punycode", "idna")  # of quadratic time, and never a message's
+_STRUCTURE = re.compile(rb"^content-[a-z]+:[^\n]*+(?:\n[ \t][^\n]*+)*+", re.M | re.I)
+_HEADERS = {"From": "from", "To": "to", "Cc": "cc", "In-Reply-To": "in_reply_to"}
+_SEPARATOR = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\r\n]*\r?\n")
+_QUOTED_SEPARATOR = re.compile(rb"^>(>*From )", re.M)
+_QUOTE = re.compile(r"\s*>")
+_SIGNATURE = re.compile(r"^-- ?$", re.M)
+_ORIGINAL = re.compile(
+    r"^(?:-{2,} ?(?:Original Message|Ursprüngliche Nachricht|Message d'origine|Mensaje original) ?"
+    r"-{2,}|_{20,}\n\s*From: .*)$",
+    re.M | re.I,
+)
+_ATTRIBUTION = re.compile(
+    r"^(?:On|Am|Le|El|Op|Il)\b.{5,300}(?:wrote|schrieb|a écrit|escribió|schreef|ha scritto)"
+    r"[^\n]{0,80}:?$",
+)
+
+
+def read_eml(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
+    """Read one message; its title is its subject, its metadata say from whom, to whom and when.
+
+    Quoted lines, what follows a signature's mark and attachments are left out; `attachments` are
+    the attachments' names. A message in HTML only is read as a web page.
+    """
+    if not re.search(rb"^[A-Za-z-]{2,60}:", data[:10_000], re.M):
+        raise Unreadable("the file is not a mail message: it has no headers")
+    return ReadResult([_document("", data, options)], [])
+
+
+def read_mbox(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
+    """Read the messages of a mailbox, each as `read_eml` does; a key is the Message-ID."""
+    starts = [match.span() for match in _SEPARATOR.finditer(data)]
+    if not starts or data[: starts[0][0]].strip():
+        raise Unreadable("the file is not a mailbox: it does not begin with a line 'From ...'")
+    if len(starts) > _MOST_MESSAGES:
+        raise Unreadable(f"the mailbox has more than {_MOST_MESSAGES:,} messages: divide it")
+    ends = [start for start, _ in starts[1:]] + [len(data)]
+    result = ReadResult([], [])
+    spans = [(begin, end) for (_, begin), end in zip(starts, ends, strict=True)]
+    keys = unique_keys(_key(data[b : b + 65_536], number) for number, (b, _) in enumerate(spans, 1))
+    for key, (begin, end) in zip(keys, spans, strict=True):
+        message = _QUOTED_SEPARATOR.sub(rb"\1", data[begin:end])
+        try:
+            result.documents.append(_document(key, message, options))
+        except Unreadable as error:
+            result.quarantined.append(Quarantined(key, str(error)))
+    return result
+
+
+def _key(head: bytes, number: int) -> str:
+    headers = re.split(rb"\r?\n\r?\n", head, maxsplit=1)[0]
+    match = re.search(rb"^Message-ID:\s*<([^<>\s]{1,300})>", headers, re.M | re.I)
+    return one_line(match[1].decode("ascii", "replace")) if match else f"message-{number}"
+
+
+def _document(key: str, data: bytes, options: ReadingOptions) -> ReadDocument:
+    if any(match.end() - match.start() > _MOST_HEADER for match in _STRUCTURE.finditer(data)):
+        raise Unreadable("a header that says how the message is built is too long")
+    boundaries = data.lower().count(b"boundary")
+    if boundaries * data.count(b"\n") > _MOST_WORK:
+        raise Unreadable(
+            f"the message has {boundaries:,} nested or repeated parts in too many lines"
+        )
+    try:
+        message = _parsed(data)
+    except RecursionError:
+        raise Unreadable("the parts of the message are nested too deep") from None
+    parts = list(_parts(message))
+    if len(parts) > _MOST_PARTS:
+        raise Unreadable(f"the message has more than {_MOST_PARTS:,} parts")
+    text = _body(parts, options)
+    if not text:
+        raise Unreadable("the message holds no text")
+    subject = one_line(_header(message, "Subject"))
+    metadata: dict[str, Scalar] = {
+        name: one_line(_header(message, header)) for header, name in _HEADERS.items()
+    }
+    metadata["date"] = _date(_header(message, "Date"))
+    names = [name for part in parts if (name := _attachment(part))]
+    metadata["attachments"] = ", ".join(names[:_MOST_NAMES])
+    return ReadDocument(key, subject or "(no subject)", text, clean_metadata(metadata))
+
+
+def _parsed(data: bytes) -> Message:
+    """Parse by blocks: given all at once, the parser makes copies of four bytes a character."""
+    parser = BytesFeedParser(policy=email.policy.compat32)
+    for start in range(0, len(data), _BLOCK):
+        parser.feed(data[start : start + _BLOCK])
+    return parser.close()
+
+
+def _parts(message: Message) -> Iterator[Message]:
+    """Yield the parts that hold no others; a message that is attached is one part."""
+    pending = [(message, 0)]
+    count = 0
+    while pending:
+        part, depth = pending.pop()
+        count += 1
+        if depth > _MOST_DEPTH:
+            raise Unreadable(f"the parts of the message are nested more than {_MOST_DEPTH} deep")
+        if part.get_content_maintype() == "multipart" and part.is_multipart():
+            inner = part.get_payload()
+            held = inner if isinstance(inner, list) else []
+            pending += [(p, depth + 1) for p in reversed(held) if isinstance(p, Message)]
+        else:
+            yield part
+        if count > 2 * _MOST_PARTS:
+            raise Unreadable(f"the message has more than {_MOST_PARTS:,} parts")
+
+
+def _attachment(part: Message) -> str:
+    """Return the name of a part that is an attachment, or ""."""
+    if part.get_content_type() == "message/rfc822":
+        inner = part.get_payload()
+        first = inner[0] if isinstance(inner, list) and inner else None
+        subject = _header(first, "Subject") if isinstance(first, Message) else ""
+        return one_line(subject)[:200] or "message"
+    name = one_line(_decoded(part.get_filename("") or ""))[:200]
+    return name or ("attachment" if part.get_content_disposition() == "attachment" else "")
+
+
+def _body(parts: list[Message], options: ReadingOptions) -> str:
+    """Return the text of the message: of its plain parts, else of its pages."""
+    shown = [part for part in parts if not _attachment(part)]
+    for kind in ("text/plain", "text/html"):
+        texts = [_text(part, options) for part in shown if part.get_content_type() == kind]
+        if kind == "text/html":
+            texts = [parse_html(text).text for text in texts]
+        whole = clean_text("\n\n".join(texts))
+        if whole:
+            return own_words(whole)
+    return ""
+
+
+def _text(part: Message, options: ReadingOptions) -> str:
+    data = part.get_payload(decode=True)
+    if not isinstance(data, bytes):
+        return ""
+    charset = part.get_content_charset() or "utf-8"
+    try:
+        return data.decode("utf-8" if charset in _SLOW_CHARSETS else charset)
+    except (UnicodeError, LookupError):
+        return decode(data, options.encoding) if data.strip() else ""
+
+
+def own_words(text: str) -> str:
+    """Return a message without quoted lines, their attribution, and all after a signature's mark.
+
+    What is nothing but quoted, as a forwarded message may be, is kept whole.
+    """
+    body = text
+    if original := _ORIGINAL.search(body):
+        body = body[: original.start()]
+    if signature := _SIGNATURE.search(body):
+        body = body[: signature.start()]
+    lines: list[str] = []
+    in_quotation = False
+    for line in body.split("\n"):
+        is_quoted = bool(_QUOTE.match(line))
+        if is_quoted and not in_quotation:
+            _drop_attribution(lines)
+        elif not is_quoted:
+            lines.append(line)
+        in_quotation = is_quoted
+    return clean_text(re.sub(r"\n{3,}", "\n\n", "\n".join(lines))) or text
+
+
+def _drop_attribution(lines: list[str]) -> None:
+    """Remove the "On ... wrote:" that stands before a quotation, on one line or on two."""
+    last = len(lines)
+    while last > max(len(lines) - 2, 0) and not lines[last - 1].strip():
+        last -= 1
+    for height in (1, 2):
+        above = lines[max(last - height, 0) : last]
+        short = all(len(line) < 300 for line in above)
+        if short and _ATTRIBUTION.match(" ".join(line.strip() for line in above)):
+            del lines[last - len(above) :]
+            return
+
+
+def _header(message: Message, name: str) -> str:
+    value = message.get(name)
+    return _decoded(str(value)[:_MOST_HEADER]) if value is not None else ""
+
+
+def _decoded(written: str) -> str:
+    """Return a header with its encoded words decoded."""
+    try:
+        return str(email.header.make_header(email.header.decode_header(written)))
+    except (ValueError, LookupError, email.errors.HeaderParseError):
+        return written
+
+
+def _date(written: str) -> str:
+    try:
+        return email.utils.parsedate_to_datetime(written).isoformat()
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return written

@@ -1,0 +1,91 @@
+"""Presentations by python-pptx."""
+
+from __future__ import annotations
+
+import html
+import io
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from graphrag_pipeline.ingest.reading.archives import open_archive, properties, require_plain_xml
+from graphrag_pipeline.ingest.reading.extras import require_extra
+from graphrag_pipeline.ingest.reading.html import parse_html
+from graphrag_pipeline.ingest.reading.model import (
+    ReadingOptions,
+    ReadResult,
+    Unreadable,
+    whole_document,
+)
+
+_MOST_ELEMENTS = 400_000  # lxml and python-pptx take about 0.5 kB for each
+_FURNITURE = frozenset(("DATE", "FOOTER", "SLIDE_NUMBER", "HEADER"))
+_PLACEHOLDERS = frozenset(("powerpoint presentation", "presentation", "slide 1"))
+
+
+def read_pptx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
+    """Read a presentation: each slide's title as a heading, its text, tables and speaker's notes.
+
+    Dates, footers and slide numbers are left out.
+    """
+    with open_archive(data, options, kind="a presentation", suffix=".pptx") as archive:
+        require_plain_xml(archive, _MOST_ELEMENTS)
+        about = properties(archive, "docProps/core.xml")
+    with require_extra("pptx", "office", "pptx"):
+        from pptx import Presentation
+    presentation = Presentation(io.BytesIO(data))
+    markup = "".join(part for slide in presentation.slides for part in _slide(slide))
+    page = parse_html(markup)
+    if not page.text:
+        raise Unreadable("the presentation holds no text")
+    title = str(about.pop("title", ""))
+    if title.strip().lower() in _PLACEHOLDERS:
+        title = ""
+    return whole_document(path, page.text, title or page.heading, about)
+
+
+def _slide(slide: Any) -> Iterator[str]:
+    title = slide.shapes.title
+    if title is not None and title.has_text_frame:
+        yield f"<h2>{_escaped(title.text_frame.text)}</h2>"
+    for shape in _flat(slide.shapes):
+        if title is None or shape.shape_id != title.shape_id:
+            yield from _shape(shape)
+    if slide.has_notes_slide and (notes := slide.notes_slide.notes_text_frame) is not None:
+        paragraphs = [paragraph.text for paragraph in notes.paragraphs if paragraph.text.strip()]
+        if paragraphs:
+            yield "<p>Notes:</p>" + "".join(f"<p>{_escaped(text)}</p>" for text in paragraphs)
+
+
+def _flat(shapes: Iterable[Any]) -> Iterator[Any]:
+    """Yield the shapes, those of groups too, in their order."""
+    pending = list(shapes)[::-1]
+    while pending:
+        shape = pending.pop()
+        if hasattr(shape, "shapes"):
+            pending.extend(list(shape.shapes)[::-1])
+        else:
+            yield shape
+
+
+def _shape(shape: Any) -> Iterator[str]:
+    if shape.is_placeholder and shape.placeholder_format.type.name in _FURNITURE:
+        return
+    if getattr(shape, "has_table", False):
+        rows = (
+            "".join(f"<td>{_escaped(cell.text)}</td>" for cell in r.cells) for r in _rows(shape)
+        )
+        yield "<table>" + "".join(f"<tr>{row}</tr>" for row in rows) + "</table>"
+    elif shape.has_text_frame:
+        texts = [p.text for p in shape.text_frame.paragraphs if p.text.strip()]
+        tag = "li" if shape.is_placeholder and len(texts) > 1 else "p"
+        items = "".join(f"<{tag}>{_escaped(text)}</{tag}>" for text in texts)
+        yield f"<ul>{items}</ul>" if tag == "li" else items
+
+
+def _rows(shape: Any) -> Iterable[Any]:
+    return shape.table.rows
+
+
+def _escaped(text: str) -> str:
+    return html.escape(text.replace("\v", "\n"), quote=False).replace("\n", "<br>")

@@ -1,0 +1,446 @@
+"""Office files, books, mail, notebooks and source code become documents, or a reason why not."""
+
+import builtins
+import datetime
+import io
+import json
+import random
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+from openpyxl import Workbook
+from pptx import Presentation
+
+from graphrag_pipeline.ingest.reading import ReadDocument, ReadingOptions, ReadResult, read_file
+from graphrag_pipeline.ingest.reading.rst import read_rst
+
+OPENDOCUMENT = " ".join(
+    f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
+    for name in ("office", "text", "table", "meta", "draw", "presentation")
+)
+
+
+def read(name: str, content: str | bytes, **options) -> ReadResult:
+    data = content.encode() if isinstance(content, str) else content
+    return read_file(Path(name), ReadingOptions(**options), data=data)
+
+
+def only(result: ReadResult) -> ReadDocument:
+    assert result.quarantined == []
+    assert len(result.documents) == 1
+    return result.documents[0]
+
+
+def reason(result: ReadResult) -> str:
+    assert result.documents == []
+    assert [refused.key for refused in result.quarantined] == [""]
+    return result.quarantined[0].reason
+
+
+def zipped(parts: dict[str, str | bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def make_pptx() -> bytes:
+    presentation = Presentation()
+    slide = presentation.slides.add_slide(presentation.slide_layouts[1])
+    slide.shapes.title.text = "Whales & ships"
+    slide.placeholders[1].text = "Ahab sails\nIshmael tells"
+    slide.notes_slide.notes_text_frame.text = "Speak slowly."
+    table = slide.shapes.add_table(1, 2, 0, 0, 100, 100).table
+    table.cell(0, 0).text, table.cell(0, 1).text = "crew", "30"
+    presentation.core_properties.title = ""
+    presentation.core_properties.author = "Ada"
+    buffer = io.BytesIO()
+    presentation.save(buffer)
+    return buffer.getvalue()
+
+
+def make_xlsx(**sheets: list[list[object]]) -> bytes:
+    book = Workbook()
+    book.remove(book.worksheets[0])
+    for name, rows in sheets.items():
+        sheet = book.create_sheet(name)
+        for row in rows:
+            sheet.append(row)
+    buffer = io.BytesIO()
+    book.save(buffer)
+    return buffer.getvalue()
+
+
+def make_sheet(cells: str) -> bytes:
+    """Return a workbook whose sheet's XML is written by hand."""
+    parts: dict[str, str | bytes] = {}
+    with zipfile.ZipFile(io.BytesIO(make_xlsx(S=[["a"]]))) as archive:
+        for name in archive.namelist():
+            parts[name] = archive.read(name)
+    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    sheet = f'<worksheet xmlns="{main}"><sheetData>{cells}</sheetData></worksheet>'
+    return zipped(parts | {"xl/worksheets/sheet1.xml": sheet})
+
+
+def make_opendocument(body: str, title: str = "") -> bytes:
+    return zipped(
+        {
+            "content.xml": f"<office:document-content {OPENDOCUMENT}><office:body>{body}"
+            "</office:body></office:document-content>",
+            "meta.xml": '<m xmlns:dc="http://purl.org/dc/elements/1.1/">'
+            f"<dc:title>{title}</dc:title></m>",
+        }
+    )
+
+
+def make_odt(text: str, title: str = "") -> bytes:
+    return make_opendocument(f"<office:text>{text}</office:text>", title)
+
+
+def make_ods(rows: str) -> bytes:
+    table = f'<table:table table:name="S">{rows}</table:table>'
+    return make_opendocument(f"<office:spreadsheet>{table}</office:spreadsheet>")
+
+
+def make_epub(chapters: list[str], more: dict[str, str | bytes] | None = None) -> bytes:
+    items = "".join(
+        f'<item id="c{n}" href="c%20{n}.xhtml" media-type="application/xhtml+xml"/>'
+        for n in range(len(chapters))
+    )
+    spine = "".join(f'<itemref idref="c{n}"/>' for n in reversed(range(len(chapters))))
+    package = (
+        '<package xmlns="http://www.idpf.org/2007/opf" '
+        'xmlns:dc="http://purl.org/dc/elements/1.1/"><metadata><dc:title>The Book</dc:title>'
+        f"<dc:creator>Ada</dc:creator></metadata><manifest>{items}</manifest>"
+        f"<spine>{spine}</spine></package>"
+    )
+    container = '<container><rootfiles><rootfile full-path="OEBPS/o.opf"/></rootfiles></container>'
+    pages = {
+        f"OEBPS/c {n}.xhtml": f"<!DOCTYPE html><html><body>{chapter}</body></html>"
+        for n, chapter in enumerate(chapters)
+    }
+    parts = {"META-INF/container.xml": container, "OEBPS/o.opf": package, **pages}
+    return zipped(parts | (more or {}))
+
+
+MAIL = """From: =?utf-8?q?Ad=C3=A4?= <ada@example.org>
+To: bob@example.org
+Subject: Re: The ship
+Date: Mon, 02 Jan 2023 10:00:00 +0100
+Message-ID: <1@example.org>
+Content-Type: multipart/mixed; boundary=B
+
+--B
+Content-Type: text/plain; charset=utf-8
+
+I agree.
+
+On Sunday, Bob
+<bob@example.org> wrote:
+> Shall we sail?
+
+Let us go at 9.
+--\x20
+Ada, Tel. 123
+--B
+Content-Type: application/pdf
+Content-Disposition: attachment; filename="plan.pdf"
+
+xx
+--B--
+"""
+NOTEBOOK = json.dumps(
+    {
+        "cells": [
+            {"cell_type": "markdown", "source": ["# Whales\n", "They swim."]},
+            {"cell_type": "code", "source": "count()", "outputs": [{"text": "secret"}]},
+        ],
+        "metadata": {"language_info": {"name": "python"}},
+    }
+)
+SOUND = {
+    ".pptx": make_pptx(),
+    ".xlsx": make_xlsx(S=[["id", "text"], ["a", "one"], ["b", "two"]]),
+    ".odt": make_odt("<text:h>One</text:h><text:p>two</text:p>"),
+    ".ods": make_ods("<table:table-row><table:table-cell><text:p>a</text:p></table:table-cell>"
+                     "</table:table-row>" * 2),
+    ".epub": make_epub(["<h1>One</h1><p>two</p>"]),
+    ".eml": MAIL.encode(),
+    ".mbox": f"From a@x Mon Jan  2 10:00:00 2023\n{MAIL}\n".encode() * 2,
+    ".ipynb": NOTEBOOK.encode(),
+    ".rst": b"One\n===\n\n.. note:: two\n\n::\n\n  three\n\n+-+-+\n|a|b|\n+-+-+\n\n== ==\n1  2",
+    ".py": b'"""Doc."""\nx = "a" # b\n\'\'\'c',
+    ".rs": b"fn a<'b>() { '\"' } // c\n/* d",
+}  # fmt: skip
+
+
+# Presentations, spreadsheets and texts of office programs
+
+
+def test_a_presentation_is_its_slides_with_titles_tables_and_notes():
+    document = only(read("talk.pptx", make_pptx()))
+    assert document.title == "Whales & ships"
+    assert document.metadata["author"] == "Ada"
+    words = ("Whales & ships", "- Ahab sails", "- Ishmael tells", "crew", "30", "Speak slowly.")
+    places = [document.text.index(part) for part in words]
+    assert places == sorted(places)
+
+
+def test_rows_of_a_sheet_are_documents_as_those_of_a_csv_file_are():
+    day = datetime.datetime(2020, 1, 2)
+    rows = [["id", "title", "text", "when", "n"], ["a", "Ada", "One; two", day, 3.0]]
+    as_csv = "id,title,text,when,n\na,Ada,One; two,2020-01-02,3\n"
+    assert read("t.xlsx", make_xlsx(S=rows)) == read("t.csv", as_csv)
+
+
+def test_several_sheets_tell_their_rows_apart_and_lines_above_a_header_are_not_it():
+    data = make_xlsx(People=[["Our people"], [], ["name", "age"], ["Ada", 36]], Ships=[["n"], [1]])
+    documents = {each.key: each.text for each in read("t.xlsx", data).documents}
+    assert documents == {
+        "People!caption": "Our people",
+        "People!row-1": "name: Ada\nage: 36",
+        "Ships!row-1": "n: 1",
+    }
+
+
+def test_a_text_of_libreoffice_keeps_its_structure_and_loses_comments_and_deletions():
+    body = (
+        "<text:tracked-changes><text:p>deleted</text:p></text:tracked-changes>"
+        '<text:h text:outline-level="1">Plan &amp; goal</text:h>'
+        "<text:p>We<text:s/>go<text:note><text:note-citation>1</text:note-citation><text:note-body>"
+        "<text:p>soon</text:p></text:note-body></text:note>."
+        "<office:annotation><text:p>comment</text:p></office:annotation></text:p>"
+        "<text:list><text:list-item><text:p>ship</text:p></text:list-item></text:list>"
+    )
+    document = only(read("a.odt", make_odt(body)))
+    assert document.title == "Plan & goal"
+    assert document.text == "Plan & goal\n\nWe go ( soon).\n\n- ship"
+    assert only(read("a.odt", make_odt(body, "Property"))).title == "Property"
+
+
+def test_cells_of_an_ods_sheet_are_numbers_and_dates_as_they_are():
+    cell = "<table:table-cell {}><text:p>{}</text:p></table:table-cell>"
+    header = cell.format("", "name") + cell.format("", "n") + cell.format("", "day")
+    row = (
+        cell.format("", "Ada")
+        + cell.format('office:value-type="float" office:value="3.5"', "3,5 €")
+        + cell.format('office:value-type="date" office:date-value="2020-01-02"', "2.1.20")
+    )
+    rows = "".join(f"<table:table-row>{cells}</table:table-row>" for cells in (header, row))
+    empty = '<table:table-row table:number-rows-repeated="1048570"><table:table-cell/>'
+    document = only(read("t.ods", make_ods(f"{rows}{empty}</table:table-row>")))
+    assert document.text == "name: Ada\nn: 3.5\nday: 2020-01-02"
+
+
+def test_a_missing_library_is_named_with_the_command_that_installs_it(monkeypatch):
+    real = builtins.__import__
+
+    def without_office(name, *args, **kwargs):
+        if name.partition(".")[0] in ("pptx", "openpyxl"):
+            raise ModuleNotFoundError(name=name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without_office)
+    for suffix in (".pptx", ".xlsx"):
+        assert "graphrag-pipeline[office]" in reason(read(f"a{suffix}", SOUND[suffix]))
+
+
+# Books, mail, notebooks, rst, source code
+
+
+def test_a_book_is_read_in_the_order_of_its_spine():
+    document = only(read("b.epub", make_epub(["<h1>Second</h1>", "<h1>First</h1><p>Words</p>"])))
+    assert (document.title, document.metadata) == ("The Book", {"author": "Ada"})
+    assert document.text == "First\n\nWords\n\nSecond"
+
+
+def test_a_book_under_drm_is_quarantined_and_one_with_hidden_fonts_is_read():
+    name = "META-INF/encryption.xml"
+    xml = '<e xmlns="x"><EncryptionMethod Algorithm="{}"/></e>'
+    aes = "http://www.w3.org/2001/04/xmlenc#aes128-cbc"
+    font = "http://www.idpf.org/2008/embedding"
+    assert "DRM" in reason(read("b.epub", make_epub(["x"], {name: xml.format(aes)})))
+    assert only(read("b.epub", make_epub(["x"], {name: xml.format(font)}))).text == "x"
+
+
+def test_a_message_says_its_own_words_and_who_wrote_to_whom_and_when():
+    assert only(read("m.eml", MAIL)) == ReadDocument(
+        "",
+        "Re: The ship",
+        "I agree.\n\nLet us go at 9.",
+        {
+            "from": "Adä <ada@example.org>",
+            "to": "bob@example.org",
+            "date": "2023-01-02T10:00:00+01:00",
+            "attachments": "plan.pdf",
+        },
+    )
+
+
+def test_a_message_in_html_only_is_read_as_a_page_and_a_forwarded_one_is_kept():
+    page = "Subject: a\nContent-Type: text/html\n\n<script>no</script><p>Come &amp; see"
+    assert only(read("m.eml", page)).text == "Come & see"
+    assert only(read("m.eml", "Subject: Fwd\n\n> all\n> of it")).text == "> all\n> of it"
+
+
+def test_messages_of_a_mailbox_are_keyed_by_their_message_id():
+    separator = "From a@x Mon Jan  2 10:00:00 2023\n"
+    box = (
+        f"{separator}{MAIL}\n{separator}Subject: Two\n\n>From here\n\n{separator}Subject: None\n\n"
+    )
+    result = read("all.mbox", box)
+    assert [each.key for each in result.documents] == ["1@example.org", "message-2"]
+    assert result.documents[1].text == "From here"
+    assert [each.key for each in result.quarantined] == ["message-3"]
+
+
+def test_a_notebook_is_its_cells_without_what_they_printed():
+    document = only(read("n.ipynb", NOTEBOOK))
+    assert document.title == "Whales"
+    assert document.text == "# Whales\nThey swim.\n\n```python\ncount()\n```"
+
+
+def test_rst_of_sphinx_becomes_markdown():
+    source = """
+.. _top:
+
+========
+The ship
+========
+
+.. toctree::
+   one
+
+See :ref:`the deck <deck>`, :func:`~os.path.join` and `the map <https://x.org>`_::
+
+   hoist(sails)
+
+.. note:: Mind
+   the gap.
+
+.. versionadded:: 3.2
+
+Crew
+----
+
++------+-----+
+| Name | Age |
++======+=====+
+| Ada  | 36  |
++------+-----+
+
+.. a comment
+   of two lines
+"""
+    document = only(read_rst(Path("a.rst"), source.encode(), ReadingOptions()))
+    assert document.title == "The ship"
+    lines = [line for line in document.text.split("\n") if line]
+    assert lines == [
+        "# The ship",
+        "See the deck, join and the map:",
+        *("```", "hoist(sails)", "```"),
+        "Note: Mind",
+        "  the gap.",
+        "Added in version 3.2",
+        "## Crew",
+        *("| Name | Age |", "|---|---|", "| Ada | 36 |"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "code"),
+    [
+        ("a.py", '"""Doc."""\nx = "# no"  # why\n', ['x = "# no"']),
+        ("a.js", "/** Doc */\nf(`// no`); // why\n", ["f(`// no`);"]),
+        ("a.rs", "// why\nfn f<'a>() { '\"'; }", ["fn f<'a>() { '\"'; }"]),
+        ("a.sh", "#!/bin/sh\n# why\necho $# '#no'\n", ["#!/bin/sh", "echo $# '#no'"]),
+        ("a.sql", "-- why\nSELECT '--no';", ["SELECT '--no';"]),
+    ],
+)
+def test_all_but_the_comments_of_source_code_is_a_block_of_code(name, source, code):
+    document = only(read(name, source))
+    assert document.title == name
+    assert document.text == source.strip()
+    assert {block.kind for block in document.blocks} == {"code"}
+    assert [document.text[b.start : b.end].strip() for b in document.blocks] == code
+
+
+# What is broken, encrypted or made to harm
+
+ENTITIES = '<!DOCTYPE d [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;">]>'
+NESTED_MAIL = "".join(
+    f"Content-Type: multipart/mixed; boundary=B{n}\n\n--B{n}\n" for n in range(2_000)
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("a.pptx", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "without a password"),
+        ("a.xlsx", b"no zip", "not a workbook"),
+        ("a.xlsx", make_xlsx(S=[]), "no cells"),
+        ("a.odt", zipped({"content.xml": ENTITIES + "<d>&b;</d>"}), "DOCTYPE"),
+        ("a.epub", zipped({"META-INF/container.xml": ENTITIES + "<d>&b;</d>"}), "DOCTYPE"),
+        ("a.pptx", zipped({"ppt/presentation.xml": ENTITIES + "<d>&b;</d>"}), "DOCTYPE"),
+        ("a.xlsx", zipped({"xl/workbook.xml": ENTITIES + "<d>&b;</d>"}), "DOCTYPE"),
+        ("a.odt", zipped({"content.xml": "<a>" * 2_000_000}), "zip bomb"),
+        ("a.epub", zipped({"a.xhtml": " " * 20_000_000}), "zip bomb"),
+        ("a.odt", make_odt("<text:p>" * 600 + "</text:p>" * 600), "nested"),
+        (
+            "a.odt",
+            zipped({"META-INF/manifest.xml": "<encryption-data/>", "content.xml": "x"}),
+            "encrypted",
+        ),
+        (
+            "a.ods",
+            make_ods(
+                '<table:table-row table:number-rows-repeated="1048576"><table:table-cell '
+                'table:number-columns-repeated="16384"><text:p>x</text:p></table:table-cell>'
+                "</table:table-row>"
+            ),
+            "cells",
+        ),
+        ("a.eml", NESTED_MAIL, "nested"),
+        (
+            "a.eml",
+            "Content-Type: multipart/mixed; boundary=B\n\n" + "--B\n\nx\n" * 10_000,
+            "parts",
+        ),
+        ("a.eml", f"Content-Type: text/plain{';' * 100_000}\n\nx", "too long"),
+        ("a.eml", "no headers at all", "no headers"),
+        ("a.ipynb", "[" * 200_000, "nested"),
+        ("a.ipynb", '{"cells": 3}', "no cells"),
+    ],
+)
+def test_what_is_broken_encrypted_or_a_bomb_is_refused_with_its_reason(name, content, why):
+    start = time.process_time()
+    assert why in reason(read(name, content))
+    assert time.process_time() - start < 5
+
+
+def test_two_cells_at_the_ends_of_a_sheet_cost_no_more_than_the_cells():
+    far = '<row r="1"><c r="A1"><v>1</v></c></row><row r="9999"><c r="XFD9999"><v>2</v></c></row>'
+    assert len(read("a.xlsx", make_sheet(far)).documents) == 1
+
+
+def test_a_sheet_of_more_rows_than_documents_can_be_is_refused(monkeypatch):
+    monkeypatch.setattr("graphrag_pipeline.ingest.reading.sheets._MOST_ROWS", 3)
+    assert "more than 3 rows" in reason(read("a.xlsx", make_xlsx(S=[["n"], [1], [2], [3]])))
+
+
+@pytest.mark.parametrize("suffix", sorted(SOUND))
+def test_cut_and_altered_bytes_give_documents_or_reasons(suffix):
+    luck = random.Random(suffix)
+    sound = SOUND[suffix]
+    assert read(f"a{suffix}", sound).documents
+    for _ in range(60 if len(sound) < 10_000 else 12):
+        damaged = bytearray(sound[: luck.randint(1, len(sound))])
+        for _ in range(luck.randint(0, 4)):
+            damaged[luck.randrange(len(damaged))] = luck.randrange(256)
+        result = read(f"a{suffix}", bytes(damaged))
+        assert result.documents or result.quarantined
+        assert all(each.text and each.title for each in result.documents)
+        assert all(each.reason for each in result.quarantined)
