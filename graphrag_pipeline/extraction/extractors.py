@@ -11,6 +11,7 @@ from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.extraction.mentions import Extraction, empty_extraction
 from graphrag_pipeline.extraction.model.llm import extract_llm, llm_extraction_version
 from graphrag_pipeline.extraction.rules.nlp import NLP_VERSION, NlpOptions, chunk_names, extract_nlp
+from graphrag_pipeline.extraction.rules.records import extract_records, prose_of
 from graphrag_pipeline.llm.configured import answered_by, prompts_folder, with_model
 
 
@@ -42,11 +43,12 @@ def extraction_version(settings: Settings) -> str:
 
 
 def extract(chunks: pl.DataFrame, settings: Settings, batch: str) -> Extracted:
-    """Extract from chunks: columns ``id``, ``text``, ``context`` and ``blocks``.
+    """Extract from chunks: ``id``, ``text``, ``context``, ``blocks``; of records also ``subject``.
 
     The context is the metadata to be shown. Blocks are what of the text is no running prose:
-    structs of ``start``, ``end`` (characters of the text) and ``kind`` (heading, code, table or
-    list), in order.
+    structs of ``start``, ``end`` (characters of the text) and ``kind``, in order. ``subject`` is
+    what a record is called; ``is_first`` and ``is_last`` say whether a chunk begins and ends where
+    its document does.
 
     Raises the model's error when no further call can succeed.
     """
@@ -55,7 +57,15 @@ def extract(chunks: pl.DataFrame, settings: Settings, batch: str) -> Extracted:
         return Extracted(empty_extraction(), names=chunk_names(chunks))
     if extractor == "llm":
         return _by_model(chunks, settings, batch)
-    return Extracted(extract_nlp(chunks, NlpOptions(noun_phrases=settings.extraction.noun_phrases)))
+    options = NlpOptions(noun_phrases=settings.extraction.noun_phrases)
+    prose = extract_nlp(prose_of(chunks), options)
+    records = extract_records(chunks)
+    return Extracted(
+        Extraction(
+            pl.concat([prose.entities, records.entities]),
+            pl.concat([prose.relationships, records.relationships]),
+        )
+    )
 
 
 def _by_model(chunks: pl.DataFrame, settings: Settings, batch: str) -> Extracted:

@@ -18,7 +18,7 @@ from graphrag_pipeline.ingest.reading import ReadDocument, ReadingOptions, ReadR
 from graphrag_pipeline.store.batches import Batch, BatchLog, SourceChange
 from graphrag_pipeline.store.index_store import assign_identifiers, insert
 
-READER_VERSION = "3"
+READER_VERSION = "4"
 _READERS = 4
 
 DOCUMENTS = pl.Schema(

@@ -38,6 +38,15 @@ SELECT chunk_id AS id FROM extractions
 WHERE extractor = 'import' OR (tried_version = $version AND status = 'ok')
 """
 """The chunks of which nothing is to be extracted under a version (parameter ``version``)."""
+# What the records of a batch are called: the value of the line that names them.
+_SUBJECTS = f"""
+SELECT document_id, trim(regexp_replace(regexp_replace(
+           substr(text, start_char + 1, end_char - start_char), '^.*?: ', ''), '\\s+', ' ', 'g')
+       ) AS subject
+FROM ({of_batch("blocks")}) b JOIN (
+    SELECT id AS document_id, text FROM ({of_batch("documents")})) d USING (document_id)
+WHERE kind = 'title'
+"""
 _STAGED_LATER = {
     "documents": ("chunks", *DERIVED),
     "chunks": DERIVED,
@@ -276,16 +285,19 @@ def _chunks_to_extract(workspace: Workspace, key: str, version: str) -> pl.DataF
     with workspace.store.read() as con:
         todo = con.sql(
             f"""SELECT c.id, c.document_id, c.start_char, c.end_char, c.text, d.title,
-                       d.metadata::VARCHAR AS metadata
+                       d.metadata::VARCHAR AS metadata,
+                       c.start_char = 0 AS is_first, c.end_char = d.n_chars AS is_last
                 FROM ({of_batch("chunks")}) c JOIN ({of_batch("documents")}) d
                 ON d.id = c.document_id ANTI JOIN ({EXTRACTED}) done ON c.id = done.id
                 ORDER BY c.human_readable_id""",
             params={"version": version, "key": key},
         ).pl()
         blocks = con.sql(f"FROM ({of_batch('blocks')})", params={"key": key}).pl()
+        subjects = con.sql(_SUBJECTS, params={"key": key}).pl()
     fields, about = workspace.settings.chunks.prepend_metadata, todo["title", "metadata"].rows()
     contexts = [shown_metadata(fields, title, metadata) for title, metadata in about]
-    return todo.select("id", "text").with_columns(
+    named = todo.join(subjects, "document_id", how="left", maintain_order="left")
+    return named.select("id", "text", "subject", "is_first", "is_last").with_columns(
         context=pl.Series(contexts, dtype=pl.String), blocks=chunk_blocks(todo, blocks)
     )
 

@@ -34,7 +34,7 @@ from graphrag_pipeline.extraction.rules.words import Lexicon
 if TYPE_CHECKING:
     import polars as pl
 
-NLP_VERSION = "2"
+NLP_VERSION = "3"
 _DESCRIPTION = 400
 _CARRIED = 6
 _SUBJECTS = frozenset((PERSON, ORGANIZATION, GEO, EVENT, WORK, OTHER))

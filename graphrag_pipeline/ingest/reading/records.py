@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.records import field_line, name_columns
+from graphrag_pipeline.ingest.reading.blocks import Block
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.model import (
     Quarantined,
@@ -20,6 +23,9 @@ from graphrag_pipeline.ingest.reading.model import (
     readable_name,
     whole_document,
 )
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.ingest.reading.fields import Columns
 
 _LARGEST_INTEGER = 2**63
 
@@ -34,52 +40,123 @@ class FileRecord:
 
 
 @dataclass(frozen=True)
-class _Columns:
-    """The values of one record by their part in the document."""
+class _Parts:
+    """One record by what its columns are in the document.
+
+    ``fields`` are all values but that of the text column, the title first.
+    """
 
     key: str
     title: str
     text: str
     has_text_column: bool
     rest: dict[str, object]
+    fields: list[tuple[str, object]]
+    title_path: str = ""
+
+
+@dataclass(frozen=True)
+class _Written:
+    """What the fields of one record give: a text with its blocks, title, key and metadata."""
+
+    text: str
+    blocks: tuple[Block, ...]
+    title: str = ""
+    key: str = ""
+    metadata: dict[str, Scalar] = field(default_factory=dict)
 
 
 def read_records(path: Path, records: Sequence[FileRecord], options: ReadingOptions) -> ReadResult:
     """Return a document for each record, and each bad record with its reason.
 
     Where no record has a text column, the text of each is all its values as "column: value"
-    lines, so that nothing is lost; metadata are then empty.
+    lines, so that nothing is lost; metadata are then its plain values, if it has a title. Where
+    one has, the lines of fields that name something follow the text. Without a column for titles
+    or ids, those are taken whose values tell the records apart: see `fields`.
     """
     if not records:
         raise Unreadable("the file holds no records")
-    split = [_columns(record.value, options) for record in records]
+    parts = [_parts(record.value, options) for record in records]
+    in_column = any(part.has_text_column for part in parts)
+    written = _written(parts, in_column=in_column, infer=True)
     keys = unique_keys(
-        part.key or f"row-{record.number}" for part, record in zip(split, records, strict=True)
+        part.key or fields.key or f"row-{record.number}"
+        for part, fields, record in zip(parts, written, records, strict=True)
     )
-    in_column = any(part.has_text_column for part in split)
     result = ReadResult([], [])
-    for key, record, part in zip(keys, records, split, strict=True):
-        text = _text(record.value, part, in_column)
+    for key, record, part, fields in zip(keys, records, parts, written, strict=True):
+        text, blocks = _text(record.value, part, fields, in_column)
         if record.problem or not text:
             reason = record.problem or _why_empty(record.value, options, in_column)
             result.quarantined.append(Quarantined(key, reason))
             continue
-        title = part.title or f"{readable_name(path)}: {key}"
-        metadata = clean_metadata(_scalars(part.rest)) if in_column else {}
-        result.documents.append(ReadDocument(key, title, text, metadata))
+        title = part.title or fields.title or f"{readable_name(path)}: {key}"
+        metadata = clean_metadata(_scalars(part.rest) if in_column else fields.metadata)
+        result.documents.append(ReadDocument(key, title, text, metadata, blocks))
     return result
 
 
 def read_object(path: Path, value: Mapping[str, object], options: ReadingOptions) -> ReadResult:
     """Return the one document that an object which is a whole file makes."""
-    part = _columns(value, options)
-    text = part.text if part.has_text_column else leaves(value)
-    if not clean_text(text):
+    part = _parts(value, options)
+    in_column = part.has_text_column
+    fields = _written([part], in_column=in_column, infer=False)[0]
+    text, blocks = _text(value, part, fields, in_column)
+    if not text:
         raise Unreadable("the object holds no text")
-    metadata = _scalars(part.rest) if part.has_text_column else {}
-    if part.key and part.has_text_column:
+    metadata = _scalars(part.rest) if in_column else fields.metadata
+    if part.key and in_column:
         metadata = {"id": part.key, **metadata}
-    return whole_document(path, text, part.title, metadata)
+    return whole_document(path, text, part.title, metadata, blocks)
+
+
+def _written(parts: Sequence[_Parts], *, in_column: bool, infer: bool) -> list[_Written]:
+    """Write the fields of all records, each in the light of its columns in the whole file."""
+    # Here, for Polars takes longer to import than most files to read.
+    from graphrag_pipeline.ingest.reading import fields as by_column
+
+    lines = by_column.lines_of(_lines(parts))
+    columns = by_column.decide_columns(lines, len(parts))
+    titles = {number: part.title for number, part in enumerate(parts) if part.title}
+    keys: Mapping[int, str] = {}
+    if infer and not in_column and not titles:
+        lines, titles = by_column.with_titles(lines, columns)
+    if infer and not any(part.key for part in parts):
+        keys = by_column.values_of(lines, columns.key)
+    if in_column:
+        lines = by_column.said_beside_text(lines, columns)
+    texts = {row[0]: row[1:] for row in by_column.record_texts(lines, columns).iter_rows()}
+    written: list[_Written] = []
+    for number, part in enumerate(parts):
+        text, starts, ends, kinds = texts.get(number, ("", (), (), ()))
+        is_named = number in titles and not in_column
+        written.append(
+            _Written(
+                text=text,
+                blocks=tuple(map(Block, starts, ends, kinds)),
+                title=titles.get(number, ""),
+                key=keys.get(number, ""),
+                metadata=_scalars(_plain_fields(part.rest, columns)) if is_named else {},
+            )
+        )
+    return written
+
+
+def _lines(parts: Sequence[_Parts]) -> Iterator[tuple[int, str, str, bool]]:
+    for number, part in enumerate(parts):
+        for name, item in part.fields:
+            for path, value in _leaves(item, name):
+                yield number, path, value, path == part.title_path
+
+
+def _plain_fields(values: Mapping[str, object], columns: Columns) -> dict[str, object]:
+    """Return the fields that name nothing by themselves: numbers, dates, codes."""
+    return {
+        name: item
+        for name, item in values.items()
+        if columns.roles.get(one_line(str(name)), "value") in ("value", "key")
+        and _children(item) is None
+    }
 
 
 def unique_keys(keys: Iterable[str]) -> list[str]:
@@ -107,8 +184,16 @@ def unique_keys(keys: Iterable[str]) -> list[str]:
 
 def leaves(value: object) -> str:
     """Return every non-empty value inside, each as a "path: value" line, in order."""
-    lines: list[str] = []
-    pending: list[tuple[str, object]] = [("", value)]
+    return "\n".join(field_line(path, text) for path, text in _leaves(value, ""))
+
+
+def _leaves(value: object, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the path and the text of every non-empty value inside, in order."""
+    if isinstance(value, str):
+        if text := clean_text(value):
+            yield name, text
+        return
+    pending: list[tuple[str, object]] = [(name, value)]
     while pending:
         path, item = pending.pop()
         inner = _children(item)
@@ -116,8 +201,7 @@ def leaves(value: object) -> str:
             children = ((f"{path}.{name}" if path else name, child) for name, child in inner)
             pending.extend(reversed(list(children)))
         elif text := clean_text(_plain(item)):
-            lines.append(f"{path}: {text}" if path else text)
-    return "\n".join(lines)
+            yield path, text
 
 
 def _children(value: object) -> list[tuple[str, object]] | None:
@@ -128,21 +212,46 @@ def _children(value: object) -> list[tuple[str, object]] | None:
     return None
 
 
-def _columns(value: object, options: ReadingOptions) -> _Columns:
+def _parts(value: object, options: ReadingOptions) -> _Parts:
     if not isinstance(value, Mapping):
-        return _Columns("", "", value if isinstance(value, str) else "", False, {})
+        text = value if isinstance(value, str) else ""
+        items = _children(value) if isinstance(value, list | tuple) else None
+        return _Parts("", "", text, False, {}, items or [])
     names = {one_line(str(name)).casefold(): str(name) for name in value}
+    has_text_column = any(column.casefold() in names for column in options.text_columns)
     text = _first(value, names, options.text_columns)
     title = _first(value, names, options.title_columns)
     key = _first(value, names, options.id_columns)
     special = {text, title, key}
-    return _Columns(
+    fields = [
+        (one_line(str(name)), item)
+        for name, item in value.items()
+        if name != title and not (has_text_column and name in (text, key))
+    ]
+    name_of_title = one_line(_prose(value.get(title)))
+    title_path = one_line(title or "")
+    if title:
+        fields.insert(0, (title_path, name_of_title))
+    elif (in_two := _in_two_columns(value, names)) and any(item for _, item in in_two):
+        name_of_title, title_path = " ".join(item for _, item in in_two if item), "name"
+        halves = {one_line(name) for name, _ in in_two}
+        fields = [(name, item) for name, item in fields if name not in halves]
+        fields.insert(0, (title_path, name_of_title))
+    return _Parts(
         key=one_line(_prose(value.get(key))),
-        title=one_line(_prose(value.get(title))),
+        title=name_of_title,
         text=clean_text(_prose(value.get(text))),
-        has_text_column=any(column.casefold() in names for column in options.text_columns),
+        has_text_column=has_text_column,
         rest={name: item for name, item in value.items() if name not in special},
+        fields=fields,
+        title_path=title_path if name_of_title else "",
     )
+
+
+def _in_two_columns(value: Mapping[str, object], names: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the columns of given and family name, where a record has both, and their values."""
+    columns = name_columns(tuple(names))
+    return [(names[name], one_line(_plain(value[names[name]]))) for name in filter(None, columns)]
 
 
 def _first(
@@ -156,12 +265,19 @@ def _first(
     return None
 
 
-def _text(value: object, part: _Columns, in_column: bool) -> str:
+def _text(
+    value: object, part: _Parts, fields: _Written, in_column: bool
+) -> tuple[str, tuple[Block, ...]]:
+    """Return the text of a record and its blocks."""
     if isinstance(value, str):
-        return clean_text(value)
-    if isinstance(value, Mapping):
-        return part.text if in_column else leaves(value)
-    return leaves(value) if isinstance(value, list) else ""
+        return clean_text(value), ()
+    if not in_column or not isinstance(value, Mapping):
+        return fields.text, fields.blocks
+    if not part.text or not fields.text:
+        return part.text, ()
+    room = len(part.text) + 2
+    blocks = tuple(Block(start + room, end + room, kind) for start, end, kind in fields.blocks)
+    return f"{part.text}\n\n{fields.text}", blocks
 
 
 def _why_empty(value: object, options: ReadingOptions, in_column: bool) -> str:

@@ -1,0 +1,89 @@
+"""How a record is written as text: one line for each field, ``field: value``."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from graphrag_pipeline.core.text import singular
+from graphrag_pipeline.core.word_lists import word_lists
+
+SEPARATOR = ": "
+"""Stands between a field's name and its value; never in the name."""
+
+_WORDS = word_lists("nlp_records.txt")
+_WORD = re.compile(r"[^\W\d_]+")
+_NUMBERS = re.compile(r"\.\d+(?=\.|$)")
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def field_line(path: str, value: str) -> str:
+    """Return the line of a field in a record's text."""
+    return f"{path.replace(SEPARATOR, ':')}{SEPARATOR}{value}" if path else value
+
+
+def record_line(title: str, line: str) -> str:
+    """Return a record's line as it is quoted away from its record: with the record's title.
+
+    >>> record_line("Marigold", "captain: Ida Brandt")
+    'Marigold — captain: Ida Brandt'
+    """
+    return f"{title} — {line}"
+
+
+@lru_cache(maxsize=1 << 12)
+def field_words(name: str) -> tuple[str, ...]:
+    """Return the words in a field's name: lower case, singular, however they are joined.
+
+    Of a path the last name counts.
+
+    >>> field_words("crew.homeHarbours_ID")
+    ('home', 'harbour', 'id')
+    """
+    spaced = _HUMP.sub(" ", name.rsplit(".", 1)[-1])
+    return tuple(singular(word.lower()) for word in _WORD.findall(spaced))
+
+
+@lru_cache(maxsize=64)
+def name_columns(columns: tuple[str, ...]) -> tuple[str, str]:
+    """Return which of some columns hold given and family names; empty where not both are there.
+
+    >>> name_columns(("id", "First Name", "last_name"))
+    ('First Name', 'last_name')
+    """
+    found = [
+        next((name for name in columns if _is_part_of_name(name, section)), "")
+        for section in ("first_name", "last_name")
+    ]
+    return (found[0], found[1]) if all(found) else ("", "")
+
+
+def _is_part_of_name(column: str, section: str) -> bool:
+    words = field_words(column)
+    return bool(words) and words[0] in _WORDS[section] and words[1:] in ((), ("name",))
+
+
+def field_head(path: str) -> str:
+    """Return the word that says what a field holds; empty where its name does not.
+
+    >>> field_head("crew.2.home_harbour_name"), field_head("director.name"), field_head("id")
+    ('harbour', 'director', '')
+    >>> field_head("place of birth")
+    'place'
+    """
+    for name in reversed(path.split(".")):
+        words = list(field_words(name))
+        while words and (words[-1] in _WORDS["label"] or words[-1] in _WORDS["key"]):
+            words.pop()
+        if words:
+            return words[words.index("of") - 1] if "of" in words[1:] else words[-1]
+    return ""
+
+
+def column_of(path: str) -> str:
+    """Return the column that a path belongs to: the path without the numbers of lists.
+
+    >>> column_of("crew.2.name")
+    'crew.name'
+    """
+    return _NUMBERS.sub("", path)

@@ -1,0 +1,239 @@
+"""What the fields of a file's records are: names of things, keys, plain values or prose.
+
+It is decided by the column, from all its values in the file, so that a row is read in the same way
+wherever it stands; another version of the file is decided anew, and read anew.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+
+from graphrag_pipeline.core.records import SEPARATOR, column_of, field_words
+from graphrag_pipeline.core.word_lists import word_lists
+from graphrag_pipeline.ingest.reading.cleaning import one_line
+
+Role = Literal["field", "key", "value", "prose"]
+"""Of a column: its values name things, are keys, are plain values, or are running text."""
+
+_LINES = {"record": pl.Int64, "path": pl.String, "value": pl.String, "is_title": pl.Boolean}
+_WORDS = word_lists("nlp_records.txt")
+_KEY_WORDS = _WORDS["key"]
+_LABELS, _KEYS = ({(word,) for word in _WORDS[section]} for section in ("label", "key"))
+_LONGEST_NAME = 120
+_MOST_WORDS = 14
+_SENTENCE_WORDS = 6
+_MOST_NAMES = 64
+_CONSTANT_IN = 20
+
+_NUMBER = (
+    r"^[^\p{L}\d]{0,3}\d[\d\s.,'’_/:×%°+-]*"
+    r"(?:[^\p{L}\d\s]|\s?\p{L}{1,4}[²³23]?\.?(?:/\p{L}{1,4}[²³23]?)?)?$"
+)
+_DATE = r"(?i)^(?:[\W\d_]|\b(?:{words})\b|(?:st|nd|rd|th)\b)+$"
+_ADDRESS = (
+    r"(?i)^[a-z][a-z0-9+.-]*://|^www\.|^[^\s@]+@[^\s@]+\.\w+$|^(?:~|\.{0,2})/\S|^[a-z]:\\"
+    r"|^\S+\.(?:html?|pdf|png|jpe?g|gif|svg|csv|json|xml|txt|zip|docx?|xlsx?|mp[34]|webp)$"
+)
+_WITHOUT_SPACE = r"^\S*\d\S*$|^[0-9a-fA-F]{16,}$"
+_TWO_SENTENCES = r"[.!?…]\s+\S|[。！？].|\n"
+_ENDS_SENTENCE = r"[.!?…。！？]['\")\]»”’]*$"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the columns of a file are.
+
+    ``roles`` has every column, by its path without the numbers of lists, in order of appearance.
+    ``unique`` are those with one value in every record, and another in each. ``subject`` is the
+    column that names records where none is set: the first unique one that names things, those
+    called a name or title before others; else the first that names things, unless the first
+    column of all is a key that returns, as in a table that only joins two others. ``key`` is the
+    first column, if it is a unique key.
+    """
+
+    roles: Mapping[str, Role]
+    unique: frozenset[str]
+    subject: str = ""
+    key: str = ""
+
+
+def lines_of(rows: Iterable[tuple[int, str, str, bool]]) -> pl.DataFrame:
+    """Return the lines of records as a table: record, path, value, whether it is the title, column.
+
+    A path is the names and, in lists, the 1-based numbers that lead to the value, joined by dots;
+    the column is the path without these numbers.
+    """
+    lines = pl.DataFrame(list(rows), schema=_LINES, orient="row")
+    paths = lines["path"].unique()
+    names = {"path": paths, "column": [column_of(path) for path in paths]}
+    columns = pl.DataFrame(names, schema={"path": pl.String, "column": pl.String})
+    return lines.join(columns, "path", how="left", maintain_order="left")
+
+
+def decide_columns(lines: pl.DataFrame, n_records: int) -> Columns:
+    """Return what the columns are, from all lines of so many records."""
+    shares = (
+        lines.select("record", "column", "value", kind=_kind(pl.col("value")))
+        .group_by("column", maintain_order=True)
+        .agg(
+            n=pl.len(),
+            n_records=pl.col("record").n_unique(),
+            n_distinct=pl.col("value").n_unique(),
+            **{kind: (pl.col("kind") == kind).sum() for kind in ("name", "code", "number")},
+            prose=(pl.col("kind") == "prose").sum(),
+        )
+    )
+    rows = list(shares.iter_rows(named=True))
+    roles: dict[str, Role] = {str(row["column"]): _role(row) for row in rows}
+    unique = frozenset(
+        str(row["column"])
+        for row in rows
+        if row["n"] == row["n_records"] == row["n_distinct"] == n_records
+    )
+    single = [str(row["column"]) for row in rows if row["n"] == row["n_records"]]
+    first = next(iter(lines.filter(~pl.col("is_title")).head(1)["column"]), "")
+    is_keyed = roles.get(first) == "key"
+    naming = [column for column in single if roles[column] == "field"]
+    candidates = [column for column in naming if column in unique]
+    labels = [column for column in candidates if field_words(column)[-1:] in _LABELS]
+    if not is_keyed or first in unique:
+        candidates += naming
+    return Columns(
+        roles=roles,
+        unique=unique,
+        subject=next(iter(labels + candidates), ""),
+        key=first if is_keyed and first in unique else "",
+    )
+
+
+def _role(row: Mapping[str, int]) -> Role:
+    n, name = row["n"], str(row["column"])
+    if 2 * row["prose"] >= n:
+        return "prose"
+    if field_words(name)[-1:] in _KEYS and 2 * (row["code"] + row["number"]) >= n:
+        return "key"
+    if row["code"] and 2 * row["code"] >= n:
+        return "key"
+    if 2 * row["name"] < n or (row["n_distinct"] == 1 and row["n_records"] >= _CONSTANT_IN):
+        return "value"
+    return "field"
+
+
+def _kind(value: pl.Expr) -> pl.Expr:
+    """Return what a value is: nothing, number, address, code, prose or name."""
+    lower = value.str.to_lowercase()
+    date = _DATE.format(words="|".join(sorted(map(re.escape, _WORDS["date"]))))
+    n_words = value.str.count_matches(r"\S+")
+    is_long = (value.str.len_chars() > _LONGEST_NAME) | (n_words > _MOST_WORDS)
+    is_sentence = (n_words >= _SENTENCE_WORDS) & (
+        value.str.contains(_TWO_SENTENCES) | value.str.contains(_ENDS_SENTENCE)
+    )
+    has_digit = value.str.contains(r"\d")
+    return (
+        pl.when(lower.is_in(sorted(_WORDS["nothing"])))
+        .then(pl.lit("nothing"))
+        .when(value.str.contains(_NUMBER) | (has_digit & value.str.contains(date)))
+        .then(pl.lit("number"))
+        .when(value.str.contains(_ADDRESS))
+        .then(pl.lit("address"))
+        .when(value.str.contains(_WITHOUT_SPACE))
+        .then(pl.lit("code"))
+        .when(is_long | is_sentence)
+        .then(pl.lit("prose"))
+        .when(value.str.contains(r"\p{L}"))
+        .then(pl.lit("name"))
+        .otherwise(pl.lit("nothing"))
+    )
+
+
+def with_titles(lines: pl.DataFrame, columns: Columns) -> tuple[pl.DataFrame, dict[int, str]]:
+    """Mark the lines that name their records, and put them first.
+
+    Returns titles by record, too, where the column has another in each.
+    """
+    if not columns.subject:
+        return lines, {}
+    named = lines.with_columns(is_title=pl.col("column") == columns.subject).sort(
+        "record", ~pl.col("is_title"), maintain_order=True
+    )
+    is_unique = columns.subject in columns.unique
+    return named, values_of(lines, columns.subject) if is_unique else {}
+
+
+def values_of(lines: pl.DataFrame, column: str) -> dict[int, str]:
+    """Return the value of a column by record; none for the column ``""``."""
+    rows = lines.filter((pl.col("column") == column) & (column != "")).select("record", "value")
+    return {number: one_line(value) for number, value in rows.iter_rows()}
+
+
+def said_beside_text(lines: pl.DataFrame, columns: Columns) -> pl.DataFrame:
+    """Keep, of records with a text of their own, the lines to be read beside it.
+
+    Those are fields that name something and keys that return, with the title before them.
+    """
+    kind = _line_kind(columns)
+    is_said = (kind == "field") | ((kind == "key") & ~pl.col("column").is_in(columns.unique))
+    return lines.filter(is_said | (pl.col("is_title") & is_said.any().over("record")))
+
+
+def record_texts(lines: pl.DataFrame, columns: Columns) -> pl.DataFrame:
+    """Return the text of each record, and its blocks, from its lines.
+
+    The result has ``record``, ``text`` and, as lists of equal length, ``starts``, ``ends`` and
+    ``kinds``: lines that hold a title, a name of something else, a key or other values (those that
+    follow each other as one block). The names of fields before prose count as values.
+    """
+    kinds = lines.select(
+        "record",
+        "value",
+        path=pl.col("path").str.replace_all(SEPARATOR, ":", literal=True),
+        kind=_line_kind(columns),
+    )
+    line = pl.when(pl.col("path") == "").then("value")
+    line = line.otherwise(pl.concat_str("path", pl.lit(SEPARATOR), "value"))
+    placed = kinds.select(
+        "record",
+        "kind",
+        line=line,
+        n=line.str.len_chars().cast(pl.Int64),
+        n_value=pl.col("value").str.len_chars().cast(pl.Int64),
+    ).with_columns(start=(pl.col("n") + 1).cum_sum().over("record") - pl.col("n") - 1)
+    prose = pl.when(pl.col("kind") == "prose").then("n_value").otherwise(0)
+    blocks = placed.with_columns(end=pl.col("start") + pl.col("n") - prose)
+    blocks = blocks.filter(pl.col("end") > pl.col("start"))
+    stands_alone = (pl.col("kind") != "value") | (pl.col("kind").shift(1) != "value")
+    joined = (
+        blocks.with_columns(run=stands_alone.over("record").fill_null(value=True).cum_sum())
+        .group_by("record", "run", maintain_order=True)
+        .agg(pl.col("start").min(), pl.col("end").max(), pl.col("kind").first())
+        .with_columns(kind=pl.col("kind").replace("prose", "value"))
+        .group_by("record", maintain_order=True)
+        .agg(starts="start", ends="end", kinds="kind")
+    )
+    texts = placed.group_by("record", maintain_order=True).agg(text=pl.col("line").str.join("\n"))
+    return texts.join(joined, "record", how="left", maintain_order="left")
+
+
+def _line_kind(columns: Columns) -> pl.Expr:
+    """Return what a line is: title, field, key, value or prose."""
+    role = pl.col("column").replace_strict(dict(columns.roles), return_dtype=pl.String)
+    kind = _kind(pl.col("value"))
+    own_keys = [column for column in columns.roles if _KEY_WORDS.issuperset(field_words(column))]
+    is_key = (role == "key") & ~pl.col("column").is_in(own_keys)
+    nth = (role == "field").cum_sum().over("record")
+    return (
+        pl.when("is_title")
+        .then(pl.lit("title"))
+        .when(is_key & (kind != "nothing"))
+        .then(pl.lit("key"))
+        .when((role == "field") & (kind == "name") & (nth <= _MOST_NAMES))
+        .then(pl.lit("field"))
+        .when((kind == "prose") | ((role == "prose") & (kind == "name")))
+        .then(pl.lit("prose"))
+        .otherwise(pl.lit("value"))
+    )

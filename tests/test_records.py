@@ -1,0 +1,106 @@
+"""Records: what the rows of tables and the objects of JSON become."""
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import Engine
+
+from graphrag_pipeline.ingest.reading import ReadingOptions, read_file
+
+SHIPS = (
+    "id,name,captain,home_harbour_id,built,tonnage,notes\n"
+    "1,Marigold,Ida Brandt,1,1902,310 t,She was lost off the cape in 1911. Nobody knows why.\n"
+    '2,Petrel,"Moen, Ole",2,3 May 1911,"1,200",She sailed to the islands for many years.\n'
+)
+
+
+def read(name: str, content: str):
+    return read_file(Path(name), ReadingOptions(), data=content.encode()).documents
+
+
+def marked(document) -> dict[str, list[str]]:
+    """Return the lines of a record by what they are."""
+    lines: dict[str, list[str]] = {}
+    for start, end, kind in document.blocks:
+        lines.setdefault(kind, []).extend(document.text[start:end].split("\n"))
+    return lines
+
+
+def test_a_row_says_what_names_something_what_is_a_key_and_what_a_value():
+    marigold, _ = read("ships.csv", SHIPS)
+    assert marked(marigold) == {
+        "title": ["name: Marigold"],
+        "field": ["captain: Ida Brandt"],
+        "key": ["home_harbour_id: 1"],
+        "value": ["id: 1", "built: 1902", "tonnage: 310 t", "notes: "],
+    }
+    assert marigold.metadata == {"home_harbour_id": "1", "built": "1902", "tonnage": "310 t"}
+    assert marigold.text.startswith("name: Marigold\nid: 1\ncaptain: ")
+
+
+def test_a_column_that_tells_rows_apart_gives_titles_and_keys_where_none_is_set():
+    documents = read("x.csv", "ship_code,vessel,port\nA1,Marigold,Kelmouth\nB2,Petrel,Kelmouth\n")
+    assert [(d.key, d.title) for d in documents] == [("A1", "Marigold"), ("B2", "Petrel")]
+
+
+def test_a_name_in_two_columns_is_one_title():
+    (ada,) = read("staff.csv", "employee_id,First Name,last_name,team\n7,Ada,Berg,Research\n")
+    assert (ada.key, ada.title) == ("7", "Ada Berg")
+    assert ada.text == "name: Ada Berg\nemployee_id: 7\nteam: Research"
+
+
+def test_nested_objects_and_lists_name_things_by_the_path():
+    film = {"title": "Alien", "director": {"name": "Nora Falk"}, "cast": ["Per Lund", "Ada Berg"]}
+    (document,) = read("films.json", json.dumps([film]))
+    assert marked(document)["field"] == [
+        "director.name: Nora Falk",
+        "cast.1: Per Lund",
+        "cast.2: Ada Berg",
+    ]
+
+
+def test_beside_a_text_only_fields_that_name_something_are_written():
+    rows = "title,text,author,date,url\nPlans,We have some.,Ada Berg,2020-01-01,https://a.b/c\n"
+    (document,) = read("news.csv", rows)
+    assert document.text == "We have some.\n\ntitle: Plans\nauthor: Ada Berg"
+    assert document.metadata == {
+        "author": "Ada Berg",
+        "date": "2020-01-01",
+        "url": "https://a.b/c",
+    }
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["12", "1,300", "7 %"],
+        ["2020-01-02", "3 May 1911", "12/05/2017 10:30"],
+        ["true", "false", "n/a"],
+        ["https://a.b/c", "www.a.org", "a@b.org"],
+    ],
+)
+def test_numbers_dates_truth_values_and_addresses_name_nothing(values):
+    rows = "".join(f'Ship {letter},"{v}"\n' for letter, v in zip("ABC", values, strict=True))
+    documents = read("a.csv", f"name,about\n{rows}")
+    assert [set(marked(document)) for document in documents] == [{"title", "value"}] * 3
+
+
+def test_titles_are_related_to_what_their_fields_name_and_the_evidence_is_the_field(
+    engine: Engine,
+):
+    engine.write({"ships.csv": SHIPS})
+    engine.index()
+    rows = engine.rows(
+        """SELECT m.description, substr(c.text, m.start_char + 1, m.end_char - m.start_char)
+           FROM resolved_relationship_mentions m JOIN chunks c ON c.id = m.chunk_id
+           WHERE m.description LIKE '%captain%' ORDER BY ALL"""
+    )
+    assert rows == [
+        ("Marigold — captain: Ida Brandt", "captain: Ida Brandt"),
+        ("Petrel — captain: Ole Moen", "captain: Moen, Ole"),
+    ]
+    types = dict(engine.rows("SELECT title, type FROM entities"))
+    assert (types["Ida Brandt"], types["Ole Moen"]) == ("PERSON", "PERSON")
+    ((about,),) = engine.rows("SELECT description FROM entities WHERE title = 'Marigold'")
+    assert "built: 1902; tonnage: 310 t" in about
