@@ -9,18 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
-
-import polars as pl
+from typing import TYPE_CHECKING, Literal
 
 from graphrag_pipeline.core.records import SEPARATOR, column_of, field_words
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 
+if TYPE_CHECKING:
+    import polars as pl
+
 Role = Literal["field", "key", "value", "prose"]
 """Of a column: its values name things, are keys, are plain values, or are running text."""
 
-_LINES = {"record": pl.Int64, "path": pl.String, "value": pl.String, "is_title": pl.Boolean}
 _WORDS = word_lists("nlp_records.txt")
 _KEY_WORDS = _WORDS["key"]
 _LABELS, _KEYS = ({(word,) for word in _WORDS[section]} for section in ("label", "key"))
@@ -68,7 +68,10 @@ def lines_of(rows: Iterable[tuple[int, str, str, bool]]) -> pl.DataFrame:
     A path is the names and, in lists, the 1-based numbers that lead to the value, joined by dots;
     the column is the path without these numbers.
     """
-    lines = pl.DataFrame(list(rows), schema=_LINES, orient="row")
+    import polars as pl
+
+    kinds = {"record": pl.Int64, "path": pl.String, "value": pl.String, "is_title": pl.Boolean}
+    lines = pl.DataFrame(list(rows), schema=kinds, orient="row")
     paths = lines["path"].unique()
     names = {"path": paths, "column": [column_of(path) for path in paths]}
     columns = pl.DataFrame(names, schema={"path": pl.String, "column": pl.String})
@@ -77,6 +80,8 @@ def lines_of(rows: Iterable[tuple[int, str, str, bool]]) -> pl.DataFrame:
 
 def decide_columns(lines: pl.DataFrame, n_records: int) -> Columns:
     """Return what the columns are, from all lines of so many records."""
+    import polars as pl
+
     shares = (
         lines.select("record", "column", "value", kind=_kind(pl.col("value")))
         .group_by("column", maintain_order=True)
@@ -126,6 +131,8 @@ def _role(row: Mapping[str, int]) -> Role:
 
 def _kind(value: pl.Expr) -> pl.Expr:
     """Return what a value is: nothing, number, address, code, prose or name."""
+    import polars as pl
+
     lower = value.str.to_lowercase()
     date = _DATE.format(words="|".join(sorted(map(re.escape, _WORDS["date"]))))
     n_words = value.str.count_matches(r"\S+")
@@ -156,6 +163,8 @@ def with_titles(lines: pl.DataFrame, columns: Columns) -> tuple[pl.DataFrame, di
 
     Returns titles by record, too, where the column has another in each.
     """
+    import polars as pl
+
     if not columns.subject:
         return lines, {}
     named = lines.with_columns(is_title=pl.col("column") == columns.subject).sort(
@@ -167,6 +176,8 @@ def with_titles(lines: pl.DataFrame, columns: Columns) -> tuple[pl.DataFrame, di
 
 def values_of(lines: pl.DataFrame, column: str) -> dict[int, str]:
     """Return the value of a column by record; none for the column ``""``."""
+    import polars as pl
+
     rows = lines.filter((pl.col("column") == column) & (column != "")).select("record", "value")
     return {number: one_line(value) for number, value in rows.iter_rows()}
 
@@ -176,6 +187,8 @@ def said_beside_text(lines: pl.DataFrame, columns: Columns) -> pl.DataFrame:
 
     Those are fields that name something and keys that return, with the title before them.
     """
+    import polars as pl
+
     kind = _line_kind(columns)
     is_said = (kind == "field") | ((kind == "key") & ~pl.col("column").is_in(columns.unique))
     return lines.filter(is_said | (pl.col("is_title") & is_said.any().over("record")))
@@ -188,6 +201,8 @@ def record_texts(lines: pl.DataFrame, columns: Columns) -> pl.DataFrame:
     ``kinds``: lines that hold a title, a name of something else, a key or other values (those that
     follow each other as one block). The names of fields before prose count as values.
     """
+    import polars as pl
+
     kinds = lines.select(
         "record",
         "value",
@@ -221,6 +236,8 @@ def record_texts(lines: pl.DataFrame, columns: Columns) -> pl.DataFrame:
 
 def _line_kind(columns: Columns) -> pl.Expr:
     """Return what a line is: title, field, key, value or prose."""
+    import polars as pl
+
     role = pl.col("column").replace_strict(dict(columns.roles), return_dtype=pl.String)
     kind = _kind(pl.col("value"))
     own_keys = [column for column in columns.roles if _KEY_WORDS.issuperset(field_words(column))]

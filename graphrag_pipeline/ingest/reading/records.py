@@ -7,9 +7,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.records import field_line, name_columns
+from graphrag_pipeline.ingest.reading import fields as by_column
 from graphrag_pipeline.ingest.reading.blocks import Block
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.model import (
@@ -23,9 +23,6 @@ from graphrag_pipeline.ingest.reading.model import (
     readable_name,
     whole_document,
 )
-
-if TYPE_CHECKING:
-    from graphrag_pipeline.ingest.reading.fields import Columns
 
 _LARGEST_INTEGER = 2**63
 
@@ -112,9 +109,6 @@ def read_object(path: Path, value: Mapping[str, object], options: ReadingOptions
 
 def _written(parts: Sequence[_Parts], *, in_column: bool, infer: bool) -> list[_Written]:
     """Write the fields of all records, each in the light of its columns in the whole file."""
-    # Here, for Polars takes longer to import than most files to read.
-    from graphrag_pipeline.ingest.reading import fields as by_column
-
     lines = by_column.lines_of(_lines(parts))
     columns = by_column.decide_columns(lines, len(parts))
     titles = {number: part.title for number, part in enumerate(parts) if part.title}
@@ -149,7 +143,7 @@ def _lines(parts: Sequence[_Parts]) -> Iterator[tuple[int, str, str, bool]]:
                 yield number, path, value, path == part.title_path
 
 
-def _plain_fields(values: Mapping[str, object], columns: Columns) -> dict[str, object]:
+def _plain_fields(values: Mapping[str, object], columns: by_column.Columns) -> dict[str, object]:
     """Return the fields that name nothing by themselves: numbers, dates, codes."""
     return {
         name: item
