@@ -104,6 +104,17 @@ class InputSettings(_Section):
     """Columns that hold a record's title."""
     id_columns: tuple[str, ...] = ("id",)
     """Columns that identify a record within its file."""
+    urls: tuple[str, ...] = ()
+    """Web pages and sitemaps (http, https) that `index` fetches where no folder is named; none:
+    nothing is fetched."""
+    urls_seconds: Annotated[float, Field(ge=0, le=3600)] = 1.0
+    """Seconds between two requests to one server, if its robots.txt asks for no more."""
+    urls_most: Positive = 5000
+    """Most pages that one run fetches."""
+    urls_other_hosts: bool = False
+    """Follow redirections and sitemap entries to other hosts than that of the address."""
+    urls_private: bool = False
+    """Fetch from private, loopback and link-local addresses too, such as a wiki of your own."""
 
     @model_validator(mode="after")
     def _encoding_is_known(self) -> InputSettings:

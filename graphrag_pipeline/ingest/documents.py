@@ -17,6 +17,7 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.ingest.reading import ReadDocument, ReadingOptions, ReadResult, read_file
 from graphrag_pipeline.store.batches import Batch, BatchLog, SourceChange
 from graphrag_pipeline.store.index_store import assign_identifiers, insert
+from graphrag_pipeline.store.snapshots import shown_path
 
 READER_VERSION = "4"
 _READERS = 4
@@ -141,7 +142,8 @@ def _read(path: Path, options: ReadingOptions) -> tuple[ReadResult, str | None]:
             data = path.read_bytes()
     except OSError:
         data = None
-    result = read_file(path, options, data=data)
+    named = path if data is None else shown_path(path)
+    result = read_file(named, options, data=data)
     return result, hashlib.sha256(data).hexdigest() if data is not None else None
 
 

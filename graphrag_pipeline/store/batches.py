@@ -23,6 +23,13 @@ from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.core.settings import BatchSettings
 from graphrag_pipeline.store.ignoring import Selection
 from graphrag_pipeline.store.scanning import LeftOut, Scan, scan_folder
+from graphrag_pipeline.store.snapshots import (
+    SITES,
+    address_of,
+    file_of,
+    is_address,
+    snapshot_folder,
+)
 
 _BLOCK = 1 << 20
 _FEW = 9
@@ -112,14 +119,21 @@ class BatchLog:
         return present
 
     def root_name(self, folder: Path) -> str:
-        """Return how a folder is named in uris: relative to the home's parent, or absolute."""
+        """Return how a folder is named in uris: relative to the home's parent, or absolute.
+
+        The snapshot of web pages is named ``SITES``, and the uris of its files are addresses.
+        """
         resolved = folder.expanduser().resolve()
+        if resolved == snapshot_folder(self.home.resolve()):
+            return SITES
         project = self.home.resolve().parent
         inside = resolved.is_relative_to(project)
         return _printable((resolved.relative_to(project) if inside else resolved).as_posix())
 
     def path_of(self, uri: str) -> Path:
         """Return where a source's file is."""
+        if is_address(uri):
+            return file_of(self.home, uri)
         path = self.home.parent / uri
         return path if path.exists() else self.home.parent / _unprintable(uri)
 
@@ -145,7 +159,7 @@ class BatchLog:
             raise InputError(f"{folder} is not a folder: name one that holds your documents")
         with self._lock():
             sources = self._known(root)
-            scan = scan_folder(folder, self.home, self.selection)
+            scan = scan_folder(folder, self.home, self._selection(root))
             changes = list(_changes(scan, folder, root, sources, max_bytes, settle_seconds))
             question = _ask_about_removals(folder, sources, changes, limits.max_removed_share)
             if question and not remove_all:
@@ -160,7 +174,7 @@ class BatchLog:
         if not folder.is_dir():
             raise InputError(f"{folder} is not a folder: name one that holds your documents")
         root = self.root_name(folder)
-        scan = scan_folder(folder, self.home, self.selection)
+        scan = scan_folder(folder, self.home, self._selection(root))
         changes = _changes(scan, folder, root, self._known(root), max_bytes, 0)
         return Look(tuple(changes), tuple(scan.left_out))
 
@@ -171,12 +185,19 @@ class BatchLog:
         sources = self._known(self.root_name(folder))
         return _ask_about_removals(folder, sources, changes, limits.max_removed_share)
 
+    def _selection(self, root: str) -> Selection:
+        """Return which files of a folder are documents; of the snapshot of web pages all are."""
+        return Selection(default_excludes=False) if root == SITES else self.selection
+
     def _known(self, root: str) -> dict[str, Source]:
         """Return the sources of a folder, whichever scan found them first."""
         prefix = _prefix(root)
+        if root == SITES:
+            return {uri: source for uri, source in self.sources().items() if source.root == SITES}
         return {
             uri: source
             for uri, source in self.sources().items()
+            if source.root != SITES
             if uri.startswith(prefix)
             if not source.root.startswith("import:") and not (uri.startswith("/") and not prefix)
         }
@@ -275,7 +296,9 @@ def _changes(
     uris = set()
     for relative in sorted(scan.files, key=lambda path: path.split("/")):
         stat = scan.files[relative]
-        uri = f"{prefix}{_printable(relative)}"
+        uri = address_of(relative) if root == SITES else f"{prefix}{_printable(relative)}"
+        if root == SITES and not is_address(uri):
+            continue
         uris.add(uri)
         before = sources.get(uri)
         untouched = _untouched(before, stat)
