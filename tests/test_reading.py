@@ -45,6 +45,10 @@ def only(result: ReadResult) -> ReadDocument:
     return result.documents[0]
 
 
+def blocks(document: ReadDocument) -> list[tuple[str, str]]:
+    return [(b.kind, document.text[b.start : b.end]) for b in document.blocks]
+
+
 def reason(result: ReadResult) -> str:
     assert result.documents == []
     assert [refused.key for refused in result.quarantined] == [""]
@@ -388,9 +392,89 @@ def test_the_main_text_of_a_page_is_read():
     assert document.title == "News & more"
     assert document.metadata == {"author": "Ada"}
     assert document.text == (
-        "Top\n\nBig news\n\nFirst bold text <3 é\nline two\n\nSecond\n\n- one\n- two\n\n"
-        "a | b\n1 |  | 3\n\nx = 1\n  y = 2"
+        "Big news\n\nFirst bold text <3 é\nline two\n\nSecond\n\n- one\n- two\n\n"
+        "| a | b |\n| 1 |  | 3 |\n\n```\nx = 1\n  y = 2\n```"
     )
+    assert blocks(document) == [
+        ("heading", "Big news"),
+        ("list", "- one\n- two"),
+        ("table", "| a | b |\n| 1 |  | 3 |"),
+        ("code", "```\nx = 1\n  y = 2\n```"),
+    ]
+
+
+PROSE = "Barley is sown in March and cut in August, when the last of the rain has gone. " * 3
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        '<div class="navheader"><table><tr><td><a href="a">Prev</a><td>Up</table></div>',
+        '<div class="related" role="navigation"><h3>Navigation</h3><p>Oats »</p></div>',
+        '<div class="sphinxsidebar"><h3>Table of Contents</h3><p>Barley</p></div>',
+        '<ol class="breadcrumb"><li>Home</li><li>Farm</li></ol>',
+        '<a class="skip-link" href="#main">Skip to content</a>',
+        '<div role="banner">The Farm</div>',
+        "<footer><p>Copyright the farm</p></footer>",
+        "<header>The Farm <a href=/>Home</a></header>",
+        '<div id="cookie-banner">We use cookies.</div>',
+        '<div class="site-footer"><p>Copyright</p></div>',
+        "<p><a href=a rel=prev>Oats</a> <a href=b rel=next>Rye</a></p>",
+        '<ul><li><a href="#a">One</a><li><a href="#b">Two</a><li><a href="#c">Three</a></ul>',
+        "<table><tr><td>"
+        + "<td>".join(f'<a href="{n}.html">Field {n}</a>' for n in range(5))
+        + "</table>",
+        "<aside><p>Other farms</p></aside>",
+    ],
+)
+def test_what_stands_around_the_text_of_a_page_is_not_read(around):
+    page = f"<title>Barley</title>{around}<h1>Barley</h1><p>{PROSE}</p>{around}"
+    assert only(read("a.html", page)).text == f"Barley\n\n{PROSE.strip()}"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f'<section id="navigation"><h1>Barley</h1><p>{PROSE}</p></section>',
+        f'<div class="menu-layout sidebar"><h1>Barley</h1><p>{PROSE}</p></div>',
+        f'<div id="header"><h1>Barley</h1><p>{PROSE}</p></div><p>{PROSE}</p>',
+        f"<main><header><h1>Barley</h1></header><p>{PROSE}</p><aside>Note.</aside></main>",
+        f"<nav><h1>Barley</h1><p>{PROSE * 3}</p></nav>",
+        f"<h1>Barley</h1><p>{PROSE}</p><ul><li>See <a href=a>oats</a> for more of it</ul>",
+    ],
+)
+def test_text_is_read_whatever_it_is_marked_as(body):
+    document = only(read("a.html", body))
+    assert document.text.startswith(f"Barley\n\n{PROSE.strip()}")
+    assert document.text.count(PROSE.strip()) == body.count(PROSE)
+
+
+def test_only_the_main_part_of_a_page_is_read_and_the_title_above_it():
+    page = f"<h1>Barley</h1><p>Farm news</p><main><p>{PROSE}</p></main><p>Write to us.</p>"
+    assert only(read("a.html", page)).text == f"Barley\n\n{PROSE.strip()}"
+
+
+def test_a_main_part_with_hardly_any_text_does_not_stand_for_the_page():
+    assert PROSE.strip() in only(read("a.html", f"<main>Loading</main><p>{PROSE}</p>")).text
+
+
+def test_headings_lose_their_permalinks_and_titles_the_name_of_their_site():
+    page = f"""<title>Sowing barley — The farm's pages</title>
+        <h1>Sowing barley<a class="headerlink" href="#sow">¶</a></h1><p>{PROSE}</p>
+        <dl><dt class="sig">sow(field)<a href="#f">¶</a></dt><dd>{PROSE}</dd></dl>"""
+    document = only(read("a.html", page))
+    assert (document.title, "¶" in document.text) == ("Sowing barley", False)
+    assert blocks(document) == [("heading", "Sowing barley"), ("code", "sow(field)")]
+
+
+def test_code_with_fences_in_it_has_a_longer_one():
+    document = only(read("a.html", "<pre>```\nx\n```</pre>"))
+    assert document.text == "````\n```\nx\n```\n````"
+
+
+def test_a_page_laid_out_in_a_table_is_no_table():
+    page = f"<table><tr><td><h1>Barley</h1><td><pre>x</pre><p>{PROSE}</table>"
+    assert [kind for kind, _ in blocks(only(read("a.html", page)))] == ["heading", "code"]
 
 
 def test_a_page_without_title_is_titled_by_its_first_heading():
@@ -692,8 +776,9 @@ def test_a_word_document_is_read_in_order():
         + paragraph("After.")
     )
     document = only(read("a.docx", make_docx(body, "<dc:creator>Ada</dc:creator>")))
-    expected = "The plan\n\nBefore & first.\n\na | b\n\nAfter."
-    assert document == ReadDocument("", "The plan", expected, {"author": "Ada"})
+    assert document.text == "The plan\n\nBefore & first.\n\n| a | b |\n\nAfter."
+    assert (document.title, document.metadata) == ("The plan", {"author": "Ada"})
+    assert blocks(document) == [("heading", "The plan"), ("table", "| a | b |")]
 
 
 def test_the_title_property_of_a_word_document_comes_first():

@@ -19,7 +19,7 @@ from graphrag_pipeline.store.batches import Batch, BatchLog, SourceChange
 from graphrag_pipeline.store.index_store import assign_identifiers, insert
 from graphrag_pipeline.store.snapshots import shown_path
 
-READER_VERSION = "4"
+READER_VERSION = "5"
 _READERS = 4
 
 DOCUMENTS = pl.Schema(

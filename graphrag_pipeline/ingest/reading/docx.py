@@ -33,7 +33,7 @@ def read_docx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     if not page.text:
         raise Unreadable("the document holds no text")
     title = str(about.pop("title", "")) or page.heading
-    return whole_document(path, page.text, title, about)
+    return whole_document(path, page.text, title, about, page.blocks)
 
 
 def _as_html(data: bytes) -> str:

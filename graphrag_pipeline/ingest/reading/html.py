@@ -7,11 +7,27 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
+from graphrag_pipeline.core.word_lists import word_lists
+from graphrag_pipeline.ingest.reading.blocks import Block, BlockKind
+from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
-from graphrag_pipeline.ingest.reading.html_events import End, Event, Start, Text, read_events
+from graphrag_pipeline.ingest.reading.html_events import End, Start, Text, read_events
+from graphrag_pipeline.ingest.reading.html_lines import (
+    LANDMARK,
+    LINK_LIST,
+    NAVIGATION,
+    Line,
+    PageLines,
+    Region,
+    as_rows,
+    is_data,
+    render,
+)
 from graphrag_pipeline.ingest.reading.model import (
     ReadingOptions,
     ReadResult,
@@ -23,6 +39,10 @@ from graphrag_pipeline.ingest.reading.model import (
 _DECLARED = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w-]{1,40})", re.I)
 _INVISIBLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 _SPACE = re.compile(r"[ \t\n\r\f\xa0]+")
+_WORDS = re.compile(r"[^a-z0-9]+")
+_LINE_ENDS = re.compile(r"[ \t\r\f]+(?=\n)|\r(?=\n)")
+_PERMALINKS = frozenset(("¶", "§", "#", "¤", "🔗", "⚓", "∞"))
+_BETWEEN_TITLES = re.compile(r"\s*(?:[—–|·»«:]|-(?=\s|$)|(?<=\s)-)\s*")
 
 
 def _names(text: str) -> frozenset[str]:
@@ -31,7 +51,7 @@ def _names(text: str) -> frozenset[str]:
 
 _VOID = _names("area base br col embed hr img input link meta param source track wbr frame")
 _DROPPED = _names(
-    "script style nav footer aside noscript template svg math iframe object canvas audio video "
+    "script style noscript template svg math iframe object canvas audio video "
     "noembed noframes select textarea button datalist map"
 )
 _PARAGRAPHS = _names(
@@ -42,7 +62,11 @@ _LINES = _names(
     "html body div li tr dt dd br caption figcaption header address summary legend thead tbody "
     "tfoot center dialog hgroup menu search nav footer aside"
 )
+_SECTIONS = _names("article aside main nav section")
 _HEADINGS = _names("h1 h2 h3 h4 h5 h6")
+_LISTS = _names("ul ol menu")
+_LISTS_OF_LINKS = _names("ul ol dl menu table p div")
+_NEVER_AROUND = _names("html body main article h1 h2 h3 h4 h5 h6 pre section td th")
 _CLOSED_BY = {
     "li": _names("li"),
     "dt": _names("dt dd"),
@@ -53,6 +77,20 @@ _CLOSED_BY = {
     "tbody": _names("td th tr thead tbody"),
 }
 _META = {"author": "author", "date": "date", "article:published_time": "date"}
+_FEW_LINKS = 4
+_FEW_ANCHORS = 3
+_LINK_SHARE = 0.75
+_STEPS = re.compile(
+    r"""\b(?:rel|accesskey)\s*=\s*["']?(?:prev|next|up|home|start|[pnuh]\b)""", re.I
+)
+# Inline elements that only say how their text looks: most tags of a page of code.
+_LOOKS = r"</?(?:span|em|strong|b|i|u|tt|var|small|big|cite|kbd|samp|font|abbr|acronym|code|mark)"
+_INLINE = re.compile(_LOOKS + r"(?:\s+[\w:-]+=\"[^\"<>]*\")*\s*>", re.I)
+_OF_LOOKS = re.compile(_LOOKS + r"\b", re.I)
+_HIDDEN = re.compile("hidden|none", re.I)
+_LONGEST_TAG = 2_000
+_MOST_LINES = 1_000_000  # each takes about 200 bytes
+_DEEPEST = 512  # elements in each other, as in browsers
 
 
 @dataclass
@@ -63,6 +101,7 @@ class Page:
     title: str = ""
     heading: str = ""
     metadata: dict[str, Scalar] = field(default_factory=dict)
+    blocks: list[Block] = field(default_factory=list)
 
 
 def read_html(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
@@ -70,19 +109,34 @@ def read_html(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     page = parse_html(decode(data, options.encoding or _declared_encoding(data)))
     if not page.text:
         raise Unreadable("the page has no readable text: it may need a browser to fill it")
-    return whole_document(path, page.text, page.title or page.heading, page.metadata)
+    title = title_of(page.title, page.heading)
+    return whole_document(path, page.text, title, page.metadata, page.blocks)
 
 
 def parse_html(markup: str) -> Page:
     """Return the text of a page without scripts, styles, navigation and hidden parts.
 
-    Paragraphs are separated by a blank line, lines by a newline, table cells by " | "; list items
-    start with "- "; white space is collapsed outside `<pre>`.
+    Paragraphs are separated by a blank line, lines by a newline; list items start with "- ", rows
+    of tables are "| a | b |", code stands between fences; white space is collapsed outside `<pre>`.
     """
-    parser = _PageParser()
-    for event in read_events(markup):
-        parser.take(event)
-    return parser.finish()
+    return _PageParser().parse(markup)
+
+
+def title_of(title: str, heading: str) -> str:
+    """Return the title of a page without the name of its site, which its heading does not have.
+
+    >>> title_of("Sorting — Python documentation", "Sorting")
+    'Sorting'
+    """
+    title, heading = one_line(title), one_line(heading)
+    if not title or not heading:
+        return title or heading
+    before, found, after = title.partition(heading)
+    is_part = found and (
+        (not before and _BETWEEN_TITLES.match(after))
+        or (not after and _BETWEEN_TITLES.search(before[-4:]))
+    )
+    return heading if is_part else title
 
 
 def _declared_encoding(data: bytes) -> str | None:
@@ -99,65 +153,52 @@ def _declared_encoding(data: bytes) -> str | None:
     return None
 
 
-class _Writer:
-    """Collects text, separated as the blocks it came from were."""
-
-    def __init__(self) -> None:
-        self.parts: list[str] = []
-        self._line: list[str] = []
-        self._gap = 0
-        self._cell = self._prefix = ""
-
-    def write(self, text: str) -> None:
-        self._line.append(text)
-
-    def end_line(self, gap: int, *, preformatted: bool = False) -> None:
-        line = "".join(self._line)
-        line = line.rstrip() if preformatted else _SPACE.sub(" ", line).strip()
-        self._line = []
-        if line.strip():
-            separator = self._cell or "\n" * self._gap
-            self.parts += [separator if self.parts else "", self._prefix, line]
-            self._gap, self._cell, self._prefix = 0, "", ""
-        self._gap = max(self._gap, gap)
-
-    def start_item(self) -> None:
-        self._prefix = "- "
-
-    def start_cell(self) -> None:
-        self._cell += " | "
-
-    def end_row(self) -> None:
-        self._cell = ""
+def _without_looks(markup: str) -> str:
+    """Return the page without tags that neither divide nor hide its text, unless some do hide."""
+    for word in _HIDDEN.finditer(markup):
+        start = markup.rfind("<", max(word.start() - _LONGEST_TAG, 0), word.start())
+        if start >= 0 and _OF_LOOKS.match(markup, start):
+            return markup
+    return _INLINE.sub("", markup)
 
 
 class _PageParser:
-    """Follows the open elements, and writes what is visible in them."""
+    """Follows the open elements, and writes the lines of what is visible in them."""
 
     def __init__(self) -> None:
         self.page = Page()
-        self.out = _Writer()
+        self.out = PageLines()
         self.open: list[str] = []
+        self.at_end: dict[int, list[Callable[[], None]]] = {}
         self.depth: Counter[str] = Counter()
         self.dropped_from: int | None = None
-        self.cells = 0
-        self.heading_from = 0
+        self.parts: list[str] = []
+        self.gap = self.links = self.anchors = self.steps = self.linked = 0
+        self.link_from: int | None = None
+        self.written = self.written_in_links = 0
+        self.prefix = ""
+        self.row = self.cell = self.groups = self.group = 0
+        self.heading = 0
+        self.is_term = self.is_signature = False
+        self.main = 0
 
-    def take(self, event: Event) -> None:
-        match event:
-            case Text():
+    def parse(self, markup: str) -> Page:
+        for event in read_events(_without_looks(markup)):
+            if isinstance(event, Text):
                 self._text(event)
-            case End():
+            elif isinstance(event, End):
                 self._close(event.name)
-            case Start():
+            else:
                 self._imply_closed(event.name)
                 self._open(event)
-
-    def finish(self) -> Page:
         while self.open:
             self._pop()
-        self.out.end_line(0)
-        self.page.text = "".join(self.out.parts)
+        self._end_line(0)
+        lines = self.out.keep()
+        self.page.text, self.page.blocks = render(lines)
+        headings = [line for line in lines if line.level]
+        first = min(headings, key=lambda line: line.level != 1, default=None)
+        self.page.heading = first.text if first else ""
         return self.page
 
     def _text(self, text: Text) -> None:
@@ -166,40 +207,152 @@ class _PageParser:
         if self.open and self.open[-1] == "title":
             self.page.title = self.page.title or text.unescaped
         else:
-            self.out.write(text.unescaped)
+            self.parts.append(text.unescaped)
 
     def _open(self, tag: Start) -> None:
         name, visible = tag.name, self.dropped_from is None
-        if visible:
-            self._start(name)
+        if visible and (name in _PARAGRAPHS or name in _LINES or name in ("td", "th")):
+            self._break(name)
         if name == "meta":
             self._meta(tag.attributes())
         if name in _VOID or (not visible and tag.is_self_closing):
             return
-        if visible and (name in _DROPPED or _is_hidden(tag)):
-            if tag.is_self_closing and name in ("svg", "math"):
-                return
-            self.dropped_from = len(self.open)
+        if visible:
+            marks = _marks(tag.name, tag.written) if tag.written else _PLAIN
+            if name in _DROPPED or marks.is_hidden:
+                if tag.is_self_closing and name in ("svg", "math"):
+                    return
+                self.dropped_from = len(self.open)
+            else:
+                self._start(tag, marks)
         self.open.append(name)
         self.depth[name] += 1
 
-    def _start(self, name: str) -> None:
-        self._break(name)
-        if name == "li":
-            self.out.start_item()
-        elif name == "tr":
-            self.cells = 0
-        elif name in ("td", "th"):
-            if self.cells:
-                self.out.start_cell()
-            self.cells += 1
+    def _start(self, tag: Start, marks: _Marks) -> None:
+        name = tag.name
+        if name == "a":
+            self._start_link(tag)
         elif name in _HEADINGS:
-            self.heading_from = len(self.out.parts)
+            self.heading = int(name[1])
+        elif name == "dt":
+            self.is_term, self.is_signature = True, marks.is_signature
+        elif name == "li":
+            self.prefix = "- "
+        elif name == "tr":
+            self.row, self.cell = self.row + 1, -1
+        elif name in ("td", "th"):
+            self.cell += 1
+        elif name == "pre" and not self.depth["pre"]:
+            self._at_end(self._end_code)
+        elif name in _LISTS and not self.group:
+            self._start_group(self._leave_list)
+        elif name == "table" and not self.depth["table"]:
+            self._start_table()
+        if name in _LISTS_OF_LINKS:
+            self._watch_links(name)
+        self._mark(tag, marks)
+
+    def _mark(self, tag: Start, marks: _Marks) -> None:
+        """Write down the region of an element that is around the text, or that is the text."""
+        name = tag.name
+        if name == "main" or marks.is_main:
+            self.main += 1
+            self._region(self.out.main, 0)
+            self._at_end(self._leave_main)
+        elif name == "article":
+            self._region(self.out.articles, 0)
+        elif name == "nav" or marks.is_landmark:
+            self._region(self.out.regions, LANDMARK)
+        elif name in ("header", "footer", "aside"):
+            is_sites = not self.main and not any(self.depth[section] for section in _SECTIONS)
+            if is_sites or marks.is_navigation:
+                self._region(self.out.regions, LANDMARK)
+        elif marks.is_navigation and name not in _NEVER_AROUND:
+            self._region(self.out.regions, NAVIGATION)
+
+    def _region(self, regions: list[Region], why: int) -> None:
+        if self.parts:
+            self._end_line(1)
+        if len(self.open) > _DEEPEST:
+            return
+        start = len(self.out.lines)
+
+        def end() -> None:
+            self._end_line(1)
+            if start < len(self.out.lines):
+                regions.append(Region(start, len(self.out.lines), why))
+
+        self._at_end(end)
+
+    def _leave_main(self) -> None:
+        self.main -= 1
+
+    def _watch_links(self, name: str) -> None:
+        """Write down the lines of an element as a list of links if they are nearly all links."""
+        if len(self.open) > _DEEPEST:
+            return
+        start, links, anchors, steps = len(self.out.lines), self.links, self.anchors, self.steps
+        written, in_links = self.written, self.written_in_links
+
+        def end() -> None:
+            n_links, n_anchors = self.links - links, self.anchors - anchors
+            least = _FEW_ANCHORS if n_links == n_anchors else _FEW_LINKS
+            if n_links < (1 if n_links == self.steps - steps else least):
+                return
+            self._end_line(1)
+            stop = len(self.out.lines)
+            mostly = _LINK_SHARE * (self.written - written)
+            is_bar = name in ("p", "div")
+            if self.written_in_links - in_links >= mostly and not (is_bar and stop - start > 1):
+                self.out.regions.append(Region(start, stop, LINK_LIST))
+
+        self._at_end(end)
+
+    def _start_link(self, tag: Start) -> None:
+        self.link_from = len(self.parts)
+        if "href" in tag.written:
+            self.links += 1
+            self.anchors += "#" in tag.written
+            self.steps += bool(_STEPS.search(tag.written))
+
+    def _end_link(self) -> None:
+        if self.link_from is None:
+            return
+        text = "".join(self.parts[self.link_from :]).strip()
+        if text in _PERMALINKS:
+            del self.parts[self.link_from :]
+        else:
+            self.linked += len(text)
+        self.link_from = None
+
+    def _start_group(self, leave: Callable[[], None]) -> None:
+        self.groups += 1
+        self.group = self.groups
+        self._at_end(leave)
+
+    def _leave_list(self) -> None:
+        self.group = 0
+
+    def _start_table(self) -> None:
+        start = len(self.out.lines)
+        self.row = 0
+
+        def end() -> None:
+            lines = self.out.lines[start:]
+            self.row = 0
+            if is_data(lines):
+                self.groups += 1
+                self.out.lines[start:] = as_rows(lines, self.groups)
+
+        self._at_end(end)
+
+    def _at_end(self, action: Callable[[], None]) -> None:
+        self.at_end.setdefault(len(self.open), []).append(action)
 
     def _close(self, name: str) -> None:
-        if name in ("br", "p") and not self.depth[name] and self.dropped_from is None:
-            self._break(name)
         if not self.depth[name]:
+            if name in ("br", "p") and self.dropped_from is None:
+                self._break(name)
             return
         while self._pop() != name:
             pass
@@ -214,30 +367,87 @@ class _PageParser:
         return name
 
     def _end(self, name: str) -> None:
-        self._break(name)
-        if name in _HEADINGS and not self.page.heading:
-            self.page.heading = "".join(self.out.parts[self.heading_from :]).strip(" \n|-")
-        elif name == "tr":
-            self.out.end_row()
+        if name == "a":
+            self._end_link()
+        elif name in _PARAGRAPHS or name in _LINES or name in ("td", "th"):
+            self._break(name)
+        for action in self.at_end.pop(len(self.open), ()):
+            action()
+        if name in _HEADINGS:
+            self.heading = 0
+        elif name == "dt":
+            self.is_term = False
 
     def _break(self, name: str) -> None:
+        if self.depth["pre"]:
+            if self.parts and name != "pre":
+                self.parts.append("\n")
+            return
         if name in _PARAGRAPHS:
-            nested = self.depth["li"] or self.depth["tr"]
-            self.out.end_line(1 if nested else 2, preformatted=bool(self.depth["pre"]))
-        elif name in _LINES:
-            self.out.end_line(1, preformatted=bool(self.depth["pre"]))
-        elif name in ("td", "th"):
-            self.out.end_line(0)
+            self._end_line(1 if self.depth["li"] or self.row else 2)
+        else:
+            self._end_line(0 if name in ("td", "th") else 1)
+
+    def _end_line(self, gap: int) -> None:
+        if self.parts:
+            text = _SPACE.sub(" ", "".join(self.parts)).strip()
+            self._end_parts()
+            if text:
+                self._add(text, self._kind())
+        self.gap = max(self.gap, gap)
+
+    def _end_parts(self) -> None:
+        if self.link_from is not None:
+            self.linked += sum(map(len, self.parts[self.link_from :]))
+            self.link_from = 0
+        self.parts = []
+
+    def _kind(self) -> BlockKind | None:
+        if self.heading:
+            return "heading"
+        if self.is_term:
+            return "code" if self.is_signature else "heading"
+        return "list" if self.group else None
+
+    def _add(self, text: str, kind: BlockKind | None) -> None:
+        if len(self.out.lines) == _MOST_LINES:
+            raise Unreadable(f"the page has more than {_MOST_LINES:,} lines")
+        self.out.lines.append(
+            Line(
+                text,
+                self.gap,
+                prefix=self.prefix,
+                kind=kind,
+                group=self.group,
+                row=self.row,
+                cell=max(self.cell, 0),
+                linked=min(self.linked, len(text)),
+                level=self.heading,
+            )
+        )
+        self.written += len(text)
+        self.written_in_links += min(self.linked, len(text))
+        self.gap = self.linked = 0
+        self.prefix = ""
+
+    def _end_code(self) -> None:
+        code = _LINE_ENDS.sub("", "".join(self.parts).replace("\xa0", " "))
+        self._end_parts()
+        code = code.rstrip().lstrip("\n")
+        if code.strip():
+            self.prefix = ""
+            self._add(code, "code")
+            self.out.lines[-1].is_fenced = True
+        self.gap = max(self.gap, 1 if self.depth["li"] or self.row else 2)
 
     def _imply_closed(self, name: str) -> None:
         """Close what the standard lets authors leave open: `<p>`, `<li>`, `<td>` and the like."""
-        if (name in _PARAGRAPHS or name in _LINES) and name != "br":
-            self._close_top(frozenset({"p"}))
-        if name in _CLOSED_BY:
-            self._close_top(_CLOSED_BY[name])
-
-    def _close_top(self, names: frozenset[str]) -> None:
-        while self.open and self.open[-1] in names:
+        if not self.open:
+            return
+        if self.open[-1] == "p" and (name in _PARAGRAPHS or name in _LINES) and name != "br":
+            self._pop()
+        closed = _CLOSED_BY.get(name)
+        while closed and self.open and self.open[-1] in closed:
             self._pop()
 
     def _meta(self, attributes: dict[str, str]) -> None:
@@ -247,13 +457,45 @@ class _PageParser:
             self.page.metadata.setdefault(name, attributes.get("content", ""))
 
 
-def _is_hidden(tag: Start) -> bool:
-    source = tag.written.lower()
-    if "hidden" not in source and "none" not in source:
-        return False
-    attributes = tag.attributes()
-    return (
-        ("hidden" in attributes and attributes["hidden"].lower() != "false")
-        or attributes.get("aria-hidden", "").lower() == "true"
-        or bool(_INVISIBLE.search(attributes.get("style", "")))
+@dataclass(frozen=True)
+class _Marks:
+    """What the attributes of an element say of it."""
+
+    is_hidden: bool = False
+    is_main: bool = False
+    is_landmark: bool = False
+    is_navigation: bool = False
+    is_signature: bool = False
+
+
+_PLAIN = _Marks()
+
+
+@lru_cache(4096)
+def _marks(name: str, written: str) -> _Marks:
+    if "=" not in written and "hidden" not in written.lower():
+        return _PLAIN
+    words = word_lists("pages.txt")
+    attributes = Start(name, written).attributes()
+    role = attributes.get("role", "").lower()
+    classes = attributes.get("class", "").lower().split()
+    identifier = attributes.get("id", "").lower()
+    return _Marks(
+        is_hidden=(
+            ("hidden" in attributes and attributes["hidden"].lower() != "false")
+            or attributes.get("aria-hidden", "").lower() == "true"
+            or bool(_INVISIBLE.search(attributes.get("style", "")))
+        ),
+        is_main=role == "main",
+        is_landmark=role in words["role"],
+        is_navigation=identifier in words["id"] or any(map(_names_navigation, classes)),
+        is_signature=not words["signature"].isdisjoint(classes),
     )
+
+
+def _names_navigation(name: str) -> bool:
+    words = word_lists("pages.txt")
+    if name in words["exact"]:
+        return True
+    parts = set(_WORDS.split(name))
+    return not words["navigation"].isdisjoint(parts) and words["text"].isdisjoint(parts)

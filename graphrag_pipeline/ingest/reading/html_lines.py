@@ -1,0 +1,190 @@
+"""The lines of a web page become its text: which of them it keeps, and what they are."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from graphrag_pipeline.ingest.reading.blocks import Block, BlockKind
+
+AROUND_MAIN, LINK_LIST, NAVIGATION, LANDMARK = 1, 2, 3, 4
+"""Why a line is left out, the more certain the higher."""
+_LEAST_WITHOUT = {LINK_LIST: 140, NAVIGATION: 60, LANDMARK: 20}
+_MUCH_LOST = 300
+_FENCE = re.compile("`{3,}")
+_MAIN_SHARE = 0.25
+_MOST_NAVIGATION = 0.4
+_MOSTLY_LINKS = 0.5
+_LONG_CELL = 400
+
+
+@dataclass(slots=True)
+class Line:
+    """One line of a page; code may have newlines in it.
+
+    ``gap`` is the number of newlines before it, ``group`` the number of the list or table it is in,
+    ``row`` and ``cell`` its place in a table, ``linked`` how many of its characters are links,
+    ``level`` that of a heading.
+    """
+
+    text: str
+    gap: int
+    prefix: str = ""
+    kind: BlockKind | None = None
+    group: int = 0
+    row: int = 0
+    cell: int = 0
+    linked: int = 0
+    level: int = 0
+    is_fenced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Lines [start, end) that are perhaps to be left out, and why."""
+
+    start: int
+    end: int
+    why: int
+
+
+@dataclass
+class PageLines:
+    """The lines of a page, in order, and the regions of them; `main` holds the text itself."""
+
+    lines: list[Line] = field(default_factory=list)
+    regions: list[Region] = field(default_factory=list)
+    main: list[Region] = field(default_factory=list)
+    articles: list[Region] = field(default_factory=list)
+
+    def keep(self) -> list[Line]:
+        """Return the lines that are the page's text; where hardly any are, those around it too."""
+        sizes = [len(line.text) for line in self.lines]
+        reasons = self._reasons(sizes)
+        amounts = [0] * (LANDMARK + 1)
+        for why, line in zip(reasons, self.lines, strict=True):
+            # Links of navigation are no text that could be lost.
+            amounts[why] += len(line.text) - (line.linked if why > LINK_LIST else 0)
+        most, kept = 0, amounts[0]
+        for why, least in _LEAST_WITHOUT.items():
+            if kept == 0 or (kept < least and amounts[why] >= _MUCH_LOST):
+                most, kept = why, kept + amounts[why]
+        return [line for line, why in zip(self.lines, reasons, strict=True) if why <= most]
+
+    def _reasons(self, sizes: list[int]) -> list[int]:
+        """Return for each line why it is left out, 0 where it is not."""
+        written = list(itertools.accumulate(sizes, initial=0))
+        linked = list(itertools.accumulate((line.linked for line in self.lines), initial=0))
+        reasons = [0] * len(sizes)
+        titles = [number for number, line in enumerate(self.lines) if line.level == 1]
+        title = titles[0] if len(titles) == 1 else -1
+        beyond = 0
+        for region in sorted(self.regions, key=lambda r: (r.start, -r.end, -r.why)):
+            if region.end <= beyond:
+                continue
+            size = written[region.end] - written[region.start]
+            links = linked[region.end] - linked[region.start]
+            is_text = links < _MOSTLY_LINKS * size and (
+                size > _MOST_NAVIGATION * written[-1] or region.start <= title < region.end
+            )
+            if region.why == NAVIGATION and is_text:
+                continue
+            start = max(region.start, beyond)
+            reasons[start : region.end] = [region.why] * (region.end - start)
+            beyond = region.end
+        self._spare_title(reasons)
+        self._leave_what_is_around_main(reasons, sizes)
+        return reasons
+
+    def _spare_title(self, reasons: list[int]) -> None:
+        """Keep the title that stands in the header of the page, where the text has none."""
+        titles = [number for number, line in enumerate(self.lines) if line.level == 1]
+        if titles and all(reasons[number] for number in titles):
+            reasons[titles[0]] = 0
+
+    def _leave_what_is_around_main(self, reasons: list[int], sizes: list[int]) -> None:
+        text = sum(size for size, why in zip(sizes, reasons, strict=True) if not why)
+        for regions in (self.main, self.articles):
+            inside = [False] * len(sizes)
+            for region in _outermost(regions):
+                inside[region.start : region.end] = [True] * (region.end - region.start)
+            rows = zip(sizes, reasons, inside, strict=True)
+            if sum(size for size, why, within in rows if within and not why) > _MAIN_SHARE * text:
+                has_title = any(
+                    line.level == 1
+                    for line, within in zip(self.lines, inside, strict=True)
+                    if within
+                )
+                for number, within in enumerate(inside):
+                    is_title = self.lines[number].level == 1 and not has_title
+                    if not within and not reasons[number] and not is_title:
+                        reasons[number] = AROUND_MAIN
+                return
+
+
+def _outermost(regions: Sequence[Region]) -> Iterable[Region]:
+    beyond = 0
+    for region in sorted(regions, key=lambda r: (r.start, -r.end)):
+        if region.end > beyond:
+            yield region
+            beyond = region.end
+
+
+def is_data(lines: Sequence[Line]) -> bool:
+    """Whether the lines of a `<table>` are rows of cells, and not a page laid out in columns."""
+    cells = {(line.row, line.cell) for line in lines if line.row}
+    rows = {row for row, _ in cells}
+    wide = {row for row, cell in cells if cell}
+    if 2 * len(wide) < len(rows) or not rows:
+        return False
+    size = sum(len(line.text) for line in lines)
+    is_plain = all(line.kind not in ("code", "heading", "table") for line in lines)
+    return is_plain and size < _LONG_CELL * len(cells)
+
+
+def as_rows(lines: Sequence[Line], group: int) -> list[Line]:
+    """Return the lines of a table with a line for each row."""
+    rows: list[Line] = []
+    for row, cells in itertools.groupby(lines, key=lambda line: line.row):
+        inside = list(cells)
+        if not row:
+            rows += inside
+            continue
+        texts = [""] * (1 + max(line.cell for line in inside))
+        for line in inside:
+            texts[line.cell] = f"{texts[line.cell]} {line.prefix}{line.text}".strip()
+        text = "| " + " | ".join(texts) + " |"
+        linked = sum(line.linked for line in inside)
+        gap = 1 if rows else inside[0].gap
+        rows.append(Line(text, gap, kind="table", group=group, linked=linked))
+    return rows
+
+
+def render(lines: Iterable[Line]) -> tuple[str, list[Block]]:
+    """Return the text of some lines, and its blocks."""
+    parts: list[str] = []
+    blocks: list[Block] = []
+    place = group = 0
+    for line in lines:
+        text = _fenced(line.text) if line.is_fenced else line.text
+        separator = "\n" * max(line.gap, 1) if parts else ""
+        start = place + len(separator)
+        place = start + len(line.prefix) + len(text)
+        parts += [separator, line.prefix, text]
+        if line.kind is None:
+            group = 0
+            continue
+        if blocks and group and (group, line.kind) == (line.group, blocks[-1].kind):
+            blocks[-1] = Block(blocks[-1].start, place, line.kind)
+        else:
+            blocks.append(Block(start, place, line.kind))
+        group = line.group if line.kind in ("list", "table") else 0
+    return "".join(parts), blocks
+
+
+def _fenced(code: str) -> str:
+    longest = max(map(len, _FENCE.findall(code)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}\n{code}\n{fence}"
