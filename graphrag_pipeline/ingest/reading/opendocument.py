@@ -59,7 +59,7 @@ def read_opendocument(path: Path, data: bytes, options: ReadingOptions) -> ReadR
     if not page.text:
         raise Unreadable("the document holds no text")
     title = str(about.pop("title", "")) or page.heading
-    return whole_document(path, page.text, title, about)
+    return whole_document(path, page.text, title, about, page.blocks)
 
 
 def read_ods(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:

@@ -41,7 +41,7 @@ def read_pptx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     title = str(about.pop("title", ""))
     if title.strip().lower() in _PLACEHOLDERS:
         title = ""
-    return whole_document(path, page.text, title or page.heading, about)
+    return whole_document(path, page.text, title or page.heading, about, page.blocks)
 
 
 def _slide(slide: Any) -> Iterator[str]:
