@@ -53,6 +53,11 @@ class Home:
         return self.folder / "llm_cache.sqlite"
 
     @property
+    def ocr(self) -> Path:
+        """The folder of the texts of scanned pages."""
+        return self.folder / "ocr"
+
+    @property
     def evaluation(self) -> Path:
         """The DuckDB file of experiments."""
         return self.folder / "evaluation.duckdb"

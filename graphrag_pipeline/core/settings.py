@@ -104,6 +104,12 @@ class InputSettings(_Section):
     """Columns that hold a record's title."""
     id_columns: tuple[str, ...] = ("id",)
     """Columns that identify a record within its file."""
+    ocr: bool = False
+    """Recognise the text of scanned pages of PDF files by tesseract, which has to be installed."""
+    ocr_languages: Annotated[str, Field(pattern=r"^[A-Za-z0-9_/+]{2,200}$")] = "eng"
+    """Languages of scanned pages by tesseract's names, such as eng+deu."""
+    ocr_seconds: Annotated[float, Field(gt=0, le=3600)] = 60.0
+    """Most seconds for one scanned page; a page that takes longer has no text."""
     urls: tuple[str, ...] = ()
     """Web pages and sitemaps (http, https) that `index` fetches where no folder is named; none:
     nothing is fetched."""

@@ -12,9 +12,11 @@ from pathlib import Path
 import duckdb
 import polars as pl
 
+from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.identity import content_hash, make_id
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.ingest.reading import ReadDocument, ReadingOptions, ReadResult, read_file
+from graphrag_pipeline.ingest.reading.model import OcrOptions
 from graphrag_pipeline.store.batches import Batch, BatchLog, SourceChange
 from graphrag_pipeline.store.index_store import assign_identifiers, insert
 from graphrag_pipeline.store.snapshots import shown_path
@@ -84,7 +86,14 @@ def reading_options(settings: Settings) -> ReadingOptions:
         title_columns=options.title_columns,
         id_columns=options.id_columns,
         encoding=options.encoding or None,
+        ocr=_ocr_options(settings) if options.ocr else None,
     )
+
+
+def _ocr_options(settings: Settings) -> OcrOptions:
+    options = settings.input
+    cache = Home(settings.home_path).ocr
+    return OcrOptions(cache, options.ocr_languages, options.ocr_seconds)
 
 
 def read_batch(batch: Batch, log: BatchLog, options: ReadingOptions) -> BatchDocuments:

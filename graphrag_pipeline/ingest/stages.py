@@ -26,6 +26,7 @@ from graphrag_pipeline.ingest import documents
 from graphrag_pipeline.ingest.chunk_blocks import chunk_blocks
 from graphrag_pipeline.ingest.chunking import CHUNKER_VERSION, chunk_documents
 from graphrag_pipeline.ingest.reading.extras import missing_libraries
+from graphrag_pipeline.ingest.reading.ocr import tesseract_version
 from graphrag_pipeline.ingest.staging import DERIVED, of_batch
 from graphrag_pipeline.store.index_store import assign_identifiers, insert
 from graphrag_pipeline.store.workspace import Workspace
@@ -68,8 +69,10 @@ def stage_versions(settings: Settings) -> dict[str, str]:
     input_settings = settings.input.model_dump(
         include={"max_file_mb", "encoding", "text_columns", "title_columns", "id_columns"}
     )
-    missing = missing_libraries()
-    read = fingerprint("documents", documents.READER_VERSION, input_settings, *missing)
+    parts: list[object] = [*missing_libraries()]
+    if settings.input.ocr:
+        parts += [settings.input.ocr_languages, settings.input.ocr_seconds, tesseract_version()]
+    read = fingerprint("documents", documents.READER_VERSION, input_settings, *parts)
     cut = settings.chunks.model_dump(exclude={"prepend_metadata"})
     chunked = fingerprint("chunks", CHUNKER_VERSION, cut, read)
     extracted = fingerprint("extractions", chunked, extraction_version(settings))

@@ -47,12 +47,26 @@ class ReadResult:
 
 
 @dataclass(frozen=True)
+class OcrOptions:
+    """How scanned pages are recognised: tesseract's languages, the most seconds and pixels a page.
+
+    `cache` is the folder in which the texts of recognised pages are kept.
+    """
+
+    cache: Path
+    languages: str = "eng"
+    seconds: float = 60.0
+    most_pixels: int = 12_000_000
+
+
+@dataclass(frozen=True)
 class ReadingOptions:
     """How files are read.
 
     Column names are compared without regard to case; of several, the first that is not empty in
     a record is used. `encoding` is the encoding of files without a byte-order mark; None detects
-    it. Raises ValueError for an encoding that Python does not know.
+    it. Without `ocr` scanned pages have no text. Raises ValueError for an encoding that Python
+    does not know.
     """
 
     max_file_bytes: int = 50_000_000
@@ -60,6 +74,7 @@ class ReadingOptions:
     title_columns: tuple[str, ...] = ("title", "name", "headline")
     id_columns: tuple[str, ...] = ("id",)
     encoding: str | None = None
+    ocr: OcrOptions | None = None
 
     def __post_init__(self) -> None:
         if self.encoding is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import threading
 from pathlib import Path
@@ -15,12 +16,14 @@ from graphrag_pipeline.ingest.reading.model import (
     Unreadable,
     whole_document,
 )
+from graphrag_pipeline.ingest.reading.ocr import recognised, tesseract_version
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument
 
 _PDFIUM = threading.Lock()  # PDFium is not thread-safe
 _PASSWORD_ERROR = 4
+_NO_TEXT = "the PDF has no text layer: set input.ocr, or run OCR first"
 _BROKEN_WORD = re.compile(r"(?<=[^\W\d_])(?:\ufffe[\r\n]*|-\r?\n)(?=[^\W\d_])")
 _LIST_ITEM = re.compile(r"\s*(?:[-•*–▪◦‣]|\(?\w{1,3}[.)])\s")
 _CJK = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
@@ -40,9 +43,14 @@ def read_pdf(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
             pages = _pages(document, options)
         finally:
             document.close()
+    blank = [number for number, page in enumerate(pages) if not clean_text(page)]
+    if blank and options.ocr is not None and (tesseract_version() or len(blank) == len(pages)):
+        render = functools.partial(_image, data, options.ocr.most_pixels)
+        for number, text in recognised(data, blank, render, options.ocr).items():
+            pages[number] = text
     texts = [text for text in map(join_lines, pages) if text]
     if not texts:
-        raise Unreadable("the PDF has no text layer: run OCR first")
+        raise Unreadable(_NO_TEXT if options.ocr is None else "OCR found no text in the PDF")
     metadata: dict[str, Scalar] = {
         "author": properties.get("Author", ""),
         "date": _date(properties.get("CreationDate", "")),
@@ -62,6 +70,23 @@ def _open(data: bytes) -> PdfDocument:
         if error.err_code == _PASSWORD_ERROR:
             raise Unreadable("the PDF is encrypted: save it without a password") from None
         raise Unreadable("the PDF is damaged, or it is not a PDF") from None
+
+
+def _image(data: bytes, most_pixels: int, number: int) -> bytes:
+    """Return a page as a grey image (PGM) of 300 dots an inch, or as many as the pixels allow."""
+    with _PDFIUM:
+        document = _open(data)
+        try:
+            page = document[number]
+            width, height = page.get_size()
+            scale = min(300 / 72, (most_pixels / max(width * height, 1)) ** 0.5)
+            # The library takes fractions too: only its annotation says int.
+            grey = page.render(scale=scale, grayscale=True).to_numpy()  # type: ignore[arg-type]
+            page.close()
+        finally:
+            document.close()
+    rows, columns = grey.shape[:2]
+    return b"P5 %d %d 255\n" % (columns, rows) + grey.tobytes()
 
 
 def _pages(document: PdfDocument, options: ReadingOptions) -> list[str]:
