@@ -27,8 +27,10 @@ from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.prompting import PROMPTS
 from graphrag_pipeline.llm import ModelError
+from graphrag_pipeline.planning.learned import learn_effect
 from graphrag_pipeline.planning.outdated import look_at_index
 from graphrag_pipeline.planning.plan import Plan, plan_run
+from graphrag_pipeline.structures.estimate import Chunks
 from graphrag_pipeline.updating import check_key
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "corpus"
@@ -495,3 +497,34 @@ def test_calls_that_the_cache_answered_and_those_that_failed_teach_a_plan_nothin
                 {"cached": cached, "error": error},
             )
     assert plan_run(engine.workspace, engine.inbox).tokens == before.tokens
+
+
+def test_chunks_of_which_each_changes_the_same_are_foreseen_to_change_it(
+    known: ModelServer, tmp_path: Path
+) -> None:
+    engine = by_model(tmp_path, known.base_url)
+    with engine.store.transaction() as con:
+        for table in ("chunks", "extractions", "entity_chunks", "report_elements"):
+            con.execute(f"DELETE FROM {table}")
+        con.execute(
+            "INSERT INTO chunks SELECT 'c' || i, 9 + i, 'd' || i // 2, i % 2, 0, 9, 600, '', 'b' "
+            "FROM range(40) t(i)"
+        )
+        con.execute(
+            "INSERT INTO extractions BY NAME SELECT 'c' || i AS chunk_id, 'llm' AS extractor, "
+            "'v' AS version, 'ok' AS status, 'b' AS batch FROM range(40) t(i)"
+        )
+        con.execute(
+            "INSERT INTO entity_chunks BY NAME SELECT (SELECT min(id) FROM entities) AS entity_id, "
+            "'c' || i AS chunk_id, 1 AS n_mentions FROM range(40) t(i)"
+        )
+        con.execute(
+            "INSERT INTO report_elements SELECT min(community_id), 0, 'entity', "
+            "(SELECT min(id) FROM entities), 40, 'h', 4 FROM community_reports"
+        )
+    with engine.store.read() as con:
+        effects = [
+            learn_effect(con, engine.settings, Chunks(number, 600 * number)) for number in (1, 2, 4)
+        ]
+    assert [round(effect.reports.number, 6) for effect in effects if effect] == [1, 1, 1]
+    assert all(effect and effect.few == effect.many for effect in effects)

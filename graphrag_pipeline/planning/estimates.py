@@ -125,7 +125,7 @@ def estimate(settings: Settings, work: Work, history: Mapping[str, Average]) -> 
     if settings.graph.summaries == "llm":
         budget = settings.graph.max_description_tokens
         guess = Average(work.merge_tokens or 2.5 * budget, 0.7 * budget)
-        new = work.effect.merges if work.effect else math.ceil(work.grown.full * _MERGES)
+        new = work.effect.merges if work.effect else work.grown.full * _MERGES
         merges = work.merges + new
         yield from _averaged(prices, "summaries", chat, merges, history, guess)
     if settings.reports.writer == "llm":
@@ -315,8 +315,7 @@ def _averaged(
     guess: Average,
 ) -> Iterator[StagePlan]:
     mean = history.get(stage, guess)
-    n = math.ceil(calls)
-    yield from _priced(prices, stage, model, n, n * mean.prompt, n * mean.completion)
+    yield from _priced(prices, stage, model, calls, calls * mean.prompt, calls * mean.completion)
 
 
 def _priced(
@@ -328,13 +327,14 @@ def _priced(
     completion: float,
     cached: int = 0,
 ) -> Iterator[StagePlan]:
-    if calls or cached:
+    number = math.floor(calls + 0.5)
+    if number or cached:
         read, output = round(prompt), round(completion)
         cost = prices.cost(model, read, output)
         yield StagePlan(
             stage=stage,
             model=model,
-            calls=math.ceil(calls),
+            calls=number,
             cached=cached,
             prompt_tokens=read,
             completion_tokens=output,

@@ -7,7 +7,6 @@ speak of the same people is told from one in which each document has its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -18,43 +17,70 @@ from graphrag_pipeline.extraction.extractors import extraction_version
 from graphrag_pipeline.reports.model_writer import report_writer
 from graphrag_pipeline.structures.estimate import Chunks
 
-_DRAWS = 7
+_FEWEST = 14
 _MOST_TAKEN = 0.5
+_MOST_DRAWS = 64
+_MOST_CHUNKS = 20_000
 _BYTES_PER_TOKEN = 4
+# Disjoint draws of whole documents, of so many chunks on average: the chunks of one document name
+# the same things, so a part of it would find most of what it names there already.
 _TAKEN = """
 CREATE OR REPLACE TEMP TABLE taken AS
-SELECT id FROM (
-    SELECT id, row_number() OVER (ORDER BY md5(document_id || $draw), ordinal) AS place
-    FROM chunks SEMI JOIN extractions x ON x.chunk_id = chunks.id AND x.extractor = 'llm')
-WHERE place <= $number
+WITH there AS (
+    SELECT id, document_id, ordinal, row_number() OVER of_document AS place
+    FROM chunks SEMI JOIN extractions x ON x.chunk_id = chunks.id AND x.extractor = 'llm'
+    WINDOW of_document AS (PARTITION BY document_id ORDER BY ordinal)),
+in_order AS (
+    SELECT id, place,
+           row_number() OVER (ORDER BY md5(document_id), document_id, ordinal) AS number
+    FROM there WHERE place <= $number)
+SELECT id AS chunk_id, (number - place) // $number AS draw
+FROM in_order WHERE (number - place) // $number < $draws
 """
 _GAINED = """
 CREATE OR REPLACE TEMP TABLE gained AS
-SELECT 'entity' AS kind, entity_id AS id, count(DISTINCT chunk_id) AS number
-FROM entity_chunks SEMI JOIN taken ON taken.id = chunk_id GROUP BY ALL
-UNION ALL SELECT 'relationship', relationship_id, count(DISTINCT chunk_id)
-FROM relationship_chunks SEMI JOIN taken ON taken.id = chunk_id GROUP BY ALL
-UNION ALL SELECT 'claim', claims.id, 1 FROM claims SEMI JOIN taken ON taken.id = chunk_id
+SELECT draw, 'entity' AS kind, entity_id AS id, count(DISTINCT chunk_id) AS number
+FROM entity_chunks JOIN taken USING (chunk_id) GROUP BY ALL
+UNION ALL SELECT draw, 'relationship', relationship_id, count(DISTINCT chunk_id)
+FROM relationship_chunks JOIN taken USING (chunk_id) GROUP BY ALL
+UNION ALL SELECT draw, 'claim', claims.id, 1 FROM claims JOIN taken USING (chunk_id)
 """
 _TEXTS = """
-SELECT count(*), coalesce(sum(strlen(text)), 0) FROM (
-    SELECT title || description AS text FROM entities SEMI JOIN gained USING (id))
+SELECT count(*), coalesce(sum(strlen(title) + strlen(description)), 0)
+FROM gained JOIN entities USING (id) WHERE kind = 'entity'
 """
 _PAIRS = """
-SELECT count(*), coalesce(sum(strlen(text)), 0) FROM (
-    SELECT source || target || description AS text FROM relationships SEMI JOIN gained USING (id))
+SELECT count(*), coalesce(sum(strlen(source) + strlen(target) + strlen(description)), 0)
+FROM gained JOIN relationships USING (id) WHERE kind = 'relationship'
 """
-_MERGED = "SELECT count(*) FROM description_summaries SEMI JOIN gained USING (id)"
-# How much of each element of a report would have changed; that of a report in it comes later.
-_ELEMENTS = """
-SELECT r.level, e.community_id, e.kind, e.element_id, e.n_tokens, e.support,
-       least(coalesce(g.number, 0), e.support) AS gained
-FROM report_elements e JOIN community_reports r USING (community_id)
-LEFT JOIN gained g ON g.kind = e.kind AND g.id = e.element_id
+_MERGED = "SELECT count(*) FROM gained SEMI JOIN description_summaries USING (id)"
+# What of each report would have changed, by tokens and by the chunks that its elements rest on.
+_CHANGES = """
+SELECT draw, community_id, sum(n_tokens * least(number, support) / support) AS tokens,
+       sum(least(number, support))::DOUBLE AS gained
+FROM report_elements e JOIN gained g ON g.kind = e.kind AND g.id = e.element_id GROUP BY ALL
+"""
+# The parts of communities that would have been too small to have parts.
+_DIVIDED = """
+WITH new_members AS (
+    SELECT draw, community_id, count(DISTINCT entity_id) AS number
+    FROM gained g JOIN entities e ON g.kind = 'entity' AND e.id = g.id AND g.number >= e.frequency
+    JOIN community_members ON entity_id = e.id GROUP BY ALL)
+SELECT draw, part.id AS community_id
+FROM communities part JOIN communities c ON c.id = part.parent_id
+JOIN new_members ON new_members.community_id = c.id
+WHERE c.size > $most AND c.size - number <= $most
 """
 _REPORTS = """
-SELECT community_id, level, context_tokens, outdated, n_tokens, strlen(full_content) AS n_bytes
-FROM community_reports
+SELECT community_id, level, context_tokens, outdated, n_tokens, strlen(full_content) AS n_bytes,
+       whole, support
+FROM community_reports JOIN (
+    SELECT community_id, sum(n_tokens) AS whole, sum(support) AS support
+    FROM report_elements GROUP BY ALL) USING (community_id)
+"""
+_PARTS = """
+SELECT community_id, element_id AS part, n_tokens AS part_tokens FROM report_elements
+WHERE kind = 'report'
 """
 _EXTRACTED = """
 SELECT count(*), avg(n_tokens), avg(prompt_tokens), avg(completion_tokens)
@@ -62,7 +88,8 @@ FROM extractions JOIN chunks ON chunks.id = chunk_id
 WHERE version = $version AND status = 'ok' AND prompt_tokens > 0
 """
 _CALL = """
-SELECT avg(prompt_tokens) FROM llm_calls WHERE stage = 'extractions' AND error IS NULL
+SELECT coalesce(avg(prompt_tokens) FILTER (NOT cached), avg(prompt_tokens)) FROM llm_calls
+WHERE stage = 'extractions' AND error IS NULL
 """
 
 
@@ -82,7 +109,8 @@ class Amount:
 class Effect:
     """What so many chunks bring: elements that are new or change, and what is written for them.
 
-    The tokens of ``reports`` are those of their contexts, of ``report_texts`` the texts'.
+    The tokens of ``reports`` are those of their contexts, of ``report_texts`` the texts'. Four of
+    five draws had ``few`` to ``many`` reports.
     """
 
     entities: Amount
@@ -90,6 +118,8 @@ class Effect:
     merges: float
     reports: Amount
     report_texts: Amount
+    few: float
+    many: float
 
 
 @dataclass(frozen=True)
@@ -105,13 +135,39 @@ class ExtractedChunk:
 def learn_effect(
     con: duckdb.DuckDBPyConnection, settings: Settings, chunks: Chunks
 ) -> Effect | None:
-    """Return what new chunks will change; None if the index has too little to learn from."""
-    rows = con.execute("SELECT count(*) FROM extractions WHERE extractor = 'llm'").fetchall()
-    number, there = min(chunks.number, int(_MOST_TAKEN * rows[0][0])), rows[0][0]
-    if not chunks.number or there < 2 * _DRAWS:
+    """Return what new chunks will change; None if the index has too little to learn from.
+
+    Looked at are at most 64 draws, and for few chunks no more than 20,000 chunks in all.
+    """
+    [(there,)] = con.execute("SELECT count(*) FROM extractions WHERE extractor = 'llm'").fetchall()
+    if not chunks.number or there < _FEWEST:
         return None
-    draws = [_draw(con, settings, number, draw) for draw in range(_DRAWS)]
-    return _mean(draws, chunks.number / number)
+    number = min(chunks.number, int(_MOST_TAKEN * there))
+    draws = min(_MOST_DRAWS, there // number, max(2, _MOST_CHUNKS // number))
+    con.execute(_TAKEN, {"number": number, "draws": draws})
+    con.execute(_GAINED)
+    [(n_taken,)] = con.execute("SELECT count(*) FROM taken").fetchall()
+    entities, relationships = (con.execute(sql).fetchall()[0] for sql in (_TEXTS, _PAIRS))
+    [(merges,)] = con.execute(_MERGED).fetchall()
+    reports = _rewritten(con, settings)
+    share = chunks.number / n_taken
+    contexts, written = int(reports["context_tokens"].sum()), int(reports["n_bytes"].sum())
+    in_a_draw = (
+        con.sql("SELECT DISTINCT draw FROM taken")
+        .pl()
+        .join(reports.group_by("draw").len(), on="draw", how="left")["len"]
+        .fill_null(0)
+    )
+    few, many = (in_a_draw.quantile(q, "nearest") or 0.0 for q in (0.1, 0.9))
+    return Effect(
+        entities=_texts(entities, share),
+        relationships=_texts(relationships, share),
+        merges=merges * share,
+        reports=Amount(len(reports), contexts).times(share),
+        report_texts=_texts((len(reports), written), share),
+        few=few * chunks.number / number,
+        many=many * chunks.number / number,
+    )
 
 
 def learn_extraction(con: duckdb.DuckDBPyConnection, settings: Settings) -> ExtractedChunk | None:
@@ -125,62 +181,40 @@ def learn_extraction(con: duckdb.DuckDBPyConnection, settings: Settings) -> Extr
     return ExtractedChunk(size, prompt / of_a_call, prompt, completion)
 
 
-def _draw(con: duckdb.DuckDBPyConnection, settings: Settings, number: int, draw: int) -> Effect:
-    con.execute(_TAKEN, {"draw": str(draw), "number": number})
-    con.execute(_GAINED)
-    entities, relationships = (con.execute(sql).fetchall()[0] for sql in (_TEXTS, _PAIRS))
-    [(merges,)] = con.execute(_MERGED).fetchall()
-    reports = _rewritten(con, settings)
-    return Effect(
-        entities=Amount(entities[0], entities[1] / _BYTES_PER_TOKEN),
-        relationships=Amount(relationships[0], relationships[1] / _BYTES_PER_TOKEN),
-        merges=merges,
-        reports=Amount(len(reports), int(reports["context_tokens"].sum())),
-        report_texts=Amount(len(reports), int(reports["n_bytes"].sum()) / _BYTES_PER_TOKEN),
-    )
+def _texts(rows: tuple[int, int], share: float) -> Amount:
+    """Return an amount of texts, of which so many have so many bytes, times a share."""
+    return Amount(rows[0], rows[1] / _BYTES_PER_TOKEN).times(share)
 
 
 def _rewritten(con: duckdb.DuckDBPyConnection, settings: Settings) -> pl.DataFrame:
-    """Return the reports (of ``_REPORTS``) of which more than may be outdated would have changed.
+    """Return the reports (of ``_REPORTS``), by draw, that would have been written again.
 
-    Deepest level first, for a report may be part of another.
+    These are those of which more than may be outdated would have changed. Deepest level first, for
+    a report may be part of another.
     """
-    elements, reports = con.sql(_ELEMENTS).pl(), con.sql(_REPORTS).pl()
+    reports, changes, parts = (con.sql(sql).pl() for sql in (_REPORTS, _CHANGES, _PARTS))
     writer = report_writer(settings)
     most = settings.reports.max_outdated if writer and writer.is_paid else 0.0
-    changes = pl.DataFrame(schema={"element_id": pl.String, "change": pl.Float64})
+    largest = settings.communities.max_cluster_size
+    divided = con.sql(_DIVIDED, params={"most": largest}).pl().join(reports, on="community_id")
+    made = divided.select(
+        "draw", "community_id", tokens=pl.col("whole").cast(pl.Float64), gained=pl.lit(0.0)
+    )
+    changes = pl.concat([changes, made])
     rewritten = []
     for level in sorted(reports["level"].unique(), reverse=True):
-        own = elements.filter(pl.col("level") == level)
-        own = own.join(changes, on="element_id", how="left").with_columns(
-            pl.when(pl.col("kind") == "report")
-            .then(pl.col("change").fill_null(0.0))
-            .otherwise(pl.col("gained") / pl.col("support"))
-            .alias("change")
+        own = reports.filter(pl.col("level") == level)
+        changed = own.join(
+            changes.group_by("draw", "community_id").agg(pl.col("tokens", "gained").sum()),
+            on="community_id",
         )
-        shares = own.group_by("community_id").agg(
-            share=(pl.col("n_tokens") * pl.col("change")).sum() / pl.col("n_tokens").sum(),
-            change=pl.col("gained").sum() / pl.col("support").sum(),
+        share = pl.col("tokens") / pl.col("whole")
+        late = changed.filter((share > 0) & (share + pl.col("outdated") > most))
+        change = pl.col("part_tokens") * pl.col("gained") / pl.col("support")
+        through = late.rename({"community_id": "part"}).join(parts, on="part")
+        above = through.select(
+            "draw", "community_id", tokens=change.cast(pl.Float64), gained=pl.lit(0.0)
         )
-        late = reports.filter(pl.col("level") == level).join(shares, on="community_id")
-        late = late.filter((pl.col("share") > 0) & (pl.col("share") + pl.col("outdated") > most))
-        changes = pl.concat(
-            [changes, late.select(element_id="community_id", change=pl.col("change"))]
-        )
-        rewritten.append(late.select(reports.columns))
-    return pl.concat(rewritten) if rewritten else reports
-
-
-def _mean(draws: Sequence[Effect], factor: float) -> Effect:
-    def mean(amounts: Sequence[Amount]) -> Amount:
-        number = sum(amount.number for amount in amounts) / len(amounts)
-        tokens = sum(amount.tokens for amount in amounts) / len(amounts)
-        return Amount(number, tokens).times(factor)
-
-    return Effect(
-        entities=mean([draw.entities for draw in draws]),
-        relationships=mean([draw.relationships for draw in draws]),
-        merges=factor * sum(draw.merges for draw in draws) / len(draws),
-        reports=mean([draw.reports for draw in draws]),
-        report_texts=mean([draw.report_texts for draw in draws]),
-    )
+        changes = pl.concat([changes, above])
+        rewritten.append(late)
+    return pl.concat(rewritten) if rewritten else reports.clear()

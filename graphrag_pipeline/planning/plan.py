@@ -327,7 +327,8 @@ def _said_of(todo: pl.DataFrame, index: IndexState) -> list[str]:
     if index.effect:
         sentences.append(
             "new chunks change as much as those of this index would if they were the new ones: "
-            f"{index.effect.reports.number:,.0f} of the {index.communities:,} reports"
+            f"{index.effect.reports.number:,.0f} of the {index.communities:,} reports, "
+            f"{index.effect.few:,.0f} to {index.effect.many:,.0f} in most cases"
         )
     elif index.of_a_chunk:
         sentences.append(
