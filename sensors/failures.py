@@ -11,7 +11,7 @@ from graphrag_pipeline.core.notices import MODEL, Notifier
 from graphrag_pipeline.marts.build import MARTS_JOB
 from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.resources.index import OUTAGE
-from graphrag_pipeline.sensors.runs import BATCH, concerns
+from graphrag_pipeline.sensors.runs import BATCH, COMMAND, concerns
 
 
 def build_run_sensors(
@@ -38,7 +38,8 @@ def build_run_sensors(
         is_marts = run.job_name == names.name(MARTS_JOB)
         text = f"{why}. {_advice(batch, is_marts=is_marts)}"
         context.log.error(f"{_subject(run)} failed: {text}")
-        notifier.failed(MODEL if OUTAGE in run.tags else _subject(run), text)
+        if COMMAND not in run.tags:
+            notifier.failed(MODEL if OUTAGE in run.tags else _subject(run), text)
 
     @dg.run_status_sensor(
         run_status=dg.DagsterRunStatus.SUCCESS,

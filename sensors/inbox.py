@@ -15,6 +15,7 @@ from graphrag_pipeline.assets import Names
 from graphrag_pipeline.core.errors import BusyError, GraphRAGError, RemovalError
 from graphrag_pipeline.core.notices import Notifier
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.ingest.stages import pending_batches, stage_versions
 from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.resources.index import OUTAGE
@@ -60,15 +61,18 @@ def build_inbox_sensor(job: Any, index: IndexResource, names: Names) -> dg.Senso
             return dg.SkipReason(str(error))
         except GraphRAGError as error:
             raise dg.Failure(str(error)) from None
+        told = set((context.cursor or "").split(",")) - {""}
+        for key in told.difference(pending):
+            notifier.mended(_given_up(key))
         if not pending:
-            return dg.SkipReason("no document was added, changed or removed")
+            nothing = dg.SkipReason("no document was added, changed or removed")
+            return dg.SensorResult(skip_reason=nothing, cursor="") if told else nothing
         todo = _sorted_out(context.instance, index.settings, pending, time.time())
-        given_up = set((context.cursor or "").split(",")) - {""}
-        _tell_of(context, notifier, todo.given_up, given_up)
+        _tell_of(context, notifier, todo.given_up, told)
         return dg.SensorResult(
             run_requests=[_request(index, key, n) for key, n in todo.due],
             dynamic_partitions_requests=_new_partitions(context, names, pending),
-            cursor=",".join(sorted(todo.given_up)),
+            cursor=",".join(sorted(told.intersection(pending).union(todo.given_up))),
             skip_reason=None if todo.due else _why_none(todo),
         )
 
@@ -181,7 +185,11 @@ def _tell_of(
                 "partition by hand"
             )
             context.log.warning(f"batch {key} {text}")
-            notifier.failed(f"batch {key}, given up", text)
+            notifier.failed(_given_up(key), text)
+
+
+def _given_up(key: str) -> str:
+    return f"batch {key}, given up"
 
 
 def _why_none(todo: _Todo) -> str | None:
@@ -189,6 +197,7 @@ def _why_none(todo: _Todo) -> str | None:
         return None
     first = datetime.fromtimestamp(min(todo.waiting.values()), UTC)
     return (
-        f"{len(todo.waiting)} batches wait for the model to answer again; the next is tried at "
+        f"{counted(len(todo.waiting), 'batch waits', 'batches wait')} for the model to answer "
+        f"again; the next is tried at "
         f"{first:%H:%M} UTC"
     )

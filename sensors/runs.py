@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import dagster as dg
 
 from graphrag_pipeline.core.rows import one_line
+from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.store.batches import Batch
 
 BATCH = "dagster/partition"
@@ -14,6 +15,8 @@ FIRST_BATCH = "dagster/asset_partition_range_start"
 LAST_BATCH = "dagster/asset_partition_range_end"
 VERSION = "graphrag/version"
 FILES = "graphrag/files"
+COMMAND = "graphrag/command"
+"""Run tag: the command that started the run, and that tells of its failure itself."""
 _MOST_FILES = 5
 _LONGEST_NAME = 40
 _LONGEST = 160
@@ -57,7 +60,7 @@ def files_of(batches: Sequence[Batch]) -> dict[str, str]:
     names = [_name(change.uri) for change in changes[:_MOST_FILES]]
     more = ", …" if len(changes) > _MOST_FILES else ""
     n_removed = sum(change.action == "remove" for change in changes)
-    text = f"{len(changes)} file{'' if len(changes) == 1 else 's'}"
+    text = counted(len(changes), "file")
     text += f" ({n_removed} removed)" if n_removed else ""
     return {FILES: _cut(f"{text}: {', '.join(names)}{more}", _LONGEST)} if changes else {}
 

@@ -135,6 +135,42 @@ def test_what_nobody_heard_of_is_told_again(tmp_path: Path, webhook: Webhook, ca
     assert len(webhook.texts) == 1
 
 
+def test_a_hook_that_failed_beside_another_is_tried_again_alone(
+    tmp_path: Path, webhook: Webhook
+) -> None:
+    mark = tmp_path / "marks"
+    mark.write_text("")
+    command = ["sh", "-c", f'echo "$GRAPHRAG_EVENT" >> {mark}']
+    webhook.status = 500
+    assert "answered 500" in notifier(tmp_path, command=command).failed("the model", "gone")[0]
+    assert (webhook.texts, mark.read_text()) == ([], "failed\n")
+    webhook.status = 200
+    for _ in range(2):
+        assert notifier(tmp_path, command=command).failed("the model", "gone") == []
+    assert (len(webhook.texts), mark.read_text()) == (1, "failed\n")
+    webhook.status = 500
+    assert len(notifier(tmp_path, command=command).mended("the model")) == 1
+    webhook.status = 200
+    for _ in range(2):
+        assert notifier(tmp_path, command=command).mended("the model") == []
+    assert mark.read_text() == "failed\nmended\n"
+    assert [text.split("*")[1] for text in webhook.texts] == [
+        "graphrag: the model failed",
+        "graphrag: the model mended",
+    ]
+
+
+def test_who_never_heard_of_a_failure_is_not_told_that_it_is_mended(
+    tmp_path: Path, webhook: Webhook
+) -> None:
+    webhook.status = 500
+    given = notifier(tmp_path, command=["true"])
+    given.failed("the model", "gone")
+    webhook.status = 200
+    given.mended("the model")
+    assert webhook.texts == []
+
+
 def test_without_hooks_nothing_is_written_and_a_test_says_what_to_set(tmp_path: Path) -> None:
     notifier(tmp_path).failed("the model", "gone")
     notifier(tmp_path).mended("the model")
@@ -183,6 +219,7 @@ def test_a_hook_that_fails_harms_nobody_and_shows_no_secret(
     with pytest.raises(HookError, match=reason) as error:
         notifier(tmp_path, **notify).test()
     assert SECRET not in caplog.text + str(error.value)
+    assert error.value.exit_code == ConfigError.exit_code
 
 
 def test_secrets_may_be_in_the_file_beside_the_settings(

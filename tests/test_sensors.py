@@ -15,11 +15,13 @@ import dagster as dg
 import pytest
 from dagster_helpers import PEOPLE, PLACES, RIVERS, Pipeline
 
+from graphrag_pipeline import Index
+from graphrag_pipeline.core.notices import Notifier
 from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB
 from graphrag_pipeline.ingest.stages import stage_versions
 from graphrag_pipeline.resources.index import OUTAGE
 from graphrag_pipeline.resources.liveness import show_life
-from graphrag_pipeline.sensors.runs import files_of
+from graphrag_pipeline.sensors.runs import COMMAND, files_of
 from graphrag_pipeline.store.batches import Batch, SourceChange
 
 UNDER_WAY = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED]
@@ -182,7 +184,7 @@ def test_an_outage_is_waited_out_with_growing_waits_and_nothing_is_given_up(
                 datetime.fromtimestamp(now, UTC),
             )
         else:
-            assert "wait for the model" in str(result.skip_reason)
+            assert "for the model to answer again" in str(result.skip_reason)
         now += 240
     waits = [later - earlier for earlier, later in pairwise(failures)]
     assert waits[:4] == sorted(waits[:4])
@@ -207,6 +209,49 @@ def test_a_batch_that_is_given_up_is_told_once(
         assert isinstance(result, dg.SensorResult)
         cursor = result.cursor
     assert len(told) == 1
+
+
+def test_a_batch_that_was_given_up_is_mended_when_it_is_done(
+    pipeline: Pipeline, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    word: list[tuple[str, str]] = []
+    monkeypatch.setattr(Notifier, "failed", lambda _, what, why: word.append(("failed", what)))
+    monkeypatch.setattr(Notifier, "mended", lambda _, what: word.append(("mended", what)))
+    pipeline.write({"people.txt": PEOPLE})
+    settle(pipeline)
+    (key,) = requested(look(pipeline, instance))
+    for _ in range(3):
+        add_run(pipeline, instance, dg.DagsterRunStatus.FAILURE, {"dagster/partition": key})
+    sensor = named(pipeline.defs.sensors, "inbox_sensor")
+    with dg.build_sensor_context(instance=instance) as context:
+        cursor = sensor(context).cursor
+    assert word == [("failed", f"batch {key}, given up")]
+    Index(pipeline.settings).update(pipeline.settings.input_path)
+    for _ in range(2):
+        with dg.build_sensor_context(instance=instance, cursor=cursor) as context:
+            cursor = getattr(sensor(context), "cursor", None)
+    assert word[1:] == [("mended", f"batch {key}, given up")]
+
+
+def test_a_run_of_the_command_line_that_fails_is_told_by_the_command_alone(
+    pipeline: Pipeline, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    word: list[str] = []
+    monkeypatch.setattr(Notifier, "failed", lambda _, what, why: word.append(what))
+    sensor = named(pipeline.defs.sensors, "run_failure_sensor")
+    for tags in ({}, {COMMAND: "index"}):
+        run = add_run(pipeline, instance, dg.DagsterRunStatus.FAILURE, tags)
+        event = dg.DagsterEvent(
+            event_type_value="PIPELINE_FAILURE", job_name=run.job_name, message="no disk"
+        )
+        with dg.build_run_status_sensor_context(
+            sensor_name="run_failure_sensor",
+            dagster_instance=instance,
+            dagster_run=run,
+            dagster_event=event,
+        ) as context:
+            sensor(context.for_run_failure())
+    assert word == [f"job {run.job_name}"]
 
 
 def test_another_configuration_gives_a_failed_batch_new_attempts(

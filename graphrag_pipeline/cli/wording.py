@@ -1,9 +1,11 @@
-"""Counts, costs and changes in words."""
+"""Costs and changes in words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+
+from graphrag_pipeline.core.text import counted
 
 _COUNTED = {
     "add": "file added",
@@ -22,13 +24,6 @@ def amount(took: Mapping[str, Any]) -> str:
     from_cache = f" ({took['cached']:,} more in the cache)" if took["cached"] else ""
     calls = counted(took["calls"], "call")
     return f"{calls}{from_cache}, {took['tokens']:,} tokens, {money(took['cost'])}"
-
-
-def counted(count: int, noun: str, plural: str = "") -> str:
-    """Return a count with its noun: 1 batch, 2 files added."""
-    first, _, rest = noun.partition(" ")
-    plural_noun = plural or (f"{first}s {rest}" if first == "file" and rest else f"{noun}s")
-    return f"{count:,} {noun if count == 1 else plural_noun.strip()}"
 
 
 def changed_files(changes: Mapping[str, int]) -> str:

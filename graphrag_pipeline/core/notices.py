@@ -1,7 +1,8 @@
 """Telling people what went wrong, once, and when it is mended.
 
 What has been told is in a file of the home, so that a command line started by cron and Dagster's
-sensors tell of the same outage once together. A hook that fails harms nobody: the log says so.
+sensors tell of the same outage once together. A hook that fails harms nobody: the log says so, and
+it is tried again whenever there is word of the same thing.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ import contextlib
 import json
 import logging
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -33,6 +34,8 @@ _LONGEST = 2000
 
 class HookError(GraphRAGError):
     """A notice could not be delivered; the message names no address."""
+
+    exit_code = ConfigError.exit_code
 
 
 @dataclass(frozen=True)
@@ -57,19 +60,41 @@ class Notifier:
         self._file = Home(settings.home_path).notices
         self._index = f"Index: {settings.home_path}"
 
-    def failed(self, what: str, why: str) -> None:
-        """Tell that something failed, unless it has been told since it last went well."""
-        hooks = dict(self._hooks())
-        if hooks and self._remember(what, why):
-            errors = self._send(Notice("failed", what, f"{why}\n{self._index}"))
-            if len(errors) == len(hooks):
-                self._forget(what)
+    def failed(self, what: str, why: str) -> list[str]:
+        """Tell that something failed, each hook once since it last went well.
 
-    def mended(self, what: str) -> None:
-        """Tell that something goes well again, if people were told that it does not."""
-        if self._file.exists() and (why := self._forget(what)) is not None:
-            text = f"It works again. The failure was: {why}\n{self._index}"
-            self._send(Notice("mended", what, text))
+        Returns a line for each hook that did not work.
+        """
+        hooks = set(dict(self._hooks()))
+        if not hooks:
+            return []
+        with self._noted() as noted:
+            before = noted.get(what)
+            heard = before.hooks if before and not before.is_over else frozenset()
+            noted[what] = _Noted(before.why if before and heard else why, heard | hooks)
+        errors = self._send(Notice("failed", what, f"{why}\n{self._index}"), hooks - heard)
+        with self._noted() as noted:
+            if errors and what in noted:
+                noted[what] = replace(noted[what], hooks=noted[what].hooks - errors.keys())
+        return list(errors.values())
+
+    def mended(self, what: str) -> list[str]:
+        """Tell that something goes well again, those hooks that told that it does not.
+
+        Returns a line for each hook that did not work.
+        """
+        if not self._file.exists():
+            return []
+        with self._noted() as noted:
+            told = noted.pop(what, None)
+        if told is None:
+            return []
+        text = f"It works again. The failure was: {told.why}\n{self._index}"
+        errors = self._send(Notice("mended", what, text), told.hooks)
+        with self._noted() as noted:
+            if errors and what not in noted:
+                noted[what] = _Noted(told.why, frozenset(errors), is_over=True)
+        return list(errors.values())
 
     def test(self) -> list[str]:
         """Send a test by each hook; return what worked.
@@ -81,24 +106,26 @@ class Notifier:
             raise ConfigError(
                 f"nobody would be told: set {WEBHOOK}, or email or command in [notify]"
             )
-        errors = self._deliver(Notice("test", str(self._settings.home_path), "This is a test."))
+        notice = Notice("test", str(self._settings.home_path), "This is a test.")
+        errors = self._deliver(notice, hooks)
         if errors:
             raise HookError("\n".join(errors.values()))
         return list(hooks)
 
-    def _send(self, notice: Notice) -> dict[str, str]:
-        errors = self._deliver(notice)
+    def _send(self, notice: Notice, hooks: Collection[str]) -> dict[str, str]:
+        errors = self._deliver(notice, hooks)
         for error in errors.values():
             log.warning("%s", error)
         return errors
 
-    def _deliver(self, notice: Notice) -> dict[str, str]:
+    def _deliver(self, notice: Notice, hooks: Collection[str]) -> dict[str, str]:
         errors: dict[str, str] = {}
         for name, deliver in self._hooks():
-            try:
-                deliver(notice)
-            except HookError as error:
-                errors[name] = f"{name}: {error}"
+            if name in hooks:
+                try:
+                    deliver(notice)
+                except HookError as error:
+                    errors[name] = f"{name}: {error}"
         return errors
 
     def _hooks(self) -> Iterator[tuple[str, Callable[[Notice], None]]]:
@@ -113,38 +140,47 @@ class Notifier:
             yield "command", lambda notice: _call(given.command, notice)
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        with locked(self._file.with_suffix(".lock")):
-            yield
+    def _noted(self) -> Iterator[dict[str, _Noted]]:
+        """Yield what is told of now, to be changed; other processes wait meanwhile.
 
-    def _remember(self, what: str, why: str) -> bool:
-        """Note that something is told of; return whether it was not before.
-
-        Where that cannot be noted, the disk being full, it is told again and again.
+        Where the change cannot be written, the disk being full, things are told again and again.
         """
-        with contextlib.suppress(OSError, StorageError), self._alone():
-            noted = _read(self._file)
-            if what in noted:
-                return False
-            write_beside(self._file, json.dumps({**noted, what: why}).encode())
-        return True
-
-    def _forget(self, what: str) -> str | None:
-        """Return what was told of something, and forget it."""
-        why = None
-        with contextlib.suppress(OSError, StorageError), self._alone():
-            noted = _read(self._file)
-            why = noted.pop(what, None)
-            if why is not None:
-                write_beside(self._file, json.dumps(noted).encode())
-        return why
+        with contextlib.ExitStack() as lock:
+            with contextlib.suppress(OSError, StorageError):
+                self._file.parent.mkdir(parents=True, exist_ok=True)
+                lock.enter_context(locked(self._file.with_suffix(".lock")))
+            before = _read(self._file)
+            noted = dict(before)
+            yield noted
+            heard = {what: each for what, each in noted.items() if each.hooks}
+            if heard != before:
+                with contextlib.suppress(OSError, StorageError):
+                    plain = {what: each.plain() for what, each in heard.items()}
+                    write_beside(self._file, json.dumps(plain).encode())
 
 
-def _read(file: Path) -> dict[str, str]:
+@dataclass(frozen=True)
+class _Noted:
+    """Why something failed, and the ``hooks`` that have told of it.
+
+    Where ``is_over`` it goes well again, and these have not told that.
+    """
+
+    why: str
+    hooks: frozenset[str]
+    is_over: bool = False
+
+    def plain(self) -> dict[str, object]:
+        return {"why": self.why, "hooks": sorted(self.hooks), "over": self.is_over}
+
+
+def _read(file: Path) -> dict[str, _Noted]:
     try:
-        return {str(k): str(v) for k, v in json.loads(file.read_text(encoding="utf-8")).items()}
-    except (OSError, ValueError, AttributeError):
+        return {
+            str(what): _Noted(str(each["why"]), frozenset(each["hooks"]), bool(each["over"]))
+            for what, each in json.loads(file.read_text(encoding="utf-8")).items()
+        }
+    except (OSError, ValueError, AttributeError, KeyError, TypeError):
         return {}
 
 

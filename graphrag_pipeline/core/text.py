@@ -72,6 +72,13 @@ def normalize_title(title: str) -> str:
     return _SPACE.sub(" ", folded).strip(_EDGE) or _SPACE.sub(" ", folded).strip()
 
 
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """Return a count with its noun: 1 batch, 2 files added."""
+    first, _, rest = noun.partition(" ")
+    plural_noun = plural or (f"{first}s {rest}" if first == "file" and rest else f"{noun}s")
+    return f"{count:,} {noun if count == 1 else plural_noun.strip()}"
+
+
 def terms(text: str) -> list[str]:
     """Return the search terms of a text, in order: what lexical embedding and full text count.
 

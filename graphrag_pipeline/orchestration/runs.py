@@ -26,7 +26,7 @@ from graphrag_pipeline.marts.build import MARTS_JOB, built_marts, marts_outdated
 from graphrag_pipeline.orchestration.event_log import kept_open
 from graphrag_pipeline.releases.kept import release_file
 from graphrag_pipeline.resources.liveness import end_dead_runs
-from graphrag_pipeline.sensors.runs import FIRST_BATCH, LAST_BATCH, VERSION, files_of
+from graphrag_pipeline.sensors.runs import COMMAND, FIRST_BATCH, LAST_BATCH, VERSION, files_of
 from graphrag_pipeline.stages import PUBLISH
 from graphrag_pipeline.store.spending import LEDGER_TAG, ledger_position, uses_model
 from graphrag_pipeline.store.workspace import Workspace
@@ -130,15 +130,17 @@ def run_pending(workspace: Workspace) -> IndexOutcome:
     defs = build_definitions(settings)
     version = {VERSION: stage_versions(settings)["extractions"]}
     run_ids = []
-    budget = {LEDGER_TAG: str(ledger_position(settings.home_path))} if uses_model(settings) else {}
+    shared = {COMMAND: "index"}
+    if uses_model(settings):
+        shared[LEDGER_TAG] = str(ledger_position(settings.home_path))
     with _instance(settings) as instance:
         _wait_for_others(instance)
         pending = pending_batches(workspace)
         for keys in _add_partitions(instance, pending):
             files = files_of([workspace.batches.get(key) for key in keys])
-            tags = {FIRST_BATCH: keys[0], LAST_BATCH: keys[-1], **files, **version, **budget}
+            tags = {FIRST_BATCH: keys[0], LAST_BATCH: keys[-1], **files, **version, **shared}
             run_ids.append(_run(instance, defs, INGEST_JOB, tags).run_id)
-        refresh = _run(instance, defs, REFRESH_JOB, budget)
+        refresh = _run(instance, defs, REFRESH_JOB, shared)
     return IndexOutcome(pending, [*run_ids, refresh.run_id], _has_published(refresh))
 
 
