@@ -16,7 +16,9 @@ import pytest
 from commands import command
 from conftest import Engine, workspace_of
 from index_process import SMALL, STAGES, faults, update
+from typer.testing import CliRunner
 
+from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.settings import InputSettings, Settings
 from graphrag_pipeline.ingest.stages import ingest_chunks, ingest_documents, ingest_extractions
@@ -59,6 +61,15 @@ def test_no_documents_give_an_empty_release(engine: Engine) -> None:
     with published(engine) as release:
         assert set(release.facts.counts.values()) == {0}
     assert all("Nothing in the index" in text for text in ask_everything(engine, "Who?"))
+
+
+def test_the_command_refuses_an_empty_folder_where_nothing_is_indexed_yet(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    home = {"GRAPHRAG_HOME": str(tmp_path / "home")}
+    result = CliRunner().invoke(app, ["index", str(tmp_path / "empty")], env=home)
+    assert result.exit_code == 2
+    assert "holds no file that can be indexed" in result.output
+    assert not (tmp_path / "home" / "published.duckdb").exists()
 
 
 def test_a_folder_of_what_cannot_be_read_gives_an_empty_release_and_reasons(

@@ -5,16 +5,20 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from commands import command
 from dagster_helpers import PEOPLE, PLACES
+from model_server import ModelServer
+from test_llm_pipeline import FILES, mind
 
+from graphrag_pipeline.core.prompting import PROMPTS
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.graph.communities import ask_for_clustering
+from graphrag_pipeline.graph.resolution.asking import FAILED
 from graphrag_pipeline.orchestration.runs import index_folder
 from graphrag_pipeline.planning.pending import nothing_to_do
 from graphrag_pipeline.store.index_store import IndexStore
@@ -193,6 +197,98 @@ def test_what_happens_to_files_and_tables_is_something_to_do(
 ) -> None:
     happens(*copied)
     assert not idle(copied)
+
+
+MODEL = {"profile": "llm", "resolution": {"method": "llm"}, "graph": {"max_description_tokens": 9}}
+
+
+@pytest.fixture(scope="module")
+def built_by_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ModelServer, Built]]:
+    """A home that a model took part in, its documents, and the server."""
+    place = tmp_path_factory.mktemp("by_model")
+    documents = place / "documents"
+    documents.mkdir()
+    with pytest.MonkeyPatch.context() as patch, ModelServer(mind) as server:
+        patch.setenv("OPENAI_API_KEY", "sk-test")
+        for name, text in FILES.items():
+            (documents / name).write_text(text)
+        settings = settings_by_model(place / "home", server)
+        index_folder(Workspace(settings), documents)
+        yield server, (place / "home", documents)
+
+
+def settings_by_model(home: Path, server: ModelServer, **given: Any) -> Settings:
+    llm = {"base_url": server.base_url, **given.pop("llm", {})}
+    return Settings(**{**MODEL, "home": str(home), "llm": llm, **given})
+
+
+def test_where_a_model_has_given_everything_there_is_nothing_to_do_and_nothing_asked(
+    built_by_model: tuple[ModelServer, Built],
+) -> None:
+    server, (home, documents) = built_by_model
+    server.forget()
+    assert nothing_to_do(Workspace(settings_by_model(home, server)), documents)
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"llm": {"model": "another"}},
+        {"llm": {"embedding_model": "another"}},
+        {"llm": {"temperature": 0.5}},
+        {"llm": {"prompts": "own"}},
+        {"extraction": {"gleanings": 3}},
+        {"extraction": {"claims": True}},
+        {"extraction": {"entity_types": ["ship"]}},
+        {"graph": {"max_description_tokens": 8}},
+        {"reports": {"max_words": 77}},
+        {"hierarchies": {"raptor": True}},
+        {"profile": "embedded"},
+    ],
+    ids=str,
+)
+def test_what_decides_a_models_answers_is_something_to_do(
+    built_by_model: tuple[ModelServer, Built],
+    given: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server, (home, documents) = built_by_model
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own").mkdir()
+    shipped = (PROMPTS / "extract_graph.txt").read_text()
+    (tmp_path / "own" / "extract_graph.txt").write_text(f"{shipped}\nBe brief.\n")
+    assert not nothing_to_do(Workspace(settings_by_model(home, server, **given)), documents)
+
+
+@pytest.mark.parametrize(
+    "happens",
+    [
+        "UPDATE extractions SET status = 'failed' WHERE chunk_id = (SELECT min(id) FROM chunks)",
+        "UPDATE extractions SET status = 'cut' WHERE chunk_id = (SELECT min(id) FROM chunks)",
+        "INSERT INTO hierarchy_failures BY NAME SELECT 'graph' AS hierarchy, min(id) AS "
+        "community_id, 0 AS level, 'h' AS context_hash, 'refused' AS error, 1 AS attempts "
+        "FROM communities",
+        "DELETE FROM description_summaries",
+        f"INSERT INTO entities_kept_apart VALUES ('a', 'b', 'A', 'B', 'model', '{FAILED}', '[]')",
+        "UPDATE entities SET description = description || '!'",
+        "UPDATE meta SET value = 'x' WHERE key LIKE '%vector%'",
+    ],
+)
+def test_what_a_model_owes_is_something_to_do(
+    built_by_model: tuple[ModelServer, Built], tmp_path: Path, happens: str
+) -> None:
+    server, place = built_by_model
+    for folder in place:
+        shutil.copytree(folder, tmp_path / folder.name)
+    documents = tmp_path / "documents"
+    workspace = Workspace(settings_by_model(tmp_path / "home", server))
+    assert nothing_to_do(workspace, documents)
+    with workspace.store.transaction() as con:
+        [(n_rows,)] = con.execute(happens).fetchall()
+    assert n_rows
+    assert not nothing_to_do(workspace, documents)
 
 
 def test_index_starts_no_run_and_imports_no_dagster_where_nothing_has_changed(

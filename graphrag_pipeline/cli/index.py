@@ -21,7 +21,6 @@ from graphrag_pipeline.core.rows import one_line
 
 if TYPE_CHECKING:
     from graphrag_pipeline.exchange.importing import ImportResult
-    from graphrag_pipeline.orchestration.runs import IndexOutcome
     from graphrag_pipeline.store.workspace import Workspace
 
 
@@ -74,6 +73,14 @@ def index(
         place = _place(workspace, source, remove_all=remove_all)
         if not place.is_dir():
             raise InputError(f"{place} is not a folder: name one that holds your documents")
+        if not (workspace.batches.batches() or _has_files(workspace, place)):
+            raise InputError(
+                f"{place} holds no file that can be indexed, and nothing is indexed yet: put "
+                "documents in, or name another folder"
+            )
+        _check_model(workspace, place)
+        if not recluster and (unchanged := _unchanged(workspace, place)):
+            return unchanged
         _estimate(workspace, place, yes=yes, recluster=recluster)
         try:
             return _index(workspace, place, recluster=recluster, remove_all=remove_all)
@@ -123,35 +130,40 @@ def _index(
     workspace: Workspace, folder: Path, *, recluster: bool, remove_all: bool
 ) -> dict[str, Any]:
     with progress(f"Looking for changes in {folder}") as seconds:
+        from graphrag_pipeline.orchestration.runs import index_folder
         from graphrag_pipeline.planning.estimate_log import end_estimate
 
-        outcome = _run(workspace, folder, recluster=recluster, remove_all=remove_all)
+        outcome = index_folder(workspace, folder, recluster=recluster, remove_all=remove_all)
     end_estimate(workspace)
     return _outcome(
         workspace,
         seconds.by_stage(),
-        outcome.batches if outcome else (),
-        outcome.run_ids if outcome else (),
-        new_release=outcome is not None and outcome.is_new,
+        outcome.batches,
+        outcome.run_ids,
+        new_release=outcome.is_new,
         reclustered=recluster,
     )
 
 
-def _run(
-    workspace: Workspace, folder: Path, *, recluster: bool, remove_all: bool
-) -> IndexOutcome | None:
-    """Index a folder; return what was done, None where nothing has changed.
+def _has_files(workspace: Workspace, folder: Path) -> bool:
+    most = int(workspace.settings.input.max_file_mb * 1e6)
+    return bool(workspace.batches.look(folder, max_bytes=most))
+
+
+def _unchanged(workspace: Workspace, folder: Path) -> dict[str, Any] | None:
+    """Return the outcome of a run that has nothing to do, without starting one; None if it has.
 
     To import Dagster, and to start a run in which each stage finds nothing to do, takes most of
     the time of small runs.
     """
+    from graphrag_pipeline.planning.estimate_log import end_estimate
     from graphrag_pipeline.planning.pending import nothing_to_do
 
-    if not recluster and nothing_to_do(workspace, folder):
-        return None
-    from graphrag_pipeline.orchestration.runs import index_folder
-
-    return index_folder(workspace, folder, recluster=recluster, remove_all=remove_all)
+    with progress(f"Looking for changes in {folder}") as seconds:
+        if not nothing_to_do(workspace, folder):
+            return None
+    end_estimate(workspace)
+    return _outcome(workspace, seconds.by_stage(), (), (), new_release=False, reclustered=False)
 
 
 @contextlib.contextmanager
@@ -166,10 +178,28 @@ def _told_of(workspace: Workspace) -> Iterator[None]:
     except GraphRAGError as error:
         if not sys.stderr.isatty():
             is_model = error.exit_code == ModelError.exit_code
-            notifier.failed(MODEL if is_model else "index", f"{error}. {_WHAT_TO_DO}")
+            what = MODEL if is_model else "index"
+            _say_unheard(notifier.failed(what, f"{error}. {_WHAT_TO_DO}"))
         raise
     for what in (MODEL, "index"):
-        notifier.mended(what)
+        _say_unheard(notifier.mended(what))
+
+
+def _say_unheard(errors: Sequence[str]) -> None:
+    for error in errors:
+        console.note(f"not told: {error}; it is tried again with the next run")
+
+
+def _check_model(workspace: Workspace, folder: Path) -> None:
+    """Raise ConfigError where a run by a model would stop for what the user gives it."""
+    from graphrag_pipeline.store.spending import uses_model
+
+    if uses_model(workspace.settings):
+        from graphrag_pipeline.llm.configured import check_own_prompts
+        from graphrag_pipeline.updating import check_key
+
+        check_own_prompts(workspace.settings)
+        check_key(workspace, folder)
 
 
 def _estimate(workspace: Workspace, folder: Path, *, yes: bool, recluster: bool) -> None:
@@ -179,14 +209,9 @@ def _estimate(workspace: Workspace, folder: Path, *, yes: bool, recluster: bool)
     settings = workspace.settings
     if not uses_model(settings):
         return
-    from graphrag_pipeline.llm.configured import check_own_prompts, model_options
-
-    check_own_prompts(settings)
+    from graphrag_pipeline.llm.configured import model_options
     from graphrag_pipeline.planning.estimate_log import begin_estimate
     from graphrag_pipeline.planning.plan import plan_run
-    from graphrag_pipeline.updating import check_key
-
-    check_key(workspace, folder)
 
     estimate = plan_run(workspace, folder, recluster=recluster)
     if estimate.calls:
@@ -240,7 +265,7 @@ def _import(source: Path, bring_in: Callable[[Path, Workspace], ImportResult]) -
     workspace = Workspace(settings_for_runs())
     if not source.exists():
         raise InputError(f"{source} does not exist")
-    with progress(f"Reading {source}") as seconds:
+    with _told_of(workspace), progress(f"Reading {source}") as seconds:
         from graphrag_pipeline.orchestration.runs import run_pending
 
         result = bring_in(source, workspace)

@@ -4,30 +4,59 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
+
+from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.evaluation.index_metrics import known_metrics
 from graphrag_pipeline.evaluation.store import EvaluationStore
+from graphrag_pipeline.graph.descriptions import descriptions_to_merge
+from graphrag_pipeline.graph.resolution.resolving import undecided_pairs
 from graphrag_pipeline.ingest.stages import pending_batches
 from graphrag_pipeline.releases.kept import published_release
 from graphrag_pipeline.releases.publishing import refresh_needed
 from graphrag_pipeline.store.spending import uses_model
 from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.structures.registry import wanted_structures
 
 
 def nothing_to_do(workspace: Workspace, folder: Path) -> bool:
     """Whether a run on this folder would leave the index and its release as they are.
 
-    Where a model takes part the answer is no: a run asks again for what it failed to give. Raises
-    InputError if the folder cannot be read, ConfigError for an ``aliases.csv`` that cannot be used.
+    Where a model takes part the answer is no if it failed to give something, for a run asks for
+    that again; and if a structure is asked for that may have such a gap. Raises InputError if the
+    folder cannot be read, ConfigError for an ``aliases.csv`` that cannot be used.
     """
     settings = workspace.settings
-    if uses_model(settings) or not workspace.exists:
+    if not workspace.exists or (uses_model(settings) and _has_steps(settings)):
         return False
     if workspace.batches.look(folder, max_bytes=int(settings.input.max_file_mb * 1e6)).changes:
         return False
     with workspace.store.session():
         if pending_batches(workspace) or refresh_needed(workspace):
             return False
+        with workspace.store.read() as con:
+            if uses_model(settings) and _is_owed(con, settings):
+                return False
     return _is_measured(workspace)
+
+
+def _has_steps(settings: Settings) -> bool:
+    """Whether a structure is asked for that has stages of its own."""
+    return any(structure.steps for structure in wanted_structures(settings))
+
+
+def _is_owed(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
+    """Whether the model gave no answer to something that a run would ask again.
+
+    Chunks are not looked at: a batch of which some failed is pending.
+    """
+    [(n_reports,)] = con.execute("SELECT count(*) FROM hierarchy_failures").fetchall()
+    if n_reports or undecided_pairs(con):
+        return True
+    graph = settings.graph
+    return graph.summaries == "llm" and bool(
+        descriptions_to_merge(con, graph.max_description_tokens)
+    )
 
 
 def _is_measured(workspace: Workspace) -> bool:

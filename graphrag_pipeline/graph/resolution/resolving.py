@@ -95,6 +95,11 @@ def _state(con: duckdb.DuckDBPyConnection, settings: Settings, user: Sequence[Us
     return fingerprint(*decided_by)
 
 
+def undecided_pairs(con: duckdb.DuckDBPyConnection) -> int:
+    """Return how many pairs of titles the model gave no answer to: a run asks again."""
+    return _stored(con).failed
+
+
 def _stored(con: duckdb.DuckDBPyConnection) -> Resolution:
     n_merged_by = con.execute("SELECT method, count(*) FROM entity_aliases GROUP BY ALL").fetchall()
     apart = con.execute(
