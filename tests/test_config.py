@@ -398,3 +398,9 @@ def test_a_level_is_a_number_or_as_in_the_paper_wherever_it_is_set(tmp_path, mon
 def test_what_is_no_level_is_refused_with_what_would_be_one(tmp_path):
     with pytest.raises(ConfigError, match="level = 'root': must be a number, 0 for the root, or C"):
         load(tmp_path, '[query]\nlevel = "root"')
+
+
+def test_a_file_of_environment_variables_that_is_not_there_is_refused(tmp_path):
+    (tmp_path / "graphrag.toml").write_text('[llm]\nenv_file = "secrets.env"\n')
+    with pytest.raises(ConfigError, match=r"llm\.env_file = 'secrets.env': there is no such file"):
+        load_settings(tmp_path / "graphrag.toml")

@@ -287,7 +287,7 @@ def test_removed_files_alone_plan_the_reports_on_what_they_named(
     assert plan.to_extract == 0
     assert 0 < calls(plan)["community_reports"][0] <= reports
     assert "summaries" not in calls(plan)
-    assert any(said.startswith("1 chunks go or change") for said in plan.assumptions)
+    assert any(said.startswith("1 chunk goes or changes") for said in plan.assumptions)
 
 
 def test_chunks_that_failed_are_planned_again_and_counted(tmp_path: Path) -> None:
@@ -512,7 +512,8 @@ def test_chunks_of_which_each_changes_the_same_are_foreseen_to_change_it(
         )
         con.execute(
             "INSERT INTO extractions BY NAME SELECT 'c' || i AS chunk_id, 'llm' AS extractor, "
-            "'v' AS version, 'ok' AS status, 'b' AS batch FROM range(40) t(i)"
+            "'v' AS version, 'ok' AS status, 0 AS n_entities, 0 AS n_relationships, "
+            "0 AS prompt_tokens, 0 AS completion_tokens, 'b' AS batch FROM range(40) t(i)"
         )
         con.execute(
             "INSERT INTO entity_chunks BY NAME SELECT (SELECT min(id) FROM entities) AS entity_id, "
@@ -528,3 +529,18 @@ def test_chunks_of_which_each_changes_the_same_are_foreseen_to_change_it(
         ]
     assert [round(effect.reports.number, 6) for effect in effects if effect] == [1, 1, 1]
     assert all(effect and effect.few == effect.many for effect in effects)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"resolution": {"aliases_file": "nowhere.csv"}}, "nowhere.csv': there is no such file"),
+        ({"llm": {"prompts": "nowhere"}}, "nowhere': there is no such folder"),
+    ],
+)
+def test_a_plan_refuses_what_the_run_would_refuse(
+    known: ModelServer, tmp_path: Path, given: dict[str, Any], message: str
+) -> None:
+    engine = by_model(tmp_path, known.base_url, **given)
+    with pytest.raises(ConfigError, match=message):
+        plan_run(engine.workspace, engine.inbox)

@@ -179,6 +179,15 @@ def test_a_file_that_is_no_prompt_is_told(tmp_path):
         check_prompts(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["extract_grph.txt", "extract_graph.md", "Extract_Graph.TXT"])
+def test_a_prompt_under_a_mistyped_name_is_refused_with_the_right_one(tmp_path, name):
+    (tmp_path / "settings.toml").write_text("")
+    check_prompts(tmp_path)
+    (tmp_path / name).write_text("x")
+    with pytest.raises(ConfigError, match=r"do you mean extract_graph\.txt\?"):
+        check_prompts(tmp_path)
+
+
 def test_a_prompt_that_is_not_text_is_told(tmp_path):
     (tmp_path / "extract_graph.txt").write_bytes(b"\xff\xfe\x00{{document}}")
     with pytest.raises(ConfigError, match="not UTF-8"):

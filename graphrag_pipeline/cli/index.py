@@ -147,7 +147,7 @@ def _index(
 
 def _has_files(workspace: Workspace, folder: Path) -> bool:
     most = int(workspace.settings.input.max_file_mb * 1e6)
-    return bool(workspace.batches.look(folder, max_bytes=most))
+    return bool(workspace.batches.look(folder, max_bytes=most).changes)
 
 
 def _unchanged(workspace: Workspace, folder: Path) -> dict[str, Any] | None:

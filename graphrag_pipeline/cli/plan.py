@@ -10,8 +10,9 @@ import typer
 
 from graphrag_pipeline.cli import console
 from graphrag_pipeline.cli.command import Documents, prints, settings_for_runs, settings_here
-from graphrag_pipeline.cli.wording import amount, changed_files, counted, money
+from graphrag_pipeline.cli.wording import amount, changed_files, money
 from graphrag_pipeline.core.rows import one_line
+from graphrag_pipeline.core.text import counted
 
 if TYPE_CHECKING:
     from graphrag_pipeline.planning.plan import Plan

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -179,10 +180,13 @@ def check_prompts(folder: Path) -> None:
         If a file is no prompt's, cannot be read, or has the wrong placeholders.
     """
     names = prompt_names()
-    for path in sorted(folder.glob("*.txt")):
-        if path.stem not in names:
-            raise ConfigError(f"{path}: no such prompt; there are {', '.join(names)}")
-        load_prompt(path.stem, folder)
+    for path in sorted(path for path in folder.glob("*") if path.is_file()):
+        if path.suffix == ".txt" and path.stem in names:
+            load_prompt(path.stem, folder)
+        elif path.suffix.lower() == ".txt" or path.stem in names:
+            near = get_close_matches(path.stem.lower(), names, 1)
+            hint = f"do you mean {near[0]}.txt?" if near else f"there are {', '.join(names)}"
+            raise ConfigError(f"{path}: no such prompt: {hint}")
     for path in sorted((folder / EXAMPLES).glob("*.txt")):
         load_examples(path.stem, folder)
 

@@ -349,8 +349,8 @@ class QuerySettings(_Section):
 
 
 class LlmSettings(_Section):
-    """The language model: any OpenAI-compatible endpoint. Its key is OPENAI_API_KEY, in the
-    environment or in a file .env, never here.
+    """The language model: any OpenAI-compatible endpoint. Its key is OPENAI_API_KEY, or else
+    GRAPHRAG_API_KEY, in the environment or in a file .env, never here.
     """
 
     env_file: str = ""
@@ -635,6 +635,8 @@ def load_settings(file: Path | None = None, **values: Any) -> Settings:
             if not _is_setting(name):
                 raise ConfigError(f"{where}unknown environment variable {name}: {_closest(name)}")
     settings = Settings(path, env_file, **values)
+    if settings.llm.env_file and not Path(settings.llm.env_file).is_file():
+        raise ConfigError(f"llm.env_file = {settings.llm.env_file!r}: there is no such file")
     return _with_aliases_beside(path, settings) if path else settings
 
 

@@ -115,10 +115,11 @@ def budget_since() -> int | None:
 
 
 class ModelEmbedder:
-    """Embeddings by the endpoint's embedding model; each text is paid for once."""
+    """Embeddings by the endpoint's embedding model; each text is paid for once, by ``stage``."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, stage: str = "embeddings") -> None:
         self._settings = settings
+        self._stage = stage
         options = model_options(settings)
         width = f"-{options.embedding_dimensions}" if options.embedding_dimensions else ""
         most = options.embedding_max_tokens
@@ -132,18 +133,18 @@ class ModelEmbedder:
 
     @cached_property
     def _dimensions(self) -> int:
-        return with_model(self._settings, lambda client: client.embedding_width(stage="embeddings"))
+        return with_model(self._settings, lambda client: client.embedding_width(stage=self._stage))
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return one row per text, of length one. Raises the model's error if it gives none."""
-        return with_model(self._settings, lambda client: client.embed(texts, stage="embeddings"))
+        return with_model(self._settings, lambda client: client.embed(texts, stage=self._stage))
 
 
-def configured_embedder(settings: Settings) -> Embedder:
-    """Return the embedder as configured."""
+def configured_embedder(settings: Settings, stage: str = "embeddings") -> Embedder:
+    """Return the embedder as configured, whose calls are counted under a stage."""
     given = settings.embeddings
     if given.embedder == "llm":
-        return ModelEmbedder(settings)
+        return ModelEmbedder(settings, stage)
     kind = "local" if given.embedder == "local" else "hashing"
     dimensions = given.dimensions if kind == "hashing" else 0
     return make_embedder(kind, model=given.model, dimensions=dimensions)

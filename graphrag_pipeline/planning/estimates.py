@@ -148,8 +148,9 @@ def assumptions(
     sentences = []
     if work.unasked.number:
         sentences.append(
-            "an extraction's answer is as long as GPT-4o's are (430 tokens for a chunk of 600), "
-            "half of the gleanings go on and find as much again"
+            "an extraction's answer is as long as GPT-4o's are (430 tokens for a chunk of 600) "
+            "and half of the times that it is asked whether something was missed it finds as much "
+            "again"
         )
     if work.grown.number and not work.effect:
         sentences.append(
@@ -162,9 +163,11 @@ def assumptions(
     sentences.append(
         "the cache is looked up for extractions and texts to embed, not for summaries and reports"
     )
-    sentences.append(f"prices as of {model_prices(settings).date}; set llm.prices_file to your own")
-    sentences.append(f"calls go to {model_options(settings).endpoint}")
     cost = sum(stage.cost or 0.0 for stage in stages)
+    if cost:
+        date = model_prices(settings).date
+        sentences.append(f"prices as of {date}; set llm.prices_file to your own")
+    sentences.append(f"calls go to {model_options(settings).endpoint}")
     tokens = sum(stage.prompt_tokens + stage.completion_tokens for stage in stages)
     limits = settings.llm
     if 0 < limits.max_cost < cost or 0 < limits.max_tokens < tokens:

@@ -15,12 +15,14 @@ from pathlib import Path
 import polars as pl
 
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.extraction.model.llm import extract_llm
+from graphrag_pipeline.graph.resolution.user_aliases import read_user_aliases
 from graphrag_pipeline.ingest import documents
 from graphrag_pipeline.ingest.chunking import chunk_documents
 from graphrag_pipeline.ingest.stages import pending_batches, shown_metadata
 from graphrag_pipeline.llm.client import unpriced
-from graphrag_pipeline.llm.configured import model_options, prompts_folder
+from graphrag_pipeline.llm.configured import check_own_prompts, model_options, prompts_folder
 from graphrag_pipeline.llm.offline import CachedAnswers, vectors_known
 from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.llm.running import run_calls
@@ -39,6 +41,7 @@ from graphrag_pipeline.planning.windows import check_windows, said_of_window
 from graphrag_pipeline.releases.publishing import refresh_needed
 from graphrag_pipeline.store.batches import BatchLog, SourceChange
 from graphrag_pipeline.store.scanning import LeftOut
+from graphrag_pipeline.store.spending import uses_model
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.estimate import Chunks
 from graphrag_pipeline.structures.registry import model_stages
@@ -116,10 +119,14 @@ class Plan:
 def plan_run(workspace: Workspace, folder: Path, *, recluster: bool = False) -> Plan:
     """Return what `index` of this folder would do now.
 
-    Raises InputError if the folder cannot be read, ConfigError if the prices cannot, or if
-    llm.max_cost is set for a model without a price: the run would stop there.
+    Raises InputError if the folder cannot be read; ConfigError for prices, prompts or aliases of
+    the user's that cannot be used, or if llm.max_cost is set for a model without a price: the run
+    would stop there.
     """
     settings, log = workspace.settings, workspace.batches
+    read_user_aliases(settings.aliases_path)
+    if uses_model(settings):
+        check_own_prompts(settings)
     look = log.look(folder, max_bytes=int(settings.input.max_file_mb * 1e6))
     new = look.changes
     pending = [batch.key for batch in log.batches()]
@@ -315,14 +322,14 @@ def _said_of(todo: pl.DataFrame, index: IndexState) -> list[str]:
     sentences = []
     if n_outdated := int(todo["outdated"].sum()):
         sentences.append(
-            f"{n_outdated:,} chunks were extracted before, by other prompts or examples, another "
-            "model, other settings or another version of this program: they are extracted again, "
-            "and what is there stays until then"
+            f"{counted(n_outdated, 'chunk was', 'chunks were')} extracted before, by other prompts "
+            "or examples, another model, other settings or another version of this program: what "
+            "is there stays until it is extracted again"
         )
     if index.n_lost:
         sentences.append(
-            f"{index.n_lost:,} chunks go or change: the reports on all communities of what they "
-            "name are written again"
+            f"{counted(index.n_lost, 'chunk goes or changes', 'chunks go or change')}: the reports "
+            "on all communities named there are written again"
         )
     if index.effect:
         sentences.append(

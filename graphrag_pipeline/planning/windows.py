@@ -15,6 +15,8 @@ from graphrag_pipeline.structures.registry import wanted_structures
 
 _TOKENS_PER_WORD = 1.5
 _SHORTEST_EXTRACTION = 400
+# With less than this much text in a prompt the instructions are most of what is paid for.
+_LEAST_ROOM = 200
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ def check_windows(settings: Settings) -> None:
         if size > room:
             mend = (
                 f"set {call.limit} to {room} or less"
-                if room > 0
+                if room >= _LEAST_ROOM
                 else "take a model with a larger window"
             )
             problems[call.limit] = (

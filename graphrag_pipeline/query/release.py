@@ -218,7 +218,7 @@ class Release:
         return self._once("embedder", self._configured_embedder)
 
     def _configured_embedder(self) -> Embedder:
-        embedder = configured_embedder(self.settings)
+        embedder = configured_embedder(self.settings, "query")
         if embedder.name != self.facts.embedder:
             raise ConfigError(
                 f"release {self.facts.id} was embedded with {self.facts.embedder}, but the "
