@@ -24,6 +24,8 @@ from graphrag_pipeline.llm.ledger import calls_since, last_position
 
 CORPUS = Path(__file__).resolve().parents[1] / "examples" / "corpus"
 _DOCUMENTS = 300
+_ADDED = (*[0.001] * 8, 0.1)
+"""One file more, eight times, for one file differs from another; then a tenth."""
 _MADE = [
     pl.len().alias("calls"),
     pl.col("prompt_tokens", "completion_tokens").sum(),
@@ -113,5 +115,5 @@ def main(data: Path) -> None:
             for claims in (False, True):
                 work = Path(place) / f"{name}-{claims}"
                 work.mkdir()
-                runs = planned_and_made(files, work, extraction={"claims": claims})
+                runs = planned_and_made(files, work, _ADDED, extraction={"claims": claims})
                 print(f"\n{name}, claims {'on' if claims else 'off'}\n{describe(runs)}")

@@ -176,6 +176,8 @@ class Index(Workspace):
         >>> with Index("home").open() as engine:  # doctest: +SKIP
         ...     print(engine.answer("Who visits Scrooge?").text)
         """
+        if not isinstance(self, Index):
+            raise InputError(f"open is asked of an index: Index({self!r}).open()")
         return QueryEngine(self.home, release=release, settings=self.settings)
 
     def answer(

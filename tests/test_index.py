@@ -509,3 +509,8 @@ def test_documents_under_other_names_are_not_gone(index: Index, tmp_path: Path) 
 def test_an_index_of_something_else_is_refused_in_one_line(wrong: tuple) -> None:
     with pytest.raises(InputError, match=r"^(home = 3|settings = \{.*\}): must be"):
         Index(*wrong)
+
+
+def test_open_asked_of_the_class_says_how_it_is_asked() -> None:
+    with pytest.raises(InputError, match=r"Index\('h1'\)\.open\(\)"):
+        Index.open("h1")  # pyright: ignore[reportArgumentType]

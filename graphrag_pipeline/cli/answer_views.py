@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.cli import console
-from graphrag_pipeline.cli.wording import counted
 from graphrag_pipeline.core.rows import one_line
+from graphrag_pipeline.core.text import counted
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query import Answer, AnswerStream, Citation, Compared, Record

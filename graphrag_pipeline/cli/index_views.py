@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from graphrag_pipeline.cli import console
-from graphrag_pipeline.cli.wording import amount, changed_files, counted, money
+from graphrag_pipeline.cli.wording import amount, changed_files, money
 from graphrag_pipeline.core.rows import one_line
+from graphrag_pipeline.core.text import counted
 
 _MOST_LEFT_OUT = 10
 
@@ -152,7 +153,7 @@ def _show_estimate(summary: dict[str, Any]) -> None:
         return
     stages = estimate["stages"]
     if len(stages) > 1:
-        names = ("last run", "calls", "took", "tokens", "took", "cost", "took")
+        names = ("last run", "calls", "made", "tokens", "used", "cost", "spent")
         console.table(names, [_estimate_row(stage) for stage in stages])
     took = "took" if estimate["finished"] else "took until now"
     estimated, actual = (amount(estimate["total"][side]) for side in ("estimated", "actual"))

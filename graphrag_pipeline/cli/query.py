@@ -114,7 +114,7 @@ def query(
             "--method",
             "-m",
             help="Such as local, global, bm25, auto; with a parameter: kg_triplets:hops=1. "
-            "The README lists them all.",
+            "docs/reference/methods.md lists them all.",
         ),
     ] = "local",
     release: OfRelease = None,

@@ -9,8 +9,8 @@ import typer
 
 from graphrag_pipeline.cli import console
 from graphrag_pipeline.cli.command import prints, settings_here
-from graphrag_pipeline.cli.wording import counted
 from graphrag_pipeline.core.rows import one_line
+from graphrag_pipeline.core.text import counted
 
 if TYPE_CHECKING:
     from graphrag_pipeline.releases.diff import ReleaseDiff

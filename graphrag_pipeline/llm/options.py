@@ -104,7 +104,9 @@ class LlmOptions:
                 f"llm.structured_output = {self.structured_output!r}: must be auto, on or off"
             )
         if urlsplit(self._url).scheme not in ("http", "https"):
-            raise ConfigError("llm.base_url must begin with http:// or https://")
+            name = "llm.base_url" if self.base_url else "OPENAI_BASE_URL"
+            shown = self._url.rpartition("@")[2].partition("?")[0]
+            raise ConfigError(f"{name} = {shown!r}: must begin with http:// or https://")
 
     @property
     def endpoint(self) -> str:

@@ -207,7 +207,7 @@ def drop_old(home: Path, spared: Iterable[str | None], keep: int, keep_days: flo
 
 def nothing_published(home: Path) -> str:
     """Return what to say when there is no release yet."""
-    return f"nothing published in {home} yet: run graphrag-pipeline index FOLDER"
+    return f"nothing published in {home} yet: run graphrag-pipeline index FOLDER, or Index.update"
 
 
 @contextlib.contextmanager
