@@ -58,7 +58,7 @@ def check_key(workspace: Workspace, folder: Path) -> None:
         if (
             not workspace.exists
             or pending_batches(workspace)
-            or workspace.batches.look(folder, max_bytes=largest)
+            or workspace.batches.look(folder, max_bytes=largest).changes
         ):
             raise
 
