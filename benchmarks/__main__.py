@@ -17,6 +17,7 @@ from benchmarks import (
     llm_client,
     method_quality,
     model_index,
+    name_quality,
     plan,
     retrieval_quality,
     small,
@@ -28,6 +29,7 @@ PARTS = (
     "speed",
     "small",
     "extraction",
+    "names",
     "retrieval",
     "methods",
     "latency",
@@ -58,6 +60,9 @@ def main() -> None:
     if "extraction" in parts:
         print("\nThe rule extractor against recorded model extractions")
         extraction_quality.main([str(options.data)])
+    if "names" in parts:
+        print("\nThe 100 most connected people and places found by rule, against labels")
+        name_quality.main(options.data)
     if "retrieval" in parts:
         print("\nRecall of gold passages, 100 MuSiQue questions over 1,890 passages (percent)")
         retrieval_quality.main([str(options.data)])

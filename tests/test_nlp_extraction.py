@@ -1,6 +1,7 @@
 # ruff: noqa: E501
 """The key-less extractor: what it must find, and what it must never do."""
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.name_quality import score
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.extraction.mentions import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS
 from graphrag_pipeline.extraction.rules.nlp import NlpOptions, extract_nlp
@@ -371,3 +373,82 @@ def test_a_corpus_of_transcripts_is_read_in_seconds(quality):
     measured = quality.podcast_speed(SHARED)
     assert measured["cpu_seconds"] < 12
     assert measured["mentions"] > 30_000
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "He moved to South Korea and West Virginia.",
+            {"South Korea": "GEO", "West Virginia": "GEO"},
+        ),
+        ("They met near Quenelle, Kentucky, in May.", {"Quenelle": "GEO"}),
+        ("Vorbeck is a small town on the coast.", {"Vorbeck": "GEO"}),
+        ("Qvarnström is a Swedish painter.", {"Qvarnström": "PERSON"}),
+        ("Patch by Kamaraju Kusumanchi.", {"Kamaraju Kusumanchi": "PERSON"}),
+        ("Thanks to Ann Lee, Kent Johnson and Serhiy Xtorchaka.", {"Serhiy Xtorchaka": "PERSON"}),
+        ("Mrs. Fezziwig danced. Everyone saw Fezziwig then.", {"Fezziwig": "PERSON"}),
+        ("It fails in Python and in Git.", {"Python": "OTHER", "Git": "OTHER"}),
+        (
+            "Then Motorola PowerPC and World War II.",
+            {"Motorola PowerPC": "OTHER", "World War II": "EVENT"},
+        ),
+    ],
+)
+def test_a_name_has_a_type_only_where_something_says_so(text, expected):
+    found = kinds(text)
+    assert {title: found.get(title) for title in expected} == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "TypeError: the value is wrong",
+        "Call logging.getLogger() in Main_Module or in P.Y now.",
+        "Set MAX_SIZE with --london, see https://x.org/Paris and /usr/share/Berlin.",
+        "Use `Paris` or `Ann.Lee` here, as in Python 3.11 and in CreateProcess.",
+        "package: the package of the release",
+    ],
+)
+def test_code_is_no_person_and_no_place(text):
+    assert not {"PERSON", "GEO"} & set(kinds(text).values())
+
+
+def test_code_blocks_say_nothing_tables_no_noun_phrases_and_headings_stay_apart():
+    text = "Ann Lee\n\nShe saw Paris.\nBerlin = Ann_Lee\n\n| Rome | harbour wall |\n"
+    at = {word: text.index(word) for word in ("She", "Berlin", "|")}
+    blocks = [
+        {"start": 0, "end": at["She"], "kind": "heading"},
+        {"start": at["Berlin"], "end": at["|"], "kind": "code"},
+        {"start": at["|"], "end": len(text), "kind": "table"},
+    ]
+    frame = pl.DataFrame({"id": ["a"], "text": [text], "blocks": [blocks]})
+    found = extract_nlp(frame, NlpOptions())
+    assert found.entities["title"].to_list() == ["Ann Lee", "Paris", "Rome"]
+    assert {(s, t) for s, t in found.relationships.select("source", "target").rows()} == {
+        ("Ann Lee", "Paris")
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("镇长米雷拉·罗西在开幕式上讲话。", "米雷拉·罗西"),
+        ("研究所所长米雷拉·哈德罗表示", "米雷拉·哈德罗"),
+    ],
+)
+def test_a_chinese_name_begins_after_the_whole_title_before_it(text, name):
+    people = extract(text).entities.filter(pl.col("type") == "PERSON")["title"].to_list()
+    assert [person.removesuffix("表示") for person in people] == [name]
+
+
+@needs_shared_data
+def test_people_and_places_of_a_slice_are_those_that_people_labelled():
+    folder = SHARED / "musique" / "corpus.json"
+    texts = [f"{p['title']}\n{p['text']}" for p in json.loads(folder.read_text("utf-8"))[:600]]
+    found = extract(*texts, noun_phrases=False, dates=False).entities.unique(["title", "type"])
+    for kind in ("PERSON", "GEO"):
+        titles = found.filter(pl.col("type") == kind)["title"].to_list()
+        labelled, right, _ = score("musique", kind, titles)
+        assert labelled >= 20
+        assert right >= 0.9 * labelled

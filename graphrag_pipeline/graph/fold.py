@@ -27,14 +27,15 @@ from graphrag_pipeline.store.index_store import (
 )
 from graphrag_pipeline.store.workspace import Workspace
 
-GRAPH_VERSION = "2"
+GRAPH_VERSION = "3"
 
 _FOLDED = """
 CREATE OR REPLACE TEMP TABLE mentions AS FROM resolved_entity_mentions;
 CREATE OR REPLACE TEMP TABLE links AS FROM resolved_relationship_mentions;
 """
 
-# A title with several types takes the most frequent one, a named type before a general one.
+# A title with several types takes the most frequent one, a named type before a general one if a
+# tenth of the mentions have it: one sentence that misleads does not type a name of a hundred.
 _ENTITIES = """
 CREATE OR REPLACE TEMP TABLE titled AS
 SELECT entity_id AS id, arg_max(title, (own, n, title)) AS title FROM (
@@ -42,8 +43,10 @@ SELECT entity_id AS id, arg_max(title, (own, n, title)) AS title FROM (
     FROM mentions GROUP BY ALL) GROUP BY entity_id;
 
 CREATE OR REPLACE TEMP TABLE typed AS
-SELECT entity_id AS id, arg_max(type, (type NOT IN ('CONCEPT', 'DATE', 'OTHER'), n, type)) AS type
-FROM (SELECT entity_id, type, count(*) AS n FROM mentions GROUP BY ALL) GROUP BY entity_id;
+SELECT entity_id AS id, arg_max(type, (
+    type NOT IN ('CONCEPT', 'DATE', 'OTHER') AND 10 * n >= all_n, n, type)) AS type
+FROM (SELECT *, sum(n) OVER (PARTITION BY entity_id) AS all_n FROM (
+    SELECT entity_id, type, count(*) AS n FROM mentions GROUP BY ALL)) GROUP BY entity_id;
 
 CREATE OR REPLACE TEMP TABLE counted AS
 SELECT entity_id AS id, count(DISTINCT chunk_id) AS frequency,

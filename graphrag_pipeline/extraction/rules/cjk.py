@@ -48,9 +48,12 @@ def _alternatives(words: Iterable[str]) -> str:
 
 
 _BODY = f"(?:(?![{_FUNCTION}])[{_HAN}])"
-_LEFT_WORDS = f"{_alternatives(_LISTS['left'])}|研究(?![所院])"
+# A title before a name, and not the end of one word with the start of the next: 城市|长期.
+_CHIEFS = _alternatives(office for office in _OFFICE_BEFORE if office[-1] in "长長")
+_CHIEF = f"(?:{_CHIEFS})(?![期江沙城度远遠大达達久途安])"
+_LEFT_WORDS = f"{_alternatives(_LISTS['left'])}|研究(?![所院])|{_CHIEF}"
 _TRANSLITERATED = (
-    f"(?:{_alternatives(_OFFICE_BEFORE)}|导师|導師)?"
+    f"(?:{_BODY}{{0,6}}?(?:{_alternatives(_OFFICE_BEFORE)}|导师|導師))?"
     f"(?P<name>{_BODY}{{1,6}}(?:[·・‧]{_BODY}{{1,6}})+)"
 )
 _SPLIT = (

@@ -1,7 +1,13 @@
-"""Types of names by rule: what the words of a name and the words beside it say."""
+"""Types of names by rule: what the words of a name and the words beside it say.
+
+A type needs evidence: a list that has the name, a word that says what it is, or how the sentence
+speaks of it. Without any, and for what looks like code, the type is OTHER.
+"""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from functools import cache
 
 from graphrag_pipeline.core.word_lists import word_lists
@@ -17,8 +23,30 @@ CONCEPT = "CONCEPT"
 OTHER = "OTHER"
 
 _GEO_ENDS = ("land", "stan", "shire", "ville", "burg", "berg", "borough", "ford", "polis", "grad")
-_SPEECH = word_lists("nlp_names.txt")["speech"]
-_PLACE_BEFORE = word_lists("nlp_names.txt")["place_before"]
+_SMALL_CAMEL = re.compile(r"[^\W\d_][^\W\d_]*[a-zß-ÿ][A-ZÀ-Þ]")
+_CAMEL_SURNAME = re.compile(r"(?:Mc|Mac|De|Di|Du|La|Le|Van|Von|Fitz|Ó|O['’]?)[A-Z][a-zß-ÿ]+$")
+_DOTTED = re.compile(r"[^\W_]\.[^\W_]")
+_ABBREVIATION = re.compile(r"(?:[^\W\d_]\.){2,}[^\W\d_]?\.?$")
+_SAINTS = ("st.", "st", "saint")
+_LAST_OF_A_NAME = "NAI"
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What stands beside a name in its sentence, as written: the nearest words, and what it is.
+
+    ``second_after`` is all the words of a name that stands there. ``head`` is the noun of "Name is
+    a ... noun", and empty where the sentence does not say so.
+    """
+
+    before: str = ""
+    second_before: str = ""
+    after: str = ""
+    second_after: str = ""
+    head: str = ""
+
+
+NO_CONTEXT = Context()
 
 
 @cache
@@ -31,18 +59,36 @@ def _lower_cues(section: str) -> frozenset[str]:
     return frozenset(word.casefold() for word in _cues(section))
 
 
+@cache
+def _places() -> frozenset[str]:
+    lists = word_lists("nlp_places.txt")
+    sections = ("country", "region", "large_city", "city")
+    names = [_place_key(name) for section in sections for name in lists[section]]
+    kept = (name for name in names if " " in name or not usually_lower(name))
+    return frozenset((*kept, *map(_place_key, _cues("place"))))
+
+
+def _place_key(name: str) -> str:
+    return name.replace("_", " ").replace(".", "").casefold()
+
+
+@cache
+def _people(section: str) -> frozenset[str]:
+    return frozenset(name.casefold() for name in word_lists("nlp_people.txt")[section])
+
+
 def is_demonym(word: str) -> bool:
     """Say whether a word is a listed adjective of nationality or creed."""
     return word in _cues("demonym")
 
 
-def is_place(word: str) -> bool:
-    """Say whether a word is a listed country, state or large city."""
-    return word in _cues("place")
+def is_place(name: str) -> bool:
+    """Say whether a name is a listed country, region or city."""
+    return _place_key(name) in _places()
 
 
 def is_given_name(word: str) -> bool:
-    """Say whether a word is a listed given name, in any case."""
+    """Say whether a word is a frequent given name, in any case."""
     return word.casefold() in _lower_cues("given")
 
 
@@ -56,58 +102,191 @@ def is_event_word(word: str) -> bool:
     return word.casefold() in _lower_cues("event")
 
 
-def name_type(words: list[str], codes: str, before: str, after: str) -> str:
+def looks_like_code(word: str) -> bool:
+    """Say whether a word is an identifier, a file, a version or an address rather than a name."""
+    if word.isalpha():
+        return bool(_SMALL_CAMEL.match(word)) and not _CAMEL_SURNAME.match(word)
+    if "_" in word or "@" in word or "/" in word:
+        return True
+    if "." in word and _DOTTED.search(word):
+        return not _ABBREVIATION.match(word) or not is_place(word)
+    return any(map(str.isdigit, word)) and any(map(str.isalpha, word)) and not word[0].isdigit()
+
+
+def name_type(words: list[str], codes: str, context: Context = NO_CONTEXT) -> str:
     """Return the type of a name from its words, their classes and its neighbours in the text."""
-    return _by_own_words(words, codes) or _by_context(words, codes, before, after)
+    if is_place(" ".join(words)):
+        return GEO
+    if any(map(looks_like_code, words)):
+        return OTHER
+    return _by_own_words(words, codes) or _by_context(words, codes, context) or OTHER
 
 
 def _by_own_words(words: list[str], codes: str) -> str:
     lowered = [word.casefold() for word in words]
-    if " ".join(words).casefold() in _lower_cues("place") and len(words) == 1:
-        return GEO
-    if codes[0] == "H":
-        return PERSON if lowered[-1] not in _lower_cues("geo") else GEO
-    head = lowered[lowered.index("of") - 1] if "of" in lowered[1:] else lowered[-1]
-    if len(words) > 1:
-        if head in _lower_cues("event") or codes[0] == "Y":
-            return EVENT
-        if head in _lower_cues("org") or "&" in words:
-            return ORGANIZATION
-        if head in _lower_cues("geo") or lowered[0] in ("lake", "mount", "fort", "cape", "port"):
-            return GEO
-        if head in _lower_cues("work"):
-            return WORK
+    if len(words) > 1 and (kind := _by_head(words, lowered, codes)):
+        return kind
     if "w" in codes and has_organisation_word(words):
         return ORGANIZATION
-    if "I" in codes or "J" in codes or ("w" in codes and "o" not in codes):
-        return PERSON
-    if is_given_name(words[0]) and "o" not in codes and len(words) <= 4:
-        return PERSON
-    if len(words) > 1 and codes[0] == "R":
-        return PERSON if "o" not in codes else OTHER
-    return ""
+    return PERSON if _is_person(words, codes) else ""
 
 
-def _by_context(words: list[str], codes: str, before: str, after: str) -> str:
-    last = words[-1].casefold()
-    if after.casefold() in _SPEECH:
-        return PERSON
-    if len(words) == 1 and is_demonym(words[0]):
-        return OTHER
-    if codes == "A":
-        return OTHER
-    if len(words) == 1 and last.endswith(_GEO_ENDS) and len(last) > 6:
+def _by_head(words: list[str], lowered: list[str], codes: str) -> str:
+    """Return the type that the word says which names the kind of thing."""
+    within = "of" in lowered[1:]
+    head = lowered[lowered.index("of") - 1] if within else lowered[-1 - codes.endswith("J")]
+    if head in _lower_cues("event") or codes[0] == "Y":
+        return EVENT
+    if head in _lower_cues("org") or "&" in words or (within and head in _cues("org_of")):
+        return ORGANIZATION
+    if lowered[0] in _cues("geo_first") and codes[1] in _LAST_OF_A_NAME and not within:
         return GEO
-    if len(words) <= 2 and before.casefold() in _PLACE_BEFORE:
+    if head in _lower_cues("geo") and _is_geo(words, lowered, codes, within=within):
         return GEO
-    if set(codes) == {"N"} and 2 <= len(words) <= 3 and not any(map(_is_ordinary, words)):
+    if lowered[0] in _cues("direction") and is_place(" ".join(words[1:])):
+        return GEO
+    return WORK if head in _lower_cues("work") else ""
+
+
+def _is_geo(words: list[str], lowered: list[str], codes: str, *, within: bool) -> bool:
+    """Say whether a name with a word such as River or State in it is a place's."""
+    if within:
+        return codes[-1] in _LAST_OF_A_NAME and not usually_lower(lowered[-1])
+    if codes[0] in "HR" and lowered[0] not in _SAINTS and lowered[-1] not in _cues("geo_sure"):
+        return False
+    return lowered[-1] in _cues("geo_sure") or not all(map(_is_ordinary, words[:-1]))
+
+
+def _is_person(words: list[str], codes: str) -> bool:
+    if codes[0] == "H":
+        return _is_titled(words, codes)
+    if "o" in codes or "S" in codes or len(words) > 6:
+        return False
+    if codes[0] == "R" and len(words) > 1:
+        return codes[1] in "NI" and _has_office(words[0], words[1:])
+    if len(words) == 1:
+        return codes == "N" and is_given_name(words[0]) and not _is_ordinary(words[0])
+    last = words[-2] if codes[-1] == "J" else words[-1]
+    if "I" in codes:
+        surname = codes.rstrip("J")[-1] == "N" and not is_common(last)
+        return surname and (codes[0] == "I" or not is_common(words[0]))
+    given = _may_be_given(words[0]) and codes[0] == "N"
+    if "w" in codes or "J" in codes:
+        return given
+    if set(codes) != {"N"} or len(words) > 4:
+        return False
+    known = last.casefold() in _people("surname") and not is_place(last)
+    if given and (known or not _is_place_word(words[0])) and not is_place(last):
+        return not is_common(last) or is_given_name(last) or last.casefold() in _people("surname")
+    surname = last.casefold() in _people("surname") and not is_demonym(last)
+    return len(words) <= 3 and surname and not any(map(_is_ordinary, words[:-1]))
+
+
+def _has_office(office: str, name: list[str]) -> bool:
+    if _may_be_given(name[0]) or name[-1].casefold() in _people("surname"):
+        return True
+    return office not in _cues("role_or_word") and not any(map(is_common, name))
+
+
+def _is_titled(words: list[str], codes: str) -> bool:
+    """Say whether a civil title before the name makes it a person's."""
+    rest = codes[1:].removeprefix("o")
+    if not rest or set(rest) - set("NAIHRJwo") or rest[0] not in "NIHRw" or len(rest) > 5:
+        return False
+    if words[0].casefold() in _SAINTS:
+        return is_given_name(words[1])
+    return not _is_geo_word(words[-1])
+
+
+def _is_geo_word(word: str) -> bool:
+    return word.casefold() in _lower_cues("geo")
+
+
+def _by_context(words: list[str], codes: str, context: Context) -> str:
+    if context.head in _cues("occupation"):
         return PERSON
-    return OTHER
+    if context.head in _cues("place_noun"):
+        return GEO
+    if _is_named_first(words, codes) and context.before.lower() not in ("the", "a", "an"):
+        return PERSON
+    if codes == "A" or (len(words) == 1 and (is_demonym(words[0]) or codes in "HR")):
+        return OTHER
+    if _speaks(words, codes, context):
+        return PERSON
+    before = context.before.casefold()
+    if before in _cues("place_before") and _is_placed(words, context):
+        return GEO
+    if before == "of" and context.second_before.casefold() in _cues("place_noun"):
+        return GEO if not _is_ordinary(words[0]) else OTHER
+    by_hand = before == "by" and context.second_before.casefold() in _cues("authored")
+    return PERSON if by_hand and like_full_name(words, codes) else ""
 
 
-def _is_ordinary(word: str) -> bool:
-    return (
-        usually_lower(word.casefold())
-        or is_demonym(word)
-        or word.casefold() in _lower_cues("place")
+def _is_named_first(words: list[str], codes: str) -> bool:
+    """Say whether a frequent given name comes before one other word, whatever that means."""
+    return codes == "NN" and is_given_name(words[0]) and not _is_ordinary(words[0])
+
+
+def _speaks(words: list[str], codes: str, context: Context) -> bool:
+    """Say whether the sentence has the name speak."""
+    if set(codes) - set("NAI") or len(words) > 3 or has_organisation_word(words):
+        return False
+    said = context.after.casefold() in _cues("speech") or (
+        context.before.casefold() in _cues("speech_before")
+        and context.after in ("", ",", ".", ";", "—", "-", "“", '"')
     )
+    return said or (context.after.casefold() in _cues("who") and like_full_name(words, codes))
+
+
+def _is_placed(words: list[str], context: Context) -> bool:
+    """Say whether a preposition of place is borne out: in Horta, Portugal; in Huntsville."""
+    last = words[-1].casefold()
+    if any(map(_is_ordinary, words)):
+        return False
+    if context.after == "," and _begins_with_place(context.second_after):
+        return True
+    by_end = len(words) == 1 and last.endswith(_GEO_ENDS) and len(last) > 6
+    return by_end and last not in _people("surname")
+
+
+def _begins_with_place(name: str) -> bool:
+    return bool(name) and (is_place(name) or is_place(name.split()[0]))
+
+
+def like_full_name(words: list[str], codes: str) -> bool:
+    """Say whether words have the form of given names and a surname, none of them known.
+
+    It is no evidence by itself.
+    """
+    return (
+        2 <= len(words) <= 3
+        and not set(codes) - set("NI")
+        and not any(map(_is_ordinary, words))
+        and not any(map(looks_like_code, words))
+        and not has_organisation_word(words)
+        and not is_place(" ".join(words))
+    )
+
+
+@cache
+def _may_be_given(word: str) -> bool:
+    folded = word.casefold()
+    return folded in _lower_cues("given") or (folded in _people("given") and not is_common(word))
+
+
+def _is_place_word(word: str) -> bool:
+    return is_place(word) and not is_given_name(word)
+
+
+@cache
+def is_common(word: str) -> bool:
+    """Say whether people write the word in lower case, or it is of a nation."""
+    parts = word.split("-")
+    if len(parts) > 1:
+        return any(map(str.islower, parts)) or all(usually_lower(part.lower()) for part in parts)
+    return usually_lower(word.casefold()) or is_demonym(word)
+
+
+@cache
+def _is_ordinary(word: str) -> bool:
+    return is_common(word) or is_place(word)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.rules import entity_types as types
@@ -18,12 +18,17 @@ _LINK = r"(?:od?(?=[NARF])|&(?=[NAI])|w{1,2}(?=[NA])|S(?=[NA])|a(?=[NA])|p(?=[NA
 _HEAD = r"(?:[YO](?=[NA]))?(?:F{1,3}(?=[NA]))?[NAIHR]"
 _TAIL = r"(?:F{0,2}[NAIHRJM]|D(?![bBnmzjMO])|Y(?![M-]))"
 _NAME = rf"{_HEAD}(?:{_LINK}?{_TAIL})*(?:oY)?"
-_PHRASE = re.compile(rf"(?P<date>{_DATE})|(?P<name>{_NAME})|(?P<year>Y)")
+_PHRASE = re.compile(rf"(?P<date>{_DATE})|(?P<name>{_NAME})|(?P<year>Y)|(?P<code>X)")
+_IS = ("is", "was")
+_WITHIN_HEAD = "jkngebBzymNAuYE-"
+_HEAD_NOUN = "nbBzym"
+_MAX_HEAD_WORDS = 8
 _QUOTED = re.compile(
     r"“([^“”\n]{2,90})”|" r"``([^`'\n]{2,90})''|\"([^\"\n]{2,90})\"|«([^«»\n]{2,90})»"
 )
 _TOPIC = re.compile(r"(?:(?:The|A|An) )?([^\W\d_a-z][^(,|:]*[^\s(,|:])")
 _MAX_TITLE_WORDS = 6
+_MIN_LISTED = 3
 _BEFORE_A_YEAR = word_lists("nlp_names.txt")["before_year"]
 _MAX_NAME_TOKENS = 14
 _MAX_NAME_CHARACTERS = 120
@@ -50,13 +55,21 @@ def find_names(text: str, tokens: Tokens, sentences: list[Span], *, dates: bool)
     whole = _outside(list(_headings(text, tokens, sentences)), titles)
     whole = sorted(titles + whole, key=lambda mention: mention.start)
     mentions: list[Mention] = []
+    places: list[Piece] = []
     for match in _PHRASE.finditer(tokens.classes):
+        if match.lastgroup == "code" or (dates and match.lastgroup == "date"):
+            date = match.lastgroup == "date"
+            found = _mention(tokens, *match.span(), types.DATE if date else types.OTHER)
+            mentions.append(found if date else _unquoted(text, found))
+            places.append(match.span())
         if match.lastgroup != "name":
-            if dates and match.lastgroup == "date":
-                mentions.append(_mention(tokens, match.start(), match.end(), types.DATE))
             continue
         for first, stop in _pieces(tokens, match.start(), match.end()):
-            mentions.append(_mention(tokens, first, stop, _type_of(tokens, first, stop)))
+            end = _without_number(tokens.classes, first, stop)
+            mentions.append(_mention(tokens, first, end, _type_of(tokens, first, end)))
+            places.append((first, end))
+    _type_listed(tokens, mentions, places)
+    _type_short(tokens, mentions, places)
     inside = _outside(mentions, whole)
     return sorted(
         (mention for mention in whole + inside if _reasonable(mention)),
@@ -156,6 +169,8 @@ def _trimmed(tokens: Tokens, first: int, stop: int) -> Iterator[Piece]:
         first += 1
     while stop > first and classes[stop - 1] in "oaSpFdw&,":
         stop -= 1
+    while stop - first > 1 and tokens.texts[first] == "O":
+        first += 1
     if classes[first : first + 1] in ("Y", "O") and not _is_numbered(tokens, first, stop):
         first += 1
     while stop - first > 2 and _is_office_before_name(tokens, first, stop):
@@ -215,13 +230,110 @@ def _like_person(words: list[str]) -> bool:
     return types.is_given_name(words[0]) or not any(usually_lower(word.lower()) for word in words)
 
 
+def _type_short(tokens: Tokens, mentions: list[Mention], places: list[Piece]) -> None:
+    """Take a word alone for a person that the text names in full elsewhere: Ann Lee, then Lee."""
+    parts: set[str] = set()
+    for mention, (first, stop) in zip(mentions, places, strict=True):
+        if mention.type == types.PERSON and stop - first > 1 and tokens.classes[stop - 1] == "N":
+            parts.add(tokens.texts[stop - 1])
+            if tokens.classes[first] == "N":
+                parts.add(tokens.texts[first])
+    for number, (first, stop) in enumerate(places):
+        alone = mentions[number].type == types.OTHER and stop - first == 1
+        if alone and tokens.texts[first] in parts:
+            mentions[number] = replace(mentions[number], type=types.PERSON)
+
+
+def _unquoted(text: str, mention: Mention) -> Mention:
+    """Leave out the grave accents around code."""
+    quotes = text[mention.start : mention.start + 2].count("`")
+    return replace(mention, start=mention.start + quotes, end=mention.end - quotes)
+
+
+def _without_number(classes: str, first: int, stop: int) -> int:
+    """Leave a page's or note's number out of a person's name: Mrs. Cratchit 54."""
+    bare = first + len(classes[first:stop].rstrip("DY"))
+    return bare if classes[first] == "H" and bare - first > 1 else stop
+
+
 def _type_of(tokens: Tokens, first: int, stop: int) -> str:
-    classes = tokens.classes
-    before = tokens.texts[first - 1] if first else ""
-    after = tokens.texts[stop] if stop < len(tokens.texts) else ""
-    if after == ":" and classes[first - 1] == "|" and "o" not in classes[first:stop]:
+    classes = tokens.classes[first:stop]
+    words = tokens.texts[first:stop]
+    speaks = tokens.texts[stop : stop + 1] == [":"] and tokens.classes[first - 1] == "|"
+    if speaks and types.like_full_name(words, classes.replace("A", "N")):
         return types.PERSON
-    return types.name_type(tokens.texts[first:stop], classes[first:stop], before, after)
+    return types.name_type(words, classes, _context(tokens, first, stop))
+
+
+def _context(tokens: Tokens, first: int, stop: int) -> types.Context:
+    texts, classes = tokens.texts, tokens.classes
+    after = texts[stop] if stop < len(texts) else ""
+    last = stop + 1
+    while last < stop + 4 and classes[last : last + 1] in ("N", "A"):
+        last += 1
+    return types.Context(
+        before=texts[first - 1],
+        second_before=texts[first - 2] if texts[first - 1] else "",
+        after=after,
+        second_after=" ".join(texts[stop + 1 : max(last, stop + 2)]) if after else "",
+        head=_head(tokens, stop),
+    )
+
+
+def _head(tokens: Tokens, stop: int) -> str:
+    """Return the noun that a sentence says a name is: Horta is a small port on Faial."""
+    texts, classes = tokens.texts, tokens.classes
+    code = classes[stop : stop + 1]
+    if code == "(":
+        if texts[stop + 1 : stop + 2] == ["born"]:
+            return "born"
+        opened, close = stop, classes.find(")", stop, stop + 40)
+        stop = close + 1
+        if close < 0 or "|" in classes[opened:close]:
+            return ""
+        code = classes[stop : stop + 1]
+    if code != "x" or texts[stop] not in _IS or classes[stop + 1 : stop + 2] not in ("d", "e"):
+        return ""
+    if classes[stop + 1] == "e":
+        return texts[stop + 1]
+    position = stop + 2
+    head = ""
+    while classes[position : position + 1] and classes[position] in _WITHIN_HEAD:
+        if classes[position] in _HEAD_NOUN:
+            head = texts[position]
+        position += 1
+        if position - stop > _MAX_HEAD_WORDS:
+            break
+    return head.rpartition("-")[2]
+
+
+def _type_listed(tokens: Tokens, mentions: list[Mention], places: list[Piece]) -> None:
+    """Take for people those of unknown type whose names are listed with names of people."""
+    begin = 0
+    for number in range(1, len(places) + 1):
+        if number < len(places) and _listed_with(tokens, places[number - 1], places[number]):
+            continue
+        if number - begin >= _MIN_LISTED:
+            _type_list(tokens, mentions, places, range(begin, number))
+        begin = number
+
+
+def _listed_with(tokens: Tokens, before: Piece, after: Piece) -> bool:
+    between = tokens.classes[before[1] : after[0]]
+    return between in (",", "a", ",a", ";")
+
+
+def _type_list(
+    tokens: Tokens, mentions: list[Mention], places: list[Piece], members: range
+) -> None:
+    known = sum(mentions[number].type == types.PERSON for number in members)
+    if 2 * known < len(members):
+        return
+    for number in members:
+        first, stop = places[number]
+        words, codes = tokens.texts[first:stop], tokens.classes[first:stop]
+        if mentions[number].type == types.OTHER and types.like_full_name(words, codes):
+            mentions[number] = replace(mentions[number], type=types.PERSON)
 
 
 def _quoted_titles(text: str, tokens: Tokens) -> Iterator[Mention]:
@@ -234,7 +346,9 @@ def _quoted_titles(text: str, tokens: Tokens) -> Iterator[Mention]:
         first = bisect_left(tokens.starts, start)
         stop = bisect_left(tokens.starts, end)
         if first < stop and _reads_as_title(tokens.texts[first:stop]):
-            yield Mention(start, end, types.WORK, tokens.sentence_of[first])
+            several = sum(map(str.isalpha, (word[:1] for word in tokens.texts[first:stop]))) > 1
+            kind = types.WORK if several else types.OTHER
+            yield Mention(start, end, kind, tokens.sentence_of[first])
 
 
 def _reads_as_title(words: list[str]) -> bool:
@@ -245,7 +359,7 @@ def _reads_as_title(words: list[str]) -> bool:
         return False
     long = [word for word in letters if len(word) > 3]
     capital = sum(word[0].isupper() for word in long)
-    if len(letters) == 1 and usually_lower(letters[0].lower()):
+    if len(letters) == 1 and types.is_common(letters[0]):
         return False
     return bool(long) and capital == len(long)
 
@@ -264,7 +378,7 @@ def _headings(text: str, tokens: Tokens, sentences: list[Span]) -> Iterator[Ment
         stop = bisect_left(tokens.starts, topic.end(1))
         words = tokens.texts[first:stop]
         if _reads_as_title(words) or (number == 0 and 1 < len(words) <= _MAX_TITLE_WORDS):
-            kind = types.name_type(words, tokens.classes[first:stop], "", "")
+            kind = types.name_type(words, tokens.classes[first:stop])
             yield Mention(topic.start(1), topic.end(1), kind, number)
 
 

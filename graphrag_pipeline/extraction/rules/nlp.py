@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -38,7 +38,12 @@ NLP_VERSION = "3"
 _DESCRIPTION = 400
 _CARRIED = 6
 _SUBJECTS = frozenset((PERSON, ORGANIZATION, GEO, EVENT, WORK, OTHER))
+_ROW = re.compile(r"[^\n]*[^\W_][^\n]*")
 _PRONOUN = re.compile(r"(He|She|It|They|His|Her|Its|Their)\b")
+
+
+Block = tuple[int, int, str]
+"""Characters [start, end) of a text, and what they are: heading, code, table or list."""
 
 
 @dataclass(frozen=True)
@@ -57,14 +62,18 @@ class NlpOptions:
 
 
 def extract_nlp(chunks: pl.DataFrame, options: NlpOptions) -> Extraction:
-    """Return the mentions in chunks (columns ``id``, ``text``), each chunk read on its own."""
+    """Return the mentions in chunks, each chunk read on its own.
+
+    Columns: ``id``, ``text``, and where there are any ``blocks``, what is no running prose
+    (lists of structs of ``start``, ``end`` and ``kind``).
+    """
     import polars as pl
 
     lexicons: dict[str, Lexicon] = {}
     entities: list[tuple[str, str, str, str, int, int]] = []
     relationships: list[tuple[str, str, str, str, float, int, int]] = []
-    for chunk_id, text in chunks.select("id", "text").iter_rows():
-        reading = _read(text or "", options, lexicons)
+    for chunk_id, text, blocks in _with_blocks(chunks):
+        reading = _read(text, blocks, options, lexicons)
         entities.extend((chunk_id, *row) for row in reading.entities())
         relationships.extend((chunk_id, *row) for row in reading.relationships(options))
     return Extraction(
@@ -74,20 +83,27 @@ def extract_nlp(chunks: pl.DataFrame, options: NlpOptions) -> Extraction:
 
 
 def chunk_names(chunks: pl.DataFrame) -> pl.DataFrame:
-    """Return the names in chunks (columns ``id``, ``text``): rows of (chunk_id, title)."""
+    """Return the names in chunks (see :func:`extract_nlp`): rows of (chunk_id, title)."""
     import polars as pl
 
     rows = [
         (chunk_id, name)
-        for chunk_id, text in chunks.select("id", "text").iter_rows()
-        for name in names_in(text or "")
+        for chunk_id, text, blocks in _with_blocks(chunks)
+        for name in names_in(text, blocks)
     ]
     return pl.DataFrame(rows, schema={"chunk_id": pl.String, "title": pl.String}, orient="row")
 
 
-def names_in(text: str) -> list[str]:
+def _with_blocks(chunks: pl.DataFrame) -> Iterator[tuple[str, str, Sequence[Block]]]:
+    columns = ["id", "text", *(["blocks"] if "blocks" in chunks.columns else [])]
+    for chunk_id, text, *blocks in chunks.select(columns).iter_rows():
+        given = blocks[0] or () if blocks else ()
+        yield chunk_id, text or "", [(b["start"], b["end"], b["kind"]) for b in given]
+
+
+def names_in(text: str, blocks: Sequence[Block] = ()) -> list[str]:
     """Return the names in a text, each once, in order: what :func:`extract_nlp` would find."""
-    reading = _read(text, NlpOptions(noun_phrases=False, dates=False), {})
+    reading = _read(text, blocks, NlpOptions(noun_phrases=False, dates=False), {})
     names = [m for mentions in reading.mentions.values() for m in mentions.values()]
     return list(dict.fromkeys(reading.title(mention) for mention in names))
 
@@ -150,15 +166,48 @@ def _pairs(mentions: list[Mention], options: NlpOptions) -> Iterator[tuple[Menti
             yield source, target
 
 
-def _read(text: str, options: NlpOptions, lexicons: dict[str, Lexicon]) -> _Reading:
-    sentences = sentence_spans(text)
+def _read(
+    text: str, blocks: Sequence[Block], options: NlpOptions, lexicons: dict[str, Lexicon]
+) -> _Reading:
+    sentences = _sentences(text, blocks)
     tokens = read_tokens(text, sentences, lexicons)
     mentions = find_names(text, tokens, sentences, dates=options.dates)
-    mentions += _terms(tokens, options)
-    mentions += _cjk_mentions(text, sentences, options)
+    mentions += _outside(_terms(tokens, options), [b for b in blocks if b[2] == "table"])
+    mentions += _cjk_mentions(text, sentences, blocks, options)
     mentions.sort(key=lambda mention: (mention.start, -mention.end))
     by_sentence = _by_sentence(text, mentions)
     return _Reading(text, sentences, by_sentence, _topics(text, sentences, by_sentence))
+
+
+def _sentences(text: str, blocks: Sequence[Block]) -> list[Span]:
+    """Return the spans of the sentences: none in code, none over the edge of a block."""
+    if not blocks:
+        return sentence_spans(text)
+    spans: list[Span] = []
+    place = 0
+    for start, end, kind in blocks:
+        spans += _sentences_within(text, place, start)
+        if kind == "table":
+            spans += (match.span() for match in _ROW.finditer(text, start, end))
+        elif kind != "code":
+            spans += _sentences_within(text, start, end)
+        place = end
+    return spans + _sentences_within(text, place, len(text))
+
+
+def _sentences_within(text: str, start: int, end: int) -> list[Span]:
+    return [(start + a, start + b) for a, b in sentence_spans(text[start:end])]
+
+
+def _outside(mentions: list[Mention], blocks: Sequence[Block]) -> list[Mention]:
+    """Return the mentions that do not begin in one of the blocks."""
+    starts = [start for start, _, _ in blocks]
+    return [
+        mention
+        for mention in mentions
+        if not (index := bisect_right(starts, mention.start))
+        or blocks[index - 1][1] <= mention.start
+    ]
 
 
 def _topics(
@@ -193,13 +242,16 @@ def _terms(tokens: Tokens, options: NlpOptions) -> list[Mention]:
     return find_repeated_terms(tokens, options.max_title_words)
 
 
-def _cjk_mentions(text: str, sentences: list[Span], options: NlpOptions) -> list[Mention]:
+def _cjk_mentions(
+    text: str, sentences: list[Span], blocks: Sequence[Block], options: NlpOptions
+) -> list[Mention]:
     starts = [start for start, _ in sentences]
-    return [
+    mentions = [
         Mention(start, end, kind, bisect_right(starts, start) - 1)
         for start, end, kind in find_cjk(text)
         if options.noun_phrases or kind != CONCEPT
     ]
+    return _outside(mentions, [b for b in blocks if b[2] == "code"]) if mentions else mentions
 
 
 def _by_sentence(text: str, mentions: list[Mention]) -> dict[int, dict[str, Mention]]:

@@ -26,10 +26,15 @@ _TOKEN = re.compile(
         |Rep|Adm|Mme|Mlle|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec|vs|e\.g|i\.e|etc)\.
     | \b[^\W\d_{CJK}]\.(?=\s*[^\W\d_])
     | (?:[LldDcjmnst]|[Qq]u)['’](?=[^\W\d_]{{2}})
+    | https?://[^\s<>"'()\[\]]+
     | {_LETTERS}
-      (?:(?:[-&‐‑·]|['’](?![sS]\b)|\.(?=[a-z\d])|(?<=\d)\.(?=[^\W_])|(?<=\d),(?=\d{{3}})){_LETTERS})*
+      (?:(?:[-&‐‑·]|_+|['’](?![sS]\b)|\.(?=[a-z\d])|(?<=\d)\.(?=[^\W_])|(?<=\d),(?=\d{{3}})){_LETTERS})*
+      (?:\(\))?
     | ['’][sS]\b
     | [{CJK}]+
+    | ``[^`'\n]{{1,80}}`` | (?<!`)`[^`'\n]{{1,80}}`(?!`)
+    | (?<![\w-])--?[a-z][\w-]+
+    | (?<![\w</])[~.]{{0,2}}/[a-z.][\w.+-]*(?:/[\w.+-]*)*
     | \S
     """,
     re.VERBOSE,
@@ -124,7 +129,8 @@ def _start_class(
         return as_lower if as_lower in "vegkrx" else "N"
     if token in name_words:
         return "N"
-    if word in lower or usually_lower(word):
+    # A word that is a whole sentence may be a cry: Humbug!
+    if word in lower or usually_lower(word) or following == ".":
         return as_lower
     return "N"
 

@@ -22,6 +22,7 @@ _CLASS_OF_SECTION = {
     "adjective_ly": "j",
     "weak_noun": "z",
     "weak_alone": "y",
+    "kin": "y",
     "weak_adjective": "k",
     "adverb": "r",
     "number": "u",
@@ -48,8 +49,14 @@ _SUFFIXES = _NAME_LISTS["suffix"]
 _NOT_NAMES = _NAME_LISTS["not_name"]
 _YEAR = re.compile(r"(?:1\d|20)\d\d")
 _FILE_NAME = re.compile(r"[^\W_]\.[a-z]{2,4}$")
+_IDENTIFIER = re.compile(
+    r"`{1,2}[^\W\d](?:[\w.]|::|->)+(?:\(\))?`{1,2}|[^\W\d][\w.-]*(?:_[\w.-]*|\(\))"
+    r"|(?!www\.)[^\W\d_]\w+(?:\.[^\W\d_]\w*)*\.[^\W\d_]\w{4,}"
+)
+_CODE = re.compile(r"`.|https?://|--?[a-z][\w-]|[~.]{0,2}/\w|[a-z]\w*\.\d")
 _PUNCTUATION = {
-    ",": ",", "&": "&", "-": "-", "–": "-", "—": "-", "(": "(", ")": ")", ":": ":", ";": ";",
+    ",": ",", "&": "&", "-": "-", "–": "-", "—": "-", "(": "(", ")": ")", "[": "(", "]": ")",
+    ":": ":", ";": ";",
     "'s": "S", "’s": "S", "'S": "S", "’S": "S", "/": "/", ".": ".", "…": ".", "!": ".", "?": ".",
     "#": "#", "*": "#", "_": "#",
 }  # fmt: skip
@@ -170,6 +177,15 @@ def recognise_language(words: list[str]) -> str:
     return "en" if all(map(str.isascii, words)) else ""
 
 
+def _code(token: str) -> str:
+    """Return X for an identifier, ~ for other code, and nothing for what may be a word."""
+    if token.isalpha():
+        return ""
+    if _IDENTIFIER.fullmatch(token):
+        return "X"
+    return "~" if _CODE.match(token) or _FILE_NAME.search(token) else ""
+
+
 class Lexicon(dict[str, str]):
     """Token to one-letter class in one language, worked out once for each distinct token.
 
@@ -178,8 +194,8 @@ class Lexicon(dict[str, str]):
     y noun weak unless qualified, j adjective, k weak adjective, r adverb, u number word, g -ing,
     e -ed, f function word of another language, w particle in names. Capitals: N name, A acronym,
     I initial, H civil title, R office, M month, W weekday, F function word, J junior. Others:
-    D number, Y year, O ordinal, E decade or unit, C CJK, S possessive, punctuation as itself,
-    quotes as ", anything else as ~.
+    D number, Y year, O ordinal, E decade or unit, X identifier of code, C CJK, S possessive,
+    punctuation as itself, quotes as ", anything else as ~.
     """
 
     def __init__(self, language: str) -> None:
@@ -207,8 +223,8 @@ class Lexicon(dict[str, str]):
             return '"'
         if token.startswith("www."):
             return "N"
-        if _FILE_NAME.search(token):
-            return "~"
+        if code := _code(token):
+            return code
         if first.isdecimal():
             return self._number(token)
         if is_cjk(first):
