@@ -396,7 +396,7 @@ def test_a_level_is_a_number_or_as_in_the_paper_wherever_it_is_set(tmp_path, mon
 
 
 def test_what_is_no_level_is_refused_with_what_would_be_one(tmp_path):
-    with pytest.raises(ConfigError, match="level = 'root': must be a number, 0 for the root, or C"):
+    with pytest.raises(ConfigError, match="level = 'root': levels are numbers from 0, the root"):
         load(tmp_path, '[query]\nlevel = "root"')
 
 

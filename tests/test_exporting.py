@@ -16,9 +16,9 @@ import polars as pl
 import pytest
 from conftest import workspace_of
 from query_fixture import publish
+from typer.testing import CliRunner
 
 from graphrag_pipeline.cli import app as cli
-from graphrag_pipeline.cli.exports import ExportFormat
 from graphrag_pipeline.core.errors import InputError, NothingPublishedError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.exchange.exporting import FORMATS, export_release
@@ -300,8 +300,12 @@ def test_the_command_says_what_it_wrote_and_what_is_not_in_it(home, tmp_path, mo
     assert json.loads(capsys.readouterr().out)["files"][0]["rows"] == {"nodes": 14, "edges": 11}
 
 
-def test_the_command_offers_every_format():
-    assert {kind.value for kind in ExportFormat} == set(FORMATS)
+def test_the_command_offers_every_format_and_names_them_where_there_is_no_such():
+    shown = CliRunner().invoke(cli.app, ["export", "--help"], env={"COLUMNS": "200"}).output
+    assert f"One of {', '.join(FORMATS)}." in shown
+    refused = CliRunner().invoke(cli.app, ["export", "foo"])
+    assert refused.exit_code == 2
+    assert f"unknown format 'foo': use one of {', '.join(FORMATS)}" in refused.output
 
 
 def test_an_index_that_is_not_published_cannot_be_exported(tmp_path):

@@ -63,7 +63,7 @@ class _Commands(TyperGroup):
 app = typer.Typer(
     name="graphrag-pipeline",
     cls=_Commands,
-    help="Documents in, a knowledge-graph index in DuckDB and LanceDB out, and questions answered.",
+    help="Turn documents into a knowledge graph in DuckDB and LanceDB, and ask it questions.",
     epilog=EXIT_CODES,
     no_args_is_help=True,
     add_completion=False,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,18 +12,6 @@ from graphrag_pipeline.cli.command import OfRelease, prints, settings_here
 
 if TYPE_CHECKING:
     from graphrag_pipeline.exchange.exporting import Export
-
-
-class ExportFormat(StrEnum):
-    """What `export` writes."""
-
-    graphrag = "graphrag"
-    graphml = "graphml"
-    json = "json"
-    neo4j = "neo4j"
-    rdf = "rdf"
-    parquet = "parquet"
-    csv = "csv"
 
 
 def show_export(export: Export) -> None:
@@ -40,18 +27,23 @@ def show_export(export: Export) -> None:
 
 @prints(show_export)
 def export(
-    format: Annotated[ExportFormat, typer.Argument(help="What to write.")],
+    format: Annotated[
+        str,
+        typer.Argument(help="One of graphrag, graphml, json, neo4j, rdf, parquet, csv."),
+    ],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File or folder to make (default: here).")
     ] = None,
     release: OfRelease = None,
     table: Annotated[
         list[str] | None,
-        typer.Option("--table", help="parquet, csv: a table; again for more (default: all)."),
+        typer.Option(
+            "--table", help="For parquet and csv: a table. Repeat it for more (default: all)."
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
 ) -> Export:
-    """Write the published index in a format of another tool.
+    """Write the published release in a format of another tool.
 
     graphrag: microsoft/graphrag's parquet files; import-graphrag reads them.
     graphml, json (node-link): the graph, for networkx, Gephi, D3.
@@ -61,6 +53,4 @@ def export(
     from graphrag_pipeline.exchange.exporting import export_release
 
     home = settings_here().home_path
-    return export_release(
-        home, format.value, output, release=release, tables=table or (), force=force
-    )
+    return export_release(home, format, output, release=release, tables=table or (), force=force)

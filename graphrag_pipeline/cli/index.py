@@ -223,7 +223,7 @@ def _estimate(workspace: Workspace, folder: Path, *, yes: bool, recluster: bool)
 
 
 def notify() -> None:
-    """Send a test to all who are told when runs fail: webhook, e-mail, command."""
+    """Send a test message to everyone who is told of failed runs: webhook, e-mail, command."""
     from graphrag_pipeline.core.notices import Notifier
 
     hooks = Notifier(settings_here()).test()

@@ -34,7 +34,7 @@ def marts(
         bool, typer.Option("--force", help="Build them even if nothing is new.")
     ] = False,
 ) -> MartsOutcome:
-    """Build the marts: tables that answer the common questions, each tested, in marts.duckdb.
+    """Build the marts: tested tables, in marts.duckdb, that answer the common questions.
 
     Profiles of entities, evidence of relationships down to the sentence, communities with their
     reports, coverage of documents, cost, quality, growth, and results of experiments. Nothing is

@@ -124,7 +124,7 @@ def tune(
     folder: Documents = None,
     output: Annotated[Path, typer.Option(help="Folder for the prompts.")] = Path("prompts"),
 ) -> Tuning:
-    """Let a model read a sample of the documents and write prompts that fit them, as files."""
+    """Let a model read a sample of your documents and write prompts that suit them."""
     from graphrag_pipeline.planning.tuning import tune as propose
 
     settings = settings_here()

@@ -31,8 +31,8 @@ _OF_METHODS = "Options of some methods"
 Level = Annotated[
     str | None,
     typer.Option(
-        help="Community level to read reports of: C0 (or 0) is the root; what is not split at a "
-        "level is read there too.",
+        help="The level whose reports are read: C0 (or 0) is the root. A community that is not "
+        "split belongs to all deeper levels too.",
         rich_help_panel=_OF_METHODS,
     ),
 ]
@@ -48,7 +48,7 @@ Dynamic = Annotated[
 ]
 Seed = Annotated[
     int | None,
-    typer.Option(help="global, text_summary: shuffle by this.", rich_help_panel=_OF_METHODS),
+    typer.Option(help="global, text_summary: shuffle by this seed.", rich_help_panel=_OF_METHODS),
 ]
 Depth = Annotated[
     int | None, typer.Option(help="drift: rounds of questions.", rich_help_panel=_OF_METHODS)
@@ -113,7 +113,7 @@ def query(
         typer.Option(
             "--method",
             "-m",
-            help="Such as local, global, bm25, auto; with a parameter: kg_triplets:hops=1. "
+            help="A method: local, global, bm25, auto ...; with a parameter: kg_triplets:hops=1. "
             "docs/reference/methods.md lists them all.",
         ),
     ] = "local",
@@ -159,15 +159,18 @@ def compare(
         typer.Option(
             "--methods",
             "-m",
-            help="Methods, with commas between; parameters as in kg_triplets:hops=1.",
+            help="Methods, separated by commas; parameters as in kg_triplets:hops=1.",
         ),
     ] = "basic,bm25,local,global",
     retrieval_only: Annotated[
-        bool, typer.Option("--retrieval-only", help="What each finds, with no answer made of it.")
+        bool,
+        typer.Option(
+            "--retrieval-only", help="Show what each method retrieves, and make no answers."
+        ),
     ] = False,
     release: OfRelease = None,
 ) -> list[Compared]:
-    """Answer a question by several methods: their answers, citations, tokens, cost and time."""
+    """Answer a question by several methods, side by side: citations, tokens, cost and time."""
     from graphrag_pipeline.query import compare as compare_methods
 
     settings = settings_here()
@@ -202,7 +205,7 @@ def sql(
         RowFormat, typer.Option("--format", "-f", help="How to print the rows.")
     ] = RowFormat.table,
 ) -> Result:
-    """Run SQL on the published index, read-only. The marts are there as marts.NAME.
+    """Run SQL on the published release, read-only. The marts are there as marts.NAME.
 
     Macros answer common questions: "FROM neighbors('X')", "FROM evidence('X', 'Y')".
     "FROM macros" lists them, each with an example.

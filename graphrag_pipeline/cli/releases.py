@@ -80,10 +80,13 @@ def releases() -> list[KeptRelease]:
 @prints(show_rollback)
 def rollback(
     release: Annotated[
-        str | None, typer.Argument(help="A release, by how its id begins (default: the one before)")
+        str | None,
+        typer.Argument(
+            help="A release: its id, or the first characters of it (default: the one before)."
+        ),
     ] = None,
 ) -> Rollback:
-    """Publish an older release again, in one step; readers see it from their next question on.
+    """Publish an older release again. Readers see it from their next question on.
 
     The index itself stays as it is, and so does the older release: until documents or settings
     change what is in the index, neither `index` nor the schedule publishes anything. Name the

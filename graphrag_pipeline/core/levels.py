@@ -15,6 +15,6 @@ def parse_level(value: int | str) -> int:
     digits = value[1:] if value[:1] in ("C", "c") else value
     if not (digits.isascii() and digits.isdigit()):
         raise InputError(
-            f"level = {value!r}: must be a number, 0 for the root, or C0, C1 and so on"
+            f"level = {value!r}: levels are numbers from 0, the root (or C0, C1 and so on)"
         )
     return int(digits)

@@ -8,7 +8,7 @@ from graphrag_pipeline.cli.evaluation import experiments, index, questions, resu
 
 app = typer.Typer(
     name="eval",
-    help="Evaluate on your own corpus: questions, experiments, judges, and a report.",
+    help="Measure how good the answers on your own documents are, method by method.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )

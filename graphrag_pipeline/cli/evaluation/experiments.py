@@ -29,14 +29,20 @@ Questions = Annotated[
 Methods = Annotated[
     str,
     typer.Option(
-        "--methods", "-m", help="Conditions by comma: methods, or C0 to C3, TS and SS (default: "
-        "every method that needs no model, or a preset's)."
+        "--methods",
+        "-m",
+        help="Conditions, separated by commas: methods, or C0 to C3, TS and SS (default: every "
+        "method that needs no model, or a preset's).",
     ),
-]  # fmt: skip
+]
 Preset = Annotated[str, typer.Option(help="graphrag: C0-C3, TS, SS. context-window: 8k to 64k.")]
-Levels = Annotated[str, typer.Option(help="Community levels by comma, for methods that read one.")]
+Levels = Annotated[
+    str, typer.Option(help="Community levels, separated by commas, for methods that read one.")
+]
 RetrievalOnly = Annotated[bool, typer.Option("--retrieval-only", help="Make no answers.")]
-Limit = Annotated[int, typer.Option(min=0, help="Only the first so many questions (0: all).")]
+Limit = Annotated[
+    int, typer.Option(min=0, help="Ask only so many of the questions, the first ones (0: all).")
+]
 Judged = Annotated[bool, typer.Option("--judge", help="Let a model compare the answers in pairs.")]
 CountClaims = Annotated[bool, typer.Option("--claims", help="Let a model count claims.")]
 Named = Annotated[str, typer.Option(help="Name of the experiment (default: the questions').")]

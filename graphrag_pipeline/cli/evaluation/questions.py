@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     Result = QuestionSet | StagePlan | Sequence[Mapping[str, object]]
 
 QuestionFile = Annotated[
-    Path | None, typer.Argument(help="Questions: JSON, JSON Lines, CSV, text, or a data set's.")
+    Path | None,
+    typer.Argument(help="A file of questions: JSON, JSON Lines, CSV, text, or a data set's own."),
 ]
 Generate = Annotated[
     bool, typer.Option("--generate", help="Let the model write them (GraphRAG, Algorithm 1).")
 ]
 Description = Annotated[
-    str, typer.Option(help="What the documents are (default: said from the index).")
+    str, typer.Option(help="What the documents are about (default: taken from the index).")
 ]
 SetName = Annotated[
     str, typer.Option("--set", help="Name of the set (default: the file's, or generated).")
@@ -74,7 +75,9 @@ def _show_generation(estimate: StagePlan) -> None:
 def questions(
     file: QuestionFile = None,
     generate: Generate = False,
-    personas: Annotated[int, typer.Option(help="How many people would ask (with --generate).")] = 5,
+    personas: Annotated[
+        int, typer.Option(help="How many kinds of people ask (with --generate).")
+    ] = 5,
     tasks: Annotated[int, typer.Option(help="Tasks of each person.")] = 5,
     questions_per_task: Annotated[int, typer.Option(help="Questions for each task.")] = 5,
     description: Description = "",

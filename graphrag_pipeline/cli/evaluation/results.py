@@ -120,7 +120,9 @@ def _difference(difference: Difference) -> tuple[str, ...]:
 
 @prints(show_results)
 def results(
-    experiment: Annotated[str | None, typer.Argument(help="Default: the latest.")] = None,
+    experiment: Annotated[
+        str | None, typer.Argument(help="An experiment (default: the latest).")
+    ] = None,
 ) -> Results:
     """Show what an experiment found, a line for each condition."""
     return results_of(settings_here(), experiment)
@@ -145,7 +147,9 @@ def compare(
 
 @prints(_show_report)
 def report(
-    experiment: Annotated[str | None, typer.Argument(help="Default: the latest.")] = None,
+    experiment: Annotated[
+        str | None, typer.Argument(help="An experiment (default: the latest).")
+    ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path(
         "evaluation.html"
     ),
