@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import atexit
 import datetime
 import json
-import shutil
-import tempfile
+import re
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
+from artefacts import copy_of
 
 from graphrag_pipeline.core.identity import content_hash, make_id
 from graphrag_pipeline.core.settings import Settings
@@ -148,19 +146,9 @@ def publish(
     if documents or settings or (home / "vectors").exists():
         _write(home, documents or DOCUMENTS, release, embedder)
     else:
-        written = _written(release, embedder.name, embedder.dimensions)
-        if not (written / "published.duckdb").exists():
-            _write(written, DOCUMENTS, release, embedder)
-        shutil.copytree(written, home, dirs_exist_ok=True)
+        name = re.sub(r"\W", "-", f"query {release} {embedder.name} {embedder.dimensions}")
+        copy_of(name, lambda made: _write(made, DOCUMENTS, release, embedder), home)
     return home
-
-
-@cache
-def _written(release: str, embedder: str, dimensions: int) -> Path:
-    """Return the folder in which this process keeps such an index, to be copied."""
-    place = tempfile.mkdtemp(prefix="graphrag-tests-")
-    atexit.register(shutil.rmtree, place, ignore_errors=True)
-    return Path(place)
 
 
 def _write(home: Path, texts: dict[str, str], release: str, embedder: Embedder) -> None:

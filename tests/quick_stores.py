@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import duckdb
+from artefacts import MADE
 
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.store import lance
@@ -70,6 +71,8 @@ class QuickStores:
             event == "socket.connect" and isinstance(arguments[1], str | bytes)
         ):
             self._alone = False
+            self._close_all()
+        elif event == MADE:
             self._close_all()
 
     def _close_all(self) -> None:

@@ -12,6 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from artefacts import made_once
 from commands import run_python
 from conftest import Engine, workspace_of
 from index_process import SMALL, faults, update
@@ -57,11 +58,11 @@ def grow(folder: Path, steps: Sequence[dict[str, str | None]]) -> tuple[Engine, 
 
 
 @pytest.fixture(scope="module")
-def three(tmp_path_factory) -> tuple[Path, list[str]]:
+def three() -> tuple[Path, list[str]]:
     """A folder with three releases: one, two and three documents; not to be changed."""
-    folder = tmp_path_factory.mktemp("three")
-    _, made = grow(folder, [{name: text} for name, text in STORY.items()])
-    return folder, made
+    steps = [{name: text} for name, text in STORY.items()]
+    folder = made_once("three", lambda made: grow(made, steps))
+    return folder, sorted(release_ids(folder / ".graphrag"))
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from pathlib import Path
 import duckdb
 import polars as pl
 import pytest
+from artefacts import copy_of
 from conftest import Engine, workspace_of
 from index_process import SMALL, update
 
@@ -49,20 +50,22 @@ def editable(release: Path, copy: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     """An index with two releases, the published one with what only a model and mishaps bring."""
-    place = tmp_path_factory.mktemp("cookbook")
-    engine = Engine(place, SMALL)
-    texts = [CORPUS / f"{name}.md" for name in TEXTS]
-    for text in texts[:-1]:
-        shutil.copy(text, engine.inbox)
-    update(engine)
-    shutil.copy(texts[-1], engine.inbox)
-    engine.write({"nothing.md": "it was so.", "quoted.md": "Sean O'Hara met Mary in Kelmouth."})
-    update(engine)
-    published = engine.log.home / "published.duckdb"
-    with editable(published, place / "edited.duckdb") as con:
-        con.execute(BY_HAND)
-    (place / "edited.duckdb").replace(published)
-    return place
+
+    def make(place: Path) -> None:
+        engine = Engine(place, SMALL)
+        texts = [CORPUS / f"{name}.md" for name in TEXTS]
+        for text in texts[:-1]:
+            shutil.copy(text, engine.inbox)
+        update(engine)
+        shutil.copy(texts[-1], engine.inbox)
+        engine.write({"nothing.md": "it was so.", "quoted.md": "Sean O'Hara met Mary in Kelmouth."})
+        update(engine)
+        published = engine.log.home / "published.duckdb"
+        with editable(published, place / "edited.duckdb") as con:
+            con.execute(BY_HAND)
+        (place / "edited.duckdb").replace(published)
+
+    return copy_of("cookbook", make, tmp_path_factory.mktemp("cookbook"))
 
 
 BY_HAND = """
