@@ -44,9 +44,9 @@ _EDGES = "SELECT * FROM relationships ORDER BY human_readable_id"
 class Update:
     """What an update did.
 
-    ``changes`` counts the documents by action (add, change, remove) in the batches that were taken
-    in; ``release`` is what is published now, ``is_new`` whether this update made it, ``counts``
-    what it holds.
+    ``changes`` counts the files by action (add, change, remove, rename) in the batches that were
+    taken in; ``release`` is what is published now, ``is_new`` whether this update made it,
+    ``counts`` what it holds.
     """
 
     batches: Sequence[str]

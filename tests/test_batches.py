@@ -52,11 +52,14 @@ def test_a_file_that_comes_back_is_added_again(engine):
         assert listed(engine.cut()) == {"a.txt": action}
 
 
-def test_a_file_that_moved_is_a_removal_and_an_addition(engine):
+def test_a_file_that_moved_is_listed_as_renamed(engine):
     engine.write({"a.txt": "one"})
     engine.cut()
     (engine.inbox / "a.txt").rename(engine.inbox / "b.txt")
-    assert listed(engine.cut()) == {"a.txt": "remove", "b.txt": "add"}
+    (batch,) = engine.cut()
+    assert listed([batch]) == {"b.txt": "rename"}
+    assert batch.changes[0].origin == batch.changes[0].identity == "documents/a.txt"
+    assert set(engine.log.sources()) == {"documents/b.txt"}
 
 
 def test_a_file_is_left_alone_until_it_has_settled(engine):

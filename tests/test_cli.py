@@ -387,7 +387,7 @@ def test_index_again_as_json_is_all_that_standard_output_holds_and_a_terminal_ha
     assert "━" in drawn.decode()
     assert "\x1b" not in done.out
     told = json.loads(done.out)
-    assert told["changes"] == {"add": 0, "change": 0, "remove": 0}
+    assert told["changes"] == {"add": 0, "change": 0, "remove": 0, "rename": 0}
     assert told["batches_run"] == 0
     assert told["documents"] == 3
     assert told["seconds"]["total"] > 0

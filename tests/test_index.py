@@ -202,9 +202,9 @@ def test_every_public_name_is_there_and_no_other() -> None:
 def test_an_update_says_what_it_did(index: Index, tmp_path: Path) -> None:
     docs = write(tmp_path / "docs", rivers=RIVERS, people=PEOPLE + " Anna Berg sings.")
     (docs / "places.txt").unlink()
-    assert index.plan(docs).changes == {"add": 1, "change": 1, "remove": 1}
+    assert index.plan(docs).changes == {"add": 1, "change": 1, "remove": 1, "rename": 0}
     update = index.update(docs)
-    assert update.changes == {"add": 1, "change": 1, "remove": 1}
+    assert update.changes == {"add": 1, "change": 1, "remove": 1, "rename": 0}
     assert update.is_new
     assert update.counts["documents"] == 2
     assert update.release == index.releases()[0].id
@@ -424,7 +424,12 @@ def test_removing_all_documents_is_asked_for(index: Index, tmp_path: Path) -> No
     with pytest.raises(RemovalError, match=r"^2 of the 2 files indexed from .* are gone"):
         index.update(docs)
     assert sorted((index.home / "batches").glob("*.json")) == cut
-    assert index.update(docs, remove_all=True).changes == {"add": 0, "change": 0, "remove": 2}
+    assert index.update(docs, remove_all=True).changes == {
+        "add": 0,
+        "change": 0,
+        "remove": 2,
+        "rename": 0,
+    }
     assert index.sql("SELECT count(*) FROM documents")[1] == [(0,)]
     assert index.update(docs).batches == []
 
@@ -502,7 +507,12 @@ def test_documents_under_other_names_are_not_gone(index: Index, tmp_path: Path) 
     (tmp_path / "docs").mkdir()
     for path in (tmp_path / "moved").iterdir():
         path.rename(tmp_path / "docs" / f"new-{path.name}")
-    assert index.update(tmp_path / "docs").changes == {"add": 2, "change": 0, "remove": 2}
+    assert index.update(tmp_path / "docs").changes == {
+        "add": 0,
+        "change": 0,
+        "remove": 0,
+        "rename": 2,
+    }
 
 
 @pytest.mark.parametrize("wrong", [(3,), ("home", {"profile": "llm"})])

@@ -20,16 +20,24 @@ from graphrag_pipeline.ingest.stages import (
     stage_versions,
 )
 
+PLACED = """SELECT * EXCLUDE batch REPLACE ((
+    SELECT d.uri || '@' || c.ordinal FROM chunks c JOIN documents d ON d.id = c.document_id
+    WHERE c.id = t.chunk_id) AS chunk_id) FROM {table} t"""
+"""A table with chunks named by their place: ids tell under which name a text was first seen."""
+
 FOLDED = {
-    "documents": "SELECT id, uri, source, title, content_hash, metadata, text FROM documents",
-    "chunks": "SELECT id, document_id, ordinal, start_char, end_char, n_tokens, text FROM chunks",
-    "extractions": "SELECT * EXCLUDE batch FROM extractions",
-    "entity_mentions": "SELECT * EXCLUDE batch FROM entity_mentions",
-    "relationship_mentions": "SELECT * EXCLUDE batch FROM relationship_mentions",
+    "documents": "SELECT uri, source, title, content_hash, metadata, text FROM documents",
+    "document_names": """SELECT n.uri, n.source, n.is_first, d.uri AS first, d.text
+        FROM document_names n JOIN documents d ON d.id = n.document_id""",
+    "chunks": """SELECT uri, ordinal, start_char, end_char, n_tokens, c.text
+        FROM chunks c JOIN documents d ON d.id = c.document_id""",
+    "extractions": PLACED.format(table="extractions"),
+    "entity_mentions": PLACED.format(table="entity_mentions"),
+    "relationship_mentions": PLACED.format(table="relationship_mentions"),
     "entities": "SELECT * EXCLUDE human_readable_id FROM entities",
     "relationships": "SELECT * EXCLUDE human_readable_id FROM relationships",
-    "entity_chunks": "SELECT * FROM entity_chunks",
-    "relationship_chunks": "SELECT * FROM relationship_chunks",
+    "entity_chunks": PLACED.format(table="entity_chunks").replace("EXCLUDE batch ", ""),
+    "relationship_chunks": PLACED.format(table="relationship_chunks").replace("EXCLUDE batch ", ""),
 }
 """What must depend on the documents that are there, and on nothing that came before."""
 
@@ -56,7 +64,7 @@ def present(engine: Engine) -> dict[str, bytes]:
     }
 
 
-NAMES = ("a.txt", "b.md", "c.csv", "sub/d.txt")
+NAMES = ("a.txt", "b.md", "c.csv", "sub/d.txt", "e.txt", "0.csv")
 CONTENTS = (
     STORY,
     OTHER,
@@ -83,6 +91,14 @@ class Histories(RuleBasedStateMachine):
     @rule(name=st.sampled_from(NAMES), content=st.sampled_from((*CONTENTS, None)))
     def alter(self, name, content):
         self.engine.write({name: content})
+
+    @rule(name=st.sampled_from(NAMES), new=st.sampled_from(NAMES), copy=st.booleans())
+    def rename_or_copy(self, name, new, copy):
+        path = self.engine.inbox / name
+        if path.exists():
+            self.engine.write({new: path.read_bytes()})
+            if name != new and not copy:
+                path.unlink()
 
     @rule()
     def cut(self):

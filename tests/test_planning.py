@@ -99,7 +99,7 @@ def test_a_plan_counts_what_is_new_and_writes_and_asks_nothing(tmp_path: Path) -
         plan = plan_run(engine.workspace, engine.inbox)
         assert server.requests == []
     assert list(engine.log.home.glob("**/*")) == []
-    assert plan.changes == {"add": 7, "change": 0, "remove": 0}
+    assert plan.changes == {"add": 7, "change": 0, "remove": 0, "rename": 0}
     assert (plan.documents, plan.unreadable) == (6, 1)
     assert plan.chunks == plan.to_extract > 6
     assert [stage.stage for stage in plan.stages] == [
@@ -116,7 +116,7 @@ def test_after_a_run_only_what_changed_is_planned(known: ModelServer, tmp_path: 
     assert (plan.calls, plan.chunks, sum(plan.changes.values())) == (0, 0, 0)
     engine.write({"a.txt": "Alice Smith left.", "b.txt": None, "d.txt": "Hugo White came."})
     plan = plan_run(engine.workspace, engine.inbox)
-    assert plan.changes == {"add": 1, "change": 1, "remove": 1}
+    assert plan.changes == {"add": 1, "change": 1, "remove": 1, "rename": 0}
     assert plan.to_extract == 2
     update_tables(engine)
     extraction = plan.stages[0]
@@ -283,7 +283,7 @@ def test_removed_files_alone_plan_the_reports_on_what_they_named(
     engine.write({"b.txt": None})
     plan = plan_run(engine.workspace, engine.inbox)
     (reports,) = engine.rows("SELECT count(*) FROM communities WHERE size >= 2")[0]
-    assert plan.changes == {"add": 0, "change": 0, "remove": 1}
+    assert plan.changes == {"add": 0, "change": 0, "remove": 1, "rename": 0}
     assert plan.to_extract == 0
     assert 0 < calls(plan)["community_reports"][0] <= reports
     assert "summaries" not in calls(plan)

@@ -52,9 +52,9 @@ def show_diff(diff: ReleaseDiff) -> None:
     console.fact("before", diff.before)
     console.fact("after", diff.after)
     console.table(
-        ("", "before", "after", "entered", "left", "changed"),
+        ("", "before", "after", "entered", "left", "changed", "renamed"),
         [
-            (name.replace("_", " "), t.before, t.after, t.entered, t.left, t.changed)
+            (name.replace("_", " "), t.before, t.after, t.entered, t.left, t.changed, t.renamed)
             for name, t in diff.tables.items()
         ],
     )

@@ -11,6 +11,7 @@ _COUNTED = {
     "add": "file added",
     "change": "file changed",
     "remove": "file removed",
+    "rename": "file renamed",
 }
 
 
@@ -27,5 +28,5 @@ def amount(took: Mapping[str, Any]) -> str:
 
 
 def changed_files(changes: Mapping[str, int]) -> str:
-    """Return how many files were added, changed and removed; nothing if none was."""
+    """Return how many files were added, changed, removed, renamed; nothing if none was."""
     return ", ".join(counted(number, _COUNTED[name]) for name, number in changes.items() if number)

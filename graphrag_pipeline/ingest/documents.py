@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import duckdb
@@ -17,11 +17,12 @@ from graphrag_pipeline.core.identity import content_hash, make_id
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.ingest.reading import ReadDocument, ReadingOptions, ReadResult, read_file
 from graphrag_pipeline.ingest.reading.model import OcrOptions
-from graphrag_pipeline.store.batches import Batch, BatchLog, SourceChange
+from graphrag_pipeline.store.batches import Batch, BatchLog
 from graphrag_pipeline.store.index_store import assign_identifiers, insert
 from graphrag_pipeline.store.snapshots import shown_path
+from graphrag_pipeline.store.sources import SourceChange, first_names
 
-READER_VERSION = "5"
+READER_VERSION = "6"
 _READERS = 4
 
 DOCUMENTS = pl.Schema(
@@ -99,17 +100,29 @@ def _ocr_options(settings: Settings) -> OcrOptions:
 def read_batch(batch: Batch, log: BatchLog, options: ReadingOptions) -> BatchDocuments:
     """Read the files of a batch, leaving out those a later batch has taken over.
 
-    A file that cannot be read is quarantined with its reason; the rest is kept.
+    A document of several names is read by the first. A file that cannot be read is quarantined
+    with its reason; the rest is kept.
     """
-    owner = {uri: source.batch for uri, source in log.sources().items()}
+    sources = log.sources()
+    firsts = first_names(sources)
     result = BatchDocuments()
-    readable = [c for c in batch.changes if c.action != "remove" and owner.get(c.uri) == batch.key]
+    own = {c.uri for c in batch.changes if c.uri in sources and sources[c.uri].batch == batch.key}
+    readable = [c for c in batch.changes if c.uri in own and firsts[c.uri] == c.uri]
     with ThreadPoolExecutor(_READERS) as pool:
         read = pool.map(lambda c: _read(log.path_of(c.uri), options), readable)
         outcome = {c.uri: pair for c, pair in zip(readable, read, strict=True)}
     for change in batch.changes:
-        is_gone = change.action == "remove" and change.uri not in owner
-        _record(batch.key, change, outcome.get(change.uri), result, is_gone=is_gone)
+        if change.action == "remove" and change.uri not in sources:
+            _record(batch.key, change, result, status="removed")
+        elif change.uri in outcome:
+            _record_read(batch.key, change, outcome[change.uri], result)
+        else:
+            is_name = change.uri in own
+            _record(batch.key, change, result, status="duplicate" if is_name else "superseded")
+        if change.origin is not None:
+            gone = SourceChange(change.origin, "rename", None, 0, 0)
+            is_back = change.origin in sources
+            _record(batch.key, gone, result, status="superseded" if is_back else "removed")
     return result
 
 
@@ -122,7 +135,7 @@ def read_changes(
     with ThreadPoolExecutor(_READERS) as pool:
         read = pool.map(lambda c: _read(log.path_of(c.uri), options), changes)
         for change, outcome in zip(changes, read, strict=True):
-            _record("", change, outcome, result, is_gone=False)
+            _record_read("", change, outcome, result)
     return result
 
 
@@ -156,49 +169,50 @@ def _read(path: Path, options: ReadingOptions) -> tuple[ReadResult, str | None]:
     return result, hashlib.sha256(data).hexdigest() if data is not None else None
 
 
-def _record(
+def _record_read(
     batch: str,
     change: SourceChange,
-    outcome: tuple[ReadResult, str | None] | None,
+    outcome: tuple[ReadResult, str | None],
     into: BatchDocuments,
-    *,
-    is_gone: bool,
 ) -> None:
-    status, sha256, documents = "superseded", change.sha256, 0
-    if is_gone:
-        status = "removed"
-    elif outcome is not None:
-        read, sha256 = outcome
-        for document in read.documents:
-            row = _document_row(batch, change.uri, document)
-            into.documents.append(row)
-            into.blocks += [
-                (str(row["id"]), b.start, b.end, b.kind, batch) for b in document.blocks
-            ]
-        into.quarantine.extend(
-            {"batch": batch, "uri": _join(change.uri, bad.key), "reason": bad.reason}
-            for bad in read.quarantined
-        )
-        documents = len(read.documents)
-        status = "ok" if documents else "quarantined"
+    read, sha256 = outcome
+    identity = change.identity or change.uri
+    for document in read.documents:
+        row = _document_row(batch, change.uri, identity, document)
+        into.documents.append(row)
+        into.blocks += [(str(row["id"]), b.start, b.end, b.kind, batch) for b in document.blocks]
+    into.quarantine.extend(
+        {"batch": batch, "uri": _join(change.uri, bad.key), "reason": bad.reason}
+        for bad in read.quarantined
+    )
+    status = "ok" if read.documents else "quarantined"
+    change = replace(change, sha256=sha256)
+    _record(batch, change, into, status=status, n_documents=len(read.documents))
+
+
+def _record(
+    batch: str, change: SourceChange, into: BatchDocuments, *, status: str, n_documents: int = 0
+) -> None:
     into.sources.append(
         {
             "batch": batch,
             "uri": change.uri,
             "action": change.action,
-            "sha256": sha256,
+            "sha256": change.sha256,
             "n_bytes": change.n_bytes,
             "status": status,
-            "n_documents": documents,
+            "n_documents": n_documents,
         }
     )
 
 
-def _document_row(batch: str, source: str, document: ReadDocument) -> dict[str, object]:
+def _document_row(
+    batch: str, source: str, identity: str, document: ReadDocument
+) -> dict[str, object]:
     uri = _join(source, document.key)
     metadata = json.dumps(document.metadata, ensure_ascii=False, default=str, sort_keys=True)
     return {
-        "id": make_id("document", uri),
+        "id": make_id("document", _join(identity, document.key)),
         "uri": uri,
         "source": source,
         "title": document.title,
@@ -225,9 +239,9 @@ def _store_manifest(con: duckdb.DuckDBPyConnection, batch: Batch, read: BatchDoc
             batch.created_at,
             batch.root,
             read.status,
-            counts["add"],
+            counts["add"] + counts["rename"],
             counts["change"],
-            counts["remove"],
+            counts["remove"] + counts["rename"],
             len({str(q["uri"]) for q in read.quarantine}),
         ],
     )

@@ -83,7 +83,8 @@ def _take_in(con: duckdb.DuckDBPyConnection, batch: str) -> None:
 def _replace_documents(con: duckdb.DuckDBPyConnection, key: dict[str, str]) -> None:
     """Put in the staged documents; take away old versions and removed documents.
 
-    Sources that a later batch has brought already are left as they are.
+    Sources that a later batch has brought already are left as they are. A document that is there
+    under another name is the same one, and keeps its chunks.
     """
     con.execute(
         """CREATE OR REPLACE TEMP TABLE own_sources AS
@@ -105,7 +106,9 @@ def _replace_documents(con: duckdb.DuckDBPyConnection, key: dict[str, str]) -> N
         )
     con.execute(
         """CREATE OR REPLACE TEMP TABLE outdated AS
-           SELECT id FROM documents WHERE source IN (SELECT uri FROM own_sources)"""
+           SELECT id FROM documents WHERE source IN (SELECT uri FROM own_sources)
+           UNION SELECT id FROM staging.documents WHERE batch = $key""",
+        key,
     )
     con.execute(
         """CREATE OR REPLACE TEMP TABLE removed AS SELECT id FROM outdated

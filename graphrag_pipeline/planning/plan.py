@@ -39,9 +39,16 @@ from graphrag_pipeline.planning.names import REPORTS_PER_ENTITY, guess_entities
 from graphrag_pipeline.planning.outdated import IndexState, chunks_of, extracted, look_at_index
 from graphrag_pipeline.planning.windows import check_windows, said_of_window
 from graphrag_pipeline.releases.publishing import refresh_needed
-from graphrag_pipeline.store.batches import BatchLog, SourceChange
+from graphrag_pipeline.store.batches import BatchLog
 from graphrag_pipeline.store.scanning import LeftOut
 from graphrag_pipeline.store.spending import uses_model
+from graphrag_pipeline.store.sources import (
+    ACTIONS,
+    Source,
+    SourceChange,
+    apply_changes,
+    first_names,
+)
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.estimate import Chunks
 from graphrag_pipeline.structures.registry import model_stages
@@ -74,11 +81,11 @@ FROM extractions GROUP BY ALL
 class Plan:
     """What the next run would do.
 
-    ``changes`` counts files by action (add, change, remove); ``chunks`` those of all files that
-    would be read, ``to_extract`` those of them whose extraction is still to be made, ``to_retry``
-    those and the reports that failed before. ``is_due`` says whether a run would change anything,
-    ``question`` what `index` would ask first, because so many files are gone. ``left_out`` says
-    which rules leave files and folders out, and how many.
+    ``changes`` counts files by action (add, change, remove, rename); ``chunks`` those of all files
+    that would be read, ``to_extract`` those of them whose extraction is still to be made,
+    ``to_retry`` those and the reports that failed before. ``is_due`` says whether a run would
+    change anything, ``question`` what `index` would ask first, because so many files are gone.
+    ``left_out`` says which rules leave files and folders out, and how many.
     """
 
     changes: Mapping[str, int]
@@ -132,16 +139,19 @@ def plan_run(workspace: Workspace, folder: Path, *, recluster: bool = False) -> 
     pending = [batch.key for batch in log.batches()]
     if workspace.exists:
         pending = pending_batches(workspace)
-    changes = _changes(log, new, pending)
-    to_read = [change for change in changes if change.action != "remove"]
+    sources = log.sources()
+    changes = _changes(log, new, pending, sources)
+    apply_changes(sources, new, batch="", root=log.root_name(folder))
+    firsts = first_names(sources)
+    to_read = [change for change in changes if firsts.get(change.uri) == change.uri]
     read = documents.read_changes(to_read, log, settings)
     chunks = _chunks(read.documents, settings)
     todo = _to_extract(workspace, chunks)
     index = IndexState(net_chunks=chunks_of(todo).full, new_entities=guess_entities(todo))
     if workspace.exists:
-        sources = {change.uri for change in changes}
+        uris = {change.uri for change in changes} | {c.origin for c in changes if c.origin}
         with workspace.store.read() as con:
-            index = look_at_index(con, settings, sources, chunks, todo, recluster=recluster)
+            index = look_at_index(con, settings, uris, chunks, todo, recluster=recluster)
     work = _work(workspace, todo, index)
     history = _history(workspace)
     stages = list(estimate(settings, work, history))
@@ -149,7 +159,7 @@ def plan_run(workspace: Workspace, folder: Path, *, recluster: bool = False) -> 
         check_windows(settings)
     if settings.llm.max_cost and (models := unpriced_models(stages)):
         raise unpriced(models[0])
-    counts = {a: sum(c.action == a for c in new) for a in ("add", "change", "remove")}
+    counts = {action: sum(c.action == action for c in new) for action in ACTIONS}
     return Plan(
         changes=counts,
         left_out=look.left_out,
@@ -177,10 +187,13 @@ def _refresh_is_due(workspace: Workspace) -> bool:
 
 
 def _changes(
-    log: BatchLog, new: Sequence[SourceChange], pending: Sequence[str]
+    log: BatchLog,
+    new: Sequence[SourceChange],
+    pending: Sequence[str],
+    sources: Mapping[str, Source],
 ) -> list[SourceChange]:
     """Return the changes that the next run would look at, the newest of each file."""
-    owners = {uri: source.batch for uri, source in log.sources().items()}
+    owners = {uri: source.batch for uri, source in sources.items()}
     waiting = set(pending)
     changes = {
         change.uri: change

@@ -14,6 +14,7 @@ from graphrag_pipeline.planning.estimate_log import compare_estimate
 from graphrag_pipeline.releases.kept import rolled_back_from
 from graphrag_pipeline.releases.publishing import published_release, refresh_needed
 from graphrag_pipeline.store.batches import BatchLog
+from graphrag_pipeline.store.sources import ACTIONS
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import all_structures, counts, wanted_structures
 
@@ -106,9 +107,9 @@ def summarise(workspace: Workspace) -> dict[str, Any]:
 
 
 def changes_in(log: BatchLog, batches: Sequence[str]) -> dict[str, int]:
-    """Return how many files some batches added, changed and removed."""
+    """Return how many files some batches added, changed, removed and renamed."""
     counts = [log.get(key).counts for key in batches]
-    return {name: sum(c[name] for c in counts) for name in ("add", "change", "remove")}
+    return {name: sum(c[name] for c in counts) for name in ACTIONS}
 
 
 def _structures(con: duckdb.DuckDBPyConnection, settings: Settings) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from graphrag_pipeline.releases.kept import (
 )
 from graphrag_pipeline.store.index_store import connect_published
 
-CHANGES = ("entered", "left", "changed")
+CHANGES = ("entered", "left", "changed", "renamed")
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,10 @@ class TableDiff:
     entered: int
     left: int
     changed: int
+    renamed: int
+    """Documents whose text is the same, under another name."""
     first: Mapping[str, Sequence[str]]
-    """Names of what entered, left and changed, the most important first."""
+    """Names of what entered, left, changed and was renamed, the most important first."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +53,12 @@ class _Compared:
     importance: str
     state: str
     """Columns that make a row another one. Not among them is what any distant change moves."""
+    content: str = "NULL"
+    """What stays of a row that only has another name."""
 
 
 _COMPARED = (
-    _Compared("documents", "uri", "uri", "n_chars", "title, content_hash"),
+    _Compared("documents", "id", "uri", "n_chars", "uri, title, content_hash", "hash(text)"),
     _Compared("entities", "id", "title", "degree", "title, type, description, frequency, degree"),
     _Compared(
         "relationships",
@@ -71,13 +75,17 @@ _COMPARED = (
     ),
 )
 _SIDE = """
-SELECT {key} AS key, {name} AS name, {importance} AS importance, hash({state}) AS state
+SELECT {key} AS key, {name} AS name, {importance} AS importance, hash({state}) AS state,
+       {content} AS content
 FROM {release}.{table}
 """
 _DIFFERENT = """
-SELECT CASE WHEN b.key IS NULL THEN 'entered' WHEN a.key IS NULL THEN 'left' ELSE 'changed' END
+SELECT CASE WHEN b.key IS NULL THEN 'entered' WHEN a.key IS NULL THEN 'left'
+            WHEN a.content = b.content AND a.name <> b.name THEN 'renamed' ELSE 'changed' END
            AS change,
-       coalesce(a.name, b.name) AS name, coalesce(a.importance, b.importance) AS importance
+       CASE WHEN change = 'renamed' THEN b.name || ' -> ' || a.name
+            ELSE coalesce(a.name, b.name) END AS name,
+       coalesce(a.importance, b.importance) AS importance
 FROM ({before}) b FULL JOIN ({after}) a ON a.key = b.key
 WHERE a.state IS DISTINCT FROM b.state
 """

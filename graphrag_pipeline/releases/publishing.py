@@ -48,6 +48,7 @@ _LATE_READERS_DAYS = 1.0
 """How long vectors of a release that was let go stay for who has it open still."""
 _CONTENT = (
     "documents",
+    "document_names",
     "blocks",
     "chunks",
     "entities",

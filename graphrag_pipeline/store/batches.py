@@ -30,25 +30,18 @@ from graphrag_pipeline.store.snapshots import (
     is_address,
     snapshot_folder,
 )
+from graphrag_pipeline.store.sources import (
+    ACTIONS,
+    Source,
+    SourceChange,
+    apply_changes,
+    is_import,
+    with_names,
+)
 
 _BLOCK = 1 << 20
 _FEW = 9
 _KEY_TIME = "%Y%m%dT%H%M%S%f"
-
-
-@dataclass(frozen=True)
-class SourceChange:
-    """One source file of a manifest.
-
-    ``action`` is ``add``, ``change`` or ``remove``. ``sha256`` is None where the file was removed,
-    could not be read, or is over-large.
-    """
-
-    uri: str
-    action: str
-    sha256: str | None
-    n_bytes: int
-    mtime_ns: int
 
 
 @dataclass(frozen=True)
@@ -63,8 +56,7 @@ class Batch:
     @property
     def counts(self) -> Mapping[str, int]:
         """Number of changes by action."""
-        names = ("add", "change", "remove")
-        return {name: sum(c.action == name for c in self.changes) for name in names}
+        return {name: sum(c.action == name for c in self.changes) for name in ACTIONS}
 
 
 @dataclass(frozen=True)
@@ -73,17 +65,6 @@ class Look:
 
     changes: tuple[SourceChange, ...]
     left_out: tuple[LeftOut, ...]
-
-
-@dataclass(frozen=True)
-class Source:
-    """What the fold of all manifests says of a present source file."""
-
-    batch: str
-    root: str
-    sha256: str | None
-    n_bytes: int
-    mtime_ns: int
 
 
 class BatchLog:
@@ -109,13 +90,7 @@ class BatchLog:
         """Return the present sources by uri: the fold of all manifests."""
         present: dict[str, Source] = {}
         for batch in self.batches():
-            for change in batch.changes:
-                if change.action == "remove":
-                    present.pop(change.uri, None)
-                else:
-                    present[change.uri] = Source(
-                        batch.key, batch.root, change.sha256, change.n_bytes, change.mtime_ns
-                    )
+            apply_changes(present, batch.changes, batch=batch.key, root=batch.root)
         return present
 
     def root_name(self, folder: Path) -> str:
@@ -158,10 +133,12 @@ class BatchLog:
         if not folder.is_dir():
             raise InputError(f"{folder} is not a folder: name one that holds your documents")
         with self._lock():
-            sources = self._known(root)
+            sources = self.sources()
             scan = scan_folder(folder, self.home, self._selection(root))
-            changes = list(_changes(scan, folder, root, sources, max_bytes, settle_seconds))
-            question = _ask_about_removals(folder, sources, changes, limits.max_removed_share)
+            known = _known(sources, root)
+            seen = _changes(scan, folder, root, known, max_bytes, settle_seconds)
+            changes = with_names(seen, sources, root)
+            question = _ask_about_removals(folder, root, sources, changes, limits)
             if question and not remove_all:
                 raise RemovalError(question)
             return [self._write(root, part) for part in _parts(changes, limits)]
@@ -174,33 +151,21 @@ class BatchLog:
         if not folder.is_dir():
             raise InputError(f"{folder} is not a folder: name one that holds your documents")
         root = self.root_name(folder)
+        sources = self.sources()
         scan = scan_folder(folder, self.home, self._selection(root))
-        changes = _changes(scan, folder, root, self._known(root), max_bytes, 0)
-        return Look(tuple(changes), tuple(scan.left_out))
+        changes = _changes(scan, folder, root, _known(sources, root), max_bytes, 0)
+        return Look(tuple(with_names(changes, sources, root)), tuple(scan.left_out))
 
     def question(
         self, folder: Path, changes: Sequence[SourceChange], limits: BatchSettings
     ) -> str | None:
         """Return what `cut` would ask before it lists these changes: whether files are to go."""
-        sources = self._known(self.root_name(folder))
-        return _ask_about_removals(folder, sources, changes, limits.max_removed_share)
+        root = self.root_name(folder)
+        return _ask_about_removals(folder, root, self.sources(), changes, limits)
 
     def _selection(self, root: str) -> Selection:
         """Return which files of a folder are documents; of the snapshot of web pages all are."""
         return Selection(default_excludes=False) if root == SITES else self.selection
-
-    def _known(self, root: str) -> dict[str, Source]:
-        """Return the sources of a folder, whichever scan found them first."""
-        prefix = _prefix(root)
-        if root == SITES:
-            return {uri: source for uri, source in self.sources().items() if source.root == SITES}
-        return {
-            uri: source
-            for uri, source in self.sources().items()
-            if source.root != SITES
-            if uri.startswith(prefix)
-            if not source.root.startswith("import:") and not (uri.startswith("/") and not prefix)
-        }
 
     def save(self, batch: Batch) -> None:
         """Write a batch's manifest. Raises StorageError when it cannot be written."""
@@ -231,21 +196,41 @@ class BatchLog:
             yield
 
 
+def _known(sources: Mapping[str, Source], root: str) -> dict[str, Source]:
+    """Return the sources of a folder, whichever scan found them first."""
+    prefix = _prefix(root)
+    if root == SITES:
+        return {uri: source for uri, source in sources.items() if source.root == SITES}
+    return {
+        uri: source
+        for uri, source in sources.items()
+        if uri.startswith(prefix)
+        if source.root != SITES
+        if not is_import(source) and not (uri.startswith("/") and not prefix)
+    }
+
+
 def _ask_about_removals(
-    folder: Path, sources: Mapping[str, Source], changes: Sequence[SourceChange], most: float
+    folder: Path,
+    root: str,
+    sources: Mapping[str, Source],
+    changes: Sequence[SourceChange],
+    limits: BatchSettings,
 ) -> str | None:
     """Return what to ask where most documents are gone: often a disk is not mounted.
 
-    A document that is there under another name is not gone. Where ``most`` is 0, none may go.
+    A document that is there under another name is not gone. With a share of 0, none may go.
     """
-    new_hashes = {change.sha256 for change in changes if change.action == "add"}
-    lost_uris = [change.uri for change in changes if change.action == "remove"]
-    n_gone = sum(sources[uri].sha256 not in new_hashes for uri in lost_uris)
-    is_empty = len(lost_uris) == len(sources) and not new_hashes
-    if not (n_gone and is_empty) and n_gone <= (max(most * len(sources), _FEW) if most else 0):
+    known, most = _known(sources, root), limits.max_removed_share
+    lost = {change.uri for change in changes if change.action == "remove"}
+    brought = {change.sha256 for change in changes if change.action != "remove"}
+    present = brought | {source.sha256 for uri, source in sources.items() if uri not in lost}
+    n_gone = sum(known[uri].sha256 is None or known[uri].sha256 not in present for uri in lost)
+    is_empty = len(lost) == len(known) and not brought - {None}
+    if not (n_gone and is_empty) and n_gone <= (max(most * len(known), _FEW) if most else 0):
         return None
     return (
-        f"{n_gone} of the {len(sources)} files indexed from {folder} are gone: is its disk "
+        f"{n_gone} of the {len(known)} files indexed from {folder} are gone: is its disk "
         "mounted? To remove them from the index, use --remove-all, in Python remove_all=True"
     )
 

@@ -21,9 +21,9 @@ COMMENT ON COLUMN batches.batch IS 'Key of the batch; keys sort by time.';
 COMMENT ON COLUMN batches.created_at IS 'When the folder was looked at.';
 COMMENT ON COLUMN batches.root IS 'The folder that was scanned.';
 COMMENT ON COLUMN batches.status IS 'ok; partial: some of its files are quarantined; quarantined: all of them are.';
-COMMENT ON COLUMN batches.n_added IS 'Files added.';
+COMMENT ON COLUMN batches.n_added IS 'Files added, renamed ones included.';
 COMMENT ON COLUMN batches.n_changed IS 'Files changed.';
-COMMENT ON COLUMN batches.n_removed IS 'Files removed.';
+COMMENT ON COLUMN batches.n_removed IS 'Files removed, old names included.';
 COMMENT ON COLUMN batches.n_quarantined IS 'Files and records that could not be read; the table quarantine names them.';
 
 CREATE TABLE IF NOT EXISTS batch_sources (
@@ -38,10 +38,10 @@ CREATE TABLE IF NOT EXISTS batch_sources (
 COMMENT ON TABLE batch_sources IS 'The manifest of each batch: one row per source file added, changed or removed.';
 COMMENT ON COLUMN batch_sources.batch IS 'The batch; joins batches.batch.';
 COMMENT ON COLUMN batch_sources.uri IS 'The file; joins documents.source.';
-COMMENT ON COLUMN batch_sources.action IS 'add, change or remove.';
+COMMENT ON COLUMN batch_sources.action IS 'add, change, remove, rename (the old name and the new, one row each), or name: it has become the first name of its document, or no longer is it.';
 COMMENT ON COLUMN batch_sources.sha256 IS 'SHA-256 of the file''s bytes; NULL if it was removed.';
 COMMENT ON COLUMN batch_sources.n_bytes IS 'Size of the file in bytes; NULL if it was removed.';
-COMMENT ON COLUMN batch_sources.status IS 'ok, quarantined, removed, or superseded by a later batch.';
+COMMENT ON COLUMN batch_sources.status IS 'ok, quarantined, removed, duplicate (another name of a document) or superseded by a later batch.';
 COMMENT ON COLUMN batch_sources.n_documents IS 'Documents read from it; a table or JSON file can hold many.';
 
 CREATE TABLE IF NOT EXISTS quarantine (
@@ -89,9 +89,9 @@ CREATE TABLE IF NOT EXISTS documents (
     batch VARCHAR NOT NULL
 );
 COMMENT ON TABLE documents IS 'The current version of each source document.';
-COMMENT ON COLUMN documents.id IS '32 hexadecimal digits, made from the uri.';
+COMMENT ON COLUMN documents.id IS '32 hexadecimal digits, made from the uri under which its content was first seen.';
 COMMENT ON COLUMN documents.human_readable_id IS 'Small integer shown to people and models; never reused.';
-COMMENT ON COLUMN documents.uri IS 'Source file, with #key for one record of a file that holds many.';
+COMMENT ON COLUMN documents.uri IS 'Source file, with #key for one record of a file that holds many; the first of its names, where document_names has more.';
 COMMENT ON COLUMN documents.source IS 'The source file''s path.';
 COMMENT ON COLUMN documents.title IS 'Its title, as found in the document, else the file''s name.';
 COMMENT ON COLUMN documents.content_hash IS 'Hash of title, metadata and text: another hash is another version.';
@@ -99,6 +99,28 @@ COMMENT ON COLUMN documents.n_chars IS 'Length of text in characters.';
 COMMENT ON COLUMN documents.metadata IS 'Whatever else the source said of it, as JSON.';
 COMMENT ON COLUMN documents.text IS 'The cleaned text; every span of characters in this file counts in it.';
 COMMENT ON COLUMN documents.batch IS 'The batch that brought this version; joins batches.batch.';
+
+CREATE OR REPLACE VIEW source_names AS
+SELECT uri, min(uri) OVER (
+           PARTITION BY sha256, lower(regexp_extract(uri, '\.[^./]*$')),
+           CASE WHEN sha256 IS NULL OR starts_with(root, 'import:')
+                  OR regexp_matches(uri, '^https?://', 'i') THEN uri END) AS first_uri
+FROM (SELECT uri, max(batch) AS batch FROM batch_sources WHERE status <> 'superseded' GROUP BY uri)
+JOIN batch_sources USING (uri, batch) JOIN batches USING (batch)
+WHERE batch_sources.status NOT IN ('removed', 'superseded');
+COMMENT ON VIEW source_names IS 'The files there are. Those of the same bytes and the same ending are names of one document, which is read by the first.';
+COMMENT ON COLUMN source_names.uri IS 'The file.';
+COMMENT ON COLUMN source_names.first_uri IS 'The first name of its document; joins documents.source.';
+
+CREATE OR REPLACE VIEW document_names AS
+SELECT d.id AS document_id, n.uri || substr(d.uri, length(d.source) + 1) AS uri, n.uri AS source,
+       n.uri = d.source AS is_first
+FROM documents d JOIN source_names n ON n.first_uri = d.source;
+COMMENT ON VIEW document_names IS 'All names of each document: one row each. A file that is a copy of another is a further name of its document.';
+COMMENT ON COLUMN document_names.document_id IS 'The document; joins documents.id.';
+COMMENT ON COLUMN document_names.uri IS 'The name: a source file, with #key for one record of a file that holds many.';
+COMMENT ON COLUMN document_names.source IS 'The file''s path.';
+COMMENT ON COLUMN document_names.is_first IS 'Whether it is the name in documents.uri: the first in the order of characters.';
 
 CREATE TABLE IF NOT EXISTS blocks (
     document_id VARCHAR NOT NULL,

@@ -1,0 +1,216 @@
+"""Source files, their changes, and which of them are names of one document.
+
+Files of the same bytes and the same ending are one document with several names; the first name, in
+the order of their characters, is the one it is read by. Which name that is depends on the files
+that are there alone. What the document's id is made from, its ``identity``, is the name it was
+first seen under: it stays while its content is anywhere, and with a file that is changed in place.
+So a document that is moved, copied or loses a name keeps its id, and with it its chunks, what was
+extracted from them and their vectors.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from graphrag_pipeline.store.snapshots import is_address
+
+ACTIONS = ("add", "change", "remove", "rename")
+_IMPORT = "import:"
+_ENDING = re.compile(r"\.[^./]*$")
+
+
+@dataclass(frozen=True)
+class SourceChange:
+    """One source file of a manifest.
+
+    ``action`` is ``add``, ``change``, ``remove``, ``rename`` (from ``origin``) or ``name``: the
+    file is as it was, and has become the first name of its document, or no longer is it.
+    ``sha256`` is None where the file was removed, could not be read, or is over-large.
+    ``identity`` is what the ids of its documents are made from, None for its uri.
+    """
+
+    uri: str
+    action: str
+    sha256: str | None
+    n_bytes: int
+    mtime_ns: int
+    identity: str | None = None
+    origin: str | None = None
+
+
+@dataclass(frozen=True)
+class Source:
+    """What the fold of all manifests says of a present source file."""
+
+    batch: str
+    root: str
+    sha256: str | None
+    n_bytes: int
+    mtime_ns: int
+    identity: str
+
+
+def is_import(source: Source) -> bool:
+    """Whether a source was imported, and is no file of a folder."""
+    return source.root.startswith(_IMPORT)
+
+
+def apply_changes(
+    sources: dict[str, Source], changes: Iterable[SourceChange], *, batch: str, root: str
+) -> None:
+    """Bring the sources, by uri, up to date with the changes of a batch."""
+    for change in changes:
+        if change.origin is not None:
+            sources.pop(change.origin, None)
+        if change.action == "remove":
+            sources.pop(change.uri, None)
+        else:
+            before = sources.get(change.uri)
+            sources[change.uri] = Source(
+                batch=batch,
+                root=before.root if before is not None and change.action == "name" else root,
+                sha256=change.sha256,
+                n_bytes=change.n_bytes,
+                mtime_ns=change.mtime_ns,
+                identity=change.identity or change.uri,
+            )
+
+
+def first_names(sources: Mapping[str, Source]) -> dict[str, str]:
+    """Return, for the uri of each source, the first name of its document."""
+    firsts = _firsts(sources)
+    return {uri: firsts[_content(uri, source)] for uri, source in sources.items()}
+
+
+def _content(uri: str, source: Source) -> tuple[str, str]:
+    """Return what the names of one document have in common: bytes and ending.
+
+    What is imported, and web pages, which are removed by rules of their own, have one name each.
+    """
+    if source.sha256 is None or is_import(source) or is_address(uri):
+        return "", uri
+    ending = _ENDING.search(uri)
+    return source.sha256, ending[0].lower() if ending else ""
+
+
+def _firsts(sources: Mapping[str, Source]) -> dict[tuple[str, str], str]:
+    firsts: dict[tuple[str, str], str] = {}
+    for uri, source in sources.items():
+        content = _content(uri, source)
+        firsts[content] = min(uri, firsts.get(content, uri))
+    return firsts
+
+
+def with_names(
+    changes: Iterable[SourceChange], sources: Mapping[str, Source], root: str
+) -> list[SourceChange]:
+    """Return what a scan saw, with files that were renamed, identities and changes of first names.
+
+    ``sources`` are all that were there before. A file that is gone and one that is new are one
+    renamed file where they are names of one document.
+    """
+    listed = list(_with_renames(changes, sources))
+    after = dict(sources)
+    apply_changes(after, listed, batch="", root=root)
+    firsts_before, firsts = _firsts(sources), _firsts(after)
+    identities = _identities(listed, sources, after)
+    named = [
+        replace(change, identity=_unless(identities.get(change.uri), change.uri))
+        for change in listed
+    ]
+    listed_uris = {change.uri for change in listed}
+    for content in _touched(listed, sources, after):
+        for side, other in ((firsts_before, firsts), (firsts, firsts_before)):
+            uri = side.get(content)
+            if uri in after and uri != other.get(content) and uri not in listed_uris:
+                named.append(_relisted(uri, after[uri], identities.get(uri)))
+    return named
+
+
+def _unless(identity: str | None, uri: str) -> str | None:
+    return None if identity == uri else identity
+
+
+def _relisted(uri: str, source: Source, identity: str | None) -> SourceChange:
+    return SourceChange(
+        uri=uri,
+        action="name",
+        sha256=source.sha256,
+        n_bytes=source.n_bytes,
+        mtime_ns=source.mtime_ns,
+        identity=_unless(identity, uri),
+    )
+
+
+def _with_renames(
+    changes: Iterable[SourceChange], sources: Mapping[str, Source]
+) -> Iterator[SourceChange]:
+    changes = list(changes)
+    gone: dict[tuple[str, str], list[str]] = {}
+    for change in reversed(changes):
+        if change.action == "remove" and sources[change.uri].sha256 is not None:
+            gone.setdefault(_content(change.uri, sources[change.uri]), []).append(change.uri)
+    renamed: dict[str, str] = {}
+    for change in changes:
+        if change.action == "add" and change.sha256 is not None:
+            new: dict[str, Source] = {}
+            apply_changes(new, [change], batch="", root="")
+            if uris := gone.get(_content(change.uri, new[change.uri])):
+                renamed[change.uri] = uris.pop()
+    origins = set(renamed.values())
+    for change in changes:
+        if change.uri in renamed:
+            yield replace(change, action="rename", origin=renamed[change.uri])
+        elif change.action != "remove" or change.uri not in origins:
+            yield change
+
+
+def _touched(
+    changes: Iterable[SourceChange], before: Mapping[str, Source], after: Mapping[str, Source]
+) -> list[tuple[str, str]]:
+    """Return the contents that have got or lost a name."""
+    uris = {uri for change in changes for uri in (change.uri, change.origin) if uri is not None}
+    return sorted(
+        {
+            _content(uri, side[uri])
+            for uri in uris
+            for side in (before, after)
+            if uri in side
+        }
+    )  # fmt: skip
+
+
+def _identities(
+    changes: Iterable[SourceChange], before: Mapping[str, Source], after: Mapping[str, Source]
+) -> dict[str, str]:
+    """Return the identities of the documents that changes concern, by their first names."""
+    firsts_before, firsts = _firsts(before), _firsts(after)
+    todo = {content for content in _touched(changes, before, after) if content in firsts}
+    staying = {content for content in firsts if content in firsts_before}
+    used = {before[firsts_before[content]].identity for content in staying}
+    identities = {
+        firsts[content]: before[firsts_before[content]].identity for content in todo & staying
+    }
+    in_place: dict[tuple[str, str], str] = {}
+    for uri in sorted({c.uri for c in changes} & before.keys() & after.keys()):
+        old, new = _content(uri, before[uri]), _content(uri, after[uri])
+        is_first = firsts_before[old] == uri and old not in staying
+        if is_first and new not in staying and new not in in_place:
+            in_place[new] = before[uri].identity
+    used.update(in_place.values())
+    for content in sorted(todo - staying):
+        identity = in_place.get(content) or _unused(firsts[content], used)
+        used.add(identity)
+        identities[firsts[content]] = identity
+    return identities
+
+
+def _unused(uri: str, used: set[str]) -> str:
+    """Return a name for a new document: that of its file, unless another document has that."""
+    number, name = 1, uri
+    while name in used:
+        number += 1
+        name = f"{uri}?{number}"
+    return name
