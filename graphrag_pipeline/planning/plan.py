@@ -41,7 +41,6 @@ from graphrag_pipeline.planning.windows import check_windows, said_of_window
 from graphrag_pipeline.releases.publishing import refresh_needed
 from graphrag_pipeline.store.batches import BatchLog
 from graphrag_pipeline.store.scanning import LeftOut
-from graphrag_pipeline.store.spending import uses_model
 from graphrag_pipeline.store.sources import (
     ACTIONS,
     Source,
@@ -49,6 +48,7 @@ from graphrag_pipeline.store.sources import (
     apply_changes,
     first_names,
 )
+from graphrag_pipeline.store.spending import uses_model
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.estimate import Chunks
 from graphrag_pipeline.structures.registry import model_stages
