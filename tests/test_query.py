@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -399,13 +400,21 @@ def test_global_limits_what_one_report_may_say(engine):
     assert len(reports) == len(set(reports))
 
 
-def test_global_answers_a_question_for_themes_from_the_highest_rated_reports(engine):
+def test_global_answers_a_question_for_themes_from_the_largest_communities(engine):
     found = engine.retrieve("What are the main themes of the documents?", "global", level=0)
-    ratings = [record.attributes["rating"] for record in found.records[:3]]
-    assert ratings == [6.0, 5.0, 5.0]
+    rows = engine.index.rows("SELECT id, size FROM communities WHERE level = 0")
+    sizes = {row["id"]: row["size"] for row in rows}
+    shown = list(dict.fromkeys(r.attributes["community_id"] for r in found.records))
+    assert [sizes[community] for community in shown] == sorted(sizes.values(), reverse=True)
+    assert {r.id.split("#")[1] for r in found.records[: len(shown)]} == {"1"}
     for asked in ("What are the top topics?", "Summarize this corpus."):
         same = engine.retrieve(asked, "global", level=0)
         assert same.records == found.records
+
+
+def test_a_theme_says_how_large_it_is_and_in_how_many_documents(engine):
+    first = engine.answer("What are the main themes?", "global", level=0).text.splitlines()[2]
+    assert re.match(r"- .+ \(\d+ names in \d+ of \d+ documents.*\): .+ \[1\]$", first)
 
 
 def test_global_finds_a_report_by_the_entities_of_its_title(engine):
@@ -541,7 +550,7 @@ def test_a_question_nothing_matches_is_told_so(engine):
 def test_evidence_sentences_are_whole_where_a_chunk_cuts_them(engine):
     text = DOCUMENTS["A Christmas Carol"]
     chunks = [row["id"] for row in engine.index.rows("SELECT id FROM chunks ORDER BY ordinal")]
-    for _, citation in _sentences(engine.index, chunks):
+    for citation in (sentence.citation for sentence in _sentences(engine.index, chunks)):
         if citation.document_title == "A Christmas Carol":
             assert citation.text[-1] in ".!?"
             before = text[: citation.start_char].rstrip()
@@ -550,7 +559,8 @@ def test_evidence_sentences_are_whole_where_a_chunk_cuts_them(engine):
 
 def test_sentences_that_overlapping_chunks_share_are_evidence_once(engine):
     chunks = [row["id"] for row in engine.index.rows("SELECT id FROM chunks")]
-    places = [(c.document_id, c.start_char) for _, c in _sentences(engine.index, chunks)]
+    citations = [sentence.citation for sentence in _sentences(engine.index, chunks)]
+    places = [(c.document_id, c.start_char) for c in citations]
     assert len(places) == len(set(places))
 
 

@@ -166,7 +166,7 @@ def test_a_malformed_history_is_one_line(server, query, content, complaint):
         (["-m", "local", "--seed", "1"], "--seed is for global, text_summary;"),
         (["-m", "global", "--depth", "1"], "--depth is for drift;"),
         (["-m", "basic", "--width", "1"], "--width is for drift;"),
-        (["-m", "basic", "--level", "1"], "--level is for local, global, hirag, selection,"),
+        (["-m", "basic", "--level", "1"], "--level is for local, global, hirag, auto, selection,"),
         (["-m", "global", "--top-k", "1"], "--top-k is for basic, bm25, hybrid, local,"),
     ],
 )

@@ -111,7 +111,6 @@ def test_what_is_no_level_is_refused(level):
 
 def test_methods_have_other_names_too(engine):
     assert engine.retrieve(QUESTION, "fulltext").method == "bm25"
-    assert engine.retrieve(QUESTION, "auto").method == "selection"
 
 
 def test_a_method_is_read_with_its_parameters():
@@ -124,7 +123,7 @@ def test_a_method_is_read_with_its_parameters():
 @pytest.mark.parametrize(
     ("spec", "complaint"),
     [
-        ("magic", "unknown method 'magic': use one of basic, .*, auto, fulltext$"),
+        ("magic", "unknown method 'magic': use one of basic, .*, fulltext$"),
         ("LigthRAG", r"'LigthRAG' \(did you mean lightrag\?\)"),
         ("ppr:top_k=2.5", "top_k = '2.5': must be a whole number"),
         ("bm25:5", r"'bm25:5': write a parameter as METHOD:name=value"),
@@ -309,6 +308,22 @@ def test_where_the_model_cannot_classify_the_rule_does(ask):
         found = ask(server, "selection", "Why did Scrooge change?")
     assert found.retrieval.steps == ("reasoning-based: local search (by rule)",)
     assert len(found.failures) == 1
+
+
+@pytest.mark.parametrize(
+    ("question", "method", "options"),
+    [
+        ("What are the main themes?", "global", {"level": 0}),
+        ("Who visited Scrooge?", "ppr", {}),
+        ("how is it that nothing is ever clear", "bm25", {}),
+    ],
+)
+def test_without_a_model_auto_takes_what_suits_the_question_and_says_so(
+    engine, question, method, options
+):
+    found = engine.answer(question, "auto")
+    assert found.retrieval.records == engine.retrieve(question, method, **options).records
+    assert found.retrieval.steps[0].startswith(f"{method} search (by rule: ")
 
 
 def test_integration_has_both_contexts_each_record_once(engine):
@@ -633,7 +648,7 @@ def test_a_wrong_parameter_and_failures_alone_end_a_comparison(home):
 def test_no_two_methods_find_the_same(engine):
     question = "What links Marie Curie and the clerk of Scrooge?"
     found = {}
-    for name in METHODS.keys() - {"selection"}:
+    for name in METHODS.keys() - {"selection", "auto"}:
         with contextlib.suppress(InputError):
             records = engine.retrieve(question, name, **_few(name)).records
             found[name] = [(record.kind, record.id) for record in records]

@@ -154,6 +154,24 @@ def test_findings_of_higher_reports_move_too(tmp_path):
     assert engine.rows("SELECT count(*) > 3 FROM community_reports") == [(True,)]
 
 
+CODE_AND_PROSE = """
+>>> print(Alice Smith, Bob Jones) == {1: 2} # Alice Smith | Bob Jones
+Alice Smith - Bob Jones - Paris
+He saw Alice Smith and Bob Jones again.
+In the spring of that year Alice Smith met Bob Jones in Paris.
+"""
+
+
+def test_reports_quote_whole_sentences_and_no_code(tmp_path):
+    engine = build(tmp_path, {"a.txt": CODE_AND_PROSE.replace("\n", "\n\n")})
+    ((findings,),) = engine.rows(
+        """SELECT list(f.explanation) FROM (
+               SELECT unnest(findings) AS f FROM community_reports WHERE level = 0)"""
+    )
+    assert findings[0] == "In the spring of that year Alice Smith met Bob Jones in Paris."
+    assert set(findings[1:]) <= {"He saw Alice Smith and Bob Jones again."}
+
+
 def test_a_change_of_the_report_settings_writes_the_reports_again(tmp_path):
     engine = build(tmp_path, {"a.txt": story()}, **SMALL)
     engine.settings = type(engine.settings)(**SMALL, reports={"max_findings": 2})
@@ -215,7 +233,7 @@ def test_the_choice_does_not_depend_on_the_order_of_the_sentences():
     assert select_sentences(many, 4) == select_sentences(many[::-1], 4)
 
 
-@pytest.mark.parametrize(("evidence", "rating"), [(0.0, 0.0), (1000.0, 10.0), (1e9, 10.0)])
+@pytest.mark.parametrize(("evidence", "rating"), [(0.0, 0.0), (10.0, 2.1), (1e3, 6.0), (1e9, 10.0)])
 def test_the_rating_grows_with_the_evidence_up_to_ten(evidence, rating):
     assert write("T", 2, 1, evidence, [], {}, 5).rating == rating
 

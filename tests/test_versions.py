@@ -55,7 +55,11 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
         "reports/inputs.py",
         "reports/text.py",
     ),
-    "reports/extractive.py:EXTRACTIVE_VERSION": ("reports/extractive.py",),
+    "reports/extractive.py:EXTRACTIVE_VERSION": (
+        "reports/extractive.py",
+        "core/prose.py",
+        "data/prose.txt",
+    ),
     "reports/parsing.py:REPORT_PARSING_VERSION": ("reports/parsing.py", "reports/references.py"),
     "llm/embedders.py:_HASHING_VERSION": ("llm/embedders.py", "core/text.py", "data/search.txt"),
     "structures/hipporag/synonyms.py:_VERSION": ("structures/hipporag/synonyms.py",),

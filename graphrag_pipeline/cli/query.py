@@ -27,6 +27,14 @@ History = Annotated[
     Path | None,
     typer.Option(help="The conversation so far: JSON list of {role, content} (with a model)."),
 ]
+Sentences = Annotated[
+    int | None,
+    typer.Option(help="At most so many sentences, by default 5 (without a model)."),
+]
+Context = Annotated[
+    int | None,
+    typer.Option(help="So many more sentences on either side of each (without a model)."),
+]
 _OF_METHODS = "Options of some methods"
 Level = Annotated[
     str | None,
@@ -109,17 +117,20 @@ def _records(result: Result) -> list[dict[str, object]]:
 def query(
     question: Annotated[str, typer.Argument(help="What you want to know.")],
     method: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--method",
             "-m",
-            help="A method: local, global, bm25, auto ...; with a parameter: kg_triplets:hops=1. "
-            "docs/reference/methods.md lists them all.",
+            help="A method: local, global, bm25 ...; with a parameter: kg_triplets:hops=1. "
+            "docs/reference/methods.md lists them all. By default local where a model writes, else "
+            "auto: global for themes, ppr where the question names what is in the graph, or bm25.",
         ),
-    ] = "local",
+    ] = None,
     release: OfRelease = None,
     response_type: ResponseType = None,
     history: History = None,
+    sentences: Sentences = None,
+    context: Context = None,
     stream: Annotated[
         bool, typer.Option("--stream", help="Print the answer while it is written.")
     ] = False,
@@ -136,13 +147,18 @@ def query(
 
     options_given = {"level": None if level is None else parse_level(level), "top_k": top_k}
     options_given |= {"seed": seed, "depth": depth, "width": width}
-    method, in_name = read_method(method)
+    settings = settings_here()
+    writes = settings.query.answers == "llm"
+    method, in_name = read_method(method or ("local" if writes else "auto"))
     options = _taken(method, {**options_given, "dynamic": dynamic or None}) | in_name
     options |= {"history": read_history(history) if history else ()}
     options |= {"response_type": response_type}
-    settings = settings_here()
-    if (history or response_type) and settings.query.answers != "llm":
+    if (history or response_type) and not writes:
         console.note("no model writes the answer: --history and --response-type do not count")
+    if (sentences, context) != (None, None) and writes:
+        console.note("a model writes the answer: --sentences and --context do not count")
+    numbers = {"sentences": sentences, "context": context}
+    options |= {name: number for name, number in numbers.items() if number is not None}
     options |= {"settings": settings, "home": settings.home_path, "release": release}
     from graphrag_pipeline.query import answer, stream_answer
 

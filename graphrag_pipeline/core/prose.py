@@ -9,10 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from enum import IntEnum
-
-import polars as pl
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.word_lists import word_lists
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
 
 
 class Prose(IntEnum):
@@ -41,7 +47,7 @@ _DIGIT_SHARE = 0.25
 _CAPITAL_SHARE = 0.75
 
 _BULLET = r"^\s*(?:[-*+•‣·◦–—]|\(?\d{1,3}[.)]|\(?[a-z][.)]|#{1,6})\s+"
-_SPEAKER = r"^(?:\p{Lu}[\p{L}.'’-]*\s?){1,4}:\s+"
+_SPEAKER = r"^(?:\p{Lu}[^\s:]*\s?)+:\s+"
 _MARKS = (
     (r"&(?:nbsp|#160);", " "),
     (r"&quot;|&#34;", '"'),
@@ -49,21 +55,21 @@ _MARKS = (
     (r"&lt;", "<"),
     (r"&gt;", ">"),
     (r"&amp;", "&"),
-    (r"[¶\u00ad\u200b\ufeff]", ""),
-    (r"!?\[([^\[\]]{1,200})\]\([^()\s]*\)", "$1"),
+    (r"[¶\x{ad}\x{200b}\x{feff}]", ""),
+    (r"!?\[([^\[\]]+)\]\([^()\s]*\)", r"\1"),
     (r"\s?\[(?:\d{1,3}(?:\s?[,;–-]\s?\d{1,3})*|citation needed|note \d+)\]", ""),
-    (r"\*\*([^*\s](?:[^*]*[^*\s])?)\*\*", "$1"),
-    (r"(^|[\s(“\"])[*_]([^*_\s](?:[^*_]*[^*_\s])?)[*_]($|[\s).,;:!?”\"])", "$1$2$3"),
-    (r"`+([^`]*)`+", "$1"),
-    (r"\s+", " "),
+    (r"\*\*([^*\s](?:[^*]*[^*\s])?)\*\*", r"\1"),
+    (r"(^|[\s(“\"])[*_]([^*_\s](?:[^*_]*[^*_\s])?)[*_]($|[\s).,;:!?”\"])", r"\1\2\3"),
+    (r"`+([^`]*)`+", r"\1"),
+    (r"[\s\p{Z}]+", " "),
 )
-_WORD = r"[\p{L}\p{N}][\p{L}\p{M}\p{N}'’.-]*"
-_CAPITALISED = r"(?:^|[^\p{L}\p{N}'’.-])\p{Lu}"
+_WORD = r"\S+"
+_CAPITALISED = r"(?:^|[\s\"'“‘«(])\p{Lu}"
 _UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
 _BEGINS = r"^[\"'“‘«„(\[「『《]*[\p{Lu}\p{Lt}\p{Lo}\p{N}]"
 _ENDS = r"[.!…。！｡।][\"'”’»)\]」』》）]*$"
 _OPEN_SINGLE = r"^['‘]\p{Lu}"
-_CLOSED_SINGLE = r"[\p{L}\p{N}.,!?…-]['’](?:$|[^\p{L}])"
+_CLOSED_SINGLE = r"\S['’](?:$|[\s,.;:!?)–—-])"
 _CODE = (
     r">>>|::|->|=>|:=|[=!<>]=|[{}<>\\|@~^]|\s=\s|[\p{L}\p{N}]\(|__|--\w|\$\w|"
     r"\w_\w|\w/\w+/|[a-z]\.[a-z]+\.[a-z]|https?:"
@@ -75,20 +81,22 @@ _PAIRS = (("(", ")"), ("[", "]"), ("“", "”"), ("«", "»"), ("「", "」"), 
 
 
 def _any_word(section: str) -> str:
+    """Return what finds a word of a section in a text in small letters."""
     words = "|".join(re.escape(word) for word in sorted(_WORDS[section]))
-    return rf"(?i)(?:^|[^\p{{L}}\p{{N}}'’-])(?:{words})(?:$|[^\p{{L}}\p{{N}}])"
+    return rf"\b(?:{words})\b"
 
 
 def _first_word(section: str) -> str:
+    """Return what finds a word or words of a section at the beginning of such a text."""
     words = "|".join(re.escape(w).replace("_", r"\s") for w in sorted(_WORDS[section]))
-    return rf"(?i)^[\"'“‘«(\[「『]*(?:{words})(?:$|[^\p{{L}}\p{{N}}'’])"
+    return rf"^[\"'“‘«(\[「『]*(?:{words})(?:\b|$)"
 
 
 _ENGLISH = _any_word("english")
+_NOT_ENGLISH = rf"{_any_word('foreign')}|[^\x00-\x{{24F}}\x{{2000}}-\x{{206F}}]"
 _VERB = _any_word("verb")
-_REGULAR_VERB = (
-    r"[a-z]{2}(?:ed|ied)(?-u:\b)|(?-u:\b)(?:I|[Yy]ou|[Ww]e|[Tt]hey|[Hh]e|[Ss]he|[Ii]t|who|which) [a-z]{2}"
-)
+_SUBJECT = "i|you|we|they|he|she|it|who|which"
+_REGULAR_VERB = rf"[a-z]{{2}}ed\b|\b(?:{_SUBJECT}) [a-z]{{2}}"
 _POINTER = _first_word("pointer")
 _LEANS_SPACED = _first_word("leaning")
 _LEANS_UNSPACED = (
@@ -98,7 +106,7 @@ _LEANS_UNSPACED = (
 )
 
 
-def read_prose(texts: Sequence[str]) -> pl.DataFrame:
+def read_prose(texts: Sequence[str]) -> pa.Table:
     """Return (plain, grade, leans) of texts, a row for each, in their order.
 
     ``plain`` is the text as a reader wants it: white space is one space; bullets, permalinks (¶),
@@ -106,81 +114,109 @@ def read_prose(texts: Sequence[str]) -> pl.DataFrame:
     gone, and no word is changed. ``grade`` is its :class:`Prose` as a number. ``leans`` says
     whether it begins with a word that leans on the sentence before, such as He, This or But.
     """
-    frame = pl.DataFrame({"text": list(texts)}, schema={"text": pl.String})
-    return (
-        frame.with_columns(plain=_readable(pl.col("text")))
-        .with_columns(said=pl.col("plain").str.replace(_SPEAKER, ""))
-        .with_columns(
-            n_chars=pl.col("said").str.len_chars().cast(pl.Int64),
-            n_words=pl.col("said").str.count_matches(_WORD).cast(pl.Int64),
-        )
-        .select(
-            "plain",
-            grade=pl.when(_is_code())
-            .then(int(Prose.CODE))
-            .when(~_is_whole())
-            .then(int(Prose.FRAGMENT))
-            .when(pl.col("text").str.contains(_BULLET))
-            .then(int(Prose.ITEM))
-            .otherwise(int(Prose.SENTENCE))
-            .cast(pl.Int8),
-            leans=pl.col("said").str.contains(_LEANS_SPACED)
-            | pl.col("said").str.contains(_LEANS_UNSPACED),
-        )
-    )
+    import numpy as np
+    import pyarrow as pa
+
+    text = pa.array(texts, pa.string())
+    plain = _readable(text)
+    column = _Column(_replaced(plain, _SPEAKER, "", 1))
+    code = column.is_code() | _Column(text).has(_ROW)
+    whole = column.is_whole()
+    sentence = whole & ~_Column(text).has(_BULLET)
+    grade = np.where(whole, np.where(sentence, Prose.SENTENCE, Prose.ITEM), Prose.FRAGMENT)
+    grade[code] = Prose.CODE
+    leans = column.says(_LEANS_SPACED) | column.has(_LEANS_UNSPACED)
+    return pa.table({"plain": plain, "grade": pa.array(grade, pa.int8()), "leans": pa.array(leans)})
 
 
 def readable(text: str) -> str:
     """Return a text as a reader wants it: the ``plain`` of :func:`read_prose`."""
-    return read_prose([text])["plain"][0]
+    return read_prose([text])["plain"][0].as_py()
 
 
-def _is_code() -> pl.Expr:
-    said, words, chars = pl.col("said"), pl.col("n_words"), pl.col("n_chars")
-    most = pl.min_horizontal(words * _CODE_SHARE, pl.lit(_MOST_CODE, pl.Float64))
-    return (
-        ~said.str.contains(r"\p{L}")
-        | (said.str.count_matches(_CODE) > most)
-        | (said.str.count_matches(_SYMBOL) > chars * _SYMBOL_SHARE + 1)
-        | (said.str.count_matches(r"\p{Nd}") > chars * _DIGIT_SHARE + 4)
-        | pl.col("text").str.contains(_ROW)
-    )
+class _Column:
+    """Texts, and what their characters say of each: arrays of numbers and of truth values."""
+
+    def __init__(self, texts: pa.Array) -> None:
+        self._texts = texts
+        self._small = _compute().utf8_lower(texts)
+        self._pc = _compute()
+
+    def has(self, pattern: str) -> npt.NDArray[np.bool_]:
+        return self._pc.match_substring_regex(self._texts, pattern).to_numpy(zero_copy_only=False)
+
+    def says(self, pattern: str) -> npt.NDArray[np.bool_]:
+        """Whether a text has a word, in whatever letters."""
+        return self._pc.match_substring_regex(self._small, pattern).to_numpy(zero_copy_only=False)
+
+    def n(self, pattern: str) -> npt.NDArray[np.int32]:
+        return self._pc.count_substring_regex(self._texts, pattern).to_numpy()
+
+    def n_literally(self, characters: str) -> npt.NDArray[np.int32]:
+        return self._pc.count_substring(self._texts, characters).to_numpy()
+
+    @cached_property
+    def n_chars(self) -> npt.NDArray[np.int32]:
+        return self._pc.utf8_length(self._texts).to_numpy()
+
+    @cached_property
+    def n_words(self) -> npt.NDArray[np.int32]:
+        return self.n(_WORD)
+
+    def is_code(self) -> npt.NDArray[np.bool_]:
+        import numpy as np
+
+        most = np.minimum(self.n_words * _CODE_SHARE, _MOST_CODE)
+        return (
+            ~self.has(r"\p{L}")
+            | (self.n(_CODE) > most)
+            | (self.n(_SYMBOL) > self.n_chars * _SYMBOL_SHARE + 1)
+            | (self.n(r"\p{Nd}") > self.n_chars * _DIGIT_SHARE + 4)
+        )
+
+    def is_whole(self) -> npt.NDArray[np.bool_]:
+        import numpy as np
+
+        chars, words = self.n_chars, self.n_words
+        unspaced = self.n(_UNSPACED) > chars * _UNSPACED_SHARE
+        enough = np.where(
+            unspaced,
+            (chars >= _LEAST_UNSPACED) & (chars <= _MOST_UNSPACED),
+            (words >= _LEAST_WORDS) & (chars >= _LEAST_CHARS) & (chars <= _MOST_CHARS),
+        )
+        has_verb = self.says(_VERB) | self.says(_REGULAR_VERB)
+        other_language = ~self.says(_ENGLISH) & self.says(_NOT_ENGLISH)
+        return (
+            enough
+            & self.has(_BEGINS)
+            & self.has(_ENDS)
+            & self._is_closed()
+            & (self.n(_CAPITALISED) <= words * _CAPITAL_SHARE)
+            & (has_verb | other_language)
+            & ~self.says(_POINTER)
+            & ~self.has(_FILE_NAME)
+        )
+
+    def _is_closed(self) -> npt.NDArray[np.bool_]:
+        """Whether every bracket and quote that opens closes."""
+        closed = self.n_literally('"') % 2 == 0
+        closed &= ~self.has(_OPEN_SINGLE) | self.has(_CLOSED_SINGLE)
+        for opening, closing in _PAIRS:
+            closed &= self.n_literally(opening) == self.n_literally(closing)
+        return closed
 
 
-def _is_whole() -> pl.Expr:
-    said, words, chars = pl.col("said"), pl.col("n_words"), pl.col("n_chars")
-    unspaced = said.str.count_matches(_UNSPACED) > chars * _UNSPACED_SHARE
-    enough = (
-        pl.when(unspaced)
-        .then(chars.is_between(_LEAST_UNSPACED, _MOST_UNSPACED))
-        .otherwise((words >= _LEAST_WORDS) & chars.is_between(_LEAST_CHARS, _MOST_CHARS))
-    )
-    has_verb = said.str.contains(_VERB) | said.str.contains(_REGULAR_VERB)
-    return (
-        enough
-        & said.str.contains(_BEGINS)
-        & said.str.contains(_ENDS)
-        & _closed(said)
-        & (said.str.count_matches(_CAPITALISED) <= words * _CAPITAL_SHARE)
-        & (has_verb | ~said.str.contains(_ENGLISH))
-        & ~said.str.contains(_POINTER)
-        & ~said.str.contains(_FILE_NAME)
-    )
+def _compute() -> Any:
+    """Return Arrow's functions, which are made when it is loaded and have no types."""
+    return import_module("pyarrow.compute")
 
 
-def _closed(said: pl.Expr) -> pl.Expr:
-    """Whether every bracket and quote that opens closes."""
-    closed = (said.str.count_matches('"', literal=True) % 2 == 0) & (
-        ~said.str.contains(_OPEN_SINGLE) | said.str.contains(_CLOSED_SINGLE)
-    )
-    for opening, closing in _PAIRS:
-        n_open = said.str.count_matches(opening, literal=True)
-        closed &= n_open == said.str.count_matches(closing, literal=True)
-    return closed
-
-
-def _readable(text: pl.Expr) -> pl.Expr:
-    plain = text.str.replace(_BULLET, "")
+def _readable(texts: pa.Array) -> pa.Array:
+    plain = _replaced(texts, _BULLET, "", 1)
     for pattern, instead in _MARKS:
-        plain = plain.str.replace_all(pattern, instead)
-    return plain.str.strip_chars()
+        plain = _replaced(plain, pattern, instead)
+    return _compute().utf8_trim_whitespace(plain)
+
+
+def _replaced(texts: pa.Array, pattern: str, instead: str, most: int | None = None) -> pa.Array:
+    return _compute().replace_substring_regex(texts, pattern, instead, max_replacements=most)

@@ -35,7 +35,7 @@ _EXAMINED_TOKENS = _ANSWER_TOKENS + 500
 _CLAIMS_TOKENS = 700
 _STEPS_BEFORE = {
     "hipporag": 1, "hipporag2": 1, "lightrag": 1, "fast_graphrag": 1, "kg_triplets": 2,
-    "kg_triplets_text": 2, "selection": 1,
+    "kg_triplets_text": 2, "selection": 1, "auto": 1,
 }  # fmt: skip
 """Short calls that a method makes before it retrieves."""
 _KNOWN = """

@@ -23,6 +23,14 @@ COMMUNITIES_VERSION = "2"
 _STATE = "communities_state"
 CLUSTERED, REPAIRED, IMPROVED, ADOPTED = "clustered", "repaired", "improved", "adopted"
 _TITLE_ENTITIES = 3
+# So many names are looked at for a title, the most characteristic first.
+_TITLE_CANDIDATES = 12
+_LONGEST_NAME = 40
+# What a name weighs against a term of several words, and one of a single word: those are generic.
+_NAME_WEIGHT, _TERM_WEIGHT, _WORD_WEIGHT = 4, 2, 0.5
+# What no name of a title is: what has a sign of code, a number, or one letter.
+_NO_NAME = r"[_=<>{}\\|¶@#$%^*~`\[\]]|\(\)|^\W|^.$|^[\d\W]+$"
+_IN_SMALL_LETTERS = r"^[^\p{Lu}\p{Lo}]+$"
 
 COMMUNITIES = pl.Schema(
     {
@@ -270,18 +278,76 @@ def _community_frame(
         .group_by("community_id")
         .agg(n_relationships=pl.len().cast(pl.Int64))
     )
-    titles = (
-        own.join(entities, left_on="entity_id", right_on="id")
-        .sort(["named", "degree", "frequency", "title"], descending=[True, True, True, False])
-        .group_by("community_id", maintain_order=True)
-        .agg(title=pl.col("title").head(_TITLE_ENTITIES).str.join(", "))
-    )
+    titles = _titles(own, entities, relationships)
     return (
         frame.join(titles, left_on="id", right_on="community_id", how="left")
         .join(inside, left_on="id", right_on="community_id", how="left")
         .with_columns(pl.col("n_relationships").fill_null(0), pl.col("title").fill_null(""))
         .select(list(COMMUNITIES))
     )
+
+
+def _titles(own: pl.DataFrame, entities: pl.DataFrame, relationships: pl.DataFrame) -> pl.DataFrame:
+    """Return (community_id, title): the names most characteristic of each community.
+
+    A name counts by its relationships within the community times the share of all its
+    relationships that these are: what is connected with everything everywhere says nothing of a
+    community. Names count for more than concepts and dates, and those of a single word least; what
+    reads as code or number comes last. A name that another of the title holds is left out.
+    """
+    ends = pl.concat(
+        [
+            relationships.select(entity_id="source_id", other="target_id"),
+            relationships.select(entity_id="target_id", other="source_id"),
+        ]
+    )
+    within = (
+        own.join(ends, "entity_id")
+        .join(
+            own,
+            left_on=["other", "community_id", "level"],
+            right_on=["entity_id", "community_id", "level"],
+            how="semi",
+        )
+        .group_by("community_id", "entity_id")
+        .agg(inside=pl.len())
+    )
+    return (
+        own.join(entities, left_on="entity_id", right_on="id")
+        .join(within, ["community_id", "entity_id"], how="left")
+        .with_columns(
+            inside=pl.col("inside").fill_null(0),
+            plain=~pl.col("title").str.contains(_NO_NAME)
+            & (pl.col("title").str.len_chars() <= _LONGEST_NAME),
+            weight=pl.when(pl.col("named") & ~pl.col("title").str.contains(_IN_SMALL_LETTERS))
+            .then(_NAME_WEIGHT)
+            .when(pl.col("title").str.contains(" "))
+            .then(_TERM_WEIGHT)
+            .otherwise(_WORD_WEIGHT),
+        )
+        .with_columns(
+            own=pl.col("weight") * pl.col("inside") ** 2 / pl.max_horizontal("degree", "inside", 1)
+        )
+        .sort(
+            ["plain", "own", "weight", "degree", "frequency", "title"],
+            descending=[True, True, True, True, True, False],
+        )
+        .group_by("community_id", maintain_order=True)
+        .agg(title=pl.col("title").head(_TITLE_CANDIDATES))
+        .with_columns(pl.col("title").map_elements(_title, return_dtype=pl.String))
+    )
+
+
+def _title(names: Sequence[str]) -> str:
+    """Return the first names of which none holds another."""
+    chosen: list[str] = []
+    for name in names:
+        folded = name.casefold()
+        if not any(folded in other.casefold() or other.casefold() in folded for other in chosen):
+            chosen.append(name)
+        if len(chosen) == _TITLE_ENTITIES:
+            break
+    return ", ".join(chosen)
 
 
 def _store(

@@ -15,17 +15,19 @@ if TYPE_CHECKING:
 
 NOT_WRITTEN = "No model is configured: this is the evidence found, not a written answer."
 NOTHING_FOUND = "Nothing in the index matches the question.\n"
-POINTS = 5
 
 
-def extractive_answer(index: Release, retrieval: Retrieval) -> Answer:
-    """Answer with the passages of a retrieval that say most to its question.
+def extractive_answer(
+    index: Release, retrieval: Retrieval, *, sentences: int, context: int
+) -> Answer:
+    """Answer with the ``sentences`` of a retrieval that say most to its question.
 
-    Each point carries a marker such as ``[1]``, the number of its citation. What was
+    One that leans on the sentence before it brings that; each brings ``context`` more on either
+    side. Each point carries a marker such as ``[1]``, the number of its citation. What was
     spent, on embedding the question and the passages, is in the trace of ``index``.
     """
     start = time.perf_counter()
-    passages = find_evidence(index, retrieval.query, retrieval.records, POINTS)
+    passages = find_evidence(index, retrieval.query, retrieval.records, sentences, context)
     citations = numbered(passage.citation for passage in passages)
     seconds = time.perf_counter() - start
     return Answer(

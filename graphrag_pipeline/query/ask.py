@@ -9,6 +9,11 @@ from typing import Any
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query.history import HISTORY_TURNS, Turn, recent_turns
 
+SENTENCES = 5
+"""How many sentences an answer has that no model writes."""
+
+_MOST = 100
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ask:
@@ -17,9 +22,11 @@ class Ask:
     ``parameters`` are those of the method. The rest counts where a model writes the answer:
     ``history`` is the conversation so far, (role, text) with the roles "user" and "assistant",
     oldest first, of which the ``history_turns`` most recent are held; ``response_type`` is the
-    length and form asked for, by default that of the settings.
+    length and form asked for, by default that of the settings. Where no model writes it,
+    ``sentences`` is how many sentences the answer has at most, and ``context`` how many more stand
+    on either side of each.
 
-    Raises InputError for an empty question and what is no conversation.
+    Raises InputError for an empty question, what is no conversation, and what is no number.
     """
 
     question: str
@@ -28,8 +35,12 @@ class Ask:
     history: Sequence[Turn] = ()
     history_turns: int = HISTORY_TURNS
     response_type: str | None = None
+    sentences: int = SENTENCES
+    context: int = 0
 
     def __post_init__(self) -> None:
+        _check_number("sentences", self.sentences, 1)
+        _check_number("context", self.context, 0)
         checked = {
             "question": plain_question(self.question),
             "history": tuple(recent_turns(self.history, self.history_turns)),
@@ -46,6 +57,8 @@ class Ask:
         history: Sequence[Turn] = (),
         history_turns: int = HISTORY_TURNS,
         response_type: str | None = None,
+        sentences: int = SENTENCES,
+        context: int = 0,
         **parameters: Any,
     ) -> Ask:
         """Return a question with its options, all others being parameters of the method."""
@@ -58,6 +71,8 @@ class Ask:
             history=history,
             history_turns=history_turns,
             response_type=response_type,
+            sentences=sentences,
+            context=context,
         )
 
 
@@ -72,3 +87,8 @@ def plain_question(question: str) -> str:
     if not text:
         raise InputError("the question is empty: ask something")
     return text
+
+
+def _check_number(name: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST:
+        raise InputError(f"{name} = {value!r}: must be a whole number from {least} to {_MOST}")

@@ -73,9 +73,9 @@ class QueryEngine:
     def answer(self, question: str | Ask, method: str = "local", **options: Any) -> Answer:
         """Return an answer with its citations; see :meth:`retrieve` for errors.
 
-        ``options`` are the method's parameters, and ``history``, ``history_turns`` and
-        ``response_type`` of :class:`Ask`. Also raises the model's error, and InputError where a
-        model is needed and none is set.
+        ``options`` are the method's parameters, and ``history``, ``history_turns``,
+        ``response_type``, ``sentences`` and ``context`` of :class:`Ask`. Also raises the model's
+        error, and InputError where a model is needed and none is set.
         """
         ask = self._checked(question, method, options)
         if not self.writes:
@@ -164,7 +164,9 @@ class QueryEngine:
     def _extracted(self, ask: Ask) -> Answer:
         index = self.index.traced(Trace())
         with index.trace.counting_embeddings(index.settings):
-            return extractive_answer(index, self._retrieved(ask, index))
+            return extractive_answer(
+                index, self._retrieved(ask, index), sentences=ask.sentences, context=ask.context
+            )
 
     def _written(self, ask: Ask, *, stream: bool) -> AsyncGenerator[str | Answer, None]:
         return write_answer(self.index, ask, stream=stream)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from graphrag_pipeline.core.prose import Prose, read_prose, readable
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.query.citations import citations_of, cite_chunk
 from graphrag_pipeline.query.operators.chunks import chunk_records
+from graphrag_pipeline.query.operators.communities import about_communities
 from graphrag_pipeline.query.operators.scoring import relevance
 from graphrag_pipeline.query.results import Citation, Record
 from graphrag_pipeline.query.trace import operator
+from graphrag_pipeline.query.wanted import test_for
+from graphrag_pipeline.reports.references import check_references
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
@@ -21,13 +25,17 @@ if TYPE_CHECKING:
 RANK_WEIGHT = 0.15
 ENTITY_WEIGHT = 0.1
 ENTITIES_FOR_FULL_WEIGHT = 3
-SHORT_TERMS = 3
-"""A sentence with fewer terms, or that does not end as one, counts half: it is a heading."""
+KIND_WEIGHT = 0.15
+"""What a sentence gains that holds what is asked for: a date, a number, a person, a place."""
+WORTH = {Prose.CODE: 0.35, Prose.FRAGMENT: 0.5, Prose.ITEM: 0.9, Prose.SENTENCE: 1.0}
+"""What the score of a sentence is multiplied by, as it reads."""
 LEAST_SHARE = 0.35
 """A passage that scores less than this share of the best says nothing to the question."""
 
-_SENTENCE_ENDS = tuple(".!?。！？…\"'”’»」』)]")
 _CONTEXT_CHARS = 400
+_NEIGHBOUR_CHARS = 250
+_MOST_LEANED = 2
+_NAMES_SHOWN = 5
 _LONGEST_SENTENCE = 600
 _SAID = 0.75
 _REST = rf".{{0,{_LONGEST_SENTENCE - 1}}}"
@@ -44,6 +52,15 @@ FROM (SELECT unnest($ids::JSON::VARCHAR[]) AS id,
 JOIN chunks c USING (id) JOIN documents d ON d.id = c.document_id ORDER BY place
 """
 
+# Releases made by older programs have no blocks.
+_HAS_BLOCKS = "SELECT table_name FROM duckdb_tables() WHERE table_name = 'blocks'"
+_BLOCKS = """
+SELECT c.id, b.start_char, b.end_char, b.kind FROM blocks b
+JOIN chunks c ON c.document_id = b.document_id
+    AND b.start_char < c.end_char + $around AND b.end_char > c.start_char - $around
+SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS id) wanted ON wanted.id = c.id
+"""
+
 _SUPPORT = """
 SELECT relationship_id AS id, first(chunk_id ORDER BY n_mentions DESC, chunk_id) AS chunk_id
 FROM relationship_chunks
@@ -56,36 +73,88 @@ GROUP BY relationship_id
 class RankedPassage:
     """A statement that bears on a question, and the place it is taken from or rests on.
 
-    ``heading`` is the title of the report that a finding comes from.
+    ``heading`` is the title of the report that a finding comes from; ``theme`` its community, where
+    the question asks for themes.
     """
 
     text: str
     score: float
     citation: Citation
     heading: str = ""
+    theme: str = ""
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence of a chunk: the rank of the chunk, and its place among those around it."""
+
+    rank: int
+    window: _Window
+    place: int
+    start: int
+    end: int
+
+    @property
+    def citation(self) -> Citation:
+        """Where it stands, not numbered."""
+        return self.window.cite(self.start, self.end)
+
+
+@dataclass(frozen=True)
+class _Window:
+    """A chunk and some of the document around it; spans are characters of the document.
+
+    ``whole`` are the spans of the sentences that the window does not cut, by place among all.
+    """
+
+    row: dict[str, Any]
+    whole: dict[int, tuple[int, int]]
+
+    def text(self, start: int, end: int) -> str:
+        offset = self.row["window_start"]
+        return self.row["text"][start - offset : end - offset]
+
+    def cite(self, start: int, end: int) -> Citation:
+        return Citation(
+            number=0,
+            document_id=self.row["document_id"],
+            document_title=self.row["title"],
+            uri=self.row["uri"],
+            chunk_id=self.row["id"],
+            start_char=start,
+            end_char=end,
+            text=self.text(start, end),
+        )
 
 
 @operator
 def find_evidence(
-    index: Release, question: str, records: Sequence[Record], most: int
+    index: Release, question: str, records: Sequence[Record], most: int, context: int = 0
 ) -> list[RankedPassage]:
     """Return up to ``most`` distinct passages that bear on a question, best first.
 
     Findings of reports, where there are any, stand as they are ranked. Otherwise the sentences of
     the chunks are ranked by words shared with the question, embedding similarity, rank of their
-    chunk, and how many of the retrieved entities they name; a summary stands for the best chunks
-    below it. Of a retrieval without text, the relationships are ranked by the first two and cite
-    the chunk that supports them most.
+    chunk, how many of the retrieved entities they name, and whether they hold what is asked for: a
+    date, a number, a person, a place. Whole sentences of prose come before list items; code, rows
+    of tables and headings stand only where they say more than any sentence. A sentence that leans
+    on the one before it brings that, and each brings ``context`` sentences on either side. A
+    summary stands for the best chunks below it. Of a retrieval without text, the relationships are
+    ranked by the first two and cite the chunk that supports them most.
     """
     findings = [record for record in records if record.kind == "finding"]
     if findings:
-        return _distinct(_stated(index, findings), most)
+        return _with_themes(index, _distinct(_stated(index, findings), most))
     chunks = list(dict.fromkeys(key for record in records for key in _chunks_of(record)))
     if not chunks:
         edges = [record for record in records if record.kind == "relationship"]
         return _distinct(_related(index, question, edges), most)
     names = {record.title for record in records if record.kind == "entity"}
-    return _distinct(_ranked(index, question, list(_sentences(index, chunks)), names), most)
+    sentences = list(_sentences(index, chunks, context))
+    ranking = _ranked(index, question, sentences, names)
+    best = _distinct([passage for passage, _ in ranking], most)
+    place_of = {passage.citation: sentence for passage, sentence in ranking}
+    return _widened(best, [place_of[passage.citation] for passage in best], context)
 
 
 def _chunks_of(record: Record) -> Sequence[str]:
@@ -97,9 +166,31 @@ def _chunks_of(record: Record) -> Sequence[str]:
 def _stated(index: Release, findings: Sequence[Record]) -> list[RankedPassage]:
     citations = citations_of(index, findings)
     return [
-        RankedPassage(finding.text, finding.score, citation, finding.title)
+        RankedPassage(
+            readable(check_references(finding.text, {}).text),
+            finding.score,
+            citation,
+            finding.title,
+            finding.attributes["community_id"] if finding.attributes.get("is_theme") else "",
+        )
         for finding, citation in zip(findings, citations, strict=True)
     ]
+
+
+def _with_themes(index: Release, passages: Sequence[RankedPassage]) -> list[RankedPassage]:
+    """Say of themes how large they are, in how many documents, and which names are key to them."""
+    about = about_communities(index, [p.theme for p in passages if p.theme], _NAMES_SHOWN)
+    n_documents = index.facts.counts["n_documents"]
+    widened = []
+    for passage in passages:
+        if theme := about.get(passage.theme):
+            documents = "document" if n_documents == 1 else "documents"
+            facts = f"{theme.size} names in {theme.n_documents} of {n_documents} {documents}"
+            names = ", ".join(n for _, n in theme.names if n not in passage.heading)
+            heading = f"{passage.heading} ({facts}{f'; also {names}' if names else ''})"
+            passage = replace(passage, heading=heading)
+        widened.append(passage)
+    return widened
 
 
 def _related(index: Release, question: str, edges: Sequence[Record]) -> list[RankedPassage]:
@@ -118,70 +209,166 @@ def _related(index: Release, question: str, edges: Sequence[Record]) -> list[Ran
 
 
 def _ranked(
-    index: Release, question: str, sentences: Sequence[tuple[int, Citation]], names: set[str]
-) -> list[RankedPassage]:
-    scores = relevance(index, question, [citation.text for _, citation in sentences])
+    index: Release, question: str, sentences: Sequence[Sentence], names: set[str]
+) -> list[tuple[RankedPassage, Sentence]]:
+    citations = [sentence.citation for sentence in sentences]
+    texts = [citation.text for citation in citations]
+    scores = relevance(index, question, texts)
     if index.lexical:
         question_words = set(terms(question))
         scores = [
-            score if question_words & set(terms(citation.text)) else 0.0
-            for score, (_, citation) in zip(scores, sentences, strict=True)
+            score if question_words & set(terms(text)) else 0.0
+            for score, text in zip(scores, texts, strict=True)
         ]
         if not any(scores):
             return []
     entities = [frozenset(term) for term in map(terms, sorted(names)) if term]
-    passages = [
-        RankedPassage(citation.text, _score(citation.text, score, rank, entities), citation)
-        for (rank, citation), score in zip(sentences, scores, strict=True)
+    holds = test_for(index, question, list(dict.fromkeys(c.chunk_id for c in citations)))
+    passages = []
+    grades = _grades(index, sentences, texts)
+    for sentence, citation, score, grade in zip(sentences, citations, scores, grades, strict=True):
+        total = _score(citation.text, score, sentence.rank, entities)
+        if score and holds is not None and holds(citation.chunk_id, citation.text):
+            total += KIND_WEIGHT
+        passage = RankedPassage(citation.text, total * WORTH[grade], citation)
+        passages.append((grade, passage, sentence))
+    best = max((p.score for grade, p, _ in passages if grade >= Prose.ITEM), default=0.0)
+    ranking = [
+        (passage, sentence)
+        for grade, passage, sentence in passages
+        if grade >= Prose.ITEM or passage.score > best
     ]
-    return sorted(passages, key=lambda passage: -passage.score)
+    return sorted(ranking, key=lambda pair: -pair[0].score)
 
 
 def _score(text: str, relevant: float, rank: int, entities: Sequence[frozenset[str]]) -> float:
-    words = terms(text)
-    word_set = set(words)
+    word_set = set(terms(text))
     share_of_entities = sum(entity <= word_set for entity in entities) / ENTITIES_FOR_FULL_WEIGHT
-    score = relevant + RANK_WEIGHT / (1 + rank) + ENTITY_WEIGHT * min(1.0, share_of_entities)
-    is_heading = len(words) < SHORT_TERMS or not text.rstrip().endswith(_SENTENCE_ENDS)
-    return score / 2 if is_heading else score
+    return relevant + RANK_WEIGHT / (1 + rank) + ENTITY_WEIGHT * min(1.0, share_of_entities)
 
 
-def _sentences(index: Release, chunks: Sequence[str]) -> Iterator[tuple[int, Citation]]:
+def _grades(index: Release, sentences: Sequence[Sentence], texts: Sequence[str]) -> list[Prose]:
+    """Return what each sentence reads as, and at best what the block is that it begins in."""
+    grades = [Prose(grade) for grade in read_prose(texts)["grade"].to_pylist()]
+    chunks = list({sentence.window.row["id"] for sentence in sentences})
+    if not index.rows(_HAS_BLOCKS):
+        return grades
+    blocks: dict[str, list[tuple[int, int, str]]] = {}
+    for row in index.rows(_BLOCKS, ids=chunks, around=_CONTEXT_CHARS):
+        block = (row["start_char"], row["end_char"], row["kind"])
+        blocks.setdefault(row["id"], []).append(block)
+    return [
+        min(grade, _best_within(sentence.start, blocks.get(sentence.window.row["id"], ())))
+        for sentence, grade in zip(sentences, grades, strict=True)
+    ]
+
+
+def _best_within(start: int, blocks: Sequence[tuple[int, int, str]]) -> Prose:
+    kinds = {kind for begin, end, kind in blocks if begin <= start < end}
+    if kinds & {"code", "table"}:
+        return Prose.CODE
+    if "heading" in kinds:
+        return Prose.FRAGMENT
+    return Prose.ITEM if kinds else Prose.SENTENCE
+
+
+def _widened(
+    passages: Sequence[RankedPassage], sentences: Sequence[Sentence], context: int
+) -> list[RankedPassage]:
+    """Give each sentence the neighbours it needs; one that is among them stands there alone."""
+    widened: list[RankedPassage] = []
+    covered: list[tuple[str, int, int]] = []
+    for passage, sentence, first in zip(passages, sentences, _firsts(sentences), strict=True):
+        document = passage.citation.document_id
+        if any(
+            document == other and begin <= sentence.start and sentence.end <= stop
+            for other, begin, stop in covered
+        ):
+            continue
+        start, end = _reach(sentence, first, context)
+        covered.append((document, start, end))
+        citation = sentence.window.cite(start, end)
+        widened.append(replace(passage, text=citation.text, citation=citation))
+    plain = read_prose([passage.text for passage in widened])["plain"].to_pylist()
+    return [replace(p, text=text) for p, text in zip(widened, plain, strict=True)]
+
+
+def _firsts(sentences: Sequence[Sentence]) -> list[int]:
+    """Return the place of the first of each sentence and those that it leans on, one by one."""
+    spans = [
+        [
+            s.window.whole[place]
+            for place in range(s.place - _MOST_LEANED, s.place)
+            if place in s.window.whole
+        ]
+        + [(s.start, s.end)]
+        for s in sentences
+    ]
+    texts = [s.window.text(*span) for s, of in zip(sentences, spans, strict=True) for span in of]
+    read = read_prose(texts)
+    prose = list(zip(read["grade"].to_pylist(), read["leans"].to_pylist(), strict=True))
+    firsts = []
+    for sentence, of in zip(sentences, spans, strict=True):
+        told, prose = prose[: len(of)], prose[len(of) :]
+        first = len(of) - 1
+        while (
+            first > 0
+            and told[first][1]
+            and told[first - 1][0] != Prose.CODE
+            and "\n\n" not in sentence.window.text(of[first - 1][1], of[first][0])
+        ):
+            first -= 1
+        firsts.append(sentence.place - (len(of) - 1 - first))
+    return firsts
+
+
+def _reach(sentence: Sentence, first: int, context: int) -> tuple[int, int]:
+    """Return the span from the sentence at a place, with ``context`` more on either side."""
+    whole, last = sentence.window.whole, sentence.place
+    start, end = sentence.start, sentence.end
+    for place in range(sentence.place - 1, first - context - 1, -1):
+        if place not in whole:
+            break
+        start = whole[place][0]
+    for place in range(last + 1, last + context + 1):
+        if place not in whole:
+            break
+        end = whole[place][1]
+    return start, end
+
+
+def _sentences(index: Release, chunks: Sequence[str], context: int = 0) -> Iterator[Sentence]:
     """Yield sentences with the rank of their chunk, each once, whole across a chunk's edges."""
     places: set[tuple[str, int]] = set()
-    for rank, row in enumerate(index.rows(_WINDOWS, ids=list(chunks), around=_CONTEXT_CHARS)):
-        for start, end in _spans_within(row):
+    around = _CONTEXT_CHARS + context * _NEIGHBOUR_CHARS
+    for rank, row in enumerate(index.rows(_WINDOWS, ids=list(chunks), around=around)):
+        window, within = _read_window(row)
+        for place, start, end in within:
             if (row["document_id"], end) not in places:
                 places.add((row["document_id"], end))
-                yield rank, _cite_sentence(row, start, end)
+                yield Sentence(rank, window, place, start, end)
 
 
-def _cite_sentence(row: dict[str, Any], start: int, end: int) -> Citation:
-    offset = row["window_start"]
-    return Citation(
-        number=0,
-        document_id=row["document_id"],
-        document_title=row["title"],
-        uri=row["uri"],
-        chunk_id=row["id"],
-        start_char=start,
-        end_char=end,
-        text=row["text"][start - offset : end - offset],
-    )
+def _read_window(row: dict[str, Any]) -> tuple[_Window, list[tuple[int, int, int]]]:
+    """Return a window, and (place, start, end) of the sentences that touch its chunk.
 
-
-def _spans_within(row: dict[str, Any]) -> Iterator[tuple[int, int]]:
-    """Yield document spans of the sentences that touch a chunk, cut only if far longer than it."""
+    Those are cut only if they are far longer than it.
+    """
     text, offset = row["text"], row["window_start"]
     cut_end = offset + len(text) if offset + len(text) < row["n_chars"] else -1
-    for start, end in _short_spans(text, sentence_spans(text)):
+    whole: dict[int, tuple[int, int]] = {}
+    within: list[tuple[int, int, int]] = []
+    for place, (start, end) in enumerate(_short_spans(text, sentence_spans(text))):
         begin, stop = offset + start, offset + end
+        if (begin > offset or offset == 0) and stop != cut_end:
+            whole[place] = (begin, stop)
         if begin == offset > 0:
             begin = max(begin, row["start_char"])
         if stop == cut_end:
             stop = min(stop, row["end_char"])
         if max(begin, row["start_char"]) < min(stop, row["end_char"]):
-            yield begin, stop
+            within.append((place, begin, stop))
+    return _Window(row, whole), within
 
 
 def _short_spans(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:

@@ -10,16 +10,25 @@ from typing import Any
 import duckdb
 import polars as pl
 
+from graphrag_pipeline.core.prose import Prose, read_prose
 from graphrag_pipeline.core.settings import ReportSettings, fingerprint
 from graphrag_pipeline.reports.contexts import Context
 from graphrag_pipeline.reports.text import Finding, ReportText, WrittenReports
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.store.index_store import IndexStore
 
-EXTRACTIVE_VERSION = "1"
+EXTRACTIVE_VERSION = "2"
 _TITLES_SHOWN = 3
+# Of so many sentences of a community, the best by score, it is asked what they read as.
+_READ = 160
 _CANDIDATES = 40
 _SUB_FINDINGS = 3
+_MOST_EVIDENCE = 100_000
+_WORTH = {int(Prose.FRAGMENT): 0.1, int(Prose.ITEM): 0.6, int(Prose.SENTENCE): 1.0}
+# A sentence that leans on the one before it says less when it stands alone.
+_LEANING = 0.4
+# Sentences shorter than so many characters are not better for being short.
+_SHORT = 120
 # A sentence that begins or ends at the edge of its chunk is likely only half a sentence.
 _CUT_OFF = 0.3
 # Scores are compared to so many digits after the point.
@@ -46,22 +55,29 @@ _TOLD = """
 SELECT community_id, relationship_id, source_id, target_id, weight
 FROM told JOIN {relationships} r ON r.id = relationship_id ORDER BY ALL
 """
-# The instances behind relationships, as sentences with their place in the document.
+# The instances behind relationships, as sentences with their place in the document, and the kind of
+# block that they begin in: blocks of a document never overlap.
 _SENTENCES = """
-SELECT r.id AS relationship_id, m.description AS text, m.chunk_id,
-       c.start_char + m.start_char AS start_char, c.start_char + m.end_char AS end_char,
-       coalesce((m.start_char < 2 AND c.start_char > 0)
-                OR (m.end_char > c.end_char - c.start_char - 2 AND c.end_char < d.n_chars), false)
-           AS cut_off
-FROM resolved_relationship_mentions m
-JOIN {relationships} r ON r.source_id = m.source_id AND r.target_id = m.target_id
-JOIN chunks c ON c.id = m.chunk_id
-JOIN documents d ON d.id = c.document_id
-SEMI JOIN told ON told.relationship_id = r.id
-WHERE m.description <> ''
+WITH sentences AS (
+    SELECT r.id AS relationship_id, m.description AS text, m.chunk_id, c.document_id,
+           c.start_char + m.start_char AS start_char, c.start_char + m.end_char AS end_char,
+           coalesce((m.start_char < 2 AND c.start_char > 0)
+                    OR (m.end_char > c.end_char - c.start_char - 2 AND c.end_char < d.n_chars),
+                    false) AS cut_off
+    FROM resolved_relationship_mentions m
+    JOIN {relationships} r ON r.source_id = m.source_id AND r.target_id = m.target_id
+    JOIN chunks c ON c.id = m.chunk_id
+    JOIN documents d ON d.id = c.document_id
+    SEMI JOIN told ON told.relationship_id = r.id
+    WHERE m.description <> '')
+SELECT s.* EXCLUDE document_id,
+       CASE WHEN b.end_char > s.start_char THEN b.kind ELSE '' END AS block
+FROM sentences s ASOF LEFT JOIN blocks b
+ON b.document_id = s.document_id AND b.start_char <= s.start_char
 """
 _FINDINGS = """
-SELECT community_id, findings FROM {reports} SEMI JOIN below USING (community_id)
+SELECT community_id, size, findings FROM {reports} r SEMI JOIN below USING (community_id)
+JOIN (SELECT id AS community_id, size FROM {communities}) USING (community_id)
 """
 
 
@@ -75,6 +91,8 @@ class Sentence:
     end_char: int | None
     entities: frozenset[str]
     score: float
+    heading: str = ""
+    """What a report that it is taken from calls it."""
 
 
 class ExtractiveWriter:
@@ -127,14 +145,15 @@ class _Evidence:
 
     ``communities``: (id, title, size, n_relationships, weight); ``titles``: (entity id, title);
     ``told``: (community_id, relationship_id, source_id, target_id, weight) of their contexts;
-    ``sentences``: the instances behind these relationships; ``findings`` by sub-community.
+    ``sentences``: the instances behind these relationships; ``findings`` by sub-community, with
+    its size.
     """
 
     communities: pl.DataFrame
     titles: pl.DataFrame
     told: pl.DataFrame
     sentences: pl.DataFrame
-    findings: Mapping[str, Sequence[Mapping[str, Any]]]
+    findings: Mapping[str, tuple[int, Sequence[Mapping[str, Any]]]]
 
 
 def write_extractive(
@@ -149,12 +168,14 @@ def write_extractive(
     """Write a report from ranked evidence.
 
     Sentences are taken greedily by score, and by how many entities they tell of that none before
-    did, so that the findings do not repeat each other. The rating grows with the logarithm of the
-    number of supporting instances (``evidence``): 1000 and more rate 10.
+    did, so that the findings do not repeat each other. The rating is
+    10 ln(1 + ``evidence``) / ln(1 + 100 000), at most 10, where ``evidence`` is the number of
+    instances in the text of the community's relationships. It depends on the community alone, so
+    that what else is in the corpus changes no rating: 10 instances rate 2, 1000 rate 6.
     """
     selection = select_sentences(list(sentences), max_findings)
     findings = tuple(_finding(sentence, entity_titles) for sentence in selection)
-    rating = round(min(10.0, 10 * math.log1p(evidence) / math.log1p(1000)), 1)
+    rating = round(min(10.0, 10 * math.log1p(evidence) / math.log1p(_MOST_EVIDENCE)), 1)
     return ReportText(
         title=title,
         summary=_summary(title, n_entities, n_relationships, findings),
@@ -196,7 +217,7 @@ def _novelty(sentence: Sentence, covered: set[str]) -> float:
 def _finding(sentence: Sentence, titles: dict[str, str]) -> Finding:
     names = sorted({titles[e] for e in sentence.entities if e in titles})
     return Finding(
-        " – ".join(names[:_TITLES_SHOWN]) or "Evidence",
+        sentence.heading or " – ".join(names[:_TITLES_SHOWN]) or "Evidence",
         sentence.text,
         sentence.chunk_id,
         sentence.start_char,
@@ -223,7 +244,7 @@ def _read_evidence(
         con.sql(sql(_TITLES)).pl(),
         con.sql(sql(_TOLD)).pl(),
         con.sql(sql(_SENTENCES)).pl(),
-        dict(con.execute(sql(_FINDINGS)).fetchall()),
+        {row[0]: row[1:] for row in con.execute(sql(_FINDINGS)).fetchall()},
     )
 
 
@@ -235,21 +256,16 @@ def _sentences(evidence: _Evidence, contexts: Sequence[Context]) -> dict[str, li
     """Return each context's best sentences, scored by the relationships they support.
 
     A relationship counts by the logarithm of its weight and by how many of the community's
-    relationships meet at its ends; a long sentence counts for less, one cut off by its chunk too.
-    The findings of its sub-reports follow.
+    relationships meet at its ends; a sentence counts for more with each name of the title that it
+    says, for less if it is long, cut off by its chunk, or leans on the sentence before it. Code and
+    tables are never quoted, headings and other fragments only where there is no whole sentence. The
+    findings of its sub-reports follow.
     """
     ranking = (
-        _scored(evidence.told)
-        .join(evidence.sentences, "relationship_id")
-        .group_by("community_id", "chunk_id", "start_char", "end_char", "text", "cut_off")
-        .agg(pl.col("score").sum(), pl.col("source_id"), pl.col("target_id"))
-        .with_columns(
-            score=pl.col("score")
-            * pl.when("cut_off").then(_CUT_OFF).otherwise(1.0)
-            / pl.max_horizontal(pl.col("text").str.len_chars(), 60).sqrt(),
-            entities=pl.concat_list("source_id", "target_id").list.unique(),
-        )
-        .sort("community_id", -pl.col("score").round(_DIGITS), "text", "chunk_id", "start_char")
+        _worthy(_ranked(_scored(evidence.told).join(evidence.sentences, "relationship_id")))
+        .join(evidence.communities.select(community_id="id", title="title"), "community_id")
+        .with_columns(score=pl.col("score") * (1 + _n_named()))
+        .sort(*_IN_ORDER)
         .group_by("community_id", maintain_order=True)
         .head(_CANDIDATES)
     )
@@ -268,6 +284,67 @@ def _sentences(evidence: _Evidence, contexts: Sequence[Context]) -> dict[str, li
         )
     _add_findings(sentences_of, evidence, contexts)
     return sentences_of
+
+
+_IN_ORDER = (
+    pl.col("community_id"),
+    -pl.col("score").round(_DIGITS),
+    pl.col("text"),
+    pl.col("chunk_id"),
+    pl.col("start_char"),
+)
+
+
+def _n_named() -> pl.Expr:
+    """Return how many of the names in a title a text says."""
+    names = pl.col("title").str.to_lowercase().str.split(", ")
+    parts = [names.list.get(place, null_on_oob=True) for place in range(_TITLES_SHOWN)]
+    text = pl.col("text").str.to_lowercase()
+    said = [text.str.contains(part.fill_null("\0"), literal=True) for part in parts]
+    return pl.sum_horizontal(said)
+
+
+def _ranked(instances: pl.DataFrame) -> pl.DataFrame:
+    """Return each community's best sentences, the scores of what each supports summed up."""
+    place = ("community_id", "chunk_id", "start_char", "end_char", "text", "cut_off", "block")
+    return (
+        instances.group_by(place)
+        .agg(pl.col("score").sum(), pl.col("source_id"), pl.col("target_id"))
+        .with_columns(
+            score=pl.col("score")
+            * pl.when("cut_off").then(_CUT_OFF).otherwise(1.0)
+            / pl.max_horizontal(pl.col("text").str.len_chars(), _SHORT).sqrt(),
+            entities=pl.concat_list("source_id", "target_id").list.unique(),
+        )
+        .sort(*_IN_ORDER)
+        .group_by("community_id", maintain_order=True)
+        .head(_READ)
+    )
+
+
+def _worthy(ranking: pl.DataFrame) -> pl.DataFrame:
+    """Return what can be quoted, as a reader wants it, its score by what it reads as."""
+    texts = ranking["text"].unique()
+    prose = pl.DataFrame(read_prose(texts.to_list())).with_columns(text=texts)
+    grade = (
+        pl.when(pl.col("block").is_in(["code", "table"]))
+        .then(int(Prose.CODE))
+        .when(pl.col("block") == "heading")
+        .then(pl.min_horizontal("grade", int(Prose.FRAGMENT)))
+        .when(pl.col("block") == "list")
+        .then(pl.min_horizontal("grade", int(Prose.ITEM)))
+        .otherwise("grade")
+    )
+    graded = ranking.join(prose, "text").with_columns(grade=grade.cast(pl.Int8))
+    has_sentences = (pl.col("grade") >= int(Prose.ITEM)).any().over("community_id")
+    return graded.filter(
+        pl.col("grade") >= pl.when(has_sentences).then(int(Prose.ITEM)).otherwise(1)
+    ).with_columns(
+        text="plain",
+        score=pl.col("score")
+        * pl.col("grade").replace_strict(_WORTH, return_dtype=pl.Float64)
+        * pl.when("leans").then(_LEANING).otherwise(1.0),
+    )
 
 
 def _scored(sentences: pl.DataFrame) -> pl.DataFrame:
@@ -301,12 +378,22 @@ def _scored(sentences: pl.DataFrame) -> pl.DataFrame:
 def _add_findings(
     sentences: dict[str, list[Sentence]], evidence: _Evidence, contexts: Sequence[Context]
 ) -> None:
-    """Add the findings of sub-reports, first ones first, each sub-community told apart."""
+    """Add the findings of sub-reports, first ones first, each sub-community told apart.
+
+    Those of a larger sub-community count for more.
+    """
+    titles = dict(evidence.communities.select("id", "title").iter_rows())
     for context in contexts:
+        names = titles.get(context.community_id, "").casefold().split(", ")
         own = sentences[context.community_id]
         best = max((sentence.score for sentence in own), default=1.0)
-        for child in context.sub_reports:
-            for place, finding in enumerate(evidence.findings.get(child, [])[:_SUB_FINDINGS]):
+        below = {c: evidence.findings[c] for c in context.sub_reports if c in evidence.findings}
+        largest = max((size for size, _ in below.values()), default=1)
+        for child, (size, findings) in below.items():
+            weight = best * math.log1p(size) / math.log1p(largest)
+            for place, finding in enumerate(findings[:_SUB_FINDINGS]):
+                said = finding["explanation"].casefold()
+                n_named = sum(name in said for name in names[:_TITLES_SHOWN])
                 own.append(
                     Sentence(
                         text=finding["explanation"],
@@ -314,6 +401,7 @@ def _add_findings(
                         start_char=finding["start_char"],
                         end_char=finding["end_char"],
                         entities=frozenset({child}),
-                        score=best / (1 + place),
+                        score=weight * (1 + n_named) / (1 + place),
+                        heading=finding["summary"],
                     )
                 )

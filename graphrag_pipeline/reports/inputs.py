@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import duckdb
 import polars as pl
@@ -24,7 +24,10 @@ from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 MIN_SIZE = 2
 """Communities of fewer entities get no report."""
 
-_COMMUNITIES = "SELECT id FROM {communities} WHERE level = $level AND size >= $min_size ORDER BY id"
+_COMMUNITIES = """
+SELECT id, concat_ws(':', size, n_relationships, title) FROM {communities}
+WHERE level = $level AND size >= $min_size ORDER BY id
+"""
 _MEMBERS = """
 SELECT m.community_id, m.entity_id, c.level, c.parent_id FROM {members} m
 JOIN {communities} c ON c.id = m.community_id AND c.level = m.level
@@ -89,13 +92,15 @@ class Level:
     """The communities of a level to report on, and what there is of it and of the next deeper one.
 
     ``members`` has (community_id, entity_id, level, parent_id) and ``reports`` the columns of
-    ``community_reports`` that contexts depend on, both of the two levels.
+    ``community_reports`` that contexts depend on, both of the two levels. ``facts`` is what a
+    report without a model says of each community itself: its size, relationships and title.
     """
 
     number: int
     communities: Sequence[str]
     members: pl.DataFrame
     reports: pl.DataFrame
+    facts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def own_members(self) -> pl.DataFrame:
@@ -125,19 +130,21 @@ def read_elements(
 def read_level(con: duckdb.DuckDBPyConnection, number: int, hierarchy: Hierarchy = GRAPH) -> Level:
     """Read a level's communities and reports."""
     level, sql = {"level": number}, hierarchy.sql
-    communities = con.execute(sql(_COMMUNITIES), {**level, "min_size": MIN_SIZE}).fetchall()
+    facts = dict(con.execute(sql(_COMMUNITIES), {**level, "min_size": MIN_SIZE}).fetchall())
     return Level(
         number,
-        [community for (community,) in communities],
+        list(facts),
         con.sql(sql(_MEMBERS), params=level).pl(),
         con.sql(sql(_REPORTS), params={**level, "has_history": hierarchy.has_history}).pl(),
+        facts,
     )
 
 
 def level_contexts(elements: Elements, level: Level, budget: int, version: str) -> list[Context]:
     """Return the context of each community of a level, filled up to ``budget`` tokens.
 
-    ``version`` is that of the writer; where it cites places, they are part of a context's hash.
+    ``version`` is that of the writer; where it cites places, they and the facts about a community
+    are part of a context's hash.
     """
     edges = intra_edges(level.own_members, elements.relationships, elements.entities)
     children = _children(level)
@@ -155,7 +162,9 @@ def level_contexts(elements: Elements, level: Level, budget: int, version: str) 
         for community in level.communities
     ]
     places = elements.places
-    return contexts if places is None else [_with_places(c, places) for c in contexts]
+    if places is None:
+        return contexts
+    return [_with_places(c, places, level.facts.get(c.community_id, "")) for c in contexts]
 
 
 def whole_hashes(
@@ -202,7 +211,7 @@ def _report_hash(text: str, findings: Sequence[Mapping[str, object]]) -> str:
     return content_hash(f"{text}\n{places}")[:16]
 
 
-def _with_places(context: Context, places: Mapping[str, str]) -> Context:
+def _with_places(context: Context, places: Mapping[str, str], facts: str) -> Context:
     places_cited = [places.get(relationship, "") for relationship in context.relationships]
     version, _, text_hash = context.hash.partition(":")
-    return replace(context, hash=f"{version}:{make_id('context', text_hash, *places_cited)}")
+    return replace(context, hash=f"{version}:{make_id('context', text_hash, facts, *places_cited)}")

@@ -46,7 +46,7 @@ _SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class SelectionParameters:
-    """Selection: Han et al., 2025, 4.4 and A.6; also called ``auto``.
+    """Selection: Han et al., 2025, 4.4 and A.6.
 
     A fact-based question is answered by ``basic``, a reasoning-based one by ``local``, each with
     its defaults but for these. A model tells them apart, by the prompt of A.6 with examples of our

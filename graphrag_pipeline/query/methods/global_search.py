@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _RATING_WEIGHT = 0.2
 _HIGHEST_RATING = 10.0
 _HIGHEST_BY_MODEL = 5.0
+_THEMES = 100
 _REPETITION = 0.9
 """Each further finding of one report counts so much less, to let others speak."""
 
@@ -61,13 +62,20 @@ class GlobalParameters:
 def global_search(index: Release, question: str, p: GlobalParameters) -> list[Record]:
     """Return the findings that bear most on the question, at most a few of each report.
 
-    Of a question that names nothing in particular, such as one for the main themes, the findings
-    of the highest rated reports are the answer.
+    Of a question that names nothing in particular, such as one for the main themes, the answer are
+    findings of the largest communities at the level, at first one of each root.
     """
+    if asks_for_themes(question):
+        return op.fill(index, op.themes_at(index, p.level, _THEMES), p.max_context_tokens)
     particulars = _particulars(question)
     candidates = op.findings_at(index, p.level, particulars, p.candidates)
     ranking = _spread(_scored(index, particulars, candidates), p.findings_per_report)
     return op.fill(index, ranking, p.max_context_tokens)
+
+
+def asks_for_themes(question: str) -> bool:
+    """Whether a question asks what the documents say as a whole, and names nothing particular."""
+    return not _particulars(question)
 
 
 def _particulars(question: str) -> str:
@@ -77,7 +85,7 @@ def _particulars(question: str) -> str:
 
 def _scored(index: Release, particulars: str, findings: Sequence[Record]) -> list[Record]:
     texts = [f"{finding.title}: {finding.text}" for finding in findings]
-    relevant = op.relevance(index, particulars, texts) if particulars else [0.0] * len(texts)
+    relevant = op.relevance(index, particulars, texts)
     return [
         replace(finding, score=value + _RATING_WEIGHT * finding.score / _HIGHEST_RATING)
         for finding, value in zip(findings, relevant, strict=True)

@@ -32,6 +32,7 @@ BUILT_IN = {
     "hirag": "hirag_search:HIRAG",
     "raptor": "raptor_search:RAPTOR",
     "ppr": "ppr_search:PPR",
+    "auto": "auto_search:AUTO",
     "selection": "combined_search:SELECTION",
     "integration": "combined_search:INTEGRATION",
     "archrag": "archrag_search:ARCHRAG",
@@ -43,11 +44,11 @@ BUILT_IN = {
 }
 """The methods of this package: a name, and where beside this module its object is."""
 
-OTHER_NAMES = {"auto": "selection", "fulltext": "bm25"}
+OTHER_NAMES = {"fulltext": "bm25"}
 """Further names of methods: what is asked for, and what it is called everywhere else."""
 
 _OF_EVERY_QUESTION = frozenset(
-    ("question", "method", "history", "history_turns", "response_type")
+    ("question", "method", "history", "history_turns", "response_type", "sentences", "context")
 ).union(("home", "release", "settings"))
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 

@@ -20,6 +20,8 @@ from graphrag_pipeline.query.operators.chunks import (
 )
 from graphrag_pipeline.query.operators.claims import claim_records, claims_of
 from graphrag_pipeline.query.operators.communities import (
+    Facts,
+    about_communities,
     child_communities,
     communities_of,
     findings_at,
@@ -28,6 +30,7 @@ from graphrag_pipeline.query.operators.communities import (
     reports_at,
     reports_of,
     root_communities,
+    themes_at,
 )
 from graphrag_pipeline.query.operators.entities import (
     entities_for,
@@ -77,7 +80,9 @@ from graphrag_pipeline.query.operators.seeds import entities_by_rule, names_by_r
 from graphrag_pipeline.query.operators.summaries import best_of_tree, down_the_tree, tree_records
 
 __all__ = [
+    "Facts",
     "Ranking",
+    "about_communities",
     "at_least",
     "attributed_report_records",
     "best",
@@ -137,6 +142,7 @@ __all__ = [
     "scaled_search",
     "shortest_path",
     "summarised",
+    "themes_at",
     "tokens_of",
     "tree_records",
     "vector_search",

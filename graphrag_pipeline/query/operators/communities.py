@@ -7,6 +7,7 @@ every entity exactly once. A level deeper than the hierarchy means its deepest.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.text import terms
@@ -72,6 +73,86 @@ SELECT * EXCLUDE said,
        len(list_filter($words::JSON::VARCHAR[], word -> contains(said, word))) AS hits
 FROM findings ORDER BY hits DESC, rating DESC, place, id LIMIT $limit
 """
+
+
+# Themes: the largest community of each root at the level, larger roots first, then the next ones.
+_THEMES = f"""
+WITH {_STANDING},
+rooted AS (
+    SELECT DISTINCT s.id, s.size, r.id AS root, r.size AS root_size FROM standing s
+    JOIN community_members own ON own.community_id = s.id AND own.level = s.level
+    JOIN community_members top ON top.entity_id = own.entity_id AND top.level = 0
+    JOIN communities r ON r.id = top.community_id),
+themes AS (
+    SELECT rooted.*, row_number() OVER (PARTITION BY root ORDER BY size DESC, id) AS turn
+    FROM rooted SEMI JOIN community_reports ON community_id = rooted.id
+    ORDER BY turn, root_size DESC, size DESC, id LIMIT $limit)
+SELECT r.id, c.human_readable_id, r.title, r.rating, r.community_id,
+       generate_subscripts(r.findings, 1) AS place, unnest(r.findings, recursive := true)
+FROM themes t JOIN community_reports r ON r.community_id = t.id
+JOIN communities c ON c.id = r.community_id
+ORDER BY place, turn, root_size DESC, t.size DESC, r.id
+"""
+# A name is the more characteristic of a community the more of its relationships lie within; names
+# count for more than concepts and dates.
+_ABOUT = """
+WITH wanted AS (SELECT DISTINCT unnest($ids::JSON::VARCHAR[]) AS community_id),
+inside AS (
+    SELECT m.community_id, m.entity_id, e.title, e.degree,
+           CASE WHEN e.type IN ('CONCEPT', 'DATE') THEN 1 ELSE 4 END AS weight
+    FROM community_members m SEMI JOIN wanted USING (community_id)
+    JOIN communities c ON c.id = m.community_id AND c.level = m.level
+    JOIN entities e ON e.id = m.entity_id),
+edges AS (
+    SELECT source_id AS entity_id, target_id AS other FROM relationships
+    UNION ALL SELECT target_id, source_id FROM relationships),
+own AS (
+    SELECT i.community_id, i.entity_id, count(*) AS n FROM inside i JOIN edges USING (entity_id)
+    SEMI JOIN inside o ON o.entity_id = edges.other AND o.community_id = i.community_id
+    GROUP BY ALL),
+names AS (
+    SELECT community_id, count(*) AS size, list([entity_id, title] ORDER BY
+        weight * coalesce(n, 0) ** 2 / greatest(degree, n, 1) DESC, degree DESC, title)[:$most]
+        AS names
+    FROM inside LEFT JOIN own USING (community_id, entity_id) GROUP BY community_id),
+documents_of AS (
+    SELECT community_id, count(DISTINCT document_id) AS n_documents FROM inside
+    JOIN entity_chunks USING (entity_id) JOIN chunks c ON c.id = chunk_id GROUP BY community_id)
+SELECT community_id, size, coalesce(n_documents, 0) AS n_documents, names
+FROM names LEFT JOIN documents_of USING (community_id)
+"""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """How large a community is, and (id, title) of its most characteristic names, best first."""
+
+    size: int
+    n_documents: int
+    names: Sequence[tuple[str, str]]
+
+
+@operator
+def about_communities(index: Release, ids: Sequence[str], most: int) -> dict[str, Facts]:
+    """Return the facts about communities by id, with at most so many names of each."""
+    rows = index.rows(_ABOUT, ids=list(ids), most=most) if ids else []
+    return {
+        row["community_id"]: Facts(
+            row["size"], row["n_documents"], [(key, title) for key, title in row["names"]]
+        )
+        for row in rows
+    }
+
+
+@operator
+def themes_at(index: Release, level: int, limit: int) -> list[Record]:
+    """Return the findings of the reports on the ``limit`` largest communities at a level.
+
+    First the first finding of each, and first of the largest community within each root, so that
+    the parts of one theme do not hide the others.
+    """
+    rows = index.rows(_THEMES, level=level, limit=limit)
+    return [_finding(row, is_theme=True) for row in rows]
 
 
 @operator
@@ -158,7 +239,7 @@ def findings_of(index: Release, reports: Sequence[str]) -> list[Record]:
     return [_finding(row) for row in index.rows(_FINDINGS_OF, ids=list(reports))]
 
 
-def _finding(row: dict[str, Any]) -> Record:
+def _finding(row: dict[str, Any], **more: Any) -> Record:
     columns = ("community_id", "rating", "chunk_id", "start_char", "end_char")
     return Record(
         kind="finding",
@@ -167,7 +248,7 @@ def _finding(row: dict[str, Any]) -> Record:
         title=row["title"],
         text=_statement(row),
         score=row["rating"],
-        attributes={"report_id": row["id"], **{name: row[name] for name in columns}},
+        attributes={"report_id": row["id"], **{name: row[name] for name in columns}, **more},
     )
 
 

@@ -1,0 +1,61 @@
+"""The method that suits the question: without a model by a rule, with one as `selection` does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from graphrag_pipeline.query import operators as op
+from graphrag_pipeline.query.methods.bm25_search import BM25
+from graphrag_pipeline.query.methods.combined_search import (
+    SelectionParameters,
+    parameters_of,
+    selection_answer,
+)
+from graphrag_pipeline.query.methods.global_search import GLOBAL, asks_for_themes
+from graphrag_pipeline.query.methods.method import Method
+from graphrag_pipeline.query.methods.ppr_search import PPR
+from graphrag_pipeline.query.results import Record
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.release import Release
+
+
+@dataclass(frozen=True)
+class AutoParameters(SelectionParameters):
+    """This project's own: the method that suits the question; the answer says which.
+
+    Without a model, a question that asks for themes and names nothing is answered by ``global``, on
+    the root communities; any other by ``ppr``, of these methods the one that finds most
+    (benchmarks/method_quality.py), and by ``bm25`` where there is no graph to walk or the question
+    names none of its entities. With a model it is ``selection``; ``level`` is for that.
+    """
+
+
+def auto(index: Release, question: str, p: AutoParameters) -> list[Record]:
+    """Return what the method finds that suits the question, as told by rule."""
+    method, why = chosen(index, question)
+    index.trace.step(f"{method.name} search (by rule: {why})")
+    options = replace(p, level=0) if method is GLOBAL else p
+    return method.retrieve(index, question, parameters_of(index, method, options))
+
+
+def chosen(index: Release, question: str) -> tuple[Method[Any], str]:
+    """Return the method that suits a question, and why, without a model."""
+    if asks_for_themes(question) and index.facts.counts["n_reports"]:
+        return GLOBAL, "the question asks for themes"
+    if not index.facts.counts["n_relationships"]:
+        return BM25, "there is no graph"
+    if op.entities_named_in(index, question, 1):
+        return PPR, "the question names what is in the graph"
+    return BM25, "the question names nothing that is in the graph"
+
+
+AUTO = Method(
+    name="auto",
+    summary="the method that suits the question",
+    parameters=AutoParameters,
+    retrieve=auto,
+    prompt="basic_answer",
+    answer=selection_answer,
+)

@@ -1,0 +1,78 @@
+"""What kind of thing a question asks for, and which sentences hold one: by rule."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.core.text import fold
+from graphrag_pipeline.core.word_lists import word_lists
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.release import Release
+
+Test = Callable[[str, str], bool]
+"""Says of a chunk's id and a sentence in it whether it holds what is asked for."""
+
+_WORDS = word_lists("questions.txt")
+_KINDS = {"person": ("PERSON",), "place": ("GEO", "LOCATION")}
+_YEAR = r"\b(?:1\d{3}|20\d{2})\b"
+_CJK_DATE = r"\d\s*[年月日年]|[一二三四五六七八九十]+[年月日]"
+_CJK_NUMBER = r"[一二三四五六七八九十百千万亿]+"
+
+# The names of a type in each chunk. `entity_chunks` has each once.
+_NAMES = """
+SELECT chunk_id, list(DISTINCT title) AS titles FROM entity_chunks
+SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS chunk_id) USING (chunk_id)
+JOIN entities ON entities.id = entity_id
+WHERE type IN (SELECT unnest($types::JSON::VARCHAR[])) GROUP BY chunk_id
+"""
+
+
+def _pattern(section: str) -> str:
+    words = sorted(_WORDS[section], key=len, reverse=True)
+    spaced = [re.escape(fold(w)).replace("_", r"\s+") for w in words if w[0] < "\u2e80"]
+    unspaced = [re.escape(word) for word in words if word[0] >= "\u2e80"]
+    return "|".join([rf"\b(?:{'|'.join(spaced)})\b", *unspaced])
+
+
+_ASKED = {kind: re.compile(_pattern(kind)) for kind in ("time", "number", "person", "place")}
+_TIME = re.compile(f"{_YEAR}|{_CJK_DATE}|{_pattern('date_words')}")
+_NUMBER = re.compile(rf"\d|{_CJK_NUMBER}|{_pattern('number_words')}")
+
+
+def asked_for(question: str) -> str:
+    """Return what a question asks for: time, number, person, place, or nothing of these.
+
+    The word that stands first in it decides, the longer one where two begin at one place.
+    """
+    text = fold(question)
+    found = {kind: pattern.search(text) for kind, pattern in _ASKED.items()}
+    places = {k: (match.start(), -match.end()) for k, match in found.items() if match}
+    return min(places, key=lambda kind: places[kind], default="")
+
+
+def test_for(index: Release, question: str, chunks: Sequence[str]) -> Test | None:
+    """Return what says whether a sentence holds what a question asks for; None if that is nothing.
+
+    A person or a place is an entity of that type in the sentence's chunk, whose name the question
+    does not say itself.
+    """
+    kind = asked_for(question)
+    if kind in ("time", "number"):
+        pattern = _TIME if kind == "time" else _NUMBER
+        return lambda _, sentence: pattern.search(fold(sentence)) is not None
+    if kind not in _KINDS:
+        return None
+    asked = fold(question)
+    names = {
+        row["chunk_id"]: [name for title in row["titles"] if (name := fold(title)) not in asked]
+        for row in index.rows(_NAMES, ids=list(chunks), types=list(_KINDS[kind]))
+    }
+
+    def holds(chunk: str, sentence: str) -> bool:
+        text = fold(sentence)
+        return any(name in text for name in names.get(chunk, ()))
+
+    return holds

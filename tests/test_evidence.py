@@ -1,0 +1,90 @@
+"""Answers without a model: whole sentences, with what they lean on and what is asked for."""
+
+import pytest
+from query_fixture import publish, settings_for
+
+from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.query import QueryEngine
+from graphrag_pipeline.query.wanted import asked_for
+
+SHIP = (
+    "The Anna Marisol was a barquentine of the Brandvik Line. She sank off Svarthorn Island in "
+    "November 1909. Her crew wintered in a hut. The owner of the barquentine wrote many letters. "
+    "The barquentine carried 312 barrels.\n\n"
+    '>>> ship = Ship("Anna Marisol", barrels=312)  # barquentine sank\n\n'
+    "barquentine: sank, wintered\n"
+)
+
+
+@pytest.fixture(scope="module")
+def ship(tmp_path_factory):
+    home = tmp_path_factory.mktemp("ship")
+    publish(home, documents={"Ship": SHIP, "Hill": "Nobody climbed the hill in spring."})
+    with QueryEngine(home, settings=settings_for(home)) as engine:
+        yield engine
+
+
+def points(answer):
+    return [line[2:].rpartition(" [")[0] for line in answer.text.splitlines() if line[:2] == "- "]
+
+
+def test_a_sentence_brings_those_it_leans_on(ship):
+    (point,) = points(ship.answer("Her crew wintered in a hut", "bm25", sentences=1))
+    assert point.startswith("The Anna Marisol was")
+    assert point.endswith("in a hut.")
+
+
+def test_a_place_cited_is_the_text_shown(ship):
+    (cited,) = ship.answer("Her crew wintered in a hut", "bm25", sentences=1).citations
+    assert SHIP[cited.start_char : cited.end_char] == cited.text
+
+
+def test_context_brings_sentences_on_either_side_once(ship):
+    found = points(ship.answer("Who wrote many letters?", "bm25", sentences=1, context=1))
+    assert len(found) == 1
+    assert found[0].startswith("Her crew")
+    assert found[0].endswith("312 barrels.")
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_an_answer_has_as_many_sentences_as_are_asked_for(ship, most):
+    assert len(points(ship.answer("barquentine letters barrels", "bm25", sentences=most))) == most
+
+
+def test_code_and_headings_are_no_answer_where_sentences_are(ship):
+    found = points(ship.answer("Which barquentine sank?", "bm25", sentences=9))
+    assert found
+    assert not any(">>>" in point or "sank, wintered" in point for point in found)
+
+
+@pytest.mark.parametrize(
+    ("question", "holds"),
+    [("When was the barquentine lost?", "1909"), ("How many had the barquentine?", "312")],
+)
+def test_a_question_for_a_time_or_number_prefers_sentences_with_one(ship, question, holds):
+    assert holds in points(ship.answer(question, "bm25"))[0]
+
+
+@pytest.mark.parametrize(
+    ("question", "kind"),
+    [
+        ("When did she sink?", "time"),
+        ("In what year did the man who owned her die?", "time"),
+        ("How many barrels were there when she sank?", "number"),
+        ("What percentage was lost?", "number"),
+        ("By whom was it written?", "person"),
+        ("In which city did he live?", "place"),
+        ("Wo wohnte er?", "place"),
+        ("这艘船是什么时候沉没的？", "time"),
+        ("What is a barquentine?", ""),
+        ("Whenever it rains", ""),
+    ],
+)
+def test_a_question_says_what_it_asks_for(question, kind):
+    assert asked_for(question) == kind
+
+
+@pytest.mark.parametrize("options", [{"sentences": 0}, {"context": -1}, {"sentences": "5"}])
+def test_what_is_no_number_of_sentences_is_refused(ship, options):
+    with pytest.raises(InputError, match="must be a whole number from"):
+        ship.answer("Who?", "bm25", **options)

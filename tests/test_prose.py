@@ -1,0 +1,85 @@
+"""Whole sentences are told from headings, list items and code."""
+
+import pytest
+
+from graphrag_pipeline.core.prose import Prose, read_prose, readable
+
+SENTENCES = [
+    "The leader was Captain Augustin Sorrel, a former pilot of Tarn Sound.",
+    "Groups are numbered\nstarting with 0.",
+    "C'est elle qui nous a sauvés : elle a partagé les rations, soigné les gelures.",
+    "2016年10月，她独自前往维萨河谷（Vessa Valley），拜访了安东·布雷克。",
+    "KEVIN SCOTT: I think we need more organizational support.",
+    "“Marley was dead,” said the clerk, and closed the door.",
+    "Logging is provided by the method debug() of each logger in the tree.",
+]
+FRAGMENTS = [
+    "Section 7.4: Customizing your Debian GNU/Linux system",
+    "What are all those directories inside dists/stable/main?",
+    "and the Choosing a Debian distribution FAQ, which was graciously released.",
+    "See Section 6.1 for more information about it.",
+    "The full path to the file, including directory and full filename.",
+    "The tower (which the lake had covered was seen again in 1957.",
+    "Created using Sphinx 5.3.0.",
+    "Introduction To The Debian Package Management Tools For Everyone.",
+    "Yes, so it is.",
+    "",
+]
+CODE = [
+    ">>> print(re.match('From\\s+', 'Fromage amk'))",
+    "logger.debug('debug message') logger.info('info message')",
+    "Software available in the Debian system | | Chapter 7.",
+    "$ git log -2 --pretty=%h > /tmp/log_of_changes",
+    "Movie('Star Wars').director == 'J.J. Abrams'",
+    "12, 14, 15, 16, 19, 23, 24.",
+]
+ITEMS = [
+    "* The test framework learned a new helper to check an exit code.",
+    "3. Anton Breck opened the meeting and recalled the year 1956.",
+]
+
+
+@pytest.mark.parametrize(
+    ("texts", "grades"),
+    [
+        (SENTENCES, {Prose.SENTENCE}),
+        (FRAGMENTS, {Prose.FRAGMENT, Prose.CODE}),
+        (CODE, {Prose.CODE}),
+        (ITEMS, {Prose.ITEM}),
+    ],
+)
+def test_a_text_is_graded_by_what_it_reads_as(texts, grades):
+    found = dict(zip(texts, read_prose(texts)["grade"].to_pylist(), strict=True))
+    assert {text: grade for text, grade in found.items() if grade not in grades} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("* The *Anna Marisol* was\n  a [barquentine](https://a.example/b).[12]", None),
+        ("- The **Anna Marisol** was a `barquentine`.¶", None),
+        ("The Anna Marisol was a&nbsp;barquentine [1, 3].", None),
+        ("x [0] &lt; y_1 and *two * stars", "x < y_1 and *two * stars"),
+    ],
+)
+def test_a_reader_sees_no_marks(text, plain):
+    assert readable(text) == (plain or "The Anna Marisol was a barquentine.")
+
+
+def test_a_sentence_that_begins_with_a_pronoun_leans_on_the_one_before():
+    texts = [
+        "He sold it.",
+        "This was in 1910.",
+        "Therefore nobody came.",
+        "她在那里。",
+        "ADA: It is.",
+    ]
+    assert read_prose(texts)["leans"].to_pylist() == [True] * 5
+    texts = [
+        "Hebrew is old.",
+        "Thistles grow.",
+        "Okker sold it.",
+        "Sound travels.",
+        "凯尔茅斯在海边。",
+    ]
+    assert read_prose(texts)["leans"].to_pylist() == [False] * 5
