@@ -36,6 +36,7 @@ _CONTEXT_CHARS = 400
 _NEIGHBOUR_CHARS = 250
 _MOST_LEANED = 2
 _NAMES_SHOWN = 5
+_LONGEST_THEME = 400
 _LONGEST_SENTENCE = 600
 _SAID = 0.75
 _REST = rf".{{0,{_LONGEST_SENTENCE - 1}}}"
@@ -184,13 +185,21 @@ def _with_themes(index: Release, passages: Sequence[RankedPassage]) -> list[Rank
     widened = []
     for passage in passages:
         if theme := about.get(passage.theme):
-            documents = "document" if n_documents == 1 else "documents"
-            facts = f"{theme.size} names in {theme.n_documents} of {n_documents} {documents}"
+            facts = f"{theme.size} names"
+            if n_documents > 1:
+                facts += f" in {theme.n_documents} of {n_documents} documents"
             names = ", ".join(n for _, n in theme.names if n not in passage.heading)
             heading = f"{passage.heading} ({facts}{f'; also {names}' if names else ''})"
-            passage = replace(passage, heading=heading)
+            text = _beginning(passage.text)
+            passage = replace(passage, heading=heading, text=text)
         widened.append(passage)
     return widened
+
+
+def _beginning(text: str) -> str:
+    """Return the first sentences of a text, as many as are short enough to be read in a list."""
+    ends = [end for _, end in sentence_spans(text)]
+    return text[: max((end for end in ends if end <= _LONGEST_THEME), default=min(ends, default=0))]
 
 
 def _related(index: Release, question: str, edges: Sequence[Record]) -> list[RankedPassage]:

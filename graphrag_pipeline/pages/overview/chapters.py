@@ -8,12 +8,14 @@ from typing import Any
 
 from graphrag_pipeline.pages.overview.model import Community, FindingEntry, Named, Note
 from graphrag_pipeline.pages.overview.passages import Notes, Wanted, clip
+from graphrag_pipeline.query.operators import Facts, about_communities
 from graphrag_pipeline.query.release import Release
 
 _FULL = 12
 _OTHERS = 150
 _CHILDREN = 6
 _FINDINGS = 6
+_NAMES = 8
 _MOST_SUMMARY = 1_200
 _MOST_FINDING = 1_500
 _MOST_BRIEF = 420
@@ -40,20 +42,6 @@ SELECT * FROM (
     WHERE c.size > 1)
 WHERE place <= $most ORDER BY parent_id, place
 """
-_ABOUT = """
-WITH wanted AS (SELECT unnest($ids::JSON::VARCHAR[]) AS community_id),
-inside AS (
-    SELECT community_id, entity_id, title, degree FROM community_members
-    SEMI JOIN wanted USING (community_id) JOIN entities ON entities.id = entity_id
-    WHERE level = 0),
-documents_of AS (
-    SELECT community_id, count(DISTINCT document_id) AS n FROM inside
-    JOIN entity_chunks USING (entity_id) JOIN chunks c ON c.id = chunk_id GROUP BY community_id),
-top AS (
-    SELECT community_id, list([entity_id, title] ORDER BY degree DESC, title)[:6] AS named
-    FROM inside GROUP BY community_id)
-SELECT community_id, n, named FROM top LEFT JOIN documents_of USING (community_id)
-"""
 _SINGLETONS = "SELECT count(*) AS n FROM communities WHERE level = 0 AND size = 1"
 
 
@@ -77,7 +65,7 @@ def read_chapters(index: Release, anchors: Mapping[str, str]) -> Chapters:
     beneath: dict[str, list[dict[str, Any]]] = {}
     for row in index.rows(_BENEATH, ids=ids, most=_CHILDREN):
         beneath.setdefault(row["parent_id"], []).append(row)
-    about = {row["community_id"]: row for row in index.rows(_ABOUT, ids=ids)}
+    about = about_communities(index, ids, _NAMES)
     notes = Notes(index, anchors)
     for row in full:
         _announce(notes, row, beneath.get(row["id"], []))
@@ -85,7 +73,7 @@ def read_chapters(index: Release, anchors: Mapping[str, str]) -> Chapters:
     total = roots[0]["n_roots"] if roots else 0
     return Chapters(
         full=[
-            _chapter(row, beneath.get(row["id"], []), about.get(row["id"], {}), notes, anchors)
+            _chapter(row, beneath.get(row["id"], []), about[row["id"]], notes, anchors)
             for row in full
         ],
         others=[_brief(row) for row in roots if row["id"] not in set(ids)],
@@ -105,7 +93,7 @@ def _announce(notes: Notes, row: dict[str, Any], beneath: Sequence[dict[str, Any
 def _chapter(
     row: dict[str, Any],
     beneath: Sequence[dict[str, Any]],
-    about: Mapping[str, Any],
+    about: Facts,
     notes: Notes,
     anchors: Mapping[str, str],
 ) -> Community:
@@ -120,14 +108,12 @@ def _chapter(
         **_facts(row),
         summary=summary,
         writer=row["writer"],
-        n_documents=about.get("n") or 0,
+        n_documents=about.n_documents,
         findings=findings,
         notes=summary_notes,
         children=children,
         n_more_children=beneath[0]["n_sisters"] - len(beneath) if beneath else 0,
-        top_entities=[
-            Named(title, anchors.get(entity, "")) for entity, title in about.get("named") or ()
-        ],
+        top_entities=[Named(title, anchors.get(entity, "")) for entity, title in about.names],
     )
 
 
@@ -178,6 +164,8 @@ def _told(row: Mapping[str, Any]) -> Iterator[tuple[str, Wanted | None]]:
 
 
 def _heading(finding: Mapping[str, Any], span: Wanted | None) -> str:
-    """Return what a finding is called; an extractive one is often called nothing of interest."""
+    """Return what a finding is called; a quote under no name of its own is called nothing."""
     heading = finding["summary"]
-    return "" if span and heading == "Evidence" else clip(heading, _MOST_TITLE)
+    return (
+        "" if span and (heading == "Evidence" or heading.islower()) else clip(heading, _MOST_TITLE)
+    )

@@ -94,12 +94,13 @@ JOIN communities c ON c.id = r.community_id
 ORDER BY place, turn, root_size DESC, t.size DESC, r.id
 """
 # A name is the more characteristic of a community the more of its relationships lie within; names
-# count for more than concepts and dates.
+# count for more than concepts and dates, and terms of a single word least.
 _ABOUT = """
 WITH wanted AS (SELECT DISTINCT unnest($ids::JSON::VARCHAR[]) AS community_id),
 inside AS (
     SELECT m.community_id, m.entity_id, e.title, e.degree,
-           CASE WHEN e.type IN ('CONCEPT', 'DATE') THEN 1 ELSE 4 END AS weight
+           CASE WHEN e.type NOT IN ('CONCEPT', 'DATE') AND e.title <> lower(e.title) THEN 4
+                WHEN contains(e.title, ' ') THEN 2 ELSE 0.5 END AS weight
     FROM community_members m SEMI JOIN wanted USING (community_id)
     JOIN communities c ON c.id = m.community_id AND c.level = m.level
     JOIN entities e ON e.id = m.entity_id),
