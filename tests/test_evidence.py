@@ -10,7 +10,7 @@ from graphrag_pipeline.query.wanted import asked_for
 SHIP = (
     "The Anna Marisol was a barquentine of the Brandvik Line. She sank off Svarthorn Island in "
     "November 1909. Her crew wintered in a hut. The owner of the barquentine wrote many letters. "
-    "The barquentine carried 312 barrels.\n\n"
+    "The barquentine carried 312 barrels. The barquentine came from the Gudrun Yard in 1884.\n\n"
     '>>> ship = Ship("Anna Marisol", barrels=312)  # barquentine sank\n\n'
     "barquentine: sank, wintered\n"
 )
@@ -59,7 +59,7 @@ def test_code_and_headings_are_no_answer_where_sentences_are(ship):
 
 @pytest.mark.parametrize(
     ("question", "holds"),
-    [("When was the barquentine lost?", "1909"), ("How many had the barquentine?", "312")],
+    [("When was the barquentine launched?", "1884"), ("How many had the barquentine?", "312")],
 )
 def test_a_question_for_a_time_or_number_prefers_sentences_with_one(ship, question, holds):
     assert holds in points(ship.answer(question, "bm25"))[0]

@@ -402,7 +402,10 @@ def test_global_limits_what_one_report_may_say(engine):
 
 def test_global_answers_a_question_for_themes_from_the_largest_communities(engine):
     found = engine.retrieve("What are the main themes of the documents?", "global", level=0)
-    rows = engine.index.rows("SELECT id, size FROM communities WHERE level = 0")
+    rows = engine.index.rows(
+        """SELECT c.id, size FROM communities c JOIN community_reports r ON r.community_id = c.id
+           WHERE c.level = 0"""
+    )
     sizes = {row["id"]: row["size"] for row in rows}
     shown = list(dict.fromkeys(r.attributes["community_id"] for r in found.records))
     assert [sizes[community] for community in shown] == sorted(sizes.values(), reverse=True)

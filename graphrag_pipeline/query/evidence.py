@@ -16,7 +16,7 @@ from graphrag_pipeline.query.operators.communities import about_communities
 from graphrag_pipeline.query.operators.scoring import relevance
 from graphrag_pipeline.query.results import Citation, Record
 from graphrag_pipeline.query.trace import operator
-from graphrag_pipeline.query.wanted import test_for
+from graphrag_pipeline.query.wanted import test_for, without_quantity
 from graphrag_pipeline.reports.references import check_references
 
 if TYPE_CHECKING:
@@ -222,9 +222,10 @@ def _ranked(
 ) -> list[tuple[RankedPassage, Sentence]]:
     citations = [sentence.citation for sentence in sentences]
     texts = [citation.text for citation in citations]
-    scores = relevance(index, question, texts)
+    content = without_quantity(question)
+    scores = relevance(index, content, texts)
     if index.lexical:
-        question_words = set(terms(question))
+        question_words = set(terms(content))
         scores = [
             score if question_words & set(terms(text)) else 0.0
             for score, text in zip(scores, texts, strict=True)

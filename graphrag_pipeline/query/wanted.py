@@ -53,6 +53,12 @@ def asked_for(question: str) -> str:
     return min(places, key=lambda kind: places[kind], default="")
 
 
+def without_quantity(question: str) -> str:
+    """Return a question without the words that ask for a number, such as "how many"."""
+    text = fold(question)
+    return _ASKED["number"].sub(" ", text) if asked_for(text) == "number" else question
+
+
 def test_for(index: Release, question: str, chunks: Sequence[str]) -> Test | None:
     """Return what says whether a sentence holds what a question asks for; None if that is nothing.
 

@@ -73,7 +73,13 @@ def read_chapters(index: Release, anchors: Mapping[str, str]) -> Chapters:
     total = roots[0]["n_roots"] if roots else 0
     return Chapters(
         full=[
-            _chapter(row, beneath.get(row["id"], []), about[row["id"]], notes, anchors)
+            _chapter(
+                row,
+                beneath.get(row["id"], []),
+                about.get(row["id"], Facts(0, 0, ())),
+                notes,
+                anchors,
+            )
             for row in full
         ],
         others=[_brief(row) for row in roots if row["id"] not in set(ids)],
