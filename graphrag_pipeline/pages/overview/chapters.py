@@ -8,7 +8,7 @@ from typing import Any
 
 from graphrag_pipeline.pages.overview.model import Community, FindingEntry, Named, Note
 from graphrag_pipeline.pages.overview.passages import Notes, Wanted, clip
-from graphrag_pipeline.query.operators import Facts, about_communities
+from graphrag_pipeline.query.operators.communities import Facts, about_communities
 from graphrag_pipeline.query.release import Release
 
 _FULL = 12

@@ -20,7 +20,6 @@ from graphrag_pipeline.query.operators.chunks import (
 )
 from graphrag_pipeline.query.operators.claims import claim_records, claims_of
 from graphrag_pipeline.query.operators.communities import (
-    Facts,
     about_communities,
     child_communities,
     communities_of,
@@ -80,7 +79,6 @@ from graphrag_pipeline.query.operators.seeds import entities_by_rule, names_by_r
 from graphrag_pipeline.query.operators.summaries import best_of_tree, down_the_tree, tree_records
 
 __all__ = [
-    "Facts",
     "Ranking",
     "about_communities",
     "at_least",
