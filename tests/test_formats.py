@@ -255,6 +255,7 @@ def test_a_book_is_read_in_the_order_of_its_spine():
     document = only(read("b.epub", make_epub(["<h1>Second</h1>", "<h1>First</h1><p>Words</p>"])))
     assert (document.title, document.metadata) == ("The Book", {"author": "Ada"})
     assert document.text == "First\n\nWords\n\nSecond"
+    assert [document.text[b.start : b.end] for b in document.blocks] == ["First", "Second"]
 
 
 def test_a_book_under_drm_is_quarantined_and_one_with_hidden_fonts_is_read():

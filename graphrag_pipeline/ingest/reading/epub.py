@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 from xml.parsers import expat
 
 from graphrag_pipeline.ingest.reading.archives import open_archive, properties_of, refuse_doctype
+from graphrag_pipeline.ingest.reading.blocks import Block
 from graphrag_pipeline.ingest.reading.html import parse_html
 from graphrag_pipeline.ingest.reading.model import (
     ReadingOptions,
@@ -18,6 +19,7 @@ from graphrag_pipeline.ingest.reading.model import (
     whole_document,
 )
 
+_BETWEEN = "\n\n"
 _MOST_PACKAGE_BYTES = 5_000_000
 _PAGES = ("application/xhtml+xml", "text/html")
 _FONTS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
@@ -35,12 +37,19 @@ def read_epub(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
             for name in _reading_order(package, posixpath.dirname(place))
             if name in names
         ]
-    texts = [chapter.text for chapter in chapters if chapter.text]
+    texts: list[str] = []
+    blocks: list[Block] = []
+    start = 0
+    for chapter in chapters:
+        if chapter.text:
+            blocks += [Block(start + b.start, start + b.end, b.kind) for b in chapter.blocks]
+            texts.append(chapter.text)
+            start += len(chapter.text) + len(_BETWEEN)
     if not texts:
         raise Unreadable("the book holds no text")
     about = properties_of(package)
     title = str(about.pop("title", "")) or next((c.heading for c in chapters if c.heading), "")
-    return whole_document(path, "\n\n".join(texts), title, about)
+    return whole_document(path, _BETWEEN.join(texts), title, about, blocks)
 
 
 def _refuse_encrypted(archive: zipfile.ZipFile, names: set[str]) -> None:
