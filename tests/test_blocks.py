@@ -7,6 +7,7 @@ import pytest
 
 from graphrag_pipeline.ingest.chunk_blocks import chunk_blocks
 from graphrag_pipeline.ingest.reading.blocks import Block, clean_blocks
+from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
 
 
 def spans(*rows, **columns):
@@ -62,3 +63,35 @@ def test_blocks_at_the_ends_of_a_text_lose_its_white_space():
 
 def test_blocks_of_white_space_are_left_out():
     assert clean_blocks("a \n\n b", [Block(1, 5, "code")]) == ("a \n\n b", ())
+
+
+def kinds(text, *, markdown=True):
+    return [(b.kind, text[b.start : b.end]) for b in line_blocks(text, markdown=markdown)]
+
+
+def test_markdown_has_headings_code_tables_and_lists():
+    text = (
+        "# The plan\nProse.\n\n```sh\nmake\n\n# no heading\n```\n- one\n  more of one\n- two\n\n"
+        "Prose.\n\n    x = 1\n\n    y = 2\n\n| a | b |\n| - | - |\n\nOther\n=====\nProse."
+    )
+    assert kinds(text) == [
+        ("heading", "# The plan"),
+        ("code", "```sh\nmake\n\n# no heading\n```"),
+        ("list", "- one\n  more of one\n- two"),
+        ("code", "    x = 1\n\n    y = 2"),
+        ("table", "| a | b |\n| - | - |"),
+        ("heading", "Other\n====="),
+    ]
+
+
+def test_a_fence_closes_with_as_many_marks_or_with_the_text():
+    assert kinds("````\n```\nx\n````\nProse.") == [("code", "````\n```\nx\n````")]
+    assert kinds("Prose.\n\n```\nx\n") == [("code", "```\nx\n")]
+
+
+def test_plain_text_has_underlined_headings_and_lists():
+    text = "Notes\n=====\n\n * One thing\n   goes on.\n\n * Another.\n\nProse - so."
+    assert kinds(text, markdown=False) == [
+        ("heading", "Notes\n====="),
+        ("list", " * One thing\n   goes on.\n\n * Another."),
+    ]

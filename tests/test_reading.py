@@ -748,6 +748,12 @@ def test_list_items_and_short_lines_of_a_pdf_stay_apart():
     assert join_lines(page) == page.replace("\r\n", "\n")
 
 
+@pytest.mark.parametrize("title", ["untitled", "Microsoft Word - plan.doc", "plan.docx"])
+def test_a_pdf_with_a_placeholder_for_a_title_is_named_by_its_file(title):
+    pdf = make_pdf([["First page."]], f"/Title ({title})")
+    assert only(read("the_plan.pdf", pdf)).title == "The plan"
+
+
 def test_a_scanned_pdf_is_quarantined_and_its_scanned_pages_are_counted():
     assert "run OCR first" in reason(read("a.pdf", make_pdf([[], []])))
     assert only(read("a.pdf", make_pdf([["x"], []]))).metadata["pages_without_text"] == 1

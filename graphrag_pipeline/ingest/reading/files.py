@@ -6,12 +6,13 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from graphrag_pipeline.ingest.reading.cleaning import one_line
+from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.code import CODE_SUFFIXES, read_code
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.docx import read_docx
 from graphrag_pipeline.ingest.reading.epub import read_epub
 from graphrag_pipeline.ingest.reading.html import read_html
+from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
 from graphrag_pipeline.ingest.reading.mail import read_eml, read_mbox
 from graphrag_pipeline.ingest.reading.markdown import read_markdown
 from graphrag_pipeline.ingest.reading.model import (
@@ -33,7 +34,8 @@ Reader = Callable[[Path, bytes, ReadingOptions], ReadResult]
 
 
 def _read_text(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
-    return whole_document(path, decode(data, options.encoding))
+    text = clean_text(decode(data, options.encoding))
+    return whole_document(path, text, blocks=line_blocks(text, markdown=False))
 
 
 _READERS: dict[str, Reader] = {

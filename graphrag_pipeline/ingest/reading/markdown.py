@@ -9,6 +9,7 @@ import yaml
 
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
+from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
 from graphrag_pipeline.ingest.reading.model import (
     ReadingOptions,
     ReadResult,
@@ -26,7 +27,7 @@ def read_markdown(path: Path, data: bytes, options: ReadingOptions) -> ReadResul
     metadata, body = split_front_matter(clean_text(decode(data, options.encoding)))
     text = _without_comments(body)
     title = metadata.pop("title", "") or _first_heading(text)
-    return whole_document(path, text, str(title), metadata)
+    return whole_document(path, text, str(title), metadata, line_blocks(text, markdown=True))
 
 
 def split_front_matter(text: str) -> tuple[dict[str, Scalar], str]:

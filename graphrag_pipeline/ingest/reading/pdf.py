@@ -29,6 +29,10 @@ _LIST_ITEM = re.compile(r"\s*(?:[-•*–▪◦‣]|\(?\w{1,3}[.)])\s")
 _CJK = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
 _DATE = re.compile(r"D:(\d{4})(\d{2})?(\d{2})?")
 _FULL_LINE = 0.75
+_PLACEHOLDERS = ("untitled", "title", "document", "presentation", "powerpoint presentation")
+_FILE_NAME = re.compile(
+    r"^untitled|\.(?:docx?|odt|rtf|pptx?|xlsx?|tex|dvi|p65|indd|qxd|html?)$", re.I
+)
 
 
 def read_pdf(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
@@ -141,7 +145,8 @@ def _separator(line: str, following: str, full: float) -> str:
 
 def _title(properties: dict[str, str]) -> str:
     title = clean_text(properties.get("Title", "")).removeprefix("Microsoft Word - ")
-    return "" if title.lower() in ("untitled", "title", "document") else title
+    is_placeholder = title.lower() in _PLACEHOLDERS or _FILE_NAME.search(title)
+    return "" if is_placeholder else title
 
 
 def _date(value: str) -> str:
