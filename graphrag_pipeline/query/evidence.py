@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from graphrag_pipeline.core.prose import Prose, read_prose, readable
+from graphrag_pipeline.core.prose import Prose, read_prose
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.query.citations import citations_of, cite_chunk
@@ -168,7 +168,7 @@ def _stated(index: Release, findings: Sequence[Record]) -> list[RankedPassage]:
     citations = citations_of(index, findings)
     return [
         RankedPassage(
-            readable(check_references(finding.text, {}).text),
+            finding.text,
             finding.score,
             citation,
             finding.title,
@@ -180,6 +180,9 @@ def _stated(index: Release, findings: Sequence[Record]) -> list[RankedPassage]:
 
 def _with_themes(index: Release, passages: Sequence[RankedPassage]) -> list[RankedPassage]:
     """Say of themes how large they are, in how many documents, and which names are key to them."""
+    bare = [check_references(passage.text, {}).text for passage in passages]
+    plain = read_prose(bare)["plain"].to_pylist()
+    passages = [replace(p, text=text) for p, text in zip(passages, plain, strict=True)]
     about = about_communities(index, [p.theme for p in passages if p.theme], _NAMES_SHOWN)
     n_documents = index.facts.counts["n_documents"]
     widened = []
