@@ -104,3 +104,62 @@ def test_titles_are_related_to_what_their_fields_name_and_the_evidence_is_the_fi
     assert (types["Ida Brandt"], types["Ole Moen"]) == ("PERSON", "PERSON")
     ((about,),) = engine.rows("SELECT description FROM entities WHERE title = 'Marigold'")
     assert "built: 1902; tonnage: 310 t" in about
+
+
+HARBOURS = "id,name,country\n1,Kelmouth,Ardmark\n2,Sellenby,Ardmark\n"
+LINKS = """
+SELECT m.description, substr(c.text, m.start_char + 1, m.end_char - m.start_char)
+FROM resolved_relationship_mentions m JOIN chunks c ON c.id = m.chunk_id
+WHERE contains(substr(c.text, m.start_char + 1, m.end_char - m.start_char), '_id: ') ORDER BY ALL
+"""
+
+
+def test_a_foreign_key_relates_to_the_record_it_is_of_whenever_that_comes(
+    engine: Engine, tmp_path: Path
+):
+    engine.write({"a/ships.csv": SHIPS})
+    engine.index()
+    assert engine.rows(LINKS) == []
+    engine.write({"a/harbours.csv": HARBOURS})
+    engine.index()
+    assert engine.rows(LINKS) == [
+        ("Marigold — home_harbour: Kelmouth", "home_harbour_id: 1"),
+        ("Petrel — home_harbour: Sellenby", "home_harbour_id: 2"),
+    ]
+    fresh = Engine(tmp_path / "fresh")
+    fresh.write({"a/harbours.csv": HARBOURS, "a/ships.csv": SHIPS})
+    fresh.index()
+    everything = "SELECT source, target, description, weight, pmi FROM relationships ORDER BY ALL"
+    assert engine.rows(everything) == fresh.rows(everything)
+    engine.write({"a/harbours.csv": None})
+    engine.index()
+    assert engine.rows(LINKS) == engine.rows("FROM record_links") == []
+
+
+def test_a_table_that_joins_two_others_relates_their_records(engine: Engine):
+    engine.write(
+        {
+            "films.csv": "film_id,title\n1,The Long Voyage\n2,Harbour Lights\n",
+            "actors.csv": "actor_id,name\n7,Nora Falk\n8,Per Lund\n",
+            "cast.csv": "film_id,actor_id,part\n1,7,Captain\n1,8,Cook\n2,7,Widow\n",
+        }
+    )
+    engine.index()
+    assert [row for (row, _) in engine.rows(LINKS)] == [
+        "Harbour Lights — actor: Nora Falk",
+        "The Long Voyage — actor: Nora Falk",
+        "The Long Voyage — actor: Per Lund",
+    ]
+
+
+def test_a_manager_is_a_record_of_the_same_file_and_a_number_without_its_file_is_nobody(
+    engine: Engine,
+):
+    engine.write(
+        {"staff.csv": "id,name,manager_id,team_id\n1,Ada Berg,,1\n2,Per Lund,1,2\n3,Bo Ek,1,1\n"}
+    )
+    engine.index()
+    assert [row for (row, _) in engine.rows(LINKS)] == [
+        "Bo Ek — manager: Ada Berg",
+        "Per Lund — manager: Ada Berg",
+    ]

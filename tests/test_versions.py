@@ -43,7 +43,11 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
         "graph/resolution/*.py",
         "data/resolution.txt",
     ),
-    "graph/fold.py:GRAPH_VERSION": ("graph/fold.py", "graph/descriptions.py"),
+    "graph/fold.py:GRAPH_VERSION": (
+        "graph/fold.py",
+        "graph/descriptions.py",
+        "graph/record_links.py",
+    ),
     "graph/communities.py:COMMUNITIES_VERSION": (
         "graph/communities.py",
         "graph/clustering.py",

@@ -16,6 +16,7 @@ import polars as pl
 from graphrag_pipeline.core.identity import ID_DIGITS
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.core.tokens import count_tokens
+from graphrag_pipeline.graph.record_links import link_records
 from graphrag_pipeline.graph.resolution.aliases import aliases_state
 from graphrag_pipeline.ingest.staging import take_in_staged
 from graphrag_pipeline.store.index_store import (
@@ -190,6 +191,7 @@ def merge_within(con: duckdb.DuckDBPyConnection, settings: Settings) -> GraphCha
     batches = take_in_staged(con)
     if not batches and graph_current(con, settings):
         return GraphChanges({}, {}, ())
+    link_records(con)
     _fold(con, settings)
     entities = replace_changed(con, "entities", "wanted_entities")
     relationships = replace_changed(con, "relationships", "wanted_relationships")

@@ -296,11 +296,52 @@ COMMENT ON COLUMN entities_kept_apart.method IS 'rule, model, or user (aliases.c
 COMMENT ON COLUMN entities_kept_apart.reason IS 'Why they were not merged.';
 COMMENT ON COLUMN entities_kept_apart.evidence IS 'What the decision rests on, as JSON.';
 
+CREATE TABLE IF NOT EXISTS record_links (
+    chunk_id VARCHAR NOT NULL,
+    source_id VARCHAR NOT NULL,
+    target_id VARCHAR NOT NULL,
+    source VARCHAR NOT NULL,
+    target VARCHAR NOT NULL,
+    names_source BOOLEAN NOT NULL,
+    names_target BOOLEAN NOT NULL,
+    description VARCHAR NOT NULL,
+    start_char BIGINT NOT NULL,
+    end_char BIGINT NOT NULL,
+    batch VARCHAR NOT NULL
+);
+COMMENT ON TABLE record_links IS 'Keys in records that are those of other records (foreign keys), looked up among all documents whenever the graph is folded.';
+COMMENT ON COLUMN record_links.chunk_id IS 'The chunk that holds the key; joins chunks.id.';
+COMMENT ON COLUMN record_links.source_id IS 'The entity of the record that holds the key, before aliases are resolved.';
+COMMENT ON COLUMN record_links.target_id IS 'The entity of the record that the key is of, likewise.';
+COMMENT ON COLUMN record_links.source IS 'What the record that holds the key is called.';
+COMMENT ON COLUMN record_links.target IS 'What the record that the key is of is called.';
+COMMENT ON COLUMN record_links.names_source IS 'Whether the source, too, is known by a key alone, as in a table that joins two others.';
+COMMENT ON COLUMN record_links.names_target IS 'Whether the target is known by its key: else the record names it.';
+COMMENT ON COLUMN record_links.description IS 'What relates them: source, field, target.';
+COMMENT ON COLUMN record_links.start_char IS 'First character of the field in chunks.text, from 0.';
+COMMENT ON COLUMN record_links.end_char IS 'End of the field, exclusive.';
+COMMENT ON COLUMN record_links.batch IS 'The batch of the chunk; joins batches.batch.';
+
 CREATE OR REPLACE VIEW resolved_entity_mentions AS
 SELECT m.chunk_id, coalesce(a.canonical_id, m.entity_id) AS entity_id, m.entity_id AS mentioned_id,
        m.title, m.type, m.description, m.start_char, m.end_char, m.batch
-FROM entity_mentions m LEFT JOIN entity_aliases a ON a.entity_id = m.entity_id;
-COMMENT ON VIEW resolved_entity_mentions IS 'Mentions under the entity they are folded into.';
+FROM (SELECT chunk_id, entity_id, title, type, description, start_char, end_char, batch
+      FROM entity_mentions
+      UNION ALL
+      FROM (SELECT chunk_id, target_id, target, 'OTHER', description, start_char, end_char, batch
+            FROM record_links WHERE names_target
+            UNION ALL
+            SELECT chunk_id, source_id, source, 'OTHER', description, start_char, end_char, batch
+            FROM record_links WHERE names_source)) m
+LEFT JOIN entity_aliases a ON a.entity_id = m.entity_id;
+COMMENT ON VIEW resolved_entity_mentions IS 'Mentions under the entity they are folded into, those by a foreign key (record_links) among them.';
+COMMENT ON COLUMN resolved_entity_mentions.chunk_id IS 'The chunk; joins chunks.id.';
+COMMENT ON COLUMN resolved_entity_mentions.title IS 'The name as found.';
+COMMENT ON COLUMN resolved_entity_mentions.type IS 'The type as found.';
+COMMENT ON COLUMN resolved_entity_mentions.description IS 'What is said of it there.';
+COMMENT ON COLUMN resolved_entity_mentions.start_char IS 'First character in chunks.text, from 0; NULL if not known.';
+COMMENT ON COLUMN resolved_entity_mentions.end_char IS 'End of the span, exclusive; NULL if not known.';
+COMMENT ON COLUMN resolved_entity_mentions.batch IS 'The batch of the chunk; joins batches.batch.';
 COMMENT ON COLUMN resolved_entity_mentions.entity_id IS 'The entity it counts for; joins entities.id. What was found once only by rule may have no row there.';
 COMMENT ON COLUMN resolved_entity_mentions.mentioned_id IS 'The entity before aliases were resolved.';
 
@@ -309,11 +350,21 @@ SELECT chunk_id, least(one, two) AS source_id, greatest(one, two) AS target_id, 
        start_char, end_char, batch
 FROM (SELECT m.*, coalesce(s.canonical_id, m.source_id) AS one,
              coalesce(t.canonical_id, m.target_id) AS two
-      FROM relationship_mentions m
+      FROM (SELECT chunk_id, source_id, target_id, description, weight, start_char, end_char, batch
+            FROM relationship_mentions
+            UNION ALL
+            SELECT chunk_id, source_id, target_id, description, 1.0, start_char, end_char, batch
+            FROM record_links) m
       LEFT JOIN entity_aliases s ON s.entity_id = m.source_id
       LEFT JOIN entity_aliases t ON t.entity_id = m.target_id)
 WHERE one <> two;
 COMMENT ON VIEW resolved_relationship_mentions IS 'Mentions between the entities their ends are folded into; those of an entity with itself left out.';
+COMMENT ON COLUMN resolved_relationship_mentions.chunk_id IS 'The chunk; joins chunks.id.';
+COMMENT ON COLUMN resolved_relationship_mentions.description IS 'What is said to relate them; by rule, the sentence they share.';
+COMMENT ON COLUMN resolved_relationship_mentions.weight IS 'What the instance counts: 1, unless an import says otherwise.';
+COMMENT ON COLUMN resolved_relationship_mentions.start_char IS 'First character of the evidence in chunks.text, from 0; NULL if not known.';
+COMMENT ON COLUMN resolved_relationship_mentions.end_char IS 'End of that span, exclusive; NULL if not known.';
+COMMENT ON COLUMN resolved_relationship_mentions.batch IS 'The batch of the chunk; joins batches.batch.';
 COMMENT ON COLUMN resolved_relationship_mentions.source_id IS 'The end with the smaller id; joins entities.id.';
 COMMENT ON COLUMN resolved_relationship_mentions.target_id IS 'The end with the larger id; joins entities.id.';
 

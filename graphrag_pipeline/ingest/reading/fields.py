@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from graphrag_pipeline.core.records import SEPARATOR, column_of, field_words
+from graphrag_pipeline.core.records import SEPARATOR, column_of, field_head, field_words
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 
@@ -50,9 +50,9 @@ class Columns:
 
     ``roles`` has every column, by its path without the numbers of lists, in order of appearance.
     ``unique`` are those with one value in every record, and another in each. ``subject`` is the
-    column that names records where none is set: the first unique one that names things, those
-    called a name or title before others; else the first that names things, unless the first
-    column of all is a key that returns, as in a table that only joins two others. ``key`` is the
+    column that names records where none is set: the first unique one that is called a name or
+    title; else, unless the first column of all is a key that returns, as in a table that joins two
+    others, the first unique one that names things, or the first that does. ``key`` is the
     first column, if it is a unique key.
     """
 
@@ -106,8 +106,8 @@ def decide_columns(lines: pl.DataFrame, n_records: int) -> Columns:
     naming = [column for column in single if roles[column] == "field"]
     candidates = [column for column in naming if column in unique]
     labels = [column for column in candidates if field_words(column)[-1:] in _LABELS]
-    if not is_keyed or first in unique:
-        candidates += naming
+    joins_others = is_keyed and first not in unique
+    candidates = [] if joins_others else candidates + naming
     return Columns(
         roles=roles,
         unique=unique,
@@ -120,7 +120,8 @@ def _role(row: Mapping[str, int]) -> Role:
     n, name = row["n"], str(row["column"])
     if 2 * row["prose"] >= n:
         return "prose"
-    if field_words(name)[-1:] in _KEYS and 2 * (row["code"] + row["number"]) >= n:
+    may_be_key = field_words(name)[-1:] in _KEYS or field_head(name) in _WORDS["self"]
+    if may_be_key and 2 * (row["code"] + row["number"]) >= n:
         return "key"
     if row["code"] and 2 * row["code"] >= n:
         return "key"
