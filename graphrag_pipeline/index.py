@@ -92,7 +92,12 @@ class Index(Workspace):
         return plan_run(self, _folder(folder), recluster=recluster)
 
     def update(
-        self, folder: str | Path, *, recluster: bool = False, remove_all: bool = False
+        self,
+        folder: str | Path,
+        *,
+        recluster: bool = False,
+        remove_all: bool = False,
+        settle_seconds: float = 0,
     ) -> Update:
         """Index what was added, changed or removed in a folder, and publish a new release.
 
@@ -101,7 +106,8 @@ class Index(Workspace):
         ``llm.max_cost`` limits it, :meth:`plan` estimates it. What was finished before an error is
         kept, and the next update goes on from there.
 
-        ``recluster`` clusters the whole graph anew instead of repairing its communities. Raises
+        ``recluster`` clusters the whole graph anew instead of repairing its communities; files
+        changed in the last ``settle_seconds`` are left for the next update. Raises
         RemovalError, and does nothing, where most documents of the folder are gone, unless
         ``remove_all``; ConfigError, and reads nothing, where documents wait for a model that has no
         key; CheckFailedError, and publishes nothing, where what must hold of the tables does not.
@@ -109,7 +115,7 @@ class Index(Workspace):
         documents = _folder(folder)
         check_key(self, documents)
         with self.turn():
-            cut_batches(self, documents, remove_all=remove_all)
+            cut_batches(self, documents, settle_seconds=settle_seconds, remove_all=remove_all)
             if recluster:
                 ask_for_clustering(self)
             return self._run()

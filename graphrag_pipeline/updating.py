@@ -63,17 +63,21 @@ def check_key(workspace: Workspace, folder: Path) -> None:
             raise
 
 
-def cut_batches(workspace: Workspace, folder: Path, *, remove_all: bool = False) -> list[str]:
+def cut_batches(
+    workspace: Workspace, folder: Path, *, settle_seconds: float = 0, remove_all: bool = False
+) -> list[str]:
     """Write down what changed in a folder, and return the keys of the new batches.
 
-    Raises RemovalError where so many documents are gone that someone should look first, unless
-    ``remove_all`` says that they are to go.
+    Files changed in the last ``settle_seconds`` are left for the next time. Raises RemovalError
+    where so many documents are gone that someone should look first, unless ``remove_all`` says
+    that they are to go.
     """
     settings = workspace.settings
     batches = workspace.batches.cut(
         folder,
         settings.batches,
         max_bytes=int(settings.input.max_file_mb * 1e6),
+        settle_seconds=settle_seconds,
         remove_all=remove_all,
     )
     return [batch.key for batch in batches]

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -16,15 +16,24 @@ from graphrag_pipeline.cli.command import prints, settings_for_runs, settings_he
 from graphrag_pipeline.cli.index_views import show_index, show_status
 from graphrag_pipeline.cli.plan import plan_total
 from graphrag_pipeline.cli.progress import progress
+from graphrag_pipeline.cli.wording import changed_files
 from graphrag_pipeline.core.errors import GraphRAGError, InputError, RemovalError
 from graphrag_pipeline.core.rows import one_line
+from graphrag_pipeline.core.text import counted
 
 if TYPE_CHECKING:
+    from graphrag_pipeline.core.settings import Settings
     from graphrag_pipeline.exchange.importing import ImportResult
+    from graphrag_pipeline.index import Update
     from graphrag_pipeline.store.workspace import Workspace
 
 
 _MOST_PROBLEMS = 10
+_WATCHED = {
+    "documents": ("document",),
+    "entities": ("entity", "entities"),
+    "relationships": ("relationship",),
+}
 _WHAT_TO_DO = "Run it again once that is mended; readers keep the release they have."
 
 
@@ -63,9 +72,17 @@ def index(
         bool,
         typer.Option("--remove-all", help="Do not ask, however many documents are gone."),
     ] = False,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch", help="Stay, and index again whenever files have changed and are quiet."
+        ),
+    ] = False,
 ) -> dict[str, Any]:
     """Index what was added, changed or removed in a folder, and publish a new release."""
     settings = settings_for_runs()
+    if watch:
+        _watch(settings, source, yes=yes)
     from graphrag_pipeline.store.workspace import Workspace
 
     workspace = Workspace(settings)
@@ -87,6 +104,52 @@ def index(
         except RemovalError as error:
             console.confirm_removal(error)
             return _index(workspace, place, recluster=recluster, remove_all=True)
+
+
+def _watch(settings: Settings, source: str | None, *, yes: bool) -> NoReturn:
+    """Follow a folder until the command is interrupted or told to end."""
+    import signal
+    import threading
+    import time
+
+    from graphrag_pipeline.core.notices import Notifier
+    from graphrag_pipeline.index import Index
+    from graphrag_pipeline.store.snapshots import is_address
+    from graphrag_pipeline.watching import watch
+
+    if source and is_address(source):
+        raise InputError("--watch follows a folder: name one, not an address")
+    folder = Path(source) if source else settings.input_path
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a folder: name one that holds your documents")
+    notifier = Notifier(settings)
+
+    def show(update: Update) -> None:
+        _say_unheard(notifier.mended("index"))
+        changes = changed_files(update.changes) or "what was left from before"
+        counts = ", ".join(counted(update.counts[name], *words) for name, words in _WATCHED.items())
+        did = "published" if update.is_new else "nothing new in"
+        console.say_whole(
+            f"{time.strftime('%H:%M:%S')} {changes}: {did} {update.release}, {counts}"
+        )
+
+    def warn(error: GraphRAGError) -> None:
+        console.note(f"{time.strftime('%H:%M:%S')} {error}")
+        if not sys.stderr.isatty():
+            _say_unheard(notifier.failed("index", f"{error}. {_WHAT_TO_DO}"))
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    every = settings.input.poll_seconds
+    console.note(f"Following {folder}, a look every {counted(every, 'second')}. Ctrl-C ends it.")
+    watch(
+        Index(settings),
+        folder,
+        stop=threading.Event(),
+        on_update=show,
+        on_problem=warn,
+        may_spend=yes,
+    )
+    raise AssertionError("it is only ever interrupted")
 
 
 def _place(workspace: Workspace, source: str | None, *, remove_all: bool) -> Path:
@@ -294,6 +357,7 @@ def _outcome(
         "changes": changes_in(workspace.batches, batches),
         "seconds": seconds,
         "batches_run": len(batches),
+        "batches": list(batches),
         "runs": list(run_ids),
         **more,
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 from graphrag_pipeline.cli import console
@@ -30,7 +32,7 @@ def show_index(summary: dict[str, Any]) -> None:
     elif "changes" in summary:
         _show_changes(summary)
     _show_counts(summary)
-    _show_left_out(summary)
+    _show_left_out([row for row in summary["quarantined"] if row["batch"] in summary["batches"]])
     _show_absent(summary)
     _show_failed(summary)
     _show_estimate(summary)
@@ -53,7 +55,7 @@ def show_status(summary: dict[str, Any]) -> None:
     console.fact("pending", counted(pending, "batch", "batches"))
     if staged := summary["staged_documents"]:
         console.fact("taken in", f"{counted(staged, 'document')}, not in the graph yet")
-    _show_left_out(summary)
+    _show_left_out(summary["quarantined"])
     _show_absent(summary)
     _show_published(summary)
     if pending or summary["refresh_needed"]:
@@ -171,18 +173,27 @@ def _estimate_row(stage: dict[str, Any]) -> tuple[object, ...]:
     )
 
 
-def _show_left_out(summary: dict[str, Any]) -> None:
-    bad = summary["quarantined"]
-    if not bad:
-        return
-    files = sum(not row["is_record"] for row in bad)
-    kinds = [(files, "file"), (len(bad) - files, "record")]
-    counts = " and ".join(counted(number, kind) for number, kind in kinds if number)
-    console.say(f"{counts} could not be read (see the table quarantine):")
-    for row in bad[:_MOST_LEFT_OUT]:
-        console.say_whole(f"  {one_line(row['uri'])}: {one_line(row['reason'])}")
-    if len(bad) > _MOST_LEFT_OUT:
-        console.say(f"  and {len(bad) - _MOST_LEFT_OUT:,} more")
+def _show_left_out(rows: list[dict[str, Any]]) -> None:
+    """Print what could not be read: failures with their reasons, then files of other kinds."""
+    bad = [row for row in rows if not row["is_other_kind"]]
+    others = [Path(row["uri"]) for row in rows if row["is_other_kind"]]
+    if bad:
+        files = sum(not row["is_record"] for row in bad)
+        kinds = [(files, "file"), (len(bad) - files, "record")]
+        counts = " and ".join(counted(number, kind) for number, kind in kinds if number)
+        console.say(f"{counts} could not be read (see the table quarantine):")
+        for row in bad[:_MOST_LEFT_OUT]:
+            console.say_whole(f"  {one_line(row['uri'])}: {one_line(row['reason'])}")
+        console.more(len(bad) - _MOST_LEFT_OUT)
+    if others:
+        suffixes = Counter(one_line(path.suffix.lower()) or "no suffix" for path in others)
+        common = suffixes.most_common(_MOST_LEFT_OUT)
+        rest = len(others) - sum(number for _, number in common)
+        by_kind = [f"{suffix} {number:,}" for suffix, number in common]
+        more = [f"others {rest:,}"] if rest else []
+        files = "file" if len(others) == 1 else "files"
+        kinds_read = ", ".join(by_kind + more)
+        console.say(f"{len(others):,} {files} of other kinds, not read: {kinds_read}")
 
 
 def _show_absent(summary: dict[str, Any]) -> None:

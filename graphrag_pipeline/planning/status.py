@@ -9,6 +9,7 @@ import duckdb
 
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.graph.resolution.resolving import absent_titles
+from graphrag_pipeline.ingest.reading.files import is_of_other_kind
 from graphrag_pipeline.ingest.stages import pending_batches
 from graphrag_pipeline.planning.estimate_log import compare_estimate
 from graphrag_pipeline.releases.kept import rolled_back_from
@@ -26,7 +27,7 @@ FROM communities c LEFT JOIN community_reports r ON r.community_id = c.id
 GROUP BY c.level ORDER BY c.level
 """
 _QUARANTINED = """
-SELECT q.uri, q.reason, q.uri <> newest.uri AS is_record FROM quarantine q
+SELECT q.uri, q.reason, q.uri <> newest.uri AS is_record, q.batch FROM quarantine q
 JOIN (SELECT uri, max(batch) AS batch FROM batch_sources WHERE status <> 'superseded' GROUP BY uri)
     newest ON newest.batch = q.batch
     AND (q.uri = newest.uri OR starts_with(q.uri, newest.uri || '#'))
@@ -83,7 +84,10 @@ def summarise(workspace: Workspace) -> dict[str, Any]:
         numbers = _rows(con, _COUNTS)[0]
         levels = _rows(con, _LEVELS)
         structures = _structures(con, settings)
-        quarantined = _rows(con, _QUARANTINED)
+        quarantined = [
+            {**row, "is_other_kind": is_of_other_kind(row["reason"])}
+            for row in _rows(con, _QUARANTINED)
+        ]
         calls = _rows(con, _CALLS)
         failures = _rows(con, _FAILED)[0]
         release = _rows(con, _RELEASE, id=current) if current else []

@@ -143,7 +143,7 @@ class BatchLog:
                 raise RemovalError(question)
             return [self._write(root, part) for part in _parts(changes, limits)]
 
-    def look(self, folder: Path, *, max_bytes: int) -> Look:
+    def look(self, folder: Path, *, max_bytes: int, settle_seconds: float = 0) -> Look:
         """Return what `cut` would list, and what is left out, without writing anything.
 
         Raises InputError if the folder cannot be read.
@@ -153,7 +153,7 @@ class BatchLog:
         root = self.root_name(folder)
         sources = self.sources()
         scan = scan_folder(folder, self.home, self._selection(root))
-        changes = _changes(scan, folder, root, _known(sources, root), max_bytes, 0)
+        changes = _changes(scan, folder, root, _known(sources, root), max_bytes, settle_seconds)
         return Look(tuple(with_names(changes, sources, root)), tuple(scan.left_out))
 
     def question(

@@ -30,6 +30,7 @@ from graphrag_pipeline.ingest.reading.rst import read_rst
 from graphrag_pipeline.ingest.reading.sheets import read_xlsx
 from graphrag_pipeline.ingest.reading.tables import read_csv, read_json, read_jsonl, read_parquet
 
+_NOT_READ = "are not read, only"
 Reader = Callable[[Path, bytes, ReadingOptions], ReadResult]
 
 
@@ -93,6 +94,11 @@ def read_file(path: Path, options: ReadingOptions, *, data: bytes | None = None)
         return _refused(f"the file could not be read as {kind} ({details})")
 
 
+def is_of_other_kind(reason: str) -> bool:
+    """Whether a file was refused for its kind alone: nothing is wrong with it."""
+    return reason.startswith("files with") and f" {_NOT_READ} " in reason
+
+
 def _refused(reason: str) -> ReadResult:
     return ReadResult([], [Quarantined("", reason)])
 
@@ -102,7 +108,7 @@ def _reader(path: Path) -> Reader:
     if suffix not in _READERS:
         extensions = " ".join(sorted(_READERS.keys() - CODE_SUFFIXES))
         kind = f"with suffix {one_line(suffix)!r}" if suffix else "without a suffix"
-        raise Unreadable(f"files {kind} are not read, only {extensions} and source code")
+        raise Unreadable(f"files {kind} {_NOT_READ} {extensions} and source code")
     return _READERS[suffix]
 
 

@@ -1,0 +1,66 @@
+"""Follow a folder without Dagster: an update whenever its files have changed and are quiet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event
+
+from graphrag_pipeline.core.errors import GraphRAGError, InputError
+from graphrag_pipeline.index import Index, Update
+
+_LONGEST_WAIT = 300.0
+
+
+def watch(
+    index: Index,
+    folder: Path,
+    *,
+    stop: Event,
+    on_update: Callable[[Update], None],
+    on_problem: Callable[[GraphRAGError], None],
+    may_spend: bool = False,
+) -> None:
+    """Update an index whenever files of a folder change, until ``stop`` is set.
+
+    The folder is looked at every ``input.poll_seconds``; a file that was changed in the last
+    ``input.settle_seconds`` is left for a later look. What stops an update, a folder that is gone
+    among it, is told once, and tried again ever more seldom, at least every 300 seconds; nothing
+    that was finished is lost. Documents are not removed where :meth:`Index.update` would ask. An
+    update that may cost more than ``llm.confirm_cost`` is not begun, unless ``may_spend``.
+    """
+    poll = float(index.settings.input.poll_seconds)
+    problem = ""
+    failures = 0
+    is_due = True
+    while not stop.is_set():
+        try:
+            if is_due or _has_changed(index, folder):
+                update = _update(index, folder, may_spend=may_spend)
+                if update.is_new or update.batches:
+                    on_update(update)
+            problem, failures, is_due = "", 0, False
+        except GraphRAGError as error:
+            if str(error) != problem:
+                on_problem(error)
+            problem, is_due = str(error), True
+            failures = min(failures + 1, 30)
+        stop.wait(max(poll, min(poll * 2**failures, _LONGEST_WAIT)) if failures else poll)
+
+
+def _has_changed(index: Index, folder: Path) -> bool:
+    files = index.settings.input
+    look = index.batches.look(
+        folder, max_bytes=int(files.max_file_mb * 1e6), settle_seconds=files.settle_seconds
+    )
+    return bool(look.changes)
+
+
+def _update(index: Index, folder: Path, *, may_spend: bool) -> Update:
+    most = index.settings.llm.confirm_cost
+    if most and not may_spend and (cost := index.plan(folder).cost or 0.0) > most:
+        raise InputError(
+            f"the update may cost ${cost:.2f}, more than llm.confirm_cost ({most:g}): see "
+            "graphrag-pipeline plan, then run graphrag-pipeline index --yes"
+        )
+    return index.update(folder, settle_seconds=index.settings.input.settle_seconds)
