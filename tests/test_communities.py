@@ -294,7 +294,7 @@ def test_relationships_to_which_a_model_gave_no_strength_hold_a_community_togeth
 
 
 def test_communities_clustered_anew_get_reports_though_the_graph_is_as_it_was(tmp_path):
-    engine = build(tmp_path, sample(8))
+    engine = build(tmp_path, sample(4))
     engine.write(sample(20))
     engine.update()
     before = stored(engine)

@@ -128,13 +128,14 @@ def test_a_folder_that_is_not_there_is_an_error_and_the_release_stays(engine: En
 # Much
 
 
-def test_identical_files_are_documents_of_their_own(engine: Engine) -> None:
+def test_identical_files_are_one_document_of_many_names(engine: Engine) -> None:
     engine.write({f"{number}.txt": SENTENCE for number in range(50)})
     update(engine)
     with published(engine) as release:
-        assert release.facts.counts["n_documents"] == release.facts.counts["n_chunks"] == 50
+        assert release.facts.counts["n_documents"] == release.facts.counts["n_chunks"] == 1
         assert release.facts.counts["n_entities"] == 3
-        assert release.rows("SELECT min(frequency) AS n FROM entities")[0]["n"] == 50
+        assert release.rows("SELECT min(frequency) AS n FROM entities")[0]["n"] == 1
+        assert release.rows("SELECT count(*) AS n FROM document_names")[0]["n"] == 50
 
 
 def giant(megabytes: float) -> str:
@@ -229,7 +230,7 @@ HOSTILE = [
 
 
 def test_names_of_files_may_hold_anything(engine: Engine) -> None:
-    engine.write({name: SENTENCE for name in HOSTILE})
+    engine.write({name: f"{SENTENCE} {number}." for number, name in enumerate(HOSTILE)})
     (engine.inbox / os.fsdecode(b"latin-\xe9\xff.txt")).write_text(SENTENCE)
     update(engine)
     with published(engine) as release:

@@ -325,7 +325,12 @@ def test_the_difference_names_what_entered_left_and_changed(tmp_path):
     documents = found.tables["documents"]
     assert (documents.before, documents.after) == (2, 2)
     names = {change: [Path(uri).name for uri in uris] for change, uris in documents.first.items()}
-    assert names == {"entered": ["c.md"], "left": ["a.md"], "changed": ["b.md"]}
+    assert names == {
+        "entered": ["c.md"],
+        "left": ["a.md"],
+        "changed": ["b.md"],
+        "renamed": [],
+    }
     entities = found.tables["entities"]
     before, after = (titles(engine.log.home, release) for release in made)
     assert set(entities.first["entered"]) == after.keys() - before.keys() != set()
