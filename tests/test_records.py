@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from conftest import Engine
 
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.index import Index
 from graphrag_pipeline.ingest.reading import ReadingOptions, read_file
 
 SHIPS = (
@@ -163,3 +165,14 @@ def test_a_manager_is_a_record_of_the_same_file_and_a_number_without_its_file_is
         "Bo Ek — manager: Ada Berg",
         "Per Lund — manager: Ada Berg",
     ]
+
+
+def test_an_answer_quotes_a_field_with_the_title_of_its_record(tmp_path: Path):
+    folder = tmp_path / "ships"
+    folder.mkdir()
+    (folder / "ships.csv").write_text(SHIPS)
+    index = Index(Settings(home=str(tmp_path / "home")))
+    index.update(folder)
+    answer = index.answer("Who is the captain of the Petrel?", method="ppr")
+    assert "Petrel — captain: Moen, Ole" in answer.text
+    assert "captain: Moen, Ole" in [citation.text for citation in answer.citations]

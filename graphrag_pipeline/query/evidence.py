@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.prose import Prose, read_prose
+from graphrag_pipeline.core.records import record_line
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.query.citations import citations_of, cite_chunk
@@ -32,6 +33,7 @@ WORTH = {Prose.CODE: 0.35, Prose.FRAGMENT: 0.5, Prose.ITEM: 0.9, Prose.SENTENCE:
 LEAST_SHARE = 0.35
 """A passage that scores less than this share of the best says nothing to the question."""
 
+_OF_RECORDS = frozenset(("field", "key", "value"))
 _CONTEXT_CHARS = 400
 _NEIGHBOUR_CHARS = 250
 _MOST_LEANED = 2
@@ -138,10 +140,11 @@ def find_evidence(
     the chunks are ranked by words shared with the question, embedding similarity, rank of their
     chunk, how many of the retrieved entities they name, and whether they hold what is asked for: a
     date, a number, a person, a place. Whole sentences of prose come before list items; code, rows
-    of tables and headings stand only where they say more than any sentence. A sentence that leans
-    on the one before it brings that, and each brings ``context`` sentences on either side. A
-    summary stands for the best chunks below it. Of a retrieval without text, the relationships are
-    ranked by the first two and cite the chunk that supports them most.
+    of tables and headings stand only where they say more than any sentence; a record's line stands
+    with the record's title. A sentence that leans on the one before it brings that, and each brings
+    ``context`` sentences on either side. A summary stands for the best chunks below it. Of a
+    retrieval without text, the relationships are ranked by the first two and cite the chunk that
+    supports them most.
     """
     findings = [record for record in records if record.kind == "finding"]
     if findings:
@@ -225,6 +228,11 @@ def _ranked(
 ) -> list[tuple[RankedPassage, Sentence]]:
     citations = [sentence.citation for sentence in sentences]
     texts = [citation.text for citation in citations]
+    kinds = _kinds(index, sentences)
+    texts = [
+        record_line(sentence.window.row["title"], text) if kind & _OF_RECORDS else text
+        for sentence, text, kind in zip(sentences, texts, kinds, strict=True)
+    ]
     content = without_quantity(question)
     scores = relevance(index, content, texts)
     if index.lexical:
@@ -238,12 +246,14 @@ def _ranked(
     entities = [frozenset(term) for term in map(terms, sorted(names)) if term]
     holds = test_for(index, question, list(dict.fromkeys(c.chunk_id for c in citations)))
     passages = []
-    grades = _grades(index, sentences, texts)
-    for sentence, citation, score, grade in zip(sentences, citations, scores, grades, strict=True):
-        total = _score(citation.text, score, sentence.rank, entities)
+    grades = _grades(texts, kinds)
+    for sentence, citation, text, score, grade in zip(
+        sentences, citations, texts, scores, grades, strict=True
+    ):
+        total = _score(text, score, sentence.rank, entities)
         if score and holds is not None and holds(citation.chunk_id, citation.text):
             total += KIND_WEIGHT
-        passage = RankedPassage(citation.text, total * WORTH[grade], citation)
+        passage = RankedPassage(text, total * WORTH[grade], citation)
         passages.append((grade, passage, sentence))
     best = max((p.score for grade, p, _ in passages if grade >= Prose.ITEM), default=0.0)
     ranking = [
@@ -260,27 +270,41 @@ def _score(text: str, relevant: float, rank: int, entities: Sequence[frozenset[s
     return relevant + RANK_WEIGHT / (1 + rank) + ENTITY_WEIGHT * min(1.0, share_of_entities)
 
 
-def _grades(index: Release, sentences: Sequence[Sentence], texts: Sequence[str]) -> list[Prose]:
-    """Return what each sentence reads as, and at best what the block is that it begins in."""
-    grades = [Prose(grade) for grade in read_prose(texts)["grade"].to_pylist()]
-    chunks = list({sentence.window.row["id"] for sentence in sentences})
+def _kinds(index: Release, sentences: Sequence[Sentence]) -> list[set[str]]:
+    """Return the kinds of the blocks that each sentence begins in."""
     if not index.rows(_HAS_BLOCKS):
-        return grades
+        return [set() for _ in sentences]
+    chunks = list({sentence.window.row["id"] for sentence in sentences})
     blocks: dict[str, list[tuple[int, int, str]]] = {}
     for row in index.rows(_BLOCKS, ids=chunks, around=_CONTEXT_CHARS):
         block = (row["start_char"], row["end_char"], row["kind"])
         blocks.setdefault(row["id"], []).append(block)
     return [
-        min(grade, _best_within(sentence.start, blocks.get(sentence.window.row["id"], ())))
-        for sentence, grade in zip(sentences, grades, strict=True)
+        {
+            kind
+            for begin, end, kind in blocks.get(sentence.window.row["id"], ())
+            if begin <= sentence.start < end
+        }
+        for sentence in sentences
     ]
 
 
-def _best_within(start: int, blocks: Sequence[tuple[int, int, str]]) -> Prose:
-    kinds = {kind for begin, end, kind in blocks if begin <= start < end}
+def _grades(texts: Sequence[str], kinds: Sequence[set[str]]) -> list[Prose]:
+    """Return what each text reads as, and at best what the blocks are that it begins in.
+
+    A record's line is read with the record's title, which makes it whole.
+    """
+    grades = [Prose(grade) for grade in read_prose(texts)["grade"].to_pylist()]
+    return [
+        Prose.ITEM if kind & _OF_RECORDS else min(grade, _best_within(kind))
+        for grade, kind in zip(grades, kinds, strict=True)
+    ]
+
+
+def _best_within(kinds: set[str]) -> Prose:
     if kinds & {"code", "table"}:
         return Prose.CODE
-    if "heading" in kinds:
+    if kinds & {"heading", "title"}:
         return Prose.FRAGMENT
     return Prose.ITEM if kinds else Prose.SENTENCE
 
@@ -288,11 +312,17 @@ def _best_within(start: int, blocks: Sequence[tuple[int, int, str]]) -> Prose:
 def _widened(
     passages: Sequence[RankedPassage], sentences: Sequence[Sentence], context: int
 ) -> list[RankedPassage]:
-    """Give each sentence the neighbours it needs; one that is among them stands there alone."""
+    """Give each sentence the neighbours it needs; one that is among them stands there alone.
+
+    A record's line, which stands with the record's title, needs none.
+    """
     widened: list[RankedPassage] = []
     covered: list[tuple[str, int, int]] = []
     for passage, sentence, first in zip(passages, sentences, _firsts(sentences), strict=True):
         document = passage.citation.document_id
+        if passage.text != passage.citation.text:
+            widened.append(passage)
+            continue
         if any(
             document == other and begin <= sentence.start and sentence.end <= stop
             for other, begin, stop in covered
