@@ -54,7 +54,7 @@ def check_key(workspace: Workspace, folder: Path) -> None:
     try:
         options.connection()
     except ConfigError:
-        largest = int(settings.input.max_file_mb * 1e6)
+        largest = settings.input.max_file_bytes
         if (
             not workspace.exists
             or pending_batches(workspace)
@@ -76,7 +76,7 @@ def cut_batches(
     batches = workspace.batches.cut(
         folder,
         settings.batches,
-        max_bytes=int(settings.input.max_file_mb * 1e6),
+        max_bytes=settings.input.max_file_bytes,
         settle_seconds=settle_seconds,
         remove_all=remove_all,
     )

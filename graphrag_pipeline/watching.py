@@ -8,6 +8,7 @@ from threading import Event
 
 from graphrag_pipeline.core.errors import GraphRAGError, InputError
 from graphrag_pipeline.index import Index, Update
+from graphrag_pipeline.store.spending import uses_model
 
 _LONGEST_WAIT = 300.0
 
@@ -51,13 +52,13 @@ def watch(
 def _has_changed(index: Index, folder: Path) -> bool:
     files = index.settings.input
     look = index.batches.look(
-        folder, max_bytes=int(files.max_file_mb * 1e6), settle_seconds=files.settle_seconds
+        folder, max_bytes=files.max_file_bytes, settle_seconds=files.settle_seconds
     )
     return bool(look.changes)
 
 
 def _update(index: Index, folder: Path, *, may_spend: bool) -> Update:
-    most = index.settings.llm.confirm_cost
+    most = index.settings.llm.confirm_cost if uses_model(index.settings) else 0.0
     if most and not may_spend and (cost := index.plan(folder).cost or 0.0) > most:
         raise InputError(
             f"the update may cost ${cost:.2f}, more than llm.confirm_cost ({most:g}): see "

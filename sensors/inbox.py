@@ -94,7 +94,7 @@ def _cut(workspace: Workspace) -> None:
     workspace.batches.cut(
         settings.input_path,
         settings.batches,
-        max_bytes=int(settings.input.max_file_mb * 1e6),
+        max_bytes=settings.input.max_file_bytes,
         settle_seconds=settings.input.settle_seconds,
     )
 

@@ -103,7 +103,7 @@ class Engine:
         return self.workspace.batches.cut(
             self.inbox,
             given.batches,
-            max_bytes=int(given.input.max_file_mb * 1e6),
+            max_bytes=given.input.max_file_bytes,
             settle_seconds=settle_seconds,
             remove_all=True,
         )

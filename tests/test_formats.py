@@ -12,31 +12,15 @@ from pathlib import Path
 import pytest
 from openpyxl import Workbook
 from pptx import Presentation
+from read_files import only, read, reason
 
-from graphrag_pipeline.ingest.reading import ReadDocument, ReadingOptions, ReadResult, read_file
+from graphrag_pipeline.ingest.reading import ReadDocument, ReadingOptions
 from graphrag_pipeline.ingest.reading.rst import read_rst
 
 OPENDOCUMENT = " ".join(
     f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
     for name in ("office", "text", "table", "meta", "draw", "presentation")
 )
-
-
-def read(name: str, content: str | bytes, **options) -> ReadResult:
-    data = content.encode() if isinstance(content, str) else content
-    return read_file(Path(name), ReadingOptions(**options), data=data)
-
-
-def only(result: ReadResult) -> ReadDocument:
-    assert result.quarantined == []
-    assert len(result.documents) == 1
-    return result.documents[0]
-
-
-def reason(result: ReadResult) -> str:
-    assert result.documents == []
-    assert [refused.key for refused in result.quarantined] == [""]
-    return result.quarantined[0].reason
 
 
 def zipped(parts: dict[str, str | bytes]) -> bytes:

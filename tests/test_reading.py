@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from read_files import only, read, reason
 
 from graphrag_pipeline.ingest.reading import (
     SUPPORTED_SUFFIXES,
@@ -34,25 +35,8 @@ from graphrag_pipeline.ingest.reading.records import unique_keys
 TRANSCRIPTS = Path(__file__).parents[2] / "shared" / "data" / "podcast" / "transcripts.zip"
 
 
-def read(name: str, content: str | bytes, **options) -> ReadResult:
-    data = content.encode() if isinstance(content, str) else content
-    return read_file(Path(name), ReadingOptions(**options), data=data)
-
-
-def only(result: ReadResult) -> ReadDocument:
-    assert result.quarantined == []
-    assert len(result.documents) == 1
-    return result.documents[0]
-
-
 def blocks(document: ReadDocument) -> list[tuple[str, str]]:
     return [(b.kind, document.text[b.start : b.end]) for b in document.blocks]
-
-
-def reason(result: ReadResult) -> str:
-    assert result.documents == []
-    assert [refused.key for refused in result.quarantined] == [""]
-    return result.quarantined[0].reason
 
 
 def texts(result: ReadResult) -> dict[str, str]:

@@ -209,7 +209,7 @@ def _index(
 
 
 def _has_files(workspace: Workspace, folder: Path) -> bool:
-    most = int(workspace.settings.input.max_file_mb * 1e6)
+    most = workspace.settings.input.max_file_bytes
     return bool(workspace.batches.look(folder, max_bytes=most).changes)
 
 

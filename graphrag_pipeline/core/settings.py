@@ -122,6 +122,11 @@ class InputSettings(_Section):
     urls_private: bool = False
     """Fetch from private, loopback and link-local addresses too, such as a wiki of your own."""
 
+    @property
+    def max_file_bytes(self) -> int:
+        """``max_file_mb`` in bytes."""
+        return int(self.max_file_mb * 1e6)
+
     @model_validator(mode="after")
     def _encoding_is_known(self) -> InputSettings:
         try:

@@ -82,7 +82,7 @@ def reading_options(settings: Settings) -> ReadingOptions:
     """Return the reader's options as configured."""
     options = settings.input
     return ReadingOptions(
-        max_file_bytes=int(options.max_file_mb * 1e6),
+        max_file_bytes=options.max_file_bytes,
         text_columns=options.text_columns,
         title_columns=options.title_columns,
         id_columns=options.id_columns,

@@ -76,7 +76,7 @@ def fetch_options(settings: Settings) -> FetchOptions:
     """Return how pages are fetched, as configured."""
     options = settings.input
     return FetchOptions(
-        max_bytes=int(options.max_file_mb * 1e6),
+        max_bytes=options.max_file_bytes,
         seconds_between=options.urls_seconds,
         private=options.urls_private,
         other_hosts=options.urls_other_hosts,

@@ -29,7 +29,7 @@ def nothing_to_do(workspace: Workspace, folder: Path) -> bool:
     settings = workspace.settings
     if not workspace.exists or (uses_model(settings) and _has_steps(settings)):
         return False
-    if workspace.batches.look(folder, max_bytes=int(settings.input.max_file_mb * 1e6)).changes:
+    if workspace.batches.look(folder, max_bytes=settings.input.max_file_bytes).changes:
         return False
     with workspace.store.session():
         if pending_batches(workspace) or refresh_needed(workspace):

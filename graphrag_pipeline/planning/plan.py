@@ -134,7 +134,7 @@ def plan_run(workspace: Workspace, folder: Path, *, recluster: bool = False) -> 
     read_user_aliases(settings.aliases_path)
     if uses_model(settings):
         check_own_prompts(settings)
-    look = log.look(folder, max_bytes=int(settings.input.max_file_mb * 1e6))
+    look = log.look(folder, max_bytes=settings.input.max_file_bytes)
     new = look.changes
     pending = [batch.key for batch in log.batches()]
     if workspace.exists:

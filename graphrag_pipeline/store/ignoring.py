@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from graphrag_pipeline.core.errors import ConfigError, InputError
@@ -271,10 +271,13 @@ class Selection:
         yield self.exclude
         yield from reversed(near)
         if self.default_excludes:
-            yield _DEFAULTS
+            yield _default_patterns()
 
 
-_DEFAULTS = Patterns(DEFAULT_PATTERNS, origin=BY_DEFAULT)
+@cache
+def _default_patterns() -> Patterns:
+    # Made when a folder is looked at: a question needs none, and they take time to compile.
+    return Patterns(DEFAULT_PATTERNS, origin=BY_DEFAULT)
 
 
 def selection_of(settings: InputSettings) -> Selection:
