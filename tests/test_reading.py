@@ -622,7 +622,6 @@ def test_a_json_array_of_strings_is_its_documents():
     ("content", "why"),
     [
         ('{"a": ', "not valid JSON"),
-        ('{"a": 1}\n{"a": 2}', "rename it to .jsonl"),
         ("[]", "no records"),
         ("{}", "no text"),
         ("12", "bare value"),
@@ -644,7 +643,7 @@ def test_metadata_can_be_written_as_json():
     json.dumps(only(read("a.json", content)).metadata, allow_nan=False)
 
 
-@pytest.mark.parametrize("suffix", [".jsonl", ".ndjson"])
+@pytest.mark.parametrize("suffix", [".jsonl", ".ndjson", ".json"])
 def test_a_bad_line_of_jsonl_is_quarantined_and_the_rest_is_kept(suffix):
     result = read(f"a{suffix}", '{"id": "a", "text": "x\u2028y"}\r\n\n{"text": \n"plain"\n[]\n')
     assert texts(result) == {"a": "x\ny", "row-4": "plain"}

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from graphrag_pipeline.core.records import field_line, name_columns
+from graphrag_pipeline.core.records import field_line, field_words, name_columns
+from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.ingest.reading import fields as by_column
 from graphrag_pipeline.ingest.reading.blocks import Block
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
@@ -24,6 +25,7 @@ from graphrag_pipeline.ingest.reading.model import (
     whole_document,
 )
 
+_ENVELOPES = {(word,) for word in word_lists("nlp_records.txt")["envelope"]}
 _LARGEST_INTEGER = 2**63
 
 
@@ -63,13 +65,19 @@ class _Written:
     metadata: dict[str, Scalar] = field(default_factory=dict)
 
 
-def read_records(path: Path, records: Sequence[FileRecord], options: ReadingOptions) -> ReadResult:
+def read_records(
+    path: Path,
+    records: Sequence[FileRecord],
+    options: ReadingOptions,
+    beside: Mapping[str, Scalar] | None = None,
+) -> ReadResult:
     """Return a document for each record, and each bad record with its reason.
 
     Where no record has a text column, the text of each is all its values as "column: value"
     lines, so that nothing is lost; metadata are then its plain values, if it has a title. Where
     one has, the lines of fields that name something follow the text. Without a column for titles
-    or ids, those are taken whose values tell the records apart: see `fields`.
+    or ids, those are taken whose values tell the records apart: see `fields`. ``beside`` is
+    metadata of every record, which its own go before.
     """
     if not records:
         raise Unreadable("the file holds no records")
@@ -88,9 +96,45 @@ def read_records(path: Path, records: Sequence[FileRecord], options: ReadingOpti
             result.quarantined.append(Quarantined(key, reason))
             continue
         title = part.title or fields.title or f"{readable_name(path)}: {key}"
-        metadata = clean_metadata(_scalars(part.rest) if in_column else fields.metadata)
+        own = _scalars(part.rest) if in_column else fields.metadata
+        metadata = clean_metadata({**(beside or {}), **own})
         result.documents.append(ReadDocument(key, title, text, metadata, blocks))
     return result
+
+
+def enveloped_records(
+    value: Mapping[str, object], options: ReadingOptions
+) -> tuple[list[object], dict[str, Scalar]] | None:
+    """Return the records of an object that is but their envelope, and what stands beside them.
+
+    That is an object without a text, title or id of its own that holds one array of objects, and
+    the array is called as in an envelope, ``data`` or ``results``, or nothing beside it is a name;
+    or an object that holds nothing but such an object. None where it is a record itself.
+    """
+    special = {*options.text_columns, *options.title_columns, *options.id_columns}
+    names = {column.casefold() for column in special}
+    while not names & {one_line(str(name)).casefold() for name in value}:
+        arrays = [name for name, item in value.items() if _objects(item)]
+        if len(arrays) == 1:
+            beside = {name: item for name, item in value.items() if name != arrays[0]}
+            is_called_so = field_words(arrays[0])[-1:] in _ENVELOPES
+            if is_called_so or not any(map(_may_name, beside.values())):
+                return _objects(value[arrays[0]]), _scalars(beside)
+            return None
+        inner = list(value.values())
+        if len(inner) != 1 or not isinstance(inner[0], dict):
+            return None
+        value = inner[0]
+    return None
+
+
+def _objects(item: object) -> list[object]:
+    """Return the items of an array that holds objects alone."""
+    return item if isinstance(item, list) and all(isinstance(i, Mapping) for i in item) else []
+
+
+def _may_name(item: object) -> bool:
+    return isinstance(item, str) and not item.islower() and any(map(str.isalpha, item))
 
 
 def read_object(path: Path, value: Mapping[str, object], options: ReadingOptions) -> ReadResult:

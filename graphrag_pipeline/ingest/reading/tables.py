@@ -21,6 +21,7 @@ from graphrag_pipeline.ingest.reading.model import (
 )
 from graphrag_pipeline.ingest.reading.records import (
     FileRecord,
+    enveloped_records,
     read_object,
     read_records,
     unique_keys,
@@ -125,29 +126,38 @@ def _json_record(number: int, line: str) -> FileRecord:
 
 
 def read_json(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
-    """Read one object or string as one document, an array as one document an item."""
+    """Read one object or string as one document, an array as one document an item.
+
+    So are the items of the array of objects that an object is but the envelope of, as in
+    ``{"data": [...], "count": 2}``; what stands beside it is metadata of each. A file with a value
+    a line is read as JSON lines, whatever its ending says.
+    """
     text = decode(data, options.encoding)
     try:
         value: Any = json.loads(text)
     except RecursionError:
         raise Unreadable("the JSON is nested too deeply") from None
     except ValueError as error:
-        raise Unreadable(_why_not_json(text, error)) from None
+        if _has_value_a_line(text):
+            return read_jsonl(path, data, options)
+        raise Unreadable(f"the file is not valid JSON ({error})") from None
     if isinstance(value, list):
         records = [FileRecord(number, item) for number, item in enumerate(value, 1)]
         return read_records(path, records, options)
     if isinstance(value, dict):
+        if enveloped := enveloped_records(value, options):
+            items, beside = enveloped
+            records = [FileRecord(number, item) for number, item in enumerate(items, 1)]
+            return read_records(path, records, options, beside)
         return read_object(path, value, options)
     if isinstance(value, str):
         return whole_document(path, value)
     raise Unreadable("the JSON is a bare value, not text, an object or an array")
 
 
-def _why_not_json(text: str, error: ValueError) -> str:
+def _has_value_a_line(text: str) -> bool:
     first, _, rest = text.strip().partition("\n")
-    if rest and not _json_record(1, first).problem:
-        return "the file holds one JSON value a line: rename it to .jsonl"
-    return f"the file is not valid JSON ({error})"
+    return bool(rest) and not _json_record(1, first).problem
 
 
 def read_parquet(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
