@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -71,7 +72,9 @@ def home(tmp_path_factory):
     place = publish(tmp_path_factory.mktemp("published"))
     with duckdb.connect(place / "published.duckdb") as con:
         con.execute("UPDATE entities SET description = $1 WHERE title = 'Scrooge'", [NASTY])
-        con.execute("UPDATE relationships SET description = $1 WHERE target = 'Paris'", [NASTY])
+        con.execute(
+            "UPDATE relationships SET description = $1, type = $1 WHERE target = 'Paris'", [NASTY]
+        )
         con.execute("UPDATE hierarchy_reports SET full_content = $1 WHERE level = 0", [NASTY])
     return place
 
@@ -131,7 +134,8 @@ def test_networkx_reads_the_whole_graph_with_all_it_knows(home, tmp_path, name, 
         assert [given[k] for k in ("weight", "pmi", "combined_degree")] == numbers
     scrooge = one(home, "SELECT id FROM entities WHERE title = 'Scrooge'")
     assert graph.nodes[scrooge]["description"] == nasty
-    assert sum(d["description"] == nasty for _, _, d in graph.edges(data=True)) == 1
+    for text in ("description", "type"):
+        assert sum(d[text] == nasty for _, _, d in graph.edges(data=True)) == 1
     assert done.files[0].rows == {"nodes": len(expected), "edges": len(edges)}
 
 
@@ -165,6 +169,18 @@ def test_neo4j_files_say_what_they_hold_and_every_end_exists(home, tmp_path):
     script = folder / "import.sh"
     subprocess.run(["sh", "-n", script], check=True)
     assert set(re.findall(r"=(\w+)\.csv", script.read_text())) == set(tables)
+
+
+@pytest.mark.parametrize("name", ["graphml", "json", "neo4j", "rdf"])
+def test_a_release_of_an_older_program_without_types_of_relationships_is_exported(
+    home, tmp_path, name
+):
+    older = tmp_path / "older"
+    shutil.copytree(home, older)
+    with duckdb.connect(older / "published.duckdb") as con:
+        con.execute("ALTER TABLE relationships DROP COLUMN type")
+    exports = [export_release(place, name, tmp_path / place.name / "x") for place in (home, older)]
+    assert [file.rows for file in exports[0].files] == [file.rows for file in exports[1].files]
 
 
 def test_rdf_keeps_to_the_grammar_of_n_triples(home, tmp_path):

@@ -26,7 +26,7 @@ def graph(folder, chunks, extractor="nlp", **settings):
         chunk = f"c{number}"
         rows.append((chunk, number))
         entities += [(chunk, title, kind, f"About {title}.", 0, 1) for title, kind in titles]
-        relationships += [(chunk, s, t, f"{s} and {t}.", w, 0, 1) for s, t, w in pairs]
+        relationships += [(chunk, s, t, f"{s} and {t}.", w, 0, 1, "") for s, t, w in pairs]
     found = Extraction(
         pl.DataFrame(entities, schema=ENTITY_MENTIONS, orient="row"),
         pl.DataFrame(relationships, schema=RELATIONSHIP_MENTIONS, orient="row"),

@@ -62,6 +62,41 @@ def test_nested_objects_and_lists_name_things_by_the_path():
     ]
 
 
+ROWS = [{"name": "Marigold", "owner": "Ida Brandt"}, {"name": "Petrel", "owner": "Per Lund"}]
+
+
+@pytest.mark.parametrize(
+    ("envelope", "beside"),
+    [
+        ({"data": ROWS, "source": "Harbour Office"}, {"source": "Harbour Office"}),
+        ({"count": 2, "next": "https://x.org/2", "ships": ROWS}, {"count": 2}),
+        ({"response": {"data": {"items": ROWS}}}, {}),
+    ],
+)
+def test_the_array_in_an_envelope_is_records_and_what_is_beside_it_is_metadata(envelope, beside):
+    documents = read("ships.json", json.dumps(envelope))
+    assert [(d.title, marked(d)["field"]) for d in documents] == [
+        ("Marigold", ["owner: Ida Brandt"]),
+        ("Petrel", ["owner: Per Lund"]),
+    ]
+    assert all(beside.items() <= document.metadata.items() for document in documents)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"name": "Fjordline", "ships": ROWS},
+        {"company": "Fjordline", "ships": ROWS},
+        {"ships": ROWS, "captains": ROWS},
+        {"data": [1, {"a": "b"}]},
+        {"data": []},
+    ],
+)
+def test_an_object_with_a_name_or_other_content_of_its_own_is_one_record(record):
+    documents = read("x.json", json.dumps({**record, "more": "x"}))
+    assert len(documents) == 1
+
+
 def test_beside_a_text_only_fields_that_name_something_are_written():
     rows = "title,text,author,date,url\nPlans,We have some.,Ada Berg,2020-01-01,https://a.b/c\n"
     (document,) = read("news.csv", rows)
@@ -138,6 +173,30 @@ def test_a_foreign_key_relates_to_the_record_it_is_of_whenever_that_comes(
     assert engine.rows(LINKS) == engine.rows("FROM record_links") == []
 
 
+def test_a_relationship_says_by_which_field_its_ends_are_related(engine: Engine):
+    crew = [{"name": "Crew of the Marigold", "members": [{"name": "Ole Moen", "since": 1901}]}]
+    engine.write(
+        {
+            "a/ships.csv": SHIPS,
+            "a/harbours.csv": HARBOURS,
+            "crew.json": json.dumps(crew),
+            "note.txt": "Ida Brandt met Ole Moen in Sellenby.",
+        }
+    )
+    engine.index()
+    ends = "list_sort([source, target])"
+    types = dict(engine.rows(f"SELECT {ends}::VARCHAR, type FROM relationships"))
+    expected = {
+        "[Ida Brandt, Marigold]": "captain",
+        "[Kelmouth, Marigold]": "home_harbour",
+        "[Ardmark, Kelmouth]": "country",
+        "['Crew of the Marigold', Ole Moen]": "members",
+        "[Ida Brandt, Sellenby]": "",
+    }
+    types = {pair.replace("'", ""): kind for pair, kind in types.items()}
+    assert {k.replace("'", ""): v for k, v in expected.items()}.items() <= types.items()
+
+
 def test_a_table_that_joins_two_others_relates_their_records(engine: Engine):
     engine.write(
         {
@@ -176,3 +235,17 @@ def test_an_answer_quotes_a_field_with_the_title_of_its_record(tmp_path: Path):
     answer = index.answer("Who is the captain of the Petrel?", method="ppr")
     assert "Petrel — captain: Moen, Ole" in answer.text
     assert "captain: Moen, Ole" in [citation.text for citation in answer.citations]
+
+
+def test_an_answer_says_what_a_key_refers_to_and_whom_a_nameless_record_is_about(tmp_path: Path):
+    folder = tmp_path / "ships"
+    folder.mkdir()
+    (folder / "ships.csv").write_text(SHIPS)
+    (folder / "harbours.csv").write_text(HARBOURS)
+    (folder / "calls.csv").write_text("ship_id,harbour_id,cargo\n1,2,Timber\n2,1,Salt\n1,1,Coal\n")
+    index = Index(Settings(home=str(tmp_path / "home")))
+    index.update(folder)
+    home = index.answer("What is the home harbour of the Petrel?", method="bm25").text
+    assert "Petrel — home_harbour_id: Sellenby (2)" in home
+    cargo = index.answer("Who had a cargo of timber?", method="bm25").text
+    assert "Marigold (Calls: row-1) — cargo: Timber" in cargo

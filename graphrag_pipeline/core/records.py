@@ -14,6 +14,9 @@ SEPARATOR = ": "
 _WORDS = word_lists("nlp_records.txt")
 _WORD = re.compile(r"[^\W\d_]+")
 _NUMBERS = re.compile(r"\.\d+(?=\.|$)")
+_LAST_WORD = re.compile(
+    r"(?:[\s_.-]+|(?<=[a-z])(?=[A-Z]))([^\W\d_](?:[^\W\d_A-Z]|(?<=[A-Z])[A-Z])*)$"
+)
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
@@ -29,6 +32,16 @@ def record_line(title: str, line: str) -> str:
     'Marigold — captain: Ida Brandt'
     """
     return f"{title} — {line}"
+
+
+def named_key(line: str, name: str) -> str:
+    """Return the line of a key with the name of what it refers to.
+
+    >>> named_key("home_port: P1", "Port Rowan")
+    'home_port: Port Rowan (P1)'
+    """
+    path, separator, key = line.partition(SEPARATOR)
+    return f"{path}{separator}{name} ({key})"
 
 
 @lru_cache(maxsize=1 << 12)
@@ -78,6 +91,25 @@ def field_head(path: str) -> str:
         if words:
             return words[words.index("of") - 1] if "of" in words[1:] else words[-1]
     return ""
+
+
+def relation_of(path: str) -> str:
+    """Return what relates a record to what one of its fields names or is a key of.
+
+    That is the field's name as it is written, without what only says that it is a key or a name.
+
+    >>> relation_of("home_harbour_id"), relation_of("crew.2.name"), relation_of("captainName")
+    ('home_harbour', 'crew', 'captain')
+    >>> relation_of("id"), relation_of("name")
+    ('id', 'name')
+    """
+    column = column_of(path)
+    while match := _LAST_WORD.search(column):
+        word = singular(match.group(1).lower())
+        if not match.start() or not (word in _WORDS["key"] or word in _WORDS["label"]):
+            break
+        column = column[: match.start()]
+    return column
 
 
 def column_of(path: str) -> str:

@@ -25,6 +25,7 @@ RELATIONSHIP_MENTIONS: Mapping[str, type] = {
     "weight": float,
     "start_char": int,
     "end_char": int,
+    "type": str,
 }
 
 
@@ -35,7 +36,8 @@ class Extraction:
     ``entities`` has the columns of ``ENTITY_MENTIONS``, ``relationships`` those of
     ``RELATIONSHIP_MENTIONS``. ``start_char`` and ``end_char`` are the evidence's span in the
     chunk's own text (0-based code points, end exclusive), null where the extractor knows none.
-    Titles are as written; the graph merges them by ``text.normalize_title``.
+    The ``type`` of a relationship is the field of a record or the predicate of a triple that says
+    so, else empty. Titles are as written; the graph merges them by ``text.normalize_title``.
     """
 
     entities: pl.DataFrame

@@ -28,7 +28,7 @@ from graphrag_pipeline.store.index_store import (
 )
 from graphrag_pipeline.store.workspace import Workspace
 
-GRAPH_VERSION = "3"
+GRAPH_VERSION = "4"
 
 _FOLDED = """
 CREATE OR REPLACE TEMP TABLE mentions AS FROM resolved_entity_mentions;
@@ -90,6 +90,12 @@ FROM links JOIN extractions USING (chunk_id)
 SEMI JOIN kept s ON source_id = s.id SEMI JOIN kept t ON target_id = t.id
 GROUP BY source_id, target_id;
 
+CREATE OR REPLACE TEMP TABLE edge_types AS
+SELECT source_id, target_id, string_agg(type, '; ' ORDER BY n DESC, type) AS type FROM (
+    SELECT source_id, target_id, type, count(*) AS n
+    FROM links SEMI JOIN edges USING (source_id, target_id) WHERE type <> '' GROUP BY ALL)
+GROUP BY source_id, target_id;
+
 CREATE OR REPLACE TEMP TABLE degrees AS
 SELECT id, count(*) AS degree FROM (
     SELECT source_id AS id FROM edges UNION ALL SELECT target_id FROM edges) GROUP BY id;
@@ -129,12 +135,13 @@ SELECT e.id, i.human_readable_id, e.source_id, e.target_id, s.title AS source, t
            ln(e.n_chunks * (FROM total) / (s.frequency::DOUBLE * t.frequency))
            / -ln(e.n_chunks / (FROM total)), 6))
        END AS pmi,
-       s.degree + t.degree AS combined_degree
+       s.degree + t.degree AS combined_degree, coalesce(k.type, '') AS type
 FROM identified_edges e
 JOIN identifiers i ON i.kind = 'relationship' AND i.id = e.id
 JOIN wanted_entities s ON s.id = e.source_id JOIN wanted_entities t ON t.id = e.target_id
 LEFT JOIN edge_descriptions d ON d.source_id = e.source_id AND d.target_id = e.target_id
-LEFT JOIN description_summaries x ON x.id = e.id AND x.input_hash = d.input_hash;
+LEFT JOIN description_summaries x ON x.id = e.id AND x.input_hash = d.input_hash
+LEFT JOIN edge_types k ON k.source_id = e.source_id AND k.target_id = e.target_id;
 """
 
 _IDENTIFIED_EDGES = f"""

@@ -6,19 +6,16 @@ folded, from the documents there are then: whatever the order in which files cam
 
 from __future__ import annotations
 
-import re
-
 import duckdb
 import polars as pl
 
 from graphrag_pipeline.core.identity import make_id
-from graphrag_pipeline.core.records import column_of, field_head, field_words
+from graphrag_pipeline.core.records import field_head, field_words, relation_of
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.store.index_store import insert, replace_links
 
 _WORDS = word_lists("nlp_records.txt")
-_KEY_END = re.compile(r"(?:[\s_.-]*|(?<=[a-z])(?=[A-Z]))([^\W\d_]+)$")
 
 # The lines of records that may link them, and what each record is called.
 _LINES = """
@@ -94,7 +91,8 @@ CREATE OR REPLACE TEMP TABLE wanted_record_links AS
 SELECT DISTINCT c.id AS chunk_id, s.id AS source_id, t.id AS target_id, p.source, p.title AS target,
        p.names_source, p.is_key AS names_target,
        p.source || ' — ' || p.label || ': ' || p.title AS description,
-       p.start_char - c.start_char AS start_char, p.end_char - c.start_char AS end_char, p.batch
+       p.start_char - c.start_char AS start_char, p.end_char - c.start_char AS end_char, p.batch,
+       p.label AS type
 FROM record_pairs p JOIN linked_titles s ON s.title = p.source
 JOIN linked_titles t ON t.title = p.title
 JOIN chunks c ON c.document_id = p.document_id AND c.start_char <= p.start_char
@@ -124,7 +122,7 @@ def link_records(con: duckdb.DuckDBPyConnection) -> None:
 def _name_columns(con: duckdb.DuckDBPyConnection) -> None:
     """Say what the names of columns and files mean: tables ``key_names`` and ``file_names``."""
     paths = con.execute("SELECT DISTINCT path FROM record_lines WHERE kind = 'key'").fetchall()
-    heads = [(path, field_head(path), _label(path)) for (path,) in paths]
+    heads = [(path, field_head(path), relation_of(path)) for (path,) in paths]
     columns = [(path, head, head in _WORDS["self"], label) for path, head, label in heads]
     _make(
         con,
@@ -154,11 +152,3 @@ def _make(con: duckdb.DuckDBPyConnection, table: str, rows: pl.DataFrame) -> Non
 def _stem(file: str) -> str:
     """Return a file's name without its ending, whose dots are no path within a record."""
     return file.rsplit("/", 1)[-1].split(".", 1)[0]
-
-
-def _label(path: str) -> str:
-    """Return what a key is a key of, as it is written: ``home_harbour_id`` is ``home_harbour``."""
-    column = column_of(path)
-    match = _KEY_END.search(column)
-    is_key = match and match.group(1).lower() in _WORDS["key"]
-    return (column[: match.start()] or column) if match and is_key else column

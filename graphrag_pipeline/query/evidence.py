@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.prose import Prose, read_prose
-from graphrag_pipeline.core.records import record_line
+from graphrag_pipeline.core.records import named_key, record_line
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.query.citations import citations_of, cite_chunk
@@ -55,12 +55,18 @@ FROM (SELECT unnest($ids::JSON::VARCHAR[]) AS id,
 JOIN chunks c USING (id) JOIN documents d ON d.id = c.document_id ORDER BY place
 """
 
-# Releases made by older programs have no blocks.
-_HAS_BLOCKS = "SELECT table_name FROM duckdb_tables() WHERE table_name = 'blocks'"
 _BLOCKS = """
 SELECT c.id, b.start_char, b.end_char, b.kind FROM blocks b
 JOIN chunks c ON c.document_id = b.document_id
     AND b.start_char < c.end_char + $around AND b.end_char > c.start_char - $around
+SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS id) wanted ON wanted.id = c.id
+"""
+
+# What the keys in records refer to; a record without a name is known by the first of them.
+_LINKS = """
+SELECT l.chunk_id, c.start_char + l.start_char AS start_char, l.source, l.target, l.names_source,
+       l.names_target
+FROM record_links l JOIN chunks c ON c.id = l.chunk_id
 SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS id) wanted ON wanted.id = c.id
 """
 
@@ -141,10 +147,10 @@ def find_evidence(
     chunk, how many of the retrieved entities they name, and whether they hold what is asked for: a
     date, a number, a person, a place. Whole sentences of prose come before list items; code, rows
     of tables and headings stand only where they say more than any sentence; a record's line stands
-    with the record's title. A sentence that leans on the one before it brings that, and each brings
-    ``context`` sentences on either side. A summary stands for the best chunks below it. Of a
-    retrieval without text, the relationships are ranked by the first two and cite the chunk that
-    supports them most.
+    with the record's title, its key with the title of the record that it refers to. A sentence
+    that leans on the one before it brings that, and each brings ``context`` sentences on either
+    side. A summary stands for the best chunks below it. Of a retrieval without text, the
+    relationships are ranked by the first two and cite the chunk that supports them most.
     """
     findings = [record for record in records if record.kind == "finding"]
     if findings:
@@ -229,10 +235,7 @@ def _ranked(
     citations = [sentence.citation for sentence in sentences]
     texts = [citation.text for citation in citations]
     kinds = _kinds(index, sentences)
-    texts = [
-        record_line(sentence.window.row["title"], text) if kind & _OF_RECORDS else text
-        for sentence, text, kind in zip(sentences, texts, kinds, strict=True)
-    ]
+    texts = _with_subjects(index, sentences, texts, kinds)
     content = without_quantity(question)
     scores = relevance(index, content, texts)
     if index.lexical:
@@ -272,7 +275,7 @@ def _score(text: str, relevant: float, rank: int, entities: Sequence[frozenset[s
 
 def _kinds(index: Release, sentences: Sequence[Sentence]) -> list[set[str]]:
     """Return the kinds of the blocks that each sentence begins in."""
-    if not index.rows(_HAS_BLOCKS):
+    if not index.has_table("blocks"):
         return [set() for _ in sentences]
     chunks = list({sentence.window.row["id"] for sentence in sentences})
     blocks: dict[str, list[tuple[int, int, str]]] = {}
@@ -287,6 +290,28 @@ def _kinds(index: Release, sentences: Sequence[Sentence]) -> list[set[str]]:
         }
         for sentence in sentences
     ]
+
+
+def _with_subjects(
+    index: Release, sentences: Sequence[Sentence], texts: Sequence[str], kinds: Sequence[set[str]]
+) -> list[str]:
+    """Put the record's name before its lines, and what it refers to before a key."""
+    pairs = zip(sentences, kinds, strict=True)
+    chunks = {s.window.row["id"] for s, kind in pairs if kind & _OF_RECORDS}
+    has_links = chunks and index.has_table("record_links")
+    links = index.rows(_LINKS, ids=sorted(chunks)) if has_links else []
+    targets = {(k["chunk_id"], k["start_char"]): k["target"] for k in links if k["names_target"]}
+    subjects = {link["chunk_id"]: link["source"] for link in links if link["names_source"]}
+    lines: list[str] = []
+    for sentence, text, kind in zip(sentences, texts, kinds, strict=True):
+        row = sentence.window.row
+        if kind & _OF_RECORDS:
+            if target := targets.get((row["id"], sentence.start)):
+                text = named_key(text, target)
+            subject = subjects.get(row["id"])
+            text = record_line(f"{subject} ({row['title']})" if subject else row["title"], text)
+        lines.append(text)
+    return lines
 
 
 def _grades(texts: Sequence[str], kinds: Sequence[set[str]]) -> list[Prose]:
@@ -427,7 +452,8 @@ def _distinct(passages: Sequence[RankedPassage], most: int) -> list[RankedPassag
     floor = LEAST_SHARE * max((passage.score for passage in passages), default=0.0)
     distinct_passages: dict[frozenset[str], RankedPassage] = {}
     for passage in passages:
-        words = frozenset(terms(passage.text) or [passage.text])
+        is_record = not passage.heading and passage.text != passage.citation.text
+        words = frozenset([passage.text] if is_record else terms(passage.text) or [passage.text])
         if passage.score >= floor and all(
             _share_said(words, earlier) < _SAID for earlier in distinct_passages
         ):

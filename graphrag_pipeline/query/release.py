@@ -45,6 +45,7 @@ _QUESTIONS_REMEMBERED = 64
 
 T = TypeVar("T")
 
+_TABLES = "SELECT table_name AS name FROM duckdb_tables() WHERE database_name = 'published'"
 _FACTS = """
 SELECT id, created_at::VARCHAR AS created_at, embedder, vector_versions::VARCHAR AS versions,
        n_documents, n_chunks, n_entities, n_relationships, n_communities, n_reports
@@ -116,6 +117,10 @@ class Release:
         """Return the same by columns: for many rows."""
         with self._asked(sql, parameters) as cursor:
             return cursor.to_arrow_table()
+
+    def has_table(self, name: str) -> bool:
+        """Whether the release has a table: one that an older program made may lack it."""
+        return name in self._once("tables", lambda: {row["name"] for row in self.rows(_TABLES)})
 
     def kept(self, sql: str) -> KeptRows:
         """Return the rows of a query without parameters, read once: for ids and numbers."""

@@ -21,15 +21,16 @@ COMMENT ON COLUMN entity_names.is_alias IS 'Whether that name is from entity_ali
 
 CREATE VIEW edges AS
 SELECT source_id AS entity_id, source AS entity, target_id AS neighbor_id, target AS neighbor,
-       weight, pmi, description, id AS relationship_id
+       type, weight, pmi, description, id AS relationship_id
 FROM relationships
 UNION ALL
-SELECT target_id, target, source_id, source, weight, pmi, description, id FROM relationships;
+SELECT target_id, target, source_id, source, type, weight, pmi, description, id FROM relationships;
 COMMENT ON VIEW edges IS 'Every relationship twice, once from each end: to walk the graph without caring for direction.';
 COMMENT ON COLUMN edges.entity_id IS 'The end one stands at; joins entities.id.';
 COMMENT ON COLUMN edges.entity IS 'Its title.';
 COMMENT ON COLUMN edges.neighbor_id IS 'The other end; joins entities.id.';
 COMMENT ON COLUMN edges.neighbor IS 'Title of the other end.';
+COMMENT ON COLUMN edges.type IS 'What kind of relationship it is: the field of a record, the predicate of a triple; else empty.';
 COMMENT ON COLUMN edges.weight IS 'Sum over the instances that support the relationship (1 each unless the extractor grades them).';
 COMMENT ON COLUMN edges.pmi IS 'Normalised pointwise mutual information of both ends over chunks, -1 to 1.';
 COMMENT ON COLUMN edges.description IS 'What is known of the relationship.';

@@ -271,6 +271,7 @@ def connect_published(path: Path, **more: Path) -> duckdb.DuckDBPyConnection:
             quoted = str(file).replace("'", "''")
             con.execute(f"ATTACH '{quoted}' AS {name} (READ_ONLY)")
         con.execute("USE published")
+        add_what_older_lack(con)
         _set_up(con)
         _spare_threads(con, path, *more.values())
         con.execute("SET enable_external_access = false")
@@ -278,6 +279,15 @@ def connect_published(path: Path, **more: Path) -> duckdb.DuckDBPyConnection:
         con.close()
         raise StorageError(f"cannot open {file}: {_first_line(error)}") from error
     return con
+
+
+def add_what_older_lack(con: duckdb.DuckDBPyConnection) -> None:
+    """Show the release ``published``, if an older program made it, with the columns it lacks."""
+    relationships = con.table("published.relationships")
+    if "type" not in relationships.columns:
+        con.execute(
+            "CREATE TEMP VIEW relationships AS SELECT *, '' AS type FROM published.relationships"
+        )
 
 
 def insert(con: duckdb.DuckDBPyConnection, table: str, rows: pl.DataFrame | pa.Table) -> None:
@@ -294,13 +304,14 @@ def replace_changed(con: duckdb.DuckDBPyConnection, table: str, wanted: str) -> 
 
     Returns the numbers of rows ``added``, ``changed``, ``removed`` and ``reused``.
     """
+    columns = ", ".join(f'"{name}"' for name in con.table(table).columns)
     con.execute(
         f"CREATE OR REPLACE TEMP TABLE _stale AS SELECT id FROM "
-        f'(SELECT * FROM "{table}" EXCEPT ALL SELECT * FROM "{wanted}")'
+        f'(SELECT {columns} FROM "{table}" EXCEPT ALL SELECT {columns} FROM "{wanted}")'
     )
     con.execute(
         f"CREATE OR REPLACE TEMP TABLE _fresh AS "
-        f'SELECT * FROM "{wanted}" EXCEPT ALL SELECT * FROM "{table}"'
+        f'SELECT {columns} FROM "{wanted}" EXCEPT ALL SELECT {columns} FROM "{table}"'
     )
     added, changed, removed, total = _row(
         con,

@@ -214,7 +214,8 @@ CREATE TABLE IF NOT EXISTS relationship_mentions (
     weight DOUBLE NOT NULL,
     start_char BIGINT,
     end_char BIGINT,
-    batch VARCHAR NOT NULL
+    batch VARCHAR NOT NULL,
+    type VARCHAR DEFAULT ''
 );
 COMMENT ON TABLE relationship_mentions IS 'Relationships as found in chunks, before merging. Spans are characters of the chunk''s text.';
 COMMENT ON COLUMN relationship_mentions.chunk_id IS 'The chunk; joins chunks.id.';
@@ -225,6 +226,7 @@ COMMENT ON COLUMN relationship_mentions.weight IS 'What the instance counts: 1, 
 COMMENT ON COLUMN relationship_mentions.start_char IS 'First character of the evidence in chunks.text, from 0; NULL if not known.';
 COMMENT ON COLUMN relationship_mentions.end_char IS 'End of that span, exclusive; NULL if not known.';
 COMMENT ON COLUMN relationship_mentions.batch IS 'The batch of the chunk; joins batches.batch.';
+COMMENT ON COLUMN relationship_mentions.type IS 'What kind of relationship it is, where that is said: the field of a record, the predicate of an imported triple; else empty.';
 
 CREATE TABLE IF NOT EXISTS claims (
     id VARCHAR NOT NULL,
@@ -307,7 +309,8 @@ CREATE TABLE IF NOT EXISTS record_links (
     description VARCHAR NOT NULL,
     start_char BIGINT NOT NULL,
     end_char BIGINT NOT NULL,
-    batch VARCHAR NOT NULL
+    batch VARCHAR NOT NULL,
+    type VARCHAR DEFAULT ''
 );
 COMMENT ON TABLE record_links IS 'Keys in records that are those of other records (foreign keys), looked up among all documents whenever the graph is folded.';
 COMMENT ON COLUMN record_links.chunk_id IS 'The chunk that holds the key; joins chunks.id.';
@@ -321,6 +324,7 @@ COMMENT ON COLUMN record_links.description IS 'What relates them: source, field,
 COMMENT ON COLUMN record_links.start_char IS 'First character of the field in chunks.text, from 0.';
 COMMENT ON COLUMN record_links.end_char IS 'End of the field, exclusive.';
 COMMENT ON COLUMN record_links.batch IS 'The batch of the chunk; joins batches.batch.';
+COMMENT ON COLUMN record_links.type IS 'What kind of relationship it is: the name of the field, without what only says that it is a key.';
 
 CREATE OR REPLACE VIEW resolved_entity_mentions AS
 SELECT m.chunk_id, coalesce(a.canonical_id, m.entity_id) AS entity_id, m.entity_id AS mentioned_id,
@@ -347,13 +351,15 @@ COMMENT ON COLUMN resolved_entity_mentions.mentioned_id IS 'The entity before al
 
 CREATE OR REPLACE VIEW resolved_relationship_mentions AS
 SELECT chunk_id, least(one, two) AS source_id, greatest(one, two) AS target_id, description, weight,
-       start_char, end_char, batch
+       start_char, end_char, batch, type
 FROM (SELECT m.*, coalesce(s.canonical_id, m.source_id) AS one,
              coalesce(t.canonical_id, m.target_id) AS two
-      FROM (SELECT chunk_id, source_id, target_id, description, weight, start_char, end_char, batch
+      FROM (SELECT chunk_id, source_id, target_id, description, weight, start_char, end_char, batch,
+                   type
             FROM relationship_mentions
             UNION ALL
-            SELECT chunk_id, source_id, target_id, description, 1.0, start_char, end_char, batch
+            SELECT chunk_id, source_id, target_id, description, 1.0, start_char, end_char, batch,
+                   type
             FROM record_links) m
       LEFT JOIN entity_aliases s ON s.entity_id = m.source_id
       LEFT JOIN entity_aliases t ON t.entity_id = m.target_id)
@@ -411,7 +417,8 @@ CREATE TABLE IF NOT EXISTS relationships (
     weight DOUBLE NOT NULL,
     pmi DOUBLE NOT NULL,
     combined_degree BIGINT NOT NULL,
-    n_tokens BIGINT NOT NULL
+    n_tokens BIGINT NOT NULL,
+    type VARCHAR DEFAULT ''
 );
 COMMENT ON TABLE relationships IS 'Undirected edges of the graph, each pair once.';
 COMMENT ON COLUMN relationships.id IS '32 hexadecimal digits, made from the ids of both ends.';
@@ -425,6 +432,7 @@ COMMENT ON COLUMN relationships.weight IS 'Sum over the instances that support i
 COMMENT ON COLUMN relationships.pmi IS 'Normalised pointwise mutual information of its ends over chunks, -1 to 1.';
 COMMENT ON COLUMN relationships.combined_degree IS 'Degree of source plus degree of target.';
 COMMENT ON COLUMN relationships.n_tokens IS 'Tokens of source, target and description.';
+COMMENT ON COLUMN relationships.type IS 'What kind of relationship it is, where a mention says so: the field of a record that names the other end, the predicate of an imported triple; several by frequency, with "; " between. Empty where only a text relates both.';
 
 CREATE TABLE IF NOT EXISTS description_summaries (
     id VARCHAR NOT NULL,

@@ -8,7 +8,7 @@ from graphrag_pipeline.exchange.exporting.writing import Writer
 
 EDGES = """
 SELECT source_id AS source, target_id AS target, human_readable_id, weight, pmi, combined_degree,
-       description
+       type, description
 FROM relationships ORDER BY human_readable_id
 """
 EDGE_COLUMNS: Mapping[str, str] = {
@@ -16,6 +16,7 @@ EDGE_COLUMNS: Mapping[str, str] = {
     "weight": "double",
     "pmi": "double",
     "combined_degree": "long",
+    "type": "string",
     "description": "string",
 }
 _NODE_COLUMNS = {

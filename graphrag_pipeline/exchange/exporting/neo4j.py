@@ -43,7 +43,7 @@ _RELATIONSHIPS = {
     "related": """
         SELECT source_id AS ":START_ID(Entity)", target_id AS ":END_ID(Entity)", r.id AS id,
                human_readable_id AS "human_readable_id:long", weight AS "weight:double",
-               pmi AS "pmi:double", description, chunk_ids AS "chunk_ids:string[]",
+               pmi AS "pmi:double", type, description, chunk_ids AS "chunk_ids:string[]",
                'RELATED' AS ":TYPE"
         FROM relationships r
         LEFT JOIN (SELECT relationship_id, string_agg(chunk_id, ';' ORDER BY chunk_id) AS chunk_ids

@@ -34,6 +34,7 @@ SELECT triple(one, '{_SKOS}related', two)
        || triple(s, '{_RDF}subject', one)
        || triple(s, '{_RDF}predicate', '<{_SKOS}related>')
        || triple(s, '{_RDF}object', two)
+       || CASE WHEN type = '' THEN '' ELSE triple(s, '{_TERMS}type', text(type)) END
        || triple(s, '{_TERMS}description', text(description))
        || triple(s, '{_OWN}weight', number(weight, 'double'))
        || triple(s, '{_OWN}pmi', number(pmi, 'double')) AS line

@@ -12,6 +12,7 @@ from pathlib import Path
 import duckdb
 
 from graphrag_pipeline.core.errors import InputError, StorageError
+from graphrag_pipeline.store.index_store import add_what_older_lack
 
 _BATCH_ROWS = 10_000
 
@@ -132,6 +133,7 @@ def _opened(release: Path, folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     try:
         con.execute(f"ATTACH '{release_literal}' AS published (READ_ONLY)")
         con.execute("USE published")
+        add_what_older_lack(con)
         con.execute("SET TimeZone = 'UTC'")
         con.execute("SET enable_progress_bar = false")
         con.execute(f"SET allowed_directories = ['{folder_literal}/']")

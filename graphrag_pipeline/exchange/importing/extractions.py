@@ -75,6 +75,7 @@ class _Triple:
     target: str
     description: str
     weight: float
+    type: str
 
 
 _Found = TypeVar("_Found", _Entity, _Triple)
@@ -230,15 +231,17 @@ def _entity(entry: object) -> _Entity | None:
 def _triple(entry: object) -> _Triple | None:
     if isinstance(entry, dict):
         ends, about = (entry.get("source"), entry.get("target")), entry.get("description")
-        weight = entry.get("weight")
+        weight, kind = entry.get("weight"), entry.get("type")
     elif isinstance(entry, list) and len(entry) == 3 and isinstance(entry[1], str):
         ends, about, weight = (entry[0], entry[2]), " ".join(map(str, entry)), None
+        kind = entry[1]
     else:
         return None
     source, target = (one_line(_string(end)) for end in ends)
     if not (normalize_title(source) and normalize_title(target)):
         return None
-    return _Triple(source, target, one_line(_string(about)), _weight(weight))
+    description, kind = (one_line(_string(text)) for text in (about, kind))
+    return _Triple(source, target, description, _weight(weight), kind)
 
 
 def _weight(value: object) -> float:
@@ -343,7 +346,7 @@ def _extraction(passages: Sequence[_Passage]) -> Extraction:
         for triple in passage.line.triples:
             place = evidence.naming(triple.source, triple.target) or (None, None)
             key = (triple.source, triple.target, triple.description, triple.weight)
-            relationships.append((passage.chunk_id, *key, *place))
+            relationships.append((passage.chunk_id, *key, *place, triple.type))
     return Extraction(
         pl.DataFrame(entities, schema=ENTITY_MENTIONS, orient="row"),
         pl.DataFrame(relationships, schema=RELATIONSHIP_MENTIONS, orient="row"),

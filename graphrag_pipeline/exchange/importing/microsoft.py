@@ -398,7 +398,10 @@ class _Source:
     def relationship_mentions(self) -> pl.DataFrame:
         before = int(self._entities["chunk_id"].is_null().sum())
         return _shaped(
-            _share_weights(self._with_chunks(self._relationships, before)), RELATIONSHIP_MENTIONS
+            _share_weights(self._with_chunks(self._relationships, before)).with_columns(
+                type=pl.lit("")
+            ),
+            RELATIONSHIP_MENTIONS,
         )
 
     @cached_property

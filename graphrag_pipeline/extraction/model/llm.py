@@ -418,7 +418,7 @@ def _relationship_rows(results: Sequence[_ChunkResult]) -> Iterator[tuple[object
     for result in results:
         if result.extraction is not None:
             for r in result.extraction.relationships:
-                yield result.chunk_id, r.source, r.target, ended(r.description), 1.0, None, None
+                yield result.chunk_id, r.source, r.target, ended(r.description), 1.0, None, None, ""
 
 
 def _claim_rows(results: Sequence[_ChunkResult]) -> Iterator[tuple[object, ...]]:

@@ -34,7 +34,7 @@ from graphrag_pipeline.extraction.rules.words import Lexicon
 if TYPE_CHECKING:
     import polars as pl
 
-NLP_VERSION = "3"
+NLP_VERSION = "4"
 _DESCRIPTION = 400
 _CARRIED = 6
 _SUBJECTS = frozenset((PERSON, ORGANIZATION, GEO, EVENT, WORK, OTHER))
@@ -71,11 +71,11 @@ def extract_nlp(chunks: pl.DataFrame, options: NlpOptions) -> Extraction:
 
     lexicons: dict[str, Lexicon] = {}
     entities: list[tuple[str, str, str, str, int, int]] = []
-    relationships: list[tuple[str, str, str, str, float, int, int]] = []
+    relationships: list[tuple[str, str, str, str, float, int, int, str]] = []
     for chunk_id, text, blocks in _with_blocks(chunks):
         reading = _read(text, blocks, options, lexicons)
         entities.extend((chunk_id, *row) for row in reading.entities())
-        relationships.extend((chunk_id, *row) for row in reading.relationships(options))
+        relationships.extend((chunk_id, *row, "") for row in reading.relationships(options))
     return Extraction(
         pl.DataFrame(entities, schema=ENTITY_MENTIONS, orient="row"),
         pl.DataFrame(relationships, schema=RELATIONSHIP_MENTIONS, orient="row"),

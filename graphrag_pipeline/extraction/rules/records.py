@@ -11,7 +11,13 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.core.records import SEPARATOR, column_of, field_head, field_words
+from graphrag_pipeline.core.records import (
+    SEPARATOR,
+    column_of,
+    field_head,
+    field_words,
+    relation_of,
+)
 from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.extraction.mentions import (
     ENTITY_MENTIONS,
@@ -87,6 +93,7 @@ def extract_records(chunks: pl.DataFrame) -> Extraction:
         weight="weight",
         start_char="line_start",
         end_char="line_end",
+        type="relation",
     )
     own = pl.concat_str("column", pl.lit(SEPARATOR), "title")
     entities = told.select(
@@ -176,6 +183,7 @@ def _names(lines: pl.DataFrame) -> pl.DataFrame:
     distinct = distinct.with_columns(
         pl.Series("piece", pieces, dtype=pl.List(shape)),
         column=pl.Series([column_of(path) for path in distinct["path"]], dtype=pl.String),
+        relation=pl.Series([relation_of(path) for path in distinct["path"]], dtype=pl.String),
     )
     value_start = pl.col("start") + pl.col("path").str.len_chars().cast(pl.Int64) + len(SEPARATOR)
     return (
@@ -189,6 +197,7 @@ def _names(lines: pl.DataFrame) -> pl.DataFrame:
             "opens",
             "kind",
             "column",
+            "relation",
             "title",
             "type",
             start=value_start + pl.col("from"),

@@ -43,7 +43,7 @@ LEFT JOIN (SELECT canonical_id AS id, list(title ORDER BY title) AS aliases
 ORDER BY n
 """
 _RELATIONSHIPS = """
-SELECT s.n AS source, t.n AS target, weight, shortened(description, 400) AS description
+SELECT s.n AS source, t.n AS target, weight, type, shortened(description, 400) AS description
 FROM relationships JOIN node s ON s.id = source_id JOIN node t ON t.id = target_id
 ORDER BY weight DESC, relationships.id
 """

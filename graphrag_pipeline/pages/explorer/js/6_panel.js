@@ -132,11 +132,12 @@ class Panel {
 
   relationships(v) {
     const { index } = this;
-    const { weight, description } = index.relationships;
+    const { weight, type, description } = index.relationships;
     const edges = Array.from(index.edges.of(v));
     if (!edges.length) return this.section("Relationships", element("p", { class: "quiet", text: "None." }));
     const row = (e) => element("li", {},
       element("div", { class: "neighbour" }, this.entityLink(index.neighbour(v, e)),
+        type[e] ? element("span", { class: "chip", text: type[e] }) : null,
         element("span", { class: "note", text: `weight ${+weight[e].toFixed(2)}` })),
       element("p", { text: description[e] }));
     return this.section(`Relationships (${edges.length.toLocaleString("en")})`,
