@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from conftest import Engine, build_graph
 from hypothesis import settings
@@ -11,6 +13,8 @@ from graphrag_pipeline.core.settings import (
     InputSettings,
     Settings,
 )
+from graphrag_pipeline.ingest import documents
+from graphrag_pipeline.ingest.reading import read_file
 from graphrag_pipeline.ingest.stages import (
     STAGES,
     ingest_chunks,
@@ -29,6 +33,8 @@ FOLDED = {
     "documents": "SELECT uri, source, title, content_hash, metadata, text FROM documents",
     "document_names": """SELECT n.uri, n.source, n.is_first, d.uri AS first, d.text
         FROM document_names n JOIN documents d ON d.id = n.document_id""",
+    "blocks": """SELECT uri, start_char, end_char, kind
+        FROM blocks b JOIN documents d ON d.id = b.document_id""",
     "chunks": """SELECT uri, ordinal, start_char, end_char, n_tokens, c.text
         FROM chunks c JOIN documents d ON d.id = c.document_id""",
     "extractions": PLACED.format(table="extractions"),
@@ -46,6 +52,11 @@ STORY = (
     "Bob Jones works for Acme Corporation. Carol Brown visited the old lighthouse with Alice Smith."
 )
 OTHER = "Dr. Brown of Acme Corporation wrote to Alice Smith in London about the old lighthouse."
+
+
+def read_without_blocks(path, options, *, data):
+    result = read_file(path, options, data=data)
+    return replace(result, documents=[replace(d, blocks=()) for d in result.documents])
 
 
 def folded(engine: Engine) -> dict[str, list[tuple]]:
@@ -69,7 +80,7 @@ CONTENTS = (
     STORY,
     OTHER,
     f"{STORY}\n\n{OTHER}",
-    f"A preface without any names.\n\n{STORY}",
+    f"# A preface\n\n{STORY}\n\n    Bob Jones met Alice Smith\n",
     f"id,title,text\n1,First,{STORY.split('. ')[0]}.\n2,Second,{OTHER}\n",
     f"id,title,text\n2,Second,{OTHER}\n3,Third,{STORY.split('. ')[1]}.\n",
     "",
@@ -87,6 +98,16 @@ class Histories(RuleBasedStateMachine):
         small = ChunkSettings(size=24, overlap=6)
         self.engine = Engine(self.folder / str(self.number), Settings(chunks=small))
         self.engine.write({name: content})
+        self.patch = pytest.MonkeyPatch()
+
+    @rule()
+    def change_reader(self):
+        """Another version of the program marks no blocks; after it, this one again."""
+        if documents.READER_VERSION == "plain":
+            self.patch.undo()
+        else:
+            self.patch.setattr(documents, "READER_VERSION", "plain")
+            self.patch.setattr(documents, "read_file", read_without_blocks)
 
     @rule(name=st.sampled_from(NAMES), content=st.sampled_from((*CONTENTS, None)))
     def alter(self, name, content):
@@ -148,6 +169,7 @@ class Histories(RuleBasedStateMachine):
     def teardown(self):
         if hasattr(self, "engine"):
             self.finish(newest_first=False)
+            self.patch.undo()
 
 
 def test_whatever_the_history_the_index_is_that_of_the_surviving_files(tmp_path):
@@ -302,3 +324,17 @@ def test_small_numbers_are_never_given_twice(tmp_path):
 def test_the_versions_of_the_stages_depend_on_settings_alone():
     assert stage_versions(Settings()) == stage_versions(Settings())
     assert len(set(stage_versions(Settings()).values())) == len(STAGES)
+
+
+def test_a_chunk_whose_code_is_marked_otherwise_is_read_again_by_rule(tmp_path, monkeypatch):
+    files = {"a.md": "The old mill was sold.\n\n    Alice Smith met Bob Jones\n", "b.txt": STORY}
+    monkeypatch.setattr(documents, "read_file", read_without_blocks)
+    engine = build_graph(tmp_path / "engine", files)
+    assert ("Bob Jones", 2) in engine.rows("SELECT title, frequency FROM entities")
+    monkeypatch.undo()
+    monkeypatch.setattr(documents, "READER_VERSION", "next")
+    (key,) = pending_batches(engine.workspace)
+    assert engine.ingest(key)[2].counts["chunks"] == 1
+    engine.merge()
+    assert ("Bob Jones", 1) in engine.rows("SELECT title, frequency FROM entities")
+    assert folded(engine) == folded(build_graph(tmp_path / "fresh", files))

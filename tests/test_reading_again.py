@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Engine
@@ -12,9 +14,12 @@ from llm_helpers import stage_of
 from model_server import ModelServer
 from test_llm_pipeline import FILES, mind
 
+from graphrag_pipeline.cli.plan import reread_documents
 from graphrag_pipeline.ingest import documents
 from graphrag_pipeline.ingest.stages import pending_batches
 from graphrag_pipeline.planning.plan import plan_run
+from graphrag_pipeline.planning.rereading import UNKNOWN
+from graphrag_pipeline.planning.status import summarise
 
 PAGE = "<main><h1>Quarry</h1><p>Alice Smith met Bob Jones at the old quarry.</p></main>"
 
@@ -44,6 +49,9 @@ def test_what_is_read_alike_is_read_again_but_not_extracted(
     plan = plan_run(engine.workspace, engine.inbox)
     assert (plan.documents, plan.to_extract, plan.calls) == (len(FILES) + 1, 0, 0)
     assert plan.is_due
+    assert plan.reread
+    assert plan.reread.reasons == ["the reader of this program has changed"]
+    assert (plan.reread.documents, plan.reread.changed) == (len(FILES) + 1, 0)
     update(engine)
     assert server.asked() == []
     assert engine.rows("SELECT id, human_readable_id, text FROM chunks ORDER BY id") == before
@@ -61,8 +69,69 @@ def test_of_a_page_that_is_read_otherwise_only_its_chunks_are_paid_for(
         return reading(path, options, data=changed if path.suffix == ".html" else data)
 
     monkeypatch.setattr(documents, "read_file", read_otherwise)
-    assert plan_run(engine.workspace, engine.inbox).to_extract == 1
+    engine.write({"new.txt": "Hugo White came."})
+    plan = plan_run(engine.workspace, engine.inbox)
+    assert plan.to_extract == 2
+    assert plan.reread
+    again, stage = plan.reread, plan.stages[0]
+    assert (again.documents, again.changed, again.kinds) == (len(FILES) + 1, 1, {".html": 1})
+    assert (again.examples, again.chunks, again.to_extract) == (["documents/page.html"], 1, 1)
+    assert stage.cost is not None
+    assert again.cost is not None
+    assert 0 < again.cost < stage.cost
+    assert "1 comes out otherwise (.html 1): 1 of 1 chunk is" in reread_documents(again)
+    engine.write({"new.txt": None})
     update(engine)
     asked = [r for r in server.asked() if stage_of(r.messages) == "extract"]
     assert asked
     assert all("new quarry" in str(request.messages) for request in asked)
+
+
+def test_a_page_whose_code_is_marked_otherwise_comes_out_otherwise_and_is_not_paid_again(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading = documents.read_file
+
+    def mark_nothing(path: Path, options: documents.ReadingOptions, *, data: bytes | None):
+        result = reading(path, options, data=data)
+        plain = [replace(document, blocks=()) for document in result.documents]
+        return replace(result, documents=plain)
+
+    monkeypatch.setattr(documents, "read_file", mark_nothing)
+    plan = plan_run(engine.workspace, engine.inbox)
+    assert plan.reread
+    assert (plan.reread.examples, plan.reread.to_extract, plan.calls) == (
+        ["documents/page.html"],
+        0,
+        0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"input": {"ocr": True}}, "settings of [input] have changed"),
+        ({"chunks": {"size": 300, "overlap": 0}}, "settings of [chunks] have changed"),
+    ],
+    ids=str,
+)
+def test_status_says_why_files_are_read_again_and_not_once_they_were(
+    server: ModelServer, tmp_path: Path, given: dict[str, Any], reason: str
+) -> None:
+    engine = by_model(tmp_path, server.base_url)
+    engine.write({"a.txt": "Alice Smith met Bob Jones."})
+    update(engine)
+    assert summarise(engine.workspace)["pending_because"] == []
+    other = by_model(tmp_path, server.base_url, **given)
+    assert reason in summarise(other.workspace)["pending_because"]
+    update(other)
+    assert summarise(other.workspace)["pending_because"] == []
+    assert plan_run(other.workspace, other.inbox).reread is None
+
+
+def test_of_an_index_made_before_reasons_were_kept_it_is_said_that_something_changed(
+    engine: Engine,
+) -> None:
+    with engine.workspace.store.transaction() as con:
+        con.execute("UPDATE batch_stages SET version = 'f00'")
+    assert summarise(engine.workspace)["pending_because"] == [UNKNOWN]

@@ -53,6 +53,8 @@ def show_status(summary: dict[str, Any]) -> None:
     _show_estimate(summary)
     pending = len(summary["pending_batches"])
     console.fact("pending", counted(pending, "batch", "batches"))
+    if because := summary["pending_because"]:
+        console.say_whole(f"read again: {', '.join(because)} (plan says what that changes)")
     if staged := summary["staged_documents"]:
         console.fact("taken in", f"{counted(staged, 'document')}, not in the graph yet")
     _show_left_out(summary["quarantined"])

@@ -16,6 +16,7 @@ from graphrag_pipeline.core.text import counted
 
 if TYPE_CHECKING:
     from graphrag_pipeline.planning.plan import Plan
+    from graphrag_pipeline.planning.rereading import Rereading
     from graphrag_pipeline.planning.tuning import Tuning
     from graphrag_pipeline.store.scanning import LeftOut
 
@@ -48,6 +49,8 @@ def show_plan(plan: Plan) -> None:
         console.say_whole(f"index will ask before it does this: {plan.question}")
     if plan.pending_batches:
         console.fact("pending", counted(plan.pending_batches, "batch", "batches"))
+    if plan.reread:
+        console.say_whole(reread_documents(plan.reread))
     if plan.documents or plan.unreadable:
         console.fact("documents", f"{plan.documents:,} to read, {plan.unreadable:,} unreadable")
         console.fact("chunks", f"{plan.chunks:,}, of which {plan.to_extract:,} to extract from")
@@ -69,6 +72,23 @@ def show_plan(plan: Plan) -> None:
     console.say("Assumed:")
     for assumption in plan.assumptions:
         console.say(f"  {assumption}")
+
+
+def reread_documents(reread: Rereading) -> str:
+    """Return what is read again of files that have not changed, why, and what that costs."""
+    read = counted(reread.documents, "document of a file", "documents of files")
+    are, have = ("is", "has") if reread.documents == 1 else ("are", "have")
+    said = f"{read} that {have} not changed {are} read again: {' and '.join(reread.reasons)}."
+    if not reread.changed:
+        return f"{said} None comes out otherwise, so that nothing of them is extracted again."
+    kinds = ", ".join(f"{one_line(kind) or 'no ending'} {n:,}" for kind, n in reread.kinds.items())
+    cost = "" if reread.cost is None else f", for about {money(reread.cost)}"
+    comes = "comes" if reread.changed == 1 else "come"
+    extracted = "is" if reread.to_extract == 1 else "are"
+    return (
+        f"{said} {reread.changed:,} {comes} out otherwise ({kinds}): {reread.to_extract:,} of "
+        f"{counted(reread.chunks, 'chunk')} {extracted} extracted again{cost}."
+    )
 
 
 def _show_left_out(plan: Plan) -> None:

@@ -8,9 +8,8 @@ a run that was killed is simply run again.
 from __future__ import annotations
 
 import contextlib
-import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -23,30 +22,27 @@ from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.extraction.extractors import Extracted, extract, extraction_version
 from graphrag_pipeline.extraction.mentions import Extraction
 from graphrag_pipeline.ingest import documents
-from graphrag_pipeline.ingest.chunk_blocks import chunk_blocks
 from graphrag_pipeline.ingest.chunking import CHUNKER_VERSION, chunk_documents
 from graphrag_pipeline.ingest.reading.extras import missing_libraries
 from graphrag_pipeline.ingest.reading.ocr import tesseract_version
 from graphrag_pipeline.ingest.staging import DERIVED, of_batch
+from graphrag_pipeline.ingest.to_extract import chunks_to_extract
 from graphrag_pipeline.store.index_store import assign_identifiers, insert
 from graphrag_pipeline.store.workspace import Workspace
 
 STAGES = ("documents", "chunks", "extractions")
 IMPORTED = "import"
 """The version, in ``batch_stages``, of what was imported: done under whatever settings."""
-EXTRACTED = """
-SELECT chunk_id AS id FROM extractions
-WHERE extractor = 'import' OR (tried_version = $version AND status = 'ok')
-"""
-"""The chunks of which nothing is to be extracted under a version (parameter ``version``)."""
-# What the records of a batch are called: the value of the line that names them.
-_SUBJECTS = f"""
-SELECT document_id, trim(regexp_replace(regexp_replace(
-           substr(text, start_char + 1, end_char - start_char), '^.*?: ', ''), '\\s+', ' ', 'g')
-       ) AS subject
-FROM ({of_batch("blocks")}) b JOIN (
-    SELECT id AS document_id, text FROM ({of_batch("documents")})) d USING (document_id)
-WHERE kind = 'title'
+READ_AGAIN = (
+    "the reader of this program has changed",
+    "settings of [input] have changed",
+    "other libraries, or another tesseract, are installed",
+    "the chunker of this program has changed",
+    "settings of [chunks] have changed",
+)
+"""What it means where a part of the version of the stage ``chunks`` has changed, in order.
+
+The stage ``documents`` has the first three parts.
 """
 _STAGED_LATER = {
     "documents": ("chunks", *DERIVED),
@@ -65,16 +61,24 @@ class StageResult:
 
 
 def stage_versions(settings: Settings) -> dict[str, str]:
-    """Return each stage's version: a hash of the code version and settings that shape its rows."""
+    """Return each stage's version: the code version and settings that shape its rows.
+
+    Those of documents and chunks have parts, divided by dots, that say what has changed
+    (``READ_AGAIN``); that of extractions is one hash.
+    """
     input_settings = settings.input.model_dump(
         include={"max_file_mb", "encoding", "text_columns", "title_columns", "id_columns"}
     )
-    parts: list[object] = [*missing_libraries()]
+    ocr: tuple[object, ...] = ()
+    installed = [*missing_libraries()]
     if settings.input.ocr:
-        parts += [settings.input.ocr_languages, settings.input.ocr_seconds, tesseract_version()]
-    read = fingerprint("documents", documents.READER_VERSION, input_settings, *parts)
+        ocr = (settings.input.ocr_languages, settings.input.ocr_seconds)
+        installed.append(tesseract_version())
+    read = ".".join(
+        (documents.READER_VERSION, fingerprint(input_settings, *ocr), fingerprint(*installed))
+    )
     cut = settings.chunks.model_dump(exclude={"prepend_metadata"})
-    chunked = fingerprint("chunks", CHUNKER_VERSION, cut, read)
+    chunked = ".".join((read, CHUNKER_VERSION, fingerprint(cut)))
     extracted = fingerprint("extractions", chunked, extraction_version(settings))
     return {"documents": read, "chunks": chunked, "extractions": extracted}
 
@@ -139,7 +143,8 @@ def ingest_extractions(workspace: Workspace, key: str) -> StageResult:
 
     def work(start: float) -> Mapping[str, int]:
         version = extraction_version(settings)
-        todo = _chunks_to_extract(workspace, key, version)
+        with workspace.store.read() as con:
+            todo = chunks_to_extract(con, settings, key, version)
         extracted = extract(todo, settings, key)
         with _ledger(workspace, key, "extractions", start) as con:
             stage_extraction(
@@ -219,7 +224,9 @@ def _with_attempts(
 ) -> pl.DataFrame:
     """Count the attempts at each chunk under this version; an outage is none."""
     before = con.execute(
-        "SELECT chunk_id, attempts AS before FROM extractions WHERE tried_version = ?", [version]
+        """SELECT chunk_id, attempts AS before FROM extractions
+           WHERE tried_version = ? AND status <> 'ok'""",
+        [version],
     ).pl()
     tried = pl.col("before").fill_null(0) + (~pl.col("transient")).cast(pl.Int64)
     counted = outcomes.join(before, "chunk_id", "left", maintain_order="left")
@@ -282,33 +289,6 @@ def identify(extraction: Extraction) -> tuple[pl.DataFrame, pl.DataFrame]:
         .drop("source", "target", "left_id", "right_id")
     )
     return entities, relationships
-
-
-def _chunks_to_extract(workspace: Workspace, key: str, version: str) -> pl.DataFrame:
-    with workspace.store.read() as con:
-        todo = con.sql(
-            f"""SELECT c.id, c.document_id, c.start_char, c.end_char, c.text, d.title,
-                       d.metadata::VARCHAR AS metadata,
-                       c.start_char = 0 AS is_first, c.end_char = d.n_chars AS is_last
-                FROM ({of_batch("chunks")}) c JOIN ({of_batch("documents")}) d
-                ON d.id = c.document_id ANTI JOIN ({EXTRACTED}) done ON c.id = done.id
-                ORDER BY c.human_readable_id""",
-            params={"version": version, "key": key},
-        ).pl()
-        blocks = con.sql(f"FROM ({of_batch('blocks')})", params={"key": key}).pl()
-        subjects = con.sql(_SUBJECTS, params={"key": key}).pl()
-    fields, about = workspace.settings.chunks.prepend_metadata, todo["title", "metadata"].rows()
-    contexts = [shown_metadata(fields, title, metadata) for title, metadata in about]
-    named = todo.join(subjects, "document_id", how="left", maintain_order="left")
-    return named.select("id", "text", "subject", "is_first", "is_last").with_columns(
-        context=pl.Series(contexts, dtype=pl.String), blocks=chunk_blocks(todo, blocks)
-    )
-
-
-def shown_metadata(fields: Sequence[str], title: str, metadata: str) -> str:
-    """Return the lines of metadata that a model is shown before a chunk."""
-    values = {**json.loads(metadata), "title": title} if fields else {}
-    return "".join(f"{name}: {values[name]}\n" for name in fields if name in values)
 
 
 def _extraction_counts(chunks: pl.DataFrame, extracted: Extracted) -> dict[str, int]:

@@ -12,7 +12,8 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.extraction.extractors import extraction_version
 from graphrag_pipeline.graph.communities import communities_current
 from graphrag_pipeline.graph.descriptions import Descriptions, descriptions_to_merge
-from graphrag_pipeline.ingest.stages import EXTRACTED
+from graphrag_pipeline.ingest.documents import BLOCKS, BatchDocuments
+from graphrag_pipeline.ingest.to_extract import EXTRACTED, chunks_extracted
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.planning.learned import (
     Effect,
@@ -163,9 +164,20 @@ def chunks_of(rows: pl.DataFrame) -> Chunks:
     return Chunks(len(rows), int(rows["n_tokens"].sum()))
 
 
-def extracted(con: duckdb.DuckDBPyConnection, settings: Settings) -> pl.DataFrame:
-    """Return the chunks (id) that have an extraction, in the graph or waiting for it."""
-    extracted_before = con.sql(EXTRACTED, params={"version": extraction_version(settings)}).pl()
+def extracted(
+    con: duckdb.DuckDBPyConnection, settings: Settings, chunks: pl.DataFrame, read: BatchDocuments
+) -> pl.DataFrame:
+    """Return the chunks (id) that have an extraction, in the graph or waiting for it.
+
+    ``chunks`` are those of what was ``read`` now: where an extractor by rule is given another
+    thing than before, they have none.
+    """
+    columns = ("id", "n_chars", "text")
+    rows = [tuple(document[name] for name in columns) for document in read.documents]
+    schema = {"id": pl.String, "n_chars": pl.Int64, "text": pl.String}
+    documents = pl.DataFrame(rows, schema=schema, orient="row")
+    blocks = pl.DataFrame(read.blocks, schema=BLOCKS, orient="row")
+    extracted_before = chunks_extracted(con, settings, chunks, documents, blocks)
     return pl.concat([extracted_before, _staged(con, settings).select("id")])
 
 

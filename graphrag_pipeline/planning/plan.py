@@ -20,7 +20,8 @@ from graphrag_pipeline.extraction.model.llm import extract_llm
 from graphrag_pipeline.graph.resolution.user_aliases import read_user_aliases
 from graphrag_pipeline.ingest import documents
 from graphrag_pipeline.ingest.chunking import chunk_documents
-from graphrag_pipeline.ingest.stages import pending_batches, shown_metadata
+from graphrag_pipeline.ingest.stages import pending_batches
+from graphrag_pipeline.ingest.to_extract import shown_metadata
 from graphrag_pipeline.llm.client import unpriced
 from graphrag_pipeline.llm.configured import check_own_prompts, model_options, prompts_folder
 from graphrag_pipeline.llm.offline import CachedAnswers, vectors_known
@@ -37,6 +38,7 @@ from graphrag_pipeline.planning.estimates import (
 )
 from graphrag_pipeline.planning.names import REPORTS_PER_ENTITY, guess_entities
 from graphrag_pipeline.planning.outdated import IndexState, chunks_of, extracted, look_at_index
+from graphrag_pipeline.planning.rereading import Rereading, find_rereading, reasons_by_batch
 from graphrag_pipeline.planning.windows import check_windows, said_of_window
 from graphrag_pipeline.releases.publishing import refresh_needed
 from graphrag_pipeline.store.batches import BatchLog
@@ -85,12 +87,14 @@ class Plan:
     that would be read, ``to_extract`` those of them whose extraction is still to be made,
     ``to_retry`` those and the reports that failed before. ``is_due`` says whether a run would
     change anything, ``question`` what `index` would ask first, because so many files are gone.
-    ``left_out`` says which rules leave files and folders out, and how many.
+    ``left_out`` says which rules leave files and folders out, and how many. ``reread`` is what is
+    read again though no file has changed, None if nothing is.
     """
 
     changes: Mapping[str, int]
     left_out: Sequence[LeftOut]
     pending_batches: int
+    reread: Rereading | None
     documents: int
     unreadable: int
     chunks: int
@@ -141,12 +145,13 @@ def plan_run(workspace: Workspace, folder: Path, *, recluster: bool = False) -> 
         pending = pending_batches(workspace)
     sources = log.sources()
     changes = _changes(log, new, pending, sources)
+    batches = {uri: source.batch for uri, source in sources.items()}
     apply_changes(sources, new, batch="", root=log.root_name(folder))
     firsts = first_names(sources)
     to_read = [change for change in changes if firsts.get(change.uri) == change.uri]
     read = documents.read_changes(to_read, log, settings)
     chunks = _chunks(read.documents, settings)
-    todo = _to_extract(workspace, chunks)
+    todo = _to_extract(workspace, chunks, read)
     index = IndexState(net_chunks=chunks_of(todo).full, new_entities=guess_entities(todo))
     if workspace.exists:
         uris = {change.uri for change in changes} | {c.origin for c in changes if c.origin}
@@ -159,11 +164,20 @@ def plan_run(workspace: Workspace, folder: Path, *, recluster: bool = False) -> 
         check_windows(settings)
     if settings.llm.max_cost and (models := unpriced_models(stages)):
         raise unpriced(models[0])
+    reread = None
+    if workspace.exists:
+        changed = {change.uri for change in new}
+        unchanged = {c.uri: batches[c.uri] for c in to_read if c.uri not in changed}
+        with workspace.store.read() as con:
+            reasons = reasons_by_batch(con, settings, pending)
+            again = {uri: reasons[batch] for uri, batch in unchanged.items() if batch in reasons}
+            reread = find_rereading(con, read, again, chunks, todo, stages)
     counts = {action: sum(c.action == action for c in new) for action in ACTIONS}
     return Plan(
         changes=counts,
         left_out=look.left_out,
         pending_batches=len(pending),
+        reread=reread,
         documents=len(read.documents),
         unreadable=len(read.quarantine),
         chunks=len(chunks),
@@ -225,12 +239,15 @@ def _chunks(read: Sequence[Mapping[str, object]], settings: Settings) -> pl.Data
     return chunks.join(about.drop("text"), left_on="document_id", right_on="id", how="left")
 
 
-def _to_extract(workspace: Workspace, chunks: pl.DataFrame) -> pl.DataFrame:
+def _to_extract(
+    workspace: Workspace, chunks: pl.DataFrame, read: documents.BatchDocuments
+) -> pl.DataFrame:
     """Return the chunks without an extraction, with the columns of ``_TO_EXTRACT``."""
     earlier = pl.DataFrame(schema={name: _TO_EXTRACT[name] for name in ("id", *_TRIED)})
     if workspace.exists:
         with workspace.store.read() as con:
-            chunks = chunks.join(extracted(con, workspace.settings), on="id", how="anti")
+            kept = extracted(con, workspace.settings, chunks, read)
+            chunks = chunks.join(kept, on="id", how="anti")
             earlier = con.sql(_EARLIER).pl()
     todo = chunks.join(earlier, on="id", how="left")
     return todo.with_columns(pl.col(_TRIED).fill_null(value=False)).select(list(_TO_EXTRACT))

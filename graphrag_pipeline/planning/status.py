@@ -12,6 +12,7 @@ from graphrag_pipeline.graph.resolution.resolving import absent_titles
 from graphrag_pipeline.ingest.reading.files import is_of_other_kind
 from graphrag_pipeline.ingest.stages import pending_batches
 from graphrag_pipeline.planning.estimate_log import compare_estimate
+from graphrag_pipeline.planning.rereading import reasons_by_batch
 from graphrag_pipeline.releases.kept import rolled_back_from
 from graphrag_pipeline.releases.publishing import published_release, refresh_needed
 from graphrag_pipeline.store.batches import BatchLog
@@ -47,7 +48,14 @@ SELECT (SELECT count(*) FROM extractions WHERE status = 'failed') AS failed_chun
        (SELECT count(*) FROM report_failures) AS failed_reports,
        (SELECT count(*) FROM staging.documents) AS staged_documents
 """
-_LISTED = ("levels", "structures", "quarantined", "pending_batches", "model_calls")
+_LISTED = (
+    "levels",
+    "structures",
+    "quarantined",
+    "pending_batches",
+    "pending_because",
+    "model_calls",
+)
 _RELEASE = """
 SELECT id, strftime(created_at, '%Y-%m-%dT%H:%M:%SZ') AS created_at, embedder, modularity,
        n_documents AS documents, n_chunks AS chunks, n_entities AS entities,
@@ -80,6 +88,7 @@ def summarise(workspace: Workspace) -> dict[str, Any]:
             "rolled_back_from": None,
         }
     current = published_release(home)
+    pending = pending_batches(workspace)
     with workspace.store.read() as con:
         numbers = _rows(con, _COUNTS)[0]
         levels = _rows(con, _LEVELS)
@@ -92,6 +101,7 @@ def summarise(workspace: Workspace) -> dict[str, Any]:
         failures = _rows(con, _FAILED)[0]
         release = _rows(con, _RELEASE, id=current) if current else []
         absent = absent_titles(con, settings)
+        reasons = reasons_by_batch(con, settings, pending).values()
     return {
         "home": str(home),
         "indexed": True,
@@ -99,7 +109,8 @@ def summarise(workspace: Workspace) -> dict[str, Any]:
         "levels": levels,
         "structures": structures,
         "quarantined": quarantined,
-        "pending_batches": pending_batches(workspace),
+        "pending_batches": pending,
+        "pending_because": list(dict.fromkeys(why for each in reasons for why in each)),
         "titles_not_in_the_corpus": list(absent),
         "model_calls": calls,
         "estimate": compare_estimate(workspace),

@@ -65,7 +65,7 @@ CREATE TABLE IF NOT EXISTS batch_stages (
 COMMENT ON TABLE batch_stages IS 'Ledger: which stage has been done for which batch, under which configuration; written with the stage''s own rows.';
 COMMENT ON COLUMN batch_stages.batch IS 'The batch; joins batches.batch.';
 COMMENT ON COLUMN batch_stages.stage IS 'documents, chunks or extractions.';
-COMMENT ON COLUMN batch_stages.version IS 'Hash of the settings and code that shape the stage''s rows; import for what was imported.';
+COMMENT ON COLUMN batch_stages.version IS 'The settings and code that shape the stage''s rows, as hashes; import for what was imported.';
 COMMENT ON COLUMN batch_stages.finished_at IS 'When the stage was done.';
 COMMENT ON COLUMN batch_stages.seconds IS 'Seconds it took.';
 COMMENT ON COLUMN batch_stages.staged IS 'Whether its rows still wait in the schema staging for the graph to take them in.';

@@ -1,0 +1,149 @@
+"""Files that have not changed and are read again: why, and what comes out otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+import duckdb
+import polars as pl
+
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.ingest.documents import BLOCKS, BatchDocuments
+from graphrag_pipeline.ingest.stages import IMPORTED, READ_AGAIN, stage_versions
+from graphrag_pipeline.llm.pricing import StagePlan
+
+UNKNOWN = "the program or its settings have changed"
+_EXAMPLES = 10
+_LEDGER = """
+SELECT batch, version FROM batch_stages WHERE stage IN ('documents', 'chunks')
+AND version <> $imported AND batch IN (SELECT unnest($batches))
+ORDER BY batch, stage DESC
+"""
+_INDEXED = """
+SELECT id, arg_max(content_hash, batch) AS indexed_hash FROM (
+    SELECT id, content_hash, batch FROM documents UNION ALL
+    SELECT id, content_hash, batch FROM staging.documents)
+WHERE id IN (SELECT unnest($ids)) GROUP BY id
+"""
+_INDEXED_BLOCKS = """
+SELECT document_id, start_char, end_char, kind FROM blocks
+WHERE document_id IN (SELECT unnest($ids)) UNION
+SELECT document_id, start_char, end_char, kind FROM staging.blocks
+WHERE document_id IN (SELECT unnest($ids) EXCEPT SELECT id FROM documents)
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rereading:
+    """What the next run reads again of files that have not changed since they were indexed.
+
+    ``reasons`` say why. ``changed`` of their ``documents`` come out otherwise than they are in the
+    index: ``kinds`` counts these by the ending of their files, and ``examples`` names the first.
+    ``to_extract`` of the ``chunks`` of these are to be extracted again, for about ``cost`` US
+    dollars (None if no model is asked, or its price is not known).
+    """
+
+    reasons: Sequence[str]
+    documents: int
+    changed: int
+    kinds: Mapping[str, int]
+    examples: Sequence[str]
+    chunks: int
+    to_extract: int
+    cost: float | None
+
+
+def reasons_by_batch(
+    con: duckdb.DuckDBPyConnection, settings: Settings, batches: Sequence[str]
+) -> dict[str, list[str]]:
+    """Return why the files of batches are read or cut again.
+
+    Batches that were never read, or whose files are as they would be read now, are not in it.
+    """
+    now = stage_versions(settings)["chunks"].split(".")
+    rows = con.execute(_LEDGER, {"imported": IMPORTED, "batches": list(batches)}).fetchall()
+    reasons: dict[str, list[str]] = {}
+    for batch, version in rows:
+        for reason in _reasons(version.split("."), now):
+            if reason not in reasons.setdefault(batch, []):
+                reasons[batch].append(reason)
+    return {batch: why for batch, why in reasons.items() if why}
+
+
+def _reasons(then: Sequence[str], now: Sequence[str]) -> list[str]:
+    """Compare the parts of two versions; one of the stage documents has the first parts alone."""
+    if len(then) < len(READ_AGAIN) - 2:
+        return [UNKNOWN]
+    return [why for why, a, b in zip(READ_AGAIN, then, now, strict=False) if a != b]
+
+
+def find_rereading(
+    con: duckdb.DuckDBPyConnection,
+    read: BatchDocuments,
+    sources: Mapping[str, Sequence[str]],
+    chunks: pl.DataFrame,
+    todo: pl.DataFrame,
+    stages: Collection[StagePlan],
+) -> Rereading | None:
+    """Return what of what was ``read`` is read again; None if nothing is.
+
+    ``sources`` are the files that have not changed, with the reasons to read them again;
+    ``chunks`` (id, document_id) those of all documents read, ``todo`` (id, n_tokens) those of them
+    to extract from, ``stages`` what these cost.
+    """
+    names = ["id", "uri", "source", "content_hash"]
+    rows = [tuple(document[name] for name in names) for document in read.documents]
+    documents = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+    documents = documents.filter(pl.col("source").is_in(list(sources)))
+    if documents.is_empty():
+        return None
+    changed = _changed(con, documents, pl.DataFrame(read.blocks, schema=BLOCKS, orient="row"))
+    own = chunks.join(changed, left_on="document_id", right_on="id", how="semi")
+    to_extract = todo.join(own, on="id", how="semi")
+    return Rereading(
+        reasons=list(dict.fromkeys(why for reasons in sources.values() for why in reasons)),
+        documents=len(documents),
+        changed=len(changed),
+        kinds=_kinds(changed["source"]),
+        examples=changed["uri"].sort().head(_EXAMPLES).to_list(),
+        chunks=len(own),
+        to_extract=len(to_extract),
+        cost=_share_of_cost(to_extract, todo, stages),
+    )
+
+
+def _changed(
+    con: duckdb.DuckDBPyConnection, documents: pl.DataFrame, blocks: pl.DataFrame
+) -> pl.DataFrame:
+    """Return those of the documents whose title, metadata, text or blocks the index has not."""
+    ids = {"ids": documents["id"].to_list()}
+    with_hashes = documents.join(con.sql(_INDEXED, params=ids).pl(), on="id", how="left")
+    before = con.sql(_INDEXED_BLOCKS, params=ids).pl()
+    place = before.columns
+    other_blocks = pl.concat(
+        [
+            blocks.join(before, on=place, how="anti").select("document_id"),
+            before.join(blocks, on=place, how="anti").select("document_id"),
+        ]
+    )
+    return with_hashes.filter(
+        pl.col("content_hash").ne_missing(pl.col("indexed_hash"))
+        | pl.col("id").is_in(other_blocks["document_id"].unique().to_list())
+    )
+
+
+def _kinds(sources: pl.Series) -> dict[str, int]:
+    """Count files by ending, the most frequent first."""
+    endings = [PurePosixPath(source).suffix.lower() for source in sources]
+    counts = pl.Series("kind", endings, dtype=pl.String).value_counts()
+    return dict(counts.sort(pl.col("count"), "kind", descending=[True, False]).iter_rows())
+
+
+def _share_of_cost(
+    part: pl.DataFrame, whole: pl.DataFrame, stages: Collection[StagePlan]
+) -> float | None:
+    cost = next((stage.cost for stage in stages if stage.stage == "extractions"), None)
+    tokens = int(whole["n_tokens"].sum())
+    return cost * int(part["n_tokens"].sum()) / tokens if cost is not None and tokens else None
