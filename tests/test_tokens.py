@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.core.errors import ConfigError, StorageError
-from graphrag_pipeline.core.tokens import count_tokens, encoding_for, get_encoding, word_token
+from graphrag_pipeline.core.tokens import (
+    count_tokens,
+    encoding_for,
+    get_encoding,
+    shipped_ranks,
+    word_token,
+)
 
 
 @pytest.fixture
@@ -22,9 +28,11 @@ def no_network(monkeypatch):
 
 @pytest.fixture
 def emptied_cache():
-    get_encoding.cache_clear()
+    for kept in (get_encoding, shipped_ranks):
+        kept.cache_clear()
     yield
-    get_encoding.cache_clear()
+    for kept in (get_encoding, shipped_ranks):
+        kept.cache_clear()
 
 
 def test_the_shipped_ranks_need_no_network(no_network, emptied_cache):

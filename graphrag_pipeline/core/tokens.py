@@ -114,11 +114,12 @@ def word_token(model: str, word: str) -> int | None:
     return tokens[0] if len(tokens) == 1 else None
 
 
+@functools.cache
 def shipped_ranks(name: str = DEFAULT_ENCODING) -> dict[bytes, int]:
     """Return the rank of each token of an encoding that ships, in order.
 
-    They are read anew each time, for to keep them takes more memory than time. Raises StorageError
-    if the file is not what it was.
+    They are kept: tiktoken holds them in any case. Raises StorageError if the file is not what it
+    was.
     """
     path = resources.files("graphrag_pipeline").joinpath(f"data/{name}.tiktoken.gz")
     try:
