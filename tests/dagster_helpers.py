@@ -7,7 +7,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from quick_dagster import read_migrations_once
+from quick_dagster import make_dagster_quick
 
 from graphrag_pipeline.core.settings import Settings, load_settings
 from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB, build_definitions
@@ -22,7 +22,7 @@ PEOPLE = "Anna Berg works with Boris Claude at Orion Labs in Lyon. Boris Claude 
 PLACES = "Mira Dorn met Emil Fuchs in Ghent. Emil Fuchs founded Gamma Works. Mira Dorn lives there."
 RIVERS = "Hanna Iversen sails the Jordan River. Kora Lund paints the Jordan River near Montreux."
 
-read_migrations_once()
+make_dagster_quick()
 
 
 class Pipeline:

@@ -3,7 +3,7 @@
 import hypothesis  # noqa: F401
 import openai  # noqa: F401
 import pytest  # noqa: F401
-from quick_dagster import read_migrations_once
+from quick_dagster import make_dagster_quick
 
 import graphrag_pipeline.cli.app
 import graphrag_pipeline.definitions
@@ -14,6 +14,6 @@ import graphrag_pipeline.query
 import graphrag_pipeline.store.vector_store  # noqa: F401
 from graphrag_pipeline.store import lance
 
-read_migrations_once()
+make_dagster_quick()
 with lance.lightly():
     import lance_namespace  # noqa: F401

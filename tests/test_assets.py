@@ -22,6 +22,7 @@ from dagster_helpers import (
     metadata_of,
 )
 
+from graphrag_pipeline.assets.common import picture
 from graphrag_pipeline.sql import query_published
 
 Told = dict[tuple[str, str | None], dict]
@@ -157,13 +158,14 @@ def test_a_picture_that_cannot_be_drawn_fails_no_stage(
     def break_down(*_: object) -> bytes:
         raise ValueError("no paint")
 
-    shutil.rmtree(indexed.home / "pictures")
+    monkeypatch.setattr("graphrag_pipeline.assets.stages.picture", picture)
     monkeypatch.setattr("graphrag_pipeline.pages.pictures.draw_graph", break_down)
     result = indexed.refresh(instance)
     assert result.success
     told = metadata_of(result)["communities/communities_level_0", None]
     assert told["graph_at_level_0"] == "could not be drawn: ValueError: no paint"
     assert "base64" in told["communities_by_size"]
+    assert [*(indexed.home / "pictures").glob("communities_by_size-*.png")]
 
 
 def test_a_second_batch_reads_and_extracts_only_itself(

@@ -125,7 +125,7 @@ def built(home: Path) -> dg.ExecuteInProcessResult:
     settings = load_settings()
     runs.dagster_home(settings)
     defs = build_definitions(settings, marts=True)
-    with dg.DagsterInstance.get() as instance:
+    with runs._instance(settings) as instance:
         return defs.resolve_job_def(MARTS_JOB).execute_in_process(
             instance=instance, run_config=runs._QUIET, raise_on_error=False
         )

@@ -19,6 +19,7 @@ from graphrag_pipeline import Index
 from graphrag_pipeline.core.notices import Notifier
 from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB
 from graphrag_pipeline.ingest.stages import stage_versions
+from graphrag_pipeline.orchestration import runs
 from graphrag_pipeline.resources.index import OUTAGE
 from graphrag_pipeline.resources.liveness import show_life
 from graphrag_pipeline.sensors.runs import COMMAND, files_of
@@ -326,7 +327,7 @@ def test_one_document_of_several_may_be_taken_away(
 @pytest.fixture
 def kept_instance(pipeline: Pipeline) -> Iterator[dg.DagsterInstance]:
     """An instance in the home folder: schedules, unlike sensors, cannot use one in memory."""
-    with dg.DagsterInstance.get() as kept:
+    with runs._instance(pipeline.settings) as kept:
         yield kept
 
 
