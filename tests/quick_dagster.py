@@ -49,9 +49,7 @@ def _located(location: str) -> Config:
     return config
 
 
-def _engine(
-    place: str, *, poolclass: type, connect_args: Mapping[str, Any] | None = None
-) -> Engine:
+def _engine(place: str, *, poolclass: type, connect_args: Mapping[str, Any] = _NONE) -> Engine:
     return _kept_engine(place, poolclass, tuple(connect_args.items()))
 
 
