@@ -484,6 +484,12 @@ def test_text_beside_what_is_dropped_is_kept(markup):
     assert only(read("a.html", markup)).text == "kept"
 
 
+@pytest.mark.parametrize("word", ["three", "none", "hidden"])
+def test_a_word_that_could_hide_is_text_outside_of_a_tag(word):
+    page = f'<p>One <span class="menu">two</span> <b>{word}</b> four</p>'
+    assert only(read("a.html", page)).text == f"One two {word} four"
+
+
 def test_a_page_declares_its_encoding():
     page = '<meta charset="windows-1251"><p>Москва</p>'
     assert only(read("a.html", page.encode("cp1251"))).text == "Москва"

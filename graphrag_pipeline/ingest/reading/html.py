@@ -5,9 +5,10 @@ No link, entity or image is ever resolved.
 
 from __future__ import annotations
 
+import html
 import re
-from collections import Counter
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -16,7 +17,7 @@ from graphrag_pipeline.core.word_lists import word_lists
 from graphrag_pipeline.ingest.reading.blocks import Block, BlockKind
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
-from graphrag_pipeline.ingest.reading.html_events import End, Start, Text, read_events
+from graphrag_pipeline.ingest.reading.html_events import QUOTED, read_attributes, read_pieces
 from graphrag_pipeline.ingest.reading.html_lines import (
     LANDMARK,
     LINK_LIST,
@@ -38,7 +39,9 @@ from graphrag_pipeline.ingest.reading.model import (
 
 _DECLARED = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w-]{1,40})", re.I)
 _INVISIBLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
-_SPACE = re.compile(r"[ \t\n\r\f\xa0]+")
+# One space stays as it is.
+_SPACE = re.compile(r"[\t\n\r\f\xa0][ \t\n\r\f\xa0]*| [ \t\n\r\f\xa0]+")
+_UNUSUAL_SPACE = "\x0b\x1c\x1d\x1e\x1f"  # to Python, and not to a page
 _WORDS = re.compile(r"[^a-z0-9]+")
 _LINE_ENDS = re.compile(r"[ \t\r\f]+(?=\n)|\r(?=\n)")
 _PERMALINKS = frozenset(("¶", "§", "#", "¤", "🔗", "⚓", "∞"))
@@ -62,10 +65,14 @@ _LINES = _names(
     "html body div li tr dt dd br caption figcaption header address summary legend thead tbody "
     "tfoot center dialog hgroup menu search nav footer aside"
 )
+_CELLS = _names("td th")
+_BREAKS = _PARAGRAPHS | _LINES | _CELLS
+_ENDS_PARAGRAPH = (_PARAGRAPHS | _LINES) - _names("br")
 _SECTIONS = _names("article aside main nav section")
 _HEADINGS = _names("h1 h2 h3 h4 h5 h6")
 _LISTS = _names("ul ol menu")
 _LISTS_OF_LINKS = _names("ul ol dl menu table p div")
+_REGIONS = _names("main article nav header footer aside")
 _NEVER_AROUND = _names("html body main article h1 h2 h3 h4 h5 h6 pre section td th")
 _CLOSED_BY = {
     "li": _names("li"),
@@ -76,6 +83,7 @@ _CLOSED_BY = {
     "tr": _names("td th tr"),
     "tbody": _names("td th tr thead tbody"),
 }
+_MARKING = _names("hidden aria-hidden style role class id")
 _META = {"author": "author", "date": "date", "article:published_time": "date"}
 _FEW_LINKS = 4
 _FEW_ANCHORS = 3
@@ -84,10 +92,14 @@ _STEPS = re.compile(
     r"""\b(?:rel|accesskey)\s*=\s*["']?(?:prev|next|up|home|start|[pnuh]\b)""", re.I
 )
 # Inline elements that only say how their text looks: most tags of a page of code.
-_LOOKS = r"</?(?:span|em|strong|b|i|u|tt|var|small|big|cite|kbd|samp|font|abbr|acronym|code|mark)"
-_INLINE = re.compile(_LOOKS + r"(?:\s+[\w:-]+=\"[^\"<>]*\")*\s*>", re.I)
-_OF_LOOKS = re.compile(_LOOKS + r"\b", re.I)
-_HIDDEN = re.compile("hidden|none", re.I)
+_LOOKS = (
+    r"</?+(?:s(?:pan|trong|mall|amp)|em|b(?:ig)?+|i|u|tt|var|c(?:ite|ode)|kbd|font|a(?:bbr|cronym)"
+    r"|mark)"
+)
+_INLINE = re.compile(_LOOKS + r"(?:\s++[\w:-]++=\"[^\"<>]*+\")*+\s*+>", re.I)
+_OF_LOOKS = re.compile(rf"{_LOOKS}\b{QUOTED}(.?)", re.I)
+# Words that may hide an element, written so as to be searched for fast.
+_HIDDEN = re.compile("[hHnN][iIoO](?:[dD]{2}[eE][nN]|[nN][eE])")
 _LONGEST_TAG = 2_000
 _MOST_LINES = 1_000_000  # each takes about 200 bytes
 _DEEPEST = 512  # elements in each other, as in browsers
@@ -157,7 +169,9 @@ def _without_looks(markup: str) -> str:
     """Return the page without tags that neither divide nor hide its text, unless some do hide."""
     for word in _HIDDEN.finditer(markup):
         start = markup.rfind("<", max(word.start() - _LONGEST_TAG, 0), word.start())
-        if start >= 0 and _OF_LOOKS.match(markup, start):
+        tag = _OF_LOOKS.match(markup, start) if start >= 0 else None
+        # What is after the end of a tag hides nothing, unless quotes in it do not match.
+        if tag and (tag.end() > word.start() or tag.group(1) != ">"):
             return markup
     return _INLINE.sub("", markup)
 
@@ -170,7 +184,7 @@ class _PageParser:
         self.out = PageLines()
         self.open: list[str] = []
         self.at_end: dict[int, list[Callable[[], None]]] = {}
-        self.depth: Counter[str] = Counter()
+        self.depth: defaultdict[str, int] = defaultdict(int)
         self.dropped_from: int | None = None
         self.parts: list[str] = []
         self.gap = self.links = self.anchors = self.steps = self.linked = 0
@@ -181,16 +195,17 @@ class _PageParser:
         self.heading = 0
         self.is_term = self.is_signature = False
         self.main = 0
+        self.has_usual_space = False
 
     def parse(self, markup: str) -> Page:
-        for event in read_events(_without_looks(markup)):
-            if isinstance(event, Text):
-                self._text(event)
-            elif isinstance(event, End):
-                self._close(event.name)
-            else:
-                self._imply_closed(event.name)
-                self._open(event)
+        self.has_usual_space = not any(map(markup.__contains__, _UNUSUAL_SPACE))
+        for text, slash, name, attributes in read_pieces(_without_looks(markup)):
+            if text and self.dropped_from is None:
+                self._text(text)
+            if slash:
+                self._close(name)
+            elif name:
+                self._open(name, attributes)
         while self.open:
             self._pop()
         self._end_line(0)
@@ -201,60 +216,75 @@ class _PageParser:
         self.page.heading = first.text if first else ""
         return self.page
 
-    def _text(self, text: Text) -> None:
-        if self.dropped_from is not None:
-            return
+    def _text(self, written: str) -> None:
         if self.open and self.open[-1] == "title":
-            self.page.title = self.page.title or text.unescaped
-        else:
-            self.parts.append(text.unescaped)
+            self.page.title = self.page.title or html.unescape(written)
+        elif self.parts or self._keeps_space() or not written.isspace():
+            self.parts.append(html.unescape(written))
 
-    def _open(self, tag: Start) -> None:
-        name, visible = tag.name, self.dropped_from is None
-        if visible and (name in _PARAGRAPHS or name in _LINES or name in ("td", "th")):
+    def _keeps_space(self) -> bool:
+        """Whether white space at the beginning of a line is more than that."""
+        return self.link_from is not None or bool(self.depth["pre"])
+
+    def _open(self, name: str, written: str) -> None:
+        if self.open:
+            self._imply_closed(name)
+        visible = self.dropped_from is None
+        if visible and name in _BREAKS:
             self._break(name)
-        if name == "meta":
-            self._meta(tag.attributes())
-        if name in _VOID or (not visible and tag.is_self_closing):
+        if name in _VOID or (not visible and written.endswith("/")):
+            if name == "meta":
+                self._meta(read_attributes(written))
             return
         if visible:
-            marks = _marks(tag.name, tag.written) if tag.written else _PLAIN
+            marks = _PLAIN
+            if written:
+                marks = (_marks if len(written) <= _LONGEST_TAG else _read_marks)(written)
             if name in _DROPPED or marks.is_hidden:
-                if tag.is_self_closing and name in ("svg", "math"):
+                if written.endswith("/") and name in ("svg", "math"):
                     return
                 self.dropped_from = len(self.open)
             else:
-                self._start(tag, marks)
+                self._start(name, written, marks)
         self.open.append(name)
         self.depth[name] += 1
 
-    def _start(self, tag: Start, marks: _Marks) -> None:
-        name = tag.name
-        if name == "a":
-            self._start_link(tag)
-        elif name in _HEADINGS:
-            self.heading = int(name[1])
-        elif name == "dt":
-            self.is_term, self.is_signature = True, marks.is_signature
-        elif name == "li":
-            self.prefix = "- "
-        elif name == "tr":
-            self.row, self.cell = self.row + 1, -1
-        elif name in ("td", "th"):
-            self.cell += 1
-        elif name == "pre" and not self.depth["pre"]:
-            self._at_end(self._end_code)
-        elif name in _LISTS and not self.group:
-            self._start_group(self._leave_list)
-        elif name == "table" and not self.depth["table"]:
-            self._start_table()
+    def _start(self, name: str, written: str, marks: _Marks) -> None:
+        start = _STARTS.get(name)
+        if start is not None:
+            start(self, name, written, marks)
         if name in _LISTS_OF_LINKS:
             self._watch_links(name)
-        self._mark(tag, marks)
+        if marks is not _PLAIN or name in _REGIONS:
+            self._mark(name, marks)
 
-    def _mark(self, tag: Start, marks: _Marks) -> None:
+    def _start_heading(self, name: str, written: str, marks: _Marks) -> None:
+        self.heading = int(name[1])
+
+    def _start_term(self, name: str, written: str, marks: _Marks) -> None:
+        self.is_term, self.is_signature = True, marks.is_signature
+
+    def _start_item(self, name: str, written: str, marks: _Marks) -> None:
+        self.prefix = "- "
+
+    def _start_row(self, name: str, written: str, marks: _Marks) -> None:
+        self.row, self.cell = self.row + 1, -1
+
+    def _start_cell(self, name: str, written: str, marks: _Marks) -> None:
+        self.cell += 1
+
+    def _start_code(self, name: str, written: str, marks: _Marks) -> None:
+        if not self.depth["pre"]:
+            self._at_end(self._end_code)
+
+    def _start_list(self, name: str, written: str, marks: _Marks) -> None:
+        if not self.group:
+            self.groups += 1
+            self.group = self.groups
+            self._at_end(self._leave_list)
+
+    def _mark(self, name: str, marks: _Marks) -> None:
         """Write down the region of an element that is around the text, or that is the text."""
-        name = tag.name
         if name == "main" or marks.is_main:
             self.main += 1
             self._region(self.out.main, 0)
@@ -308,12 +338,12 @@ class _PageParser:
 
         self._at_end(end)
 
-    def _start_link(self, tag: Start) -> None:
+    def _start_link(self, name: str, written: str, marks: _Marks) -> None:
         self.link_from = len(self.parts)
-        if "href" in tag.written:
+        if "href" in written:
             self.links += 1
-            self.anchors += "#" in tag.written
-            self.steps += bool(_STEPS.search(tag.written))
+            self.anchors += "#" in written
+            self.steps += bool(_STEPS.search(written))
 
     def _end_link(self) -> None:
         if self.link_from is None:
@@ -325,15 +355,12 @@ class _PageParser:
             self.linked += len(text)
         self.link_from = None
 
-    def _start_group(self, leave: Callable[[], None]) -> None:
-        self.groups += 1
-        self.group = self.groups
-        self._at_end(leave)
-
     def _leave_list(self) -> None:
         self.group = 0
 
-    def _start_table(self) -> None:
+    def _start_table(self, name: str, written: str, marks: _Marks) -> None:
+        if self.depth["table"]:
+            return
         start = len(self.out.lines)
         self.row = 0
 
@@ -360,20 +387,21 @@ class _PageParser:
     def _pop(self) -> str:
         name = self.open.pop()
         if self.dropped_from is None:
-            self._end(name)
+            self._end(name, len(self.open))
         elif len(self.open) <= self.dropped_from:
             self.dropped_from = None
         self.depth[name] -= 1
         return name
 
-    def _end(self, name: str) -> None:
-        if name == "a":
-            self._end_link()
-        elif name in _PARAGRAPHS or name in _LINES or name in ("td", "th"):
+    def _end(self, name: str, place: int) -> None:
+        if name in _BREAKS:
             self._break(name)
-        for action in self.at_end.pop(len(self.open), ()):
-            action()
-        if name in _HEADINGS:
+        elif name == "a":
+            self._end_link()
+        if place in self.at_end:
+            for action in self.at_end.pop(place):
+                action()
+        if self.heading and name in _HEADINGS:
             self.heading = 0
         elif name == "dt":
             self.is_term = False
@@ -386,15 +414,20 @@ class _PageParser:
         if name in _PARAGRAPHS:
             self._end_line(1 if self.depth["li"] or self.row else 2)
         else:
-            self._end_line(0 if name in ("td", "th") else 1)
+            self._end_line(0 if name in _CELLS else 1)
 
     def _end_line(self, gap: int) -> None:
         if self.parts:
-            text = _SPACE.sub(" ", "".join(self.parts)).strip()
+            text = "".join(self.parts)
+            if self.has_usual_space and text.isascii():
+                text = " ".join(text.split())
+            else:
+                text = _SPACE.sub(" ", text).strip()
             self._end_parts()
             if text:
                 self._add(text, self._kind())
-        self.gap = max(self.gap, gap)
+        if gap > self.gap:
+            self.gap = gap
 
     def _end_parts(self) -> None:
         if self.link_from is not None:
@@ -442,9 +475,7 @@ class _PageParser:
 
     def _imply_closed(self, name: str) -> None:
         """Close what the standard lets authors leave open: `<p>`, `<li>`, `<td>` and the like."""
-        if not self.open:
-            return
-        if self.open[-1] == "p" and (name in _PARAGRAPHS or name in _LINES) and name != "br":
+        if self.open[-1] == "p" and name in _ENDS_PARAGRAPH:
             self._pop()
         closed = _CLOSED_BY.get(name)
         while closed and self.open and self.open[-1] in closed:
@@ -455,6 +486,19 @@ class _PageParser:
         name = _META.get(kind.lower())
         if name:
             self.page.metadata.setdefault(name, attributes.get("content", ""))
+
+
+_STARTS: Mapping[str, Callable[[_PageParser, str, str, _Marks], None]] = {
+    "a": _PageParser._start_link,
+    "dt": _PageParser._start_term,
+    "li": _PageParser._start_item,
+    "tr": _PageParser._start_row,
+    "pre": _PageParser._start_code,
+    "table": _PageParser._start_table,
+    **dict.fromkeys(_CELLS, _PageParser._start_cell),
+    **dict.fromkeys(_LISTS, _PageParser._start_list),
+    **dict.fromkeys(_HEADINGS, _PageParser._start_heading),
+}
 
 
 @dataclass(frozen=True)
@@ -471,16 +515,24 @@ class _Marks:
 _PLAIN = _Marks()
 
 
-@lru_cache(4096)
-def _marks(name: str, written: str) -> _Marks:
+def _read_marks(written: str) -> _Marks:
     if "=" not in written and "hidden" not in written.lower():
         return _PLAIN
+    said = [pair for pair in read_attributes(written).items() if pair[0] in _MARKING]
+    return _marks_of(*said) if said else _PLAIN
+
+
+_marks = lru_cache(4096)(_read_marks)
+
+
+@lru_cache(1024)
+def _marks_of(*said: tuple[str, str]) -> _Marks:
     words = word_lists("pages.txt")
-    attributes = Start(name, written).attributes()
+    attributes = dict(said)
     role = attributes.get("role", "").lower()
     classes = attributes.get("class", "").lower().split()
     identifier = attributes.get("id", "").lower()
-    return _Marks(
+    marks = _Marks(
         is_hidden=(
             ("hidden" in attributes and attributes["hidden"].lower() != "false")
             or attributes.get("aria-hidden", "").lower() == "true"
@@ -491,6 +543,7 @@ def _marks(name: str, written: str) -> _Marks:
         is_navigation=identifier in words["id"] or any(map(_names_navigation, classes)),
         is_signature=not words["signature"].isdisjoint(classes),
     )
+    return _PLAIN if marks == _PLAIN else marks
 
 
 def _names_navigation(name: str) -> bool:
