@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image, ImageDraw, ImageFont
+from reportlab.pdfgen.canvas import Canvas
 
 from graphrag_pipeline.ingest.reading import ReadingOptions, read_file
 from graphrag_pipeline.ingest.reading.model import OcrOptions
@@ -26,6 +27,20 @@ def scan(*pages: str) -> bytes:
     buffer = io.BytesIO()
     pictures[0].save(buffer, "PDF", resolution=150, save_all=True, append_images=pictures[1:])
     return buffer.getvalue()
+
+
+def mixed(*pages: str | None) -> bytes:
+    """Return a PDF of pages with text, and of pictures where there is None."""
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    for words in pages:
+        if words is None:
+            canvas.drawInlineImage(Image.new("L", (40, 40), 200), 100, 400, 300, 300)
+        else:
+            canvas.drawString(100, 700, words)
+        canvas.showPage()
+    canvas.save()
+    return file.getvalue()
 
 
 @pytest.fixture
@@ -89,6 +104,24 @@ def test_an_image_has_no_more_pixels_than_allowed(tesseract, tmp_path):
     tesseract(f"cat > {tmp_path}/image; echo x")
     read(scan("one"), tmp_path / "ocr", most_pixels=10_000)
     assert (tmp_path / "image").stat().st_size < 11_000
+
+
+@pytest.mark.parametrize(
+    ("script", "text", "unread"),
+    [
+        ("echo The seal was broken.", "First.\n\nThe seal was broken.\n\nLast.", []),
+        ("exit 1", "First.\n\nLast.", ["page 2"]),
+        ("exit 0", "First.\n\nLast.", ["page 2"]),
+    ],
+)
+def test_of_a_pdf_with_text_only_scanned_pages_are_recognised_and_it_may_fail(
+    tesseract, tmp_path, script, text, unread
+):
+    calls = tesseract(script)
+    result = read(mixed("First.", None, "Last."), tmp_path / "ocr")
+    assert [document.text for document in result.documents] == [text]
+    assert [refused.key for refused in result.quarantined] == unread
+    assert calls.read_text().count("stdin stdout") == 1
 
 
 @pytest.mark.skipif(not shutil.which("tesseract"), reason="tesseract is not installed")

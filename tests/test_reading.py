@@ -29,7 +29,6 @@ from graphrag_pipeline.ingest.reading import (
 from graphrag_pipeline.ingest.reading.cleaning import clean_text
 from graphrag_pipeline.ingest.reading.code import CODE_SUFFIXES
 from graphrag_pipeline.ingest.reading.markdown import split_front_matter
-from graphrag_pipeline.ingest.reading.pdf import join_lines
 from graphrag_pipeline.ingest.reading.records import unique_keys
 
 TRANSCRIPTS = Path(__file__).parents[2] / "shared" / "data" / "podcast" / "transcripts.zip"
@@ -730,11 +729,6 @@ def test_words_and_paragraphs_broken_over_lines_of_a_pdf_are_whole():
         "The committee met again to discuss the international agreement on trade which had "
         "been signed in Geneva.\nA second paragraph follows here and it is long enough."
     )
-
-
-def test_list_items_and_short_lines_of_a_pdf_stay_apart():
-    page = "Contents\r\nA line that is clearly as long as any here\r\n- item\r\n2) item"
-    assert join_lines(page) == page.replace("\r\n", "\n")
 
 
 @pytest.mark.parametrize("title", ["untitled", "Microsoft Word - plan.doc", "plan.docx"])

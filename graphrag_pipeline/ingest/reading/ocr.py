@@ -15,8 +15,8 @@ from graphrag_pipeline.core.files import write_beside
 from graphrag_pipeline.ingest.reading.model import OcrOptions, Unreadable
 
 MISSING = (
-    "the PDF has no text layer, and tesseract, which would read its pages, is not installed "
-    "(Debian: apt install tesseract-ocr)"
+    "the PDF has pages without a text layer, and tesseract, which would read them, is not "
+    "installed (Debian: apt install tesseract-ocr)"
 )
 _FORM = "1"
 _SAVED_EVERY = 10

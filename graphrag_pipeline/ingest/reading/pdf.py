@@ -1,68 +1,96 @@
-"""PDF by pypdfium2: lines become paragraphs, words broken at line ends become whole."""
+"""PDF by pypdfium2: lines become paragraphs in their order of reading, without running heads."""
 
 from __future__ import annotations
 
 import functools
 import re
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.ingest.reading.cleaning import clean_text
+from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.model import (
+    Quarantined,
     ReadingOptions,
     ReadResult,
     Scalar,
     Unreadable,
     whole_document,
 )
-from graphrag_pipeline.ingest.reading.ocr import recognised, tesseract_version
+from graphrag_pipeline.ingest.reading.ocr import recognised
+from graphrag_pipeline.ingest.reading.pdf_layout import (
+    Row,
+    in_reading_order,
+    without_running_heads,
+)
+from graphrag_pipeline.ingest.reading.pdf_lines import read_pieces
+from graphrag_pipeline.ingest.reading.pdf_text import rows_of, write_text
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument
 
 _PDFIUM = threading.Lock()  # PDFium is not thread-safe
 _PASSWORD_ERROR = 4
+_NO_OCR = "set input.ocr to read them"
 _NO_TEXT = "the PDF has no text layer: set input.ocr, or run OCR first"
-_BROKEN_WORD = re.compile(r"(?<=[^\W\d_])(?:\ufffe[\r\n]*|-\r?\n)(?=[^\W\d_])")
-_LIST_ITEM = re.compile(r"\s*(?:[-•*–▪◦‣]|\(?\w{1,3}[.)])\s")
-_CJK = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
 _DATE = re.compile(r"D:(\d{4})(\d{2})?(\d{2})?")
-_FULL_LINE = 0.75
-_PLACEHOLDERS = ("untitled", "title", "document", "presentation", "powerpoint presentation")
+_PREFIX = re.compile(r"^(?:Microsoft (?:Word|PowerPoint|Excel) - )+", re.I)
+_PLACEHOLDER = re.compile(
+    r"(?:untitled|unbenannt|sans titre|title|document|presentation|powerpoint presentation|"
+    r"(?:document|presentation|slide|layout|book|page|unknown|microsoft word)\s?\d*|\W*|"
+    r"\(?anonymous\)?|untitled.*)",
+    re.I,
+)
 _FILE_NAME = re.compile(
-    r"^untitled|\.(?:docx?|odt|rtf|pptx?|xlsx?|tex|dvi|p65|indd|qxd|html?)$", re.I
+    r"\.(?:docx?|odt|rtf|pptx?|xlsx?|tex|dvi|ps|p65|indd|qxd|html?|md|txt|pdf|pages|fm)$", re.I
 )
 
 
 def read_pdf(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
-    """Read one PDF: pages separated by a blank line, its title, author and date from the file.
+    """Read one PDF; its title, author and date are those it names itself.
 
-    Metadata also hold the number of `pages`, and of `pages_without_text` (scanned ones) if any.
+    Running heads and feet, and page numbers, are left out; columns are read one after the other.
+    Where the title is a placeholder or a file's name, the largest heading of the first page is the
+    title. Metadata also hold the number of `pages`, and of `pages_without_text` if any. Those that
+    are pictures are read where OCR is on; where that gives no text, they are named as unreadable.
     """
     with _PDFIUM:
         document = _open(data)
         try:
             properties = document.get_metadata_dict()
             pages = _pages(document, options)
+            pictures = [n for n, page in enumerate(pages) if not page and _is_picture(document, n)]
         finally:
             document.close()
-    blank = [number for number, page in enumerate(pages) if not clean_text(page)]
-    if blank and options.ocr is not None and (tesseract_version() or len(blank) == len(pages)):
+    blank = [number for number, page in enumerate(pages) if not page]
+    why = _NO_OCR
+    if blank and options.ocr is not None:
         render = functools.partial(_image, data, options.ocr.most_pixels)
-        for number, text in recognised(data, blank, render, options.ocr).items():
-            pages[number] = text
-    texts = [text for text in map(join_lines, pages) if text]
-    if not texts:
+        try:
+            for number, text in recognised(data, blank, render, options.ocr).items():
+                pages[number] = rows_of(text)
+            why = "OCR found no text on them"
+        except Unreadable as error:
+            if len(blank) == len(pages):
+                raise
+            why = str(error)
+    if not any(pages):
         raise Unreadable(_NO_TEXT if options.ocr is None else "OCR found no text in the PDF")
+    written = write_text(without_running_heads(pages))
     metadata: dict[str, Scalar] = {
         "author": properties.get("Author", ""),
         "date": _date(properties.get("CreationDate", "")),
         "pages": len(pages),
     }
-    if len(texts) < len(pages):
-        metadata["pages_without_text"] = len(pages) - len(texts)
-    return whole_document(path, "\n\n".join(texts), _title(properties), metadata)
+    if not all(pages):
+        metadata["pages_without_text"] = sum(not page for page in pages)
+    title = _title(properties, path) or written.heading
+    result = whole_document(path, written.text, title, metadata, written.blocks)
+    if unread := [number + 1 for number in pictures if not pages[number]]:
+        what = f"{'page' if len(unread) == 1 else 'pages'} {_ranges(unread)}"
+        result.quarantined.append(Quarantined(what, f"scanned, without text: {why}"))
+    return result
 
 
 def _open(data: bytes) -> PdfDocument:
@@ -93,60 +121,53 @@ def _image(data: bytes, most_pixels: int, number: int) -> bytes:
     return b"P5 %d %d 255\n" % (columns, rows) + grey.tobytes()
 
 
-def _pages(document: PdfDocument, options: ReadingOptions) -> list[str]:
-    pages: list[str] = []
+def _pages(document: PdfDocument, options: ReadingOptions) -> list[list[Row]]:
+    pages: list[list[Row]] = []
     room = options.max_file_bytes
     for number in range(len(document)):
         page = document[number]
         text_page = page.get_textpage()
-        pages.append(text_page.get_text_range())
+        pieces = read_pieces(text_page)
         text_page.close()
         page.close()
-        room -= len(pages[-1])
+        pages.append(in_reading_order(pieces))
+        room -= sum(len(row.text) for row in pages[-1])
         if room < 0:
             raise Unreadable("the PDF unpacks to more text than input.max_file_mb allows")
     return pages
 
 
-def join_lines(page: str) -> str:
-    """Return the page with its lines joined to paragraphs, one a line.
+def _is_picture(document: PdfDocument, number: int) -> bool:
+    """Whether a page without text shows a picture, and is not merely empty."""
+    from pypdfium2 import raw
 
-    PDF keeps no paragraphs. A line goes on in the next one when it is about as long as the
-    page's long lines, or ends inside a sentence that the next goes on with in lower case.
+    page = document[number]
+    try:
+        return any(page.get_objects(filter=(raw.FPDF_PAGEOBJ_IMAGE,), max_depth=2))
+    finally:
+        page.close()
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Return numbers in words.
+
+    >>> _ranges([2, 5, 6, 7])
+    '2, 5-7'
     """
-    lines = [line.strip() for line in clean_text(_BROKEN_WORD.sub(_rejoined, page)).split("\n")]
-    widths = sorted(len(line) for line in lines if line)
-    full = _FULL_LINE * widths[len(widths) * 9 // 10] if widths else 0
-    parts: list[str] = []
-    previous = ""
-    for line in lines:
-        if parts:
-            parts.append(_separator(previous, line, full))
-        parts.append(line)
-        previous = line
-    return re.sub(r"\n{3,}", "\n\n", "".join(parts)).strip()
+    ends: list[list[int]] = []
+    for number in numbers:
+        if ends and ends[-1][-1] == number - 1:
+            ends[-1] = [ends[-1][0], number]
+        else:
+            ends.append([number])
+    return ", ".join("-".join(map(str, end)) for end in ends)
 
 
-def _rejoined(match: re.Match[str]) -> str:
-    after = match.string[match.end()]
-    return "" if after.islower() else "-"
-
-
-def _separator(line: str, following: str, full: float) -> str:
-    if not line or not following or _LIST_ITEM.match(following):
-        return "\n"
-    goes_on = following[0].islower() and line[-1] not in ".!?:;"
-    if len(line) < full and not goes_on:
-        return "\n"
-    if line.endswith("-") or (_CJK.match(line[-1]) and _CJK.match(following)):
-        return ""
-    return " "
-
-
-def _title(properties: dict[str, str]) -> str:
-    title = clean_text(properties.get("Title", "")).removeprefix("Microsoft Word - ")
-    is_placeholder = title.lower() in _PLACEHOLDERS or _FILE_NAME.search(title)
-    return "" if is_placeholder else title
+def _title(properties: dict[str, str], path: Path) -> str:
+    """Return the title that the file names, "" if it is a placeholder or the name of a file."""
+    title = _PREFIX.sub("", one_line(properties.get("Title", "")))
+    is_stem = title.casefold() == path.stem.casefold() or ("_" in title and " " not in title)
+    return "" if is_stem or _PLACEHOLDER.fullmatch(title) or _FILE_NAME.search(title) else title
 
 
 def _date(value: str) -> str:

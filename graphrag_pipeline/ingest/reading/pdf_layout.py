@@ -1,0 +1,273 @@
+"""The reading order of a page of a PDF, and what stands around its text.
+
+Pages are drawn in any order, most of them in that of reading. It is kept where a page has one
+column. Where a strip of white divides running text, each column is read by itself, and what goes
+over the strip (a title, a wide figure's caption) divides the page into bands that are read from top
+to bottom. A table has such strips too, but its cells do not fill their columns.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import accumulate, groupby
+from typing import NamedTuple
+
+from graphrag_pipeline.ingest.reading.pdf_lines import Piece
+
+_GUTTER = 8  # points: no narrower strip divides columns
+_MIDDLE = (0.2, 0.8)  # of the page's width: where a strip is looked for
+_MOST_OVER = 0.3  # of the lines at the fullest place: as many may go over a strip
+_LEAST_SHARE = 0.15  # of the page's characters: so many stand on each side of a strip
+_LEAST_LINES = 5
+_FULL = 0.7  # of a column's width
+_FULL_SHARE = 0.5  # of a column's lines
+_LEAST_CHARS = 15  # of a column's lines, in the middle
+_MOST_DIVISIONS = 2
+_LEAST_CELLS = 3
+
+_EDGE_LINES = 3
+_SAME_HEIGHT = 3.0  # points
+_LEAST_PAGES = 3
+_TALL = 1.15  # of the height of most text
+_NUMBER = re.compile(r"(?<![\w.,])(?:\d{1,4}|[ivxlc]{1,7})(?![\w]|[.,]\d)")
+_NUMERALS = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100}
+_BARE = re.compile(
+    r"\W*(?:page|pag|pg|p|seite|s|página|pagina|pág|side|sida|strona|str|стр|страница|第)?\W*#\W*"
+    r"(?:(?:of|von|de|di|sur|av|van|z|из|页)?\W*\d{0,4}\W*)?",
+    re.I,
+)
+
+
+class Row(NamedTuple):
+    """One line of a column, with its place in points, to an eighth.
+
+    ``column`` numbers the parts of a page in the order of reading; ``is_table`` says that the line
+    is divided into cells.
+    """
+
+    text: str
+    left: float
+    right: float
+    bottom: float
+    height: float
+    column: int
+    is_table: bool
+
+
+def in_reading_order(pieces: Sequence[Piece]) -> list[Row]:
+    """Return the lines of a page in the order of reading, column by column."""
+    rows: list[Row] = []
+    for column, part in enumerate(_parts(pieces, _MOST_DIVISIONS)):
+        for _, line in groupby(part, key=lambda piece: piece.line):
+            rows.append(_row(list(line), column))
+    return rows
+
+
+def without_running_heads(pages: Sequence[Sequence[Row]]) -> list[list[Row]]:
+    """Return the lines of pages without running heads and feet, and without page numbers.
+
+    These are lines among the three next to an edge of their page: those that have the same text at
+    the same height on three pages or more; those that begin or end with the number of the page, at
+    a height where three pages have one; and those that are nothing but it, on two pages or more.
+    Where nothing else is left, all is kept.
+    """
+    edges = [_edges(page) for page in pages]
+    texts = [[page[row].text for row in edge] for page, edge in zip(pages, edges, strict=True)]
+    offsets = _offsets(texts)
+    tall = _TALL * usual_height(pages)
+    keys = [
+        {row: list(_keys(page[row], number, is_top, offsets, tall)) for row, is_top in edge.items()}
+        for number, (page, edge) in enumerate(zip(pages, edges, strict=True))
+    ]
+    counts = Counter(key for page in keys for key in {key for own in page.values() for key in own})
+    kept = [
+        [row for number, row in enumerate(page) if not _is_around(own.get(number, ()), counts)]
+        for page, own in zip(pages, keys, strict=True)
+    ]
+    return kept if any(kept) else [list(page) for page in pages]
+
+
+def usual_height(pages: Iterable[Iterable[Row]]) -> float:
+    """Return the height of most of the text."""
+    counts: Counter[float] = Counter()
+    for page in pages:
+        for row in page:
+            counts[row.height] += len(row.text)
+    return max(counts, key=lambda height: (counts[height], -height), default=0.0)
+
+
+class _Key(NamedTuple):
+    """What lines at the edges of several pages have in common."""
+
+    text: str
+    is_top: bool
+    height: int
+    least: int
+
+
+def _keys(
+    row: Row, page: int, is_top: bool, offsets: frozenset[int], tall: float
+) -> Iterator[_Key]:
+    """Yield what a line may have in common with others: its text, also without the page's number.
+
+    A line of larger letters is a heading, which may count on with the pages.
+    """
+    height = round(row.bottom / _SAME_HEIGHT)
+    yield _Key(row.text, is_top, height, _LEAST_PAGES)
+    for match in _NUMBER.finditer(row.text):
+        if _value(match.group()) - page not in offsets:
+            continue
+        text = f"{row.text[: match.start()]}#{row.text[match.end() :]}"
+        if _BARE.fullmatch(text):
+            yield _Key(text, is_top, height, 2)
+        elif row.height < tall and (text.startswith("#") or text.endswith("#")):
+            yield _Key("#...", is_top, height, _LEAST_PAGES)
+
+
+def _is_around(keys: Iterable[_Key], counts: Counter[_Key]) -> bool:
+    return any(
+        sum(counts[key._replace(height=key.height + near)] for near in (-1, 0, 1)) >= key.least
+        for key in keys
+    )
+
+
+def _edges(page: Sequence[Row]) -> dict[int, bool]:
+    """Return the numbers of the rows next to the edges of a page, and whether they are at its top.
+
+    Rows of one height count as one line.
+    """
+    by_height = sorted(range(len(page)), key=lambda number: -page[number].bottom)
+    lines: list[list[int]] = []
+    for number in by_height:
+        if lines and page[lines[-1][0]].bottom - page[number].bottom < _SAME_HEIGHT:
+            lines[-1].append(number)
+        else:
+            lines.append([number])
+    near = min(_EDGE_LINES, (len(lines) + 1) // 2)
+    ends = ((True, lines[:near]), (False, lines[max(near, len(lines) - near) :]))
+    return {row: is_top for is_top, some in ends for line in some for row in line}
+
+
+def _offsets(texts: Sequence[Sequence[str]]) -> frozenset[int]:
+    """Return by how much the numbers of pages differ from their places, where two pages agree."""
+    votes = Counter(
+        offset
+        for page, lines in enumerate(texts)
+        for offset in {value - page for line in lines for value in _values(line)}
+    )
+    return frozenset(offset for offset, number in votes.items() if number > 1)
+
+
+def _values(line: str) -> Iterator[int]:
+    yield from (_value(match.group()) for match in _NUMBER.finditer(line))
+
+
+def _value(written: str) -> int:
+    if written.isdecimal():
+        return int(written)
+    values = [_NUMERALS[letter] for letter in written]
+    return sum(
+        -value if after > value else value
+        for value, after in zip(values, [*values[1:], 0], strict=True)
+    )
+
+
+def _parts(pieces: Sequence[Piece], divisions: int) -> Iterator[Sequence[Piece]]:
+    """Yield the parts of a page that are read one after the other."""
+    middle = _find_gutter(pieces) if divisions else None
+    if middle is None:
+        yield pieces
+        return
+    over = sorted((p for p in pieces if p.left < middle < p.right), key=lambda piece: -piece.bottom)
+    heights = [-piece.bottom for piece in over]
+    bands: dict[int, tuple[list[Piece], list[Piece]]] = {}
+    for piece in pieces:
+        if not piece.left < middle < piece.right:
+            band = bisect_left(heights, -piece.bottom)
+            bands.setdefault(band, ([], []))[piece.left >= middle].append(piece)
+    for band in range(len(over) + 1):
+        for side in bands.get(band, ()):
+            if side:
+                yield from _parts(_downwards(side), divisions - 1)
+        if band < len(over):
+            yield [over[band]]
+
+
+def _downwards(pieces: Iterable[Piece]) -> list[Piece]:
+    return sorted(pieces, key=lambda piece: (-round(piece.bottom), piece.left))
+
+
+def _find_gutter(pieces: Sequence[Piece]) -> float | None:
+    """Return the middle of the strip that divides columns of running text, None if none does."""
+    placed = [piece for piece in pieces if piece.right > piece.left]
+    if len(placed) < 2 * _LEAST_LINES:
+        return None
+    left = int(min(piece.left for piece in placed))
+    width = int(max(piece.right for piece in placed)) - left + 1
+    steps = [0] * (width + 1)
+    for piece in placed:
+        steps[int(piece.left) - left] += 1
+        steps[int(piece.right) - left] -= 1
+    covered = list(accumulate(steps))[:width]
+    most = _MOST_OVER * max(covered)
+    best: tuple[int, int, float] | None = None
+    first, last = (int(share * width) for share in _MIDDLE)
+    for is_free, run in groupby(range(first, last), key=lambda place: covered[place] <= most):
+        places = list(run)
+        if is_free and len(places) >= _GUTTER:
+            lowest = min(covered[place] for place in places)
+            free = [place for place in places if covered[place] == lowest]
+            middle = left + (free[0] + free[-1]) / 2
+            rank = (-lowest, len(places), middle)
+            best = max(best, rank) if best else rank
+    if best is None or not _divides(placed, best[2]):
+        return None
+    return best[2]
+
+
+def _divides(pieces: Sequence[Piece], middle: float) -> bool:
+    """Whether there is running text on both sides of a place, and not cells of a table."""
+    sides = (
+        [piece for piece in pieces if piece.right <= middle],
+        [piece for piece in pieces if piece.left >= middle],
+    )
+    whole = sum(len(piece.text) for piece in pieces)
+    return all(
+        len(side) >= _LEAST_LINES
+        and sum(len(piece.text) for piece in side) >= _LEAST_SHARE * whole
+        and _is_running(side)
+        for side in sides
+    )
+
+
+def _is_running(side: Sequence[Piece]) -> bool:
+    width = max(piece.right for piece in side) - min(piece.left for piece in side)
+    full = sum(piece.right - piece.left >= _FULL * width for piece in side)
+    lengths = sorted(len(piece.text) for piece in side)
+    return full >= _FULL_SHARE * len(side) and lengths[len(side) // 2] >= _LEAST_CHARS
+
+
+def _rounded(points: float) -> float:
+    """Return a place to an eighth of a point; the same number is one object in all of a file."""
+    return _number(round(points * 8))
+
+
+@lru_cache(65_536)
+def _number(eighths: int) -> float:
+    return eighths / 8
+
+
+def _row(pieces: Sequence[Piece], column: int) -> Row:
+    return Row(
+        text=" ".join(piece.text for piece in pieces),
+        left=_rounded(min(piece.left for piece in pieces)),
+        right=_rounded(max(piece.right for piece in pieces)),
+        bottom=_rounded(min(piece.bottom for piece in pieces)),
+        height=_rounded(max(piece.height for piece in pieces)),
+        column=column,
+        is_table=len(pieces) >= _LEAST_CELLS,
+    )

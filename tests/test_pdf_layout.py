@@ -1,0 +1,216 @@
+"""PDF as it looks: columns, running heads, page numbers, headings, tables, scanned pages."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from reportlab.lib.pagesizes import A4
+from reportlab.pdfgen.canvas import Canvas
+
+from graphrag_pipeline.ingest.reading import ReadingOptions, ReadResult, read_file
+from graphrag_pipeline.ingest.reading.model import ReadDocument
+from graphrag_pipeline.ingest.reading.pdf_text import join_lines
+
+TOP, LEFT, LEADING = 760, 72, 14
+LEFT_COLUMN = [f"The harbour of Tarn has {n} old piers of stone" for n in range(8)]
+RIGHT_COLUMN = [f"A lighthouse keeper saw {n} ships in the fog" for n in range(8)]
+
+
+def pdf(*pages: Callable[[Canvas], None], title: str = "") -> bytes:
+    """Return a PDF of pages, each drawn by a function."""
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4)
+    canvas.setTitle(title)
+    for draw in pages:
+        draw(canvas)
+        canvas.showPage()
+    canvas.save()
+    return file.getvalue()
+
+
+def write(
+    canvas: Canvas, lines: Sequence[str], *, x: float = LEFT, y: float = TOP, size=10
+) -> None:
+    canvas.setFont("Times-Roman", size)
+    for number, line in enumerate(lines):
+        canvas.drawString(x, y - number * LEADING, line)
+
+
+def read(data: bytes, name: str = "the_plan.pdf", **options: object) -> ReadResult:
+    return read_file(Path(name), ReadingOptions(**options), data=data)  # type: ignore[arg-type]
+
+
+def only(data: bytes, name: str = "the_plan.pdf") -> ReadDocument:
+    (document,) = read(data, name).documents
+    return document
+
+
+def kinds(document: ReadDocument) -> list[tuple[str, str]]:
+    return [(block.kind, document.text[block.start : block.end]) for block in document.blocks]
+
+
+def test_columns_drawn_line_by_line_are_read_one_after_the_other() -> None:
+    def draw(canvas: Canvas) -> None:
+        write(
+            canvas, ["On the piers of Tarn, and who saw them from the lighthouse in the fog"], y=790
+        )
+        for number, (left, right) in enumerate(zip(LEFT_COLUMN, RIGHT_COLUMN, strict=True)):
+            write(canvas, [left], y=TOP - LEADING * number)
+            write(canvas, [right], x=310, y=TOP - LEADING * number)
+        write(
+            canvas, ["Below both of them stands a caption that is as wide as the whole page"], y=600
+        )
+
+    text = only(pdf(draw)).text
+    places = [text.index(line) for line in ("On the piers", *LEFT_COLUMN, *RIGHT_COLUMN, "Below")]
+    assert places == sorted(places)
+
+
+def test_the_cells_of_a_table_stay_in_their_rows_and_are_marked() -> None:
+    rows = [("Marigold", "1923", f"{n} tons", "Bergen") for n in range(12)]
+
+    def draw(canvas: Canvas) -> None:
+        for number, row in enumerate(rows):
+            for x, cell in zip((72, 180, 300, 420), row, strict=True):
+                write(canvas, [cell], x=x, y=TOP - LEADING * number)
+
+    document = only(pdf(draw))
+    assert document.text.split("\n") == [" ".join(row) for row in rows]
+    assert [kind for kind, _ in kinds(document)] == ["table"]
+
+
+def body(page: int) -> list[str]:
+    return [f"On day {page} of the voyage the crew of the Halcyon rested at anchor.", "It rained."]
+
+
+@pytest.mark.parametrize("n_pages", [3, 6])
+def test_running_heads_and_page_numbers_are_left_out_and_nothing_else(n_pages: int) -> None:
+    def page(number: int) -> Callable[[Canvas], None]:
+        def draw(canvas: Canvas) -> None:
+            write(canvas, ["The voyage of the Halcyon"], y=810)
+            write(canvas, [f"Chapter {number // 3}: at sea"], y=790, x=300)
+            write(canvas, [*body(number), f"Alice slept {number} hours."])
+            write(canvas, [f"{number + 4} | Tarn Press"], y=40)
+
+        return draw
+
+    text = only(pdf(*map(page, range(n_pages)))).text
+    assert "The voyage of the Halcyon" not in text
+    assert "Tarn Press" not in text
+    said = [line for n in range(n_pages) for line in (body(n)[0], f"Alice slept {n} hours.")]
+    assert [text.count(line) for line in said] == [1] * (2 * n_pages)
+
+
+def test_a_head_whose_chapter_changes_goes_with_its_page_number() -> None:
+    def page(number: int) -> Callable[[Canvas], None]:
+        def draw(canvas: Canvas) -> None:
+            write(canvas, [f"{'ABCDE'[number]} is a chapter of its own   {number + 9}"], y=810)
+            write(canvas, body(number))
+
+        return draw
+
+    assert "chapter" not in only(pdf(*map(page, range(5)))).text
+
+
+def test_what_stands_on_two_pages_stays_but_for_their_numbers() -> None:
+    def page(number: int) -> Callable[[Canvas], None]:
+        def draw(canvas: Canvas) -> None:
+            write(canvas, ["Tarn Harbour Board"], y=810)
+            write(canvas, [f"The year {1950 + number} was dry.", *body(number)])
+            write(canvas, [f"Page {number + 1} of 2"], y=40)
+
+        return draw
+
+    text = only(pdf(page(0), page(1))).text
+    assert text.count("Tarn Harbour Board") == 2
+    assert text.count("was dry") == 2
+    assert "of 2" not in text
+
+
+def test_the_same_line_on_all_pages_is_kept_where_there_is_no_other() -> None:
+    def draw(canvas: Canvas) -> None:
+        write(canvas, ["Alice Smith met Bob Jones."])
+
+    assert only(pdf(draw, draw, draw)).text.count("Alice Smith") == 3
+
+
+def test_a_sentence_goes_on_over_the_end_of_a_page_and_a_broken_word_too() -> None:
+    first = [
+        "The committee met again to discuss the agree-",
+        "ment on the well-being of all inter-",
+    ]
+    second = ["national crews, and their well-", "being too."]
+    pages = [lambda canvas: write(canvas, first), lambda canvas: write(canvas, second)]
+    assert only(pdf(*pages)).text == (
+        "The committee met again to discuss the agreement on the well-being of all international "
+        "crews, and their well-being too."
+    )
+
+
+def test_larger_lines_are_headings_and_lists_are_lists() -> None:
+    def draw(canvas: Canvas) -> None:
+        write(canvas, ["A plan for the", "harbour of Tarn"], size=18, y=800)
+        write(canvas, ["The old piers were built of stone from Corrie Quarry and stay."], y=740)
+        write(canvas, ["Who is to pay"], size=13, y=700)
+        write(canvas, ["- the Tarn Harbour Board", "- the union"], y=680)
+
+    document = only(pdf(draw, title="Microsoft Word - plan_v3.docx"))
+    assert kinds(document) == [
+        ("heading", "A plan for the harbour of Tarn"),
+        ("heading", "Who is to pay"),
+        ("list", "- the Tarn Harbour Board\n- the union"),
+    ]
+    assert document.title == "A plan for the harbour of Tarn"
+
+
+@pytest.mark.parametrize(
+    ("given", "title"),
+    [
+        ("The plan of 1923", "The plan of 1923"),
+        ("untitled", "The plan"),
+        ("Document1", "The plan"),
+        ("the_plan", "The plan"),
+        ("(anonymous)", "The plan"),
+    ],
+)
+def test_a_placeholder_is_no_title(given: str, title: str) -> None:
+    assert only(pdf(lambda canvas: write(canvas, body(1)), title=given)).title == title
+
+
+def scanned(canvas: Canvas) -> None:
+    canvas.drawInlineImage(Image.new("L", (40, 40), 200), 100, 400, 300, 300)
+
+
+def empty(canvas: Canvas) -> None:
+    """Draw nothing."""
+
+
+def page_of_text(canvas: Canvas) -> None:
+    write(canvas, body(1))
+
+
+@pytest.mark.parametrize(
+    ("pages", "named"),
+    [
+        ((page_of_text, scanned, empty, scanned, scanned, page_of_text), "pages 2, 4-5"),
+        ((page_of_text, scanned), "page 2"),
+    ],
+)
+def test_scanned_pages_among_others_are_named(pages: tuple, named: str) -> None:
+    result = read(pdf(*pages))
+    assert [refused.key for refused in result.quarantined] == [named]
+    assert "input.ocr" in result.quarantined[0].reason
+    assert body(1)[0] in result.documents[0].text
+
+
+def test_pages_with_text_or_nothing_on_them_are_not_named() -> None:
+    assert read(pdf(page_of_text, empty)).quarantined == []
+
+
+def test_list_items_and_short_lines_of_a_page_without_places_stay_apart() -> None:
+    page = "Contents\r\nA line that is clearly as long as any here\r\n- item\r\n2) item"
+    assert join_lines(page) == page.replace("\r\n", "\n")
