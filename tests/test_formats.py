@@ -271,6 +271,21 @@ def test_a_message_in_html_only_is_read_as_a_page_and_a_forwarded_one_is_kept():
     assert only(read("m.eml", "Subject: Fwd\n\n> all\n> of it")).text == "> all\n> of it"
 
 
+@pytest.mark.parametrize(
+    ("message", "kinds"),
+    [
+        ("Subject: a\n\nBring\n\n- a lamp\n- a rope\n\nAda", ["list"]),
+        ("Subject: a\n\n> gone\n\nThe plan\n--------\n\nCome.", ["heading"]),
+        (
+            "Subject: a\nContent-Type: text/html\n\n<p>See</p><pre>f(1)</pre><ul><li>it</ul>",
+            ["code", "list"],
+        ),
+    ],
+)
+def test_lists_headings_and_code_of_a_message_are_marked(message, kinds):
+    assert [block.kind for block in only(read("m.eml", message)).blocks] == kinds
+
+
 def test_messages_of_a_mailbox_are_keyed_by_their_message_id():
     separator = "From a@x Mon Jan  2 10:00:00 2023\n"
     box = (

@@ -36,6 +36,7 @@ from graphrag_pipeline.ingest.reading.model import (
     Unreadable,
     whole_document,
 )
+from graphrag_pipeline.ingest.reading.preformatted import reads_as_prose
 
 _DECLARED = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w-]{1,40})", re.I)
 _INVISIBLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
@@ -469,8 +470,9 @@ class _PageParser:
         code = code.rstrip().lstrip("\n")
         if code.strip():
             self.prefix = ""
-            self._add(code, "code")
-            self.out.lines[-1].is_fenced = True
+            is_code = not reads_as_prose(code)
+            self._add(code, "code" if is_code else None)
+            self.out.lines[-1].is_fenced = is_code
         self.gap = max(self.gap, 1 if self.depth["li"] or self.row else 2)
 
     def _imply_closed(self, name: str) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.html import parse_html
+from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
 from graphrag_pipeline.ingest.reading.model import (
     Quarantined,
     ReadDocument,
@@ -103,7 +104,7 @@ def _document(key: str, data: bytes, options: ReadingOptions) -> ReadDocument:
     parts = list(_parts(message))
     if len(parts) > _MOST_PARTS:
         raise Unreadable(f"the message has more than {_MOST_PARTS:,} parts")
-    text = _body(parts, options)
+    text, is_page = _body(parts, options)
     if not text:
         raise Unreadable("the message holds no text")
     subject = one_line(_header(message, "Subject"))
@@ -113,7 +114,8 @@ def _document(key: str, data: bytes, options: ReadingOptions) -> ReadDocument:
     metadata["date"] = _date(_header(message, "Date"))
     names = [name for part in parts if (name := _attachment(part))]
     metadata["attachments"] = ", ".join(names[:_MOST_NAMES])
-    return ReadDocument(key, subject or "(no subject)", text, clean_metadata(metadata))
+    blocks = tuple(line_blocks(text, markdown=is_page))
+    return ReadDocument(key, subject or "(no subject)", text, clean_metadata(metadata), blocks)
 
 
 def _parsed(data: bytes) -> Message:
@@ -154,8 +156,11 @@ def _attachment(part: Message) -> str:
     return name or ("attachment" if part.get_content_disposition() == "attachment" else "")
 
 
-def _body(parts: list[Message], options: ReadingOptions) -> str:
-    """Return the text of the message: of its plain parts, else of its pages."""
+def _body(parts: list[Message], options: ReadingOptions) -> tuple[str, bool]:
+    """Return the text of the message, of its plain parts, else of its pages; and if it is these.
+
+    A page is written as Markdown is: lists, tables and code have the same marks.
+    """
     shown = [part for part in parts if not _attachment(part)]
     for kind in ("text/plain", "text/html"):
         texts = [_text(part, options) for part in shown if part.get_content_type() == kind]
@@ -163,8 +168,8 @@ def _body(parts: list[Message], options: ReadingOptions) -> str:
             texts = [parse_html(text).text for text in texts]
         whole = clean_text("\n\n".join(texts))
         if whole:
-            return own_words(whole)
-    return ""
+            return own_words(whole), kind == "text/html"
+    return "", False
 
 
 def _text(part: Message, options: ReadingOptions) -> str:

@@ -1,4 +1,4 @@
-"""Markdown stays as it is, without front matter and comments."""
+"""Markdown stays as it is, without front matter, comments, HTML, badges and contents."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import yaml
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
+from graphrag_pipeline.ingest.reading.markdown_markup import without_markup
 from graphrag_pipeline.ingest.reading.model import (
     ReadingOptions,
     ReadResult,
@@ -25,7 +26,7 @@ _DECIMAL = re.compile(r"[+-]?\d{1,18}\.\d{1,18}")
 def read_markdown(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     """Read one markdown file; the title is the front matter's, else the first heading's."""
     metadata, body = split_front_matter(clean_text(decode(data, options.encoding)))
-    text = _without_comments(body)
+    text = without_markup(_without_comments(body))
     title = metadata.pop("title", "") or _first_heading(text)
     return whole_document(path, text, str(title), metadata, line_blocks(text, markdown=True))
 

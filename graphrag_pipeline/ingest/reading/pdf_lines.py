@@ -19,6 +19,7 @@ SOFT_HYPHEN = "\ufffe"
 _LINE = re.compile(f"[^\r\n{SOFT_HYPHEN}]*{SOFT_HYPHEN}?")
 _WORD = re.compile(r"\S+")
 _WIDE_GAP = 1.0  # of the height of a line
+_WIDEST = 0.45  # of its height: a word whose characters are no wider needs no look at its end
 
 
 class Piece(NamedTuple):
@@ -57,34 +58,36 @@ def read_pieces(page: PdfTextPage) -> list[Piece]:
 def _pieces(
     text: str, start: int, end: int, number: int, box: Callable[[int], Box | None]
 ) -> Iterator[Piece]:
-    """Yield the pieces of the line that is characters [start, end) of a page."""
-    begin, stop = start, start
-    around: Box | None = None
-    heights = n_chars = 0.0
+    """Yield the pieces of the line that is characters [start, end) of a page.
+
+    Where a word ends is looked up only if it may stand apart from the next: each look takes time.
+    """
+    begin = stop = before = start
+    left = right = bottom = top = latest = heights = 0.0
+    n_chars = 0
     for word in _WORD.finditer(text, start, end):
-        place = _around(box(word.start()), box(word.end() - 1))
+        first, last = word.span()
+        place = box(first)
         if place is not None:
-            if around is not None and place[0] - around[1] > _WIDE_GAP * heights / n_chars:
-                yield Piece(text[begin:stop], *around, heights / n_chars, number)
-                begin, around, heights, n_chars = word.start(), None, 0.0, 0.0
-            around = _around(around, place)
-            length = word.end() - word.start()
-            heights += (place[3] - place[2]) * length
-            n_chars += length
-        stop = word.end()
-    whole = around or (0.0, 0.0, 0.0, 0.0)
-    yield Piece(text[begin:end].strip(), *whole, heights / max(n_chars, 1), number)
-
-
-def _around(one: Box | None, other: Box | None) -> Box | None:
-    if one is None or other is None:
-        return one or other
-    return (
-        min(one[0], other[0]),
-        max(one[1], other[1]),
-        min(one[2], other[2]),
-        max(one[3], other[3]),
-    )
+            height = heights / n_chars if n_chars else 0.0
+            if n_chars and place[0] - latest > (_WIDEST * (stop - before) + _WIDE_GAP) * height:
+                ended = box(stop - 1)
+                right = max(right, ended[1]) if ended else right
+                if place[0] - right > _WIDE_GAP * height:
+                    yield Piece(text[begin:stop], left, right, bottom, top, height, number)
+                    begin, n_chars, heights = first, 0, 0.0
+            if not n_chars:
+                left, right, bottom, top = place
+            elif place[0] < left or place[1] > right or place[2] < bottom or place[3] > top:
+                left, right = min(left, place[0]), max(right, place[1])
+                bottom, top = min(bottom, place[2]), max(top, place[3])
+            latest, before = place[0], first
+            heights += (place[3] - place[2]) * (last - first)
+            n_chars += last - first
+        stop = last
+    if n_chars and (ended := box(stop - 1)):
+        right = max(right, ended[1])
+    yield Piece(text[begin:stop], left, right, bottom, top, heights / max(n_chars, 1), number)
 
 
 def _boxes(page: PdfTextPage, *, has_same_places: bool) -> Callable[[int], Box | None]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
+from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
 from graphrag_pipeline.ingest.reading.model import (
     ReadingOptions,
     ReadResult,
@@ -151,7 +152,7 @@ def read_json(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
             return read_records(path, records, options, beside)
         return read_object(path, value, options)
     if isinstance(value, str):
-        return whole_document(path, value)
+        return whole_document(path, value, blocks=line_blocks(value, markdown=False))
     raise Unreadable("the JSON is a bare value, not text, an object or an array")
 
 

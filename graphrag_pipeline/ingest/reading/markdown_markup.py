@@ -1,0 +1,175 @@
+"""What stands in Markdown that its readers never see as words: HTML, badges, tables of contents.
+
+Code is left as it is: blocks of it, and spans between backticks on one line. Everything here takes
+time in proportion to the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from graphrag_pipeline.ingest.reading.line_blocks import line_blocks
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_INLINE = _names(
+    "a abbr b bdi bdo big cite code data del dfn em font i ins kbd label mark q s samp small span "
+    "strike strong sub sup time tt u var wbr img picture source video audio input button"
+)
+_LINES = _names(
+    "address article aside blockquote br caption center col colgroup dd details div dl dt "
+    "figcaption figure footer header hr iframe main nav ol p pre section summary table tbody tfoot "
+    "thead tr ul"
+)
+_OTHERS = _names("h1 h2 h3 h4 h5 h6 li td th script style svg")
+_NAMES = "|".join(sorted(_INLINE | _LINES | _OTHERS, key=len, reverse=True))
+_CODE_OR_TAG = re.compile(
+    rf"(`+)[^`\n]+\1|<(?P<end>/?)(?P<name>{_NAMES})(?:\s[^<>]{{0,2000}})?/?>", re.I
+)
+_BLANK_LINES = re.compile(r"\n[ \t]*\n(?:[ \t]*\n)+")
+_IMAGE = r"!\[[^\[\]\n]*\](?:\([^()\n]*(?:\([^()\n]*\)[^()\n]*)?\)|\[[^\[\]\n]*\])"
+_BADGE = rf"(?:\[\s*{_IMAGE}\s*\](?:\([^()\n]*\)|\[[^\[\]\n]*\])|{_IMAGE})"
+_BADGES = re.compile(rf"{_BADGE}(?:[\s|·•]*{_BADGE})*")
+_HEADING = re.compile(r"#{1,6}(?:\s|$)")
+_NO_HEADING = re.compile(r"#{1,6}\s*")
+_DEFINITION = re.compile(
+    r" {0,3}\[(?!\^)[^\[\]]+\]:\s+\S+(?:\s+(?:\"[^\"]*\"|'[^']*'|\([^()]*\)))?\s*"
+)
+_TO_HERE = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+\[.*\]\(\s*<?#[^()\s]*>?\s*\)\s*")
+_MARK_OF_CONTENTS = re.compile(r"\s*(?:\[TOC\]|\[\[_?TOC_?\]\]|\$\{toc\}|\{:\s*toc\s*\})\s*", re.I)
+_CONTENTS = re.compile(
+    r"#{1,6}\s*\W*(?:table of contents|contents|toc|on this page|inhalt(?:sverzeichnis)?|"
+    r"sommaire|table des matières|índice|indice|contenido|inhoud|目录|目次)\W*",
+    re.I,
+)
+_INSTEAD = {
+    ("td", True): " | ",
+    ("th", True): " | ",
+    ("td", False): "",
+    ("th", False): "",
+    ("li", False): "\n- ",
+    ("li", True): "",
+}
+_LEAST_LINKS = 3
+_LONGEST = 5_000  # characters of a line that is looked at
+
+
+def without_markup(text: str) -> str:
+    """Return Markdown without the tags of HTML, badges, tables of contents and definitions.
+
+    What HTML makes lines are lines, its headings are headings. Badges are images that stand alone
+    before the first paragraph, tables of contents three or more items that are links within the
+    page, definitions the addresses of links that are given apart.
+    """
+    stripped = "".join(part if is_code else _without_tags(part) for part, is_code in _parts(text))
+    written = "\n".join(_without_lines(list(_lines(stripped))))
+    return written if written == text else _BLANK_LINES.sub("\n\n", written)
+
+
+def _parts(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield a text in pieces, and whether each is code."""
+    place = 0
+    for block in line_blocks(text, markdown=True):
+        if block.kind == "code":
+            yield text[place : block.start], False
+            yield text[block.start : block.end], True
+            place = block.end
+    yield text[place:], False
+
+
+def _lines(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the lines of a text, and whether each is code: a block of that is one line."""
+    place = 0
+    for block in line_blocks(text, markdown=True):
+        if block.kind == "code":
+            if block.start > place:
+                yield from ((line, False) for line in text[place : block.start - 1].split("\n"))
+            yield text[block.start : block.end], True
+            place = block.end + 1
+    if place <= len(text):
+        yield from ((line, False) for line in text[place:].split("\n"))
+
+
+def _without_tags(text: str) -> str:
+    if "<" not in text:
+        return text
+    small = text.lower()
+    parts: list[str] = []
+    heading: list[str] | None = None
+    never_closed: set[str] = set()
+    place = 0
+    for match in _CODE_OR_TAG.finditer(text):
+        if match.start() < place:
+            continue
+        name = (match["name"] or "").lower()
+        into = parts if heading is None else heading
+        into.append(text[place : match.start()])
+        place = match.end()
+        if not name:
+            into.append(match.group())
+        elif name in ("script", "style", "svg"):
+            end = -1 if match["end"] or name in never_closed else small.find(f"</{name}", place)
+            if end < 0:
+                never_closed.add(name)
+            place = max(place, end)
+        elif name[0] == "h" and name[1:].isdecimal():
+            if heading is not None:
+                parts.append(" ".join("".join(heading).split()))
+            parts.append("\n\n")
+            heading = None
+            if not match["end"]:
+                parts.append(f"{'#' * int(name[1])} ")
+                heading = []
+        elif name not in _INLINE:
+            into.append(_INSTEAD.get((name, bool(match["end"])), "\n"))
+    return "".join((*parts, *(heading or ()), text[place:]))
+
+
+def _without_lines(lines: list[tuple[str, bool]]) -> Iterator[str]:
+    """Yield the lines that are no badges, definitions and tables of contents."""
+    is_top = True
+    dropped = _of_contents(lines)
+    for number, (line, is_code) in enumerate(lines):
+        written = line.strip()
+        if is_code or len(line) > _LONGEST or not written:
+            is_top &= not written
+            if number not in dropped:
+                yield line
+            continue
+        is_badge = is_top and written[0] in "![" and _BADGES.fullmatch(written)
+        is_top &= bool(is_badge or _HEADING.match(written))
+        if not (
+            is_badge
+            or number in dropped
+            or _NO_HEADING.fullmatch(written)
+            or ("]:" in line and _DEFINITION.fullmatch(line))
+        ):
+            yield line
+
+
+def _of_contents(lines: list[tuple[str, bool]]) -> set[int]:
+    """Return the numbers of the lines of generated tables of contents, with their headings."""
+    dropped: set[int] = set()
+    run: list[int] = []
+    heading = -1
+    for number, (line, is_code) in enumerate([*lines, ("end", False)]):
+        is_link = (
+            not is_code and len(line) <= _LONGEST and "](" in line and _TO_HERE.fullmatch(line)
+        )
+        if is_link:
+            run.append(number)
+            continue
+        if not line.strip():
+            continue
+        if _MARK_OF_CONTENTS.fullmatch(line) and not is_code:
+            dropped.update((number, *([heading] if heading >= 0 else [])))
+            continue
+        if len(run) >= _LEAST_LINKS:
+            dropped.update(run, [heading] if heading >= 0 else [])
+        run = []
+        heading = number if not is_code and _CONTENTS.fullmatch(line.strip()) else -1
+    return dropped
