@@ -137,6 +137,48 @@ def test_what_another_extractor_found_once_is_kept(tmp_path):
     assert set(nodes) == {"fog"}
 
 
+def _corpus_with_a_common_concept() -> list:
+    """Forty chunks: a concept in half of them, once beside each of twelve names."""
+    names = [f"Name {n}" for n in range(12)]
+    chunks = [
+        (
+            [("thing", C), (name, P), (f"Friend {n}", P)],
+            [("thing", name, 1.0), (name, f"Friend {n}", 1.0)],
+        )
+        for n, name in enumerate(names)
+    ]
+    chunks += [([(name, P)], []) for name in names]
+    chunks += [([("thing", C), ("kin", C)], [("thing", "kin", 1.0)]) for _ in range(7)]
+    chunks += [([("thing", C), ("Lone", P)], [("thing", "Lone", 1.0)])]
+    return chunks + [([("Elsewhere", P)], []) for _ in range(8)]
+
+
+def test_a_common_concept_is_related_to_what_it_meets_oftener_than_chance_and_to_the_lone(tmp_path):
+    nodes, edges = graph(tmp_path / "one", _corpus_with_a_common_concept())
+    around = {other for pair in edges if "thing" in pair for other in pair - {"thing"}}
+    assert around == {"kin", "Lone"}
+    assert nodes["thing"]["degree"] == 2
+    assert nodes["Name 1"]["degree"] == 1
+    _, edges = graph(tmp_path / "two", _corpus_with_a_common_concept(), min_concept_pmi=-1)
+    assert frozenset(("thing", "Name 1")) in edges
+
+
+def test_names_and_what_another_extractor_found_keep_all_that_they_meet(tmp_path):
+    chunks = _corpus_with_a_common_concept()
+    _, edges = graph(tmp_path / "one", chunks, extractor="llm")
+    assert frozenset(("thing", "Name 1")) in edges
+    as_name = [([(t, P) for t, _ in titles], pairs) for titles, pairs in chunks]
+    _, edges = graph(tmp_path / "two", as_name)
+    assert frozenset(("thing", "Name 1")) in edges
+
+
+def test_a_common_value_of_a_column_stays_related_to_its_records(tmp_path):
+    lines = (f"Ship {n},{'in dock' if n % 2 else 'at sea'},Ida Brandt{n}\n" for n in range(40))
+    engine = build_graph(tmp_path, {"ships.csv": "name,state,captain\n" + "".join(lines)})
+    degrees = dict(engine.rows("SELECT title, degree FROM entities WHERE type = 'CONCEPT'"))
+    assert degrees == {"in dock": 20, "at sea": 20}
+
+
 def test_the_mutual_information_is_that_computed_by_hand(tmp_path):
     a, b, c = ("A", P), ("B", P), ("C", P)
     _, edges = graph(

@@ -218,6 +218,9 @@ class GraphSettings(_Section):
 
     min_concept_frequency: Positive = 2
     """nlp: a noun phrase (type CONCEPT) or date must stand in so many chunks to become a node."""
+    min_concept_pmi: Annotated[float, Field(ge=-1, le=1)] = 0.3
+    """nlp: a noun phrase or date of ten or more chunks is related to what is rarer where they meet
+    so much oftener than chance (normalised PMI), or where that has nothing closer; -1: always."""
     max_description_sentences: Positive = 3
     """nlp: sentences kept to describe an entity."""
     summaries: Literal["auto", "off", "llm"] = "auto"

@@ -28,7 +28,9 @@ from graphrag_pipeline.store.index_store import (
 )
 from graphrag_pipeline.store.workspace import Workspace
 
-GRAPH_VERSION = "4"
+GRAPH_VERSION = "5"
+# In fewer chunks than this, nothing is so frequent that chance says with what it meets.
+_COMMON_FREQUENCY = 10
 
 _FOLDED = """
 CREATE OR REPLACE TEMP TABLE mentions AS FROM resolved_entity_mentions;
@@ -82,13 +84,47 @@ SELECT id, string_agg(description, ' ' ORDER BY place) AS description,
 WHERE place <= $max_sentences OR NOT by_rule GROUP BY id;
 """
 
+# Normalised PMI over chunks: ln(p(x,y) / (p(x) p(y))) / -ln p(x,y), and 1 for a pair that is
+# together in every chunk. An import may name fewer chunks for an entity than for its relationship.
+_MEETINGS = """
+CREATE OR REPLACE TEMP TABLE meetings AS
+WITH total AS MATERIALIZED (
+    SELECT count(*)::DOUBLE AS n FROM extractions WHERE status <> 'failed' OR n_entities > 0),
+met AS (
+    SELECT source_id, target_id, sum(weight) AS weight, count(DISTINCT chunk_id) AS n_chunks,
+           bool_and(extractor = 'nlp') AS by_rule, bool_or(type <> '') AS stated
+    FROM links JOIN extractions USING (chunk_id)
+    SEMI JOIN kept s ON source_id = s.id SEMI JOIN kept t ON target_id = t.id
+    GROUP BY source_id, target_id)
+SELECT met.*, CASE WHEN n_chunks >= (FROM total) THEN 1.0 ELSE least(1.0, round(
+           ln(n_chunks * (FROM total) / (s.frequency::DOUBLE * t.frequency))
+           / -ln(n_chunks / (FROM total)), 6)) END AS pmi
+FROM met JOIN kept s ON s.id = source_id JOIN kept t ON t.id = target_id;
+"""
+
+# A concept or date that stands in many chunks meets nearly everything by chance. Of what is rarer
+# than itself, it keeps what it meets more often than that, what has no closer neighbour, and what a
+# record says.
+_CHANCE_MEETINGS = """
+CREATE OR REPLACE TEMP TABLE chance_meetings AS
+WITH closest AS (
+    SELECT id, max(pmi) AS pmi FROM (
+        SELECT source_id AS id, pmi FROM meetings UNION ALL SELECT target_id, pmi FROM meetings)
+    GROUP BY id),
+common AS (
+    SELECT id, frequency FROM kept
+    WHERE by_rule AND type IN ('CONCEPT', 'DATE') AND frequency >= $common_frequency)
+SELECT DISTINCT source_id, target_id FROM (
+    SELECT *, source_id AS id, target_id AS other FROM meetings
+    UNION ALL SELECT *, target_id, source_id FROM meetings) e
+JOIN common USING (id) JOIN kept o ON o.id = other JOIN closest c ON c.id = other
+WHERE e.by_rule AND NOT stated
+      AND o.frequency <= common.frequency AND e.pmi < $min_pmi AND e.pmi < c.pmi;
+"""
+
 _RELATIONSHIPS = """
 CREATE OR REPLACE TEMP TABLE edges AS
-SELECT source_id, target_id, sum(weight) AS weight, count(DISTINCT chunk_id) AS n_chunks,
-       bool_and(extractor = 'nlp') AS by_rule
-FROM links JOIN extractions USING (chunk_id)
-SEMI JOIN kept s ON source_id = s.id SEMI JOIN kept t ON target_id = t.id
-GROUP BY source_id, target_id;
+FROM meetings ANTI JOIN chance_meetings USING (source_id, target_id);
 
 CREATE OR REPLACE TEMP TABLE edge_types AS
 SELECT source_id, target_id, string_agg(type, '; ' ORDER BY n DESC, type) AS type FROM (
@@ -123,18 +159,10 @@ LEFT JOIN described d ON d.id = k.id LEFT JOIN degrees g ON g.id = k.id
 LEFT JOIN description_summaries x ON x.id = k.id AND x.input_hash = d.input_hash;
 """
 
-# Normalised PMI over chunks: ln(p(x,y) / (p(x) p(y))) / -ln p(x,y), and 1 for a pair that is
-# together in every chunk. An import may name fewer chunks for an entity than for its relationship.
 _WANTED_RELATIONSHIPS = """
 CREATE OR REPLACE TEMP TABLE wanted_relationships AS
-WITH total AS MATERIALIZED (
-    SELECT count(*)::DOUBLE AS n FROM extractions WHERE status <> 'failed' OR n_entities > 0)
 SELECT e.id, i.human_readable_id, e.source_id, e.target_id, s.title AS source, t.title AS target,
-       coalesce(x.description, d.description, '') AS description, e.weight,
-       CASE WHEN e.n_chunks >= (FROM total) THEN 1.0 ELSE least(1.0, round(
-           ln(e.n_chunks * (FROM total) / (s.frequency::DOUBLE * t.frequency))
-           / -ln(e.n_chunks / (FROM total)), 6))
-       END AS pmi,
+       coalesce(x.description, d.description, '') AS description, e.weight, e.pmi,
        s.degree + t.degree AS combined_degree, coalesce(k.type, '') AS type
 FROM identified_edges e
 JOIN identifiers i ON i.kind = 'relationship' AND i.id = e.id
@@ -221,7 +249,7 @@ def graph_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
 
 def _version(con: duckdb.DuckDBPyConnection, settings: Settings) -> str:
     shaping = settings.graph.model_dump(
-        include={"min_concept_frequency", "max_description_sentences"}
+        include={"min_concept_frequency", "min_concept_pmi", "max_description_sentences"}
     )
     version = fingerprint(GRAPH_VERSION, shaping, settings.chunks.encoding)
     return f"{version}:{aliases_state(con)}"
@@ -238,6 +266,11 @@ def _fold(con: duckdb.DuckDBPyConnection, settings: Settings) -> None:
     con.execute(_ENTITIES, {"min_frequency": options.min_concept_frequency})
     limits = {"max_sentences": options.max_description_sentences}
     con.execute(_ENTITY_DESCRIPTIONS, limits)
+    con.execute(_MEETINGS)
+    con.execute(
+        _CHANCE_MEETINGS,
+        {"common_frequency": _COMMON_FREQUENCY, "min_pmi": options.min_concept_pmi},
+    )
     con.execute(_RELATIONSHIPS, limits)
     con.execute(_IDENTIFIED_EDGES)
     assign_identifiers(con, "entity", "SELECT id FROM kept ORDER BY frequency DESC, id")

@@ -495,6 +495,7 @@ FROM (SELECT m.chunk_id, m.source_id, m.target_id,
                    AND contains(lower(m.description), lower(t.title)) THEN m.description
                   ELSE s.title || ', ' || t.title || ': ' || m.description END AS said
       FROM resolved_relationship_mentions m
+      SEMI JOIN relationships r ON r.source_id = m.source_id AND r.target_id = m.target_id
       JOIN entities s ON s.id = m.source_id JOIN entities t ON t.id = m.target_id
       LEFT JOIN extractions x ON x.chunk_id = m.chunk_id)
 GROUP BY source_id, target_id, lower(said);
