@@ -119,6 +119,17 @@ def test_a_sentence_end_far_back_in_the_window_is_not_used():
     assert first.n_tokens == 50
 
 
+@pytest.mark.parametrize("encoding", ["cl100k_base", "o200k_base"])
+@given(TEXTS, chunk_settings(), st.integers(1, 30))
+@example("a  \n b/\n/c\n\n。d_\n1 23", ChunkSettings(size=3, overlap=0), 1)
+def test_a_text_cut_before_it_is_made_tokens_has_the_same_spans(encoding, text, settings, slice_):
+    settings = settings.model_copy(update={"encoding": encoding})
+    whole = split(text, settings)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("graphrag_pipeline.ingest.chunking._SLICE", slice_)
+        assert split(text, settings) == whole
+
+
 @pytest.mark.parametrize("text", ["", " ", "\n\n\t  \u2003", " " * 10_000])
 def test_a_text_of_nothing_but_white_space_has_no_chunks(text):
     assert split(text, ChunkSettings(size=10, overlap=2)) == []

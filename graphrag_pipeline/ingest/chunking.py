@@ -28,6 +28,10 @@ CHUNKS = pl.Schema(
 )
 _SENTENCE_END = re.compile(r"[.!?]['\")\]»”’]*(?=\s)|[。！？][」』”’）]*|\n(?=\s*\n)")
 _SEARCH_BACK = 0.25
+_SLICE = 1_000_000
+# No encoding has a token that goes on over these places: what stands before and after them has the
+# same tokens apart as together.
+_BETWEEN_TOKENS = re.compile(r"\S(?= )|[^\W_](?=[\n。，、！？])")
 
 
 @dataclass(frozen=True)
@@ -62,11 +66,16 @@ def split(text: str, settings: ChunkSettings) -> list[Span]:
     Windows of white space alone are left out, and those that only repeat a character of several
     tokens.
     """
-    tokens = get_encoding(settings.encoding).encode_ordinary(text)
-    starts, ends = _character_bounds(text, tokens, settings.encoding)
+    if len(text) <= _SLICE:
+        tokens = get_encoding(settings.encoding).encode_ordinary(text)
+        if len(tokens) <= settings.size:
+            return [Span(0, len(text), len(tokens))] if text.strip() else []
+        starts, ends = _character_bounds(text, tokens, settings.encoding)
+    else:
+        starts, ends = _bounds_by_slices(text, settings.encoding)
     sentence_ends = _sentence_ends(text) if settings.sentences else None
     spans: list[Span] = []
-    for first, last in _windows(len(tokens), settings, ends, sentence_ends):
+    for first, last in _windows(len(starts), settings, ends, sentence_ends):
         start, end = int(starts[first]), int(ends[last - 1])
         repeated = bool(spans) and (spans[-1].start, spans[-1].end) == (start, end)
         if not repeated and not text[start:end].isspace():
@@ -107,6 +116,31 @@ def _back_to_sentence_end(
 
 def _sentence_ends(text: str) -> npt.NDArray[np.int64]:
     return np.array([m.end() for m in _SENTENCE_END.finditer(text)], dtype=np.int64)
+
+
+def _bounds_by_slices(
+    text: str, encoding: str
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return what :func:`_character_bounds` does: a token takes far more memory than its bounds."""
+    starts: list[npt.NDArray[np.int64]] = []
+    ends: list[npt.NDArray[np.int64]] = []
+    place = 0
+    for part in _slices(text):
+        tokens = get_encoding(encoding).encode_ordinary(part)
+        part_starts, part_ends = _character_bounds(part, tokens, encoding)
+        starts.append(part_starts + place)
+        ends.append(part_ends + place)
+        place += len(part)
+    return np.concatenate(starts), np.concatenate(ends)
+
+
+def _slices(text: str) -> Iterator[str]:
+    """Yield parts of about ``_SLICE`` characters of a text, each with tokens of its own."""
+    place = 0
+    while between := _BETWEEN_TOKENS.search(text, place + _SLICE):
+        yield text[place : between.end()]
+        place = between.end()
+    yield text[place:]
 
 
 def _character_bounds(

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 NLP_VERSION = "4"
 _DESCRIPTION = 400
 _CARRIED = 6
+_SLICE = 200  # chunks
 _SUBJECTS = frozenset((PERSON, ORGANIZATION, GEO, EVENT, WORK, OTHER))
 _ROW = re.compile(r"[^\n]*[^\W_][^\n]*")
 _PRONOUN = re.compile(r"(He|She|It|They|His|Her|Its|Their)\b")
@@ -70,16 +71,21 @@ def extract_nlp(chunks: pl.DataFrame, options: NlpOptions) -> Extraction:
     import polars as pl
 
     lexicons: dict[str, Lexicon] = {}
-    entities: list[tuple[str, str, str, str, int, int]] = []
-    relationships: list[tuple[str, str, str, str, float, int, int, str]] = []
-    for chunk_id, text, blocks in _with_blocks(chunks):
-        reading = _read(text, blocks, options, lexicons)
-        entities.extend((chunk_id, *row) for row in reading.entities())
-        relationships.extend((chunk_id, *row, "") for row in reading.relationships(options))
-    return Extraction(
-        pl.DataFrame(entities, schema=ENTITY_MENTIONS, orient="row"),
-        pl.DataFrame(relationships, schema=RELATIONSHIP_MENTIONS, orient="row"),
-    )
+    entities = [pl.DataFrame(schema=ENTITY_MENTIONS)]
+    relationships = [pl.DataFrame(schema=RELATIONSHIP_MENTIONS)]
+    # A row of Python objects takes several times the memory of a row of columns.
+    for part in chunks.iter_slices(_SLICE):
+        read = [
+            (chunk_id, _read(text, blocks, options, lexicons))
+            for chunk_id, text, blocks in _with_blocks(part)
+        ]
+        named = [(key, *row) for key, reading in read for row in reading.entities()]
+        related = [
+            (key, *row, "") for key, reading in read for row in reading.relationships(options)
+        ]
+        entities.append(pl.DataFrame(named, schema=ENTITY_MENTIONS, orient="row"))
+        relationships.append(pl.DataFrame(related, schema=RELATIONSHIP_MENTIONS, orient="row"))
+    return Extraction(pl.concat(entities), pl.concat(relationships))
 
 
 def chunk_names(chunks: pl.DataFrame) -> pl.DataFrame:
