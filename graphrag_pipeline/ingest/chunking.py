@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,9 +31,13 @@ CHUNKS = pl.Schema(
 _SENTENCE_END = re.compile(r"[.!?]['\")\]»”’]*(?=\s)|[。！？][」』”’）]*|\n(?=\s*\n)")
 _SEARCH_BACK = 0.25
 _SLICE = 1_000_000
+_MOST_ROWS = 2_000
 # No encoding has a token that goes on over these places: what stands before and after them has the
 # same tokens apart as together.
 _BETWEEN_TOKENS = re.compile(r"\S(?= )|[^\W_](?=[\n。，、！？])")
+
+
+Places = npt.NDArray[np.signedinteger[Any]]
 
 
 @dataclass(frozen=True)
@@ -48,15 +54,25 @@ def chunk_documents(documents: pl.DataFrame, settings: ChunkSettings) -> pl.Data
 
     ``text[start_char:end_char]`` of the document is the chunk's text, in code points.
     """
-    rows: list[tuple[str, str, int, int, int, int, str]] = []
-    for document_id, text in documents.select("id", "text").iter_rows():
-        for ordinal, span in enumerate(split(text, settings)):
-            piece = text[span.start : span.end]
-            chunk_id = make_id("chunk", document_id, span.start, span.end, content_hash(piece))
-            rows.append(
-                (chunk_id, document_id, ordinal, span.start, span.end, span.n_tokens, piece)
-            )
-    return pl.DataFrame(rows, schema=CHUNKS, orient="row")
+    rows = (
+        row
+        for document_id, text in documents.select("id", "text").iter_rows()
+        for row in _rows(document_id, text, settings)
+    )
+    # As Python objects, the chunks of a large batch would take several times their memory.
+    frames = [pl.DataFrame(schema=CHUNKS)]
+    while part := list(islice(rows, _MOST_ROWS)):
+        frames.append(pl.DataFrame(part, schema=CHUNKS, orient="row"))
+    return pl.concat(frames)
+
+
+def _rows(
+    document_id: str, text: str, settings: ChunkSettings
+) -> Iterator[tuple[str, str, int, int, int, int, str]]:
+    for ordinal, span in enumerate(split(text, settings)):
+        piece = text[span.start : span.end]
+        chunk_id = make_id("chunk", document_id, span.start, span.end, content_hash(piece))
+        yield chunk_id, document_id, ordinal, span.start, span.end, span.n_tokens, piece
 
 
 def split(text: str, settings: ChunkSettings) -> list[Span]:
@@ -73,7 +89,8 @@ def split(text: str, settings: ChunkSettings) -> list[Span]:
         starts, ends = _character_bounds(text, tokens, settings.encoding)
     else:
         starts, ends = _bounds_by_slices(text, settings.encoding)
-    sentence_ends = _sentence_ends(text) if settings.sentences else None
+    # Of one type, or a search would copy one of them each time.
+    sentence_ends = _sentence_ends(text).astype(ends.dtype) if settings.sentences else None
     spans: list[Span] = []
     for first, last in _windows(len(starts), settings, ends, sentence_ends):
         start, end = int(starts[first]), int(ends[last - 1])
@@ -86,8 +103,8 @@ def split(text: str, settings: ChunkSettings) -> list[Span]:
 def _windows(
     n_tokens: int,
     settings: ChunkSettings,
-    ends: npt.NDArray[np.int64],
-    sentence_ends: npt.NDArray[np.int64] | None,
+    ends: Places,
+    sentence_ends: Places | None,
 ) -> Iterator[tuple[int, int]]:
     first = 0
     while first < n_tokens:
@@ -104,8 +121,8 @@ def _back_to_sentence_end(
     first: int,
     last: int,
     settings: ChunkSettings,
-    ends: npt.NDArray[np.int64],
-    sentence_ends: npt.NDArray[np.int64],
+    ends: Places,
+    sentence_ends: Places,
 ) -> int:
     earliest = max(last - int(settings.size * _SEARCH_BACK), first + settings.overlap + 1)
     sentence = int(np.searchsorted(sentence_ends, ends[last - 1], side="right")) - 1
@@ -114,22 +131,21 @@ def _back_to_sentence_end(
     return int(np.searchsorted(ends, sentence_ends[sentence], side="left")) + 1
 
 
-def _sentence_ends(text: str) -> npt.NDArray[np.int64]:
+def _sentence_ends(text: str) -> Places:
     return np.array([m.end() for m in _SENTENCE_END.finditer(text)], dtype=np.int64)
 
 
-def _bounds_by_slices(
-    text: str, encoding: str
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _bounds_by_slices(text: str, encoding: str) -> tuple[Places, Places]:
     """Return what :func:`_character_bounds` does: a token takes far more memory than its bounds."""
-    starts: list[npt.NDArray[np.int64]] = []
-    ends: list[npt.NDArray[np.int64]] = []
+    starts: list[Places] = []
+    ends: list[Places] = []
     place = 0
+    kind = np.int32 if len(text) <= np.iinfo(np.int32).max else np.int64
     for part in _slices(text):
         tokens = get_encoding(encoding).encode_ordinary(part)
         part_starts, part_ends = _character_bounds(part, tokens, encoding)
-        starts.append(part_starts + place)
-        ends.append(part_ends + place)
+        starts.append((part_starts + place).astype(kind))
+        ends.append((part_ends + place).astype(kind))
         place += len(part)
     return np.concatenate(starts), np.concatenate(ends)
 
@@ -143,9 +159,7 @@ def _slices(text: str) -> Iterator[str]:
     yield text[place:]
 
 
-def _character_bounds(
-    text: str, tokens: list[int], encoding: str
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _character_bounds(text: str, tokens: list[int], encoding: str) -> tuple[Places, Places]:
     """Return each token's first character and the end of its last, in code points.
 
     A token may hold a part of a character: its bounds then reach out to the whole one.
