@@ -432,6 +432,14 @@ def test_text_is_read_whatever_it_is_marked_as(body):
     assert document.text.count(PROSE.strip()) == body.count(PROSE)
 
 
+def test_a_list_of_links_that_the_text_announces_is_read():
+    links = "".join(f'<li><a href="{n}.html">Field {n}</a>' for n in range(9))
+    for wrapped in (f"<ul>{links}</ul>", f"<div class=toctree><ul>{links}</ul></div>"):
+        text = only(read("a.html", f"<h1>Fields</h1><p>{PROSE} They are:</p>{wrapped}")).text
+        assert text.count("- Field") == 9
+        assert "Field" not in only(read("a.html", f"<p>{PROSE}</p>{wrapped}")).text
+
+
 def test_only_the_main_part_of_a_page_is_read_and_the_title_above_it():
     page = f"<h1>Barley</h1><p>Farm news</p><main><p>{PROSE}</p></main><p>Write to us.</p>"
     assert only(read("a.html", page)).text == f"Barley\n\n{PROSE.strip()}"

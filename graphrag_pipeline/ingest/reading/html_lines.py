@@ -91,12 +91,19 @@ class PageLines:
             )
             if region.why == NAVIGATION and is_text:
                 continue
+            if region.why == LINK_LIST and self._is_introduced(region, reasons):
+                continue
             start = max(region.start, beyond)
             reasons[start : region.end] = [region.why] * (region.end - start)
             beyond = region.end
         self._spare_title(reasons)
         self._leave_what_is_around_main(reasons, sizes)
         return reasons
+
+    def _is_introduced(self, region: Region, reasons: list[int]) -> bool:
+        """Whether the text before a list of links says that it follows."""
+        before = region.start - 1
+        return before >= 0 and not reasons[before] and self.lines[before].text.endswith((":", "："))
 
     def _spare_title(self, reasons: list[int]) -> None:
         """Keep the title that stands in the header of the page, where the text has none."""
