@@ -165,7 +165,7 @@ def update_reports(
         removed = _remove_orphans(con, hierarchy, level, None if and_deeper else level)
         hierarchy.set_state(con, f"{_STATE}{level}", state)
         failed = _count(con, hierarchy, "failures", level, last)
-        if hierarchy.has_history and reports_current(con, settings, by):
+        if hierarchy.has_history and _has_lost_evidence(con) and reports_current(con, settings, by):
             con.execute("DELETE FROM staging.lost_evidence")
     coverages = [c for d in done for c in d.coverages]
     return LevelReports(
@@ -457,6 +457,10 @@ def _state(
     version = _version(settings, writer)
     communities = hierarchy.get_state(con, "communities_state")
     return f"{version}:{first}:{last}:{communities}:{below}"
+
+
+def _has_lost_evidence(con: duckdb.DuckDBPyConnection) -> bool:
+    return con.execute("SELECT 1 FROM staging.lost_evidence LIMIT 1").fetchone() is not None
 
 
 def _deepest(con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy) -> int:
