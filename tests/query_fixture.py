@@ -14,6 +14,7 @@ from artefacts import copy_of
 
 from graphrag_pipeline.core.identity import content_hash, make_id
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.graph.titles import update_titles
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.llm.embedders import Embedder
 from graphrag_pipeline.store.index_store import IndexStore, insert
@@ -158,6 +159,7 @@ def _write(home: Path, texts: dict[str, str], release: str, embedder: Embedder) 
         for table, rows in tables.items():
             if rows:
                 insert(con, table, pl.DataFrame(rows, infer_schema_length=None))
+        update_titles(con)
         for view in ("facts", "communities", "community_reports", "attributed_communities"):
             tables[view] = con.sql(f"FROM {view}").pl().to_dicts()
     versions = _sync(home, tables, release, embedder)

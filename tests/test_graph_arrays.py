@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 
 import networkx as nx
@@ -10,6 +11,7 @@ import pytest
 from query_fixture import publish, settings_for
 
 from graphrag_pipeline.core.identity import make_id
+from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query import QueryEngine, open_release
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.graph_arrays import Adjacency, Edges, join_edges
@@ -114,9 +116,13 @@ def test_of_several_shortest_paths_the_lowest_is_taken_and_a_bridge_jumps_where_
 def test_the_arrays_of_a_release_hold_its_rows(engine):
     graph, index = engine.index.graph, engine.index
     ids = [row["id"] for table in ("entities", "chunks") for row in index.rows(f"FROM {table}")]
-    assert graph.ids_of(np.arange(graph.n_nodes)) == sorted(ids[: graph.n_entities]) + sorted(
-        ids[graph.n_entities :]
-    )
+    named = index.rows("SELECT DISTINCT entity_id AS id FROM chunk_titles")
+    titles = {row["id"] for row in named} - set(ids)
+    assert graph.ids_of(np.arange(graph.n_nodes)) == [
+        *sorted(ids[: graph.n_entities]),
+        *sorted(ids[graph.n_entities :]),
+        *sorted(titles),
+    ]
     pairs = graph.edges("relationships")
     found = zip(
         graph.ids_of(pairs.one),
@@ -130,14 +136,15 @@ def test_the_arrays_of_a_release_hold_its_rows(engine):
     mentioned = index.rows("SELECT entity_id, count(*) AS n FROM entity_chunks GROUP BY entity_id")
     nodes = graph.entity_nodes([row["entity_id"] for row in mentioned])
     assert graph.chunk_counts[nodes].tolist() == [row["n"] for row in mentioned]
-    assert graph.specificity[nodes] == pytest.approx([1 / row["n"] for row in mentioned])
+    assert graph.specificity("mentions")[nodes] == pytest.approx([1 / r["n"] for r in mentioned])
 
 
 def test_weights_go_to_the_nodes_of_known_ids_and_the_best_come_back(engine):
     graph = engine.index.graph
-    chunk = graph.ids_of(np.array([graph.n_nodes - 1]))[0]
+    last = graph.n_entities + graph.n_chunks - 1
+    chunk = graph.ids_of(np.array([last]))[0]
     spread = graph.weigh_chunks({"unknown": 5.0, chunk: 2.0, make_id("entity", "Scrooge"): 1.0})
-    assert spread.nonzero()[0].tolist() == [graph.n_nodes - 1]
+    assert spread.nonzero()[0].tolist() == [last]
     assert graph.best_chunks(spread, 3) == {chunk: 2.0}
     assert graph.best_entities(spread, 3) == {}
     pairs = engine.index.rows("SELECT id, source_id, target_id FROM relationships LIMIT 2")
@@ -168,38 +175,57 @@ def test_the_graph_is_loaded_once_whoever_asks(home):
 # ppr
 
 
-def test_ppr_is_pagerank_of_its_definition(engine):
-    question = "Who was the clerk of Scrooge in London?"
+@pytest.mark.parametrize("titles", [True, False])
+def test_ppr_is_pagerank_of_its_definition(engine, titles):
+    question = "Who was the clerk of Scrooge in a christmas carol?"
     index = engine.index
     graph = nx.Graph()
     graph.add_nodes_from(row["id"] for row in index.rows("SELECT id FROM entities"))
     graph.add_nodes_from(row["id"] for row in index.rows("SELECT id FROM chunks"))
-    mentions = index.rows("SELECT entity_id, chunk_id FROM entity_chunks")
-    graph.add_weighted_edges_from((row["entity_id"], row["chunk_id"], 1) for row in mentions)
+    joined = index.rows("SELECT entity_id, chunk_id, 1 AS weight FROM entity_chunks")
+    if titles:
+        joined += index.rows("SELECT entity_id, chunk_id, 3 AS weight FROM chunk_titles")
+    for row in joined:
+        add_weight(graph, row["entity_id"], row["chunk_id"], row["weight"])
     facts = index.rows(
         """SELECT r.id, source_id, target_id, coalesce(sum(n_mentions), 1) AS n FROM relationships r
            LEFT JOIN relationship_chunks c ON c.relationship_id = r.id GROUP BY ALL"""
     )
-    graph.add_weighted_edges_from((r["source_id"], r["target_id"], int(r["n"])) for r in facts)
+    for row in facts:
+        add_weight(graph, row["source_id"], row["target_id"], row["n"] * (0.3 if titles else 1))
     seeds = dict.fromkeys(graph, 0.0)
-    for title in ("Scrooge", "London"):
-        seeds[make_id("entity", title)] += 1
+    for name in ["Scrooge", *(["a christmas carol"] if titles else [])]:
+        seeds[make_id("entity", name)] += 1
     stated = index.search_text("relationships", question, 5).to_pylist()
     ends = {row["id"]: (row["source_id"], row["target_id"]) for row in facts}
+    n_chunks = len(index.rows("SELECT id FROM chunks"))
+    rarity = {
+        term: math.log(1 + (n_chunks - held + 0.5) / (held + 0.5))
+        for term in terms(question)
+        for held in [len(index.search_text("chunks", term, 100))]
+    }
+    named = sum(rarity[term] for term in ("scrooge", "christmas", "carol"))
+    share = min(1, 2 * named / sum(rarity.values())) if titles else 1
     for hit in stated:
         for end in ends[hit["id"]]:
-            seeds[end] += hit["score"] / stated[0]["score"] / 5
-    for entity in {row["entity_id"] for row in mentions}:
-        seeds[entity] /= sum(row["entity_id"] == entity for row in mentions)
+            seeds[end] += share * hit["score"] / stated[0]["score"] / 5
+    pairs = {(row["entity_id"], row["chunk_id"]) for row in joined}
+    for entity in {entity for entity, _ in pairs}:
+        seeds[entity] /= sum(one == entity for one, _ in pairs)
     similar = index.search_text("chunks", question, 100).to_pylist()
     for hit in similar:
-        seeds[hit["id"]] += 0.05 * (hit["score"] / similar[0]["score"]) ** 2
-    expected = networkx_pagerank(graph, seeds, 0.5)
-    found = engine.retrieve(question, "ppr").records
+        seeds[hit["id"]] += 0.02 * (hit["score"] / similar[0]["score"]) ** 2
+    expected = networkx_pagerank(graph, seeds, 0.6)
+    found = engine.retrieve(question, "ppr", titles=titles, covering=False).records
     chunks = [r["id"] for r in index.rows("SELECT id FROM chunks") if expected[r["id"]] > 1e-9]
     assert len(chunks) > 2
     assert [r.id for r in found] == sorted(chunks, key=lambda key: (-expected[key], key))[:10]
     assert [r.score for r in found] == pytest.approx([expected[r.id] for r in found], abs=1e-5)
+
+
+def add_weight(graph: nx.Graph, one: str, two: str, weight: float) -> None:
+    known = graph.get_edge_data(one, two, {"weight": 0})["weight"]
+    graph.add_edge(one, two, weight=known + float(weight))
 
 
 def test_ppr_finds_the_text_that_shares_an_entity_and_no_word_with_the_question(tmp_path):

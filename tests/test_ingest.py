@@ -44,6 +44,7 @@ FOLDED = {
     "relationships": "SELECT * EXCLUDE human_readable_id FROM relationships",
     "entity_chunks": PLACED.format(table="entity_chunks").replace("EXCLUDE batch ", ""),
     "relationship_chunks": PLACED.format(table="relationship_chunks").replace("EXCLUDE batch ", ""),
+    "chunk_titles": PLACED.format(table="chunk_titles").replace("EXCLUDE batch ", ""),
 }
 """What must depend on the documents that are there, and on nothing that came before."""
 

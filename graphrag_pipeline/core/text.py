@@ -35,7 +35,7 @@ _SHORT = re.compile(r"[^aeiou]*[aeiouy][^aeiouwxy]$")
 _NOT_A_STEM = re.compile(r"(?:[^aeiour]r|[aiou][aeiou]|e[aiou]|hm|q)$")
 
 # Scripts written without spaces, and Hangul, whose words carry their particles.
-_CJK = (
+UNSPACED = (
     "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u1000-\u103f\u1780-\u17d3"
     "\u3005-\u3007\u3041-\u3096\u3099-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
@@ -46,9 +46,9 @@ _NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+(?:\.\d+)+"
 _ACRONYM = r"(?<![a-z0-9])(?:[a-z]\.){2,}"
 _ASCII_TOKEN = re.compile(rf"{_NUMBER}|{_ACRONYM}|[a-z0-9]+(?:'[a-z]+)*", re.ASCII)
 _TOKEN = re.compile(
-    rf"[{_CJK}]+|{_NUMBER}|{_ACRONYM}|[^\W_{_CJK}](?:'?[^\W_{_CJK}]|[{_SIGNS}])*",
+    rf"[{UNSPACED}]+|{_NUMBER}|{_ACRONYM}|[^\W_{UNSPACED}](?:'?[^\W_{UNSPACED}]|[{_SIGNS}])*",
 )
-_IS_CJK = re.compile(f"[{_CJK}]")
+_IS_CJK = re.compile(f"[{UNSPACED}]")
 # Combining accents of Latin, Greek and Cyrillic; Hebrew points; Arabic vowel marks and tatweel.
 _ACCENT = re.compile(
     "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"

@@ -18,6 +18,7 @@ from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.graph.record_links import link_records
 from graphrag_pipeline.graph.resolution.aliases import aliases_state
+from graphrag_pipeline.graph.titles import update_titles
 from graphrag_pipeline.ingest.staging import take_in_staged
 from graphrag_pipeline.store.index_store import (
     assign_identifiers,
@@ -28,7 +29,7 @@ from graphrag_pipeline.store.index_store import (
 )
 from graphrag_pipeline.store.workspace import Workspace
 
-GRAPH_VERSION = "5"
+GRAPH_VERSION = "6"
 # In fewer chunks than this, nothing is so frequent that chance says with what it meets.
 _COMMON_FREQUENCY = 10
 
@@ -237,6 +238,7 @@ def merge_within(con: duckdb.DuckDBPyConnection, settings: Settings) -> GraphCha
         "wanted_relationship_chunks",
         ("relationship_id", "chunk_id"),
     )
+    update_titles(con)
     con.execute(_FORGOTTEN)
     set_meta(con, "graph_version", _version(con, settings))
     return GraphChanges(entities, relationships, batches)

@@ -1,15 +1,16 @@
 """The graph of a release as arrays: loaded once, by whole columns, and walked without rows.
 
 Nodes are numbered: entities from 0 by id, then chunks by id, then names by id, which rules find in
-chunks and which are no entities of the model or the import that gave the graph. Edges come in
-kinds, loaded when first asked for, so that each method combines those that its paper has.
+chunks and which are no entities of the model or the import that gave the graph, and titles, which
+documents and sections have. Edges come in kinds, loaded when first asked for, so that each method
+combines those that its paper has.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -25,16 +26,26 @@ if TYPE_CHECKING:
 Numbers: TypeAlias = npt.NDArray[np.integer[Any]]
 Weights: TypeAlias = npt.NDArray[np.floating[Any]]
 
-_NAMES = """
+_NAMED = """
 SELECT DISTINCT coalesce(canonical_id, entity_id) AS id, chunk_id
-FROM chunk_names LEFT JOIN entity_aliases USING (entity_id)
+FROM {table} LEFT JOIN entity_aliases USING (entity_id)
 """
 _NODES = """
 SELECT id, (row_number() OVER (ORDER BY part, id) - 1)::INTEGER AS node, part
 FROM (SELECT id, 0 AS part FROM entities UNION ALL SELECT id, 1 FROM chunks UNION ALL
-      SELECT DISTINCT id, 2 FROM ({names}) ANTI JOIN entities USING (id))
+      SELECT id, 2 FROM (SELECT id FROM ({names}) UNION SELECT id FROM ({titles}))
+      ANTI JOIN entities USING (id))
 """
-_NO_NAMES = "SELECT '' AS id, '' AS chunk_id LIMIT 0"
+_NONE_NAMED = "SELECT '' AS id, '' AS chunk_id LIMIT 0"
+_TITLE_KEYS = """
+SELECT DISTINCT key, node::BIGINT AS node
+FROM chunk_titles LEFT JOIN entity_aliases USING (entity_id)
+JOIN ({nodes}) n ON n.id = coalesce(canonical_id, entity_id) AND n.part <> 1 ORDER BY ALL
+"""
+_TITLE_WEIGHT = 3
+RARE = 20
+"""Names in no more chunks than this tell chunks apart."""
+_SHARED_NAME = 0.6
 
 EDGE_KINDS: Mapping[str, str] = {
     "relationships": """
@@ -52,6 +63,9 @@ EDGE_KINDS: Mapping[str, str] = {
     "names": """
         SELECT n.id AS one, n.chunk_id AS two, 1 AS weight, n.chunk_id AS id FROM ({names}) n
         ANTI JOIN entity_chunks m ON m.entity_id = n.id AND m.chunk_id = n.chunk_id""",
+    "titles": """
+        SELECT id AS one, chunk_id AS two, {title_weight} AS weight, chunk_id AS id
+        FROM ({titles})""",
     "synonyms": """
         SELECT least(source_id, target_id) AS one, greatest(source_id, target_id) AS two,
                max(similarity) AS weight, one AS id
@@ -66,11 +80,12 @@ EDGE_KINDS: Mapping[str, str] = {
 """What each kind of edge is made of: its two nodes, its weight and the row it stands for.
 
 ``relationships`` weigh what the index says, ``links`` are the same, each by 1, ``facts`` are the
-same pairs by how many mentions support each, ``mentions`` join an entity to the chunks that mention
+same pairs by how many mentions support each. ``mentions`` join an entity to the chunks that mention
 it, each by 1, ``names`` those and other names to the chunks in which rules, but not a model, find
-them. ``statements`` are the rows of the view ``facts``, whoever found them, by how often
-each is made. ``synonyms`` join entities of like titles, by their similarity; ``identities`` those
-of a similarity of 0.9 or more, each by 1.
+them. ``titles`` join the title of a document and the headings of its sections to their chunks, each
+by 3: what a text is about weighs more than what it mentions. ``statements`` are the rows of the
+view ``facts``, whoever found them, by how often each is made. ``synonyms`` join entities of like
+titles, by their similarity; ``identities`` those of a similarity of 0.9 or more, each by 1.
 """
 
 _EDGES = """
@@ -161,9 +176,14 @@ class GraphArrays:
         self._read = read
         self._lock = threading.RLock()
         self._edges: dict[str, Edges] = {}
-        self._adjacency: dict[tuple[str, ...], Adjacency] = {}
-        self._names = _NAMES if _has_names(read) else _NO_NAMES
-        self._nodes = _NODES.format(names=self._names)
+        self._adjacency: dict[tuple[tuple[str, float], ...], Adjacency] = {}
+        self._specificity: dict[tuple[str, ...], npt.NDArray[np.float64]] = {}
+        self._parts = {
+            "names": _named(read, "chunk_names"),
+            "titles": _named(read, "chunk_titles"),
+            "title_weight": _TITLE_WEIGHT,
+        }
+        self._nodes = _NODES.format(**self._parts)
         nodes = read(f"SELECT encode(id) AS id, part FROM ({self._nodes}) ORDER BY node")
         self.ids = _bytes(nodes, "id")
         self.n_nodes = len(self.ids)
@@ -177,36 +197,37 @@ class GraphArrays:
         """How many chunks mention each entity, by entity."""
         return np.bincount(self.edges("mentions").one, minlength=self.n_entities)
 
-    @cached_property
-    def specificity(self) -> npt.NDArray[np.float64]:
-        """1 / number of chunks that mention it for each entity, 0 for all other nodes.
+    def specificity(self, *kinds: str) -> npt.NDArray[np.float64]:
+        """1 / number of chunks that edges of these kinds join it to for each entity and name.
 
-        Source: node specificity, Gutiérrez et al., HippoRAG, 2024, section 2.3.
+        0 for all other nodes. Source: node specificity, Gutiérrez et al., HippoRAG, 2024, 2.3.
         """
-        return _inverse(np.pad(self.chunk_counts, (0, self.n_nodes - self.n_entities)))
-
-    @cached_property
-    def specificity_of_names(self) -> npt.NDArray[np.float64]:
-        """1 / number of chunks that mention or, by rule, name it for each entity and name."""
-        ends = np.concatenate([self.edges(kind).one for kind in ("mentions", "names")])
-        return _inverse(np.bincount(ends, minlength=self.n_nodes))
+        with self._lock:
+            if kinds not in self._specificity:
+                ends = self._pairs(*kinds) // max(1, self.n_nodes)
+                counts = np.bincount(ends, minlength=self.n_nodes)
+                self._specificity[kinds] = _inverse(counts)
+            return self._specificity[kinds]
 
     def edges(self, kind: str) -> Edges:
         """Return the edges of a kind of :data:`EDGE_KINDS`."""
         with self._lock:
             if kind not in self._edges:
-                edges = EDGE_KINDS[kind].format(names=self._names)
+                edges = EDGE_KINDS[kind].format(**self._parts)
                 table = self._read(_EDGES.format(nodes=self._nodes, edges=edges))
                 first, second, weight = (table[n].to_numpy() for n in ("one", "two", "weight"))
                 self._edges[kind] = Edges(first, second, weight, _bytes(table, "id"))
             return self._edges[kind]
 
-    def adjacency(self, *kinds: str) -> Adjacency:
-        """Return the graph of some kinds of edges; weights between the same two nodes add up."""
-        key = tuple(sorted(kinds))
+    def adjacency(self, *kinds: str, **factors: float) -> Adjacency:
+        """Return the graph of some kinds of edges; weights between the same two nodes add up.
+
+        The weights of a kind that has a factor are multiplied by it.
+        """
+        key = tuple(sorted((kind, factors.get(kind, 1.0)) for kind in {*kinds, *factors}))
         with self._lock:
             if key not in self._adjacency:
-                parts = [self.edges(kind) for kind in key]
+                parts = [_scaled(self.edges(kind), factor) for kind, factor in key]
                 self._adjacency[key] = join_edges(self.n_nodes, parts)
             return self._adjacency[key]
 
@@ -220,13 +241,84 @@ class GraphArrays:
         places, is_node = places_of(self.ids[self._of_chunks], ids)
         return self.n_entities + places[is_node]
 
+    @cached_property
+    def titles(self) -> Mapping[str, Sequence[int]]:
+        """The nodes of titles, by what a question may call them (``chunk_titles.key``)."""
+        nodes: dict[str, list[int]] = {}
+        if self._parts["titles"] != _NONE_NAMED:
+            table = self._read(_TITLE_KEYS.format(nodes=self._nodes))
+            for key, node in zip(table["key"].to_pylist(), table["node"].to_pylist(), strict=True):
+                nodes.setdefault(key, []).append(node)
+        return nodes
+
+    def links_among(self, chunks: Sequence[str]) -> npt.NDArray[np.float64]:
+        """Return how surely some chunks lead to each other, 0 to 1, shape (chunks, chunks).
+
+        1 where one is about what the other mentions. Where no other text mentions what either is
+        about, for files have names that nobody writes, 0.6 where both have a name that at most 20
+        chunks have.
+        """
+        nodes = self.chunk_nodes(chunks)
+        mentioned = self.adjacency("mentions", "names").rows_of(nodes)
+        titled = self.adjacency("titles").rows_of(nodes)
+        mentions = _incidence(nodes, mentioned, self.n_nodes)
+        about = (_incidence(nodes, titled, self.n_nodes) @ mentions.T).toarray() > 0
+        is_rare = (self._mention_counts >= 2) & (self._mention_counts <= RARE)
+        rare = _incidence(nodes, mentioned, self.n_nodes, among=is_rare)
+        shared = (rare @ rare.T).toarray() > 0
+        of_title, title = titled
+        has_name = np.isin(nodes, of_title[self._mentioned_elsewhere[title]])
+        links = np.where(shared, _SHARED_NAME, 0.0)
+        links[has_name[:, None] | has_name[None, :]] = 0
+        links[about | about.T] = 1
+        np.fill_diagonal(links, 0)
+        return links
+
+    def rare_names(self, chunk: int) -> npt.NDArray[np.int32]:
+        """Return the names that few chunks have beside a chunk, the rarest first, without its own.
+
+        ``chunk`` is a node. Few are 2 to 20; what it is about are its own.
+        """
+        names = self.adjacency("mentions", "names").around(chunk)
+        counts = self._mention_counts[names]
+        is_rare = (counts >= 2) & (counts <= RARE)
+        is_rare &= ~np.isin(names, self.adjacency("titles").around(chunk))
+        return names[is_rare][np.argsort(counts[is_rare], kind="stable")]
+
+    @cached_property
+    def _mention_counts(self) -> npt.NDArray[np.int64]:
+        """How many chunks mention or, by rule, name each node."""
+        return np.bincount(self._pairs("mentions", "names") // self.n_nodes, minlength=self.n_nodes)
+
+    @cached_property
+    def _mentioned_elsewhere(self) -> npt.NDArray[np.bool_]:
+        """Whether a chunk mentions each node that it is not the title of."""
+        mentions, titles = self._pairs("mentions", "names"), self._pairs("titles")
+        own = np.intersect1d(mentions, titles, assume_unique=True) // self.n_nodes
+        return self._mention_counts > np.bincount(own, minlength=self.n_nodes)
+
+    def _pairs(self, *kinds: str) -> npt.NDArray[np.int64]:
+        """Return the distinct pairs of nodes that edges of some kinds join, as one * n + two."""
+        joined = [self.edges(kind) for kind in kinds]
+        pairs = [edges.one.astype(np.int64) * self.n_nodes + edges.two for edges in joined]
+        return np.unique(np.concatenate(pairs))
+
+    def name_nodes(self, ids: Iterable[str]) -> npt.NDArray[np.int64]:
+        """Return the nodes of names that are no entities, by the ids that entities so called have.
+
+        In their order; ids that are none are left out.
+        """
+        places, is_node = places_of(self.ids[self._of_names], ids)
+        return self.n_entities + self.n_chunks + places[is_node]
+
     def weigh_entities(self, weights: Mapping[str, float]) -> npt.NDArray[np.float64]:
         """Return weights of entities, by id, as one weight for each node."""
         return self._weigh(weights, self._of_entities)
 
-    def weigh_names(self, weights: Mapping[str, float]) -> npt.NDArray[np.float64]:
-        """Return weights of names that are no entities, by the id of an entity so called."""
-        return self._weigh(weights, self._of_names)
+    def weigh_nodes(self, nodes: Iterable[int]) -> npt.NDArray[np.float64]:
+        """Return how often each node is listed, as one weight for each."""
+        listed = np.fromiter(nodes, np.int64)
+        return np.bincount(listed, minlength=self.n_nodes).astype(np.float64)
 
     def weigh_chunks(self, weights: Mapping[str, float]) -> npt.NDArray[np.float64]:
         """Return weights of chunks, by id, as one weight for each node."""
@@ -259,9 +351,14 @@ class GraphArrays:
         return spread
 
 
-def _has_names(read: Callable[[str], pa.Table]) -> bool:
-    """Whether a release has names; one published by an older program has not."""
-    return len(read("SELECT 1 FROM duckdb_tables() WHERE table_name = 'chunk_names' LIMIT 1")) > 0
+def _named(read: Callable[[str], pa.Table], table: str) -> str:
+    """Return a query for the names in a table; a release of an older program may lack it."""
+    there = read(f"SELECT 1 FROM duckdb_tables() WHERE table_name = '{table}' LIMIT 1")
+    return _NAMED.format(table=table) if len(there) else _NONE_NAMED
+
+
+def _scaled(edges: Edges, factor: float) -> Edges:
+    return edges if factor == 1 else replace(edges, weight=edges.weight * np.float32(factor))
 
 
 def _inverse(counts: Numbers) -> npt.NDArray[np.float64]:
@@ -284,6 +381,23 @@ def join_edges(n_nodes: int, parts: Iterable[Edges]) -> Adjacency:
         neighbours=(places % max(1, n_nodes)).astype(np.int32),
         weights=summed.astype(np.float32),
     )
+
+
+def _incidence(
+    nodes: Numbers,
+    pairs: tuple[Numbers, Numbers],
+    n_nodes: int,
+    among: npt.NDArray[np.bool_] | None = None,
+) -> csr_array:
+    """Return 1 at (i, j) where nodes[i] is joined to j, shape (nodes, all nodes)."""
+    from scipy.sparse import csr_array
+
+    order = np.argsort(nodes)
+    rows, columns = order[np.searchsorted(nodes, pairs[0], sorter=order)], pairs[1]
+    if among is not None:
+        rows, columns = rows[among[columns]], columns[among[columns]]
+    ones = np.ones(len(rows), np.int32)
+    return csr_array((ones, (rows, columns)), (len(nodes), n_nodes))
 
 
 def _summed(places: Numbers, values: Weights, n: int) -> npt.NDArray[np.float64]:

@@ -181,6 +181,23 @@ class Release:
         with _storage_errors():
             return self._vectors.fulltext(table, question, k, columns=columns)
 
+    def search_terms(self, table: str, weights: Mapping[str, float], k: int) -> pa.Table:
+        """Return (id, score) of the ``k`` rows that best match weighed search terms by BM25."""
+        with _storage_errors():
+            return self._vectors.match_terms(table, weights, k)
+
+    def term_counts(self, table: str, terms: Sequence[str]) -> tuple[dict[str, int], int]:
+        """Return how many rows of a vector table hold each search term, and of how many rows."""
+        with _storage_errors():
+            return self._vectors.term_counts(table, terms)
+
+    def terms_held(
+        self, table: str, ids: Sequence[str], terms: Sequence[str]
+    ) -> npt.NDArray[np.bool_]:
+        """Return which rows of a vector table hold which search terms, shape (ids, terms)."""
+        with _storage_errors():
+            return self._vectors.terms_held(table, ids, terms)
+
     @property
     def lexical(self) -> bool:
         """Whether vectors know words only, so that texts without a common word have none."""

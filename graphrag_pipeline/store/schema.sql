@@ -458,6 +458,20 @@ COMMENT ON COLUMN chunk_names.title IS 'The name as the text first spells it.';
 COMMENT ON COLUMN chunk_names.entity_id IS 'The id that an entity of this title has; not all are entities.';
 COMMENT ON COLUMN chunk_names.batch IS 'The batch that brought the chunk.';
 
+CREATE TABLE IF NOT EXISTS chunk_titles (
+    chunk_id VARCHAR NOT NULL,
+    entity_id VARCHAR NOT NULL,
+    title VARCHAR NOT NULL,
+    key VARCHAR NOT NULL,
+    kind VARCHAR NOT NULL
+);
+COMMENT ON TABLE chunk_titles IS 'What each chunk is about: the title of its document and the headings of its sections, names that the method ppr walks over. One row for each way to call it.';
+COMMENT ON COLUMN chunk_titles.chunk_id IS 'The chunk; joins chunks.id.';
+COMMENT ON COLUMN chunk_titles.entity_id IS 'The id that an entity so called has; not all are entities.';
+COMMENT ON COLUMN chunk_titles.title IS 'The title, without the marks of a heading.';
+COMMENT ON COLUMN chunk_titles.key IS 'What a question may call it: without case and accents, whole or without a bracketed ending or what follows the last comma.';
+COMMENT ON COLUMN chunk_titles.kind IS 'document, or section: a heading that no other document has.';
+
 CREATE TABLE IF NOT EXISTS entity_chunks (
     entity_id VARCHAR NOT NULL,
     chunk_id VARCHAR NOT NULL,

@@ -26,6 +26,7 @@ import numpy.typing as npt
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.text import terms, terms_batch
 from graphrag_pipeline.llm.embedders import Embedder
+from graphrag_pipeline.store.held_terms import HeldTerms
 from graphrag_pipeline.store.held_vectors import HeldVectors, rounded
 from graphrag_pipeline.store.lance import connect
 
@@ -43,6 +44,7 @@ UNINDEXED_ROWS = 2_000
 """New rows that full-text search may scan unindexed before a sync folds them into the index."""
 
 HELD_BYTES = 128 * 2**20
+TERM_ROWS = 20_000
 """Readers hold the vectors of a table up to this size in memory; a larger one LanceDB searches."""
 
 SLICE_ROWS = 4_096
@@ -57,6 +59,7 @@ _FLOAT_BYTES = 4
 _VECTOR = "vector"
 _TERMS = "terms"
 _ID_AND_VECTOR = ["id", _VECTOR]
+_ID_AND_TERMS = ["id", _TERMS]
 _LANCE_IO = "LanceError(IO)"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _TAG = re.compile(r"[A-Za-z0-9._-]+")
@@ -292,6 +295,7 @@ class VectorSnapshot:
         self._lock = threading.Lock()
         self._opened: dict[str, LanceTable | None] = {}
         self._held: dict[str, HeldVectors | None] = {}
+        self._terms: dict[str, HeldTerms] = {}
 
     def search(
         self,
@@ -365,14 +369,29 @@ class VectorSnapshot:
         Any string is a valid query: it is split into terms and has no operators. ``where`` and
         ``columns`` are those of :meth:`search`; ``score`` is positive and unbounded.
         """
-        from lancedb.query import MatchQuery
-
-        lance_table = self._table(table)
         words = terms(query)
+        return self._matches(table, {1.0: words} if words else {}, k, where, columns)
+
+    def match_terms(self, table: str, weights: Mapping[str, float], k: int) -> pa.Table:
+        """Return the ``k`` rows that best match search terms by BM25, each by its weight."""
+        by_weight: dict[float, list[str]] = {}
+        for term, weight in weights.items():
+            by_weight.setdefault(weight, []).append(term)
+        return self._matches(table, by_weight, k)
+
+    def _matches(
+        self,
+        table: str,
+        words: Mapping[float, Sequence[str]],
+        k: int,
+        where: str | None = None,
+        columns: Sequence[str] = (),
+    ) -> pa.Table:
+        """Return the ``k`` rows that best match lists of terms, by the weight of each list."""
+        lance_table = self._table(table)
         if lance_table is None or k < 1 or not words:
             return _no_hits(columns)
-        match: Any = MatchQuery
-        search: Any = lance_table.search(match(" ".join(words), _TERMS), query_type="fts")
+        search: Any = lance_table.search(_text_query(words), query_type="fts")
         search = search.select(["id", *columns, "_score"])
         if where is not None:
             search = search.where(where, prefilter=True)
@@ -383,6 +402,25 @@ class VectorSnapshot:
             if len(hits) < n_asked or hits["score"][k - 1] != hits["score"][-1]:
                 return hits.slice(0, k)
             n_asked *= 2
+
+    def term_counts(self, table: str, terms: Sequence[str]) -> tuple[dict[str, int], int]:
+        """Return how many rows hold each search term, and of how many rows.
+
+        In a table of more than :data:`TERM_ROWS` rows that many are looked at, chosen by the
+        first digits of their ids, which are hexadecimal.
+        """
+        held = self._hold_terms(table)
+        return {term: held.count(term) for term in terms}, len(held)
+
+    def terms_held(
+        self, table: str, ids: Sequence[str], terms: Sequence[str]
+    ) -> npt.NDArray[np.bool_]:
+        """Return which rows hold which search terms, shape (ids, terms)."""
+        held, lance_table = self._hold_terms(table), self._table(table)
+        if lance_table is not None and len(held) < lance_table.count_rows():
+            rows = _scan(lance_table, _ID_AND_TERMS, _has_id(ids))
+            held = HeldTerms(rows["id"].to_pylist(), rows[_TERMS].combine_chunks())
+        return held.held(ids, terms)
 
     def vectors(self, table: str, ids: Sequence[str]) -> dict[str, npt.NDArray[np.float32]]:
         """Return the vectors of those ids that the table holds."""
@@ -421,6 +459,13 @@ class VectorSnapshot:
                     HeldVectors(*_matrix(_scan(lance_table, _ID_AND_VECTOR))) if few else None
                 )
             return self._held[table]
+
+    def _hold_terms(self, table: str) -> HeldTerms:
+        lance_table = self._table(table)
+        with self._lock:
+            if table not in self._terms:
+                self._terms[table] = _sampled_terms(lance_table)
+            return self._terms[table]
 
 
 @dataclass(frozen=True)
@@ -556,6 +601,14 @@ def _refresh_indexes(table: LanceTable) -> None:
         table.optimize(cleanup_older_than=_NEVER)
 
 
+def _text_query(words: Mapping[float, Sequence[str]]) -> Any:
+    from lancedb.query import BooleanQuery, MatchQuery, Occur
+
+    match: Any = MatchQuery
+    parts = [match(" ".join(part), _TERMS, boost=weight) for weight, part in words.items()]
+    return parts[0] if len(parts) == 1 else BooleanQuery([(Occur.SHOULD, part) for part in parts])
+
+
 def _fulltext_config() -> FTS:
     from lancedb.index import FTS
 
@@ -675,6 +728,20 @@ def _with_ids(table: LanceTable, ids: Sequence[str]) -> pa.Table:
     parts = _batched(list(dict.fromkeys(ids)), _ID_FILTER_ROWS)
     scans = [_scan(table, _ID_AND_VECTOR, _has_id(part)) for part in parts]
     return pa.concat_tables(scans) if scans else table.schema.empty_table().select(_ID_AND_VECTOR)
+
+
+def _sampled_terms(table: LanceTable | None) -> HeldTerms:
+    """Return the terms of all rows, or of :data:`TERM_ROWS` or so that chance has chosen."""
+    import pyarrow as pa
+
+    n_rows = 0 if table is None else table.count_rows()
+    if table is None or not n_rows:
+        return HeldTerms([], pa.array([], pa.string()))
+    query: Any = table.search().select(_ID_AND_TERMS)
+    if n_rows > TERM_ROWS:
+        query = query.where(f"id < '{16**8 * TERM_ROWS // n_rows:08x}'")
+    rows = query.to_arrow()
+    return HeldTerms(rows["id"].to_pylist(), rows[_TERMS].combine_chunks())
 
 
 def _matrix(rows: pa.Table) -> tuple[list[str], npt.NDArray[np.float32]]:

@@ -31,6 +31,7 @@ from graphrag_pipeline.query.operators.communities import (
     root_communities,
     themes_at,
 )
+from graphrag_pipeline.query.operators.coverage import covering, first_chunks, rarity, share_of
 from graphrag_pipeline.query.operators.entities import (
     entities_for,
     entities_named_in,
@@ -39,6 +40,7 @@ from graphrag_pipeline.query.operators.entities import (
     neighbours,
 )
 from graphrag_pipeline.query.operators.facts import best_facts, ends_of_facts, link_entities
+from graphrag_pipeline.query.operators.following import asked_after
 from graphrag_pipeline.query.operators.graph import (
     bridge,
     k_hop,
@@ -63,6 +65,7 @@ from graphrag_pipeline.query.operators.ranking import (
     by_place,
     fulltext_search,
     fuse,
+    highest,
     in_turn,
     most_similar,
     vector_search,
@@ -75,12 +78,14 @@ from graphrag_pipeline.query.operators.relationships import (
     relationships_within,
 )
 from graphrag_pipeline.query.operators.scoring import relevance
-from graphrag_pipeline.query.operators.seeds import entities_by_rule, names_by_rule, scaled_search
+from graphrag_pipeline.query.operators.seeds import names_known, scaled_search
 from graphrag_pipeline.query.operators.summaries import best_of_tree, down_the_tree, tree_records
+from graphrag_pipeline.query.operators.titles import titles_in
 
 __all__ = [
     "Ranking",
     "about_communities",
+    "asked_after",
     "at_least",
     "attributed_report_records",
     "best",
@@ -98,9 +103,9 @@ __all__ = [
     "claims_of",
     "communities_of",
     "communities_of_layers",
+    "covering",
     "down_the_tree",
     "ends_of_facts",
-    "entities_by_rule",
     "entities_for",
     "entities_named_in",
     "entities_of_layers",
@@ -110,9 +115,11 @@ __all__ = [
     "fill",
     "findings_at",
     "findings_of",
+    "first_chunks",
     "fulltext_search",
     "fuse",
     "groups",
+    "highest",
     "in_proportion",
     "in_turn",
     "k_hop",
@@ -123,10 +130,11 @@ __all__ = [
     "link_entities",
     "measured",
     "most_similar",
-    "names_by_rule",
+    "names_known",
     "nearest_in_layers",
     "neighbours",
     "personalized_pagerank",
+    "rarity",
     "relationship_records",
     "relationships_by_degree",
     "relationships_by_score",
@@ -138,9 +146,11 @@ __all__ = [
     "reports_of",
     "root_communities",
     "scaled_search",
+    "share_of",
     "shortest_path",
     "summarised",
     "themes_at",
+    "titles_in",
     "tokens_of",
     "tree_records",
     "vector_search",

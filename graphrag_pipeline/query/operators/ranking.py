@@ -74,6 +74,14 @@ def fuse(
     return dict(sorted(scores.items(), key=lambda item: (-item[1], item[0])))
 
 
+def highest(*rankings: Ranking) -> Ranking:
+    """Merge rankings by the highest score that each id has in any, best first."""
+    scores: Ranking = {}
+    for key, score in (item for ranking in rankings for item in ranking.items()):
+        scores[key] = max(score, scores.get(key, score))
+    return dict(sorted(scores.items(), key=lambda item: (-item[1], item[0])))
+
+
 def at_least(ranking: Ranking, score: float) -> Ranking:
     """Return what of a ranking scores no less than this."""
     return {key: value for key, value in ranking.items() if value >= score}

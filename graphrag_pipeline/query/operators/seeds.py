@@ -19,19 +19,19 @@ MOST_SCALED = 10_000
 
 
 @operator
-def entities_by_rule(index: Release, question: str) -> Ranking:
-    """Rank the entities whose names the rule extractor finds in a question, in its order.
+def names_known(index: Release, question: str) -> dict[str, list[int]]:
+    """Return the names that the rule extractor finds in a question, and the nodes of each.
 
-    Scores are 1. A question without names, or all in lower case, has none.
+    Those of ``index.graph``; a name that it does not have is left out. A question without names, or
+    all in lower case, has none.
     """
-    return entities_titled(index, names_in(question))
-
-
-@operator
-def names_by_rule(index: Release, question: str) -> Ranking:
-    """Rank the names in a question by the ids that entities so called have, be they or not."""
-    keys = map(normalize_title, names_in(question))
-    return {make_id("entity", key): 1.0 for key in keys if key}
+    graph, known = index.graph, {}
+    for name in names_in(question):
+        entities = graph.entity_nodes(entities_titled(index, [name]))
+        others = graph.name_nodes([make_id("entity", normalize_title(name))])
+        if nodes := [*entities.tolist(), *others.tolist()]:
+            known[name] = nodes
+    return known
 
 
 @operator

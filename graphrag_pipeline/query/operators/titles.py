@@ -1,0 +1,63 @@
+"""Titles in a question: what documents and sections are called, found in any case."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.core.text import UNSPACED, fold, normalize_title, terms
+from graphrag_pipeline.query.graph_arrays import RARE
+from graphrag_pipeline.query.trace import operator
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.release import Release
+
+_MOST_WORDS = 12
+_MOST_QUESTION_WORDS = 500
+_WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
+_POSSESSIVES = ("'s", "’s")
+
+
+@operator
+def titles_in(index: Release, question: str) -> dict[str, list[int]]:
+    """Return the titles that stand in a question, and the nodes of each in ``index.graph``.
+
+    Titles of documents and headings of sections, of up to 12 words (or signs of scripts without
+    spaces), without regard to case and accents, also with a final 's. A longer one goes before a
+    shorter, an earlier before a later, and none shares a word with one before it. A single word in
+    lower case is one only where it is rare: in 20 chunks, or 1 % of them.
+    """
+    titles = index.graph.titles
+    found: dict[str, list[int]] = {}
+    taken: set[int] = set()
+    for places, text in _runs(question) if titles else ():
+        key = next((key for key in _keys(text) if key in titles), None)
+        if key is None or not taken.isdisjoint(places):
+            continue
+        if len(places) == 1 and text == text.lower() and not _is_rare(index, key):
+            continue
+        taken.update(places)
+        found[key] = list(titles[key])
+    return found
+
+
+def _runs(question: str) -> Iterator[tuple[range, str]]:
+    """Yield runs of words, the longest first: the places of the words, and their text."""
+    words = [match.span() for match in _WORD.finditer(question)][:_MOST_QUESTION_WORDS]
+    for length in range(min(_MOST_WORDS, len(words)), 0, -1):
+        for first in range(len(words) - length + 1):
+            text = question[words[first][0] : words[first + length - 1][1]]
+            if len(text) > 1 or text.isascii():
+                yield range(first, first + length), text
+
+
+def _keys(text: str) -> Iterator[str]:
+    for ending in ("", *_POSSESSIVES):
+        if text.endswith(ending):
+            yield fold(normalize_title(text.removesuffix(ending)))
+
+
+def _is_rare(index: Release, key: str) -> bool:
+    counts, n_rows = index.term_counts("chunks", terms(key))
+    return min(counts.values(), default=0) <= max(RARE, n_rows // 100)

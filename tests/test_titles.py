@@ -1,0 +1,196 @@
+"""Titles of documents and sections: names of the graph, in questions and in what they lead to."""
+
+from __future__ import annotations
+
+import pytest
+from query_fixture import publish, settings_for
+
+from graphrag_pipeline.graph.titles import names_of_title
+from graphrag_pipeline.query import METHODS, QueryEngine
+from graphrag_pipeline.query import operators as op
+from graphrag_pipeline.query.methods.ppr_search import PprParameters
+
+
+@pytest.mark.parametrize(
+    ("title", "keys"),
+    [
+        ("Mercury (planet)", ["mercury (planet", "mercury"]),
+        ("  Marie CURIE ", ["marie curie"]),
+        ("水星（惑星）", ["水星(惑星", "水星"]),
+        ("The", []),
+        ("---", []),
+        ("(all)", ["all"]),
+        ("Springfield, Illinois", ["springfield, illinois", "springfield"]),
+    ],
+)
+def test_a_title_is_known_with_and_without_its_bracketed_ending(title, keys):
+    assert names_of_title(title) == keys
+
+
+FILES = {
+    "ferry.md": "# Harbour Ferry\n\nIt crosses twice a day.\n\n## Winter timetable\n\nNone sails "
+    "on Mondays.\n\n## See also\n\nThe pier.\n",
+    "pier.md": "# North Pier\n\nThe Harbour Ferry calls here.\n\n## See also\n\nThe ferry.\n",
+}
+
+
+def titles(engine) -> set[tuple[str, str, str]]:
+    return set(
+        engine.rows(
+            """SELECT parse_filename(d.uri), t.title, t.kind FROM chunk_titles t
+               JOIN chunks c ON c.id = t.chunk_id JOIN documents d ON d.id = c.document_id"""
+        )
+    )
+
+
+def test_a_chunk_is_about_its_title_and_the_headings_that_no_other_document_has(engine):
+    engine.write(FILES)
+    engine.index()
+    expected = {
+        ("ferry.md", "Harbour Ferry", "document"),
+        ("ferry.md", "Winter timetable", "section"),
+        ("pier.md", "North Pier", "document"),
+    }
+    assert titles(engine) == expected
+    engine.write({"pier.md": FILES["pier.md"].replace("See also", "Winter timetable")})
+    engine.index()
+    assert titles(engine) == {
+        ("ferry.md", "Harbour Ferry", "document"),
+        ("ferry.md", "See also", "section"),
+        ("pier.md", "North Pier", "document"),
+    }
+    engine.write({"ferry.md": None})
+    engine.index()
+    assert titles(engine) == {
+        ("pier.md", "North Pier", "document"),
+        ("pier.md", "Winter timetable", "section"),
+    }
+
+
+# In questions
+
+
+PASSAGES = {
+    "Mercury (planet)": "It is the smallest, and the nearest to the Sun.",
+    "Bergen, Norway": "Rain falls there on most days of the year.",
+    "Café Brandão": "Open since 1907, by the harbour.",
+    "The Kestrel Bridge over the River Ouse": "A span of forty metres.",
+    "Water": "Water is a liquid.",
+    "水星": "太陽に最も近い惑星。",
+    "The": "An article.",
+}
+
+
+@pytest.fixture(scope="module")
+def titled(tmp_path_factory):
+    home = tmp_path_factory.mktemp("titled")
+    publish(home, documents=PASSAGES)
+    with QueryEngine(home, settings=settings_for(home)) as opened:
+        yield opened.index
+
+
+@pytest.mark.parametrize(
+    ("question", "found"),
+    [
+        ("how far is mercury from the sun", ["mercury"]),
+        ("Does it rain in BERGEN?", ["bergen"]),
+        ("bergen, norway's weather", ["bergen, norway"]),
+        ("when did Cafe Brandao's owner open it", ["cafe brandao"]),
+        (
+            "who built the kestrel bridge over the river ouse?",
+            ["the kestrel bridge over the river ouse"],
+        ),
+        ("who built the bridge over the river", []),
+        ("水星はどこですか", ["水星"]),
+        ("what is the", []),
+        ("", []),
+        ("?!", []),
+        ("word " * 5000, []),
+    ],
+)
+def test_titles_are_found_in_a_question_in_any_case(titled, question, found):
+    assert list(op.titles_in(titled, question)) == found
+
+
+def test_a_common_word_in_lower_case_is_no_title(titled, monkeypatch):
+    assert list(op.titles_in(titled, "what water is")) == ["water"]
+    monkeypatch.setattr("graphrag_pipeline.query.operators.titles.RARE", 0)
+    assert list(op.titles_in(titled, "what water is")) == []
+    assert list(op.titles_in(titled, "what Water is")) == ["water"]
+
+
+def test_ppr_finds_a_text_by_the_title_that_it_does_not_say(titled):
+    engine_of = titled.traced(titled.trace)
+    records = METHODS["ppr"].retrieve(engine_of, "is mercury hot", PprParameters())
+    assert [record.title for record in records] == ["Mercury (planet)"]
+    records = METHODS["ppr"].retrieve(engine_of, "is mercury hot", PprParameters(titles=False))
+    assert records == []
+
+
+# Texts that together answer
+
+
+STEPS = {
+    "Brand (play)": "Brand is a play. Its author was 贾宝玉.",
+    "Another Brand": "Brand and Brand: a play.",
+    "Third Brand": "A play called Brand, a play.",
+    "贾宝玉": "贾宝玉 was a citizen of Norway, a country in the north.",
+}
+
+
+def test_the_first_chunks_together_hold_the_question(tmp_path):
+    publish(tmp_path, documents=STEPS)
+    question = "What country was the author of Brand (play) a citizen of?"
+    with QueryEngine(tmp_path, settings=settings_for(tmp_path)) as opened:
+        index = opened.index
+        ids = {
+            r["title"]: r["id"]
+            for r in index.rows(
+                "SELECT c.id, d.title FROM chunks c JOIN documents d ON d.id = c.document_id"
+            )
+        }
+        ranking = {
+            ids[title]: score
+            for title, score in zip(
+                ("Brand (play)", "Another Brand", "Third Brand", "贾宝玉"),
+                (0.4, 0.22, 0.21, 0.2),
+                strict=True,
+            )
+        }
+        ordered = op.covering(index, question, ranking)
+        assert set(ordered.items()) == set(ranking.items())
+        titles = {key: title for title, key in ids.items()}
+        assert [titles[key] for key in ordered] == [
+            "Brand (play)",
+            "贾宝玉",
+            "Another Brand",
+            "Third Brand",
+        ]
+        links = index.graph.links_among([ids["Brand (play)"], ids["贾宝玉"], ids["Third Brand"]])
+        assert links.tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
+
+
+def test_of_one_chunk_or_equal_ones_the_order_stays(titled):
+    chunks = [row["id"] for row in titled.rows("SELECT id FROM chunks ORDER BY id")]
+    assert op.covering(titled, "rain", {}) == {}
+    assert op.covering(titled, "rain", {chunks[0]: 0.5}) == {chunks[0]: 0.5}
+    assert list(op.covering(titled, "", dict.fromkeys(chunks, 0.5))) == chunks
+
+
+def test_a_second_question_asks_for_what_the_first_text_leaves_open(tmp_path):
+    publish(tmp_path, documents=STEPS)
+    with QueryEngine(tmp_path, settings=settings_for(tmp_path)) as opened:
+        index = opened.index
+        ids = {
+            r["title"]: r["id"]
+            for r in index.rows(
+                "SELECT c.id, d.title FROM chunks c JOIN documents d ON d.id = c.document_id"
+            )
+        }
+        asked = op.asked_after(index, "Who is the author of Brand?", ids["Brand (play)"])
+        assert max(asked.values()) == 1
+        bm25 = op.fulltext_search(index, "chunks", "Who is the author of Brand?", 10)
+        assert ids["贾宝玉"] not in bm25
+        assert ids["贾宝玉"] in asked
+        once = opened.retrieve("Who is the author of Brand?", "ppr", second_walk=True)
+        assert once.records[0].title == "Brand (play)"
