@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
-_NEWLINES = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
-_REMOVED = re.compile(
+NEWLINES = "\r\n?|[\x0b\x0c\x85\u2028\u2029]"
+REMOVED = (
     "[\x00-\x08\x0e-\x1f\x7f-\x9f"  # control characters
-    "\u00ad\ufeff\ufffe\uffff"  # soft hyphen, byte-order mark, non-characters
-    "\ud800-\udfff]"  # surrogates, which UTF-8 cannot encode
+    "\u00ad\ufeff\ufffe\uffff]"  # soft hyphen, byte-order mark, non-characters
 )
+_NEWLINES = re.compile(NEWLINES)
+_REMOVED = re.compile(f"{REMOVED}|[\ud800-\udfff]")  # and surrogates, which UTF-8 cannot encode
 
 
 def clean_text(text: str) -> str:

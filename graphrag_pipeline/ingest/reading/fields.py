@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Literal
 
 from graphrag_pipeline.core.records import SEPARATOR, column_of, field_head, field_words
 from graphrag_pipeline.core.word_lists import word_lists
-from graphrag_pipeline.ingest.reading.cleaning import one_line
 
 if TYPE_CHECKING:
     import polars as pl
@@ -75,23 +74,28 @@ def lines_of(rows: Iterable[tuple[int, str, str, bool]]) -> pl.DataFrame:
     paths = lines["path"].unique()
     names = {"path": paths, "column": [column_of(path) for path in paths]}
     columns = pl.DataFrame(names, schema={"path": pl.String, "column": pl.String})
-    return lines.join(columns, "path", how="left", maintain_order="left")
+    return with_kinds(lines.join(columns, "path", how="left", maintain_order="left"))
+
+
+def with_kinds(lines: pl.DataFrame) -> pl.DataFrame:
+    """Add what the value of each line is: the column ``kind``."""
+    import polars as pl
+
+    values = lines.select(pl.col("value").unique())
+    values = values.with_columns(kind=_kind(pl.col("value")))
+    return lines.join(values, "value", how="left", maintain_order="left")
 
 
 def decide_columns(lines: pl.DataFrame, n_records: int) -> Columns:
     """Return what the columns are, from all lines of so many records."""
     import polars as pl
 
-    shares = (
-        lines.select("record", "column", "value", kind=_kind(pl.col("value")))
-        .group_by("column", maintain_order=True)
-        .agg(
-            n=pl.len(),
-            n_records=pl.col("record").n_unique(),
-            n_distinct=pl.col("value").n_unique(),
-            **{kind: (pl.col("kind") == kind).sum() for kind in ("name", "code", "number")},
-            prose=(pl.col("kind") == "prose").sum(),
-        )
+    shares = lines.group_by("column", maintain_order=True).agg(
+        n=pl.len(),
+        n_records=pl.col("record").n_unique(),
+        n_distinct=pl.col("value").n_unique(),
+        **{kind: (pl.col("kind") == kind).sum() for kind in ("name", "code", "number")},
+        prose=(pl.col("kind") == "prose").sum(),
     )
     rows = list(shares.iter_rows(named=True))
     roles: dict[str, Role] = {str(row["column"]): _role(row) for row in rows}
@@ -159,28 +163,29 @@ def _kind(value: pl.Expr) -> pl.Expr:
     )
 
 
-def with_titles(lines: pl.DataFrame, columns: Columns) -> tuple[pl.DataFrame, dict[int, str]]:
+def with_titles(lines: pl.DataFrame, columns: Columns) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Mark the lines that name their records, and put them first.
 
-    Returns titles by record, too, where the column has another in each.
+    Returns titles by record, too, as :func:`values_of`, where the column has another in each.
     """
     import polars as pl
 
     if not columns.subject:
-        return lines, {}
+        return lines, values_of(lines, "")
     named = lines.with_columns(is_title=pl.col("column") == columns.subject).sort(
         "record", ~pl.col("is_title"), maintain_order=True
     )
     is_unique = columns.subject in columns.unique
-    return named, values_of(lines, columns.subject) if is_unique else {}
+    return named, values_of(lines, columns.subject if is_unique else "")
 
 
-def values_of(lines: pl.DataFrame, column: str) -> dict[int, str]:
-    """Return the value of a column by record; none for the column ``""``."""
+def values_of(lines: pl.DataFrame, column: str) -> pl.DataFrame:
+    """Return the values of a column, ``record`` and ``value``; none for the column ``""``."""
     import polars as pl
 
-    rows = lines.filter((pl.col("column") == column) & (column != "")).select("record", "value")
-    return {number: one_line(value) for number, value in rows.iter_rows()}
+    on_one_line = pl.col("value").str.replace_all(r"\s+", " ")
+    rows = lines.filter((pl.col("column") == column) & (column != ""))
+    return rows.select("record", on_one_line).unique("record", keep="last", maintain_order=True)
 
 
 def said_beside_text(lines: pl.DataFrame, columns: Columns) -> pl.DataFrame:
@@ -209,7 +214,7 @@ def record_texts(lines: pl.DataFrame, columns: Columns) -> pl.DataFrame:
         "value",
         path=pl.col("path").str.replace_all(SEPARATOR, ":", literal=True),
         kind=_line_kind(columns),
-    )
+    ).set_sorted("record")
     line = pl.when(pl.col("path") == "").then("value")
     line = line.otherwise(pl.concat_str("path", pl.lit(SEPARATOR), "value"))
     placed = kinds.select(
@@ -218,21 +223,38 @@ def record_texts(lines: pl.DataFrame, columns: Columns) -> pl.DataFrame:
         line=line,
         n=line.str.len_chars().cast(pl.Int64),
         n_value=pl.col("value").str.len_chars().cast(pl.Int64),
-    ).with_columns(start=(pl.col("n") + 1).cum_sum().over("record") - pl.col("n") - 1)
+    ).with_columns(start=_so_far(pl.col("n") + 1) - pl.col("n") - 1)
     prose = pl.when(pl.col("kind") == "prose").then("n_value").otherwise(0)
     blocks = placed.with_columns(end=pl.col("start") + pl.col("n") - prose)
     blocks = blocks.filter(pl.col("end") > pl.col("start"))
-    stands_alone = (pl.col("kind") != "value") | (pl.col("kind").shift(1) != "value")
+    goes_on = (pl.col("kind") == "value") & (pl.col("kind").shift(1) == "value") & ~_is_first()
+    blocks = blocks.with_columns(begins=~goes_on.fill_null(value=False))
+    ends = blocks.filter(pl.col("begins").shift(-1, fill_value=True))["end"]
     joined = (
-        blocks.with_columns(run=stands_alone.over("record").fill_null(value=True).cum_sum())
-        .group_by("record", "run", maintain_order=True)
-        .agg(pl.col("start").min(), pl.col("end").max(), pl.col("kind").first())
-        .with_columns(kind=pl.col("kind").replace("prose", "value"))
+        blocks.filter("begins")
+        .with_columns(ends, kind=pl.col("kind").replace("prose", "value"))
         .group_by("record", maintain_order=True)
         .agg(starts="start", ends="end", kinds="kind")
     )
-    texts = placed.group_by("record", maintain_order=True).agg(text=pl.col("line").str.join("\n"))
+    texts = placed.group_by("record", maintain_order=True).agg(text="line")
+    texts = texts.with_columns(pl.col("text").list.join("\n"))
     return texts.join(joined, "record", how="left", maintain_order="left")
+
+
+def _is_first() -> pl.Expr:
+    """Whether a line is the first of its record: lines of a record stand together."""
+    import polars as pl
+
+    return pl.col("record").ne_missing(pl.col("record").shift(1))
+
+
+def _so_far(amount: pl.Expr) -> pl.Expr:
+    """Return the sum of an amount over the lines of a record, up to each of them."""
+    import polars as pl
+
+    total = amount.cast(pl.Int64).cum_sum()
+    before = pl.when(_is_first()).then(total - amount.cast(pl.Int64)).forward_fill()
+    return total - before
 
 
 def _line_kind(columns: Columns) -> pl.Expr:
@@ -240,10 +262,10 @@ def _line_kind(columns: Columns) -> pl.Expr:
     import polars as pl
 
     role = pl.col("column").replace_strict(dict(columns.roles), return_dtype=pl.String)
-    kind = _kind(pl.col("value"))
+    kind = pl.col("kind")
     own_keys = [column for column in columns.roles if _KEY_WORDS.issuperset(field_words(column))]
     is_key = (role == "key") & ~pl.col("column").is_in(own_keys)
-    nth = (role == "field").cum_sum().over("record")
+    nth = _so_far(role == "field")
     return (
         pl.when("is_title")
         .then(pl.lit("title"))

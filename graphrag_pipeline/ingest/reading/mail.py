@@ -71,16 +71,17 @@ def read_mbox(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     if len(starts) > _MOST_MESSAGES:
         raise Unreadable(f"the mailbox has more than {_MOST_MESSAGES:,} messages: divide it")
     ends = [start for start, _ in starts[1:]] + [len(data)]
-    result = ReadResult([], [])
+    documents: list[ReadDocument] = []
+    quarantined: list[Quarantined] = []
     spans = [(begin, end) for (_, begin), end in zip(starts, ends, strict=True)]
     keys = unique_keys(_key(data[b : b + 65_536], number) for number, (b, _) in enumerate(spans, 1))
     for key, (begin, end) in zip(keys, spans, strict=True):
         message = _QUOTED_SEPARATOR.sub(rb"\1", data[begin:end])
         try:
-            result.documents.append(_document(key, message, options))
+            documents.append(_document(key, message, options))
         except Unreadable as error:
-            result.quarantined.append(Quarantined(key, str(error)))
-    return result
+            quarantined.append(Quarantined(key, str(error)))
+    return ReadResult(documents, quarantined)
 
 
 def _key(head: bytes, number: int) -> str:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, overload
 
 from graphrag_pipeline.ingest.reading.blocks import Block, clean_blocks
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Scalar = str | int | float | bool
 """A value that JSON holds as it is and a column of a table can hold too."""
@@ -30,6 +35,42 @@ class ReadDocument:
     blocks: tuple[Block, ...] = ()
 
 
+class DocumentTable(Sequence[ReadDocument]):
+    """Many documents of one file, kept by column: objects of them are made when asked for.
+
+    ``rows`` has ``key``, ``title``, ``text``, ``metadata`` (JSON, with its names in order), and
+    the blocks as lists of equal length: ``starts``, ``ends`` and ``kinds``, null for none.
+    """
+
+    def __init__(self, rows: pl.DataFrame) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[ReadDocument]:
+        for key, title, text, metadata, *spans in self.rows.iter_rows():
+            blocks = tuple(map(Block, *(span or () for span in spans)))
+            yield ReadDocument(key, title, text, json.loads(metadata), blocks)
+
+    @overload
+    def __getitem__(self, place: int) -> ReadDocument: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[ReadDocument]: ...
+    def __getitem__(self, place: int | slice) -> ReadDocument | Sequence[ReadDocument]:
+        if isinstance(place, slice):
+            return [*DocumentTable(self.rows[place])]
+        if not -len(self) <= place < len(self):
+            raise IndexError(place)
+        return next(iter(DocumentTable(self.rows[place % len(self) :][:1])))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and [*self] == [*other]
+
+    def __hash__(self) -> int:
+        raise TypeError("a table of documents has no hash")
+
+
 @dataclass(frozen=True)
 class Quarantined:
     """A file (`key` is "") or one of its records that gave no document, and why."""
@@ -42,7 +83,7 @@ class Quarantined:
 class ReadResult:
     """Everything one file gave."""
 
-    documents: list[ReadDocument]
+    documents: Sequence[ReadDocument]
     quarantined: list[Quarantined]
 
 

@@ -88,18 +88,19 @@ def read_records(
         part.key or fields.key or f"row-{record.number}"
         for part, fields, record in zip(parts, written, records, strict=True)
     )
-    result = ReadResult([], [])
+    documents: list[ReadDocument] = []
+    quarantined: list[Quarantined] = []
     for key, record, part, fields in zip(keys, records, parts, written, strict=True):
         text, blocks = _text(record.value, part, fields, in_column)
         if record.problem or not text:
-            reason = record.problem or _why_empty(record.value, options, in_column)
-            result.quarantined.append(Quarantined(key, reason))
+            reason = record.problem or why_empty(record.value, options, in_column)
+            quarantined.append(Quarantined(key, reason))
             continue
         title = part.title or fields.title or f"{readable_name(path)}: {key}"
         own = _scalars(part.rest) if in_column else fields.metadata
         metadata = clean_metadata({**(beside or {}), **own})
-        result.documents.append(ReadDocument(key, title, text, metadata, blocks))
-    return result
+        documents.append(ReadDocument(key, title, text, metadata, blocks))
+    return ReadResult(documents, quarantined)
 
 
 def enveloped_records(
@@ -158,9 +159,10 @@ def _written(parts: Sequence[_Parts], *, in_column: bool, infer: bool) -> list[_
     titles = {number: part.title for number, part in enumerate(parts) if part.title}
     keys: Mapping[int, str] = {}
     if infer and not in_column and not titles:
-        lines, titles = by_column.with_titles(lines, columns)
+        lines, named = by_column.with_titles(lines, columns)
+        titles = dict(named.iter_rows())
     if infer and not any(part.key for part in parts):
-        keys = by_column.values_of(lines, columns.key)
+        keys = dict(by_column.values_of(lines, columns.key).iter_rows())
     if in_column:
         lines = by_column.said_beside_text(lines, columns)
     texts = {row[0]: row[1:] for row in by_column.record_texts(lines, columns).iter_rows()}
@@ -318,7 +320,8 @@ def _text(
     return f"{part.text}\n\n{fields.text}", blocks
 
 
-def _why_empty(value: object, options: ReadingOptions, in_column: bool) -> str:
+def why_empty(value: object, options: ReadingOptions, in_column: bool) -> str:
+    """Return why a record has no document; ``in_column``: others of its file have a text column."""
     if isinstance(value, Mapping) and in_column:
         return f"no text in any of the columns {', '.join(options.text_columns)}"
     if isinstance(value, Mapping | str | list):

@@ -125,16 +125,22 @@ def read_sheets(path: Path, sheets: Iterable[Sheet], options: ReadingOptions) ->
     if not filled:
         raise Unreadable("the workbook holds no cells with text")
     _require_rows(_MOST_ROWS - sum(len(sheet.rows) for sheet in filled))
-    result = ReadResult([], [])
+    documents: list[ReadDocument] = []
+    quarantined: list[Quarantined] = []
     for sheet in filled:
         name = one_line(sheet.name).replace("/", " ").strip(".") or "sheet"
         alone = len(filled) == 1
         as_csv = path.with_name(f"{path.stem}{'' if alone else f' {name}'}.csv")
         prefix = "" if alone else f"{name}!"
-        _append(result, prefix, _read_sheet(as_csv, sheet, options))
-    if not result.documents and len(result.quarantined) == 1 and not result.quarantined[0].key:
-        raise Unreadable(result.quarantined[0].reason)
-    return result
+        table = _read_sheet(as_csv, sheet, options)
+        documents += (_prefixed(prefix, document) for document in table.documents)
+        quarantined += (
+            Quarantined(f"{prefix}{refused.key}".rstrip("!"), refused.reason)
+            for refused in table.quarantined
+        )
+    if not documents and len(quarantined) == 1 and not quarantined[0].key:
+        raise Unreadable(quarantined[0].reason)
+    return ReadResult(documents, quarantined)
 
 
 def _read_sheet(path: Path, sheet: Sheet, options: ReadingOptions) -> ReadResult:
@@ -147,7 +153,8 @@ def _read_sheet(path: Path, sheet: Sheet, options: ReadingOptions) -> ReadResult
         table = ReadResult([], [Quarantined("", str(error))])
     if captions and not any(document.key == _CAPTION for document in table.documents):
         title = readable_name(path)
-        table.documents.insert(0, ReadDocument(_CAPTION, title, clean_text("\n".join(captions))))
+        caption = ReadDocument(_CAPTION, title, clean_text("\n".join(captions)))
+        table = ReadResult([caption, *table.documents], table.quarantined)
     return table
 
 
@@ -168,14 +175,6 @@ def _as_csv(rows: list[list[str]]) -> bytes:
     writer.writerows(rows[1:])
     text.flush()
     return written.getvalue()
-
-
-def _append(to: ReadResult, prefix: str, sheet: ReadResult) -> None:
-    to.documents.extend(_prefixed(prefix, document) for document in sheet.documents)
-    to.quarantined.extend(
-        Quarantined(f"{prefix}{refused.key}".rstrip("!"), refused.reason)
-        for refused in sheet.quarantined
-    )
 
 
 def _prefixed(prefix: str, document: ReadDocument) -> ReadDocument:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.ingest.reading.cleaning import one_line
 from graphrag_pipeline.ingest.reading.decoding import decode
@@ -20,6 +21,7 @@ from graphrag_pipeline.ingest.reading.model import (
     Unreadable,
     whole_document,
 )
+from graphrag_pipeline.ingest.reading.record_columns import read_columns
 from graphrag_pipeline.ingest.reading.records import (
     FileRecord,
     enveloped_records,
@@ -28,9 +30,14 @@ from graphrag_pipeline.ingest.reading.records import (
     unique_keys,
 )
 
+if TYPE_CHECKING:
+    import polars as pl
+
 _DELIMITERS = ",;\t|"
 _SNIFFED_ROWS = 50
 _MOST_REREAD = 20
+_ROWS_AT_ONCE = 10_000
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def read_csv(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
@@ -41,6 +48,7 @@ def read_csv(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     """
     text = decode(data, options.encoding).replace("\0", "")
     text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\n")
+    text = _SURROGATES.sub("", text)
     csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
     rows = _rows(text.split("\n"), _delimiter(text, "\t" if path.suffix.lower() == ".tsv" else ","))
     header = next(rows, [])
@@ -49,19 +57,43 @@ def read_csv(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     names = unique_keys(
         one_line(name) or f"column-{number}" for number, name in enumerate(header, 1)
     )
-    records = [_csv_record(number, names, row) for number, row in enumerate(rows, 1)]
-    return read_records(path, records, options)
+    problems: dict[int, str] = {}
+    cells = _cells(rows, names, problems)
+    return read_columns(path, cells, problems, options)
 
 
-def _csv_record(number: int, names: list[str], row: list[str] | str) -> FileRecord:
+def _cells(
+    rows: Iterator[list[str] | str], names: Sequence[str], problems: dict[int, str]
+) -> pl.DataFrame:
+    """Return rows as columns of their names, and write down the ``problems`` of those with any."""
+    import polars as pl
+
+    schema = dict.fromkeys(names, pl.String)
+    frames = [pl.DataFrame(schema=schema)]
+    n_rows = 0
+    while part := list(islice(rows, _ROWS_AT_ONCE)):
+        wide = [_as_wide(row, len(names), n, problems) for n, row in enumerate(part, n_rows)]
+        columns = [list(column) for column in zip(*wide, strict=True)]
+        frames.append(pl.DataFrame(columns, schema=schema, orient="col"))
+        n_rows += len(part)
+    return pl.concat(frames)
+
+
+def _as_wide(
+    row: list[str] | str, width: int, number: int, problems: dict[int, str]
+) -> Sequence[str | None]:
     if isinstance(row, str):
-        return FileRecord(number, problem=row)
-    while len(row) > len(names) and not row[-1].strip():
+        problems[number] = row
+        return [None] * width
+    if len(row) == width:
+        return row
+    while len(row) > width and not row[-1].strip():
         row.pop()
-    if len(row) > len(names):
-        counts = f"{len(row)} fields where the header has {len(names)}"
-        return FileRecord(number, problem=f"{counts}: quote the field that holds the separator")
-    return FileRecord(number, dict(zip(names, row, strict=False)))
+    if len(row) > width:
+        counts = f"{len(row)} fields where the header has {width}"
+        problems[number] = f"{counts}: quote the field that holds the separator"
+        return [None] * width
+    return [*row, *[None] * (width - len(row))]
 
 
 def _rows(lines: list[str], delimiter: str) -> Iterator[list[str] | str]:
@@ -72,20 +104,21 @@ def _rows(lines: list[str], delimiter: str) -> Iterator[list[str] | str]:
     position = reread = 0
     while position < len(lines):
         reader = csv.reader(_ended(lines, position), delimiter=delimiter, strict=True)
+        read = 0
         try:
-            row = next(reader, [])
+            for row in reader:
+                read = reader.line_num
+                if any(map(str.strip, row)):
+                    yield row
+            return
         except csv.Error as error:
-            reread += reader.line_num
-            position += 1
+            reread += reader.line_num - read
+            position += read + 1
             problem = f"the quotes in line {position} do not match ({error})"
             if reread > _MOST_REREAD * len(lines):
                 yield f"{problem}: it and all after it were given up"
                 return
             yield problem
-            continue
-        position += reader.line_num or 1
-        if any(field.strip() for field in row):
-            yield row
 
 
 def _ended(lines: list[str], position: int) -> Iterator[str]:
