@@ -22,7 +22,7 @@ from graphrag_pipeline.store.index_store import assign_identifiers, insert
 from graphrag_pipeline.store.snapshots import shown_path
 from graphrag_pipeline.store.sources import SourceChange, first_names
 
-READER_VERSION = "13"
+READER_VERSION = "14"
 _READERS = 4
 
 DOCUMENTS = pl.Schema(
