@@ -19,6 +19,7 @@ from benchmarks import (
     model_index,
     name_quality,
     plan,
+    reading,
     retrieval_quality,
     small,
     troubles,
@@ -27,6 +28,7 @@ from benchmarks.index_speed import index_speed, podcast_files
 
 PARTS = (
     "speed",
+    "reading",
     "small",
     "extraction",
     "names",
@@ -54,6 +56,9 @@ def main() -> None:
     print(f"{platform.python_implementation()} {platform.python_version()}, {os.cpu_count()} cores")
     if "speed" in parts:
         _speed(options.data)
+    if "reading" in parts:
+        print("\nReading and ingesting pages, a long text and a large table (embedded default)")
+        reading.main(options.data)
     if "small" in parts:
         print("\nSmall things on the sample corpus (embedded default)")
         small.main()

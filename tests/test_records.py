@@ -1,10 +1,14 @@
 """Records: what the rows of tables and the objects of JSON become."""
 
+import csv
+import io
 import json
 from pathlib import Path
 
 import pytest
 from conftest import Engine
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.index import Index
@@ -39,6 +43,33 @@ def test_a_row_says_what_names_something_what_is_a_key_and_what_a_value():
     }
     assert marigold.metadata == {"home_harbour_id": "1", "built": "1902", "tonnage": "310 t"}
     assert marigold.text.startswith("name: Marigold\nid: 1\ncaptain: ")
+
+
+CELLS = (
+    "Ada",
+    "Ida Brandt",
+    "Oslo; Bergen",
+    "1984",
+    "x1",
+    "P1",
+    "",
+    "3 May 1911",
+    'a "b"\\',
+    "é\tn",
+)
+COLUMNS = ("id", "Title", "name", "text", "body", "first name", "Last_Name", "v.1", "captain")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_rows_of_a_table_are_read_as_objects_with_the_same_fields(data):
+    columns = data.draw(st.lists(st.sampled_from(COLUMNS), min_size=1, max_size=6, unique=True))
+    cells = st.lists(st.sampled_from(CELLS), min_size=len(columns), max_size=len(columns))
+    rows = data.draw(st.lists(cells.filter(any), min_size=1, max_size=30))
+    table = io.StringIO()
+    csv.writer(table).writerows([columns, *rows])
+    objects = json.dumps([dict(zip(columns, row, strict=True)) for row in rows])
+    assert read("a.csv", table.getvalue()) == read("a.json", objects)
 
 
 def test_a_column_that_tells_rows_apart_gives_titles_and_keys_where_none_is_set():
