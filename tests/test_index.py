@@ -224,6 +224,12 @@ def test_releases_are_compared_and_rolled_back(index: Index, tmp_path: Path) -> 
     assert index.sql("SELECT count(*) FROM documents", second)[1] == [(3,)]
 
 
+def test_a_table_of_vectors_that_is_gone_is_made_again(index: Index, tmp_path: Path) -> None:
+    shutil.rmtree(index.paths.vectors / "chunks.lance")
+    index.update(tmp_path / "docs")
+    assert len(index.retrieve("Who leads Orion Labs?", "basic").records) == 2
+
+
 def test_questions_are_answered_by_an_engine_or_at_once(index: Index) -> None:
     with index.open() as engine:
         answer = engine.answer("Who leads Orion Labs?")

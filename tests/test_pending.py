@@ -21,6 +21,7 @@ from graphrag_pipeline.graph.communities import ask_for_clustering
 from graphrag_pipeline.graph.resolution.asking import FAILED
 from graphrag_pipeline.orchestration.runs import index_folder
 from graphrag_pipeline.planning.pending import nothing_to_do
+from graphrag_pipeline.releases.publishing import content_hash, refresh_needed
 from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.store.workspace import Workspace
 
@@ -289,6 +290,29 @@ def test_what_a_model_owes_is_something_to_do(
         [(n_rows,)] = con.execute(happens).fetchall()
     assert n_rows
     assert not nothing_to_do(workspace, documents)
+
+
+@pytest.mark.parametrize(
+    "owed",
+    [
+        f"INSERT INTO entities_kept_apart VALUES ('a', 'b', 'A', 'B', 'model', '{FAILED}', '[]')",
+        "INSERT INTO hierarchy_failures BY NAME SELECT 'graph' AS hierarchy, min(id) AS "
+        "community_id, 0 AS level, 'h' AS context_hash, 'refused' AS error, 1 AS attempts "
+        "FROM communities",
+    ],
+)
+def test_what_a_model_owes_is_something_to_do_though_all_is_published(
+    built_by_model: tuple[ModelServer, Built], tmp_path: Path, owed: str
+) -> None:
+    server, place = built_by_model
+    for folder in place:
+        shutil.copytree(folder, tmp_path / folder.name)
+    workspace = Workspace(settings_by_model(tmp_path / "home", server))
+    with workspace.store.transaction() as con:
+        con.execute(owed)
+        con.execute("UPDATE releases SET content_hash = ?", [content_hash(con)])
+    assert not refresh_needed(workspace)
+    assert not nothing_to_do(workspace, tmp_path / "documents")
 
 
 def test_index_starts_no_run_and_imports_no_dagster_where_nothing_has_changed(
