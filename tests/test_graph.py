@@ -231,6 +231,27 @@ def test_descriptions_are_the_sentences_that_say_most_and_no_more_than_set(tmp_p
     assert "Bob Jones" in description
 
 
+def test_what_many_documents_repeat_in_the_same_words_weighs_once_and_is_told_last(tmp_path):
+    footer = "Alice Smith of Acme Corporation wrote to Bob Jones about this page."
+    own = "Alice Smith met Bob Jones on day {}."
+    files = {f"{n}.txt": f"{own.format(n)}\n\n{footer}" for n in range(5)}
+    engine = build_graph(tmp_path / "five", files)
+    edges = engine.rows("SELECT source, target, weight, description FROM relationships")
+    told_of = {frozenset(ends): (weight, told) for *ends, weight, told in edges}
+    of_footer, _ = told_of[frozenset(("Alice Smith", "Acme Corporation"))]
+    of_all, told = told_of[frozenset(("Alice Smith", "Bob Jones"))]
+    [(description,)] = engine.rows("SELECT description FROM entities WHERE title = 'Bob Jones'")
+    assert (of_footer, of_all) == (1, 6)
+    assert told.startswith("Alice Smith met Bob Jones")
+    assert description.startswith("Alice Smith met Bob Jones")
+    engine.write({f"{n}.txt": None for n in range(2, 5)})
+    engine.index()
+    two = build_graph(tmp_path / "two", dict(list(files.items())[:2]))
+    rows = "SELECT source, target, weight, description FROM relationships ORDER BY ALL"
+    assert engine.rows(rows) == two.rows(rows)
+    assert engine.rows("SELECT max(weight) FROM relationships") == [(4,)]
+
+
 def test_the_ends_of_every_relationship_exist_and_no_pair_comes_twice(tmp_path):
     engine = build_graph(tmp_path, {f"{i}.txt": STORY for i in range(3)})
     assert engine.rows("SELECT count(*) > 3 FROM relationships") == [(True,)]

@@ -172,6 +172,22 @@ def test_reports_quote_whole_sentences_and_no_code(tmp_path):
     assert set(findings[1:]) <= {"He saw Alice Smith and Bob Jones again."}
 
 
+def test_reports_do_not_begin_with_what_many_documents_repeat(tmp_path):
+    footer = "Alice Smith of Acme Corporation wrote this page for Bob Jones and for Carol Brown."
+    own = "Alice Smith and Bob Jones sailed to Paris on day {} of the voyage."
+    files = {f"{n}.txt": f"{own.format(n)}\n\n{footer}" for n in range(4)}
+    more = {"more.txt": f"Alice Smith met Bob Jones.\n\n{footer}"}
+    engine = build(tmp_path / "engine", {**files, **more})
+    engine.write({"more.txt": None})
+    engine.update()
+    fresh = build(tmp_path / "fresh", files)
+    told = """SELECT [f.explanation for f in findings] FROM community_reports
+              WHERE title LIKE '%Paris%' AND level = 0"""
+    [(findings,)] = fresh.rows(told)
+    assert findings == [*(own.format(n) for n in range(4)), footer]
+    assert engine.rows(told) == [(findings,)]
+
+
 def test_a_change_of_the_report_settings_writes_the_reports_again(tmp_path):
     engine = build(tmp_path, {"a.txt": story()}, **SMALL)
     engine.settings = type(engine.settings)(**SMALL, reports={"max_findings": 2})

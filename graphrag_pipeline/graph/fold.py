@@ -29,13 +29,34 @@ from graphrag_pipeline.store.index_store import (
 )
 from graphrag_pipeline.store.workspace import Workspace
 
-GRAPH_VERSION = "6"
+GRAPH_VERSION = "7"
+MIN_REPEATED = 3
+"""What stands in so many documents in the same words is repeated, and says it once."""
 # In fewer chunks than this, nothing is so frequent that chance says with what it meets.
 _COMMON_FREQUENCY = 10
 
 _FOLDED = """
 CREATE OR REPLACE TEMP TABLE mentions AS FROM resolved_entity_mentions;
 CREATE OR REPLACE TEMP TABLE links AS FROM resolved_relationship_mentions;
+"""
+
+# What stands in many documents in the same words (a footer, a licence) says no more than once what
+# it says: its names are no hubs for that.
+_REPEATED = f"""
+CREATE OR REPLACE TEMP TABLE repeated AS
+SELECT sentence FROM (
+    SELECT DISTINCT hash(l.description) AS sentence, c.document_id
+    FROM links l JOIN extractions x ON x.chunk_id = l.chunk_id AND x.extractor = 'nlp'
+    JOIN chunks c ON c.id = l.chunk_id WHERE l.description <> '' AND l.type = '')
+GROUP BY sentence HAVING count(*) >= {MIN_REPEATED};
+
+CREATE OR REPLACE TEMP TABLE weights AS
+SELECT source_id, target_id, sum(weight) AS weight FROM (
+    SELECT source_id, target_id, CASE WHEN sentence IS NULL THEN sum(weight) ELSE max(weight) END
+           AS weight
+    FROM links LEFT JOIN repeated ON sentence = hash(description)
+    GROUP BY source_id, target_id, sentence)
+GROUP BY source_id, target_id;
 """
 
 # A title with several types takes the most frequent one, a named type before a general one if a
@@ -63,8 +84,8 @@ WHERE NOT by_rule OR frequency >= $min_frequency OR type NOT IN ('CONCEPT', 'DAT
 """
 
 # Found by rule, a description is made of the distinct sentences that say most: those that name
-# most entities, then in an order that does not depend on history. Otherwise it is all distinct
-# descriptions, or what a model has made of exactly these.
+# most entities, repeated ones last, in an order that does not depend on history. Otherwise it is
+# all distinct descriptions, or what a model has made of exactly these.
 _ENTITY_DESCRIPTIONS = """
 CREATE OR REPLACE TEMP TABLE sentence_scores AS
 SELECT chunk_id, description, count(DISTINCT entity_id) AS n_entities
@@ -74,14 +95,16 @@ CREATE OR REPLACE TEMP TABLE described AS
 SELECT id, string_agg(description, ' ' ORDER BY place) AS description,
        sha256(string_agg(description, chr(10) ORDER BY description)) AS input_hash FROM (
     SELECT id, description, by_rule, row_number() OVER (
-        PARTITION BY id ORDER BY CASE WHEN by_rule THEN n_entities END DESC,
+        PARTITION BY id ORDER BY CASE WHEN by_rule THEN is_repeated END,
+        CASE WHEN by_rule THEN n_entities END DESC,
         CASE WHEN by_rule THEN first_char END, description) AS place
     FROM (
         SELECT m.entity_id AS id, m.description, max(s.n_entities) AS n_entities,
-               min(m.start_char) AS first_char
+               min(m.start_char) AS first_char, bool_or(sentence IS NOT NULL) AS is_repeated
         FROM mentions m
         JOIN sentence_scores s ON s.chunk_id = m.chunk_id AND s.description = m.description
-        WHERE m.description <> '' GROUP BY ALL) JOIN kept USING (id))
+        LEFT JOIN repeated ON sentence = hash(m.description)
+        WHERE m.description <> '' GROUP BY m.entity_id, m.description) JOIN kept USING (id))
 WHERE place <= $max_sentences OR NOT by_rule GROUP BY id;
 """
 
@@ -92,15 +115,16 @@ CREATE OR REPLACE TEMP TABLE meetings AS
 WITH total AS MATERIALIZED (
     SELECT count(*)::DOUBLE AS n FROM extractions WHERE status <> 'failed' OR n_entities > 0),
 met AS (
-    SELECT source_id, target_id, sum(weight) AS weight, count(DISTINCT chunk_id) AS n_chunks,
+    SELECT source_id, target_id, count(DISTINCT chunk_id) AS n_chunks,
            bool_and(extractor = 'nlp') AS by_rule, bool_or(type <> '') AS stated
     FROM links JOIN extractions USING (chunk_id)
     SEMI JOIN kept s ON source_id = s.id SEMI JOIN kept t ON target_id = t.id
     GROUP BY source_id, target_id)
-SELECT met.*, CASE WHEN n_chunks >= (FROM total) THEN 1.0 ELSE least(1.0, round(
+SELECT met.*, weights.weight, CASE WHEN n_chunks >= (FROM total) THEN 1.0 ELSE least(1.0, round(
            ln(n_chunks * (FROM total) / (s.frequency::DOUBLE * t.frequency))
            / -ln(n_chunks / (FROM total)), 6)) END AS pmi
-FROM met JOIN kept s ON s.id = source_id JOIN kept t ON t.id = target_id;
+FROM met JOIN weights USING (source_id, target_id)
+JOIN kept s ON s.id = source_id JOIN kept t ON t.id = target_id;
 """
 
 # A concept or date that stands in many chunks meets nearly everything by chance. Of what is rarer
@@ -144,9 +168,12 @@ SELECT source_id, target_id, string_agg(description, ' ' ORDER BY place) AS desc
         PARTITION BY source_id, target_id ORDER BY CASE WHEN by_rule THEN n END DESC,
         description) AS place
     FROM (
-        SELECT source_id, target_id, description, count(*) AS n
+        SELECT source_id, target_id, description,
+               CASE WHEN bool_or(sentence IS NOT NULL) THEN 0 ELSE count(*) END AS n
         FROM links SEMI JOIN edges USING (source_id, target_id)
-        WHERE description <> '' GROUP BY ALL) JOIN edges USING (source_id, target_id))
+        LEFT JOIN repeated ON sentence = hash(description)
+        WHERE description <> '' GROUP BY source_id, target_id, description)
+    JOIN edges USING (source_id, target_id))
 WHERE place <= $max_sentences OR NOT by_rule GROUP BY source_id, target_id;
 """
 
@@ -265,6 +292,7 @@ def outdate_graph(con: duckdb.DuckDBPyConnection) -> None:
 def _fold(con: duckdb.DuckDBPyConnection, settings: Settings) -> None:
     options, encoding = settings.graph, settings.chunks.encoding
     con.execute(_FOLDED)
+    con.execute(_REPEATED)
     con.execute(_ENTITIES, {"min_frequency": options.min_concept_frequency})
     limits = {"max_sentences": options.max_description_sentences}
     con.execute(_ENTITY_DESCRIPTIONS, limits)

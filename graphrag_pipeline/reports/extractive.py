@@ -17,7 +17,7 @@ from graphrag_pipeline.reports.text import Finding, ReportText, WrittenReports
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.store.index_store import IndexStore
 
-EXTRACTIVE_VERSION = "2"
+EXTRACTIVE_VERSION = "3"
 _TITLES_SHOWN = 3
 # Of so many sentences of a community, the best by score, it is asked what they read as.
 _READ = 160
@@ -31,6 +31,8 @@ _LEANING = 0.4
 _SHORT = 120
 # A sentence that begins or ends at the edge of its chunk is likely only half a sentence.
 _CUT_OFF = 0.3
+# A sentence that stands in so many documents in the same words is about none of them.
+_REPEATED_IN, _REPEATED = 3, 0.1
 # Scores are compared to so many digits after the point.
 _DIGITS = 9
 
@@ -70,10 +72,12 @@ WITH sentences AS (
     JOIN documents d ON d.id = c.document_id
     SEMI JOIN told ON told.relationship_id = r.id
     WHERE m.description <> '')
-SELECT s.* EXCLUDE document_id,
+SELECT s.* EXCLUDE document_id, n_documents,
        CASE WHEN b.end_char > s.start_char THEN b.kind ELSE '' END AS block
-FROM sentences s ASOF LEFT JOIN blocks b
-ON b.document_id = s.document_id AND b.start_char <= s.start_char
+FROM sentences s
+JOIN (SELECT text, count(DISTINCT document_id) AS n_documents FROM sentences GROUP BY text)
+    USING (text)
+ASOF LEFT JOIN blocks b ON b.document_id = s.document_id AND b.start_char <= s.start_char
 """
 _FINDINGS = """
 SELECT community_id, size, findings FROM {reports} r SEMI JOIN below USING (community_id)
@@ -257,9 +261,9 @@ def _sentences(evidence: _Evidence, contexts: Sequence[Context]) -> dict[str, li
 
     A relationship counts by the logarithm of its weight and by how many of the community's
     relationships meet at its ends; a sentence counts for more with each name of the title that it
-    says, for less if it is long, cut off by its chunk, or leans on the sentence before it. Code and
-    tables are never quoted, headings and other fragments only where there is no whole sentence. The
-    findings of its sub-reports follow.
+    says, for less if it is long, cut off by its chunk, leans on the sentence before it, or stands
+    in three documents or more in the same words. Code and tables are never quoted, headings and
+    other fragments only where there is no whole sentence. The findings of its sub-reports follow.
     """
     ranking = (
         _worthy(_ranked(_scored(evidence.told).join(evidence.sentences, "relationship_id")))
@@ -306,13 +310,14 @@ def _n_named() -> pl.Expr:
 
 def _ranked(instances: pl.DataFrame) -> pl.DataFrame:
     """Return each community's best sentences, the scores of what each supports summed up."""
-    place = ("community_id", "chunk_id", "start_char", "end_char", "text", "cut_off", "block")
+    place = ("community_id", "chunk_id", "start_char", "end_char", "text")
     return (
-        instances.group_by(place)
+        instances.group_by(*place, "cut_off", "block", "n_documents")
         .agg(pl.col("score").sum(), pl.col("source_id"), pl.col("target_id"))
         .with_columns(
             score=pl.col("score")
             * pl.when("cut_off").then(_CUT_OFF).otherwise(1.0)
+            * pl.when(pl.col("n_documents") < _REPEATED_IN).then(1.0).otherwise(_REPEATED)
             / pl.max_horizontal(pl.col("text").str.len_chars(), _SHORT).sqrt(),
             entities=pl.concat_list("source_id", "target_id").list.unique(),
         )
