@@ -12,6 +12,7 @@ from test_ingest import OTHER, STORY, folded
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.index import Index
 from graphrag_pipeline.ingest.stages import ingest_extractions
+from graphrag_pipeline.ingest.staging import DERIVED
 
 LONG = " ".join(f"{STORY} {OTHER} Number {n}." for n in range(30))
 RECORDS = f"id,title,text\n1,One,{STORY}\n2,Two,{OTHER}\n"
@@ -155,6 +156,9 @@ def test_a_changed_file_keeps_the_chunks_that_did_not_change(tmp_path, monkeypat
     engine.write({"b.txt": f"{LONG} Dora Miller came later."})
     engine.update()
     assert 0 < sum(counts) < total
+    for table in DERIVED:
+        left_behind = f"SELECT count(*) FROM {table} t JOIN chunks c ON c.id = t.chunk_id"
+        assert engine.rows(f"{left_behind} WHERE t.batch <> c.batch") == [(0,)], table
 
 
 def test_files_of_equal_bytes_and_other_endings_are_documents_of_their_own(tmp_path):
