@@ -20,7 +20,7 @@ from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.extraction.extractors import Extracted, extract, extraction_version
-from graphrag_pipeline.extraction.mentions import Extraction
+from graphrag_pipeline.extraction.mentions import Extraction, empty_extraction
 from graphrag_pipeline.ingest import documents
 from graphrag_pipeline.ingest.chunking import CHUNKER_VERSION, chunk_documents
 from graphrag_pipeline.ingest.reading.extras import missing_libraries
@@ -44,6 +44,7 @@ READ_AGAIN = (
 
 The stage ``documents`` has the first three parts.
 """
+_MENTIONS_AT_ONCE = 50_000
 _STAGED_LATER = {
     "documents": ("chunks", *DERIVED),
     "chunks": DERIVED,
@@ -143,16 +144,19 @@ def ingest_extractions(workspace: Workspace, key: str) -> StageResult:
 
     def work(start: float) -> Mapping[str, int]:
         version = extraction_version(settings)
-        with workspace.store.read() as con:
-            todo = chunks_to_extract(con, settings, key, version)
-        extracted = extract(todo, settings, key)
+        chunk_ids, extracted = _extracted(workspace, key, version)
         with _ledger(workspace, key, "extractions", start) as con:
-            stage_extraction(
-                con, todo["id"], extracted, settings.extraction.extractor, version, key
-            )
-        return _extraction_counts(todo, extracted)
+            stage_extraction(con, chunk_ids, extracted, settings.extraction.extractor, version, key)
+        return _extraction_counts(len(chunk_ids), extracted)
 
     return _once(workspace, key, "extractions", work)
+
+
+def _extracted(workspace: Workspace, key: str, version: str) -> tuple[pl.Series, Extracted]:
+    """Return what is found in a batch's chunks without an extraction, and their ids."""
+    with workspace.store.read() as con:
+        todo = chunks_to_extract(con, workspace.settings, key, version)
+    return todo["id"], extract(todo, workspace.settings, key)
 
 
 def chunks_without_extraction(con: duckdb.DuckDBPyConnection, key: str) -> int:
@@ -178,12 +182,12 @@ def stage_extraction(
     """Stage the extraction of some of a batch's chunks. Call it in a transaction."""
     for table in DERIVED:
         con.execute(f"DELETE FROM staging.{table} WHERE batch = ?", [batch])
-    entities, relationships = identify(extracted.found)
+    entities, relationships = _stage_mentions(con, extracted.found, batch)
     outcomes = _all_ok(chunk_ids) if extracted.outcomes is None else extracted.outcomes
     counts = (
         _with_attempts(con, outcomes, version)
-        .join(entities.group_by("chunk_id").agg(n_entities=pl.len()), "chunk_id", "left")
-        .join(relationships.group_by("chunk_id").agg(n_relationships=pl.len()), "chunk_id", "left")
+        .join(entities.rename({"n": "n_entities"}), "chunk_id", "left")
+        .join(relationships.rename({"n": "n_relationships"}), "chunk_id", "left")
         .with_columns(
             pl.col("n_entities", "n_relationships").fill_null(0).cast(pl.Int64),
             extractor=pl.lit(extractor),
@@ -192,14 +196,40 @@ def stage_extraction(
         )
     )
     insert(con, "staging.extractions", counts)
-    insert(con, "staging.entity_mentions", entities.with_columns(batch=pl.lit(batch)))
-    insert(con, "staging.relationship_mentions", relationships.with_columns(batch=pl.lit(batch)))
     if extracted.claims is not None:
         _stage_claims(con, extracted.claims.with_columns(batch=pl.lit(batch)))
     if extracted.names is not None:
         insert(
             con, "staging.chunk_names", _named(extracted.names).with_columns(batch=pl.lit(batch))
         )
+
+
+def _stage_mentions(
+    con: duckdb.DuckDBPyConnection, found: Extraction, batch: str
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Stage mentions; return how many entities and relationships a chunk has: chunk_id and n.
+
+    They are given their ids by slices, as a copy of all would double what a large batch takes.
+    """
+    nothing = empty_extraction()
+    n_entities, n_relationships = [_count(nothing.entities)], [_count(nothing.relationships)]
+    for part in found.entities.iter_slices(_MENTIONS_AT_ONCE):
+        entities, _ = identify(Extraction(part, nothing.relationships))
+        insert(con, "staging.entity_mentions", entities.with_columns(batch=pl.lit(batch)))
+        n_entities.append(_count(entities))
+    for part in found.relationships.iter_slices(_MENTIONS_AT_ONCE):
+        _, related = identify(Extraction(nothing.entities, part))
+        insert(con, "staging.relationship_mentions", related.with_columns(batch=pl.lit(batch)))
+        n_relationships.append(_count(related))
+    total = pl.col("n").sum()
+    return (
+        pl.concat(n_entities).group_by("chunk_id").agg(total),
+        pl.concat(n_relationships).group_by("chunk_id").agg(total),
+    )
+
+
+def _count(mentions: pl.DataFrame) -> pl.DataFrame:
+    return mentions.group_by("chunk_id").agg(n=pl.len())
 
 
 def _named(names: pl.DataFrame) -> pl.DataFrame:
@@ -291,9 +321,9 @@ def identify(extraction: Extraction) -> tuple[pl.DataFrame, pl.DataFrame]:
     return entities, relationships
 
 
-def _extraction_counts(chunks: pl.DataFrame, extracted: Extracted) -> dict[str, int]:
+def _extraction_counts(n_chunks: int, extracted: Extracted) -> dict[str, int]:
     counts = {
-        "chunks": len(chunks),
+        "chunks": n_chunks,
         "entity_mentions": len(extracted.found.entities),
         "relationship_mentions": len(extracted.found.relationships),
     }
