@@ -428,7 +428,7 @@ COMMENT ON COLUMN relationships.target_id IS 'The other end; joins entities.id.'
 COMMENT ON COLUMN relationships.source IS 'Title of the one end.';
 COMMENT ON COLUMN relationships.target IS 'Title of the other end.';
 COMMENT ON COLUMN relationships.description IS 'What its mentions say of it, merged.';
-COMMENT ON COLUMN relationships.weight IS 'Sum over the instances that support it (1 each, unless an import says otherwise).';
+COMMENT ON COLUMN relationships.weight IS 'Sum over the instances that support it (1 each, unless an import says otherwise); a sentence that three documents or more have in the same words is one.';
 COMMENT ON COLUMN relationships.pmi IS 'Normalised pointwise mutual information of its ends over chunks, -1 to 1.';
 COMMENT ON COLUMN relationships.combined_degree IS 'Degree of source plus degree of target.';
 COMMENT ON COLUMN relationships.n_tokens IS 'Tokens of source, target and description.';
