@@ -1,4 +1,4 @@
-"""How many of the most connected people and places, found by rule, are people and places.
+"""How many of the most connected people, places and organisations, found by rule, are such.
 
     python -m benchmarks names [--data folder]
 
@@ -10,6 +10,9 @@ The labels are in ``tests/data/name_labels.tsv`` (corpus, type, title, right), g
 - GEO is right for one place with a name: state, region, town, building, street, water, mountain.
   A kind of place (congressional district), a direction, an organisation and a union of states,
   a version, a section and a planet are wrong.
+- ORGANIZATION is right for one body of people with a name that acts as one: firm, office, school,
+  army, party, band, team, paper, union of states. A kind of body (standard library), a heading, a
+  person, a place and a cut that joins or halves names are wrong.
 - A title that stands for several things is right if most sentences of the corpus mean one that is.
 """
 
@@ -26,7 +29,7 @@ import polars as pl
 from graphrag_pipeline import Index
 
 LABELS = Path(__file__).resolve().parents[1] / "tests" / "data" / "name_labels.tsv"
-TYPES = ("PERSON", "GEO")
+TYPES = ("PERSON", "GEO", "ORGANIZATION")
 _MOST = 100
 
 Label = tuple[str, str, str]
@@ -81,6 +84,6 @@ def main(data_dir: Path) -> None:
             for kind in TYPES:
                 n, right, unlabelled = score(corpus, kind, most_connected(index, kind))
                 share = right / max(n, 1)
-                print(f"  {corpus:<10} {kind:<7} {right:>4} right of {n:>4}  {share:.2f}")
+                print(f"  {corpus:<10} {kind:<12} {right:>4} right of {n:>4}  {share:.2f}")
                 if unlabelled:
                     print(f"    not labelled: {', '.join(unlabelled)}")

@@ -433,6 +433,67 @@ def test_code_blocks_say_nothing_tables_no_noun_phrases_and_headings_stay_apart(
 @pytest.mark.parametrize(
     ("text", "name"),
     [
+        ("Vincent van Gogh lived there.", "Vincent van Gogh"),
+        ("Omar bin Laden met nobody.", "Omar bin Laden"),
+        ("George R.R. Martin wrote it.", "George R.R. Martin"),
+        ("J.K. Rowling wrote it.", "J.K. Rowling"),
+        ("J. R. R. Tolkien wrote it.", "J. R. R. Tolkien"),
+        ("Juan de la Cruz escribió poemas en la ciudad y los dio a su amigo.", "Juan de la Cruz"),
+        ("Президент Владимир Путин и его жена были в городе.", "Владимир Путин"),
+        ("Die Ausstellung der Künstlerin Käthe Kollwitz ist in der Stadt.", "Käthe Kollwitz"),
+    ],
+)
+def test_particles_and_initials_are_parts_of_a_person_and_offices_and_nouns_are_not(text, name):
+    assert kinds(text).get(name) == "PERSON"
+
+
+def test_a_german_noun_is_a_concept_and_no_name():
+    found = kinds(
+        "Die Regierung hat ein neues Gesetz beschlossen. Der Hund von Herrn Müller lief durch den"
+        " Garten, und das Haus in der Stadt Köln gehört Angela Merkel."
+    )
+    nouns = ("Regierung", "Gesetz", "Hund", "Garten", "Haus")
+    assert {found.get(noun) for noun in nouns} == {"CONCEPT"}
+    assert (found["Herrn Müller"], found["Köln"]) == ("PERSON", "GEO")
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("It returns None, True or False, and NULL is like NaN.", {"True", "False", "NULL", "NaN"}),
+        (
+            "DO NOT REMOVE THE COVER WHILE IT IS HOT\n\nIt is hot.",
+            {"DO NOT REMOVE THE COVER WHILE IT IS HOT"},
+        ),
+        ("CHAPTER ONE: THE BEGINNING\n\nIt was late.", {"CHAPTER ONE", "BEGINNING"}),
+        ("As Chapter 3 and Appendix B say, it is late.", {"Chapter 3", "Appendix B"}),
+    ],
+)
+def test_constants_clauses_in_capitals_and_numbered_parts_are_no_names(text, wrong):
+    assert not wrong & titles(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("They left Washington, D.C. in May.", "Washington, D.C."),
+        ("俄罗斯和乌克兰举行了会谈。", "乌克兰"),
+        ("彼はフランスへ行った。", "フランス"),
+    ],
+)
+def test_countries_and_the_capital_of_one_are_places(text, place):
+    assert kinds(text).get(place) == "GEO"
+
+
+def test_a_name_that_ends_in_a_legal_form_or_begins_with_the_kind_is_an_organisation():
+    assert kinds("He left Globex Inc. in May.")["Globex Inc."] == "ORGANIZATION"
+    text = "Компания Яндекс была основана в городе и она не одна."
+    assert kinds(text)["Компания Яндекс"] == "ORGANIZATION"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
         ("镇长米雷拉·罗西在开幕式上讲话。", "米雷拉·罗西"),
         ("研究所所长米雷拉·哈德罗表示", "米雷拉·哈德罗"),
     ],

@@ -31,7 +31,8 @@ _EDGE = "".join(sorted(_LISTS["edge"]))
 _ORGANISATION = _LISTS["organisation"]
 _PLACE = _LISTS["place"]
 _EVENT = _LISTS["event"]
-_KNOWN_PLACES = _LISTS["known_place"]
+# Short names of countries are parts of other words too, but for those listed by hand.
+_SHORTEST_COUNTRY = 3
 _SURNAMES = "".join(sorted(_LISTS["surname"]))
 _HONORIFIC = _LISTS["honorific"]
 _OFFICE_BEFORE = _LISTS["office_before"]
@@ -47,6 +48,12 @@ def _alternatives(words: Iterable[str]) -> str:
     return "|".join(sorted(words, key=lambda word: (-len(word), word)))
 
 
+@cache
+def _known_places() -> frozenset[str]:
+    countries = word_lists("nlp_places.txt")["country_cjk"]
+    return _LISTS["known_place"] | {name for name in countries if len(name) >= _SHORTEST_COUNTRY}
+
+
 _BODY = f"(?:(?![{_FUNCTION}])[{_HAN}])"
 # A title before a name, and not the end of one word with the start of the next: 城市|长期.
 _CHIEFS = _alternatives(office for office in _OFFICE_BEFORE if office[-1] in "长長")
@@ -59,11 +66,17 @@ _TRANSLITERATED = (
 _SPLIT = (
     f"(?:{_LEFT_WORDS}|[{_FUNCTION}{_HIRAGANA}]|[0-9〇零一二三四五六七八九十]+[年月日]|[^{_HAN}])+"
 )
-_SUFFIXED = (
-    f"(?P<ORGANIZATION>{_BODY}{{1,14}}?(?:{_alternatives(_ORGANISATION)})+)"
-    f"|(?P<EVENT>{_BODY}{{1,10}}?(?:{_alternatives(_EVENT)}))"
-    f"|(?P<GEO>{_alternatives(_KNOWN_PLACES)}|{_BODY}{{1,6}}?(?:{_alternatives(_PLACE)}))"
-)
+
+
+@cache
+def _suffixed_name() -> re.Pattern[str]:
+    return re.compile(
+        f"(?P<ORGANIZATION>{_BODY}{{1,14}}?(?:{_alternatives(_ORGANISATION)})+)"
+        f"|(?P<EVENT>{_BODY}{{1,10}}?(?:{_alternatives(_EVENT)}))"
+        f"|(?P<GEO>{_alternatives(_known_places())}|{_BODY}{{1,6}}?(?:{_alternatives(_PLACE)}))"
+    )
+
+
 _GIVEN = f"(?:(?![{_FUNCTION}{_VERB_EDGE}])[{_HAN}])"
 _FULL_NAME = f"(?:欧阳|歐陽|司马|司馬|诸葛|諸葛|上官|[{_SURNAMES}]){_GIVEN}{{1,2}}?"
 _STRONG_CUE = f"{_alternatives(_HONORIFIC)}|{_alternatives(_SAYING)}|[（(]|\\d{{4}}年"
@@ -115,7 +128,8 @@ def _titles(text: str) -> Iterator[Found]:
         start, end = match.span("name")
         yield start, end, "PERSON"
     for match in _KATAKANA.finditer(text):
-        yield match.start(), match.end(), "OTHER"
+        kind = "GEO" if match.group() in _known_places() else "OTHER"
+        yield match.start(), match.end(), kind
 
 
 def _persons(text: str) -> Iterator[Found]:
@@ -136,14 +150,13 @@ def _persons(text: str) -> Iterator[Found]:
         yield match.start(), match.end(), "PERSON"
 
 
-_NOT_PEOPLE = (
-    f"(?:{_alternatives(_KNOWN_PLACES)}|{_alternatives(_PLACE)}|.*(?:{_alternatives(_PLACE)}))$"
-)
+_NOT_PEOPLE = f"(?:.*(?:{_alternatives(_PLACE)}))$"
 
 
 def _plausible(name: str) -> bool:
     return (
         name not in _COMMON_WORDS
+        and name not in _known_places()
         and not _compiled(_NOT_PEOPLE).match(name)
         and not _compiled(_LEFT_WORDS).search(name)
     )
@@ -152,7 +165,7 @@ def _plausible(name: str) -> bool:
 def _suffixed(text: str) -> Iterator[Found]:
     for part in _parts(text):
         start, end = part
-        for match in _compiled(_SUFFIXED).finditer(text, start, end):
+        for match in _suffixed_name().finditer(text, start, end):
             yield match.start(), match.end(), match.lastgroup or "OTHER"
 
 

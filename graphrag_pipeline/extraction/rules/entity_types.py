@@ -27,6 +27,7 @@ _SMALL_CAMEL = re.compile(r"[^\W\d_][^\W\d_]*[a-zß-ÿ][A-ZÀ-Þ]")
 _CAMEL_SURNAME = re.compile(r"(?:Mc|Mac|De|Di|Du|La|Le|Van|Von|Fitz|Ó|O['’]?)[A-Z][a-zß-ÿ]+$")
 _DOTTED = re.compile(r"[^\W_]\.[^\W_]")
 _ABBREVIATION = re.compile(r"(?:[^\W\d_]\.){2,}[^\W\d_]?\.?$")
+_INITIALS = re.compile(r"(?:[^\W\d_]\.){2,3}$")
 _SAINTS = ("st.", "st", "saint")
 _LAST_OF_A_NAME = "NAI"
 
@@ -69,7 +70,7 @@ def _places() -> frozenset[str]:
 
 
 def _place_key(name: str) -> str:
-    return name.replace("_", " ").replace(".", "").casefold()
+    return name.replace("_", " ").replace(" ,", ",").replace(".", "").casefold()
 
 
 @cache
@@ -117,7 +118,8 @@ def name_type(words: list[str], codes: str, context: Context = NO_CONTEXT) -> st
     """Return the type of a name from its words, their classes and its neighbours in the text."""
     if is_place(" ".join(words)):
         return GEO
-    if any(map(looks_like_code, words)):
+    codes = _with_initials(words, codes)
+    if any(looks_like_code(word) for word, code in zip(words, codes, strict=True) if code != "I"):
         return OTHER
     return _by_own_words(words, codes) or _by_context(words, codes, context) or OTHER
 
@@ -131,9 +133,22 @@ def _by_own_words(words: list[str], codes: str) -> str:
     return PERSON if _is_person(words, codes) else ""
 
 
+def _with_initials(words: list[str], codes: str) -> str:
+    """Return the classes with initials written as one token as initials: J.K. Rowling."""
+    if "A" not in codes[:-1] or codes[-1] not in "NJ" or is_place(words[-1]):
+        return codes
+    return "".join(
+        "I" if code == "A" and _INITIALS.match(word) and not is_place(word) else code
+        for word, code in zip(words, codes, strict=True)
+    )
+
+
 def _by_head(words: list[str], lowered: list[str], codes: str) -> str:
     """Return the type that the word says which names the kind of thing."""
     within = "of" in lowered[1:]
+    is_firm = codes.endswith("J") and has_organisation_word(words[-1:])
+    if is_firm or (lowered[0] in _lower_cues("org_first") and not within):
+        return ORGANIZATION
     head = lowered[lowered.index("of") - 1] if within else lowered[-1 - codes.endswith("J")]
     if head in _lower_cues("event") or codes[0] == "Y":
         return EVENT
@@ -170,7 +185,7 @@ def _is_person(words: list[str], codes: str) -> bool:
     if "I" in codes:
         surname = codes.rstrip("J")[-1] == "N" and not is_common(last)
         return surname and (codes[0] == "I" or not is_common(words[0]))
-    given = _may_be_given(words[0]) and codes[0] == "N"
+    given = may_be_given(words[0]) and codes[0] == "N"
     if "w" in codes or "J" in codes:
         return given
     if set(codes) != {"N"} or len(words) > 4:
@@ -183,7 +198,7 @@ def _is_person(words: list[str], codes: str) -> bool:
 
 
 def _has_office(office: str, name: list[str]) -> bool:
-    if _may_be_given(name[0]) or name[-1].casefold() in _people("surname"):
+    if may_be_given(name[0]) or name[-1].casefold() in _people("surname"):
         return True
     return office not in _cues("role_or_word") and not any(map(is_common, name))
 
@@ -269,7 +284,8 @@ def like_full_name(words: list[str], codes: str) -> bool:
 
 
 @cache
-def _may_be_given(word: str) -> bool:
+def may_be_given(word: str) -> bool:
+    """Say whether a word is a listed given name and no common word besides."""
     folded = word.casefold()
     return folded in _lower_cues("given") or (folded in _people("given") and not is_common(word))
 

@@ -34,6 +34,10 @@ _MAX_NAME_TOKENS = 14
 _MAX_NAME_CHARACTERS = 120
 _WHOLE_HEADS = word_lists("nlp_names.txt")["whole_head"]
 _FOR_HEADS = word_lists("nlp_names.txt")["for_head"]
+_CONSTANTS = word_lists("nlp_names.txt")["constant"]
+_PARTS = word_lists("nlp_names.txt")["part"]
+_NUMBERS = word_lists("nlp_english.txt")["number"]
+_GERMAN_ARTICLES = word_lists("nlp_names.txt")["german_article"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,8 @@ def _cuts(tokens: Tokens, first: int, position: int, stop: int) -> bool:
         )
     if code == "o":
         return _cuts_of(tokens, first, position, stop)
+    if code == "w" and tokens.language == "de":
+        return tokens.classes[position - 1] not in "wHI" and not types.may_be_given(before[-1])
     if code == "w":
         return tokens.language == "en" and tokens.texts[position] in ("d", "y", "al", "ten")
     return False
@@ -173,6 +179,8 @@ def _trimmed(tokens: Tokens, first: int, stop: int) -> Iterator[Piece]:
         first += 1
     if classes[first : first + 1] in ("Y", "O") and not _is_numbered(tokens, first, stop):
         first += 1
+    if tokens.language == "de" and _is_noun_before_name(tokens.texts[first:stop]):
+        first += 1
     while stop - first > 2 and _is_office_before_name(tokens, first, stop):
         if classes[first] == "N":
             yield first, first + 1
@@ -181,7 +189,9 @@ def _trimmed(tokens: Tokens, first: int, stop: int) -> Iterator[Piece]:
         return
     if not any(code in "NAHR" for code in classes[first:stop]) or classes[first:stop] in ("F", "I"):
         return
-    if stop - first == 1 and classes[first] in "HR" and not _stands_alone(tokens, first):
+    if stop - first == 1 and not _stands_alone(tokens, first):
+        return
+    if _is_number_of_part(tokens, first, stop):
         return
     yield first, stop
 
@@ -213,7 +223,29 @@ def _is_determiner(word: str) -> bool:
 
 
 def _stands_alone(tokens: Tokens, position: int) -> bool:
-    return len(tokens.texts[position]) > 3
+    """Say whether one word is a name: no constant of programs, and no short form of address."""
+    word, code = tokens.texts[position], tokens.classes[position]
+    if word in _CONSTANTS or (code == "N" and word.isupper() and usually_lower(word.lower())):
+        return False
+    return code not in "HR" or len(word) > 3
+
+
+def _is_number_of_part(tokens: Tokens, first: int, stop: int) -> bool:
+    """Say whether words count the parts of a text: Chapter 3, PART TWO, Appendix B."""
+    numbers = all(
+        code in "DYJIu" or len(word) == 1 or word.casefold() in _NUMBERS
+        for word, code in zip(
+            tokens.texts[first + 1 : stop], tokens.classes[first + 1 : stop], strict=True
+        )
+    )
+    return stop - first > 1 and numbers and tokens.texts[first].casefold() in _PARTS
+
+
+def _is_noun_before_name(words: list[str]) -> bool:
+    """Say whether a German noun stands before a name: Künstlerin Käthe Kollwitz, Stadt Köln."""
+    if len(words) < 2 or types.may_be_given(words[0]) or types.is_place(words[0]):
+        return False
+    return types.is_place(" ".join(words[1:])) or (len(words) > 2 and types.may_be_given(words[1]))
 
 
 def _is_office_before_name(tokens: Tokens, first: int, stop: int) -> bool:
@@ -259,10 +291,19 @@ def _without_number(classes: str, first: int, stop: int) -> int:
 def _type_of(tokens: Tokens, first: int, stop: int) -> str:
     classes = tokens.classes[first:stop]
     words = tokens.texts[first:stop]
+    if tokens.language == "de" and stop - first == 1 and _is_german_noun(tokens, first):
+        return types.GEO if types.is_place(words[0]) else types.CONCEPT
     speaks = tokens.texts[stop : stop + 1] == [":"] and tokens.classes[first - 1] == "|"
     if speaks and types.like_full_name(words, classes.replace("A", "N")):
         return types.PERSON
     return types.name_type(words, classes, _context(tokens, first, stop))
+
+
+def _is_german_noun(tokens: Tokens, position: int) -> bool:
+    """Say whether an article or adjective before a capital, which says nothing there, does."""
+    before = tokens.texts[position - 1]
+    is_led = before.lower() in _GERMAN_ARTICLES or tokens.classes[position - 1] == "n"
+    return tokens.classes[position] == "N" and is_led
 
 
 def _context(tokens: Tokens, first: int, stop: int) -> types.Context:
@@ -377,9 +418,16 @@ def _headings(text: str, tokens: Tokens, sentences: list[Span]) -> Iterator[Ment
             first += 1
         stop = bisect_left(tokens.starts, topic.end(1))
         words = tokens.texts[first:stop]
+        if _is_shouted_clause(tokens, first, stop) or _is_number_of_part(tokens, first, stop):
+            continue
         if _reads_as_title(words) or (number == 0 and 1 < len(words) <= _MAX_TITLE_WORDS):
             kind = types.name_type(words, tokens.classes[first:stop])
             yield Mention(topic.start(1), topic.end(1), kind, number)
+
+
+def _is_shouted_clause(tokens: Tokens, first: int, stop: int) -> bool:
+    """Say whether words in capitals have a verb: DO NOT REMOVE THE COVER."""
+    return "x" in tokens.classes[first:stop] and all(map(str.isupper, tokens.texts[first:stop]))
 
 
 def _is_own_line(text: str, start: int, end: int) -> bool:

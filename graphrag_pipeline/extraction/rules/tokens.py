@@ -104,7 +104,7 @@ def _settle_case(texts: list[str], classes: list[str], lexicon: Lexicon, lower: 
     }
     for position in opening:
         code = classes[position]
-        following = classes[position + 1] if position + 1 < len(classes) else SENTENCE
+        following = _following(classes, position)
         word = texts[position].lower()
         if code == "F":
             classes[position] = lexicon.lower_class(word)
@@ -115,6 +115,14 @@ def _settle_case(texts: list[str], classes: list[str], lexicon: Lexicon, lower: 
 
 _NUMERAL = re.compile(r"(?<=[NR])i(?=[.,|)pxoaS(-])")
 _OPENING = re.compile(r'(?:[|:#]|(?<=[.:,-])")["#(]{0,6}(?=[NF])')
+
+
+def _following(classes: list[str], position: int) -> str:
+    """Return the class of what follows a token; of a particle in a name, that of the name."""
+    place = position + 1
+    while place < len(classes) and place < position + 4 and classes[place] == "w":
+        place += 1
+    return classes[place] if place < len(classes) else SENTENCE
 
 
 def _start_class(
