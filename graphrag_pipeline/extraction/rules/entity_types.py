@@ -152,7 +152,7 @@ def _by_head(words: list[str], lowered: list[str], codes: str) -> str:
     head = lowered[lowered.index("of") - 1] if within else lowered[-1 - codes.endswith("J")]
     if head in _lower_cues("event") or codes[0] == "Y":
         return EVENT
-    if head in _lower_cues("org") or "&" in words or (within and head in _cues("org_of")):
+    if head in _lower_cues("org") or _is_firm(words) or (within and head in _cues("org_of")):
         return ORGANIZATION
     if lowered[0] in _cues("geo_first") and codes[1] in _LAST_OF_A_NAME and not within:
         return GEO
@@ -161,6 +161,11 @@ def _by_head(words: list[str], lowered: list[str], codes: str) -> str:
     if lowered[0] in _cues("direction") and is_place(" ".join(words[1:])):
         return GEO
     return WORK if head in _lower_cues("work") else ""
+
+
+def _is_firm(words: list[str]) -> bool:
+    """Say whether "&" joins names and not the two topics of a heading: Workflows & Features."""
+    return "&" in words and not all(is_common(word) for word in words if word.isalpha())
 
 
 def _is_geo(words: list[str], lowered: list[str], codes: str, *, within: bool) -> bool:
