@@ -9,7 +9,11 @@ its paper; of `ppr`, which is ours, docs/methods.md says where they come from.
 A passage is the document of a chunk. Recall@k is the share of a question's gold passages among the
 first k, averaged over questions; `all@5` the share of questions with all of them among the first 5.
 Both are read from a retrieval widened to 20 chunks where the method has a number of chunks; tokens
-and milliseconds are those of the defaults.
+and milliseconds are those of the defaults. `gold` is the share of questions whose answer without a
+model, sentences of the passages, holds a gold answer, and `answer` what writing it adds in
+milliseconds.
+
+With `--home` an index of these passages that is there is asked, and none is built.
 """
 
 from __future__ import annotations
@@ -29,11 +33,16 @@ from typing import Any
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.query import METHODS, QueryEngine, Retrieval
+from graphrag_pipeline.evaluation.answer_metrics import bare, is_accurate
+from graphrag_pipeline.query import METHODS, Answer, QueryEngine, Retrieval
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 CUTOFFS = (2, 5, 10, 20)
 SOURCES = {"rule": "graph found by rule", "recorded": "recorded extractions of a model"}
+_GIVEN = {
+    "embeddings": {"facts": True, "synonyms": True},
+    "hierarchies": {"raptor": True, "hirag": True, "attributed": True},
+}
 _RANKING_CHUNKS = ("basic", "bm25", "hybrid", "hipporag", "hipporag2", "ppr")
 _WIDENED = {name: {"top_k": 20} for name in _RANKING_CHUNKS} | {"fast_graphrag": {"chunks": 20}}
 
@@ -44,6 +53,7 @@ class Asked:
 
     question: str
     gold: frozenset[tuple[str, str]]
+    answers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -55,6 +65,9 @@ class Quality:
     all_at_5: float
     tokens: float
     milliseconds: float
+    answered: float
+    """Share of the questions whose answer without a model holds a gold answer."""
+    answer_milliseconds: float
 
 
 def questions(data_dir: Path) -> list[Asked]:
@@ -68,6 +81,7 @@ def questions(data_dir: Path) -> list[Asked]:
                 for passage in entry["paragraphs"]
                 if passage["is_supporting"]
             ),
+            (entry["answer"], *entry.get("answer_aliases", ())),
         )
         for entry in found
     ]
@@ -75,10 +89,7 @@ def questions(data_dir: Path) -> list[Asked]:
 
 def build(data_dir: Path, home: Path, source: str, embeddings: Mapping[str, Any]) -> Settings:
     """Index the passages in ``home``, their graph from one of :data:`SOURCES`."""
-    given = {
-        "embeddings": {"facts": True, "synonyms": True, **embeddings},
-        "hierarchies": {"raptor": True, "hirag": True, "attributed": True},
-    }
+    given = {**_GIVEN, "embeddings": {**_GIVEN["embeddings"], **embeddings}}
     settings = Settings.model_validate({"home": str(home), **given})
     recorded = json.loads((data_dir / "musique" / "openie_gpt35.json").read_text("utf-8"))["docs"]
     file = home / "documents" / "passages.jsonl"
@@ -124,7 +135,8 @@ def method_quality(
             ]
             found = [_passages(retrieval, passage_of) for retrieval in wide]
             if any(found):
-                yield _quality(name, asked, found, plain)
+                answers = [engine.answer(one.question, name) for one in asked]
+                yield _quality(name, asked, found, plain, answers)
 
 
 def _timed(engine: QueryEngine, question: str, method: str) -> tuple[Retrieval, float]:
@@ -144,6 +156,7 @@ def _quality(
     asked: Sequence[Asked],
     found: Sequence[Sequence[tuple[str, str]]],
     plain: Sequence[tuple[Retrieval, float]],
+    answers: Sequence[Answer],
 ) -> Quality:
     pairs = [(one.gold, list(passages)) for one, passages in zip(asked, found, strict=True)]
     return Quality(
@@ -157,6 +170,11 @@ def _quality(
         all_at_5=statistics.fmean(gold <= set(passages[:5]) for gold, passages in pairs),
         tokens=statistics.fmean(sum(r.n_tokens for r in found.records) for found, _ in plain),
         milliseconds=statistics.median(taken for _, taken in plain),
+        answered=statistics.fmean(
+            is_accurate(bare(answer.text), one.answers)
+            for one, answer in zip(asked, answers, strict=True)
+        ),
+        answer_milliseconds=1000 * statistics.median(a.timings["answer"] for a in answers),
     )
 
 
@@ -182,6 +200,7 @@ def describe(quality: Quality) -> str:
     """Return one line of the table, shares in percent."""
     recalls = "".join(f"{100 * share:7.1f}" for share in quality.recall.values())
     cost = f"{quality.tokens:8.0f}{quality.milliseconds:8.1f}"
+    cost += f"{100 * quality.answered:7.0f}{quality.answer_milliseconds:8.1f}"
     return f"{quality.method:18}{recalls}{100 * quality.all_at_5:7.0f}{cost}"
 
 
@@ -191,16 +210,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("data_dir", nargs="?", type=Path, default=DATA)
     parser.add_argument("--model", help="a local embedding model instead of hashing")
     parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--home", type=Path, help="an index of the passages to ask")
     options = parser.parse_args(arguments)
     embeddings = {"embedder": "local", "model": options.model} if options.model else {}
     asked = questions(options.data_dir)
+    if options.home:
+        settings = Settings.model_validate({"home": str(options.home), **_GIVEN})
+        _print_table(str(options.home), settings, asked, options.methods.split(","))
+        return
     for source, title in SOURCES.items():
         with tempfile.TemporaryDirectory() as place:
             settings = build(options.data_dir, Path(place), source, embeddings)
-            header = "".join(f"{f'@{k}':>7}" for k in CUTOFFS)
-            print(f"\n{title}\n{'method':18}{header}{'all@5':>7}{'tokens':>8}{'ms':>8}")
-            for row in method_quality(Path(place), settings, asked, options.methods.split(",")):
-                print(describe(row), flush=True)
+            _print_table(title, settings, asked, options.methods.split(","))
+
+
+def _print_table(
+    title: str, settings: Settings, asked: Sequence[Asked], methods: Sequence[str]
+) -> None:
+    header = "".join(f"{f'@{k}':>7}" for k in CUTOFFS)
+    header += f"{'all@5':>7}{'tokens':>8}{'ms':>8}{'gold':>7}{'answer':>8}"
+    print(f"\n{title}\n{'method':18}{header}")
+    for row in method_quality(Path(settings.home), settings, asked, methods):
+        print(describe(row), flush=True)
 
 
 if __name__ == "__main__":
