@@ -242,6 +242,9 @@ def test_sentences_are_chosen_by_score_and_by_what_no_other_told():
     assert select_sentences([same, new, best], 2) == [best, new]
     assert select_sentences([best, best, new], 9) == [best, new]
     assert select_sentences([], 3) == []
+    told = sentence("Ilse Maravin conducted the orchestra with a sure hand.", 8.0, "a", "b")
+    again = sentence("Ilse Maravin conducted the orchestra with a hand.", 7.0, "a", "b")
+    assert select_sentences([told, again, new], 9) == [told, new]
 
 
 def test_the_choice_does_not_depend_on_the_order_of_the_sentences():

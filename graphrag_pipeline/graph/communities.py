@@ -10,6 +10,8 @@ import duckdb
 import polars as pl
 
 from graphrag_pipeline.core.settings import CommunitySettings, fingerprint
+from graphrag_pipeline.core.text import names_apart
+from graphrag_pipeline.extraction.rules.words import usually_lower
 from graphrag_pipeline.graph.clustering import Cluster, Edge, build_hierarchy, leiden, modularity
 from graphrag_pipeline.graph.repair import keep_ids, repair_hierarchy
 from graphrag_pipeline.store.hashing import rows_hash
@@ -19,7 +21,7 @@ from graphrag_pipeline.store.index_store import (
     assign_identifiers,
 )
 
-COMMUNITIES_VERSION = "2"
+COMMUNITIES_VERSION = "3"
 _STATE = "communities_state"
 CLUSTERED, REPAIRED, IMPROVED, ADOPTED = "clustered", "repaired", "improved", "adopted"
 _TITLE_ENTITIES = 3
@@ -27,10 +29,12 @@ _TITLE_ENTITIES = 3
 _TITLE_CANDIDATES = 12
 _LONGEST_NAME = 40
 # What a name weighs against a term of several words, and one of a single word: those are generic.
-_NAME_WEIGHT, _TERM_WEIGHT, _WORD_WEIGHT = 4, 2, 0.5
+# A name that is a word of every day weighs as a term, less if it is shouted, as licences are.
+_NAME_WEIGHT, _TERM_WEIGHT, _SHOUTED_WEIGHT, _WORD_WEIGHT = 4, 2, 1, 0.5
 # What no name of a title is: what has a sign of code, a number, or one letter.
 _NO_NAME = r"[_=<>{}\\|¶@#$%^*~`\[\]]|\(\)|^\W|^.$|^[\d\W]+$"
 _IN_SMALL_LETTERS = r"^[^\p{Lu}\p{Lo}]+$"
+_SHOUTED = r"^\P{Ll}*(?:\p{Lu}{6}|\p{Lu}{2}\P{Ll}* \P{Ll}*\p{Lu}{2})\P{Ll}*$"
 
 COMMUNITIES = pl.Schema(
     {
@@ -292,8 +296,9 @@ def _titles(own: pl.DataFrame, entities: pl.DataFrame, relationships: pl.DataFra
 
     A name counts by its relationships within the community times the share of all its
     relationships that these are: what is connected with everything everywhere says nothing of a
-    community. Names count for more than concepts and dates, and those of a single word least; what
-    reads as code or number comes last. A name that another of the title holds is left out.
+    community. Names count for more than concepts and dates, and those of a single word least; a
+    name that is a word of every day counts for less; what reads as code or number comes last. A
+    name that another of the title holds is left out.
     """
     ends = pl.concat(
         [
@@ -320,7 +325,13 @@ def _titles(own: pl.DataFrame, entities: pl.DataFrame, relationships: pl.DataFra
             plain=~pl.col("title").str.contains(_NO_NAME)
             & (pl.col("title").str.len_chars() <= _LONGEST_NAME),
             weight=pl.when(pl.col("named") & ~pl.col("title").str.contains(_IN_SMALL_LETTERS))
-            .then(_NAME_WEIGHT)
+            .then(
+                pl.when(pl.col("title").str.contains(_SHOUTED))
+                .then(_SHOUTED_WEIGHT)
+                .when(_is_everyday(pl.col("title")))
+                .then(_TERM_WEIGHT)
+                .otherwise(_NAME_WEIGHT)
+            )
             .when(pl.col("title").str.contains(" "))
             .then(_TERM_WEIGHT)
             .otherwise(_WORD_WEIGHT),
@@ -338,16 +349,19 @@ def _titles(own: pl.DataFrame, entities: pl.DataFrame, relationships: pl.DataFra
     )
 
 
+def _is_everyday(title: pl.Expr) -> pl.Expr:
+    """Whether a title is one word, and people mostly write that in lower case."""
+    return title.map_batches(
+        lambda titles: pl.Series(
+            [" " not in title and usually_lower(title.casefold()) for title in titles],
+            dtype=pl.Boolean,
+        ),
+        return_dtype=pl.Boolean,
+    )
+
+
 def _title(names: Sequence[str]) -> str:
-    """Return the first names of which none holds another."""
-    chosen: list[str] = []
-    for name in names:
-        folded = name.casefold()
-        if not any(folded in other.casefold() or other.casefold() in folded for other in chosen):
-            chosen.append(name)
-        if len(chosen) == _TITLE_ENTITIES:
-            break
-    return ", ".join(chosen)
+    return ", ".join(names_apart(names, _TITLE_ENTITIES))
 
 
 def _store(

@@ -29,7 +29,7 @@ from graphrag_pipeline.store.index_store import (
 )
 from graphrag_pipeline.store.workspace import Workspace
 
-GRAPH_VERSION = "7"
+GRAPH_VERSION = "8"
 MIN_REPEATED = 3
 """What stands in so many documents in the same words is repeated, and says it once."""
 # In fewer chunks than this, nothing is so frequent that chance says with what it meets.
@@ -38,6 +38,10 @@ _COMMON_FREQUENCY = 10
 _FOLDED = """
 CREATE OR REPLACE TEMP TABLE mentions AS FROM resolved_entity_mentions;
 CREATE OR REPLACE TEMP TABLE links AS FROM resolved_relationship_mentions;
+
+CREATE OR REPLACE TEMP MACRO ended(description, by_rule) AS
+description || CASE WHEN by_rule AND NOT regexp_matches(description, '\\p{P}\\s*$') THEN '.'
+               ELSE '' END;
 """
 
 # What stands in many documents in the same words (a footer, a licence) says no more than once what
@@ -59,11 +63,15 @@ SELECT source_id, target_id, sum(weight) AS weight FROM (
 GROUP BY source_id, target_id;
 """
 
-# A title with several types takes the most frequent one, a named type before a general one if a
-# tenth of the mentions have it: one sentence that misleads does not type a name of a hundred.
+# Of the spellings of a name the most frequent is its title, but one all in capitals, as of who
+# speaks, only where there is no other. A title with several types takes the most frequent one, a
+# named type before a general one if a tenth of the mentions have it: one sentence that misleads
+# does not type a name of a hundred.
 _ENTITIES = """
 CREATE OR REPLACE TEMP TABLE titled AS
-SELECT entity_id AS id, arg_max(title, (own, n, title)) AS title FROM (
+SELECT entity_id AS id, arg_max(title, (
+    own, NOT (contains(title, ' ') AND title = upper(title) AND title <> lower(title)), n, title
+)) AS title FROM (
     SELECT entity_id, title, bool_or(mentioned_id = entity_id) AS own, count(*) AS n
     FROM mentions GROUP BY ALL) GROUP BY entity_id;
 
@@ -83,16 +91,16 @@ SELECT id, title, type, frequency, by_rule FROM counted JOIN titled USING (id) J
 WHERE NOT by_rule OR frequency >= $min_frequency OR type NOT IN ('CONCEPT', 'DATE');
 """
 
-# Found by rule, a description is made of the distinct sentences that say most: those that name
-# most entities, repeated ones last, in an order that does not depend on history. Otherwise it is
-# all distinct descriptions, or what a model has made of exactly these.
+# Found by rule, a description is made of the distinct sentences that say most, each with its end:
+# those that name most entities, repeated ones last, in an order that does not depend on history.
+# Otherwise it is all distinct descriptions, or what a model has made of exactly these.
 _ENTITY_DESCRIPTIONS = """
 CREATE OR REPLACE TEMP TABLE sentence_scores AS
 SELECT chunk_id, description, count(DISTINCT entity_id) AS n_entities
 FROM mentions SEMI JOIN kept ON mentions.entity_id = kept.id GROUP BY ALL;
 
 CREATE OR REPLACE TEMP TABLE described AS
-SELECT id, string_agg(description, ' ' ORDER BY place) AS description,
+SELECT id, string_agg(ended(description, by_rule), ' ' ORDER BY place) AS description,
        sha256(string_agg(description, chr(10) ORDER BY description)) AS input_hash FROM (
     SELECT id, description, by_rule, row_number() OVER (
         PARTITION BY id ORDER BY CASE WHEN by_rule THEN is_repeated END,
@@ -162,7 +170,8 @@ SELECT id, count(*) AS degree FROM (
     SELECT source_id AS id FROM edges UNION ALL SELECT target_id FROM edges) GROUP BY id;
 
 CREATE OR REPLACE TEMP TABLE edge_descriptions AS
-SELECT source_id, target_id, string_agg(description, ' ' ORDER BY place) AS description,
+SELECT source_id, target_id,
+       string_agg(ended(description, by_rule), ' ' ORDER BY place) AS description,
        sha256(string_agg(description, chr(10) ORDER BY description)) AS input_hash FROM (
     SELECT source_id, target_id, description, by_rule, row_number() OVER (
         PARTITION BY source_id, target_id ORDER BY CASE WHEN by_rule THEN n END DESC,

@@ -12,12 +12,13 @@ import polars as pl
 
 from graphrag_pipeline.core.prose import Prose, read_prose
 from graphrag_pipeline.core.settings import ReportSettings, fingerprint
+from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.reports.contexts import Context
 from graphrag_pipeline.reports.text import Finding, ReportText, WrittenReports
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.store.index_store import IndexStore
 
-EXTRACTIVE_VERSION = "3"
+EXTRACTIVE_VERSION = "4"
 _TITLES_SHOWN = 3
 # Of so many sentences of a community, the best by score, it is asked what they read as.
 _READ = 160
@@ -27,6 +28,8 @@ _MOST_EVIDENCE = 100_000
 _WORTH = {int(Prose.FRAGMENT): 0.1, int(Prose.ITEM): 0.6, int(Prose.SENTENCE): 1.0}
 # A sentence that leans on the one before it says less when it stands alone.
 _LEANING = 0.4
+# The share of a sentence's words that an earlier one has, from which it says nothing new.
+_SAID = 0.75
 # Sentences shorter than so many characters are not better for being short.
 _SHORT = 120
 # A sentence that begins or ends at the edge of its chunk is likely only half a sentence.
@@ -190,18 +193,22 @@ def write_extractive(
 
 
 def select_sentences(sentences: Sequence[Sentence], most: int) -> list[Sentence]:
-    """Choose up to ``most`` sentences, best first, each as new as it can be."""
+    """Choose up to ``most`` sentences, best first, each as new as it can be.
+
+    One that says in most of its words what an earlier one said is left out.
+    """
     covered: set[str] = set()
-    texts: set[str] = set()
+    chosen: list[frozenset[str]] = []
     candidates = sorted(sentences, key=_rank)
     selection: list[Sentence] = []
     while candidates and len(selection) < most:
         best = max(candidates, key=lambda s: round(s.score * _novelty(s, covered), _DIGITS))
         candidates.remove(best)
-        if best.text in texts:
+        words = frozenset(terms(best.text) or [best.text])
+        if any(len(words & earlier) >= _SAID * len(words) for earlier in chosen):
             continue
         selection.append(best)
-        texts.add(best.text)
+        chosen.append(words)
         covered |= best.entities
     return selection
 

@@ -60,7 +60,8 @@ def read_chapters(index: Release, anchors: Mapping[str, str]) -> Chapters:
     """Read the root communities and their reports; ``anchors`` are of entities on the page."""
     roots = index.rows(_ROOTS, most=_FULL + _OTHERS)
     reported = [row for row in roots if row["summary"]]
-    full = reported[:_FULL]
+    # Two names alone are a theme of their own only where there are hardly others.
+    full = [r for n, r in enumerate(reported[:_FULL]) if n < _CHILDREN or r["size"] > 2]
     ids = [row["id"] for row in full]
     beneath: dict[str, list[dict[str, Any]]] = {}
     for row in index.rows(_BENEATH, ids=ids, most=_CHILDREN):

@@ -78,10 +78,8 @@ LEFT JOIN named ON named.entity_id = key.id
 LEFT JOIN community_members m ON m.entity_id = key.id AND m.level = 0
 ORDER BY degree DESC, frequency DESC, title
 """
-_TELLING = """
-SELECT id, source_id, target_id, source, target, description, weight
-FROM relationships ORDER BY weight * (1 + pmi) / 2 DESC, id LIMIT $most
-"""
+# Releases that older programs made have no type.
+_TELLING = "SELECT * FROM relationships ORDER BY weight * (1 + pmi) / 2 DESC, id LIMIT $most"
 _EVIDENCE = """
 SELECT * FROM (
     SELECT relationship_id, chunk_id, start_char, end_char,
@@ -234,6 +232,7 @@ def _relationships(index: Release, anchors: Mapping[str, str]) -> list[Relations
         Relationship(
             source=Named(row["source"], anchors.get(row["source_id"], "")),
             target=Named(row["target"], anchors.get(row["target_id"], "")),
+            type=row.get("type") or "",
             description=clip(row["description"], _MOST_DESCRIPTION),
             weight=row["weight"],
             n_chunks=n_chunks.get(edge, 0),

@@ -104,6 +104,7 @@ class Relationship:
 
     source: Named
     target: Named
+    type: str
     description: str
     weight: float
     n_chunks: int

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from graphrag_pipeline.core.text import terms
+from graphrag_pipeline.core.text import names_apart, terms
 from graphrag_pipeline.query.operators.ranking import Ranking, decoded
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.trace import operator
@@ -135,14 +135,17 @@ class Facts:
 
 @operator
 def about_communities(index: Release, ids: Sequence[str], most: int) -> dict[str, Facts]:
-    """Return the facts about communities by id, with at most so many names of each."""
-    rows = index.rows(_ABOUT, ids=list(ids), most=most) if ids else []
-    return {
-        row["community_id"]: Facts(
-            row["size"], row["n_documents"], [(key, title) for key, title in row["names"]]
-        )
-        for row in rows
-    }
+    """Return the facts about communities by id, with at most so many names of each.
+
+    None of these holds another.
+    """
+    rows = index.rows(_ABOUT, ids=list(ids), most=3 * most) if ids else []
+    about: dict[str, Facts] = {}
+    for row in rows:
+        ids_by_title = {title: key for key, title in row["names"]}
+        names = [(ids_by_title[title], title) for title in names_apart(ids_by_title, most)]
+        about[row["community_id"]] = Facts(row["size"], row["n_documents"], names)
+    return about
 
 
 @operator
