@@ -51,6 +51,33 @@ def test_an_answer_has_as_many_sentences_as_are_asked_for(ship, most):
     assert len(points(ship.answer("barquentine letters barrels", "bm25", sentences=most))) == most
 
 
+def test_sentences_that_meet_by_what_they_lean_on_are_one_point(ship):
+    found = points(ship.answer("In 1909 the crew wintered; she sank", "bm25", sentences=3))
+    whole = [point for point in found if "Svarthorn" in point or "wintered" in point]
+    assert len(whole) == 1
+    assert whole[0].startswith("The Anna Marisol was")
+    assert whole[0].endswith("in a hut.")
+
+
+def test_who_is_compared_is_told_of_and_who_only_speaks_is_not(tmp_path):
+    texts = {
+        "Halcyon": "The Halcyon is a ferry of 900 tons. The Halcyon is fast. The Halcyon is white.",
+        "Petrel": "Some say that in her time the old Petrel was seldom late with her mail.",
+        "Talk": "ADA BERG: Well, so who knows? PER LUND: I met Ada Berg, the mayor of Kelmouth.",
+    }
+    publish(tmp_path, documents=texts)
+    with QueryEngine(tmp_path, settings=settings_for(tmp_path)) as engine:
+        compared = points(
+            engine.answer("Compare the ferry Halcyon and Petrel", "bm25", sentences=2)
+        )
+        mayor = points(engine.answer("Who is Ada Berg?", "bm25", sentences=1))
+    assert [("Halcyon" in point, "Petrel" in point) for point in compared] == [
+        (True, False),
+        (False, True),
+    ]
+    assert mayor == ["PER LUND: I met Ada Berg, the mayor of Kelmouth."]
+
+
 def test_code_and_headings_are_no_answer_where_sentences_are(ship):
     found = points(ship.answer("Which barquentine sank?", "bm25", sentences=9))
     assert found

@@ -63,7 +63,21 @@ def test_a_text_is_graded_by_what_it_reads_as(texts, grades):
     ],
 )
 def test_a_reader_sees_no_marks(text, plain):
-    assert readable(text) == (plain or "The Anna Marisol was a barquentine.")
+    assert readable([text])[0] == (plain or "The Anna Marisol was a barquentine.")
+
+
+def test_a_few_texts_read_as_many_do():
+    texts = [
+        "* The *Anna Marisol* was\n  a [barquentine](https://a.example/b).[12]",
+        "Users can override the size using the PAPERSIZE environment variable.",
+        "从凯尔茅斯（Kelmouth）回国一个月后，海洋地质学者林若澜仍保留着潮汐表不离手的习惯。",
+        "ÉMILE: She wrote that Łódź was far away…",
+        "COPYRIGHT HOLDERS AND CONTRIBUTORS PROVIDE NO WARRANTY OF ANY KIND.",
+        "for name in names: print(name_of[name], end='')",
+        "In this year the dam was closed\u00a0again.",
+        "",
+    ]
+    assert read_prose(texts).equals(read_prose(texts * 20).slice(0, len(texts)))
 
 
 def test_a_sentence_that_begins_with_a_pronoun_leans_on_the_one_before():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from graphrag_pipeline.core.word_lists import word_lists
@@ -50,6 +50,8 @@ _TOKEN = re.compile(
 )
 _IS_CJK = re.compile(f"[{UNSPACED}]")
 # Combining accents of Latin, Greek and Cyrillic; Hebrew points; Arabic vowel marks and tatweel.
+# Texts of up to so many characters have their terms remembered.
+_REMEMBERED_CHARS = 600
 _ACCENT = re.compile(
     "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
     "\u0610-\u061a\u0640\u064b-\u065f\u0670]"
@@ -98,12 +100,38 @@ def terms_batch(texts: Sequence[str]) -> list[str]:
     return [_joined_terms(text) for text in texts]
 
 
+def names_apart(names: Iterable[str], most: int) -> list[str]:
+    """Return the first ``most`` names of which none holds another.
+
+    >>> names_apart(["Brandvik Line", "Brandvik", "Orlen Dam"], 3)
+    ['Brandvik Line', 'Orlen Dam']
+    """
+    chosen: list[str] = []
+    for name in names:
+        folded = name.casefold()
+        if not any(folded in other.casefold() or other.casefold() in folded for other in chosen):
+            chosen.append(name)
+        if len(chosen) == most:
+            break
+    return chosen
+
+
 def singular(word: str) -> str:
     """Return the singular of an English noun in lower case; names and other words as they are."""
     return _singular(word) if len(word) > 3 and word not in _NOT_INFLECTED else word
 
 
 def _joined_terms(text: str) -> str:
+    return _short_terms(text) if len(text) < _REMEMBERED_CHARS else _analysed(text)
+
+
+@lru_cache(maxsize=1 << 11)
+def _short_terms(text: str) -> str:
+    """Remember the terms of sentences: one question asks for those of each several times."""
+    return _analysed(text)
+
+
+def _analysed(text: str) -> str:
     ascii_only = text.isascii()
     tokens = _ASCII_TOKEN.findall(text.lower()) if ascii_only else _TOKEN.findall(fold(text))
     return " ".join(filter(None, map(_analyse, tokens)))

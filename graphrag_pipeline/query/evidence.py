@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from graphrag_pipeline.core.prose import Prose, read_prose
+from graphrag_pipeline.core.prose import Prose, read_prose, readable
 from graphrag_pipeline.core.records import named_key, record_line
-from graphrag_pipeline.core.text import terms
+from graphrag_pipeline.core.text import terms, terms_batch
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.query.citations import citations_of, cite_chunk
 from graphrag_pipeline.query.operators.chunks import chunk_records
@@ -40,7 +40,13 @@ _MOST_LEANED = 2
 _NAMES_SHOWN = 5
 _LONGEST_THEME = 400
 _LONGEST_SENTENCE = 600
+_LONGEST_JOINED = 1_200
+# Sentences looked at beyond those asked for, in place of those that become part of another.
+_SPARE = 3
+# So many are read at once, until there are this many times as many whole sentences as are shown.
+_READ_AT_ONCE, _READ_FOR_EACH = 24, 2
 _SAID = 0.75
+_SPEAKER = re.compile(r"^[A-Z][A-Z.'’ -]{2,40}:\s+")
 _REST = rf".{{0,{_LONGEST_SENTENCE - 1}}}"
 _PIECE = re.compile(rf"\S(?:{_REST}(?=\s|$)|{_REST})", re.DOTALL)
 
@@ -102,6 +108,8 @@ class Sentence:
     place: int
     start: int
     end: int
+    leans: bool = False
+    """Whether it cannot be understood without the one before."""
 
     @property
     def citation(self) -> Citation:
@@ -122,6 +130,10 @@ class _Window:
     def text(self, start: int, end: int) -> str:
         offset = self.row["window_start"]
         return self.row["text"][start - offset : end - offset]
+
+    def holds(self, start: int, end: int) -> bool:
+        first = self.row["window_start"]
+        return first <= start and end <= first + len(self.row["text"])
 
     def cite(self, start: int, end: int) -> Citation:
         return Citation(
@@ -161,10 +173,10 @@ def find_evidence(
         return _distinct(_related(index, question, edges), most)
     names = {record.title for record in records if record.kind == "entity"}
     sentences = list(_sentences(index, chunks, context))
-    ranking = _ranked(index, question, sentences, names)
-    best = _distinct([passage for passage, _ in ranking], most)
+    ranking = _ranked(index, question, sentences, names, most)
+    best = _distinct([passage for passage, _ in ranking], most + _SPARE)
     place_of = {passage.citation: sentence for passage, sentence in ranking}
-    return _widened(best, [place_of[passage.citation] for passage in best], context)
+    return _widened(best, [place_of[passage.citation] for passage in best], most, context)
 
 
 def _chunks_of(record: Record) -> Sequence[str]:
@@ -190,7 +202,7 @@ def _stated(index: Release, findings: Sequence[Record]) -> list[RankedPassage]:
 def _with_themes(index: Release, passages: Sequence[RankedPassage]) -> list[RankedPassage]:
     """Say of themes how large they are, in how many documents, and which names are key to them."""
     bare = [check_references(passage.text, {}).text for passage in passages]
-    plain = read_prose(bare)["plain"].to_pylist()
+    plain = readable(bare)
     passages = [replace(p, text=text) for p, text in zip(passages, plain, strict=True)]
     about = about_communities(index, [p.theme for p in passages if p.theme], _NAMES_SHOWN)
     n_documents = index.facts.counts["n_documents"]
@@ -230,52 +242,121 @@ def _related(index: Release, question: str, edges: Sequence[Record]) -> list[Ran
 
 
 def _ranked(
-    index: Release, question: str, sentences: Sequence[Sentence], names: set[str]
+    index: Release, question: str, sentences: Sequence[Sentence], names: set[str], most: int
 ) -> list[tuple[RankedPassage, Sentence]]:
     citations = [sentence.citation for sentence in sentences]
     texts = [citation.text for citation in citations]
     kinds = _kinds(index, sentences)
-    texts = _with_subjects(index, sentences, texts, kinds)
+    texts, kinds = _with_subjects(index, sentences, texts, kinds)
     content = without_quantity(question)
-    scores = relevance(index, content, texts)
+    # Who speaks is no answer to a question about that person.
+    said = [_SPEAKER.sub("", text) for text in texts]
+    scores = relevance(index, content, said)
+    words = [frozenset(line.split()) for line in terms_batch(said)]
     if index.lexical:
-        question_words = set(terms(content))
+        asked = set(terms(content))
         scores = [
-            score if question_words & set(terms(text)) else 0.0
-            for score, text in zip(scores, texts, strict=True)
+            0.0 if asked.isdisjoint(own) else score
+            for score, own in zip(scores, words, strict=True)
         ]
         if not any(scores):
             return []
     entities = [frozenset(term) for term in map(terms, sorted(names)) if term]
     holds = test_for(index, question, list(dict.fromkeys(c.chunk_id for c in citations)))
-    passages = []
-    grades = _grades(texts, kinds)
-    for sentence, citation, text, score, grade in zip(
-        sentences, citations, texts, scores, grades, strict=True
-    ):
-        total = _score(text, score, sentence.rank, entities)
+    totals: list[float] = []
+    columns = zip(sentences, citations, words, scores, strict=True)
+    for sentence, citation, own, score in columns:
+        total = _score(own, score, sentence.rank, entities)
         if score and holds is not None and holds(citation.chunk_id, citation.text):
             total += KIND_WEIGHT
-        passage = RankedPassage(text, total * WORTH[grade], citation)
-        passages.append((grade, passage, sentence))
-    best = max((p.score for grade, p, _ in passages if grade >= Prose.ITEM), default=0.0)
+        totals.append(total)
     ranking = [
-        (passage, sentence)
-        for grade, passage, sentence in passages
-        if grade >= Prose.ITEM or passage.score > best
+        (
+            RankedPassage(texts[place], score, citations[place]),
+            replace(sentences[place], leans=leans),
+        )
+        for place, score, leans in _by_worth(said, kinds, totals, most)
     ]
-    return sorted(ranking, key=lambda pair: -pair[0].score)
+    return _by_turns(question, ranking)
 
 
-def _score(text: str, relevant: float, rank: int, entities: Sequence[frozenset[str]]) -> float:
-    word_set = set(terms(text))
-    share_of_entities = sum(entity <= word_set for entity in entities) / ENTITIES_FOR_FULL_WEIGHT
+def _by_worth(
+    texts: Sequence[str], kinds: Sequence[set[str]], totals: Sequence[float], most: int
+) -> list[tuple[int, float, bool]]:
+    """Return (place, score, leans) of texts, best first, totals weighed by what they read as.
+
+    Fragments and code stand only before any whole sentence. As most of the time would go into
+    reading, no more are read than may be among the best.
+    """
+    bounds = [t * WORTH[_best_within(k)] for t, k in zip(totals, kinds, strict=True)]
+    order = sorted(range(len(texts)), key=lambda place: -bounds[place])
+    whole: list[tuple[int, float, bool]] = []
+    others: list[tuple[int, float, bool]] = []
+    wanted = _READ_FOR_EACH * (most + _SPARE)
+    for begin in range(0, len(order), _READ_AT_ONCE):
+        places = order[begin : begin + _READ_AT_ONCE]
+        scores = sorted((score for _, score, _ in whole), reverse=True)
+        if len(scores) >= wanted and scores[wanted - 1] >= bounds[places[0]]:
+            break
+        read = read_prose([texts[place] for place in places])
+        columns = zip(places, read["grade"].to_pylist(), read["leans"].to_pylist(), strict=True)
+        for place, reads_as, leans in columns:
+            grade = _grade(Prose(reads_as), kinds[place])
+            scored = (place, totals[place] * WORTH[grade], leans)
+            (whole if grade >= Prose.ITEM else others).append(scored)
+    best = max((score for _, score, _ in whole), default=0.0)
+    ranking = [*whole, *(scored for scored in others if scored[1] > best)]
+    return sorted(ranking, key=lambda scored: (-scored[1], scored[0]))
+
+
+def _by_turns(
+    question: str, ranking: list[tuple[RankedPassage, Sentence]]
+) -> list[tuple[RankedPassage, Sentence]]:
+    """Put first, of each name that a question has several of, the best that says something of it.
+
+    Otherwise whoever asks to compare two would often be told of one.
+    """
+    names = _names_in(question)
+    if len(names) < 2 or not ranking:
+        return ranking
+    floor = LEAST_SHARE * ranking[0][0].score
+    words = [set(line.split()) for line in terms_batch([p.text for p, _ in ranking])]
+    first: list[int] = []
+    for name in names:
+        has_name = (place for place, said in enumerate(words) if name <= said)
+        place = next(has_name, None)
+        if place is not None and ranking[place][0].score >= floor and place not in first:
+            first.append(place)
+    first.sort()
+    rest = (place for place in range(len(ranking)) if place not in first)
+    return [ranking[place] for place in (*first, *rest)]
+
+
+def _names_in(question: str) -> list[frozenset[str]]:
+    """Return the names in a question: runs of words that begin with a capital, but for the first.
+
+    >>> [sorted(name) for name in _names_in("How do Port Rowan and Bergen differ?")]
+    [['port', 'rowan'], ['bergen']]
+    """
+    runs: list[list[str]] = [[]]
+    for word in question.split()[1:]:
+        if word.lstrip("\"'“‘«(")[:1].isupper():
+            runs[-1].append(word)
+        if not word[0].isupper() or word[-1] in ",;:?!.":
+            runs.append([])
+    return list(dict.fromkeys(frozenset(terms(" ".join(run))) for run in runs if run))
+
+
+def _score(
+    words: frozenset[str], relevant: float, rank: int, entities: Sequence[frozenset[str]]
+) -> float:
+    share_of_entities = sum(entity <= words for entity in entities) / ENTITIES_FOR_FULL_WEIGHT
     return relevant + RANK_WEIGHT / (1 + rank) + ENTITY_WEIGHT * min(1.0, share_of_entities)
 
 
 def _kinds(index: Release, sentences: Sequence[Sentence]) -> list[set[str]]:
     """Return the kinds of the blocks that each sentence begins in."""
-    if not index.has_table("blocks"):
+    if not index.has_rows("blocks"):
         return [set() for _ in sentences]
     chunks = list({sentence.window.row["id"] for sentence in sentences})
     blocks: dict[str, list[tuple[int, int, str]]] = {}
@@ -294,39 +375,39 @@ def _kinds(index: Release, sentences: Sequence[Sentence]) -> list[set[str]]:
 
 def _with_subjects(
     index: Release, sentences: Sequence[Sentence], texts: Sequence[str], kinds: Sequence[set[str]]
-) -> list[str]:
-    """Put the record's name before its lines, and what it refers to before a key."""
+) -> tuple[list[str], list[set[str]]]:
+    """Put the record's name before its lines, and what it refers to before a key: then a field."""
     pairs = zip(sentences, kinds, strict=True)
     chunks = {s.window.row["id"] for s, kind in pairs if kind & _OF_RECORDS}
-    has_links = chunks and index.has_table("record_links")
+    has_links = chunks and index.has_rows("record_links")
     links = index.rows(_LINKS, ids=sorted(chunks)) if has_links else []
     targets = {(k["chunk_id"], k["start_char"]): k["target"] for k in links if k["names_target"]}
     subjects = {link["chunk_id"]: link["source"] for link in links if link["names_source"]}
     lines: list[str] = []
-    for sentence, text, kind in zip(sentences, texts, kinds, strict=True):
+    kinds = list(kinds)
+    for place, (sentence, text) in enumerate(zip(sentences, texts, strict=True)):
         row = sentence.window.row
-        if kind & _OF_RECORDS:
+        if kinds[place] & _OF_RECORDS:
             if target := targets.get((row["id"], sentence.start)):
-                text = named_key(text, target)
+                text, kinds[place] = named_key(text, target), {"field"}
             subject = subjects.get(row["id"])
             text = record_line(f"{subject} ({row['title']})" if subject else row["title"], text)
         lines.append(text)
-    return lines
+    return lines, kinds
 
 
-def _grades(texts: Sequence[str], kinds: Sequence[set[str]]) -> list[Prose]:
-    """Return what each text reads as, and at best what the blocks are that it begins in.
+def _grade(reads_as: Prose, kinds: set[str]) -> Prose:
+    """Return what a text reads as, at best what the blocks are that it begins in.
 
-    A record's line is read with the record's title, which makes it whole.
+    A record's line is read with the record's title, which makes it whole; a key alone says little.
     """
-    grades = [Prose(grade) for grade in read_prose(texts)["grade"].to_pylist()]
-    return [
-        Prose.ITEM if kind & _OF_RECORDS else min(grade, _best_within(kind))
-        for grade, kind in zip(grades, kinds, strict=True)
-    ]
+    best = _best_within(kinds)
+    return best if kinds & _OF_RECORDS else min(reads_as, best)
 
 
 def _best_within(kinds: set[str]) -> Prose:
+    if kinds & _OF_RECORDS:
+        return Prose.FRAGMENT if "key" in kinds else Prose.ITEM
     if kinds & {"code", "table"}:
         return Prose.CODE
     if kinds & {"heading", "title"}:
@@ -335,58 +416,57 @@ def _best_within(kinds: set[str]) -> Prose:
 
 
 def _widened(
-    passages: Sequence[RankedPassage], sentences: Sequence[Sentence], context: int
+    passages: Sequence[RankedPassage], sentences: Sequence[Sentence], most: int, context: int
 ) -> list[RankedPassage]:
-    """Give each sentence the neighbours it needs; one that is among them stands there alone.
+    """Give each sentence the neighbours it needs; those that so meet are one of ``most`` passages.
 
     A record's line, which stands with the record's title, needs none.
     """
     widened: list[RankedPassage] = []
-    covered: list[tuple[str, int, int]] = []
+    spans: list[tuple[str, int, int]] = []
     for passage, sentence, first in zip(passages, sentences, _firsts(sentences), strict=True):
+        if len(widened) == most:
+            break
         document = passage.citation.document_id
         if passage.text != passage.citation.text:
             widened.append(passage)
-            continue
-        if any(
-            document == other and begin <= sentence.start and sentence.end <= stop
-            for other, begin, stop in covered
-        ):
+            spans.append((document, 0, 0))
             continue
         start, end = _reach(sentence, first, context)
-        covered.append((document, start, end))
+        met = [n for n, (of, a, b) in enumerate(spans) if of == document and a < end and start < b]
+        if met:
+            start, end = min(start, spans[met[0]][1]), max(end, spans[met[0]][2])
+        if not sentence.window.holds(start, end) or (met and end - start > _LONGEST_JOINED):
+            continue
         citation = sentence.window.cite(start, end)
-        widened.append(replace(passage, text=citation.text, citation=citation))
-    plain = read_prose([passage.text for passage in widened])["plain"].to_pylist()
+        passage = replace(passage, text=citation.text, citation=citation)
+        place = slice(met[0], met[0] + 1) if met else slice(len(widened), None)
+        widened[place], spans[place] = [passage], [(document, start, end)]
+    plain = readable([passage.text for passage in widened])
     return [replace(p, text=text) for p, text in zip(widened, plain, strict=True)]
 
 
 def _firsts(sentences: Sequence[Sentence]) -> list[int]:
     """Return the place of the first of each sentence and those that it leans on, one by one."""
-    spans = [
-        [
-            s.window.whole[place]
-            for place in range(s.place - _MOST_LEANED, s.place)
-            if place in s.window.whole
-        ]
-        + [(s.start, s.end)]
-        for s in sentences
-    ]
-    texts = [s.window.text(*span) for s, of in zip(sentences, spans, strict=True) for span in of]
-    read = read_prose(texts)
-    prose = list(zip(read["grade"].to_pylist(), read["leans"].to_pylist(), strict=True))
-    firsts = []
-    for sentence, of in zip(sentences, spans, strict=True):
-        told, prose = prose[: len(of)], prose[len(of) :]
-        first = len(of) - 1
-        while (
-            first > 0
-            and told[first][1]
-            and told[first - 1][0] != Prose.CODE
-            and "\n\n" not in sentence.window.text(of[first - 1][1], of[first][0])
-        ):
-            first -= 1
-        firsts.append(sentence.place - (len(of) - 1 - first))
+    before = {
+        (n, place): s.window.text(*s.window.whole[place])
+        for n, s in enumerate(sentences)
+        for place in range(s.place - _MOST_LEANED, s.place)
+        if s.leans and place in s.window.whole
+    }
+    read = read_prose(list(before.values()))
+    columns = zip(read["grade"].to_pylist(), read["leans"].to_pylist(), strict=True)
+    prose = dict(zip(before, columns, strict=True))
+    firsts: list[int] = []
+    for n, sentence in enumerate(sentences):
+        first, start, leans = sentence.place, sentence.start, sentence.leans
+        while leans and (n, first - 1) in prose:
+            begin, end = sentence.window.whole[first - 1]
+            grade, leans = prose[n, first - 1]
+            if grade == Prose.CODE or "\n\n" in sentence.window.text(end, start):
+                break
+            first, start = first - 1, begin
+        firsts.append(first)
     return firsts
 
 

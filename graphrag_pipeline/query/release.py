@@ -45,7 +45,10 @@ _QUESTIONS_REMEMBERED = 64
 
 T = TypeVar("T")
 
-_TABLES = "SELECT table_name AS name FROM duckdb_tables() WHERE database_name = 'published'"
+_TABLES = """
+SELECT table_name AS name FROM duckdb_tables()
+WHERE database_name = 'published' AND estimated_size > 0
+"""
 _FACTS = """
 SELECT id, created_at::VARCHAR AS created_at, embedder, vector_versions::VARCHAR AS versions,
        n_documents, n_chunks, n_entities, n_relationships, n_communities, n_reports
@@ -118,9 +121,9 @@ class Release:
         with self._asked(sql, parameters) as cursor:
             return cursor.to_arrow_table()
 
-    def has_table(self, name: str) -> bool:
-        """Whether the release has a table: one that an older program made may lack it."""
-        return name in self._once("tables", lambda: {row["name"] for row in self.rows(_TABLES)})
+    def has_rows(self, table: str) -> bool:
+        """Whether a table has any: a release that an older program made may lack the table."""
+        return table in self._once("tables", lambda: {row["name"] for row in self.rows(_TABLES)})
 
     def kept(self, sql: str) -> KeptRows:
         """Return the rows of a query without parameters, read once: for ids and numbers."""
