@@ -66,6 +66,12 @@ def test_a_reader_sees_no_marks(text, plain):
     assert readable([text])[0] == (plain or "The Anna Marisol was a barquentine.")
 
 
+def test_a_sentence_with_the_name_of_its_file_before_it_is_none():
+    name = "EP-07_ Behind_the_Tech_Kevin Scott_Podcast_with_Dio_Gonzalez_TRANSCRIPT.txt"
+    texts = [f"{name} DIO GONZALEZ: Yes, many people know.", f"{name} : For years I was late."]
+    assert read_prose(texts)["grade"].to_pylist() == [Prose.FRAGMENT] * 2
+
+
 def test_a_few_texts_read_as_many_do():
     texts = [
         "* The *Anna Marisol* was\n  a [barquentine](https://a.example/b).[12]",

@@ -77,7 +77,7 @@ _CODE = (
     r">>>|::|->|=>|:=|[=!<>]=|[{}<>\\|@~^]|\s=\s|[\p{L}\p{N}]\(|__|--\w|\$\w|"
     r"\w_\w|\w/\w+/|[a-z]\.[a-z]+\.[a-z]|https?:"
 )
-_FILE_NAME = r"^\S.{0,80}\.(?:txt|html?|pdf|md|docx?|csv|json|rst)\s"
+_FILE_NAME = r"^\S.{0,120}\.(?:txt|html?|pdf|md|docx?|csv|json|rst)\s"
 _ROW = r" \| |^\||\t|={4}|-{4}|\.{5}"
 _SYMBOL = r"[\p{Sm}\p{Sk}\p{So}\p{Pc}#@*\\]"
 _PAIRS = (("(", ")"), ("[", "]"), ("“", "”"), ("«", "»"), ("「", "」"), ("（", "）"))
@@ -127,7 +127,7 @@ def read_prose(texts: Sequence[str]) -> pa.Table:
     plain = column.readable()
     said = plain.replaced(_SPEAKER, "", 1)
     code = said.is_code() | row
-    whole = said.is_whole()
+    whole = said.is_whole() & ~plain.has(_FILE_NAME)
     grade = np.where(whole, np.where(~bullet, Prose.SENTENCE, Prose.ITEM), Prose.FRAGMENT)
     grade[code] = Prose.CODE
     leans = said.says(_LEANS_SPACED) | said.says(_LEANS_LATER) | said.has(_LEANS_UNSPACED)
@@ -224,7 +224,6 @@ class _Column(ABC):
             & (self.n(_CAPITALISED) + self.has(r"^\p{Lu}") <= words * _CAPITAL_SHARE)
             & (has_verb | other_language)
             & ~self.says(_POINTER)
-            & ~self.has(_FILE_NAME)
         )
 
     def _is_closed(self) -> npt.NDArray[np.bool_]:

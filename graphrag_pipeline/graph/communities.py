@@ -29,12 +29,12 @@ _TITLE_ENTITIES = 3
 _TITLE_CANDIDATES = 12
 _LONGEST_NAME = 40
 # What a name weighs against a term of several words, and one of a single word: those are generic.
-# A name that is a word of every day weighs as a term, less if it is shouted, as licences are.
+# A name that is a word of every day weighs as a term, less if shouted, as licences are, or a code.
 _NAME_WEIGHT, _TERM_WEIGHT, _SHOUTED_WEIGHT, _WORD_WEIGHT = 4, 2, 1, 0.5
 # What no name of a title is: what has a sign of code, a number, or one letter.
 _NO_NAME = r"[_=<>{}\\|¶@#$%^*~`\[\]]|\(\)|^\W|^.$|^[\d\W]+$"
 _IN_SMALL_LETTERS = r"^[^\p{Lu}\p{Lo}]+$"
-_SHOUTED = r"^\P{Ll}*(?:\p{Lu}{6}|\p{Lu}{2}\P{Ll}* \P{Ll}*\p{Lu}{2})\P{Ll}*$"
+_SHOUTED = r"^\P{Ll}*(?:\p{Lu}{6}|\p{Lu}{2}\P{Ll}* \P{Ll}*\p{Lu}{2})\P{Ll}*$|^\p{L}{1,3}[- ]?\d+$"
 
 COMMUNITIES = pl.Schema(
     {

@@ -17,7 +17,7 @@ from graphrag_pipeline.query.operators.communities import about_communities
 from graphrag_pipeline.query.operators.scoring import relevance
 from graphrag_pipeline.query.results import Citation, Record
 from graphrag_pipeline.query.trace import operator
-from graphrag_pipeline.query.wanted import test_for, without_quantity
+from graphrag_pipeline.query.wanted import asks_to_compare, test_for, without_quantity
 from graphrag_pipeline.reports.references import check_references
 
 if TYPE_CHECKING:
@@ -312,11 +312,11 @@ def _by_worth(
 def _by_turns(
     question: str, ranking: list[tuple[RankedPassage, Sentence]]
 ) -> list[tuple[RankedPassage, Sentence]]:
-    """Put first, of each name that a question has several of, the best that says something of it.
+    """Put first the best that says something of each name, where a question compares several.
 
     Otherwise whoever asks to compare two would often be told of one.
     """
-    names = _names_in(question)
+    names = _names_in(question) if asks_to_compare(question) else []
     if len(names) < 2 or not ranking:
         return ranking
     floor = LEAST_SHARE * ranking[0][0].score

@@ -38,6 +38,7 @@ def _pattern(section: str) -> str:
 
 
 _ASKED = {kind: re.compile(_pattern(kind)) for kind in ("time", "number", "person", "place")}
+_COMPARED = re.compile(_pattern("compare"))
 _TIME = re.compile(f"{_YEAR}|{_CJK_DATE}|{_pattern('date_words')}")
 _NUMBER = re.compile(rf"\d|{_CJK_NUMBER}|{_pattern('number_words')}")
 
@@ -51,6 +52,11 @@ def asked_for(question: str) -> str:
     found = {kind: pattern.search(text) for kind, pattern in _ASKED.items()}
     places = {k: (match.start(), -match.end()) for k, match in found.items() if match}
     return min(places, key=lambda kind: places[kind], default="")
+
+
+def asks_to_compare(question: str) -> bool:
+    """Whether a question asks for two or more things beside each other."""
+    return _COMPARED.search(fold(question)) is not None
 
 
 def without_quantity(question: str) -> str:
