@@ -1,4 +1,6 @@
 const FIRST_SHOWN = 40;
+const TYPE_NAMES = { geo: "place", location: "place", organization: "organisation",
+  concept: "idea or term", other: "name" };
 
 /** Make an element; text of documents only ever goes in as text. */
 function element(tag, { text, ...attributes } = {}, ...children) {
@@ -63,6 +65,11 @@ class Panel {
       element("span", { class: "note", text: note ?? size[c].toLocaleString("en") }));
   }
 
+  typeName(v) {
+    const name = this.index.types[this.index.entities.type[v]].toLowerCase();
+    return TYPE_NAMES[name] ?? (name || "no type");
+  }
+
   levelName(level) { return level === 0 ? "root" : `level ${level}`; }
 
   back(c) {
@@ -109,13 +116,13 @@ class Panel {
 
   showEntity(v) {
     const { index } = this;
-    const { title, type, description, frequency } = index.entities;
+    const { title, description, frequency } = index.entities;
     const aliases = Array.from(index.aliasesOf.of(v), (i) => index.aliases.title[i]);
     const path = index.path(v).reverse().filter((c) => index.communities.size[c] > 1);
     this.show("entity", this.back(path.at(-1) ?? ROOT),
       element("h2", { text: title[v] }),
       element("p", { class: "facts" },
-        element("span", { class: "chip", text: index.types[type[v]].toLowerCase() || "no type" }),
+        element("span", { class: "chip", text: this.typeName(v) }),
         element("span", { text: `${plural(index.degree(v), "neighbour", "neighbours")} · named in ` +
           plural(frequency[v], "passage", "passages") })),
       aliases.length ? element("p", { class: "quiet", text: `Also: ${aliases.join(", ")}` }) : null,
