@@ -195,7 +195,7 @@ def write_extractive(
 def select_sentences(sentences: Sequence[Sentence], most: int) -> list[Sentence]:
     """Choose up to ``most`` sentences, best first, each as new as it can be.
 
-    One that says in most of its words what an earlier one said is left out.
+    One that says in most of its words, and no new number, what an earlier one said is left out.
     """
     covered: set[str] = set()
     chosen: list[frozenset[str]] = []
@@ -205,12 +205,19 @@ def select_sentences(sentences: Sequence[Sentence], most: int) -> list[Sentence]
         best = max(candidates, key=lambda s: round(s.score * _novelty(s, covered), _DIGITS))
         candidates.remove(best)
         words = frozenset(terms(best.text) or [best.text])
-        if any(len(words & earlier) >= _SAID * len(words) for earlier in chosen):
+        if any(_is_said(words, earlier) for earlier in chosen):
             continue
         selection.append(best)
         chosen.append(words)
         covered |= best.entities
     return selection
+
+
+def _is_said(words: frozenset[str], earlier: frozenset[str]) -> bool:
+    """Whether an earlier sentence has most of these words, and all that hold a number."""
+    new = words - earlier
+    has_number = any(character.isdigit() for word in new for character in word)
+    return len(new) <= (1 - _SAID) * len(words) and not has_number
 
 
 def _rank(sentence: Sentence) -> tuple[float, str, str, int]:
