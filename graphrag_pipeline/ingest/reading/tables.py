@@ -50,16 +50,36 @@ def read_csv(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\n")
     text = _SURROGATES.sub("", text)
     csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
-    rows = _rows(text.split("\n"), _delimiter(text, "\t" if path.suffix.lower() == ".tsv" else ","))
+    delimiter = _delimiter(text, "\t" if path.suffix.lower() == ".tsv" else ",")
+    problems: dict[int, str] = {}
+    if '"' not in text:
+        return read_columns(path, _unquoted_cells(text, delimiter, problems), problems, options)
+    rows = _rows(text.split("\n"), delimiter)
     header = next(rows, [])
     if isinstance(header, str):
         raise Unreadable(f"the header is broken: {header}")
-    names = unique_keys(
-        one_line(name) or f"column-{number}" for number, name in enumerate(header, 1)
+    return read_columns(path, _cells(rows, _header(header), problems), problems, options)
+
+
+def _header(names: Sequence[str]) -> list[str]:
+    return unique_keys(one_line(name) or f"column-{number}" for number, name in enumerate(names, 1))
+
+
+def _unquoted_cells(text: str, delimiter: str, problems: dict[int, str]) -> pl.DataFrame:
+    """Return what :func:`_cells` does, of a table without quotes: a line is a row."""
+    import polars as pl
+
+    lines = pl.Series([text]).str.split("\n").explode()
+    lines = lines.filter(lines.str.contains(rf"[^\s\x1c-\x1f\x{ord(delimiter):02x}]"))
+    names = _header(lines[0].split(delimiter) if len(lines) else [])
+    parts = lines[1:].str.split(delimiter)
+    for number in (parts.list.len() > len(names)).arg_true():
+        _as_wide(parts[number].to_list(), len(names), number, problems)
+    is_bad = pl.int_range(pl.len()).is_in(list(problems))
+    cells = [parts.list.get(place, null_on_oob=True).alias(n) for place, n in enumerate(names)]
+    return pl.DataFrame(cells, schema=dict.fromkeys(names, pl.String)).with_columns(
+        pl.when(~is_bad).then(pl.col(name)).alias(name) for name in names if problems
     )
-    problems: dict[int, str] = {}
-    cells = _cells(rows, names, problems)
-    return read_columns(path, cells, problems, options)
 
 
 def _cells(
