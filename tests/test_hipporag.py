@@ -162,6 +162,12 @@ def test_hipporag2_is_pagerank_from_facts_and_passages(engine):
     assert engine.retrieve(QUESTION, "hipporag2").records == found.records
 
 
+def test_hipporag2_uses_titles_and_coverage_where_asked(engine):
+    timings = engine.retrieve(QUESTION, "hipporag2", titles=True, covering=True).timings
+    assert {"titles_in", "covering"} <= set(timings)
+    assert {"titles_in", "covering"}.isdisjoint(engine.retrieve(QUESTION, "hipporag2").timings)
+
+
 def test_hipporag2_without_facts_is_the_nearest_passages(engine):
     question = "In spring?"
     found = engine.retrieve(question, "hipporag2")

@@ -84,14 +84,26 @@ class Index:
             for n, (t, about) in enumerate(entities.items())
         ]
         edges = [
-            (make_id("r", *p), n, ids[p[0]], ids[p[1]], *p, f"{p[0]} and {p[1]}", 1.0, 0.0, 4, 9)
+            (
+                make_id("r", *p),
+                n,
+                ids[p[0]],
+                ids[p[1]],
+                *p,
+                f"{p[0]} and {p[1]}",
+                1.0,
+                0.0,
+                4,
+                9,
+                "",
+            )
             for n, p in enumerate(pairs)
         ]
         with self.store.transaction() as con:
             for table in ("entities", "relationships", "entity_chunks"):
                 con.execute(f"DELETE FROM {table}")
             con.executemany("INSERT INTO entities VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
-            marks = ", ".join("?" * 11)
+            marks = ", ".join("?" * 12)
             con.executemany(f"INSERT INTO relationships VALUES ({marks})", edges)
             con.execute("INSERT INTO entity_chunks (entity_id, chunk_id, n_mentions) "
                         "SELECT id, 'chunk', 1 FROM entities")  # fmt: skip

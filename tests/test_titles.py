@@ -194,3 +194,39 @@ def test_a_second_question_asks_for_what_the_first_text_leaves_open(tmp_path):
         assert ids["贾宝玉"] in asked
         once = opened.retrieve("Who is the author of Brand?", "ppr", second_walk=True)
         assert once.records[0].title == "Brand (play)"
+
+
+@pytest.fixture(scope="module")
+def asking(tmp_path_factory):
+    home = publish(tmp_path_factory.mktemp("asking"))
+    with QueryEngine(home, settings=settings_for(home)) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("method", "given"),
+    [
+        ("hipporag", {"titles": True}),
+        ("fast_graphrag", {"titles": True}),
+        ("bm25", {"covering": True}),
+        ("basic", {"covering": True}),
+        ("hybrid", {"covering": True}),
+        ("local", {"covering": True}),
+        ("hipporag", {"covering": True}),
+    ],
+)
+def test_other_methods_use_titles_and_coverage_where_asked(asking, method, given):
+    question = "Did Scrooge and Marley partner in a christmas carol?"
+    plain = asking.retrieve(question, method)
+    found = asking.retrieve(question, method, **given)
+    operator = "titles_in" if "titles" in given else "covering"
+    assert operator in found.timings
+    assert operator not in plain.timings
+    assert {r.kind for r in found.records} == {r.kind for r in plain.records}
+
+
+@pytest.mark.parametrize("method", ["hybrid", "lightrag", "raptor", "hirag"])
+def test_a_lexical_embedder_ranks_by_bm25(asking, method):
+    timings = asking.retrieve("Who was the clerk of Scrooge?", method).timings
+    assert "vector_search" not in timings
+    assert {"nearest", "most_similar"} & set(timings)

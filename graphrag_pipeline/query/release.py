@@ -178,11 +178,20 @@ class Release:
             return self._vectors.similarities(table, self.embed_question(question), ids)
 
     def search_text(
-        self, table: str, question: str, k: int, *, columns: Sequence[str] = ()
+        self,
+        table: str,
+        question: str,
+        k: int,
+        *,
+        columns: Sequence[str] = (),
+        among: Sequence[str] | None = None,
     ) -> pa.Table:
-        """Return (id, score) of the ``k`` rows that best match a question by BM25."""
+        """Return (id, score) of the ``k`` rows that best match a question by BM25.
+
+        Of all, or of those with the ids ``among``.
+        """
         with _storage_errors():
-            return self._vectors.fulltext(table, question, k, columns=columns)
+            return self._vectors.fulltext(table, question, k, columns=columns, among=among)
 
     def search_terms(self, table: str, weights: Mapping[str, float], k: int) -> pa.Table:
         """Return (id, score) of the ``k`` rows that best match weighed search terms by BM25."""

@@ -362,15 +362,18 @@ class VectorSnapshot:
         k: int,
         *,
         where: str | None = None,
+        among: Sequence[str] | None = None,
         columns: Sequence[str] = (),
     ) -> pa.Table:
         """Return the ``k`` rows that best match a text by BM25 over search terms.
 
         Any string is a valid query: it is split into terms and has no operators. ``where`` and
-        ``columns`` are those of :meth:`search`; ``score`` is positive and unbounded.
+        ``columns`` are those of :meth:`search`, ``among`` the ids of the rows to look at in place
+        of ``where``; ``score`` is positive and unbounded.
         """
         words = terms(query)
-        return self._matches(table, {1.0: words} if words else {}, k, where, columns)
+        rows = where if among is None else _has_id(among)
+        return self._matches(table, {1.0: words} if words else {}, k, rows, columns)
 
     def match_terms(self, table: str, weights: Mapping[str, float], k: int) -> pa.Table:
         """Return the ``k`` rows that best match search terms by BM25, each by its weight."""
@@ -384,7 +387,7 @@ class VectorSnapshot:
         table: str,
         words: Mapping[float, Sequence[str]],
         k: int,
-        where: str | None = None,
+        where: str | Expr | None = None,
         columns: Sequence[str] = (),
     ) -> pa.Table:
         """Return the ``k`` rows that best match lists of terms, by the weight of each list."""

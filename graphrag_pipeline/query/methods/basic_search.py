@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.query.methods.method import Method, number
-from graphrag_pipeline.query.operators import chunk_records, fill, vector_search
+from graphrag_pipeline.query import operators as op
+from graphrag_pipeline.query.methods.method import Method, flag, number
 from graphrag_pipeline.query.results import Record
 
 if TYPE_CHECKING:
@@ -15,16 +16,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BasicParameters:
-    """Vector search over chunks: the baseline of the GraphRAG paper, section 4.1 (SS)."""
+    """Vector search over chunks: the baseline of the GraphRAG paper, section 4.1 (SS).
+
+    ``covering``: those of the best 40 that together answer the question come first.
+    """
 
     top_k: int = number(10)
+    covering: bool = flag(False)
     max_context_tokens: int = number(12_000)
 
 
 def basic_search(index: Release, question: str, p: BasicParameters) -> list[Record]:
     """Return the ``top_k`` chunks nearest to the question, best first."""
-    hits = vector_search(index, "chunks", question, p.top_k)
-    return fill(index, chunk_records(index, hits), p.max_context_tokens)
+    search = partial(op.vector_search, index, "chunks", question)
+    hits = op.first_chunks(index, question, search, p.top_k, cover=p.covering)
+    return op.fill(index, op.chunk_records(index, hits), p.max_context_tokens)
 
 
 BASIC = Method(

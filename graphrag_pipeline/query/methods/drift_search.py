@@ -53,7 +53,7 @@ def drift_search(index: Release, question: str, p: DriftParameters) -> list[Reco
 
 def nearest_reports(index: Release, text: str, n: int) -> list[Record]:
     """Return the reports most similar to a text."""
-    return op.report_records(index, op.vector_search(index, "community_reports", text, n))
+    return op.report_records(index, op.nearest(index, "community_reports", text, n))
 
 
 @dataclass(frozen=True)

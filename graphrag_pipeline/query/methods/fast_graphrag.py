@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.query import operators as op
-from graphrag_pipeline.query.methods.method import Method, number, share
+from graphrag_pipeline.query.methods.method import Method, flag, number, share
 from graphrag_pipeline.query.operators.facts import has_synonyms
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.writing.lists import ask_lists
@@ -36,11 +36,14 @@ class FastGraphragParameters:
     entities, in one call. Without one the named are found by rule, and the question alone is
     generic. Where the release has synonyms, those at a cosine of 0.9 or more are one step apart as
     if related; by their titles, which the code compares with types and descriptions.
+
+    Beyond the code, and off: ``titles`` in the question, of documents and sections, name entities.
     """
 
     named_similarity: float = share(0.7)
     generic_similarity: float = share(0.5)
     generic_k: int = number(20)
+    titles: bool = flag(False)
     damping: float = share(0.85)
     least_score: float = share(0.005)
     entities: int = number(128)
@@ -64,7 +67,10 @@ def from_entities(
     index: Release, names: Sequence[str], generic: Sequence[str], p: FastGraphragParameters
 ) -> list[Record]:
     """Return what fast-graphrag retrieves for named entities and other words of a question."""
-    entities = walked(index, seeds(index, names, generic, p), p)
+    start = seeds(index, names, generic, p)
+    if p.titles:
+        start = _highest([start, *(_titled(index, text) for text in generic)])
+    entities = walked(index, start, p)
     edges = op.relationships_by_score(index, entities, p.relationships)
     chunks = op.chunks_of(index, {}, edges, limit=p.chunks)
     shares = [p.max_entity_tokens, p.max_relation_tokens, p.max_chunk_tokens]
@@ -91,6 +97,13 @@ def seeds(
     ]
     by_name, by_kind = _highest([titled, *nearest]), _highest(similar)
     return {key: by_name.get(key, 0.0) + by_kind.get(key, 0.0) for key in by_name | by_kind}
+
+
+def _titled(index: Release, text: str) -> Ranking:
+    """Return the entities that are called as titles that stand in a text."""
+    nodes = op.titles_in(index, text).values()
+    named = index.graph.weigh_nodes(node for found in nodes for node in found)
+    return index.graph.best_entities(named, _NAMED)
 
 
 def walked(index: Release, start: Ranking, p: FastGraphragParameters) -> Ranking:

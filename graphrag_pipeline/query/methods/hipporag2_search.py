@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
 from graphrag_pipeline.query import operators as op
-from graphrag_pipeline.query.methods.method import Method, number, share
+from graphrag_pipeline.query.methods.method import Method, flag, number, share
 from graphrag_pipeline.query.operators.facts import Fact, has_synonyms
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.writing.single import from_records
@@ -46,12 +47,18 @@ class HippoRag2Parameters:
     fact, so nothing is matched by likeness. Code removes all but ASCII from names; here no letter
     is lost. Both embed the question under an instruction, for models that know it; here there is
     none. With vectors that know words only, similarity is BM25.
+
+    Beyond the paper, and off: ``titles``, as of ``ppr``, are nodes joined to their passages, and
+    those in the question are set out from; ``covering``: those of the best 40 passages that
+    together answer the question come first.
     """
 
     facts: int = number(5)
     phrases: int = number(5)
     passage_weight: float = share(0.05)
     damping: float = share(0.5)
+    titles: bool = flag(False)
+    covering: bool = flag(False)
     top_k: int = number(5)
     max_context_tokens: int = number(12_000)
 
@@ -78,13 +85,19 @@ def _ranked(
     index: Release, question: str, facts: Sequence[Fact], p: HippoRag2Parameters
 ) -> op.Ranking:
     graph = index.graph
-    kinds = ["facts", "mentions", *(["synonyms"] if has_synonyms(index) else [])]
+    kinds = ["facts", "mentions"]
+    kinds += ["synonyms"] if has_synonyms(index) else []
+    kinds += ["titles"] if p.titles else []
     seeds = graph.weigh_chunks(op.scaled_search(index, "chunks", question)) * p.passage_weight
     for node, weight in _phrases(index, facts)[: p.phrases]:
         seeds[node] += weight
+    if p.titles:
+        titled = chain.from_iterable(op.titles_in(index, question).values())
+        seeds += graph.weigh_nodes(titled) * graph.specificity("mentions", "titles")
     walk = index.trace.timing(op.personalized_pagerank)
     scores = walk(graph.adjacency(*kinds), seeds, damping=p.damping)
-    return graph.best_chunks(scores, p.top_k)
+    reached = partial(graph.best_chunks, scores)
+    return op.first_chunks(index, question, reached, p.top_k, cover=p.covering)
 
 
 def _phrases(index: Release, facts: Sequence[Fact]) -> list[tuple[int, float]]:

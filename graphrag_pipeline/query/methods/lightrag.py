@@ -105,14 +105,13 @@ def by_keywords(
 
 def _local(index: Release, text: str, p: LightragParameters) -> tuple[Ranking, Ranking]:
     """Return the entities nearest to a text, and their relationships by degree."""
-    entities = op.at_least(op.vector_search(index, "entities", text, p.top_k), p.least_similarity)
+    entities = op.nearest(index, "entities", text, p.top_k, least=p.least_similarity)
     return entities, op.relationships_by_degree(index, entities, p.max_relation_tokens)
 
 
 def _global(index: Release, text: str, p: LightragParameters) -> tuple[Ranking, Ranking]:
     """Return the ends of the relationships nearest to a text, and these relationships."""
-    hits = op.vector_search(index, "relationships", text, p.top_k)
-    edges = op.at_least(hits, p.least_similarity)
+    edges = op.nearest(index, "relationships", text, p.top_k, least=p.least_similarity)
     records = op.relationship_records(index, edges)
     pairs = ((r.attributes["source_id"], r.attributes["target_id"]) for r in records)
     return dict.fromkeys(chain.from_iterable(pairs), 1.0), edges
@@ -128,8 +127,8 @@ def _chunks(
     """Rank chunks in turn: nearest to the question, of the entities, of the relationships."""
     nearest: Ranking = {}
     if p.mode == "mix":
-        hits = op.vector_search(index, "chunks", question, p.chunk_top_k)
-        nearest = op.at_least(hits, p.least_similarity)
+        k, least = p.chunk_top_k, p.least_similarity
+        nearest = op.nearest(index, "chunks", question, k, least=least)
     nodes = {} if p.mode == "global" else {record.id: 1.0 for record in entities}
     links = {} if p.mode == "local" else {record.id: 1.0 for record in edges}
     of_nodes = op.chunks_of(index, nodes, limit=_CHUNK_CANDIDATES)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query import operators as op
-from graphrag_pipeline.query.methods.method import Method, hierarchy_level, number, share
+from graphrag_pipeline.query.methods.method import Method, flag, hierarchy_level, number, share
 from graphrag_pipeline.query.results import Record
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ class LocalParameters:
 
     ``report_share`` and what ``report_share`` and ``text_share`` leave, for the graph, are upper
     limits; the text takes everything they do not use. Of the graph's, entities have at most half,
-    claims about them at most half of the rest, and relationships what is left.
+    claims about them at most half of the rest, and relationships what is left. ``covering``: of the
+    best 40 chunks, those that together answer the question come first.
     """
 
     top_k: int = number(10)
@@ -34,6 +35,7 @@ class LocalParameters:
     max_context_tokens: int = number(12_000)
     text_share: float = share(0.5)
     report_share: float = share(0.15)
+    covering: bool = flag(False)
 
     def __post_init__(self) -> None:
         if self.text_share + self.report_share > 1:
@@ -52,7 +54,9 @@ def local_search(index: Release, question: str, p: LocalParameters) -> list[Reco
     budget -= op.tokens_of(index, reports)
     graph = _graph(index, entities, edges, p)
     budget -= sum(op.tokens_of(index, part) for part in graph)
-    chunks = op.chunks_within(index, _chunks(index, question, entities, edges), budget)
+    ranked = _chunks(index, question, entities, edges)
+    ranked = op.covering(index, question, ranked) if p.covering else ranked
+    chunks = op.chunks_within(index, ranked, budget)
     text = op.fill(index, op.chunk_records(index, chunks), budget)
     return [*reports, *chain.from_iterable(graph), *text]
 
@@ -61,7 +65,7 @@ def _reports(index: Release, question: str, entities: Ranking, p: LocalParameter
     """Return reports of the entities' communities, or else of those most like the question."""
     candidates = op.reports_of(index, op.communities_of(index, entities, p.level))
     if not candidates:
-        candidates = op.vector_search(index, "community_reports", question, 1)
+        candidates = op.nearest(index, "community_reports", question, 1)
     budget = int(p.max_context_tokens * p.report_share)
     return op.fill(index, op.report_records(index, candidates), budget, shorter=op.summarised)
 
@@ -87,7 +91,7 @@ def _chunks(index: Release, question: str, entities: Ranking, edges: Ranking) ->
     supporting = op.chunks_of(
         index, op.by_place(entities), op.by_place(edges), limit=_CHUNK_CANDIDATES
     )
-    similar = op.vector_search(index, "chunks", question, _CHUNK_CANDIDATES)
+    similar = op.nearest(index, "chunks", question, _CHUNK_CANDIDATES)
     return op.fuse([supporting, [key for key in similar if key in supporting]])
 
 

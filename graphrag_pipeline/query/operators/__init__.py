@@ -68,6 +68,7 @@ from graphrag_pipeline.query.operators.ranking import (
     highest,
     in_turn,
     most_similar,
+    nearest,
     vector_search,
 )
 from graphrag_pipeline.query.operators.relationships import (
@@ -131,6 +132,7 @@ __all__ = [
     "measured",
     "most_similar",
     "names_known",
+    "nearest",
     "nearest_in_layers",
     "neighbours",
     "personalized_pagerank",

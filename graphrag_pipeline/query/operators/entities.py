@@ -8,7 +8,7 @@ from hashlib import md5
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.text import terms
-from graphrag_pipeline.query.operators.ranking import Ranking, best, decoded, vector_search
+from graphrag_pipeline.query.operators.ranking import Ranking, best, decoded, nearest
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.trace import operator
 
@@ -77,7 +77,7 @@ def entities_for(index: Release, question: str, k: int) -> Ranking:
     Those named in it come first, then those most similar to it.
     """
     by_name = entities_named_in(index, question, k)
-    similar = vector_search(index, "entities", question, 2 * k)
+    similar = nearest(index, "entities", question, 2 * k)
     return best(by_name | {key: score for key, score in similar.items() if key not in by_name}, k)
 
 

@@ -8,7 +8,12 @@ from itertools import compress
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.query.operators.ranking import Ranking
+from graphrag_pipeline.query.operators.ranking import (
+    Ranking,
+    fulltext_search,
+    highest,
+    vector_search,
+)
 from graphrag_pipeline.query.trace import operator
 from graphrag_pipeline.store.held_vectors import places_of
 
@@ -71,13 +76,8 @@ def link_entities(index: Release, names: Sequence[str]) -> Ranking:
     has no vectors of titles.
     """
     check_kept(index, "entity_titles", "synonyms")
-    search = index.search_text if index.lexical else index.search_vectors
-    scores: Ranking = {}
-    for name in names:
-        hits = search("entity_titles", name, 1)
-        for key, score in zip(hits["id"].to_pylist(), hits["score"].to_pylist(), strict=True):
-            scores[key] = max(score, scores.get(key, 0.0))
-    return scores
+    search = fulltext_search if index.lexical else vector_search
+    return highest(*(search(index, "entity_titles", name, 1) for name in names))
 
 
 def has_synonyms(index: Release) -> bool:

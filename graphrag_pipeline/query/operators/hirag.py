@@ -14,7 +14,7 @@ from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query.operators.communities import report_record
 from graphrag_pipeline.query.operators.entities import entity_records
 from graphrag_pipeline.query.operators.graph import bridge
-from graphrag_pipeline.query.operators.ranking import Ranking, best, decoded, vector_search
+from graphrag_pipeline.query.operators.ranking import Ranking, best, decoded, nearest
 from graphrag_pipeline.query.operators.relationships import relationship_records
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.trace import operator
@@ -55,8 +55,8 @@ def entities_of_layers(index: Release, question: str, k: int) -> Ranking:
             f"release {index.facts.id} has no hierarchical graph: set hierarchies.hirag = true, "
             "index again, and ask once more"
         )
-    scores = vector_search(index, "entities", question, k)
-    scores |= vector_search(index, "hirag_entities", question, k)
+    scores = nearest(index, "entities", question, k)
+    scores |= nearest(index, "hirag_entities", question, k)
     return best(dict(sorted(scores.items(), key=lambda item: (-item[1], item[0]))), k)
 
 

@@ -37,6 +37,24 @@ def vector_search(index: Release, table: VectorTable, question: str, k: int) -> 
 
 
 @operator
+def nearest(
+    index: Release, table: VectorTable, question: str, k: int, *, least: float = -1.0
+) -> Ranking:
+    """Rank the ``k`` rows most similar to a question: by cosine, of ``least`` or more.
+
+    Where vectors know words only, by BM25, which ranks words better; what has no word in common
+    follows by cosine.
+    """
+    by_words = _ranking(index.search_text(table, question, k)) if index.lexical else {}
+    if len(by_words) >= k:
+        return by_words
+    similar = at_least(_ranking(index.search_vectors(table, question, k)), least)
+    most = min(by_words.values(), default=1.0)
+    further = {key: min(score, most) for key, score in similar.items() if key not in by_words}
+    return best(by_words | further, k)
+
+
+@operator
 def fulltext_search(index: Release, table: VectorTable, question: str, k: int) -> Ranking:
     """Rank the ``k`` rows that best match the words of a question, by BM25."""
     return _ranking(index.search_text(table, question, k))
@@ -46,8 +64,16 @@ def fulltext_search(index: Release, table: VectorTable, question: str, k: int) -
 def most_similar(
     index: Release, table: VectorTable, question: str, ids: Iterable[str], k: int
 ) -> Ranking:
-    """Rank the ``k`` of the given rows that are most similar to a question, by cosine."""
-    scores = index.similarities(table, question, list(ids))
+    """Rank the ``k`` of the given rows that are most similar to a question, by cosine.
+
+    By BM25 where vectors know words only; rows without a common word come last, with 0.
+    """
+    id_list = list(ids)
+    if index.lexical:
+        hits = index.search_text(table, question, len(id_list), among=id_list)
+        scores = dict.fromkeys(id_list, 0.0) | _ranking(hits)
+    else:
+        scores = index.similarities(table, question, id_list)
     return dict(sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:k])
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query.operators.chunks import chunk_records
-from graphrag_pipeline.query.operators.ranking import Ranking, best, most_similar, vector_search
+from graphrag_pipeline.query.operators.ranking import Ranking, best, most_similar, nearest
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.trace import operator
 
@@ -42,8 +42,8 @@ def best_of_tree(index: Release, question: str, k: int) -> Ranking:
     Raises InputError where the release has no tree.
     """
     _check_kept(index)
-    chunks = vector_search(index, "chunks", question, k)
-    return best(_by_score(chunks | vector_search(index, "raptor_nodes", question, k)), k)
+    chunks = nearest(index, "chunks", question, k)
+    return best(_by_score(chunks | nearest(index, "raptor_nodes", question, k)), k)
 
 
 @operator
