@@ -62,7 +62,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Answered:
-    """What a run of an experiment made.
+    """What a run of an experiment made: ``made`` answers now, and ``reused`` earlier ones.
 
     ``errors`` are of conditions that could not be asked, ``failed`` counts questions without an
     answer by condition, with the first reason.

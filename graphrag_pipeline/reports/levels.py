@@ -120,9 +120,12 @@ _BELOW = "SELECT " + ", ".join(
 
 @dataclass(frozen=True)
 class LevelReports:
-    """What was done for one level asset (numbers of reports).
+    """What one update did: numbers of reports, of one level or of it and all deeper ones.
 
-    Of those ``reused``, ``outdated`` were not written anew although a little has changed.
+    ``written`` were written now, ``reused`` stayed, ``removed`` were those of communities that are
+    gone, ``failed`` could not be written and are tried again. Of those ``reused``, ``outdated``
+    stayed although a little of what they were written from has changed. ``mean_coverage`` is the
+    mean share of a community's relationships that its context held, None where none was made.
     """
 
     written: int
@@ -250,6 +253,8 @@ def adopt_reports(
 
 @dataclass(frozen=True)
 class _Done:
+    """What was done at one level, as in :class:`LevelReports`; a coverage for each community."""
+
     written: int
     reused: int
     outdated: int

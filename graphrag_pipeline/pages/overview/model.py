@@ -130,7 +130,10 @@ class Coverage:
 
 @dataclass(frozen=True)
 class StageCost:
-    """Model calls of one stage; ``cost`` in US dollars, None where a price is not known."""
+    """Model calls of one stage: ``calls`` sent, ``failed`` ones among them, others ``cached``.
+
+    ``cost`` is in US dollars, None where a price is not known.
+    """
 
     stage: str
     calls: int

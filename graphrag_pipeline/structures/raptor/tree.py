@@ -150,6 +150,11 @@ class _Fit:
 
 @dataclass(frozen=True)
 class _Layer:
+    """A layer of summaries; ``new`` were written now, ``failed`` could not be.
+
+    ``refitted`` says that the layer below was clustered anew, and not placed in ``fit``.
+    """
+
     number: int
     nodes: pl.DataFrame
     edges: pl.DataFrame
