@@ -28,13 +28,11 @@ class QuickStores:
     """Opens the files of stores for the tests of this process.
 
     A file stays open until the test ends or starts a process, which may want the file for itself:
-    DuckDB opens a file a second time in no time, but for one process only. So long, it is set up
-    and has its tables.
+    DuckDB opens a file a second time in no time, but for one process only.
     """
 
     def __init__(self, folder: Path) -> None:
         self._open: dict[Path, tuple[duckdb.DuckDBPyConnection, int]] = {}
-        self._schemas: dict[Path, type[IndexStore]] = {}
         self._alone = True
         self._new: dict[type[IndexStore], bytes] = {}
         for store in (IndexStore(folder / "index.duckdb"), EvaluationStore(folder)):
@@ -50,8 +48,6 @@ class QuickStores:
         path = store.path
         if path in self._open and _inode(path) != self._open[path][1]:
             self._close(path)
-        if self._schemas.get(path) is type(store):
-            return duckdb.connect(str(path))
         if type(store) in self._new and not path.exists():
             try:
                 path.write_bytes(self._new[type(store)])
@@ -62,7 +58,6 @@ class QuickStores:
             self._open[path] = duckdb.connect(str(path)), _inode(path)
             # The processors are taken by the workers of the tests already.
             self._open[path][0].execute("SET threads = 1")
-            self._schemas[path] = type(store)
         return con
 
     def end_test(self) -> None:
@@ -86,7 +81,6 @@ class QuickStores:
 
     def _close(self, path: Path) -> None:
         con, _ = self._open.pop(path)
-        self._schemas.pop(path, None)
         con.close()
 
 

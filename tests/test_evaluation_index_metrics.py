@@ -119,9 +119,9 @@ def test_a_dense_graph_has_the_triangles_that_networkx_finds(home: Path, tmp_pat
             f"INSERT INTO entities (id, {column}) SELECT printf('e%02d', i), i, 'x' || i, '', '', "
             "1, 1, 1 FROM range(40) t(i)",
             "INSERT INTO relationships SELECT row_number() OVER ()::VARCHAR, 1, a, b, a, b, '', 1, "
-            f"0, 1, 1 FROM (VALUES {rows}) t(a, b)",
+            f"0, 1, 1, '' FROM (VALUES {rows}) t(a, b)",
             "INSERT INTO relationships SELECT id || 'x', 1, target_id, source_id, '', '', '', 1, "
-            "0, 1, 1 FROM relationships LIMIT 5",
+            "0, 1, 1, '' FROM relationships LIMIT 5",
         )
         if one.name == "clustering_coefficient"
     ]

@@ -61,7 +61,7 @@ def index_of(folder: Path, communities: Sequence[int]) -> IndexStore:
             """INSERT INTO entities SELECT 'e' || n, n, 'Entity ' || n, 'PERSON', '', 1, degree, 1
                FROM given_entities;
                INSERT INTO relationships SELECT 'r' || a || '-' || b, 0, 'e' || a, 'e' || b,
-               'Entity ' || a, 'Entity ' || b, '', 1 + (a + b) % 3, 0, 2, 1 FROM given_ends;
+               'Entity ' || a, 'Entity ' || b, '', 1 + (a + b) % 3, 0, 2, 1, '' FROM given_ends;
                INSERT INTO hierarchy_communities
                SELECT 'graph', 'c' || g, g, 0, 1, NULL, title, size, size FROM given_sizes;
                INSERT INTO hierarchy_members SELECT 'graph', 'c' || g, 'e' || n, level

@@ -254,6 +254,12 @@ def _watch(turn: _Turn, ended: threading.Event) -> None:
             turn.let_go()
 
 
+_COLUMNS_OF_RELATIONSHIPS = """
+SELECT column_name FROM duckdb_columns()
+WHERE database_name = 'published' AND table_name = 'relationships'
+"""
+
+
 def connect_published(path: Path, **more: Path) -> duckdb.DuckDBPyConnection:
     """Open a published release for reading; writers never wait for it, nor it for them.
 
@@ -282,9 +288,12 @@ def connect_published(path: Path, **more: Path) -> duckdb.DuckDBPyConnection:
 
 
 def add_what_older_lack(con: duckdb.DuckDBPyConnection) -> None:
-    """Show the release ``published``, if an older program made it, with the columns it lacks."""
-    relationships = con.table("published.relationships")
-    if "type" not in relationships.columns:
+    """Show the release ``published``, if an older program made it, with the columns it lacks.
+
+    A file that holds no graph, as the marts, lacks none.
+    """
+    found = con.execute(_COLUMNS_OF_RELATIONSHIPS).fetchall()
+    if found and ("type",) not in found:
         con.execute(
             "CREATE TEMP VIEW relationships AS SELECT *, '' AS type FROM published.relationships"
         )
