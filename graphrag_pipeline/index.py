@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from graphrag_pipeline.core.errors import ConfigError, InputError
 from graphrag_pipeline.core.settings import Settings, load_settings
 from graphrag_pipeline.exchange.exporting import Export, export_release
 from graphrag_pipeline.exchange.importing import ImportResult, import_graphrag
+from graphrag_pipeline.ingest.sites import Fetched, fetch_sites
 from graphrag_pipeline.planning.plan import Plan, plan_run
 from graphrag_pipeline.planning.status import changes_in, summarise
 from graphrag_pipeline.query import Answer, QueryEngine, Retrieval
@@ -24,6 +25,7 @@ from graphrag_pipeline.releases.kept import (
 from graphrag_pipeline.releases.rollback import Rollback, rollback
 from graphrag_pipeline.sql import query_published
 from graphrag_pipeline.store.index_store import connect_published
+from graphrag_pipeline.store.snapshots import is_address, snapshot_folder
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import ask_for_clustering
 from graphrag_pipeline.updating import check_key, cut_batches, run_stages
@@ -46,7 +48,8 @@ class Update:
 
     ``changes`` counts the files by action (add, change, remove, rename) in the batches that were
     taken in; ``release`` is what is published now, ``is_new`` whether this update made it,
-    ``counts`` what it holds.
+    ``counts`` what it holds; ``fetched`` what came of fetching pages, where a source was an
+    address: ``fetched.problems`` says of which none came, and why.
     """
 
     batches: Sequence[str]
@@ -54,6 +57,7 @@ class Update:
     release: str
     is_new: bool
     counts: Mapping[str, int]
+    fetched: Fetched | None = None
 
 
 class Index(Workspace):
@@ -88,8 +92,11 @@ class Index(Workspace):
         return f"Index({str(self.home)!r})"
 
     def plan(self, folder: str | Path, *, recluster: bool = False) -> Plan:
-        """Return what :meth:`update` would do and cost; nothing is written and nothing spent."""
-        return plan_run(self, _folder(folder), recluster=recluster)
+        """Return what :meth:`update` would do and cost; nothing is spent.
+
+        Nothing is written but the pages of an address, which are fetched as for an update.
+        """
+        return plan_run(self, self._source(folder)[0], recluster=recluster)
 
     def update(
         self,
@@ -101,6 +108,9 @@ class Index(Workspace):
     ) -> Update:
         """Index what was added, changed or removed in a folder, and publish a new release.
 
+        In place of a folder it takes the address of a web page or sitemap (a str that starts with
+        http:// or https://), and fetches what is new of it, with the settings ``input.urls_*``.
+
         These are the stages of ``graphrag-pipeline index``, without Dagster. It waits until no
         other run works on this index. A model is paid without being asked for:
         ``llm.max_cost`` limits it, :meth:`plan` estimates it. What was finished before an error is
@@ -110,15 +120,16 @@ class Index(Workspace):
         changed in the last ``settle_seconds`` are left for the next update. Raises
         RemovalError, and does nothing, where most documents of the folder are gone, unless
         ``remove_all``; ConfigError, and reads nothing, where documents wait for a model that has no
-        key; CheckFailedError, and publishes nothing, where what must hold of the tables does not.
+        key; CheckFailedError, and publishes nothing, where what must hold of the tables does not;
+        InputError where the folder cannot be read, or no page of an address could be fetched.
         """
-        documents = _folder(folder)
+        documents, fetched = self._source(folder)
         check_key(self, documents)
         with self.turn():
             cut_batches(self, documents, settle_seconds=settle_seconds, remove_all=remove_all)
             if recluster:
                 ask_for_clustering(self)
-            return self._run()
+            return replace(self._run(), fetched=fetched)
 
     def import_graphrag(self, folder: str | Path) -> ImportResult:
         """Bring in an index made by microsoft/graphrag, and publish it; nothing is paid again."""
@@ -126,6 +137,13 @@ class Index(Workspace):
             result = import_graphrag(_folder(folder), self)
             self._run()
             return result
+
+    def _source(self, source: object) -> tuple[Path, Fetched | None]:
+        """Return the folder of a source, and what was fetched into it now."""
+        if not isinstance(source, str) or not is_address(source):
+            return _folder(source), None
+        fetched = fetch_sites(self.home, (source,), self.settings)
+        return snapshot_folder(self.home), fetched
 
     def _run(self) -> Update:
         before = published_release(self.home)

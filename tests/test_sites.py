@@ -8,9 +8,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from graphrag_pipeline import Index, InputError, NothingPublishedError
+from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.settings import BatchSettings, Settings
 from graphrag_pipeline.ingest.documents import read_changes
 from graphrag_pipeline.ingest.fetching import (
@@ -195,7 +199,7 @@ def test_private_addresses_are_refused_whatever_name_leads_there(site, monkeypat
         assert "no public address" in why(fetcher, f"{site.at}/")
     real = socket.getaddrinfo
 
-    def rebound(host: str, port: int, *args: object, **kwargs: object) -> object:
+    def rebound(host: str, port: int, *args: Any, **kwargs: Any) -> object:
         return real("127.0.0.1" if host == "public.example" else host, port, *args, **kwargs)
 
     monkeypatch.setattr(socket, "getaddrinfo", rebound)
@@ -286,6 +290,56 @@ def test_a_folder_and_what_was_fetched_do_not_remove_each_other(site, tmp_path):
         cut(home)
         log.cut(tmp_path, limits, max_bytes=1_000)
     assert set(log.sources()) == {f"{site.at}/a", "a.txt"}
+
+
+def test_an_index_takes_an_address_as_it_takes_a_folder(site, tmp_path):
+    start = f"{site.at}/sitemap.xml"
+    site.pages = {
+        "/sitemap.xml": Page(site.sitemap("/a", "/broken"), "text/xml"),
+        "/a": Page(b"<p>Ada met Bob in Paris."),
+        "/broken": Page(status=500),
+    }
+    index = Index(tmp_path / "home", settings())
+    assert index.plan(start).changes["add"] == 1
+    update = index.update(start)
+    assert update.fetched is not None
+    assert list(update.fetched.problems) == [f"{site.at}/broken"]
+    assert [status for path, _, status in site.asked if path == "/a"] == [200, 304]
+    assert index.to_polars("documents")["uri"].to_list() == [f"{site.at}/a"]
+
+
+def test_where_no_page_comes_an_index_says_why_and_publishes_nothing(site, tmp_path):
+    index = Index(tmp_path / "home", settings())
+    site.pages = {"/broken": Page(status=500)}
+    with pytest.raises(InputError, match=f"no page could be fetched: {site.at}/broken.*500"):
+        index.update(f"{site.at}/broken")
+    with pytest.raises(InputError, match="not there"):
+        index.plan(f"{site.at}/missing")
+    closed = Index(tmp_path / "home", settings(urls_private=False))
+    with pytest.raises(InputError, match="no public address"):
+        closed.update(f"{site.at}/a")
+    with pytest.raises(NothingPublishedError):
+        index.releases()
+
+
+def test_plan_fetches_what_index_would_and_cuts_no_batch(site, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    site.pages = {"/a": Page(b"<p>One"), "/b": Page(b"<p>Two")}
+    monkeypatch.setenv("GRAPHRAG_INPUT__URLS_PRIVATE", "true")
+    monkeypatch.setenv("GRAPHRAG_INPUT__URLS_SECONDS", "0")
+    monkeypatch.setenv("GRAPHRAG_INPUT__URLS", f'["{site.at}/b"]')
+    named = CliRunner().invoke(app, ["plan", f"{site.at}/a"])
+    assert "Fetched 1 new" in named.stderr
+    assert "1 to read" in named.stdout
+    assert "2 to read" in CliRunner().invoke(app, ["plan"]).stdout
+    (tmp_path / "documents").mkdir()
+    (tmp_path / "documents" / "c.txt").write_text("Three")
+    both = CliRunner().invoke(app, ["plan"])
+    assert "1 to read" in both.stdout
+    told = both.stderr.splitlines()[-1]
+    apart = CliRunner().invoke(app, ["plan", told.rpartition(" ")[2]])
+    assert "2 to read" in apart.stdout
+    assert BatchLog(tmp_path / ".graphrag").batches() == []
 
 
 def test_sitemaps_that_are_bombs_are_refused_and_pages_are_none():

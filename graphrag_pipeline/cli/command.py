@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 import typer
 
 from graphrag_pipeline.cli import console
+from graphrag_pipeline.core.rows import one_line
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
+    from graphrag_pipeline.store.workspace import Workspace
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -31,6 +33,14 @@ OfRelease = Annotated[
 Documents = Annotated[
     Path | None, typer.Argument(help="Folder of documents (default: input.folder).")
 ]
+Source = Annotated[
+    str | None,
+    typer.Argument(
+        help="Folder of documents, or the address of a web page or sitemap (default: input.folder, "
+        "and input.urls)."
+    ),
+]
+_MOST_PROBLEMS = 10
 
 
 def plain_values(result: Any) -> Any:
@@ -91,3 +101,34 @@ def settings_for_runs() -> Settings:
 
         check_crons(settings)
     return settings
+
+
+def folders_of(workspace: Workspace, source: str | None) -> list[Path]:
+    """Return the folders of a source; that of web pages, which are fetched now, comes first.
+
+    There are two where no source is named, and both a folder and addresses are configured.
+    """
+    from graphrag_pipeline.store.snapshots import is_address, snapshot_folder
+
+    settings = workspace.settings
+    folder = Path(source) if source and not is_address(source) else settings.input_path
+    addresses = settings.input.urls if source is None else (source,) if is_address(source) else ()
+    if not addresses:
+        return [folder]
+    _fetch(workspace, addresses)
+    pages = snapshot_folder(workspace.home)
+    return [pages] if source is not None or not folder.is_dir() else [pages, folder]
+
+
+def _fetch(workspace: Workspace, addresses: Sequence[str]) -> None:
+    from graphrag_pipeline.ingest.sites import fetch_sites
+
+    fetched = fetch_sites(workspace.home, addresses, workspace.settings)
+    console.note(
+        f"Fetched {fetched.new} new and {fetched.changed} changed pages; "
+        f"{fetched.unchanged} are unchanged, {fetched.gone} are gone."
+    )
+    for address, why in list(fetched.problems.items())[:_MOST_PROBLEMS]:
+        console.note(f"  {one_line(address)[:200]}: {one_line(why)}")
+    if len(fetched.problems) > _MOST_PROBLEMS:
+        console.note(f"  and {len(fetched.problems) - _MOST_PROBLEMS} more")

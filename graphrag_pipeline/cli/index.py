@@ -12,13 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from graphrag_pipeline.cli import console
-from graphrag_pipeline.cli.command import prints, settings_for_runs, settings_here
+from graphrag_pipeline.cli.command import (
+    Source,
+    folders_of,
+    prints,
+    settings_for_runs,
+    settings_here,
+)
 from graphrag_pipeline.cli.index_views import show_index, show_status
 from graphrag_pipeline.cli.plan import plan_total
 from graphrag_pipeline.cli.progress import progress
 from graphrag_pipeline.cli.wording import changed_files
 from graphrag_pipeline.core.errors import GraphRAGError, InputError, RemovalError
-from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.text import counted
 
 if TYPE_CHECKING:
@@ -28,7 +33,6 @@ if TYPE_CHECKING:
     from graphrag_pipeline.store.workspace import Workspace
 
 
-_MOST_PROBLEMS = 10
 _WATCHED = {
     "documents": ("document",),
     "entities": ("entity", "entities"),
@@ -56,13 +60,7 @@ def init(
 
 @prints(show_index)
 def index(
-    source: Annotated[
-        str | None,
-        typer.Argument(
-            help="Folder of documents, or the address of a web page or sitemap "
-            "(default: input.folder, and input.urls)."
-        ),
-    ] = None,
+    source: Source = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask about the cost.")] = False,
     recluster: Annotated[
         bool,
@@ -84,10 +82,13 @@ def index(
     if watch:
         _watch(settings, source, yes=yes)
     from graphrag_pipeline.store.workspace import Workspace
+    from graphrag_pipeline.updating import cut_batches
 
     workspace = Workspace(settings)
     with _told_of(workspace):
-        place = _place(workspace, source, remove_all=remove_all)
+        *pages, place = folders_of(workspace, source)
+        for folder in pages:
+            cut_batches(workspace, folder, remove_all=remove_all)
         if not place.is_dir():
             raise InputError(f"{place} is not a folder: name one that holds your documents")
         if not (workspace.batches.batches() or _has_files(workspace, place)):
@@ -150,43 +151,6 @@ def _watch(settings: Settings, source: str | None, *, yes: bool) -> NoReturn:
         may_spend=yes,
     )
     raise AssertionError("it is only ever interrupted")
-
-
-def _place(workspace: Workspace, source: str | None, *, remove_all: bool) -> Path:
-    """Return the folder to index, with what is to be fetched first in the home's snapshot.
-
-    Where both a folder and addresses are configured, the batches of what was fetched are cut here.
-    """
-    from graphrag_pipeline.store.snapshots import is_address, snapshot_folder
-    from graphrag_pipeline.updating import cut_batches
-
-    settings = workspace.settings
-    folder = Path(source) if source and not is_address(source) else settings.input_path
-    addresses = settings.input.urls if source is None else (source,) if is_address(source) else ()
-    if not addresses:
-        return folder
-    _fetch(workspace, addresses)
-    snapshot = snapshot_folder(workspace.home)
-    if source is not None or not folder.is_dir():
-        return snapshot
-    cut_batches(workspace, snapshot, remove_all=remove_all)
-    return folder
-
-
-def _fetch(workspace: Workspace, addresses: Sequence[str]) -> None:
-    from graphrag_pipeline.ingest.sites import fetch_sites
-
-    fetched = fetch_sites(workspace.home, addresses, workspace.settings)
-    console.note(
-        f"Fetched {fetched.new} new and {fetched.changed} changed pages; "
-        f"{fetched.unchanged} are unchanged, {fetched.gone} are gone."
-    )
-    for address, why in list(fetched.problems.items())[:_MOST_PROBLEMS]:
-        console.note(f"  {one_line(address)[:200]}: {one_line(why)}")
-    if not fetched.kept:
-        raise InputError("no page could be fetched: see the reasons above")
-    if len(fetched.problems) > _MOST_PROBLEMS:
-        console.note(f"  and {len(fetched.problems) - _MOST_PROBLEMS} more")
 
 
 def _index(

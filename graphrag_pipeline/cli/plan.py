@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphrag_pipeline.cli import console
-from graphrag_pipeline.cli.command import Documents, prints, settings_for_runs, settings_here
+from graphrag_pipeline.cli.command import (
+    Documents,
+    Source,
+    folders_of,
+    prints,
+    settings_for_runs,
+    settings_here,
+)
 from graphrag_pipeline.cli.wording import amount, changed_files, money
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.text import counted
@@ -130,13 +137,16 @@ def show_tuning(tuning: Tuning) -> None:
 
 
 @prints(show_plan, plan_values)
-def plan(folder: Documents = None) -> Plan:
-    """Show what the next index run would do and cost. It writes nothing and asks no model."""
+def plan(source: Source = None) -> Plan:
+    """Show what the next index run would do and cost. No model is asked; web pages are fetched."""
     from graphrag_pipeline.planning.plan import plan_run
     from graphrag_pipeline.store.workspace import Workspace
 
-    settings = settings_for_runs()
-    return plan_run(Workspace(settings), folder or settings.input_path)
+    workspace = Workspace(settings_for_runs())
+    *pages, place = folders_of(workspace, source)
+    for folder in pages:
+        console.note(f"Web pages are planned apart: graphrag-pipeline plan {folder}")
+    return plan_run(workspace, place)
 
 
 @prints(show_tuning)

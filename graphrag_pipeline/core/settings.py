@@ -111,8 +111,8 @@ class InputSettings(_Section):
     ocr_seconds: Annotated[float, Field(gt=0, le=3600)] = 60.0
     """Most seconds for one scanned page; a page that takes longer has no text."""
     urls: tuple[str, ...] = ()
-    """Web pages and sitemaps (http, https) that `index` fetches where no folder is named; none:
-    nothing is fetched."""
+    """Web pages and sitemaps (http, https) that `index` and `plan` fetch where no folder is named;
+    none: nothing is fetched."""
     urls_seconds: Annotated[float, Field(ge=0, le=3600)] = 1.0
     """Seconds between two requests to one server, if its robots.txt asks for no more."""
     urls_most: Positive = 5000

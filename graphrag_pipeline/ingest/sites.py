@@ -14,7 +14,9 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 from xml.parsers import expat
 
+from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.files import write_beside
+from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.ingest.fetching import (
     Answer,
@@ -31,6 +33,7 @@ from graphrag_pipeline.store.snapshots import SUFFIXES, file_name, file_of, snap
 
 _STATE = ".state.json"
 _MOST_SITEMAPS = 200
+_MOST_REASONS = 3
 _MOST_SITEMAP_BYTES = 50_000_000  # of the protocol, unpacked
 _GONE = (404, 410)
 _TEXTUAL = (".html", ".txt", ".md", ".rst", ".csv", ".tsv")
@@ -59,16 +62,12 @@ _TYPES = {
 
 @dataclass
 class Fetched:
-    """What fetching did: numbers of pages, and why others are as they were, by address.
-
-    ``kept`` pages are in the snapshot in the end, or were until now.
-    """
+    """What fetching did: numbers of pages, and why others are as they were, by address."""
 
     new: int = 0
     changed: int = 0
     unchanged: int = 0
     gone: int = 0
-    kept: int = 0
     problems: dict[str, str] = field(default_factory=dict)
 
 
@@ -87,7 +86,8 @@ def fetch_sites(home: Path, addresses: Sequence[str], settings: Settings) -> Fet
     """Bring the snapshot in a home up to date with some addresses and the pages of sitemaps.
 
     Pages that an address named before and no longer names are asked for too. Nothing is removed
-    but what its server says is gone.
+    but what its server says is gone. Raises InputError, with the first reasons, where the snapshot
+    holds no page and none could be fetched.
     """
     with Fetcher(fetch_options(settings)) as fetcher:
         snapshot = _Snapshot(home, fetcher, settings.input.urls_most)
@@ -96,8 +96,17 @@ def fetch_sites(home: Path, addresses: Sequence[str], settings: Settings) -> Fet
                 snapshot.follow(address)
         finally:
             snapshot.save()
-    snapshot.result.kept = len(snapshot.known) + snapshot.result.gone
+    if not snapshot.known and not snapshot.result.gone:
+        raise InputError(f"no page could be fetched: {_first_reasons(snapshot.result.problems)}")
     return snapshot.result
+
+
+def _first_reasons(problems: Mapping[str, str]) -> str:
+    if not problems:
+        return "a sitemap names none, or its server says that it is not there"
+    said = [f"{one_line(address)[:200]}: {one_line(why)}" for address, why in problems.items()]
+    more = f"; and {len(said) - _MOST_REASONS:,} more" if len(said) > _MOST_REASONS else ""
+    return f"{'; '.join(said[:_MOST_REASONS])}{more}"
 
 
 class _Snapshot:
