@@ -236,7 +236,8 @@ def test_one_more_document_writes_only_what_it_touches_and_leaves_no_trace_when_
     before = {row[0]: row for row in copied.rows(REPORTS)}
     done, index = follow(copied)
     assert (done.written, done.reused, index.built) == (0, 15, False)
-    copied.write({"more.txt": "Gina Smith sold the Smith Mill to Alice Smith and Bob Smith in 1931."})
+    text = "Gina Smith sold the Smith Mill to Alice Smith and Bob Smith in 1931."
+    copied.write({"more.txt": text})
     copied.index()
     done, index = follow(copied)
     after = {row[0]: row for row in copied.rows(REPORTS)}
@@ -402,7 +403,8 @@ def test_the_assets_run_in_dagster_with_their_checks(copied, monkeypatch):
     monkeypatch.setenv("GRAPHRAG_HOME", str(copied.log.home))
     monkeypatch.setenv("GRAPHRAG_HIERARCHIES__ATTRIBUTED", "true")
     monkeypatch.setenv("GRAPHRAG_EMBEDDINGS__DIMENSIONS", "64")
-    copied.write({"more.txt": "Gina Smith sold the Smith Mill to Alice Smith and Bob Smith in 1931."})
+    text = "Gina Smith sold the Smith Mill to Alice Smith and Bob Smith in 1931."
+    copied.write({"more.txt": text})
     copied.index()
     update_vectors(copied.workspace, ENTITIES)
     assets = [each for each in build_tail(copied.settings, Names()) if each.keys <= HIERARCHY]
