@@ -28,7 +28,7 @@ class AutoParameters(SelectionParameters):
     Without a model, a question that asks for themes and names nothing is answered by ``global``, on
     the root communities; any other by ``ppr``, of these methods the one that finds most
     (benchmarks/method_quality.py), and by ``bm25`` where there is no graph to walk or the question
-    names none of its entities. With a model it is ``selection``; ``level`` is for that.
+    names none of its entities or titles. With a model it is ``selection``; ``level`` is for that.
     """
 
 
@@ -46,7 +46,7 @@ def chosen(index: Release, question: str) -> tuple[Method[Any], str]:
         return GLOBAL, "the question asks for themes"
     if not index.facts.counts["n_relationships"]:
         return BM25, "there is no graph"
-    if op.entities_named_in(index, question, 1):
+    if op.entities_named_in(index, question, 1) or op.titles_in(index, question):
         return PPR, "the question names what is in the graph"
     return BM25, "the question names nothing that is in the graph"
 
