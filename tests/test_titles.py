@@ -138,17 +138,17 @@ STEPS = {
 }
 
 
+def chunks_by_title(index) -> dict[str, str]:
+    rows = index.rows("SELECT c.id, d.title FROM chunks c JOIN documents d ON d.id = c.document_id")
+    return {row["title"]: row["id"] for row in rows}
+
+
 def test_the_first_chunks_together_hold_the_question(tmp_path):
     publish(tmp_path, documents=STEPS)
     question = "What country was the author of Brand (play) a citizen of?"
     with QueryEngine(tmp_path, settings=settings_for(tmp_path)) as opened:
         index = opened.index
-        ids = {
-            r["title"]: r["id"]
-            for r in index.rows(
-                "SELECT c.id, d.title FROM chunks c JOIN documents d ON d.id = c.document_id"
-            )
-        }
+        ids = chunks_by_title(index)
         ranking = {
             ids[title]: score
             for title, score in zip(
@@ -181,12 +181,7 @@ def test_a_second_question_asks_for_what_the_first_text_leaves_open(tmp_path):
     publish(tmp_path, documents=STEPS)
     with QueryEngine(tmp_path, settings=settings_for(tmp_path)) as opened:
         index = opened.index
-        ids = {
-            r["title"]: r["id"]
-            for r in index.rows(
-                "SELECT c.id, d.title FROM chunks c JOIN documents d ON d.id = c.document_id"
-            )
-        }
+        ids = chunks_by_title(index)
         asked = op.asked_after(index, "Who is the author of Brand?", ids["Brand (play)"])
         assert max(asked.values()) == 1
         bm25 = op.fulltext_search(index, "chunks", "Who is the author of Brand?", 10)

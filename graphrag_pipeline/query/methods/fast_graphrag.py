@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -69,7 +69,7 @@ def from_entities(
     """Return what fast-graphrag retrieves for named entities and other words of a question."""
     start = seeds(index, names, generic, p)
     if p.titles:
-        start = _highest([start, *(_titled(index, text) for text in generic)])
+        start = op.highest(start, *(_titled(index, text) for text in generic))
     entities = walked(index, start, p)
     edges = op.relationships_by_score(index, entities, p.relationships)
     chunks = op.chunks_of(index, {}, edges, limit=p.chunks)
@@ -95,7 +95,7 @@ def seeds(
         op.at_least(op.vector_search(index, "entities", text, p.generic_k), p.generic_similarity)
         for text in generic
     ]
-    by_name, by_kind = _highest([titled, *nearest]), _highest(similar)
+    by_name, by_kind = op.highest(titled, *nearest), op.highest(*similar)
     return {key: by_name.get(key, 0.0) + by_kind.get(key, 0.0) for key in by_name | by_kind}
 
 
@@ -113,13 +113,6 @@ def walked(index: Release, start: Ranking, p: FastGraphragParameters) -> Ranking
     walk = index.trace.timing(op.personalized_pagerank)
     scores = walk(edges, graph.weigh_entities(start), damping=p.damping)
     return op.at_least(graph.best_entities(scores, p.entities), p.least_score)
-
-
-def _highest(rankings: Iterable[Ranking]) -> Ranking:
-    highest: Ranking = {}
-    for key, score in (item for ranking in rankings for item in ranking.items()):
-        highest[key] = max(score, highest.get(key, 0.0))
-    return highest
 
 
 async def fast_graphrag_answer(asking: Asking, p: FastGraphragParameters) -> Final | None:
