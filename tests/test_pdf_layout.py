@@ -13,7 +13,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 from graphrag_pipeline.ingest.reading import ReadingOptions, ReadResult, read_file
 from graphrag_pipeline.ingest.reading.model import ReadDocument
-from graphrag_pipeline.ingest.reading.pdf_text import join_lines
+from graphrag_pipeline.ingest.reading.pdf_text import rows_of, write_text
 
 TOP, LEFT, LEADING = 760, 72, 14
 LEFT_COLUMN = [f"The harbour of Tarn has {n} old piers of stone" for n in range(8)]
@@ -213,4 +213,4 @@ def test_pages_with_text_or_nothing_on_them_are_not_named() -> None:
 
 def test_list_items_and_short_lines_of_a_page_without_places_stay_apart() -> None:
     page = "Contents\r\nA line that is clearly as long as any here\r\n- item\r\n2) item"
-    assert join_lines(page) == page.replace("\r\n", "\n")
+    assert write_text([rows_of(page)]).text == page.replace("\r\n", "\n")

@@ -29,7 +29,7 @@ CODE = [
     ">>> print(re.match('From\\s+', 'Fromage amk'))",
     "logger.debug('debug message') logger.info('info message')",
     "Software available in the Debian system | | Chapter 7.",
-    "$ git log -2 --pretty=%h > /tmp/log_of_changes",
+    "$ git log -2 --pretty=%h > log_of_changes.txt",
     "Movie('Star Wars').director == 'J.J. Abrams'",
     "12, 14, 15, 16, 19, 23, 24.",
 ]

@@ -36,6 +36,9 @@ class Prose(IntEnum):
     """A whole sentence of running prose."""
 
 
+REPEATED_IN = 3
+"""A sentence that stands in so many documents in the same words is about none of them."""
+
 _WORDS = word_lists("prose.txt")
 _FEW = 64
 _LEAST_WORDS = 5

@@ -14,6 +14,7 @@ import duckdb
 import polars as pl
 
 from graphrag_pipeline.core.identity import ID_DIGITS
+from graphrag_pipeline.core.prose import REPEATED_IN
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.graph.record_links import link_records
@@ -30,8 +31,6 @@ from graphrag_pipeline.store.index_store import (
 from graphrag_pipeline.store.workspace import Workspace
 
 GRAPH_VERSION = "8"
-MIN_REPEATED = 3
-"""What stands in so many documents in the same words is repeated, and says it once."""
 # In fewer chunks than this, nothing is so frequent that chance says with what it meets.
 _COMMON_FREQUENCY = 10
 
@@ -52,7 +51,7 @@ SELECT sentence FROM (
     SELECT DISTINCT hash(l.description) AS sentence, c.document_id
     FROM links l JOIN extractions x ON x.chunk_id = l.chunk_id AND x.extractor = 'nlp'
     JOIN chunks c ON c.id = l.chunk_id WHERE l.description <> '' AND l.type = '')
-GROUP BY sentence HAVING count(*) >= {MIN_REPEATED};
+GROUP BY sentence HAVING count(*) >= {REPEATED_IN};
 
 CREATE OR REPLACE TEMP TABLE weights AS
 SELECT source_id, target_id, sum(weight) AS weight FROM (

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import polars as pl
 
-from graphrag_pipeline.core.prose import Prose, read_prose
+from graphrag_pipeline.core.prose import REPEATED_IN, Prose, read_prose
 from graphrag_pipeline.core.settings import ReportSettings, fingerprint
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.reports.contexts import Context
@@ -34,8 +34,8 @@ _SAID = 0.75
 _SHORT = 120
 # A sentence that begins or ends at the edge of its chunk is likely only half a sentence.
 _CUT_OFF = 0.3
-# A sentence that stands in so many documents in the same words is about none of them.
-_REPEATED_IN, _REPEATED = 3, 0.1
+# One that stands in many documents in the same words (``REPEATED_IN``) is about none of them.
+_REPEATED = 0.1
 # Scores are compared to so many digits after the point.
 _DIGITS = 9
 
@@ -331,7 +331,7 @@ def _ranked(instances: pl.DataFrame) -> pl.DataFrame:
         .with_columns(
             score=pl.col("score")
             * pl.when("cut_off").then(_CUT_OFF).otherwise(1.0)
-            * pl.when(pl.col("n_documents") < _REPEATED_IN).then(1.0).otherwise(_REPEATED)
+            * pl.when(pl.col("n_documents") < REPEATED_IN).then(1.0).otherwise(_REPEATED)
             / pl.max_horizontal(pl.col("text").str.len_chars(), _SHORT).sqrt(),
             entities=pl.concat_list("source_id", "target_id").list.unique(),
         )

@@ -78,11 +78,6 @@ def rows_of(text: str) -> list[Row]:
     return rows
 
 
-def join_lines(page: str) -> str:
-    """Return a page with its lines joined to paragraphs, one a line."""
-    return write_text([rows_of(page)]).text
-
-
 def _add_column(
     paragraphs: list[_Paragraph], rows: list[Row], page: int, body: float, words: _Words
 ) -> None:

@@ -66,7 +66,8 @@ def ppr_search(index: Release, question: str, p: PprParameters) -> list[Record]:
     """
     names = op.names_known(index, question)
     titles = op.titles_in(index, question) if p.titles else {}
-    carried = _carried(index, question, [*names, *titles])
+    needs_carried = p.second_walk or (index.lexical and p.titles)
+    carried = _carried(index, question, [*names, *titles]) if needs_carried else 1.0
     similar = op.scaled_search(index, "chunks", question)
     facts = op.scaled_search(index, "relationships", question, p.facts)
     starts = _starts(index, [*names.values(), *titles.values()], facts, carried, p)
