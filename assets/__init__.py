@@ -15,6 +15,7 @@ from graphrag_pipeline.assets.reports import build_reports
 from graphrag_pipeline.assets.stages import Stage as AssetStage
 from graphrag_pipeline.assets.structures import build_structures
 from graphrag_pipeline.assets.versions import code_versions
+from graphrag_pipeline.assets.web_pages import build_web_pages
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.stages import (
     LevelsStage,
@@ -32,6 +33,7 @@ __all__ = [
     "build_inbox",
     "build_ingestion",
     "build_tail",
+    "build_web_pages",
 ]
 
 

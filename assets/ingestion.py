@@ -12,6 +12,7 @@ import duckdb
 from graphrag_pipeline.assets.common import OWNERS
 from graphrag_pipeline.assets.names import Names
 from graphrag_pipeline.assets.stages import Check, Outcome, Preview, Stage, Table
+from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.ingest import stages as ingest
 from graphrag_pipeline.ingest.stages import StageResult
 from graphrag_pipeline.ingest.staging import of_batch
@@ -22,6 +23,7 @@ warnings.filterwarnings("ignore", "Parameter `backfill_policy`", dg.BetaWarning)
 
 GROUP = "ingestion"
 INBOX = dg.AssetKey("inbox")
+WEB_PAGES = dg.AssetKey("web_pages")
 DOCUMENTS = dg.AssetKey("documents")
 CHUNKS = dg.AssetKey("chunks")
 EXTRACTIONS = dg.AssetKey("extractions")
@@ -75,10 +77,11 @@ _QUARANTINED = "SELECT uri, reason FROM quarantine WHERE batch = $key ORDER BY u
 _N_QUARANTINED = "SELECT count(*) FROM quarantine WHERE list_contains($keys, batch)"
 
 
-def build_inbox(names: Names) -> dg.AssetSpec:
-    """Return the folder that all documents come from."""
+def build_inbox(settings: Settings, names: Names) -> dg.AssetSpec:
+    """Return what all documents come from: a folder, and the pages of the web that were fetched."""
     return dg.AssetSpec(
         names.key(INBOX),
+        deps=[names.key(WEB_PAGES)] if settings.input.urls else [],
         group_name=names.name(GROUP),
         kinds={"file"},
         owners=OWNERS,

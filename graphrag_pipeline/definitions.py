@@ -17,14 +17,17 @@ from graphrag_pipeline.assets import (
     build_inbox,
     build_ingestion,
     build_tail,
+    build_web_pages,
 )
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.settings import Settings, load_settings
 from graphrag_pipeline.llm.configured import check_own_prompts
 from graphrag_pipeline.marts.build import MARTS_JOB, manifest
 from graphrag_pipeline.resources import IndexResource
-from graphrag_pipeline.resources.index import READS_ONLY
+from graphrag_pipeline.resources.index import BESIDE_OTHERS
 from graphrag_pipeline.sensors import (
+    FETCH_JOB,
+    build_addresses_sensor,
     build_evaluation_schedule,
     build_inbox_sensor,
     build_marts_sensor,
@@ -81,7 +84,7 @@ def build_definitions(
     )
     batches = [key for asset in ingestion for key in asset.keys]
     main = dg.Definitions(
-        assets=[build_inbox(names), *ingestion, *tail],
+        assets=[build_inbox(settings, names), *ingestion, *tail],
         jobs=[ingest_job, refresh_job],
         sensors=[
             build_inbox_sensor(ingest_job, index, names),
@@ -90,7 +93,8 @@ def build_definitions(
         schedules=[build_refresh_schedule(refresh_job, index, names)],
         resources={names.resource: index},
     )
-    parts = [main, *_evaluation(index, names), *([_marts(index, names)] if marts else [])]
+    parts = [main, *_addresses(index, names), *_evaluation(index, names)]
+    parts += [_marts(index, names)] if marts else []
     return dg.Definitions.merge(*parts, _failures(parts, index, names))
 
 
@@ -105,13 +109,28 @@ def _check_prefix(home: Path, prefix: tuple[str, ...]) -> None:
         )
 
 
+def _addresses(index: IndexResource, names: Names) -> list[dg.Definitions]:
+    pages = build_web_pages(index.settings, names)
+    if not pages:
+        return []
+    job = dg.define_asset_job(
+        names.name(FETCH_JOB),
+        tags={BESIDE_OTHERS: "true"},
+        selection=dg.AssetSelection.assets(*pages),
+        executor_def=ONE_PROCESS,
+        description="Fetch what is new of the addresses in the settings.",
+    )
+    sensor = build_addresses_sensor(job, index, names)
+    return [dg.Definitions(assets=pages, jobs=[job], sensors=[sensor])]
+
+
 def _evaluation(index: IndexResource, names: Names) -> list[dg.Definitions]:
     experiment = build_experiment(index.settings, names)
     if not experiment:
         return []
     job = dg.define_asset_job(
         names.name(EVALUATION_JOB),
-        tags={READS_ONLY: "true"},
+        tags={BESIDE_OTHERS: "true"},
         selection=dg.AssetSelection.assets(*experiment),
         executor_def=ONE_PROCESS,
         description="Answer, score and judge the experiment of the settings on what is published.",
@@ -127,7 +146,7 @@ def _marts(index: IndexResource, names: Names) -> dg.Definitions:
     models = build_marts(manifest(index.home), names)
     job = dg.define_asset_job(
         names.name(MARTS_JOB),
-        tags={READS_ONLY: "true"},
+        tags={BESIDE_OTHERS: "true"},
         selection=dg.AssetSelection.assets(models),
         executor_def=ONE_PROCESS,
         description="Build the marts of what is published and evaluated, and test them.",

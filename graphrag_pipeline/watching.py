@@ -1,13 +1,16 @@
-"""Follow a folder without Dagster: an update whenever its files have changed and are quiet."""
+"""Follow folders and web pages without Dagster: an update whenever something has changed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Event
 
 from graphrag_pipeline.core.errors import GraphRAGError, InputError
 from graphrag_pipeline.index import Index, Update
+from graphrag_pipeline.ingest.sites import Fetched, fetch_sites
+from graphrag_pipeline.store.snapshots import snapshot_folder
 from graphrag_pipeline.store.spending import uses_model
 
 _LONGEST_WAIT = 300.0
@@ -15,31 +18,41 @@ _LONGEST_WAIT = 300.0
 
 def watch(
     index: Index,
-    folder: Path,
+    folder: Path | None,
     *,
+    addresses: Sequence[str] = (),
     stop: Event,
     on_update: Callable[[Update], None],
     on_problem: Callable[[GraphRAGError], None],
+    on_fetched: Callable[[Fetched], None] = lambda fetched: None,
     may_spend: bool = False,
 ) -> None:
-    """Update an index whenever files of a folder change, until ``stop`` is set.
+    """Update an index whenever files of a folder, or pages, change, until ``stop`` is set.
 
     The folder is looked at every ``input.poll_seconds``; a file that was changed in the last
-    ``input.settle_seconds`` is left for a later look. What stops an update, a folder that is gone
-    among it, is told once, and tried again ever more seldom, at least every 300 seconds; nothing
+    ``input.settle_seconds`` is left for a later look. ``addresses`` of web pages and sitemaps are
+    fetched at first and every ``input.urls_every_minutes``, between two looks. What stops an
+    update, a folder that is gone among it, is told once, and tried again ever more seldom, at least
+    every 300 seconds; nothing
     that was finished is lost. Documents are not removed where :meth:`Index.update` would ask. An
     update that may cost more than ``llm.confirm_cost`` is not begun, unless ``may_spend``.
     """
     poll = float(index.settings.input.poll_seconds)
+    pages = [snapshot_folder(index.home)] if addresses else []
+    folders = [*pages, *([folder] if folder else [])]
     problem = ""
     failures = 0
-    is_due = True
+    is_due, next_fetch = True, 0.0
     while not stop.is_set():
         try:
-            if is_due or _has_changed(index, folder):
-                update = _update(index, folder, may_spend=may_spend)
-                if update.is_new or update.batches:
-                    on_update(update)
+            if addresses and time.monotonic() >= next_fetch:
+                next_fetch = time.monotonic() + 60 * index.settings.input.urls_every_minutes
+                on_fetched(fetch_sites(index.home, addresses, index.settings))
+            for place in folders:
+                if _has_changed(index, place) or (is_due and index.batches.batches()):
+                    update = _update(index, place, may_spend=may_spend)
+                    if update.is_new or update.batches:
+                        on_update(update)
             problem, failures, is_due = "", 0, False
         except GraphRAGError as error:
             if str(error) != problem:

@@ -25,8 +25,8 @@ from graphrag_pipeline.store.workspace import Workspace
 
 OUTAGE = "graphrag/outage"
 """Run tag: the model was out of reach, and no batch is at fault."""
-READS_ONLY = "graphrag/reads_only"
-"""Run tag: the run reads what is published, and need not wait for those that write."""
+BESIDE_OTHERS = "graphrag/beside_others"
+"""Run tag: the run writes nothing to the index, and need not wait for those that do."""
 
 
 @contextlib.contextmanager
@@ -80,7 +80,7 @@ class IndexResource(DuckDBResource):
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[IndexResource]:
         """Give a run its turn on the index: runs wait for each other, Dagster's or not."""
         with contextlib.ExitStack() as turn:
-            if context.run and READS_ONLY not in context.run.tags:
+            if context.run and BESIDE_OTHERS not in context.run.tags:
                 turn.enter_context(self.workspace.turn())
             yield turn.enter_context(super().yield_for_execution(context))
 

@@ -1,5 +1,6 @@
-"""What starts runs by itself: sensors of inbox and marts, schedules, word of failures."""
+"""What starts runs by itself: sensors and schedules; and word of failures."""
 
+from graphrag_pipeline.sensors.addresses import FETCH_JOB, build_addresses_sensor
 from graphrag_pipeline.sensors.cron import check_crons
 from graphrag_pipeline.sensors.evaluation import build_evaluation_schedule
 from graphrag_pipeline.sensors.failures import build_run_sensors
@@ -8,6 +9,8 @@ from graphrag_pipeline.sensors.marts import build_marts_sensor
 from graphrag_pipeline.sensors.refresh import build_refresh_schedule, build_refresh_sensor
 
 __all__ = [
+    "FETCH_JOB",
+    "build_addresses_sensor",
     "build_evaluation_schedule",
     "build_inbox_sensor",
     "build_marts_sensor",

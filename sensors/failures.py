@@ -11,6 +11,7 @@ from graphrag_pipeline.core.notices import MODEL, Notifier
 from graphrag_pipeline.marts.build import MARTS_JOB
 from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.resources.index import OUTAGE
+from graphrag_pipeline.sensors.addresses import FETCH_JOB
 from graphrag_pipeline.sensors.runs import BATCH, COMMAND, concerns
 
 
@@ -36,7 +37,8 @@ def build_run_sensors(
         batch = run.tags.get(BATCH)
         why = "; ".join(_reasons(context)) or context.failure_event.message
         is_marts = run.job_name == names.name(MARTS_JOB)
-        text = f"{why}. {_advice(batch, is_marts=is_marts)}"
+        is_fetch = run.job_name == names.name(FETCH_JOB)
+        text = f"{why}. {_advice(batch, is_marts=is_marts, is_fetch=is_fetch)}"
         context.log.error(f"{_subject(run)} failed: {text}")
         if COMMAND not in run.tags:
             notifier.failed(MODEL if OUTAGE in run.tags else _subject(run), text)
@@ -73,7 +75,9 @@ def _reasons(context: dg.RunFailureSensorContext) -> list[str]:
     return reasons
 
 
-def _advice(batch: str | None, *, is_marts: bool) -> str:
+def _advice(batch: str | None, *, is_marts: bool, is_fetch: bool) -> str:
+    if is_fetch:
+        return "The addresses sensor asks for it again in its time; pages fetched before stay."
     if is_marts:
         return "The marts sensor asks for it again, up to three times; the last marts stay."
     again = (

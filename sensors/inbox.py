@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -20,7 +21,9 @@ from graphrag_pipeline.ingest.stages import pending_batches, stage_versions
 from graphrag_pipeline.resources import IndexResource
 from graphrag_pipeline.resources.index import OUTAGE
 from graphrag_pipeline.resources.liveness import end_dead_runs
+from graphrag_pipeline.sensors.addresses import FETCH_JOB
 from graphrag_pipeline.sensors.runs import BATCH, VERSION, files_of, is_about, unfinished_runs
+from graphrag_pipeline.store.snapshots import snapshot_folder
 from graphrag_pipeline.store.workspace import Workspace
 
 MOST_ATTEMPTS = 3
@@ -51,11 +54,11 @@ def build_inbox_sensor(job: Any, index: IndexResource, names: Names) -> dg.Senso
     )
     def inbox_sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         end_dead_runs(context.instance)
-        reason = _why_not_to_look(settings)
-        if reason:
-            return dg.SkipReason(reason)
+        folders = _folders(context.instance, index, names)
+        if not folders:
+            return dg.SkipReason(_why_not_to_look(settings))
         try:
-            _cut(index.workspace)
+            _cut(index.workspace, folders)
             pending = pending_batches(index.workspace, most_attempts=MOST_ATTEMPTS)
         except (BusyError, RemovalError) as error:
             return dg.SkipReason(str(error))
@@ -79,24 +82,35 @@ def build_inbox_sensor(job: Any, index: IndexResource, names: Names) -> dg.Senso
     return inbox_sensor
 
 
-def _why_not_to_look(settings: Settings) -> str | None:
-    """Return why there is nothing to look into, or None."""
-    if settings.input_path.is_dir():
-        return None
+def _folders(instance: dg.DagsterInstance, index: IndexResource, names: Names) -> list[Path]:
+    """Return the folders to look into: that of fetched pages only where no fetch is under way.
+
+    A batch is cut of what a fetch has brought, not one of every look while it goes on.
+    """
+    pages = snapshot_folder(index.home)
+    fetching = index.settings.input.urls and unfinished_runs(instance, names.name(FETCH_JOB))
+    fetched = [pages] if index.settings.input.urls and not fetching else []
+    return [folder for folder in (index.settings.input_path, *fetched) if folder.is_dir()]
+
+
+def _why_not_to_look(settings: Settings) -> str:
+    if settings.input.urls:
+        return "no page has been fetched yet"
     return (
         f"input.folder {settings.input.folder!r} does not exist yet: create it and put documents "
         "in, or name another in graphrag.toml"
     )
 
 
-def _cut(workspace: Workspace) -> None:
+def _cut(workspace: Workspace, folders: Sequence[Path]) -> None:
     settings = workspace.settings
-    workspace.batches.cut(
-        settings.input_path,
-        settings.batches,
-        max_bytes=settings.input.max_file_bytes,
-        settle_seconds=settings.input.settle_seconds,
-    )
+    for folder in folders:
+        workspace.batches.cut(
+            folder,
+            settings.batches,
+            max_bytes=settings.input.max_file_bytes,
+            settle_seconds=settings.input.settle_seconds,
+        )
 
 
 def _new_partitions(

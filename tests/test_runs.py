@@ -91,9 +91,6 @@ def test_a_run_killed_in_a_stage_does_not_hold_up_the_next(
     held = tmp_path / "held"
     with started(SLOW_INDEX, held, tmp_path / "never") as process:
         wait_for(held, process)
-        with dg.DagsterInstance.get() as instance:
-            taken = instance.event_log_storage.get_concurrency_info("index_db").active_run_ids
-            assert len(taken) == 1
         process.kill()
         process.wait()
     assert statuses("refresh_index") == ["STARTED"]

@@ -10,12 +10,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
+from dagster_helpers import Pipeline, failed_checks, metadata_of
 from typer.testing import CliRunner
 
 from graphrag_pipeline import Index, InputError, NothingPublishedError
 from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.settings import BatchSettings, Settings
+from graphrag_pipeline.index import Update
 from graphrag_pipeline.ingest.documents import read_changes
 from graphrag_pipeline.ingest.fetching import (
     AGENT,
@@ -27,6 +30,7 @@ from graphrag_pipeline.ingest.fetching import (
 )
 from graphrag_pipeline.ingest.sites import Fetched, fetch_sites, parse_sitemap, unpacked
 from graphrag_pipeline.store.batches import BatchLog
+from graphrag_pipeline.watching import watch
 
 LOCAL = FetchOptions(max_bytes=100_000, seconds=5, seconds_between=0, private=True)
 
@@ -340,6 +344,138 @@ def test_plan_fetches_what_index_would_and_cuts_no_batch(site, tmp_path, monkeyp
     apart = CliRunner().invoke(app, ["plan", told.rpartition(" ")[2]])
     assert "2 to read" in apart.stdout
     assert BatchLog(tmp_path / ".graphrag").batches() == []
+
+
+@pytest.fixture
+def pipeline(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
+    """Return a pipeline of an inbox and of the page /a of the site."""
+    monkeypatch.setenv("GRAPHRAG_INPUT__URLS_PRIVATE", "true")
+    monkeypatch.setenv("GRAPHRAG_INPUT__URLS_SECONDS", "0")
+    monkeypatch.setenv("GRAPHRAG_INPUT__URLS", f'["{site.at}/a"]')
+    monkeypatch.setenv("GRAPHRAG_INPUT__SETTLE_SECONDS", "0")
+    return Pipeline(tmp_path, monkeypatch)
+
+
+def tick(
+    pipeline: Pipeline, instance: dg.DagsterInstance, name: str, cursor: str | None = None
+) -> dg.SensorResult | dg.SkipReason:
+    sensor: Any = next(each for each in pipeline.defs.sensors or () if each.name == name)
+    with dg.build_sensor_context(instance=instance, cursor=cursor) as context:
+        return sensor(context)
+
+
+def test_without_addresses_dagster_has_nothing_that_fetches(tmp_path, monkeypatch):
+    pipeline = Pipeline(tmp_path, monkeypatch)
+    assert "addresses_sensor" not in {sensor.name for sensor in pipeline.defs.sensors or ()}
+    assert dg.AssetKey("web_pages") not in pipeline.defs.resolve_asset_graph().get_all_asset_keys()
+
+
+def test_dagster_fetches_in_a_run_of_its_own_and_the_inbox_takes_what_came(site, pipeline):
+    beside_others = {"graphrag/beside_others": "true"}
+    site.pages = {"/a": Page(b"<p>Ada met Bob in Paris.")}
+    (pipeline.inbox / "b.txt").write_text("Bob wrote to Ada.")
+    with dg.DagsterInstance.ephemeral() as instance:
+        asked = tick(pipeline, instance, "addresses_sensor")
+        assert isinstance(asked, dg.SensorResult)
+        assert len(asked.run_requests or ()) == 1
+        with pipeline.workspace.turn():  # it needs none of its own
+            first = pipeline.run("fetch_addresses", instance, beside_others)
+        assert metadata_of(first)[("web_pages", None)]["new"] == 1
+        waits = tick(pipeline, instance, "addresses_sensor", asked.cursor)
+        assert isinstance(waits, dg.SkipReason)
+        assert "fetched again at" in str(waits.skip_message)
+        assert isinstance(tick(pipeline, instance, "inbox_sensor"), dg.SensorResult)
+        assert set(pipeline.log.sources()) == {f"{site.at}/a", "documents/b.txt"}
+        site.pages = {"/a": Page(status=500)}
+        again = pipeline.run("fetch_addresses", instance, beside_others)
+        assert again.success
+        assert failed_checks(again) == {"web_pages:every_page_answered"}
+        assert "500" in metadata_of(again)[("web_pages", None)]["not_fetched"]
+        assert f"{site.at}/a" in pipeline.log.sources()
+
+
+def test_the_sensor_asks_in_its_time_and_for_other_addresses_and_once_at_a_time(site, pipeline):
+    now = time.time()
+    with dg.DagsterInstance.ephemeral() as instance:
+        first = tick(pipeline, instance, "addresses_sensor")
+        assert isinstance(first, dg.SensorResult)
+        wanted = str(first.cursor).split()[0]
+        for cursor in (f"{wanted} {now - 3601:.0f}", f"others {now:.0f}"):
+            due = tick(pipeline, instance, "addresses_sensor", cursor)
+            assert isinstance(due, dg.SensorResult)
+        job = pipeline.defs.resolve_job_def("fetch_addresses")
+        instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTING)
+        (pipeline.home / "web").mkdir()
+        (pipeline.home / "web" / "http:!!a.b!c@.html").write_text("<p>half of a fetch")
+        under_way = tick(pipeline, instance, "addresses_sensor")
+        assert "under way" in str(getattr(under_way, "skip_message", ""))
+        tick(pipeline, instance, "inbox_sensor")
+    assert pipeline.log.sources() == {}
+
+
+def test_pages_are_followed_beside_a_folder(site, tmp_path):
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "a.txt").write_text("Ida Brandt sailed the Marigold to Bergen.")
+    site.pages = {"/a": Page(b"<p>Ole Moen mended the Marigold.")}
+    updates: list[Update] = []
+    problems: list[Exception] = []
+    stop = threading.Event()
+
+    def changed(update: Update) -> None:
+        updates.append(update)
+        if update.counts["documents"] == 2:
+            site.pages = {"/a": Page(b"<p>Ole Moen mended the Marigold in Oslo.")}
+        if update.changes["change"]:
+            stop.set()
+
+    late = threading.Timer(60, stop.set)
+    late.start()
+    quick = settings(poll_seconds=1, settle_seconds=0.0, urls_every_minutes=0.02)
+    index = Index(tmp_path / "home", quick)
+    watch(
+        index,
+        folder,
+        addresses=[f"{site.at}/a"],
+        stop=stop,
+        on_update=changed,
+        on_problem=problems.append,
+    )
+    late.cancel()
+    assert updates[-1].changes["change"] == 1
+    assert problems == []
+    assert set(index.to_polars("documents")["uri"]) == {f"{site.at}/a", "docs/a.txt"}
+
+
+def test_where_no_page_comes_following_says_so_and_publishes_nothing(site, tmp_path):
+    stop = threading.Event()
+    problems: list[str] = []
+
+    def problem(error: Exception) -> None:
+        problems.append(str(error))
+        threading.Timer(2.5, stop.set).start()
+
+    watch(
+        Index(tmp_path / "home", settings(poll_seconds=1)),
+        None,
+        addresses=[f"{site.at}/missing"],
+        stop=stop,
+        on_update=lambda update: pytest.fail(str(update)),
+        on_problem=problem,
+    )
+    assert len(problems) == 1
+    assert "no page could be fetched" in problems[0]
+
+
+def test_a_name_that_is_not_resolved_in_time_is_given_up(monkeypatch):
+    release = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: release.wait(60))
+    hasty = FetchOptions(max_bytes=1_000, lookup_seconds=0.1)
+    began = time.monotonic()
+    with Fetcher(hasty) as fetcher:
+        assert "slow.example was not found in 0.1 seconds" in why(fetcher, "http://slow.example/")
+    assert time.monotonic() - began < 30
+    release.set()
 
 
 def test_sitemaps_that_are_bombs_are_refused_and_pages_are_none():

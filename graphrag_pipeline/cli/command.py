@@ -17,6 +17,7 @@ from graphrag_pipeline.core.rows import one_line
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
+    from graphrag_pipeline.ingest.sites import Fetched
     from graphrag_pipeline.store.workspace import Workspace
 
 P = ParamSpec("P")
@@ -108,22 +109,29 @@ def folders_of(workspace: Workspace, source: str | None) -> list[Path]:
 
     There are two where no source is named, and both a folder and addresses are configured.
     """
-    from graphrag_pipeline.store.snapshots import is_address, snapshot_folder
-
-    settings = workspace.settings
-    folder = Path(source) if source and not is_address(source) else settings.input_path
-    addresses = settings.input.urls if source is None else (source,) if is_address(source) else ()
+    folder, addresses = source_of(workspace.settings, source)
     if not addresses:
         return [folder]
-    _fetch(workspace, addresses)
+    from graphrag_pipeline.ingest.sites import fetch_sites
+    from graphrag_pipeline.store.snapshots import snapshot_folder
+
+    show_fetched(fetch_sites(workspace.home, addresses, workspace.settings))
     pages = snapshot_folder(workspace.home)
     return [pages] if source is not None or not folder.is_dir() else [pages, folder]
 
 
-def _fetch(workspace: Workspace, addresses: Sequence[str]) -> None:
-    from graphrag_pipeline.ingest.sites import fetch_sites
+def source_of(settings: Settings, source: str | None) -> tuple[Path, Sequence[str]]:
+    """Return the folder and the addresses of web pages that a source names, or the settings."""
+    from graphrag_pipeline.store.snapshots import is_address
 
-    fetched = fetch_sites(workspace.home, addresses, workspace.settings)
+    if source and is_address(source):
+        return settings.input_path, (source,)
+    folder = Path(source) if source else settings.input_path
+    return folder, settings.input.urls if source is None else ()
+
+
+def show_fetched(fetched: Fetched) -> None:
+    """Tell what came of fetching pages."""
     console.note(
         f"Fetched {fetched.new} new and {fetched.changed} changed pages; "
         f"{fetched.unchanged} are unchanged, {fetched.gone} are gone."

@@ -18,6 +18,8 @@ from graphrag_pipeline.cli.command import (
     prints,
     settings_for_runs,
     settings_here,
+    show_fetched,
+    source_of,
 )
 from graphrag_pipeline.cli.index_views import show_index, show_status
 from graphrag_pipeline.cli.plan import plan_total
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
     from graphrag_pipeline.exchange.importing import ImportResult
     from graphrag_pipeline.index import Update
+    from graphrag_pipeline.ingest.sites import Fetched
     from graphrag_pipeline.store.workspace import Workspace
 
 
@@ -73,7 +76,8 @@ def index(
     watch: Annotated[
         bool,
         typer.Option(
-            "--watch", help="Stay, and index again whenever files have changed and are quiet."
+            "--watch",
+            help="Stay, and index again whenever quiet files or web pages have changed.",
         ),
     ] = False,
 ) -> dict[str, Any]:
@@ -108,20 +112,18 @@ def index(
 
 
 def _watch(settings: Settings, source: str | None, *, yes: bool) -> NoReturn:
-    """Follow a folder until the command is interrupted or told to end."""
+    """Follow a folder and web pages until the command is interrupted or told to end."""
     import signal
     import threading
     import time
 
     from graphrag_pipeline.core.notices import Notifier
     from graphrag_pipeline.index import Index
-    from graphrag_pipeline.store.snapshots import is_address
     from graphrag_pipeline.watching import watch
 
-    if source and is_address(source):
-        raise InputError("--watch follows a folder: name one, not an address")
-    folder = Path(source) if source else settings.input_path
-    if not folder.is_dir():
+    folder, addresses = source_of(settings, source)
+    is_followed = not addresses or (source is None and folder.is_dir())
+    if is_followed and not folder.is_dir():
         raise InputError(f"{folder} is not a folder: name one that holds your documents")
     notifier = Notifier(settings)
 
@@ -134,6 +136,10 @@ def _watch(settings: Settings, source: str | None, *, yes: bool) -> NoReturn:
             f"{time.strftime('%H:%M:%S')} {changes}: {did} {update.release}, {counts}"
         )
 
+    def show_news(fetched: Fetched) -> None:
+        if fetched.new or fetched.changed or fetched.gone or fetched.problems:
+            show_fetched(fetched)
+
     def warn(error: GraphRAGError) -> None:
         console.note(f"{time.strftime('%H:%M:%S')} {error}")
         if not sys.stderr.isatty():
@@ -141,13 +147,19 @@ def _watch(settings: Settings, source: str | None, *, yes: bool) -> NoReturn:
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     every = settings.input.poll_seconds
-    console.note(f"Following {folder}, a look every {counted(every, 'second')}. Ctrl-C ends it.")
+    what = [f"{folder}, a look every {counted(every, 'second')}"] if is_followed else []
+    if addresses:
+        minutes = f"{settings.input.urls_every_minutes:g} minutes"
+        what.append(f"{counted(len(addresses), 'web address', 'web addresses')}, every {minutes}")
+    console.note(f"Following {'; '.join(what)}. Ctrl-C ends it.")
     watch(
         Index(settings),
-        folder,
+        folder if is_followed else None,
+        addresses=addresses,
         stop=threading.Event(),
         on_update=show,
         on_problem=warn,
+        on_fetched=show_news,
         may_spend=yes,
     )
     raise AssertionError("it is only ever interrupted")

@@ -115,6 +115,8 @@ class InputSettings(_Section):
     none: nothing is fetched."""
     urls_seconds: Annotated[float, Field(ge=0, le=3600)] = 1.0
     """Seconds between two requests to one server, if its robots.txt asks for no more."""
+    urls_every_minutes: Annotated[float, Field(gt=0, le=44640)] = 60.0
+    """How often Dagster and `index --watch` fetch them again."""
     urls_most: Positive = 5000
     """Most pages that one run fetches."""
     urls_other_hosts: bool = False

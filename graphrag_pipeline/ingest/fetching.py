@@ -7,7 +7,9 @@ address inside the own network between check and connection (DNS rebinding) gain
 from __future__ import annotations
 
 import ipaddress
+import queue
 import socket
+import threading
 import time
 import zlib
 from collections.abc import Iterable, Mapping
@@ -36,10 +38,14 @@ class FetchError(Exception):
 
 @dataclass(frozen=True)
 class FetchOptions:
-    """How pages are fetched: bytes and seconds of one answer, seconds between two requests."""
+    """How pages are fetched: bytes and seconds of one answer, seconds between two requests.
+
+    ``lookup_seconds`` bounds the resolution of a name, which has no time limit of its own.
+    """
 
     max_bytes: int
     seconds: float = 30.0
+    lookup_seconds: float = 10.0
     seconds_between: float = 1.0
     private: bool = False
     other_hosts: bool = False
@@ -67,9 +73,10 @@ class _Host:
 class _PublicOnly(httpcore.NetworkBackend):
     """Connects to addresses that were looked at, and found to be public."""
 
-    def __init__(self, *, private: bool) -> None:
+    def __init__(self, *, private: bool, lookup_seconds: float) -> None:
         self._inner = httpcore.SyncBackend()
         self._private = private
+        self._lookup_seconds = lookup_seconds
 
     def connect_tcp(
         self,
@@ -79,11 +86,7 @@ class _PublicOnly(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError) as error:
-            raise httpcore.ConnectError(f"{host} is not known ({error})") from None
-        addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+        addresses = _addresses(host, port, self._lookup_seconds)
         for address in addresses:
             if not self._private and not is_public(address):
                 raise FetchError(
@@ -91,6 +94,30 @@ class _PublicOnly(httpcore.NetworkBackend):
                     "(set input.urls_private to allow it)"
                 )
         return self._inner.connect_tcp(addresses[0], port, timeout, local_address, socket_options)
+
+
+def _addresses(host: str, port: int, seconds: float) -> list[str]:
+    """Return the IP addresses of a host.
+
+    The system's resolver cannot be interrupted: one that does not answer is left to a thread that
+    ends by itself, or with the process. Raises httpcore's errors of connection and time.
+    """
+    answers = queue.SimpleQueue[list[Any] | Exception]()
+
+    def look_up() -> None:
+        try:
+            answers.put(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except (OSError, UnicodeError) as error:
+            answers.put(error)
+
+    threading.Thread(target=look_up, name=f"look up {host}", daemon=True).start()
+    try:
+        found = answers.get(timeout=seconds)
+    except queue.Empty:
+        raise httpcore.ConnectTimeout(f"{host} was not found in {seconds:g} seconds") from None
+    if isinstance(found, Exception):
+        raise httpcore.ConnectError(f"{host} is not known ({found})")
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 def is_public(address: str) -> bool:
@@ -142,7 +169,9 @@ class Fetcher:
     _hosts: dict[str, _Host] = field(default_factory=dict)
 
     def __enter__(self) -> Fetcher:
-        backend = _PublicOnly(private=self.options.private)
+        backend = _PublicOnly(
+            private=self.options.private, lookup_seconds=self.options.lookup_seconds
+        )
         self._pool = httpcore.ConnectionPool(network_backend=backend, max_connections=4)
         return self
 

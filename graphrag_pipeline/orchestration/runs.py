@@ -25,6 +25,7 @@ from graphrag_pipeline.ingest.stages import pending_batches, stage_versions
 from graphrag_pipeline.marts.build import MARTS_JOB, built_marts, marts_outdated
 from graphrag_pipeline.orchestration.event_log import kept_open
 from graphrag_pipeline.releases.kept import release_file
+from graphrag_pipeline.resources.index import BESIDE_OTHERS
 from graphrag_pipeline.resources.liveness import end_dead_runs
 from graphrag_pipeline.sensors.runs import COMMAND, FIRST_BATCH, LAST_BATCH, VERSION, files_of
 from graphrag_pipeline.stages import PUBLISH
@@ -134,7 +135,7 @@ def run_pending(workspace: Workspace) -> IndexOutcome:
     if uses_model(settings):
         shared[LEDGER_TAG] = str(ledger_position(settings.home_path))
     with _instance(settings) as instance:
-        _wait_for_others(instance)
+        _wait_for_others(instance, REFRESH_JOB)
         pending = pending_batches(workspace)
         for keys in _add_partitions(instance, pending):
             files = files_of([workspace.batches.get(key) for key in keys])
@@ -199,14 +200,18 @@ def _instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
         yield instance
 
 
-def _wait_for_others(instance: dg.DagsterInstance) -> None:
-    """Wait until no other run is under way.
+def _wait_for_others(instance: dg.DagsterInstance, job_name: str) -> None:
+    """Wait until no run of this job is under way, and none that writes to the index.
 
     Dagster's pools would make a run wait too, but in the middle, in silence, and on a processor
     core of its own: its in-process executor asks again without a pause.
     """
     last_id = ""
-    while runs := end_dead_runs(instance):
+    while runs := [
+        run
+        for run in end_dead_runs(instance)
+        if BESIDE_OTHERS not in run.tags or run.job_name == job_name
+    ]:
         run = runs[0]
         if run.run_id != last_id:
             last_id = run.run_id
@@ -217,7 +222,7 @@ def _wait_for_others(instance: dg.DagsterInstance) -> None:
 def _run(
     instance: dg.DagsterInstance, defs: dg.Definitions, job_name: str, tags: dict[str, str]
 ) -> dg.ExecuteInProcessResult:
-    _wait_for_others(instance)
+    _wait_for_others(instance, job_name)
     result = defs.resolve_job_def(job_name).execute_in_process(
         instance=instance, tags=tags, run_config=_QUIET, raise_on_error=False
     )

@@ -17,7 +17,7 @@ import duckdb
 
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.home import Home
-from graphrag_pipeline.core.settings import Settings, fingerprint
+from graphrag_pipeline.core.settings import InputSettings, Settings, fingerprint
 from graphrag_pipeline.graph.communities import communities_current
 from graphrag_pipeline.graph.fold import graph_current
 from graphrag_pipeline.graph.resolution.resolving import resolution_current
@@ -142,8 +142,9 @@ def published_sql() -> str:
 def config_hash(settings: Settings) -> str:
     """Return a hash of the settings that shape an index."""
     not_shaping = {"home", "query", "schedule", "evaluation", "releases", "batches", "llm"}
-    watching = {"folder", "settle_seconds", "poll_seconds"}
-    index = settings.model_dump(exclude={**dict.fromkeys(not_shaping, True), "input": watching})
+    looking = {name for name in InputSettings.model_fields if name.startswith("urls")}
+    looking |= {"folder", "settle_seconds", "poll_seconds"}
+    index = settings.model_dump(exclude={**dict.fromkeys(not_shaping, True), "input": looking})
     return fingerprint(index, settings.llm.model_dump(include=_ANSWERS_DEPEND_ON))
 
 
