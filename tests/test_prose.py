@@ -1,5 +1,8 @@
 """Whole sentences are told from headings, list items and code."""
 
+import random
+
+import pyarrow as pa
 import pytest
 
 from graphrag_pipeline.core.prose import Prose, read_prose, readable
@@ -84,6 +87,14 @@ def test_a_few_texts_read_as_many_do():
         "",
     ]
     assert read_prose(texts).equals(read_prose(texts * 20).slice(0, len(texts)))
+
+
+def test_texts_of_any_signs_read_the_same_few_or_many():
+    signs = random.Random(7)
+    pieces = [*"()[]*_`&<>=|-/$:;~+'\"", "  ", " has ", "don't", "[1]", "&amp;", "**a**", "a.b.c"]
+    texts = ["The word" + "".join(signs.choices(pieces, k=n % 9)) + " was it." for n in range(120)]
+    few = pa.concat_tables(read_prose(texts[n : n + 40]) for n in (0, 40, 80))
+    assert few.to_pylist() == read_prose(texts).to_pylist()
 
 
 def test_a_sentence_that_begins_with_a_pronoun_leans_on_the_one_before():

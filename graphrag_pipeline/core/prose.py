@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from functools import cache, cached_property
 from importlib import import_module
@@ -54,20 +54,25 @@ _CAPITAL_SHARE = 0.75
 
 _BULLET = r"^\s*(?:[-*+•‣·◦–—]|\(?\d{1,3}[.)]|\(?[a-z][.)]|#{1,6})\s+"
 _SPEAKER = r"^(?:\p{Lu}[^\s:]*\s?)+:\s+"
+# What stands in every text that the pattern finds anything in, the pattern, what takes its place.
 _MARKS = (
-    (r"&(?:nbsp|#160);", " "),
-    (r"&quot;|&#34;", '"'),
-    (r"&#39;|&apos;|&rsquo;", "'"),
-    (r"&lt;", "<"),
-    (r"&gt;", ">"),
-    (r"&amp;", "&"),
-    (r"[¶\x{ad}\x{200b}\x{feff}]", ""),
-    (r"!?\[([^\[\]]+)\]\([^()\s]*\)", r"\1"),
-    (r"\s?\[(?:\d{1,3}(?:\s?[,;–-]\s?\d{1,3})*|citation needed|note \d+)\]", ""),
-    (r"\*\*([^*\s](?:[^*]*[^*\s])?)\*\*", r"\1"),
-    (r"(^|[\s(“\"])[*_]([^*_\s](?:[^*_]*[^*_\s])?)[*_]($|[\s).,;:!?”\"])", r"\1\2\3"),
-    (r"`+([^`]*)`+", r"\1"),
-    (r"[\s\p{Z}]+", " "),
+    ("&", r"&(?:nbsp|#160);", " "),
+    ("&", r"&quot;|&#34;", '"'),
+    ("&", r"&#39;|&apos;|&rsquo;", "'"),
+    ("&", r"&lt;", "<"),
+    ("&", r"&gt;", ">"),
+    ("&", r"&amp;", "&"),
+    (r"[¶\xad\u200b\ufeff]", r"[¶\x{ad}\x{200b}\x{feff}]", ""),
+    (r"\[", r"!?\[([^\[\]]+)\]\([^()\s]*\)", r"\1"),
+    (r"\[", r"\s?\[(?:\d{1,3}(?:\s?[,;–-]\s?\d{1,3})*|citation needed|note \d+)\]", ""),
+    (r"\*", r"\*\*([^*\s](?:[^*]*[^*\s])?)\*\*", r"\1"),
+    (
+        "[*_]",
+        r"(^|[\s(“\"])[*_]([^*_\s](?:[^*_]*[^*_\s])?)[*_]($|[\s).,;:!?”\"])",
+        r"\1\2\3",
+    ),
+    ("`", r"`+([^`]*)`+", r"\1"),
+    (r"[^\S ]|  ", r"[\s\p{Z}]+", " "),
 )
 _WORD = r"\S+"
 _CAPITALISED = r"[\s\"'“‘«(]\p{Lu}"
@@ -83,13 +88,13 @@ _CODE = (
 _FILE_NAME = r"^\S.{0,120}\.(?:txt|html?|pdf|md|docx?|csv|json|rst)\s"
 _ROW = r" \| |^\||\t|={4}|-{4}|\.{5}"
 _SYMBOL = r"[\p{Sm}\p{Sk}\p{So}\p{Pc}#@*\\]"
+_DIGIT = r"\p{Nd}"
 _PAIRS = (("(", ")"), ("[", "]"), ("“", "”"), ("«", "»"), ("「", "」"), ("（", "）"))
 
 
-def _any_word(section: str) -> str:
-    """Return what finds a word of a section in a text in small letters."""
-    words = "|".join(re.escape(word) for word in sorted(_WORDS[section]))
-    return rf"\b(?:{words})\b"
+def _any_word(words: Iterable[str]) -> str:
+    """Return what finds one of some words in a text in small letters."""
+    return rf"\b(?:{'|'.join(map(re.escape, sorted(words)))})\b"
 
 
 def _first_word(section: str) -> str:
@@ -98,9 +103,7 @@ def _first_word(section: str) -> str:
     return rf"^[\"'“‘«(\[「『]*(?:{words})(?:\b|$)"
 
 
-_ENGLISH = _any_word("english")
-_NOT_ENGLISH = rf"{_any_word('foreign')}|[^\x00-\x{{24F}}\x{{2000}}-\x{{206F}}]"
-_VERB = _any_word("verb")
+_NOT_LATIN = r"[^\x00-\x{24F}\x{2000}-\x{206F}]"
 _SUBJECT = "i|you|we|they|he|she|it|who|which"
 _REGULAR_VERB = rf"[a-z]{{2}}ed\b|\b(?:{_SUBJECT}) [a-z]{{2}}"
 _POINTER = _first_word("pointer")
@@ -112,6 +115,18 @@ _LEANS_UNSPACED = (
     + "|".join(re.escape(w) for w in sorted(_WORDS["leaning"], key=len) if not w[0].isascii())
     + ")"
 )
+
+
+# The same for other patterns: it is sooner found than they are.
+_NEEDED = {pattern: needed for needed, pattern, _ in _MARKS} | {
+    _CODE: r"[=<>{}\\|@~^(/$_]|::|--|\.[a-z]|http",
+    _ROW: r"[|\t]|==|--|\.\.",
+    _SYMBOL: r"[^a-zA-Z0-9 .,;:!?'\"()/%&-]",
+    _DIGIT: r"\d",
+    _UNSPACED: r"[^\x00-\u0dff]",
+    _NOT_LATIN: r"[^\x00-\u024f]",
+    _CLOSED_SINGLE: r"['’]",
+}
 
 
 def read_prose(texts: Sequence[str]) -> pa.Table:
@@ -171,6 +186,10 @@ class _Column(ABC):
         """Whether a text has a word, in whatever letters."""
 
     @abstractmethod
+    def says_any(self, section: str) -> npt.NDArray[np.bool_]:
+        """Whether a text has one of the words of a section, in whatever letters."""
+
+    @abstractmethod
     def n(self, pattern: str) -> npt.NDArray[np.int32]: ...
 
     @abstractmethod
@@ -188,7 +207,7 @@ class _Column(ABC):
 
     def readable(self) -> _Column:
         plain = self.replaced(_BULLET, "", 1)
-        for pattern, instead in _MARKS:
+        for _, pattern, instead in _MARKS:
             plain = plain.replaced(pattern, instead)
         return plain.trimmed()
 
@@ -204,7 +223,7 @@ class _Column(ABC):
             ~self.has(r"\p{L}")
             | (self.n(_CODE) > most)
             | (self.n(_SYMBOL) > self.n_chars * _SYMBOL_SHARE + 1)
-            | (self.n(r"\p{Nd}") > self.n_chars * _DIGIT_SHARE + 4)
+            | (self.n(_DIGIT) > self.n_chars * _DIGIT_SHARE + 4)
         )
 
     def is_whole(self) -> npt.NDArray[np.bool_]:
@@ -217,8 +236,9 @@ class _Column(ABC):
             (chars >= _LEAST_UNSPACED) & (chars <= _MOST_UNSPACED),
             (words >= _LEAST_WORDS) & (chars >= _LEAST_CHARS) & (chars <= _MOST_CHARS),
         )
-        has_verb = self.says(_VERB) | self.says(_REGULAR_VERB)
-        other_language = ~self.says(_ENGLISH) & self.says(_NOT_ENGLISH)
+        has_verb = self.says_any("verb") | self.says(_REGULAR_VERB)
+        foreign = self.says_any("foreign") | self.says(_NOT_LATIN)
+        other_language = ~self.says_any("english") & foreign
         return (
             enough
             & self.has(_BEGINS)
@@ -256,6 +276,9 @@ class _ManyTexts(_Column):
     def says(self, pattern: str) -> npt.NDArray[np.bool_]:
         return self._pc.match_substring_regex(self._small, pattern).to_numpy(zero_copy_only=False)
 
+    def says_any(self, section: str) -> npt.NDArray[np.bool_]:
+        return self.says(_any_word(_WORDS[section]))
+
     def n(self, pattern: str) -> npt.NDArray[np.int32]:
         return self._pc.count_substring_regex(self.texts, pattern).to_numpy()
 
@@ -286,22 +309,30 @@ class _FewTexts(_Column):
         return [text.lower() for text in self.texts]
 
     def has(self, pattern: str) -> npt.NDArray[np.bool_]:
-        import numpy as np
-
-        search = _compiled(pattern).search
-        return np.array([search(text) is not None for text in self.texts], bool)
+        return _finding(pattern, self.texts)
 
     def says(self, pattern: str) -> npt.NDArray[np.bool_]:
+        return _finding(pattern, self._small)
+
+    def says_any(self, section: str) -> npt.NDArray[np.bool_]:
         import numpy as np
 
-        search = _compiled(pattern).search
-        return np.array([search(text) is not None for text in self._small], bool)
+        words, others = _told_apart(section)
+        found = zip(self._small_words, self._small, strict=True)
+        return np.array(
+            [not words.isdisjoint(own) or others(text) is not None for own, text in found], bool
+        )
+
+    @cached_property
+    def _small_words(self) -> list[list[str]]:
+        find = _compiled(r"\w+").findall
+        return [find(text) for text in self._small]
 
     def n(self, pattern: str) -> npt.NDArray[np.int32]:
         import numpy as np
 
-        find = _compiled(pattern).findall
-        return np.array([len(find(text)) for text in self.texts], np.int32)
+        find, may_find = _compiled(pattern).findall, _may_find(pattern)
+        return np.array([len(find(text)) if may_find(text) else 0 for text in self.texts], np.int32)
 
     def n_literally(self, characters: str) -> npt.NDArray[np.int32]:
         import numpy as np
@@ -315,8 +346,10 @@ class _FewTexts(_Column):
         return np.array([len(text) for text in self.texts], np.int32)
 
     def replaced(self, pattern: str, instead: str, most: int | None = None) -> _FewTexts:
-        sub = _compiled(pattern).sub
-        return _FewTexts([sub(instead, text, count=most or 0) for text in self.texts])
+        sub, may_find = _compiled(pattern).sub, _may_find(pattern)
+        return _FewTexts(
+            [sub(instead, text, count=most or 0) if may_find(text) else text for text in self.texts]
+        )
 
     def trimmed(self) -> _FewTexts:
         return _FewTexts([text.strip() for text in self.texts])
@@ -329,3 +362,24 @@ def _compiled(pattern: str) -> regex.Pattern[str]:
 
     plain = re.sub(r"\\x\{(\w+)\}", lambda code: chr(int(code[1], 16)), pattern)
     return regex.compile(plain)
+
+
+def _finding(pattern: str, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
+    import numpy as np
+
+    search, may_find = _compiled(pattern).search, _may_find(pattern)
+    return np.array([bool(may_find(text) and search(text)) for text in texts], bool)
+
+
+@cache
+def _may_find(pattern: str) -> Callable[[str], object]:
+    needed = _NEEDED.get(pattern)
+    return re.compile(needed).search if needed else bool
+
+
+@cache
+def _told_apart(section: str) -> tuple[frozenset[str], Callable[[str], object]]:
+    """Return the words of a section that are one run of letters, and a search for the others."""
+    words = _WORDS[section]
+    runs = frozenset(word for word in words if _compiled(r"\w+").fullmatch(word))
+    return runs, _compiled(_any_word(words - runs) if words - runs else r"(?!)").search
