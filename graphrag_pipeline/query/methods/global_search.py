@@ -69,7 +69,8 @@ def global_search(index: Release, question: str, p: GlobalParameters) -> list[Re
         return op.fill(index, op.themes_at(index, p.level, _THEMES), p.max_context_tokens)
     particulars = _particulars(question)
     candidates = op.findings_at(index, p.level, particulars, p.candidates)
-    ranking = _spread(_scored(index, particulars, candidates), p.findings_per_report)
+    scores = _scores(index, particulars, candidates)
+    ranking = _spread(candidates, scores, p.findings_per_report)
     return op.fill(index, ranking, p.max_context_tokens)
 
 
@@ -83,29 +84,26 @@ def _particulars(question: str) -> str:
     return " ".join(word for word in words if not _ABOUT_ANY_CORPUS.issuperset(terms(word)))
 
 
-def _scored(index: Release, particulars: str, findings: Sequence[Record]) -> list[Record]:
+def _scores(index: Release, particulars: str, findings: Sequence[Record]) -> list[float]:
     texts = [f"{finding.title}: {finding.text}" for finding in findings]
     relevant = op.relevance(index, particulars, texts)
     return [
-        replace(finding, score=value + _RATING_WEIGHT * finding.score / _HIGHEST_RATING)
+        value + _RATING_WEIGHT * finding.score / _HIGHEST_RATING
         for finding, value in zip(findings, relevant, strict=True)
     ]
 
 
-def _spread(findings: Sequence[Record], most: int) -> list[Record]:
+def _spread(findings: Sequence[Record], scores: Sequence[float], most: int) -> list[Record]:
     """Return findings best first, at most ``most`` of a report, its later ones held back."""
     counts: Counter[str] = Counter()
     spread: list[Record] = []
-    for finding in sorted(findings, key=_by_score):
-        report = finding.attributes["report_id"]
+    for place in sorted(range(len(findings)), key=lambda place: -scores[place]):
+        report = findings[place].attributes["report_id"]
         if counts[report] < most:
-            spread.append(replace(finding, score=finding.score * _REPETITION ** counts[report]))
+            score = scores[place] * _REPETITION ** counts[report]
+            spread.append(replace(findings[place], score=score))
             counts[report] += 1
-    return sorted(spread, key=_by_score)
-
-
-def _by_score(finding: Record) -> float:
-    return -finding.score
+    return sorted(spread, key=lambda finding: -finding.score)
 
 
 async def global_answer(asking: Asking, p: GlobalParameters) -> Final | None:

@@ -6,6 +6,7 @@ every entity exactly once. A level deeper than the hierarchy means its deepest.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,10 @@ from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.trace import operator
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from graphrag_pipeline.query.kept_rows import KeptRows
     from graphrag_pipeline.query.release import Release
 
 _STANDING = """
@@ -58,21 +63,23 @@ SELECT *, generate_subscripts(findings, 1) AS place, unnest(findings, recursive 
     WHERE r.id IN (SELECT unnest($ids::JSON::VARCHAR[])))
 ORDER BY id, place
 """
-# Every finding at the level is looked at, as the map step of the paper does, and the likeliest are
-# handed on for exact scoring: by how many of the question's words they hold, then by rating. If not
-# materialised, each would be folded once for every word.
-_FINDINGS = f"""
-WITH {_STANDING},
-split AS (
-    SELECT r.id, s.human_readable_id, r.title, r.rating, r.community_id,
+_FINDINGS = """
+SELECT *, strip_accents(lower(concat_ws(' ', title, summary, explanation))) AS said FROM (
+    SELECT r.id, c.human_readable_id, r.title, r.rating, r.community_id, c.level, c.last_level,
            generate_subscripts(r.findings, 1) AS place, unnest(r.findings, recursive := true)
-    FROM standing s JOIN community_reports r ON r.community_id = s.id),
+    FROM communities c JOIN community_reports r ON r.community_id = c.id)
+ORDER BY rating DESC, place, id
+"""
+# If not materialised, each finding would be folded once for every word.
+_LIKELIEST = f"""
+WITH {_STANDING},
 findings AS MATERIALIZED (
-    SELECT *, strip_accents(lower(concat_ws(' ', title, summary, explanation))) AS said FROM split)
+    SELECT f.* FROM ({_FINDINGS}) f SEMI JOIN standing s ON s.id = f.community_id)
 SELECT * EXCLUDE said,
        len(list_filter($words::JSON::VARCHAR[], word -> contains(said, word))) AS hits
 FROM findings ORDER BY hits DESC, rating DESC, place, id LIMIT $limit
 """
+_DEEPEST = "SELECT max(last_level) AS deepest FROM communities"
 
 
 # Themes: the largest community of each root at the level, larger roots first, then the next ones.
@@ -221,8 +228,36 @@ def findings_at(index: Release, level: int, question: str, limit: int) -> list[R
     ``attributes``: chunk_id, start_char, end_char; also report_id and community_id.
     """
     words = sorted({_coarse(term) for term in terms(question)})
-    rows = index.rows(_FINDINGS, level=level, words=words, limit=limit)
+    findings = index.held(_FINDINGS)
+    if findings is None:
+        rows = index.rows(_LIKELIEST, level=level, words=words, limit=limit)
+    else:
+        rows = findings.take(_likeliest(findings, _reached(index, level), words, limit))
     return [_finding(row) for row in rows]
+
+
+def _reached(index: Release, level: int) -> int:
+    """Return a level, or the deepest of the hierarchy."""
+    deepest = index.kept(_DEEPEST).values("deepest")[0]
+    return level if math.isnan(deepest) else min(level, int(deepest))
+
+
+def _likeliest(
+    findings: KeptRows, level: int, words: Sequence[str], limit: int
+) -> npt.NDArray[np.intp]:
+    """Return the rows of findings at a level that hold most of some words; they are by rating.
+
+    Every finding at the level is looked at, as the map step of the paper does.
+    """
+    import numpy as np
+
+    stands = (findings.values("level") <= level) & (findings.values("last_level") >= level)
+    rows, texts = np.flatnonzero(stands), findings.texts("said")
+    said = [texts[row] for row in rows.tolist()]
+    hits = np.zeros(len(rows), np.int64)
+    for word in words:
+        hits += np.fromiter((word in text for text in said), np.bool_, len(said))
+    return rows[np.argsort(-hits, kind="stable")][:limit]
 
 
 @operator
