@@ -4,7 +4,7 @@ import pytest
 from query_fixture import publish, settings_for
 
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.query import QueryEngine
+from graphrag_pipeline.query import QueryEngine, kept_rows
 from graphrag_pipeline.query.wanted import asked_for
 
 SHIP = (
@@ -109,6 +109,18 @@ def test_a_question_for_a_time_or_number_prefers_sentences_with_one(ship, questi
 )
 def test_a_question_says_what_it_asks_for(question, kind):
     assert asked_for(question) == kind
+
+
+@pytest.mark.parametrize("method", ["bm25", "global"])
+def test_an_answer_is_the_same_where_texts_are_too_large_to_keep(ship, method, monkeypatch):
+    question = "Which barquentine wintered in 1909?"
+    kept = ship.answer(question, method, context=1)
+    monkeypatch.setattr(kept_rows, "MOST_BYTES", 0)
+    home = ship.index.home
+    with QueryEngine(home, settings=settings_for(home)) as engine:
+        stored = engine.answer(question, method, context=1)
+    assert stored.citations
+    assert (stored.text, stored.citations) == (kept.text, kept.citations)
 
 
 @pytest.mark.parametrize("options", [{"sentences": 0}, {"context": -1}, {"sentences": "5"}])

@@ -125,7 +125,7 @@ def _joined_terms(text: str) -> str:
     return _short_terms(text) if len(text) < _REMEMBERED_CHARS else _analysed(text)
 
 
-@lru_cache(maxsize=1 << 11)
+@lru_cache(maxsize=1 << 14)
 def _short_terms(text: str) -> str:
     """Remember the terms of sentences: one question asks for those of each several times."""
     return _analysed(text)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from graphrag_pipeline.core.text import terms
-from graphrag_pipeline.query.operators.chunks import chunk_records
+from graphrag_pipeline.query.operators.chunks import chunk_records, document_texts
 from graphrag_pipeline.query.results import Citation, Record
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ SELECT community_id, c.id, c.text FROM (
 JOIN chunks c ON c.id = chunk_id ORDER BY community_id, n DESC, c.id
 """
 _CHUNKS_CONSIDERED = 20
+Place: TypeAlias = tuple[object, int, int, str]
 _WORDS_REMEMBERED = 1024
 
 
@@ -66,7 +67,7 @@ def citations_of(index: Release, records: Sequence[Record]) -> list[Citation]:
 
 def numbered(citations: Iterable[Citation]) -> list[Citation]:
     """Return citations with numbers from 1 up, in order; those of one place share a number."""
-    numbers: dict[Citation, int] = {}
+    numbers: dict[Place, int] = {}
     return [
         replace(citation, number=numbers.setdefault(place_of(citation), len(numbers) + 1))
         for citation in citations
@@ -81,12 +82,10 @@ def distinct(citations: Iterable[Citation]) -> tuple[Citation, ...]:
     return tuple(first.values())
 
 
-def place_of(citation: Citation) -> Citation:
-    """Return what all citations of one place have in common."""
-    citation = replace(citation, references=())
-    if not citation.document_id:
-        return replace(citation, number=0)
-    return replace(citation, number=0, chunk_id="", report_id=None)
+def place_of(citation: Citation) -> Place:
+    """Return what all citations of one place have in common, and no others."""
+    of = citation.document_id or (citation.report_id, citation.document_title)
+    return of, citation.start_char, citation.end_char, citation.text
 
 
 def cite_chunk(record: Record) -> Citation:
@@ -132,31 +131,66 @@ def cite_findings(index: Release, findings: Sequence[Record]) -> list[Citation]:
     if not findings:
         return []
     supports = _supports(index, [f for f in findings if not f.attributes["chunk_id"]])
+    chunk_ids = [f.attributes["chunk_id"] or supports.get(f.id) for f in findings]
+    ids = dict.fromkeys((key for key in chunk_ids if key), 1.0)
+    chunk_of = {chunk.id: chunk for chunk in chunk_records(index, ids)}
+    documents = dict.fromkeys(chunk.attributes["document_id"] for chunk in chunk_of.values())
+    texts = document_texts(index, documents)
+    if texts is None:
+        return _cite_stored(index, findings, chunk_ids)
+    pairs = zip(findings, chunk_ids, strict=True)
+    return [_cite_finding(finding, chunk_of.get(key or ""), texts) for finding, key in pairs]
+
+
+def _cite_stored(
+    index: Release, findings: Sequence[Record], chunk_ids: Sequence[str | None]
+) -> list[Citation]:
+    """Do as :func:`cite_findings` without the texts of documents in memory."""
     cited_rows = index.rows(
         _SPANS,
-        chunks=[f.attributes["chunk_id"] or supports.get(f.id) for f in findings],
-        starts=[f.attributes["start_char"] for f in findings],
-        ends=[f.attributes["end_char"] for f in findings],
+        chunks=list(chunk_ids),
+        starts=[finding.attributes["start_char"] for finding in findings],
+        ends=[finding.attributes["end_char"] for finding in findings],
     )
     rows = {row.pop("place"): row for row in cited_rows}
-    return [_cite_finding(finding, rows.get(place)) for place, finding in enumerate(findings)]
+    return [
+        Citation(number=0, report_id=finding.attributes["report_id"], **rows[place])
+        if place in rows
+        else _cite_report(finding)
+        for place, finding in enumerate(findings)
+    ]
 
 
-def _cite_finding(finding: Record, row: dict[str, Any] | None) -> Citation:
-    report = finding.attributes["report_id"]
-    if row is None:
-        return Citation(
-            number=0,
-            document_id="",
-            document_title=finding.title,
-            uri="",
-            chunk_id="",
-            start_char=0,
-            end_char=0,
-            text=finding.text,
-            report_id=report,
-        )
-    return Citation(number=0, report_id=report, **row)
+def _cite_finding(finding: Record, chunk: Record | None, texts: Mapping[str, str]) -> Citation:
+    if chunk is None:
+        return _cite_report(finding)
+    named = {name: finding.attributes[name] for name in ("start_char", "end_char")}
+    span = {name: chunk.attributes[name] if at is None else at for name, at in named.items()}
+    document = chunk.attributes["document_id"]
+    return Citation(
+        number=0,
+        document_id=document,
+        document_title=chunk.title,
+        uri=chunk.attributes["uri"],
+        chunk_id=chunk.id,
+        text=texts[document][span["start_char"] : span["end_char"]],
+        report_id=finding.attributes["report_id"],
+        **span,
+    )
+
+
+def _cite_report(finding: Record) -> Citation:
+    return Citation(
+        number=0,
+        document_id="",
+        document_title=finding.title,
+        uri="",
+        chunk_id="",
+        start_char=0,
+        end_char=0,
+        text=finding.text,
+        report_id=finding.attributes["report_id"],
+    )
 
 
 def _supports(index: Release, findings: Sequence[Record]) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.prose import Prose, read_prose, readable
@@ -12,7 +13,7 @@ from graphrag_pipeline.core.records import named_key, record_line
 from graphrag_pipeline.core.text import terms, terms_batch
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.query.citations import citations_of, cite_chunk
-from graphrag_pipeline.query.operators.chunks import chunk_records
+from graphrag_pipeline.query.operators.chunks import chunk_records, document_texts
 from graphrag_pipeline.query.operators.communities import about_communities
 from graphrag_pipeline.query.operators.scoring import relevance
 from graphrag_pipeline.query.results import Citation, Record
@@ -46,6 +47,7 @@ _SPARE = 3
 # So many are read at once, until there are this many times as many whole sentences as are shown.
 _READ_AT_ONCE, _READ_FOR_EACH = 24, 2
 _SAID = 0.75
+_WINDOWS_REMEMBERED = 1024
 _SPEAKER = re.compile(r"^[A-Z][A-Z.'’ -]{2,40}:\s+")
 _REST = rf".{{0,{_LONGEST_SENTENCE - 1}}}"
 _PIECE = re.compile(rf"\S(?:{_REST}(?=\s|$)|{_REST})", re.DOTALL)
@@ -115,6 +117,11 @@ class Sentence:
     def citation(self) -> Citation:
         """Where it stands, not numbered."""
         return self.window.cite(self.start, self.end)
+
+    @property
+    def chunk_id(self) -> str:
+        """The chunk that it is read in."""
+        return self.window.row["id"]
 
 
 @dataclass(frozen=True)
@@ -244,35 +251,27 @@ def _related(index: Release, question: str, edges: Sequence[Record]) -> list[Ran
 def _ranked(
     index: Release, question: str, sentences: Sequence[Sentence], names: set[str], most: int
 ) -> list[tuple[RankedPassage, Sentence]]:
-    citations = [sentence.citation for sentence in sentences]
-    texts = [citation.text for citation in citations]
+    quotes = [sentence.window.text(sentence.start, sentence.end) for sentence in sentences]
     kinds = _kinds(index, sentences)
-    texts, kinds = _with_subjects(index, sentences, texts, kinds)
+    texts, kinds = _with_subjects(index, sentences, quotes, kinds)
     content = without_quantity(question)
     # Who speaks is no answer to a question about that person.
     said = [_SPEAKER.sub("", text) for text in texts]
-    scores = relevance(index, content, said)
-    words = [frozenset(line.split()) for line in terms_batch(said)]
-    if index.lexical:
-        asked = set(terms(content))
-        scores = [
-            0.0 if asked.isdisjoint(own) else score
-            for score, own in zip(scores, words, strict=True)
-        ]
-        if not any(scores):
-            return []
+    scores = relevance(index, content, said, sharing=index.lexical)
+    if index.lexical and not any(scores):
+        return []
     entities = [frozenset(term) for term in map(terms, sorted(names)) if term]
-    holds = test_for(index, question, list(dict.fromkeys(c.chunk_id for c in citations)))
+    holds = test_for(index, question, list(dict.fromkeys(s.chunk_id for s in sentences)))
     totals: list[float] = []
-    columns = zip(sentences, citations, words, scores, strict=True)
-    for sentence, citation, own, score in columns:
-        total = _score(own, score, sentence.rank, entities)
-        if score and holds is not None and holds(citation.chunk_id, citation.text):
+    columns = zip(sentences, quotes, said, scores, strict=True)
+    for sentence, quote, text, score in columns:
+        total = _score(text, score, sentence.rank, entities)
+        if score and holds is not None and holds(sentence.chunk_id, quote):
             total += KIND_WEIGHT
         totals.append(total)
     ranking = [
         (
-            RankedPassage(texts[place], score, citations[place]),
+            RankedPassage(texts[place], score, sentences[place].citation),
             replace(sentences[place], leans=leans),
         )
         for place, score, leans in _by_worth(said, kinds, totals, most)
@@ -347,9 +346,8 @@ def _names_in(question: str) -> list[frozenset[str]]:
     return list(dict.fromkeys(frozenset(terms(" ".join(run))) for run in runs if run))
 
 
-def _score(
-    words: frozenset[str], relevant: float, rank: int, entities: Sequence[frozenset[str]]
-) -> float:
+def _score(text: str, relevant: float, rank: int, entities: Sequence[frozenset[str]]) -> float:
+    words = set(terms(text)) if entities else set[str]()
     share_of_entities = sum(entity <= words for entity in entities) / ENTITIES_FOR_FULL_WEIGHT
     return relevant + RANK_WEIGHT / (1 + rank) + ENTITY_WEIGHT * min(1.0, share_of_entities)
 
@@ -489,12 +487,33 @@ def _sentences(index: Release, chunks: Sequence[str], context: int = 0) -> Itera
     """Yield sentences with the rank of their chunk, each once, whole across a chunk's edges."""
     places: set[tuple[str, int]] = set()
     around = _CONTEXT_CHARS + context * _NEIGHBOUR_CHARS
-    for rank, row in enumerate(index.rows(_WINDOWS, ids=list(chunks), around=around)):
+    for rank, row in enumerate(_windows(index, chunks, around)):
         window, within = _read_window(row)
         for place, start, end in within:
             if (row["document_id"], end) not in places:
                 places.add((row["document_id"], end))
                 yield Sentence(rank, window, place, start, end)
+
+
+def _windows(index: Release, chunks: Sequence[str], around: int) -> Iterator[dict[str, Any]]:
+    """Yield chunks, each with so many characters of its document around it as ``text``."""
+    records = chunk_records(index, dict.fromkeys(chunks, 1.0))
+    ids = dict.fromkeys(record.attributes["document_id"] for record in records)
+    texts = document_texts(index, ids)
+    if texts is None:
+        yield from index.rows(_WINDOWS, ids=list(chunks), around=around)
+        return
+    for record in records:
+        text = texts[record.attributes["document_id"]]
+        start = max(0, record.attributes["start_char"] - around)
+        yield {
+            **record.attributes,
+            "id": record.id,
+            "title": record.title,
+            "n_chars": len(text),
+            "window_start": start,
+            "text": text[start : record.attributes["end_char"] + around],
+        }
 
 
 def _read_window(row: dict[str, Any]) -> tuple[_Window, list[tuple[int, int, int]]]:
@@ -506,7 +525,7 @@ def _read_window(row: dict[str, Any]) -> tuple[_Window, list[tuple[int, int, int
     cut_end = offset + len(text) if offset + len(text) < row["n_chars"] else -1
     whole: dict[int, tuple[int, int]] = {}
     within: list[tuple[int, int, int]] = []
-    for place, (start, end) in enumerate(_short_spans(text, sentence_spans(text))):
+    for place, (start, end) in enumerate(_short_spans(text)):
         begin, stop = offset + start, offset + end
         if (begin > offset or offset == 0) and stop != cut_end:
             whole[place] = (begin, stop)
@@ -519,12 +538,16 @@ def _read_window(row: dict[str, Any]) -> tuple[_Window, list[tuple[int, int, int
     return _Window(row, whole), within
 
 
-def _short_spans(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    for start, end in spans:
+@lru_cache(_WINDOWS_REMEMBERED)
+def _short_spans(text: str) -> Sequence[tuple[int, int]]:
+    """Return the spans of sentences, long ones in pieces; some chunks come with many questions."""
+    spans: list[tuple[int, int]] = []
+    for start, end in sentence_spans(text):
         if end - start <= _LONGEST_SENTENCE:
-            yield start, end
+            spans.append((start, end))
         else:
-            yield from (match.span() for match in _PIECE.finditer(text, start, end))
+            spans += (match.span() for match in _PIECE.finditer(text, start, end))
+    return spans
 
 
 def _distinct(passages: Sequence[RankedPassage], most: int) -> list[RankedPassage]:

@@ -136,7 +136,7 @@ class Release:
         ``kept_rows.MOST_BYTES``, for that takes hardly longer than to find a few in the file.
         """
         id_list = list(ids)
-        table = self._records_of(sql) if id_list else None
+        table = self.held(sql) if id_list else None
         if table is not None:
             rows = table.take(table.having("id", id_list)[0])
         else:
@@ -220,7 +220,12 @@ class Release:
         with _storage_errors():
             return self._embedder.embed(texts)
 
-    def _records_of(self, sql: str) -> KeptRows | None:
+    def held(self, sql: str) -> KeptRows | None:
+        """Return all rows of a query without parameters, or None where they are too large to keep.
+
+        Read once; for rows with texts.
+        """
+
         def read() -> KeptRows | None:
             with self._asked(sql, {}) as cursor:
                 reader = cursor.to_arrow_reader()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.query.operators.ranking import Ranking, decoded
@@ -19,6 +20,7 @@ _OF_ENTITIES = "SELECT entity_id AS id, chunk_id FROM entity_chunks"
 _OF_RELATIONSHIPS = "SELECT relationship_id AS id, chunk_id FROM relationship_chunks"
 _DECIMALS = 9
 _LENGTHS = "SELECT id, n_tokens FROM chunks"
+_DOCUMENTS = "SELECT id, text FROM documents"
 _RECORDS = """
 SELECT c.id, c.human_readable_id, c.document_id, d.title, d.uri, c.start_char, c.end_char, c.text
 FROM chunks c JOIN documents d ON d.id = c.document_id
@@ -70,6 +72,18 @@ def chunks_within(index: Release, chunks: Ranking, budget: int) -> Ranking:
     keys = list(chunks)
     fitting = places[lengths.cumsum() - lengths < budget]
     return {keys[place]: chunks[keys[place]] for place in fitting.tolist()}
+
+
+@operator
+def document_texts(index: Release, ids: Iterable[str]) -> dict[str, str] | None:
+    """Return the texts of distinct documents, or None where all texts are too large to keep."""
+    table = index.held(_DOCUMENTS)
+    if table is None:
+        return None
+    keys, texts = list(ids), table.texts("text")
+    rows, places = table.having("id", keys)
+    columns = zip(rows.tolist(), places.tolist(), strict=True)
+    return {keys[place]: texts[row] for row, place in columns}
 
 
 @operator

@@ -19,14 +19,18 @@ MOST_EMBEDDED = 128
 
 
 @operator
-def relevance(index: Release, question: str, texts: Sequence[str]) -> list[float]:
+def relevance(
+    index: Release, question: str, texts: Sequence[str], *, sharing: bool = False
+) -> list[float]:
     """Return a score from 0 to 1 for each text: word overlap and embedding similarity, weighted.
 
     Word overlap is the share of the question's words that a text holds, rare words counting more
-    (inverse frequency over the texts given).
+    (inverse frequency over the texts given). ``sharing``: a text without any has 0.
     """
     overlap = _overlap(question, texts)
     likeliest = sorted(range(len(texts)), key=lambda i: -overlap[i])[:MOST_EMBEDDED]
+    if sharing:
+        likeliest = [i for i in likeliest if overlap[i]]
     similarity = _similarity(index, question, [texts[i] for i in likeliest])
     scores = [LEXICAL_WEIGHT * value for value in overlap]
     for position, value in zip(likeliest, similarity, strict=True):
@@ -36,7 +40,7 @@ def relevance(index: Release, question: str, texts: Sequence[str]) -> list[float
 
 def _overlap(question: str, texts: Sequence[str]) -> list[float]:
     question_terms = set(terms(question))
-    common_terms = [question_terms & set(terms(text)) for text in texts]
+    common_terms = [question_terms.intersection(terms(text)) for text in texts]
     frequency = Counter(term for terms_in_text in common_terms for term in terms_in_text)
     weight = {term: math.log(1 + len(texts) / n) for term, n in frequency.items()}
     total = sum(sorted(weight.values())) or 1.0

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.query.citations import (
+    Place,
     cite_chunk,
     cite_findings,
     cite_quote,
@@ -175,7 +176,7 @@ def resolve(
         for reference, record in records.items()
         for citation in ([cite_chunk(record)] if record.kind == "chunk" else places[record.id])
     ]
-    names: dict[Citation, dict[str, None]] = {}
+    names: dict[Place, dict[str, None]] = {}
     for (section, number), citation in citations:
         names.setdefault(place_of(citation), {})[f"{section} ({number})"] = None
     return tuple(
