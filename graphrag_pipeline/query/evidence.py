@@ -13,6 +13,7 @@ from graphrag_pipeline.core.records import named_key, record_line
 from graphrag_pipeline.core.text import terms, terms_batch
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.query.citations import citations_of, cite_chunk
+from graphrag_pipeline.query.kept_rows import KeptRows
 from graphrag_pipeline.query.operators.chunks import chunk_records, document_texts
 from graphrag_pipeline.query.operators.communities import about_communities
 from graphrag_pipeline.query.operators.scoring import relevance
@@ -50,6 +51,8 @@ _SAID = 0.75
 _WINDOWS_REMEMBERED = 1024
 _SPEAKER = re.compile(r"^[A-Z][A-Z.'’ -]{2,40}:\s+")
 _REST = rf".{{0,{_LONGEST_SENTENCE - 1}}}"
+# More than a document has characters: places in several documents, one after the other.
+_FAR = 2**40
 _PIECE = re.compile(rf"\S(?:{_REST}(?=\s|$)|{_REST})", re.DOTALL)
 
 # A chunk with some of the document around it, so that sentences at its edges are whole.
@@ -64,10 +67,12 @@ JOIN chunks c USING (id) JOIN documents d ON d.id = c.document_id ORDER BY place
 """
 
 _BLOCKS = """
-SELECT c.id, b.start_char, b.end_char, b.kind FROM blocks b
-JOIN chunks c ON c.document_id = b.document_id
-    AND b.start_char < c.end_char + $around AND b.end_char > c.start_char - $around
-SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS id) wanted ON wanted.id = c.id
+SELECT document_id, start_char, end_char, kind FROM blocks ORDER BY document_id, start_char
+"""
+_BLOCKS_OF = f"""
+SELECT * FROM ({_BLOCKS})
+SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS document_id) USING (document_id)
+ORDER BY document_id, start_char
 """
 
 # What the keys in records refer to; a record without a name is known by the first of them.
@@ -347,28 +352,37 @@ def _names_in(question: str) -> list[frozenset[str]]:
 
 
 def _score(text: str, relevant: float, rank: int, entities: Sequence[frozenset[str]]) -> float:
-    words = set(terms(text)) if entities else set[str]()
+    score = relevant + RANK_WEIGHT / (1 + rank)
+    if not entities:
+        return score
+    words = set(terms(text))
     share_of_entities = sum(entity <= words for entity in entities) / ENTITIES_FOR_FULL_WEIGHT
-    return relevant + RANK_WEIGHT / (1 + rank) + ENTITY_WEIGHT * min(1.0, share_of_entities)
+    return score + ENTITY_WEIGHT * min(1.0, share_of_entities)
 
 
 def _kinds(index: Release, sentences: Sequence[Sentence]) -> list[set[str]]:
-    """Return the kinds of the blocks that each sentence begins in."""
+    """Return the kind of the block that each sentence begins in, if any."""
+    import numpy as np
+
+    kinds: list[set[str]] = [set() for _ in sentences]
     if not index.has_rows("blocks"):
-        return [set() for _ in sentences]
-    chunks = list({sentence.window.row["id"] for sentence in sentences})
-    blocks: dict[str, list[tuple[int, int, str]]] = {}
-    for row in index.rows(_BLOCKS, ids=chunks, around=_CONTEXT_CHARS):
-        block = (row["start_char"], row["end_char"], row["kind"])
-        blocks.setdefault(row["id"], []).append(block)
-    return [
-        {
-            kind
-            for begin, end, kind in blocks.get(sentence.window.row["id"], ())
-            if begin <= sentence.start < end
-        }
-        for sentence in sentences
-    ]
+        return kinds
+    own = [sentence.window.row["document_id"] for sentence in sentences]
+    place_of = {document: place for place, document in enumerate(dict.fromkeys(own))}
+    blocks = index.held(_BLOCKS)
+    if blocks is None:
+        blocks = KeptRows(index.columns(_BLOCKS_OF, ids=list(place_of)))
+    rows, documents = blocks.having("document_id", place_of)
+    begins = documents * _FAR + blocks.values("start_char")[rows]
+    ends = documents * _FAR + blocks.values("end_char")[rows]
+    pairs = zip(own, sentences, strict=True)
+    at = np.array([place_of[document] * _FAR + s.start for document, s in pairs], np.int64)
+    before = np.searchsorted(begins, at, "right") - 1
+    inside = np.flatnonzero((before >= 0) & (at < np.append(ends, 0)[before]))
+    names = blocks.texts("kind")
+    for place, row in zip(inside.tolist(), rows[before[inside]].tolist(), strict=True):
+        kinds[place].add(names[row])
+    return kinds
 
 
 def _with_subjects(
