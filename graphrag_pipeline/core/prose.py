@@ -54,26 +54,23 @@ _CAPITAL_SHARE = 0.75
 
 _BULLET = r"^\s*(?:[-*+•‣·◦–—]|\(?\d{1,3}[.)]|\(?[a-z][.)]|#{1,6})\s+"
 _SPEAKER = r"^(?:\p{Lu}[^\s:]*\s?)+:\s+"
-# What stands in every text that the pattern finds anything in, the pattern, what takes its place.
+_MARK = r"[&¶\x{ad}\x{200b}\x{feff}\[*_`]"
+"""What stands in every text that one of the next finds anything in."""
 _MARKS = (
-    ("&", r"&(?:nbsp|#160);", " "),
-    ("&", r"&quot;|&#34;", '"'),
-    ("&", r"&#39;|&apos;|&rsquo;", "'"),
-    ("&", r"&lt;", "<"),
-    ("&", r"&gt;", ">"),
-    ("&", r"&amp;", "&"),
-    (r"[¶\xad\u200b\ufeff]", r"[¶\x{ad}\x{200b}\x{feff}]", ""),
-    (r"\[", r"!?\[([^\[\]]+)\]\([^()\s]*\)", r"\1"),
-    (r"\[", r"\s?\[(?:\d{1,3}(?:\s?[,;–-]\s?\d{1,3})*|citation needed|note \d+)\]", ""),
-    (r"\*", r"\*\*([^*\s](?:[^*]*[^*\s])?)\*\*", r"\1"),
-    (
-        "[*_]",
-        r"(^|[\s(“\"])[*_]([^*_\s](?:[^*_]*[^*_\s])?)[*_]($|[\s).,;:!?”\"])",
-        r"\1\2\3",
-    ),
-    ("`", r"`+([^`]*)`+", r"\1"),
-    (r"[^\S ]|  ", r"[\s\p{Z}]+", " "),
+    (r"&(?:nbsp|#160);", " "),
+    (r"&quot;|&#34;", '"'),
+    (r"&#39;|&apos;|&rsquo;", "'"),
+    (r"&lt;", "<"),
+    (r"&gt;", ">"),
+    (r"&amp;", "&"),
+    (r"[¶\x{ad}\x{200b}\x{feff}]", ""),
+    (r"!?\[([^\[\]]+)\]\([^()\s]*\)", r"\1"),
+    (r"\s?\[(?:\d{1,3}(?:\s?[,;–-]\s?\d{1,3})*|citation needed|note \d+)\]", ""),
+    (r"\*\*([^*\s](?:[^*]*[^*\s])?)\*\*", r"\1"),
+    (r"(^|[\s(“\"])[*_]([^*_\s](?:[^*_]*[^*_\s])?)[*_]($|[\s).,;:!?”\"])", r"\1\2\3"),
+    (r"`+([^`]*)`+", r"\1"),
 )
+_SPACES = r"[\s\p{Z}]+"
 _WORD = r"\S+"
 _CAPITALISED = r"[\s\"'“‘«(]\p{Lu}"
 _UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
@@ -117,8 +114,9 @@ _LEANS_UNSPACED = (
 )
 
 
-# The same for other patterns: it is sooner found than they are.
-_NEEDED = {pattern: needed for needed, pattern, _ in _MARKS} | {
+# What stands in every text that a pattern finds anything in, and is sooner found than the pattern.
+_NEEDED = {
+    _SPACES: r"[^\S ]|  ",
     _CODE: r"[=<>{}\\|@~^(/$_]|::|--|\.[a-z]|http",
     _ROW: r"[|\t]|==|--|\.\.",
     _SYMBOL: r"[^a-zA-Z0-9 .,;:!?'\"()/%&-]",
@@ -206,10 +204,13 @@ class _Column(ABC):
     def trimmed(self) -> _Column: ...
 
     def readable(self) -> _Column:
-        plain = self.replaced(_BULLET, "", 1)
-        for _, pattern, instead in _MARKS:
+        return self.replaced(_BULLET, "", 1).unmarked().replaced(_SPACES, " ").trimmed()
+
+    def unmarked(self) -> _Column:
+        plain: _Column = self
+        for pattern, instead in _MARKS:
             plain = plain.replaced(pattern, instead)
-        return plain.trimmed()
+        return plain
 
     @cached_property
     def n_words(self) -> npt.NDArray[np.int32]:
@@ -334,6 +335,12 @@ class _FewTexts(_Column):
         find, may_find = _compiled(pattern).findall, _may_find(pattern)
         return np.array([len(find(text)) if may_find(text) else 0 for text in self.texts], np.int32)
 
+    @cached_property
+    def n_words(self) -> npt.NDArray[np.int32]:
+        import numpy as np
+
+        return np.array([len(text.split()) for text in self.texts], np.int32)
+
     def n_literally(self, characters: str) -> npt.NDArray[np.int32]:
         import numpy as np
 
@@ -350,6 +357,14 @@ class _FewTexts(_Column):
         return _FewTexts(
             [sub(instead, text, count=most or 0) if may_find(text) else text for text in self.texts]
         )
+
+    def unmarked(self) -> _Column:
+        marked = [place for place, text in enumerate(self.texts) if _compiled(_MARK).search(text)]
+        plain = _Column.unmarked(_FewTexts([self.texts[place] for place in marked]))
+        texts = list(self.texts)
+        for place, text in zip(marked, plain.texts, strict=True):
+            texts[place] = text
+        return _FewTexts(texts)
 
     def trimmed(self) -> _FewTexts:
         return _FewTexts([text.strip() for text in self.texts])

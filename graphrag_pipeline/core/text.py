@@ -48,6 +48,8 @@ _ASCII_TOKEN = re.compile(rf"{_NUMBER}|{_ACRONYM}|[a-z0-9]+(?:'[a-z]+)*", re.ASC
 _TOKEN = re.compile(
     rf"[{UNSPACED}]+|{_NUMBER}|{_ACRONYM}|[^\W_{UNSPACED}](?:'?[^\W_{UNSPACED}]|[{_SIGNS}])*",
 )
+# What the two divide differently.
+_DIGIT_IN_SUFFIX = re.compile(r"'[a-z]*[0-9]")
 _IS_CJK = re.compile(f"[{UNSPACED}]")
 # Combining accents of Latin, Greek and Cyrillic; Hebrew points; Arabic vowel marks and tatweel.
 # Texts of up to so many characters have their terms remembered.
@@ -132,8 +134,9 @@ def _short_terms(text: str) -> str:
 
 
 def _analysed(text: str) -> str:
-    ascii_only = text.isascii()
-    tokens = _ASCII_TOKEN.findall(text.lower()) if ascii_only else _TOKEN.findall(fold(text))
+    folded = fold(text)
+    simple = text.isascii() or (_is_plain(folded) and not _DIGIT_IN_SUFFIX.search(folded))
+    tokens = (_ASCII_TOKEN if simple else _TOKEN).findall(folded)
     return " ".join(filter(None, map(_analyse, tokens)))
 
 
@@ -141,9 +144,21 @@ def fold(text: str) -> str:
     """Return a text in NFKC, case and accents folded: what differs in these alone is the same."""
     if text.isascii():
         return text.lower()
-    folded = unicodedata.normalize("NFKC", text).casefold().translate(_LETTERS)
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    for curly in "‘’":
+        folded = folded.replace(curly, "'")
+    if _is_plain(folded):
+        return folded
+    folded = folded.translate(_LETTERS)
     bare = _ACCENT.sub("", unicodedata.normalize("NFD", folded))
     return unicodedata.normalize("NFKC", bare)
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text is ASCII but for quotes and dashes, as most with any other sign are."""
+    for sign in "“”–—":
+        text = text.replace(sign, "")
+    return text.isascii()
 
 
 @lru_cache(maxsize=1 << 17)
