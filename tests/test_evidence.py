@@ -127,3 +127,14 @@ def test_an_answer_is_the_same_where_texts_are_too_large_to_keep(ship, method, m
 def test_what_is_no_number_of_sentences_is_refused(ship, options):
     with pytest.raises(InputError, match="must be a whole number from"):
         ship.answer("Who?", "bm25", **options)
+
+
+def test_what_every_page_says_comes_after_what_one_says_and_still_answers(tmp_path):
+    footer = "The museum of Svarthorn keeps the log of every whaler."
+    says = {"Log": "The log of the whaler Solveig is kept in a safe."}
+    says |= {f"Page {n}": f"Ship number {n} was built of oak." for n in range(3)}
+    publish(tmp_path, documents={title: f"{text} {footer}" for title, text in says.items()})
+    with QueryEngine(tmp_path, settings=settings_for(tmp_path)) as engine:
+        first, *_ = points(engine.answer("Which museum keeps the log of the whaler?", "bm25"))
+        assert first.startswith("The log of the whaler Solveig")
+        assert footer in points(engine.answer("museum of Svarthorn", "bm25"))

@@ -103,7 +103,7 @@ def fetch_sites(home: Path, addresses: Sequence[str], settings: Settings) -> Fet
 
 def _first_reasons(problems: Mapping[str, str]) -> str:
     if not problems:
-        return "a sitemap names none, or its server says that it is not there"
+        return "a sitemap names none, or their servers say that they are not there"
     said = [f"{one_line(address)[:200]}: {one_line(why)}" for address, why in problems.items()]
     more = f"; and {len(said) - _MOST_REASONS:,} more" if len(said) > _MOST_REASONS else ""
     return f"{'; '.join(said[:_MOST_REASONS])}{more}"
@@ -192,6 +192,8 @@ class _Snapshot:
 
     def _take(self, address: str, path: Path, answer: Answer, start: str) -> None:
         if answer.status in _GONE:
+            if address == start and not path.exists():
+                raise FetchError(f"its server says that it is not there ({answer.status})")
             self.result.gone += path.exists()
             path.unlink(missing_ok=True)
             self.known.pop(address, None)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from graphrag_pipeline.core.prose import Prose, read_prose, readable
+from graphrag_pipeline.core.prose import REPEATED_IN, Prose, read_prose, readable
 from graphrag_pipeline.core.records import named_key, record_line
 from graphrag_pipeline.core.text import terms, terms_batch
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
@@ -32,6 +32,8 @@ KIND_WEIGHT = 0.15
 """What a sentence gains that holds what is asked for: a date, a number, a person, a place."""
 WORTH = {Prose.CODE: 0.35, Prose.FRAGMENT: 0.5, Prose.ITEM: 0.9, Prose.SENTENCE: 1.0}
 """What the score of a sentence is multiplied by, as it reads."""
+REPEATED_WORTH = 0.5
+"""And that of one which many of the retrieved documents have in the same words (a footer)."""
 LEAST_SHARE = 0.35
 """A passage that scores less than this share of the best says nothing to the question."""
 
@@ -173,7 +175,8 @@ def find_evidence(
     of tables and headings stand only where they say more than any sentence; a record's line stands
     with the record's title, its key with the title of the record that it refers to. A sentence
     that leans on the one before it brings that, and each brings ``context`` sentences on either
-    side. A summary stands for the best chunks below it. Of a retrieval without text, the
+    side. What many of the retrieved documents repeat stands after what one of them says. A summary
+    stands for the best chunks below it. Of a retrieval without text, the
     relationships are ranked by the first two and cite the chunk that supports them most.
     """
     findings = [record for record in records if record.kind == "finding"]
@@ -267,13 +270,14 @@ def _ranked(
         return []
     entities = [frozenset(term) for term in map(terms, sorted(names)) if term]
     holds = test_for(index, question, list(dict.fromkeys(s.chunk_id for s in sentences)))
+    repeated = _repeated(sentences, quotes)
     totals: list[float] = []
     columns = zip(sentences, quotes, said, scores, strict=True)
     for sentence, quote, text, score in columns:
         total = _score(text, score, sentence.rank, entities)
         if score and holds is not None and holds(sentence.chunk_id, quote):
             total += KIND_WEIGHT
-        totals.append(total)
+        totals.append(total * (REPEATED_WORTH if quote in repeated else 1.0))
     ranking = [
         (
             RankedPassage(texts[place], score, sentences[place].citation),
@@ -282,6 +286,14 @@ def _ranked(
         for place, score, leans in _by_worth(said, kinds, totals, most)
     ]
     return _by_turns(question, ranking)
+
+
+def _repeated(sentences: Sequence[Sentence], quotes: Sequence[str]) -> set[str]:
+    """Return the quotes that ``REPEATED_IN`` or more of the documents have."""
+    documents_of: dict[str, set[str]] = {}
+    for sentence, quote in zip(sentences, quotes, strict=True):
+        documents_of.setdefault(quote, set()).add(sentence.window.row["document_id"])
+    return {text for text, ids in documents_of.items() if len(ids) >= REPEATED_IN}
 
 
 def _by_worth(

@@ -19,6 +19,7 @@ select
     evidence.relationship_id,
     relationships.source,
     relationships.target,
+    relationships.type,
     relationships.description,
     relationships.weight,
     relationships.pmi,

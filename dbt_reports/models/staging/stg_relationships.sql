@@ -5,6 +5,7 @@ select
     target_id,
     source,
     target,
+    type,
     description,
     weight,
     pmi,
