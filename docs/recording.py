@@ -62,6 +62,7 @@ _LISTED = {
     "eval_tasks": {"tasks": ["find out where warnings were not heard"]},
     "eval_questions": {"questions": ["Which warnings were not heard, and by whom?"]},
     "eval_claims": {"sentences": [{"number": 1, "claims": ["Nadia Fenwright objected."]}]},
+    "rerank_passages": {"passages": [2, 1]},
     "judge_answers": {"reasoning": "It says more.", "winner": 1},
 }
 
@@ -229,6 +230,9 @@ def _questions(settings: Settings) -> Iterator[Step]:
             yield name, lambda name=name: engine.answer(QUESTION, name)
         yield "global, dynamic", lambda: engine.answer(QUESTION, "global", dynamic=True)
         yield "archrag, direct", lambda: engine.answer(QUESTION, "archrag", direct=True)
+    query = settings.query.model_copy(update={"reranker": "llm"})
+    with QueryEngine(settings=settings.model_copy(update={"query": query})) as engine:
+        yield "bm25, reranked", lambda: engine.retrieve(QUESTION, "bm25")
 
 
 def _evaluate(settings: Settings) -> None:

@@ -347,6 +347,11 @@ class QuerySettings(_Section):
     """llm: most words of an answer that merges what groups of records contribute."""
     cache: bool = False
     """llm: keep answers to questions, and give them again without asking."""
+    reranker: Annotated[str, Field(pattern=r"^(llm|local:\s*\S.*)?$")] = ""
+    """What puts the best passages in order once more. local:NAME: a cross-encoder on this machine,
+    by name or folder ([local]). llm: the model, by a list. Empty: nothing."""
+    reranked: Annotated[int, Field(ge=0, le=1000)] = 40
+    """reranker: how many of the best passages it is given."""
 
     @model_validator(mode="after")
     def _shares_fit(self) -> QuerySettings:

@@ -27,6 +27,8 @@ _PROMPT_TOKENS = 600
 _ANSWER_TOKENS = 600
 _STEP_TOKENS = 400
 """What a prompt holds besides its context, what a model answers, and a short step before it."""
+_PASSAGE_TOKENS, _LIST_TOKENS = 180, 80
+"""What a reranked passage takes of a prompt, and the list that a model answers with."""
 _ARCHRAG_CALLS = 5
 """A map call for each layer (four, in the graphs measured) and one that merges."""
 _JUDGED_TOKENS = 2 * _ANSWER_TOKENS + 500
@@ -114,7 +116,11 @@ def _guess(settings: Settings, workload: Workload) -> Tokens:
     calls = _calls(workload)
     steps = _STEPS_BEFORE.get(workload.condition.method, 0)
     prompt = calls * (tokens + _PROMPT_TOKENS) + steps * _STEP_TOKENS
-    return calls + steps, prompt, calls * _ANSWER_TOKENS + steps * _STEP_TOKENS / 4
+    answers = calls * _ANSWER_TOKENS + steps * _STEP_TOKENS / 4
+    reranked = workload.parameters.get("reranked", 0)
+    if settings.query.reranker == "llm" and reranked:
+        return calls + steps + 1, prompt + reranked * _PASSAGE_TOKENS, answers + _LIST_TOKENS
+    return calls + steps, prompt, answers
 
 
 def _whole(engine: QueryEngine, workload: Workload) -> Tokens | None:
@@ -136,7 +142,7 @@ def _whole(engine: QueryEngine, workload: Workload) -> Tokens | None:
 
 def _context_tokens(engine: QueryEngine, workload: Workload, question: str) -> int:
     try:
-        retrieval = engine.retrieve(
+        retrieval = engine.rehearse(
             question, workload.condition.method, **workload.condition.parameters
         )
     except GraphRAGError:

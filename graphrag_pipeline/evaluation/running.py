@@ -209,9 +209,19 @@ def _look_at(
             error=str(error),
         )
     made_by = [] if experiment.retrieval_only else _made_by(settings)
-    key = (version("graphrag-pipeline"), condition.method, values, release, made_by)
+    found_by = _found_by(settings, values)
+    key = (version("graphrag-pipeline"), condition.method, found_by, release, made_by)
     answer_ids = {question.id: fingerprint(question.text, *key) for question in questions}
     return Workload(condition, release, values, answer_ids, ())
+
+
+def _found_by(settings: Settings, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what retrieval depends on: the parameters, and the reranker where there is one."""
+    reranker = settings.query.reranker if values.get("reranked") else ""
+    if not reranker:
+        return {name: value for name, value in values.items() if name != "reranked"}
+    asked = answered_by(settings.llm) if reranker == "llm" else []
+    return {**values, "reranker": [reranker, *asked]}
 
 
 def _made_by(settings: Settings) -> list[object]:
@@ -267,7 +277,7 @@ def _warm(engine: QueryEngine, workload: Workload, experiment: Experiment) -> No
     if engine.writes and not experiment.retrieval_only:
         return
     try:
-        engine.retrieve(workload.condition.ask(workload.unanswered[0].text))
+        engine.rehearse(workload.condition.ask(workload.unanswered[0].text))
     except GraphRAGError:
         return
 

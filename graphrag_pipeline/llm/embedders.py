@@ -135,8 +135,7 @@ class SentenceTransformerEmbedder:
 
     @cached_property
     def _model_name(self) -> str:
-        folder = Path(self._path)
-        return f"{folder.name}@{_digest_of(folder)}" if folder.is_dir() else self._path
+        return model_name(self._path)
 
     @cached_property
     def _model(self) -> Any:
@@ -148,6 +147,12 @@ class SentenceTransformerEmbedder:
                 "pip install 'graphrag-pipeline[local]'"
             ) from error
         return library.SentenceTransformer(self._path, truncate_dim=self._truncate)
+
+
+def model_name(model: str) -> str:
+    """Return a model's name on the hub, or its folder's name and a digest of its files."""
+    folder = Path(model)
+    return f"{folder.name}@{_digest_of(folder)}" if folder.is_dir() else model
 
 
 def make_embedder(

@@ -92,7 +92,7 @@ def compare(
         if engine.index.settings.embeddings.embedder != "llm":
             for ask in asks.values():
                 with contextlib.suppress(GraphRAGError):
-                    engine.retrieve(ask)
+                    engine.rehearse(ask)
         outcomes = [
             _compared(engine, spec, ask, retrieval_only=retrieval_only)
             for spec, ask in asks.items()

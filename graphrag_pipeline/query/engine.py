@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.settings import load_settings
 from graphrag_pipeline.llm.configured import check_own_prompts
+from graphrag_pipeline.llm.rerankers import LOCAL, cross_encoder
 from graphrag_pipeline.llm.running import run_calls
 from graphrag_pipeline.query.answering import extractive_answer
 from graphrag_pipeline.query.ask import Ask
@@ -69,6 +70,19 @@ class QueryEngine:
         range, or a budget too small for any of what is found.
         """
         return self._retrieved(_ask(question, method, parameters), self.index.traced(Trace()))
+
+    def rehearse(self, question: str | Ask, method: str = "local", **parameters: Any) -> Retrieval:
+        """Return :meth:`retrieve` without its reranker: what answers need is loaded then.
+
+        A local reranker is loaded too. No reranker is asked, for its answer would be kept.
+        """
+        query = self.index.settings.query
+        if query.reranker.startswith(LOCAL):
+            cross_encoder(query.reranker).load()
+        index = self.index.traced(Trace())
+        plain = query.model_copy(update={"reranker": ""})
+        index.settings = index.settings.model_copy(update={"query": plain})
+        return self._retrieved(_ask(question, method, parameters), index)
 
     def answer(self, question: str | Ask, method: str = "local", **options: Any) -> Answer:
         """Return an answer with its citations; see :meth:`retrieve` for errors.

@@ -41,6 +41,7 @@ class ArchRagParameters:
     ef: int = number(100)
     relationships: int = number(10, least=0)
     chunks: int = number(5, least=0)
+    reranked: int = number(40, least=0)
     filter_tokens: int = number(4000)
     direct: bool = flag(False)
     max_context_tokens: int = number(12_000)
@@ -75,7 +76,9 @@ def _lowest(
     nodes = op.fill(index, op.entity_records(index, entities), budget // 3)
     links = op.fill(index, op.relationship_records(index, edges), budget // 3)
     budget_for_chunks = budget - op.tokens_of(index, nodes) - op.tokens_of(index, links)
-    chunks = op.chunks_of(index, op.by_place(entities), op.by_place(edges), limit=p.chunks)
+    n = op.n_candidates(index, p.chunks, p.reranked) if p.chunks else 0
+    ranking = op.chunks_of(index, op.by_place(entities), op.by_place(edges), limit=n)
+    chunks = op.best(op.rerank(index, question, ranking, p.reranked), p.chunks)
     text = op.fill(
         index,
         op.chunk_records(index, op.chunks_within(index, chunks, budget_for_chunks)),

@@ -23,13 +23,14 @@ class BasicParameters:
 
     top_k: int = number(10)
     covering: bool = flag(False)
+    reranked: int = number(40, least=0)
     max_context_tokens: int = number(12_000)
 
 
 def basic_search(index: Release, question: str, p: BasicParameters) -> list[Record]:
     """Return the ``top_k`` chunks nearest to the question, best first."""
     search = partial(op.vector_search, index, "chunks", question)
-    hits = op.first_chunks(index, question, search, p.top_k, cover=p.covering)
+    hits = op.first_chunks(index, question, search, p.top_k, cover=p.covering, reranked=p.reranked)
     return op.fill(index, op.chunk_records(index, hits), p.max_context_tokens)
 
 

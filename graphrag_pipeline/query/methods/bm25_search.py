@@ -23,13 +23,14 @@ class Bm25Parameters:
 
     top_k: int = number(10)
     covering: bool = flag(False)
+    reranked: int = number(40, least=0)
     max_context_tokens: int = number(12_000)
 
 
 def bm25_search(index: Release, question: str, p: Bm25Parameters) -> list[Record]:
     """Return the ``top_k`` chunks with the highest BM25 score."""
     search = partial(op.fulltext_search, index, "chunks", question)
-    hits = op.first_chunks(index, question, search, p.top_k, cover=p.covering)
+    hits = op.first_chunks(index, question, search, p.top_k, cover=p.covering, reranked=p.reranked)
     return op.fill(index, op.chunk_records(index, hits), p.max_context_tokens)
 
 

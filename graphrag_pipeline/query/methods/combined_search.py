@@ -57,6 +57,7 @@ class SelectionParameters:
 
     top_k: int = number(10)
     level: int = hierarchy_level(2)
+    reranked: int = number(40, least=0)
     max_context_tokens: int = number(12_000)
 
 
@@ -70,6 +71,7 @@ class IntegrationParameters:
 
     top_k: int = number(10)
     level: int = hierarchy_level(2)
+    reranked: int = number(40, least=0)
     max_context_tokens: int = number(24_000)
 
 

@@ -159,7 +159,12 @@ async def _prime(asking: Asking, group: Sequence[Record], p: DriftParameters) ->
 
 
 async def _follow_up(asking: Asking, question: str, p: DriftParameters) -> _Step:
-    local = LocalParameters(top_k=p.top_k, level=p.level, max_context_tokens=p.max_context_tokens)
+    local = LocalParameters(
+        top_k=p.top_k,
+        level=p.level,
+        reranked=asking.index.settings.query.reranked,
+        max_context_tokens=p.max_context_tokens,
+    )
     records = await asking.retrieve(lambda: local_search(asking.index, question, local))
     if not records:
         return _Step(Scored("", 0.0, ()), ())

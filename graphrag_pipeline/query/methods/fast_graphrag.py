@@ -49,6 +49,7 @@ class FastGraphragParameters:
     entities: int = number(128)
     relationships: int = number(64)
     chunks: int = number(8)
+    reranked: int = number(40, least=0)
     max_entity_tokens: int = number(4000)
     max_relation_tokens: int = number(3000)
     max_chunk_tokens: int = number(9000)
@@ -60,11 +61,15 @@ def fast_graphrag(index: Release, question: str, p: FastGraphragParameters) -> l
     names = op.entities_named_in(index, question, _NAMED, apart=True)
     titles = [record.title for record in op.entity_records(index, names)]
     index.trace.step(f"named: {', '.join(titles) or 'none'} (by rule)")
-    return from_entities(index, titles, [question], p)
+    return from_entities(index, question, titles, [question], p)
 
 
 def from_entities(
-    index: Release, names: Sequence[str], generic: Sequence[str], p: FastGraphragParameters
+    index: Release,
+    question: str,
+    names: Sequence[str],
+    generic: Sequence[str],
+    p: FastGraphragParameters,
 ) -> list[Record]:
     """Return what fast-graphrag retrieves for named entities and other words of a question."""
     start = seeds(index, names, generic, p)
@@ -72,7 +77,9 @@ def from_entities(
         start = op.highest(start, *(_titled(index, text) for text in generic))
     entities = walked(index, start, p)
     edges = op.relationships_by_score(index, entities, p.relationships)
-    chunks = op.chunks_of(index, {}, edges, limit=p.chunks)
+    n = op.n_candidates(index, p.chunks, p.reranked)
+    ranking = op.chunks_of(index, {}, edges, limit=n)
+    chunks = op.best(op.rerank(index, question, ranking, p.reranked), p.chunks)
     shares = [p.max_entity_tokens, p.max_relation_tokens, p.max_chunk_tokens]
     of_entities, of_edges, of_chunks = op.in_proportion(p.max_context_tokens, shares)
     return [
@@ -127,9 +134,9 @@ async def fast_graphrag_answer(asking: Asking, p: FastGraphragParameters) -> Fin
         f"named: {', '.join(name_list) or 'none'}; "
         f"generic: {', '.join(generic) or 'none'} (by model)"
     )
-    generic_terms = [*generic, asking.search_text]
+    text = asking.search_text
     records = await asking.retrieve(
-        lambda: from_entities(asking.index, name_list, generic_terms, p)
+        lambda: from_entities(asking.index, text, name_list, [*generic, text], p)
     )
     return from_records(records, "local_answer")
 

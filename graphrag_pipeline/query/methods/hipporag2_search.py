@@ -59,6 +59,7 @@ class HippoRag2Parameters:
     damping: float = share(0.5)
     titles: bool = flag(False)
     covering: bool = flag(False)
+    reranked: int = number(40, least=0)
     top_k: int = number(5)
     max_context_tokens: int = number(12_000)
 
@@ -77,7 +78,8 @@ def passages_from(
     ranking = _ranked(index, question, facts, p) if facts else {}
     if not ranking:
         index.trace.step("no facts left: passages by similarity")
-        ranking = op.best(op.scaled_search(index, "chunks", question), p.top_k)
+        similar = op.scaled_search(index, "chunks", question)
+        ranking = op.best(op.rerank(index, question, similar, p.reranked), p.top_k)
     return op.fill(index, op.chunk_records(index, ranking), p.max_context_tokens)
 
 
@@ -97,7 +99,7 @@ def _ranked(
     walk = index.trace.timing(op.personalized_pagerank)
     scores = walk(graph.adjacency(*kinds), seeds, damping=p.damping)
     reached = partial(graph.best_chunks, scores)
-    return op.first_chunks(index, question, reached, p.top_k, cover=p.covering)
+    return op.first_chunks(index, question, reached, p.top_k, cover=p.covering, reranked=p.reranked)
 
 
 def _phrases(index: Release, facts: Sequence[Fact]) -> list[tuple[int, float]]:

@@ -43,6 +43,7 @@ class HippoRagParameters:
     damping: float = share(0.1)
     titles: bool = flag(False)
     covering: bool = flag(False)
+    reranked: int = number(40, least=0)
     top_k: int = number(5)
     max_context_tokens: int = number(12_000)
 
@@ -59,7 +60,8 @@ def passages_around(
     ranking = _ranked(index, question, op.link_entities(index, names), p)
     if not ranking:
         index.trace.step("no entity linked: passages by similarity")
-        ranking = op.best(op.scaled_search(index, "chunks", question), p.top_k)
+        similar = op.scaled_search(index, "chunks", question)
+        ranking = op.best(op.rerank(index, question, similar, p.reranked), p.top_k)
     return op.fill(index, op.chunk_records(index, ranking), p.max_context_tokens)
 
 
@@ -81,7 +83,12 @@ def _ranked(
     for edges in map(graph.edges, ("mentions", "titles") if p.titles else ("mentions",)):
         scores += np.bincount(edges.two, edges.weight * reached[edges.one], graph.n_nodes)
     return op.first_chunks(
-        index, question, partial(graph.best_chunks, scores), p.top_k, cover=p.covering
+        index,
+        question,
+        partial(graph.best_chunks, scores),
+        p.top_k,
+        cover=p.covering,
+        reranked=p.reranked,
     )
 
 

@@ -44,6 +44,7 @@ class HiragParameters:
     entities: int = number(20)
     key_entities: int = number(10)
     level: int = hierarchy_level(2)
+    reranked: int = number(40, least=0)
     report_tokens: int = number(12_500)
     bridge_tokens: int = number(12_500)
     text_tokens: int = number(20_000)
@@ -63,7 +64,8 @@ def hirag_search(index: Release, question: str, p: HiragParameters) -> list[Reco
     edges = _bridge(index, reports, candidates, p) if p.mode in ("full", "bridge") else []
     nodes = _nodes(index, local, p) if p.mode in ("full", "local", "nobridge") else []
     budget = _budgets(p)[2] - op.tokens_of(index, nodes)
-    chunks = op.chunks_within(index, op.chunks_by_links(index, local), budget)
+    ranking = op.rerank(index, question, op.chunks_by_links(index, local), p.reranked)
+    chunks = op.chunks_within(index, ranking, budget)
     text = op.fill(index, op.chunk_records(index, chunks), budget)
     shown_reports = reports if p.mode in ("full", "global", "nobridge") else []
     return [*shown_reports, *nodes, *edges, *text]

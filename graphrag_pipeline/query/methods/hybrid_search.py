@@ -22,6 +22,7 @@ class HybridParameters:
 
     top_k: int = number(10)
     covering: bool = flag(False)
+    reranked: int = number(40, least=0)
     candidates: int = number(50)
     rrf_k: int = number(60)
     max_context_tokens: int = number(12_000)
@@ -39,7 +40,7 @@ def hybrid_search(index: Release, question: str, p: HybridParameters) -> list[Re
         by_words = op.fulltext_search(index, "chunks", question, depth)
         return op.fuse([by_vector, by_words], k=p.rrf_k)
 
-    hits = op.first_chunks(index, question, fused, p.top_k, cover=p.covering)
+    hits = op.first_chunks(index, question, fused, p.top_k, cover=p.covering, reranked=p.reranked)
     return op.fill(index, op.chunk_records(index, hits), p.max_context_tokens)
 
 

@@ -44,6 +44,8 @@ class KgTripletsTextParameters(KgTripletsParameters):
     have what they leave of ``max_context_tokens``.
     """
 
+    reranked: int = number(40, least=0)
+
 
 def kg_triplets(index: Release, question: str, p: KgTripletsParameters) -> list[Record]:
     """Return the triplets around the entities that the question names, nearest first."""
@@ -52,7 +54,7 @@ def kg_triplets(index: Release, question: str, p: KgTripletsParameters) -> list[
 
 def kg_triplets_text(index: Release, question: str, p: KgTripletsTextParameters) -> list[Record]:
     """Return the triplets around the entities that the question names, and their chunks."""
-    return triplets_and_text(index, named_entities(index, question, p), p)
+    return triplets_and_text(index, question, named_entities(index, question, p), p)
 
 
 def named_entities(index: Release, question: str, p: KgTripletsParameters) -> Ranking:
@@ -67,13 +69,15 @@ def triplets_around(index: Release, entities: Ranking, p: KgTripletsParameters) 
 
 
 def triplets_and_text(
-    index: Release, entities: Ranking, p: KgTripletsTextParameters
+    index: Release, question: str, entities: Ranking, p: KgTripletsTextParameters
 ) -> list[Record]:
     """Return triplets as :func:`triplets_around` does, and the chunks they come from."""
     triplets = triplets_around(index, entities, p)
     edges = {record.id: 1.0 for record in triplets}
     budget = p.max_context_tokens - op.tokens_of(index, triplets)
-    chunks = op.chunks_within(index, op.chunks_of(index, {}, edges, limit=p.triplets), budget)
+    n = op.n_candidates(index, p.triplets, p.reranked)
+    ranking = op.rerank(index, question, op.chunks_of(index, {}, edges, limit=n), p.reranked)
+    chunks = op.chunks_within(index, op.best(ranking, p.triplets), budget)
     return [*triplets, *op.fill(index, op.chunk_records(index, chunks), budget)]
 
 
@@ -87,7 +91,8 @@ async def kg_triplets_answer(asking: Asking, p: KgTripletsParameters) -> Final |
 async def kg_triplets_text_answer(asking: Asking, p: KgTripletsTextParameters) -> Final | None:
     """Answer in the same way, from triplets and their text."""
     entities = await _matched(asking, p)
-    records = await asking.retrieve(lambda: triplets_and_text(asking.index, entities, p))
+    index, text = asking.index, asking.search_text
+    records = await asking.retrieve(lambda: triplets_and_text(index, text, entities, p))
     return from_records(records, "local_answer")
 
 

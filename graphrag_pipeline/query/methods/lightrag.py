@@ -48,6 +48,7 @@ class LightragParameters:
     top_k: int = number(40)
     chunk_top_k: int = number(20)
     least_similarity: float = share(0.2)
+    reranked: int = number(40, least=0)
     max_entity_tokens: int = number(6000)
     max_relation_tokens: int = number(8000)
     max_context_tokens: int = number(30_000)
@@ -127,8 +128,8 @@ def _chunks(
     """Rank chunks in turn: nearest to the question, of the entities, of the relationships."""
     nearest: Ranking = {}
     if p.mode == "mix":
-        k, least = p.chunk_top_k, p.least_similarity
-        nearest = op.nearest(index, "chunks", question, k, least=least)
+        k = op.n_candidates(index, p.chunk_top_k, p.reranked)
+        nearest = op.nearest(index, "chunks", question, k, least=p.least_similarity)
     nodes = {} if p.mode == "global" else {record.id: 1.0 for record in entities}
     links = {} if p.mode == "local" else {record.id: 1.0 for record in edges}
     of_nodes = op.chunks_of(index, nodes, limit=_CHUNK_CANDIDATES)
@@ -137,7 +138,8 @@ def _chunks(
         op.most_similar(index, "chunks", question, of, _CHUNKS_EACH * len(records) // 2)
         for of, records in ((of_nodes, nodes), (of_links, links))
     ]
-    return op.best(op.in_turn(nearest, *picked), p.chunk_top_k)
+    ranking = op.rerank(index, question, op.in_turn(nearest, *picked), p.reranked)
+    return op.best(ranking, p.chunk_top_k)
 
 
 async def lightrag_answer(asking: Asking, p: LightragParameters) -> Final | None:

@@ -36,6 +36,7 @@ class LocalParameters:
     text_share: float = share(0.5)
     report_share: float = share(0.15)
     covering: bool = flag(False)
+    reranked: int = number(40, least=0)
 
     def __post_init__(self) -> None:
         if self.text_share + self.report_share > 1:
@@ -56,6 +57,7 @@ def local_search(index: Release, question: str, p: LocalParameters) -> list[Reco
     budget -= sum(op.tokens_of(index, part) for part in graph)
     ranked = _chunks(index, question, entities, edges)
     ranked = op.covering(index, question, ranked) if p.covering else ranked
+    ranked = op.rerank(index, question, ranked, p.reranked)
     chunks = op.chunks_within(index, ranked, budget)
     text = op.fill(index, op.chunk_records(index, chunks), budget)
     return [*reports, *chain.from_iterable(graph), *text]

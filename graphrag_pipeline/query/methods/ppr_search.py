@@ -41,6 +41,7 @@ class PprParameters:
     titles: bool = flag(True)
     covering: bool = flag(True)
     second_walk: bool = flag(False)
+    reranked: int = number(40, least=0)
     max_context_tokens: int = number(12_000)
 
 
@@ -77,7 +78,12 @@ def ppr_search(index: Release, question: str, p: PprParameters) -> list[Record]:
         further = {key: score * carried for key, score in again.items()}
         walked = _walked(index, starts, op.highest(similar, further), p)
     chunks = op.first_chunks(
-        index, question, partial(index.graph.best_chunks, walked), p.top_k, cover=p.covering
+        index,
+        question,
+        partial(index.graph.best_chunks, walked),
+        p.top_k,
+        cover=p.covering,
+        reranked=p.reranked,
     )
     return op.fill(index, op.chunk_records(index, chunks), p.max_context_tokens)
 

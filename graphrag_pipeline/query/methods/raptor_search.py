@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.query import operators as op
@@ -33,16 +34,25 @@ class RaptorParameters:
     mode: str = choice(COLLAPSED, (COLLAPSED, TREE))
     top_k: int = number(10)
     layer_k: int = number(5)
+    reranked: int = number(40, least=0)
     max_context_tokens: int = number(3500)
 
 
 def raptor_search(index: Release, question: str, p: RaptorParameters) -> list[Record]:
     """Return chunks and summaries near the question, best first."""
+    records = partial(_records, question=question)
     if p.mode == TREE:
         nodes = op.down_the_tree(index, question, p.layer_k)
+        most = len(nodes)
     else:
-        nodes = op.best_of_tree(index, question, p.top_k)
-    return op.fill(index, op.tree_records(index, question, nodes), p.max_context_tokens)
+        n = op.n_candidates(index, p.top_k, p.reranked)
+        nodes, most = op.best_of_tree(index, question, n), p.top_k
+    nodes = op.best(op.rerank(index, question, nodes, p.reranked, records=records), most)
+    return op.fill(index, records(index, nodes), p.max_context_tokens)
+
+
+def _records(index: Release, nodes: op.Ranking, question: str) -> list[Record]:
+    return op.tree_records(index, question, nodes)
 
 
 RAPTOR = Method(

@@ -31,7 +31,7 @@ from graphrag_pipeline.query.operators.communities import (
     root_communities,
     themes_at,
 )
-from graphrag_pipeline.query.operators.coverage import covering, first_chunks, rarity, share_of
+from graphrag_pipeline.query.operators.coverage import covering, rarity, share_of
 from graphrag_pipeline.query.operators.entities import (
     entities_for,
     entities_named_in,
@@ -78,6 +78,7 @@ from graphrag_pipeline.query.operators.relationships import (
     relationships_of,
     relationships_within,
 )
+from graphrag_pipeline.query.operators.reranking import first_chunks, n_candidates, rerank
 from graphrag_pipeline.query.operators.scoring import relevance
 from graphrag_pipeline.query.operators.seeds import names_known, scaled_search
 from graphrag_pipeline.query.operators.summaries import best_of_tree, down_the_tree, tree_records
@@ -131,6 +132,7 @@ __all__ = [
     "link_entities",
     "measured",
     "most_similar",
+    "n_candidates",
     "names_known",
     "nearest",
     "nearest_in_layers",
@@ -146,6 +148,7 @@ __all__ = [
     "report_records",
     "reports_at",
     "reports_of",
+    "rerank",
     "root_communities",
     "scaled_search",
     "share_of",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.text import terms
-from graphrag_pipeline.query.operators.ranking import Ranking, best
+from graphrag_pipeline.query.operators.ranking import Ranking
 from graphrag_pipeline.query.trace import operator
 
 if TYPE_CHECKING:
@@ -94,12 +94,3 @@ def _greedy(
         if len(chosen) <= _LINKED_TO:
             linked = np.maximum(linked, links[place])
     return chosen
-
-
-def first_chunks(
-    index: Release, question: str, ranking: Callable[[int], Ranking], k: int, *, cover: bool
-) -> Ranking:
-    """Return the first ``k`` chunks of a ranking of so many; of its first 40, if they cover."""
-    if not cover:
-        return best(ranking(k), k)
-    return best(covering(index, question, ranking(max(k, CANDIDATES))), k)
