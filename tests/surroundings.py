@@ -33,6 +33,8 @@ def isolate() -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
     os.environ["DAGSTER_DISABLE_TELEMETRY"] = "1"
+    # The workers of the tests take the processors already: more threads only wait for each other.
+    os.environ["POLARS_MAX_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
     # Processes that tests start run the code of this checkout, wherever the package is installed.
     tests = Path(__file__).parent
     os.environ["PYTHONPATH"] = os.pathsep.join([str(tests.parent), str(tests)])

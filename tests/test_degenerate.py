@@ -153,7 +153,9 @@ def cpu_seconds(work: Callable[[], object]) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("giants", [(0.25, 1), pytest.param((0.5, 2), marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    "giants", [(0.125, 0.5), pytest.param((0.5, 2), marks=pytest.mark.nightly)]
+)
 def test_one_giant_file_costs_in_proportion_to_its_size(
     tmp_path: Path, giants: tuple[float, float]
 ) -> None:

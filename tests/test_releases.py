@@ -376,7 +376,7 @@ def killed_copies(
 
 @pytest.mark.slow
 @pytest.mark.waits
-@pytest.mark.parametrize("stride", [4, pytest.param(1, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("stride", [6, pytest.param(1, marks=pytest.mark.nightly)])
 def test_publishing_killed_at_any_step_leaves_releases_whole_and_the_next_one_clears_up(
     indexed, tmp_path, stride
 ):
