@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.text import normalize_title
@@ -120,6 +120,7 @@ class _Reading:
     sentences: list[Span]
     mentions: dict[int, dict[str, Mention]]
     topics: dict[int, Mention]
+    excerpts: dict[int, str] = field(default_factory=dict)
 
     def title(self, mention: Mention) -> str:
         return " ".join(self.text[mention.start : mention.end].split())
@@ -160,8 +161,10 @@ class _Reading:
         start, end = self.sentences[number]
         if end - start > _DESCRIPTION:
             start = max(start, min(around - _DESCRIPTION // 4, end - _DESCRIPTION))
-            end = start + _DESCRIPTION
-        return " ".join(self.text[start:end].split())
+            return " ".join(self.text[start : start + _DESCRIPTION].split())
+        if number not in self.excerpts:
+            self.excerpts[number] = " ".join(self.text[start:end].split())
+        return self.excerpts[number]
 
 
 def _pairs(mentions: list[Mention], options: NlpOptions) -> Iterator[tuple[Mention, Mention]]:

@@ -36,7 +36,9 @@ def find_noun_phrases(tokens: Tokens, max_words: int) -> list[Mention]:
     A noun alone, or with no more than an adjective, must come back within the text.
     """
     classes = _VERB_HERE.sub("v", tokens.classes)
-    counts = Counter(map(_stem, tokens.texts))
+    counts: Counter[str] = Counter()
+    for word, n in Counter(tokens.texts).items():
+        counts[_stem(word)] += n
     kin = word_lists("nlp_english.txt")["kin"]
     spans = [match.span() for match in _OWNED.finditer(classes)]
     spans += _returning_phrases(

@@ -21,7 +21,8 @@ _MARKS = (
 _LETTERS = rf"[^\W_{CJK}]+(?:[{_MARKS}]+[^\W_{CJK}]*)*"
 _TOKEN = re.compile(
     rf"""
-    (?:[^\W\d_{CJK}]\.){{2,}}(?![^\W_])
+    [A-Za-z]+(?=[ ,;\n])
+    | (?:[^\W\d_{CJK}]\.){{2,}}(?![^\W_])
     | \b(?:Mr|Mrs|Ms|Dr|St|Mt|Prof|Jr|Sr|Inc|Ltd|Co|Corp|Rev|Hon|Capt|Lt|Col|Gen|Sgt|Maj|Gov|Sen
         |Rep|Adm|Mme|Mlle|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec|vs|e\.g|i\.e|etc)\.
     | \b[^\W\d_{CJK}]\.(?=\s*[^\W\d_])
@@ -67,16 +68,22 @@ def read_tokens(text: str, sentences: list[Span], lexicons: dict[str, Lexicon]) 
     ends: list[int] = []
     sentence_of: list[int] = []
     for number, (begin, stop) in enumerate(sentences):
+        found = _TOKEN.findall(text, begin, stop)
         texts.append("")
+        texts += found
         starts.append(begin)
         ends.append(begin)
-        before = len(starts)
-        for match in _TOKEN.finditer(text, begin, stop):
-            texts.append(match.group())
-            starts.append(match.start())
-            ends.append(match.end())
-        sentence_of.extend([number] * (len(starts) - before + 1))
-    lower = [token for token in texts if token[:1].isalpha() and token == token.lower()]
+        end = begin
+        for token in found:
+            start = text.find(token, end)
+            end = start + len(token)
+            starts.append(start)
+            ends.append(end)
+        sentence_of += [number] * (len(found) + 1)
+    is_lower = {
+        token: token[:1].isalpha() and token == token.lower() for token in dict.fromkeys(texts)
+    }
+    lower = [token for token in texts if is_lower[token]]
     language = recognise_language(lower)
     lexicon = lexicons.setdefault(language, Lexicon(language))
     lexicon.setdefault("", SENTENCE)
@@ -96,11 +103,11 @@ def _settle_case(texts: list[str], classes: list[str], lexicon: Lexicon, lower: 
     _settle_shouting(texts, classes, lexicon)
     raw = "".join(classes)
     opening = [match.end() for match in _OPENING.finditer(raw)]
-    start_set = set(opening)
+    at_start = set(opening)
     name_words = {
-        text
-        for position, (text, code) in enumerate(zip(texts, classes, strict=True))
-        if code == "N" and position not in start_set
+        texts[position]
+        for match in _NAME.finditer(raw)
+        if (position := match.start()) not in at_start
     }
     for position in opening:
         code = classes[position]
@@ -114,6 +121,8 @@ def _settle_case(texts: list[str], classes: list[str], lexicon: Lexicon, lower: 
 
 
 _NUMERAL = re.compile(r"(?<=[NR])i(?=[.,|)pxoaS(-])")
+_NAME = re.compile("N")
+_WITH_CAPITALS = re.compile(r"\|[^|A]*A[^|]*")
 _OPENING = re.compile(r'(?:[|:#]|(?<=[.:,-])")["#(]{0,6}(?=[NF])')
 
 
@@ -145,14 +154,8 @@ def _start_class(
 
 def _settle_shouting(texts: list[str], classes: list[str], lexicon: Lexicon) -> None:
     """Read the words of sentences in capitals by what they would be in lower case."""
-    begin = 0
-    count = len(texts)
-    while begin < count:
-        end = begin + 1
-        while end < count and texts[end]:
-            end += 1
-        _settle_sentence(texts, classes, lexicon, begin + 1, end)
-        begin = end
+    for sentence in _WITH_CAPITALS.finditer("".join(classes)):
+        _settle_sentence(texts, classes, lexicon, sentence.start() + 1, sentence.end())
 
 
 def _settle_sentence(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import cache
 
 from graphrag_pipeline.core.tokens import shipped_ranks
@@ -166,11 +167,11 @@ def recognise_language(words: list[str]) -> str:
     english = english_words()
     languages = _languages_of_word()
     counts = {"en": 0}
-    for word in words[:2000]:
+    for word, n in Counter(words[:2000]).items():
         if english.get(word, "n") in _ENGLISH_FUNCTION:
-            counts["en"] += 1
+            counts["en"] += n
         for language in languages.get(word, ()):
-            counts[language] = counts.get(language, 0) + 1
+            counts[language] = counts.get(language, 0) + n
     best = max(counts, key=lambda language: (counts[language], language == "en", language))
     if counts[best] >= max(1, min(len(words), 2000) // 12):
         return best
