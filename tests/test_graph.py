@@ -8,7 +8,7 @@ from conftest import Engine, build, build_graph, workspace_of
 from graphrag_pipeline.core.settings import GraphSettings, Settings
 from graphrag_pipeline.extraction.mentions import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, Extraction
 from graphrag_pipeline.graph.fold import merge_graph
-from graphrag_pipeline.ingest.stages import identify
+from graphrag_pipeline.ingest.mention_files import identify
 from graphrag_pipeline.store.index_store import IndexStore, insert
 
 STORY = (

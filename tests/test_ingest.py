@@ -13,7 +13,9 @@ from graphrag_pipeline.core.settings import (
     InputSettings,
     Settings,
 )
-from graphrag_pipeline.ingest import documents
+from graphrag_pipeline.extraction import extractors
+from graphrag_pipeline.ingest import documents, mention_files
+from graphrag_pipeline.ingest.mention_files import identify
 from graphrag_pipeline.ingest.reading import read_file
 from graphrag_pipeline.ingest.stages import (
     STAGES,
@@ -339,3 +341,28 @@ def test_a_chunk_whose_code_is_marked_otherwise_is_read_again_by_rule(tmp_path, 
     engine.merge()
     assert ("Bob Jones", 1) in engine.rows("SELECT title, frequency FROM entities")
     assert folded(engine) == folded(build_graph(tmp_path / "fresh", files))
+
+
+def test_mentions_that_are_staged_by_slices_are_those_of_the_whole_batch(tmp_path, monkeypatch):
+    rows = "ship,captain\n" + "".join(f"Ship {n},Captain {n % 3}\n" for n in range(9))
+    files = {"a.txt": STORY, "b.txt": OTHER, "ships.csv": rows}
+    whole = build_graph(tmp_path / "whole", files)
+    monkeypatch.setattr(extractors, "_SLICE_BYTES", 300)
+    written = []
+    monkeypatch.setattr(
+        mention_files, "identify", lambda part: written.append(identify(part)) or written[-1]
+    )
+    sliced = build_graph(tmp_path / "sliced", files)
+    assert len(written) > 3
+    assert folded(sliced) == folded(whole)
+    usual = "SELECT current_setting('memory_limit'), current_setting('threads')"
+    assert sliced.rows(usual) == whole.rows(usual)
+
+
+def test_what_a_killed_extraction_leaves_behind_is_gone_after_the_next(tmp_path):
+    leftover = tmp_path / "home" / ".extracting-x"
+    leftover.mkdir(parents=True)
+    (leftover / "entity_mentions-0.parquet").write_bytes(b"half of it")
+    with mention_files.mention_files(leftover.parent, []):
+        assert not leftover.exists()
+    assert not list(leftover.parent.iterdir())

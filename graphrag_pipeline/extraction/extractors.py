@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import polars as pl
 
 from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.settings import Settings, fingerprint
-from graphrag_pipeline.extraction.mentions import Extraction, empty_extraction
+from graphrag_pipeline.extraction.mentions import Extraction
 from graphrag_pipeline.extraction.model.llm import extract_llm, llm_extraction_version
 from graphrag_pipeline.extraction.rules.nlp import NLP_VERSION, NlpOptions, chunk_names, extract_nlp
 from graphrag_pipeline.extraction.rules.records import extract_records, prose_of
 from graphrag_pipeline.llm.configured import answered_by, prompts_folder, with_model
+
+_SLICE_BYTES = 1_000_000
+_BYTES_OF_ROW = 40
 
 
 @dataclass(frozen=True)
 class Extracted:
     """What an extractor found in some chunks.
 
-    ``claims`` and ``outcomes`` are those of ``extraction.llm.LlmExtraction``, None where the
-    extractor finds no claims and cannot fail. ``names`` are those that rules find in the same
-    chunks, (chunk_id, title), None where the extractor is that rule.
+    ``found`` comes slice by slice and can be gone through once; rules look only then. ``claims``
+    and ``outcomes`` are those of ``extraction.llm.LlmExtraction``, None where the extractor finds
+    no claims and cannot fail. ``names`` are those that rules find in the same chunks, (chunk_id,
+    title), None where the extractor is that rule.
     """
 
-    found: Extraction
+    found: Iterable[Extraction]
     claims: pl.DataFrame | None = None
     outcomes: pl.DataFrame | None = None
     names: pl.DataFrame | None = None
@@ -54,23 +59,37 @@ def extract(chunks: pl.DataFrame, settings: Settings, batch: str) -> Extracted:
     """
     extractor = settings.extraction.extractor
     if extractor == "import":
-        return Extracted(empty_extraction(), names=chunk_names(chunks))
+        return Extracted((), names=chunk_names(chunks))
     if extractor == "llm":
         return _by_model(chunks, settings, batch)
     options = NlpOptions(noun_phrases=settings.extraction.noun_phrases)
+    return Extracted(_by_rule(part, options) for part in _slices(chunks))
+
+
+def _slices(chunks: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Yield the chunks in order, by slices of bounded size."""
+    costs = pl.col("text").str.len_bytes().fill_null(0).cast(pl.Int64) + _BYTES_OF_ROW
+    so_far = chunks.select(costs.cum_sum()).to_series()
+    place = 0
+    while place < len(chunks):
+        before = so_far[place - 1] if place else 0
+        end = max(int(so_far.search_sorted(before + _SLICE_BYTES, side="right")), place + 1)
+        yield chunks[place:end]
+        place = end
+
+
+def _by_rule(chunks: pl.DataFrame, options: NlpOptions) -> Extraction:
     prose = extract_nlp(prose_of(chunks), options)
     records = extract_records(chunks)
-    return Extracted(
-        Extraction(
-            pl.concat([prose.entities, records.entities]),
-            pl.concat([prose.relationships, records.relationships]),
-        )
+    return Extraction(
+        pl.concat([prose.entities, records.entities]),
+        pl.concat([prose.relationships, records.relationships]),
     )
 
 
 def _by_model(chunks: pl.DataFrame, settings: Settings, batch: str) -> Extracted:
     if chunks.is_empty():
-        return Extracted(empty_extraction())
+        return Extracted(())
     done = with_model(
         settings,
         lambda client: extract_llm(
@@ -82,4 +101,4 @@ def _by_model(chunks: pl.DataFrame, settings: Settings, batch: str) -> Extracted
             on_done=lambda done, total: progress.report("extractions", done, total),
         ),
     )
-    return Extracted(done.found, done.claims, done.outcomes, chunk_names(chunks))
+    return Extracted((done.found,), done.claims, done.outcomes, chunk_names(chunks))

@@ -20,9 +20,9 @@ from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.extraction.extractors import Extracted, extract, extraction_version
-from graphrag_pipeline.extraction.mentions import Extraction, empty_extraction
 from graphrag_pipeline.ingest import documents
 from graphrag_pipeline.ingest.chunking import CHUNKER_VERSION, chunk_documents
+from graphrag_pipeline.ingest.mention_files import MentionFiles, mention_files
 from graphrag_pipeline.ingest.reading.extras import missing_libraries
 from graphrag_pipeline.ingest.reading.ocr import tesseract_version
 from graphrag_pipeline.ingest.staging import DERIVED, of_batch
@@ -44,7 +44,15 @@ READ_AGAIN = (
 
 The stage ``documents`` has the first three parts.
 """
-_MENTIONS_AT_ONCE = 50_000
+_STAGE_OUTCOMES = """
+INSERT INTO staging.extractions BY NAME
+SELECT o.*, coalesce(e.n, 0) AS n_entities, coalesce(r.n, 0) AS n_relationships
+FROM outcomes o
+LEFT JOIN (SELECT chunk_id, count(*) AS n FROM staging.entity_mentions
+           WHERE batch = $batch GROUP BY chunk_id) e USING (chunk_id)
+LEFT JOIN (SELECT chunk_id, count(*) AS n FROM staging.relationship_mentions
+           WHERE batch = $batch GROUP BY chunk_id) r USING (chunk_id)
+"""
 _STAGED_LATER = {
     "documents": ("chunks", *DERIVED),
     "chunks": DERIVED,
@@ -145,9 +153,12 @@ def ingest_extractions(workspace: Workspace, key: str) -> StageResult:
     def work(start: float) -> Mapping[str, int]:
         version = extraction_version(settings)
         chunk_ids, extracted = _extracted(workspace, key, version)
-        with _ledger(workspace, key, "extractions", start) as con:
-            stage_extraction(con, chunk_ids, extracted, settings.extraction.extractor, version, key)
-        return _extraction_counts(len(chunk_ids), extracted)
+        extractor = settings.extraction.extractor
+        with (
+            mention_files(settings.home_path, extracted.found) as mentions,
+            _ledger(workspace, key, "extractions", start) as con,
+        ):
+            return stage_extraction(con, chunk_ids, mentions, extracted, extractor, version, key)
 
     return _once(workspace, key, "extractions", work)
 
@@ -174,62 +185,41 @@ def chunks_without_extraction(con: duckdb.DuckDBPyConnection, key: str) -> int:
 def stage_extraction(
     con: duckdb.DuckDBPyConnection,
     chunk_ids: pl.Series,
+    mentions: MentionFiles,
     extracted: Extracted,
     extractor: str,
     version: str,
     batch: str,
-) -> None:
-    """Stage the extraction of some of a batch's chunks. Call it in a transaction."""
+) -> dict[str, int]:
+    """Stage the extraction of some of a batch's chunks; return what there is of what.
+
+    Call it in a transaction.
+    """
     for table in DERIVED:
         con.execute(f"DELETE FROM staging.{table} WHERE batch = ?", [batch])
-    entities, relationships = _stage_mentions(con, extracted.found, batch)
+    mentions.stage(con, batch)
+    counts = {
+        "chunks": len(chunk_ids),
+        "entity_mentions": mentions.n_entities,
+        "relationship_mentions": mentions.n_relationships,
+    }
     outcomes = _all_ok(chunk_ids) if extracted.outcomes is None else extracted.outcomes
-    counts = (
-        _with_attempts(con, outcomes, version)
-        .join(entities.rename({"n": "n_entities"}), "chunk_id", "left")
-        .join(relationships.rename({"n": "n_relationships"}), "chunk_id", "left")
-        .with_columns(
-            pl.col("n_entities", "n_relationships").fill_null(0).cast(pl.Int64),
-            extractor=pl.lit(extractor),
-            version=pl.lit(version),
-            batch=pl.lit(batch),
-        )
+    outcomes = _with_attempts(con, outcomes, version).with_columns(
+        extractor=pl.lit(extractor), version=pl.lit(version), batch=pl.lit(batch)
     )
-    insert(con, "staging.extractions", counts)
+    con.register("outcomes", outcomes)
+    con.execute(_STAGE_OUTCOMES, {"batch": batch})
+    con.unregister("outcomes")
     if extracted.claims is not None:
+        counts["claims"] = len(extracted.claims)
         _stage_claims(con, extracted.claims.with_columns(batch=pl.lit(batch)))
+    if extracted.outcomes is not None:
+        counts["failed_chunks"] = int((extracted.outcomes["status"] != "ok").sum())
     if extracted.names is not None:
         insert(
             con, "staging.chunk_names", _named(extracted.names).with_columns(batch=pl.lit(batch))
         )
-
-
-def _stage_mentions(
-    con: duckdb.DuckDBPyConnection, found: Extraction, batch: str
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Stage mentions; return how many entities and relationships a chunk has: chunk_id and n.
-
-    They are given their ids by slices, as a copy of all would double what a large batch takes.
-    """
-    nothing = empty_extraction()
-    n_entities, n_relationships = [_count(nothing.entities)], [_count(nothing.relationships)]
-    for part in found.entities.iter_slices(_MENTIONS_AT_ONCE):
-        entities, _ = identify(Extraction(part, nothing.relationships))
-        insert(con, "staging.entity_mentions", entities.with_columns(batch=pl.lit(batch)))
-        n_entities.append(_count(entities))
-    for part in found.relationships.iter_slices(_MENTIONS_AT_ONCE):
-        _, related = identify(Extraction(nothing.entities, part))
-        insert(con, "staging.relationship_mentions", related.with_columns(batch=pl.lit(batch)))
-        n_relationships.append(_count(related))
-    total = pl.col("n").sum()
-    return (
-        pl.concat(n_entities).group_by("chunk_id").agg(total),
-        pl.concat(n_relationships).group_by("chunk_id").agg(total),
-    )
-
-
-def _count(mentions: pl.DataFrame) -> pl.DataFrame:
-    return mentions.group_by("chunk_id").agg(n=pl.len())
+    return counts
 
 
 def _named(names: pl.DataFrame) -> pl.DataFrame:
@@ -285,54 +275,6 @@ def _stage_claims(con: duckdb.DuckDBPyConnection, claims: pl.DataFrame) -> None:
            JOIN identifiers i ON i.kind = 'claim' AND i.id = n.id"""
     )
     con.unregister("new_claims")
-
-
-def identify(extraction: Extraction) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Replace titles by entity ids: the hash of the normalised title.
-
-    Mentions whose title has nothing left after normalising, and relationships of an entity with
-    itself, are left out. A relationship is undirected: its ends are ordered by id.
-    """
-    titles = pl.concat(
-        [
-            extraction.entities["title"],
-            extraction.relationships["source"],
-            extraction.relationships["target"],
-        ]
-    ).unique()
-    keys = [normalize_title(title) for title in titles]
-    ids = pl.DataFrame(
-        {"title": titles, "entity_id": [make_id("entity", key) if key else None for key in keys]},
-        schema={"title": pl.String, "entity_id": pl.String},
-    )
-    entities = extraction.entities.join(ids, "title").drop_nulls("entity_id")
-    relationships = (
-        extraction.relationships.join(ids, left_on="source", right_on="title")
-        .rename({"entity_id": "left_id"})
-        .join(ids, left_on="target", right_on="title")
-        .rename({"entity_id": "right_id"})
-        .filter(pl.col("left_id") != pl.col("right_id"))
-        .with_columns(
-            source_id=pl.min_horizontal("left_id", "right_id"),
-            target_id=pl.max_horizontal("left_id", "right_id"),
-        )
-        .drop("source", "target", "left_id", "right_id")
-    )
-    return entities, relationships
-
-
-def _extraction_counts(n_chunks: int, extracted: Extracted) -> dict[str, int]:
-    counts = {
-        "chunks": n_chunks,
-        "entity_mentions": len(extracted.found.entities),
-        "relationship_mentions": len(extracted.found.relationships),
-    }
-    if extracted.claims is not None:
-        counts["claims"] = len(extracted.claims)
-    if extracted.outcomes is not None:
-        failed = (extracted.outcomes["status"] != "ok").sum()
-        counts["failed_chunks"] = int(failed)
-    return counts
 
 
 def stage_chunks(con: duckdb.DuckDBPyConnection, chunks: pl.DataFrame, key: str) -> None:

@@ -13,10 +13,10 @@ import polars as pl
 from graphrag_pipeline.core.identity import content_hash, make_id
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.extraction.extractors import Extracted
-from graphrag_pipeline.extraction.mentions import Extraction
 from graphrag_pipeline.extraction.rules.nlp import chunk_names
 from graphrag_pipeline.ingest.chunking import CHUNKS
 from graphrag_pipeline.ingest.documents import BatchDocuments, stage_documents
+from graphrag_pipeline.ingest.mention_files import MentionFiles
 from graphrag_pipeline.ingest.stages import IMPORTED, STAGES, stage_chunks, stage_extraction
 from graphrag_pipeline.store.batches import Batch, SourceChange, make_batch
 from graphrag_pipeline.store.index_store import assign_identifiers
@@ -113,11 +113,11 @@ def stage_import(
     documents: Sequence[ImportedDocument],
     chunks: pl.DataFrame,
     extracted: pl.Series,
-    extraction: Extraction,
+    mentions: MentionFiles,
 ) -> Batch:
     """Stage an import as a batch, in place of what was imported under this label before.
 
-    ``extracted`` are the ids of the chunks that ``extraction`` tells of: the import's own, or
+    ``extracted`` are the ids of the chunks that ``mentions`` tell of: the import's own, or
     others of the index. Call it in a transaction. The batch counts as done under whatever settings.
     """
     start = datetime.now(UTC)
@@ -135,8 +135,8 @@ def stage_import(
            WHERE id IN (SELECT unnest($ids::JSON::VARCHAR[]))""",
         params={"ids": json.dumps(extracted.to_list())},
     ).pl()
-    outcome = Extracted(extraction, names=chunk_names(texts.unique("id")))
-    stage_extraction(con, extracted, outcome, IMPORTED, IMPORTED, batch.key)
+    outcome = Extracted((), names=chunk_names(texts.unique("id")))
+    stage_extraction(con, extracted, mentions, outcome, IMPORTED, IMPORTED, batch.key)
     seconds = (datetime.now(UTC) - start).total_seconds()
     con.executemany(
         "INSERT INTO batch_stages VALUES (?, ?, ?, ?, ?, true)",

@@ -41,6 +41,7 @@ from graphrag_pipeline.exchange.importing.batch import (
 )
 from graphrag_pipeline.extraction.mentions import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, Extraction
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
+from graphrag_pipeline.ingest.mention_files import mention_files
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.store.workspace import Workspace
@@ -131,8 +132,11 @@ def import_extractions(file: Path, workspace: Workspace) -> ImportResult:
         maintain_order=True
     )
     report("import", 2, _STEPS)
-    with workspace.store.transaction() as con:
-        batch = stage_import(con, file.stem, documents, chunks, extracted, extraction)
+    with (
+        workspace.store.transaction() as con,
+        mention_files(workspace.settings.home_path, [extraction]) as mentions,
+    ):
+        batch = stage_import(con, file.stem, documents, chunks, extracted, mentions)
         staged = _count_staged(con, batch.key)
     save_manifest(workspace, batch.key)
     report("import", _STEPS, _STEPS)

@@ -1,0 +1,107 @@
+"""Mentions wait in Parquet files, slice by slice, until they are staged in one transaction.
+
+A dense text of 33 MB has three million mentions, each with the sentence it stands in. In files,
+memory follows the slice and not the batch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import duckdb
+import polars as pl
+
+from graphrag_pipeline.core.identity import make_id
+from graphrag_pipeline.core.text import normalize_title
+from graphrag_pipeline.extraction.mentions import Extraction
+
+_WAITING = ".extracting-"
+_MEMORY = "192MB"
+
+
+class MentionFiles:
+    """Mentions with the ids of what they mention, in files of a folder that is there."""
+
+    def __init__(self, folder: Path, found: Iterable[Extraction]) -> None:
+        self.n_entities = self.n_relationships = 0
+        self._files: dict[str, list[str]] = {"entity_mentions": [], "relationship_mentions": []}
+        for number, part in enumerate(found):
+            self.n_entities += len(part.entities)
+            self.n_relationships += len(part.relationships)
+            for (table, files), rows in zip(self._files.items(), identify(part), strict=True):
+                file = folder / f"{table}-{number}.parquet"
+                rows.write_parquet(file, compression="lz4", statistics=False)
+                files.append(str(file))
+
+    def stage(self, con: duckdb.DuckDBPyConnection, batch: str) -> None:
+        """Stage the mentions as a batch's. Call it in a transaction."""
+        for table, files in self._files.items():
+            if files:
+                with _frugal(con) if len(files) > 1 else contextlib.nullcontext():
+                    con.execute(
+                        f"""INSERT INTO staging.{table} BY NAME
+                            SELECT *, $batch AS batch FROM read_parquet($files)""",
+                        {"batch": batch, "files": files},
+                    )
+
+
+@contextlib.contextmanager
+def _frugal(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Have DuckDB put what it writes on disk at once; by itself it would fill the memory first."""
+    with con.cursor() as beside:  # one that an aborted transaction does not hold up
+        ((threads,),) = beside.sql("SELECT current_setting('threads')").fetchall()
+        beside.execute(f"SET threads = 1; SET memory_limit = '{_MEMORY}'")
+        try:
+            yield
+        finally:
+            beside.execute(f"SET threads = {threads}; RESET memory_limit")
+
+
+@contextlib.contextmanager
+def mention_files(place: Path, found: Iterable[Extraction]) -> Iterator[MentionFiles]:
+    """Write what is found into files in a folder of their own, which are gone at the end.
+
+    So are those that a killed run has left there.
+    """
+    for leftover in place.glob(f"{_WAITING}*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=place, prefix=_WAITING) as folder:
+        yield MentionFiles(Path(folder), found)
+
+
+def identify(extraction: Extraction) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Replace titles by entity ids: the hash of the normalised title.
+
+    Mentions whose title has nothing left after normalising, and relationships of an entity with
+    itself, are left out. A relationship is undirected: its ends are ordered by id.
+    """
+    titles = pl.concat(
+        [
+            extraction.entities["title"],
+            extraction.relationships["source"],
+            extraction.relationships["target"],
+        ]
+    ).unique()
+    keys = [normalize_title(title) for title in titles]
+    ids = pl.DataFrame(
+        {"title": titles, "entity_id": [make_id("entity", key) if key else None for key in keys]},
+        schema={"title": pl.String, "entity_id": pl.String},
+    )
+    entities = extraction.entities.join(ids, "title").drop_nulls("entity_id")
+    relationships = (
+        extraction.relationships.join(ids, left_on="source", right_on="title")
+        .rename({"entity_id": "left_id"})
+        .join(ids, left_on="target", right_on="title")
+        .rename({"entity_id": "right_id"})
+        .filter(pl.col("left_id") != pl.col("right_id"))
+        .with_columns(
+            source_id=pl.min_horizontal("left_id", "right_id"),
+            target_id=pl.max_horizontal("left_id", "right_id"),
+        )
+        .drop("source", "target", "left_id", "right_id")
+    )
+    return entities, relationships
