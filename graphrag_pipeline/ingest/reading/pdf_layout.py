@@ -262,12 +262,12 @@ def _number(eighths: int) -> float:
 
 
 def _row(pieces: Sequence[Piece], column: int) -> Row:
-    return Row(
-        text=" ".join(piece.text for piece in pieces),
-        left=_rounded(min(piece.left for piece in pieces)),
-        right=_rounded(max(piece.right for piece in pieces)),
-        bottom=_rounded(min(piece.bottom for piece in pieces)),
-        height=_rounded(max(piece.height for piece in pieces)),
-        column=column,
-        is_table=len(pieces) >= _LEAST_CELLS,
-    )
+    text, left, right, bottom, _, height, _ = pieces[0]
+    if len(pieces) > 1:
+        text = " ".join(piece.text for piece in pieces)
+        left = min(piece.left for piece in pieces)
+        right = max(piece.right for piece in pieces)
+        bottom = min(piece.bottom for piece in pieces)
+        height = max(piece.height for piece in pieces)
+    places = map(_rounded, (left, right, bottom, height))
+    return Row(text, *places, column=column, is_table=len(pieces) >= _LEAST_CELLS)

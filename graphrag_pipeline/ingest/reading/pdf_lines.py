@@ -69,20 +69,23 @@ def _pieces(
         first, last = word.span()
         place = box(first)
         if place is not None:
+            start_x, end_x, low, high = place
             height = heights / n_chars if n_chars else 0.0
-            if n_chars and place[0] - latest > (_WIDEST * (stop - before) + _WIDE_GAP) * height:
+            if n_chars and start_x - latest > (_WIDEST * (stop - before) + _WIDE_GAP) * height:
                 ended = box(stop - 1)
                 right = max(right, ended[1]) if ended else right
-                if place[0] - right > _WIDE_GAP * height:
+                if start_x - right > _WIDE_GAP * height:
                     yield Piece(text[begin:stop], left, right, bottom, top, height, number)
                     begin, n_chars, heights = first, 0, 0.0
             if not n_chars:
                 left, right, bottom, top = place
-            elif place[0] < left or place[1] > right or place[2] < bottom or place[3] > top:
-                left, right = min(left, place[0]), max(right, place[1])
-                bottom, top = min(bottom, place[2]), max(top, place[3])
-            latest, before = place[0], first
-            heights += (place[3] - place[2]) * (last - first)
+            else:
+                left = start_x if start_x < left else left
+                right = end_x if end_x > right else right
+                bottom = low if low < bottom else bottom
+                top = high if high > top else top
+            latest, before = start_x, first
+            heights += (high - low) * (last - first)
             n_chars += last - first
         stop = last
     if n_chars and (ended := box(stop - 1)):
@@ -92,16 +95,22 @@ def _pieces(
 
 def _boxes(page: PdfTextPage, *, has_same_places: bool) -> Callable[[int], Box | None]:
     """Return what gives the box of the font at a place of the page's text, None if it has none."""
+    from ctypes import pointer
+
     from pypdfium2 import raw
 
     rectangle = raw.FS_RECTF()
+    look, index_of = raw.FPDFText_GetLooseCharBox, raw.FPDFText_GetCharIndexFromTextIndex
+    # Asked for by name, or handed over as they are, both would be made anew for every word.
+    handle, into = page.raw, pointer(rectangle)
 
     def box(place: int) -> Box | None:
         if not has_same_places:
-            place = raw.FPDFText_GetCharIndexFromTextIndex(page, place)
-        if place < 0 or not raw.FPDFText_GetLooseCharBox(page, place, rectangle):
+            place = index_of(handle, place)
+        if place < 0 or not look(handle, place, into):
             return None
-        sides = rectangle.left, rectangle.right, rectangle.bottom, rectangle.top
-        return sides if sides[0] <= sides[1] and sides[2] < sides[3] else None
+        left, right = rectangle.left, rectangle.right
+        bottom, top = rectangle.bottom, rectangle.top
+        return (left, right, bottom, top) if left <= right and bottom < top else None
 
     return box

@@ -26,9 +26,10 @@ _LARGER = 1.15  # than most text: a heading
 _SAME_SIZE = 0.08
 _LONGEST_HEADING = 200
 _LIST_ITEM = re.compile(r"\s*(?:[-•*–▪◦‣]|\(?(?:\d{1,3}|[a-z]|[ivx]{2,4})[.)]|\(?[A-Z]\))\s")
-_LEADER = re.compile(r"(?:\s?\.){5,}\s*\S{0,8}\s*$")
+_LEADER_DOTS = 5
+_LEADER = re.compile(rf"(?:\s?\.){{{_LEADER_DOTS},}}\s*\S{{0,8}}\s*$")
 _CJK = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
-_HALF_WORD = re.compile(r"([^\W\d_]+)(-|\ufffe)$")
+_HALF_WORD = re.compile(r"([^\W\d_]+)[-\ufffe]$")
 _OTHER_HALF = re.compile(r"[^\W\d_]+")
 _WORDS = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _SENTENCE_END = ".!?:;"
@@ -108,7 +109,7 @@ def _next_to(rows: Sequence[Row], place: int) -> Sequence[Row]:
 
 
 def _kind(row: Row, body: float, *, is_table: bool) -> BlockKind | None:
-    if is_table or _LEADER.search(row.text):
+    if is_table or (row.text.count(".") >= _LEADER_DOTS and _LEADER.search(row.text)):
         return "table"
     if row.height > _LARGER * body and sum(map(str.isalpha, row.text)) > 1:
         return "heading"
@@ -166,7 +167,8 @@ class _Words:
     def join(self, parts: list[str], following: str) -> None:
         """Add a line to the lines that go on in it; a hyphen that only breaks a word goes."""
         text = parts[-1]
-        broken, rest = _HALF_WORD.search(text), _OTHER_HALF.match(following)
+        is_cut = text.endswith(("-", SOFT_HYPHEN))
+        broken, rest = is_cut and _HALF_WORD.search(text), _OTHER_HALF.match(following)
         if broken and rest:
             parts[-1] = text[:-1]
             parts.append("" if self._is_one_word(broken[1], rest.group()) else "-")
