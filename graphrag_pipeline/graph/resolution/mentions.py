@@ -38,19 +38,22 @@ FROM titled JOIN typed USING (entity_id) JOIN told USING (entity_id) ORDER BY en
 _MENTIONS_HASH = "SELECT " + rows_hash(
     "entity_mentions", "chunk_id, entity_id, title, type, description"
 )
-# "World Health Organization (WHO)" and "WHO (World Health Organization)".
+# "World Health Organization (WHO)" and "WHO (World Health Organization)". What may stand in a name
+# is asked of the few that are found: to repeat \p{L} takes longer than to search a small corpus.
 _STATED = r"""
-WITH found AS (
+WITH before AS (
     SELECT unnest(regexp_extract_all(
-        text, '(?:[\p{L}\d''’&-]+\s+){1,8}\((?:[A-Z]\.?){2,7}s?\)')) AS phrase FROM chunks
-), turned AS (
+        text, '(?:[^\s()]+\s+){1,8}\((?:[A-Z]\.?){2,7}s?\)')) AS phrase FROM chunks
+), after AS (
     SELECT unnest(regexp_extract_all(
-        text, '\b(?:[A-Z]\.?){2,7}\s+\([\p{L}\d''’& -]{5,90}\)')) AS phrase FROM chunks)
-SELECT DISTINCT rtrim(regexp_extract(phrase, '\(([^)]*)\)', 1)) AS acronym,
-       trim(regexp_extract(phrase, '^([^(]*)\(', 1)) AS text FROM found
-UNION
-SELECT trim(regexp_extract(phrase, '^([^(]*)\(', 1)), regexp_extract(phrase, '\(([^)]*)\)', 1)
-FROM turned ORDER BY ALL
+        text, '\b(?:[A-Z]\.?){2,7}\s+\([^()]{5,90}\)')) AS phrase FROM chunks
+), found AS (
+    SELECT regexp_extract(phrase, '\(([^)]*)\)', 1) AS acronym, trim(regexp_extract(
+        phrase, '([\p{L}\d''’&-][\p{L}\d''’&\s-]*)\(', 1)) AS text FROM before
+    UNION
+    SELECT trim(regexp_extract(phrase, '^([^(]*)\(', 1)), regexp_extract(phrase, '\(([^)]*)\)', 1)
+    FROM after WHERE regexp_matches(phrase, '\([\p{L}\d''’& -]+\)'))
+FROM found WHERE text <> '' ORDER BY ALL
 """
 
 
