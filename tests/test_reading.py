@@ -188,7 +188,16 @@ def test_an_unsupported_suffix_is_quarantined_with_those_supported():
     why = reason(read("slides.key", b"PK"))
     assert ".key" in why
     assert all(suffix in why for suffix in (SUPPORTED_SUFFIXES - CODE_SUFFIXES))
-    assert reason(read("Makefile", b"all:")).startswith("files without a suffix are not read")
+    assert reason(read("core", b"all:")).startswith("files without a suffix are not read")
+
+
+def test_code_and_texts_without_an_ending_are_read_by_name():
+    made = only(read("GNUmakefile", "# Builds the marsh pump.\nall:\n\tcc pump.c\n"))
+    assert made.title == "GNUmakefile"
+    assert made.metadata == {"language": "Make"}
+    assert [made.text[b.start : b.end].strip() for b in made.blocks] == ["all:\n\tcc pump.c"]
+    assert only(read("Dockerfile", "FROM debian\n")).metadata == {"language": "Dockerfile"}
+    assert only(read("README", "The pump of the marsh.")).title == "README"
 
 
 @pytest.mark.parametrize(
@@ -308,6 +317,35 @@ def test_markdown_is_kept_without_front_matter_and_comments():
 )
 def test_the_first_heading_is_the_title_of_markdown(text):
     assert only(read("a.markdown", text)).title.replace("*", "") == "The plan"
+
+
+def test_front_matter_in_toml_is_metadata():
+    text = """+++
+title = "The plan"
+date = 2024-05-01
+draft = false
+weight = 7
+tags = ["pumps", "mills"]
+[params]
+author = "Ida Brandt"
++++
+# Heading
+Text."""
+    read_as = only(read("a.md", text))
+    assert (read_as.title, read_as.text) == ("The plan", "# Heading\nText.")
+    assert read_as.metadata == {
+        "date": "2024-05-01",
+        "draft": False,
+        "weight": 7,
+        "tags": "pumps, mills",
+        "params": "author: Ida Brandt",
+    }
+
+
+@pytest.mark.parametrize("broken", ["a = ", "a" * 70_000 + " = 1", "a = " + "[" * 30_000])
+def test_front_matter_in_broken_toml_is_text(broken):
+    assert "More." in only(read("a.md", f"+++\n{broken}\n+++\nMore.")).text
+    assert only(read("a.md", f"+++\n{broken}\n+++\nMore.")).metadata == {}
 
 
 def test_ruled_lines_are_not_front_matter():

@@ -16,6 +16,7 @@ from test_llm_pipeline import FILES, mind
 
 from graphrag_pipeline.cli.plan import reread_documents
 from graphrag_pipeline.ingest import documents
+from graphrag_pipeline.ingest.reading import versions
 from graphrag_pipeline.ingest.stages import pending_batches
 from graphrag_pipeline.planning.plan import plan_run
 from graphrag_pipeline.planning.rereading import UNKNOWN
@@ -105,6 +106,26 @@ def test_a_page_whose_code_is_marked_otherwise_comes_out_otherwise_and_is_not_pa
         0,
         0,
     )
+
+
+def test_a_changed_reader_reads_only_batches_with_files_of_its_kind_again(
+    server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = by_model(tmp_path, server.base_url)
+    engine.write({"a.txt": "Alice Smith met Bob Jones."})
+    update(engine)
+    engine.write({"page.html": PAGE, "core": "Not read."})
+    update(engine)
+    assert pending_batches(engine.workspace) == []
+    monkeypatch.setitem(versions._BY_SUFFIX, ".html", {"HTML": "2"})
+    (pending,) = pending_batches(engine.workspace)
+    changes = engine.workspace.batches.get(pending).changes
+    assert "documents/page.html" in {change.uri for change in changes}
+    assert summarise(engine.workspace)["pending_because"] == [
+        "the reader of HTML files has changed"
+    ]
+    update(engine)
+    assert pending_batches(engine.workspace) == []
 
 
 @pytest.mark.parametrize(

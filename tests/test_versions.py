@@ -19,14 +19,33 @@ import pytest
 ROOT = Path(__file__).parents[1] / "graphrag_pipeline"
 RECORD = Path(__file__).parent / "snapshots" / "stage_versions.json"
 
+_READERS = "ingest/reading/versions.py"
+
+
+def _reading(modules: str) -> tuple[str, ...]:
+    return tuple(f"ingest/reading/{module}.py" for module in modules.split())
+
+
 # Each version, by file and name, and the files whose SQL and constants it stands for.
 GOVERNED: Mapping[str, tuple[str, ...]] = {
     "ingest/documents.py:READER_VERSION": (
         "ingest/documents.py",
-        "ingest/reading/*.py",
+        *_reading("archives blocks cleaning decoding extras fields files line_blocks model"),
+    ),
+    f"{_READERS}:CODE_VERSION": _reading("code"),
+    f"{_READERS}:HTML_VERSION": _reading("html html_events html_lines preformatted"),
+    f"{_READERS}:MAIL_VERSION": _reading("mail"),
+    f"{_READERS}:MARKDOWN_VERSION": _reading("markdown markdown_markup"),
+    f"{_READERS}:NAMED_VERSION": _reading("code files"),
+    f"{_READERS}:NOTEBOOK_VERSION": _reading("notebook"),
+    f"{_READERS}:OFFICE_VERSION": _reading("docx epub opendocument pptx sheets"),
+    f"{_READERS}:PDF_VERSION": _reading("ocr pdf pdf_layout pdf_lines pdf_text"),
+    f"{_READERS}:RECORDS_VERSION": (
+        *_reading("record_columns records tables"),
         "core/records.py",
         "data/nlp_records.txt",
     ),
+    f"{_READERS}:RST_VERSION": _reading("rst"),
     "ingest/chunking.py:CHUNKER_VERSION": ("ingest/chunking.py",),
     "extraction/rules/nlp.py:NLP_VERSION": (
         "extraction/rules/*.py",
@@ -162,6 +181,12 @@ def test_every_version_says_what_it_stands_for() -> None:
         if is_version(name) and isinstance(value, ast.Constant)
     }
     assert versions == set(GOVERNED) | FORMATS
+
+
+def test_each_module_of_the_reader_has_a_version_that_stands_for_it() -> None:
+    governed = {file for files in GOVERNED.values() for file in files}
+    modules = {f"ingest/reading/{path.name}" for path in (ROOT / "ingest/reading").glob("*.py")}
+    assert modules - governed == {"ingest/reading/__init__.py", _READERS}
 
 
 @pytest.mark.parametrize("place", GOVERNED)

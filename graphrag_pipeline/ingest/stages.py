@@ -25,9 +25,12 @@ from graphrag_pipeline.ingest.chunking import CHUNKER_VERSION, chunk_documents
 from graphrag_pipeline.ingest.mention_files import MentionFiles, mention_files
 from graphrag_pipeline.ingest.reading.extras import missing_libraries
 from graphrag_pipeline.ingest.reading.ocr import tesseract_version
+from graphrag_pipeline.ingest.reading.versions import reader_versions
 from graphrag_pipeline.ingest.staging import DERIVED, of_batch
 from graphrag_pipeline.ingest.to_extract import chunks_to_extract
+from graphrag_pipeline.store.batches import Batch
 from graphrag_pipeline.store.index_store import assign_identifiers, insert
+from graphrag_pipeline.store.snapshots import is_address
 from graphrag_pipeline.store.workspace import Workspace
 
 STAGES = ("documents", "chunks", "extractions")
@@ -69,12 +72,23 @@ class StageResult:
     done_before: bool = False
 
 
-def stage_versions(settings: Settings) -> dict[str, str]:
+def stage_versions(settings: Settings, batch: Batch | None = None) -> dict[str, str]:
     """Return each stage's version: the code version and settings that shape its rows.
 
-    Those of documents and chunks have parts, divided by dots, that say what has changed
-    (``READ_AGAIN``); that of extractions is one hash.
+    Of the readers, only those of the files of a ``batch`` are part of it. The versions of documents
+    and chunks have parts, divided by dots, that say what has changed (``READ_AGAIN``); that of
+    extractions is one hash.
     """
+    return _versions(settings, reader_versions(_names(batch) if batch else None))
+
+
+def _names(batch: Batch) -> list[str] | None:
+    """Return the names of a batch's files; None where only their addresses are known."""
+    names = [change.uri for change in batch.changes if change.action != "remove"]
+    return None if any(map(is_address, names)) else names
+
+
+def _versions(settings: Settings, readers: str) -> dict[str, str]:
     input_settings = settings.input.model_dump(
         include={"max_file_mb", "encoding", "text_columns", "title_columns", "id_columns"}
     )
@@ -84,7 +98,11 @@ def stage_versions(settings: Settings) -> dict[str, str]:
         ocr = (settings.input.ocr_languages, settings.input.ocr_seconds)
         installed.append(tesseract_version())
     read = ".".join(
-        (documents.READER_VERSION, fingerprint(input_settings, *ocr), fingerprint(*installed))
+        (
+            f"{documents.READER_VERSION}{readers}",
+            fingerprint(input_settings, *ocr),
+            fingerprint(*installed),
+        )
     )
     cut = settings.chunks.model_dump(exclude={"prepend_metadata"})
     chunked = ".".join((read, CHUNKER_VERSION, fingerprint(cut)))
@@ -98,19 +116,36 @@ def pending_batches(workspace: Workspace, *, most_attempts: int | None = None) -
     A batch with chunks that failed is one of them: without ``most_attempts`` however often it was
     tried, as when a person asks for a run.
     """
-    version = stage_versions(workspace.settings)["extractions"]
+    version_of = batch_versions(workspace.settings)
     with workspace.store.read() as con:
         rows = con.execute(
-            "SELECT batch FROM batch_stages WHERE stage = 'extractions' AND version IN (?, ?)",
-            [version, IMPORTED],
+            "SELECT batch, version FROM batch_stages WHERE stage = 'extractions'"
         ).fetchall()
         failures = con.execute(
             """SELECT DISTINCT batch FROM extractions
                WHERE status <> 'ok' AND ($most IS NULL OR attempts < $most)""",
             {"most": most_attempts},
         ).fetchall()
-    complete = {key for (key,) in rows} - {key for (key,) in failures}
-    return [batch.key for batch in workspace.batches.batches() if batch.key not in complete]
+    made_by, failed = dict(rows), {key for (key,) in failures}
+    return [
+        batch.key
+        for batch in workspace.batches.batches()
+        if batch.key in failed
+        or made_by.get(batch.key) not in (version_of(batch)["extractions"], IMPORTED)
+    ]
+
+
+def batch_versions(settings: Settings) -> Callable[[Batch], Mapping[str, str]]:
+    """Return what gives :func:`stage_versions` of many batches, made once for those alike."""
+    versions: dict[str, Mapping[str, str]] = {}
+
+    def version_of(batch: Batch) -> Mapping[str, str]:
+        readers = reader_versions(_names(batch))
+        if readers not in versions:
+            versions[readers] = _versions(settings, readers)
+        return versions[readers]
+
+    return version_of
 
 
 def ingest_documents(workspace: Workspace, key: str) -> StageResult:
@@ -299,7 +334,7 @@ def _once(
     workspace: Workspace, key: str, stage: str, work: Callable[[float], Mapping[str, int]]
 ) -> StageResult:
     start = time.perf_counter()
-    version = stage_versions(workspace.settings)[stage]
+    version = stage_versions(workspace.settings, workspace.batches.get(key))[stage]
     with workspace.store.read() as con:
         row = con.execute(
             """SELECT 1 FROM batch_stages WHERE batch = ? AND stage = ? AND version IN (?, ?)
@@ -317,7 +352,7 @@ def _ledger(
     workspace: Workspace, key: str, stage: str, start: float
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a transaction that also writes the stage's line in ``batch_stages``."""
-    version = stage_versions(workspace.settings)[stage]
+    version = stage_versions(workspace.settings, workspace.batches.get(key))[stage]
     with workspace.store.transaction() as con:
         yield con
         for outdated in STAGES[STAGES.index(stage) :]:

@@ -169,7 +169,7 @@ def plan_run(workspace: Workspace, folder: Path, *, recluster: bool = False) -> 
         changed = {change.uri for change in new}
         unchanged = {c.uri: batches[c.uri] for c in to_read if c.uri not in changed}
         with workspace.store.read() as con:
-            reasons = reasons_by_batch(con, settings, pending)
+            reasons = reasons_by_batch(con, workspace, pending)
             again = {uri: reasons[batch] for uri, batch in unchanged.items() if batch in reasons}
             reread = find_rereading(con, read, again, chunks, todo, stages)
     counts = {action: sum(c.action == action for c in new) for action in ACTIONS}

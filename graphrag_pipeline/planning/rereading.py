@@ -9,10 +9,11 @@ from pathlib import PurePosixPath
 import duckdb
 import polars as pl
 
-from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.ingest.documents import BLOCKS, BatchDocuments
-from graphrag_pipeline.ingest.stages import IMPORTED, READ_AGAIN, stage_versions
+from graphrag_pipeline.ingest.reading.versions import KINDS
+from graphrag_pipeline.ingest.stages import IMPORTED, READ_AGAIN, batch_versions
 from graphrag_pipeline.llm.pricing import StagePlan
+from graphrag_pipeline.store.workspace import Workspace
 
 UNKNOWN = "the program or its settings have changed"
 _EXAMPLES = 10
@@ -56,17 +57,18 @@ class Rereading:
 
 
 def reasons_by_batch(
-    con: duckdb.DuckDBPyConnection, settings: Settings, batches: Sequence[str]
+    con: duckdb.DuckDBPyConnection, workspace: Workspace, batches: Sequence[str]
 ) -> dict[str, list[str]]:
     """Return why the files of batches are read or cut again.
 
     Batches that were never read, or whose files are as they would be read now, are not in it.
     """
-    now = stage_versions(settings)["chunks"].split(".")
+    version_of = batch_versions(workspace.settings)
+    now = {key: version_of(workspace.batches.get(key))["chunks"].split(".") for key in batches}
     rows = con.execute(_LEDGER, {"imported": IMPORTED, "batches": list(batches)}).fetchall()
     reasons: dict[str, list[str]] = {}
     for batch, version in rows:
-        for reason in _reasons(version.split("."), now):
+        for reason in _reasons(version.split("."), now[batch]):
             if reason not in reasons.setdefault(batch, []):
                 reasons[batch].append(reason)
     return {batch: why for batch, why in reasons.items() if why}
@@ -76,7 +78,18 @@ def _reasons(then: Sequence[str], now: Sequence[str]) -> list[str]:
     """Compare the parts of two versions; one of the stage documents has the first parts alone."""
     if len(then) < len(READ_AGAIN) - 2:
         return [UNKNOWN]
-    return [why for why, a, b in zip(READ_AGAIN, then, now, strict=False) if a != b]
+    changed = [(why, a, b) for why, a, b in zip(READ_AGAIN, then, now, strict=False) if a != b]
+    return [_of_readers(a, b) if why == READ_AGAIN[0] else why for why, a, b in changed]
+
+
+def _of_readers(then: str, now: str) -> str:
+    """Say which readers have changed: what all share, or those of some kinds of files."""
+    (before, *old), (after, *new) = then.split("-"), now.split("-")
+    kinds = {reader.rstrip("0123456789") for reader in set(old) ^ set(new)}
+    if before != after or not kinds:
+        return READ_AGAIN[0]
+    files = " and ".join(KINDS.get(kind, f"{kind} files") for kind in sorted(kinds))
+    return f"the reader of {files} has changed"
 
 
 def find_rereading(

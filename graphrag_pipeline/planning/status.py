@@ -101,7 +101,7 @@ def summarise(workspace: Workspace) -> dict[str, Any]:
         failures = _rows(con, _FAILED)[0]
         release = _rows(con, _RELEASE, id=current) if current else []
         absent = absent_titles(con, settings)
-        reasons = reasons_by_batch(con, settings, pending).values()
+        reasons = reasons_by_batch(con, workspace, pending).values()
     return {
         "home": str(home),
         "indexed": True,

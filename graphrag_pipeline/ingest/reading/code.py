@@ -35,6 +35,7 @@ _FAMILIES = {
     "lisp": _family(r";[^\n]*", rf"\\.|{_MULTILINE}"),
     "percent": _family(r"%[^\n]*", r'"(?:[^"\\\n]|\\.)*+"?'),
 }
+_RUBY = ("Ruby", "ruby")
 _LANGUAGES: dict[str, tuple[str, str]] = {
     **dict.fromkeys((".py", ".pyi", ".pyw"), ("Python", "python")),
     **dict.fromkeys((".js", ".mjs", ".cjs", ".jsx"), ("JavaScript", "c")),
@@ -49,7 +50,7 @@ _LANGUAGES: dict[str, tuple[str, str]] = {
     ".java": ("Java", "c"),
     ".go": ("Go", "c"),
     ".rs": ("Rust", "rust"),
-    ".rb": ("Ruby", "ruby"),
+    ".rb": _RUBY,
     ".sql": ("SQL", "sql"),
     ".cs": ("C#", "c"),
     ".swift": ("Swift", "c"),
@@ -67,6 +68,18 @@ _LANGUAGES: dict[str, tuple[str, str]] = {
 }
 CODE_SUFFIXES: frozenset[str] = frozenset(_LANGUAGES)
 """Suffixes of the files that are source code."""
+_NAMED: dict[str, tuple[str, str]] = {
+    **dict.fromkeys(("makefile", "gnumakefile"), ("Make", "shell")),
+    **dict.fromkeys(("dockerfile", "containerfile"), ("Dockerfile", "shell")),
+    **dict.fromkeys(("gemfile", "rakefile", "vagrantfile", "podfile", "brewfile"), _RUBY),
+    **dict.fromkeys(("sconstruct", "sconscript", "snakefile"), ("Python", "python")),
+    **dict.fromkeys(("build", "workspace"), ("Starlark", "python")),
+    "jenkinsfile": ("Groovy", "c"),
+    "justfile": ("Just", "shell"),
+    "procfile": ("Procfile", "shell"),
+}
+CODE_NAMES: frozenset[str] = frozenset(_NAMED)
+"""Names without an ending, in lower case, of files that are source code."""
 
 
 def read_code(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
@@ -74,7 +87,8 @@ def read_code(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
 
     Comments, and Python's strings that stand alone, are prose; whatever is between is a block.
     """
-    language, family = _LANGUAGES[path.suffix.lower()]
+    suffix = path.suffix.lower()
+    language, family = _LANGUAGES[suffix] if suffix else _NAMED[path.name.lower()]
     text = decode(data, options.encoding).replace("\r\n", "\n")
     blocks = code_blocks(text, family)
     return whole_document(path, text, path.name, {"language": language}, blocks)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
-from graphrag_pipeline.ingest.reading.code import CODE_SUFFIXES, read_code
+from graphrag_pipeline.ingest.reading.code import CODE_NAMES, CODE_SUFFIXES, read_code
 from graphrag_pipeline.ingest.reading.decoding import decode
 from graphrag_pipeline.ingest.reading.docx import read_docx
 from graphrag_pipeline.ingest.reading.epub import read_epub
@@ -67,6 +67,15 @@ _READERS: dict[str, Reader] = {
     **dict.fromkeys(CODE_SUFFIXES, read_code),
 }
 
+_NAMED: dict[str, Reader] = {
+    **dict.fromkeys(
+        ("readme", "news", "changes", "changelog", "history", "todo", "install", "authors", "faq"),
+        _read_text,
+    ),
+    **dict.fromkeys(CODE_NAMES, read_code),
+}
+"""Readers of files without an ending, by their names in lower case."""
+
 SUPPORTED_SUFFIXES: frozenset[str] = frozenset(_READERS)
 """Suffixes, lower case and with their dot, that `read_file` can read."""
 
@@ -105,6 +114,8 @@ def _refused(reason: str) -> ReadResult:
 
 def _reader(path: Path) -> Reader:
     suffix = path.suffix.lower()
+    if not suffix and path.name.lower() in _NAMED:
+        return _NAMED[path.name.lower()]
     if suffix not in _READERS:
         extensions = " ".join(sorted(_READERS.keys() - CODE_SUFFIXES))
         kind = f"with suffix {one_line(suffix)!r}" if suffix else "without a suffix"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
@@ -19,6 +21,7 @@ from graphrag_pipeline.ingest.reading.model import (
 )
 
 _MOST_FRONT_MATTER = 65_536  # characters
+_ENDS = {"---": ("---", "..."), "+++": ("+++",)}
 _INTEGER = re.compile(r"[+-]?\d{1,18}")
 _DECIMAL = re.compile(r"[+-]?\d{1,18}\.\d{1,18}")
 
@@ -32,19 +35,21 @@ def read_markdown(path: Path, data: bytes, options: ReadingOptions) -> ReadResul
 
 
 def split_front_matter(text: str) -> tuple[dict[str, Scalar], str]:
-    """Return the YAML between two leading "---" lines, and the text after them.
+    """Return the YAML between two leading "---" lines, or TOML between "+++", and the text below.
 
-    Lists and mappings below a key become text. What is not a mapping in YAML, or is broken YAML, is
-    part of the text.
+    Lists and mappings below a key become text. What is not a mapping, or is broken, is part of the
+    text.
     """
     lines = text.split("\n")
-    if lines[0].rstrip() != "---":
+    mark = lines[0].rstrip()
+    if mark not in _ENDS:
         return {}, text
-    ends = (n for n, line in enumerate(lines) if n and line.rstrip() in ("---", "..."))
+    ends = (n for n, line in enumerate(lines) if n and line.rstrip() in _ENDS[mark])
     end = next(ends, None)
     if end is None:
         return {}, text
-    metadata = _front_matter("\n".join(lines[1:end]))
+    block = "\n".join(lines[1:end])
+    metadata = _toml_matter(block) if mark == "+++" else _front_matter(block)
     return ({}, text) if metadata is None else (metadata, "\n".join(lines[end + 1 :]))
 
 
@@ -69,6 +74,27 @@ def _front_matter(text: str) -> dict[str, Scalar] | None:
         return {_as_text(key): _scalar(value) for key, value in root.value}
     except (yaml.YAMLError, RecursionError):
         return None
+
+
+def _toml_matter(text: str) -> dict[str, Scalar] | None:
+    if len(text) > _MOST_FRONT_MATTER:
+        return None
+    try:
+        values = tomllib.loads(text)
+        return {
+            name: value if isinstance(value, Scalar) else _toml_text(value)
+            for name, value in values.items()
+        }
+    except (ValueError, RecursionError):
+        return None
+
+
+def _toml_text(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {_toml_text(each)}" for name, each in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_toml_text, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _scalar(node: yaml.Node) -> Scalar:
