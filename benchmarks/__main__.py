@@ -15,7 +15,7 @@ from benchmarks import (
     extraction_quality,
     latency,
     llm_client,
-    method_quality,
+    methods,
     model_index,
     name_quality,
     plan,
@@ -23,6 +23,7 @@ from benchmarks import (
     retrieval_quality,
     small,
     troubles,
+    untitled,
 )
 from benchmarks.index_speed import index_speed, podcast_files
 
@@ -34,6 +35,7 @@ PARTS = (
     "names",
     "retrieval",
     "methods",
+    "untitled",
     "latency",
     "chnsw",
     "model",
@@ -49,10 +51,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", help=", ".join(PARTS))
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
+    methods.add_options(parser)
     options = parser.parse_args()
-    if not options.data.is_dir():
+    if not options.data.is_dir() and options.parts != ["methods"]:
         raise SystemExit(f"the data sets are not in {options.data}: name their folder with --data")
     parts = options.parts or PARTS
+    is_as_recorded = True
     print(f"{platform.python_implementation()} {platform.python_version()}, {os.cpu_count()} cores")
     if "speed" in parts:
         _speed(options.data)
@@ -73,7 +77,10 @@ def main() -> None:
         retrieval_quality.main([str(options.data)])
     if "methods" in parts:
         print("\nEvery method on the same questions and passages, indexed by the pipeline")
-        method_quality.main([str(options.data)])
+        is_as_recorded = methods.main(options)
+    if "untitled" in parts:
+        print("\nWhat titles and covering are worth where titles say nothing")
+        untitled.main(options.data)
     if "latency" in parts:
         print("\nMilliseconds of retrieve() on podcast transcripts, by method")
         latency.main([str(options.data)])
@@ -90,6 +97,8 @@ def main() -> None:
     if "plan" in parts:
         print("\nWhat plan says beside what is then spent on a strict stand-in")
         plan.main(options.data)
+    if not is_as_recorded:
+        raise SystemExit(1)
 
 
 def _changes(data: Path) -> None:

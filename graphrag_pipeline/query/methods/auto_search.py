@@ -27,7 +27,7 @@ class AutoParameters(SelectionParameters):
 
     Without a model, a question that asks for themes and names nothing is answered by ``global``, on
     the root communities; any other by ``ppr``, of these methods the one that finds most
-    (benchmarks/method_quality.py), and by ``bm25`` where there is no graph to walk or the question
+    (benchmarks/methods.py), and by ``bm25`` where there is no graph to walk or the question
     names none of its entities or titles. With a model it is ``selection``; ``level`` is for that.
     """
 
