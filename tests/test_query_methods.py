@@ -12,6 +12,7 @@ from model_server import Fault, ModelServer, server_error
 from query_fixture import ENTITIES, NOT_A_TABLE, publish, settings_for
 from query_player import play, shown_numbers, step_of
 
+from graphrag_pipeline import Index
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.identity import make_id
@@ -324,6 +325,17 @@ def test_without_a_model_auto_takes_what_suits_the_question_and_says_so(
     found = engine.answer(question, "auto")
     assert found.retrieval.records == engine.retrieve(question, method, **options).records
     assert found.retrieval.steps[0].startswith(f"{method} search (by rule: ")
+
+
+def test_auto_knows_a_name_that_was_merged_into_another(tmp_path):
+    text = "Ida Brandt sailed to Bergen with Ole Moen. Brandt met Ole Moen at the harbour."
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.txt").write_text(text)
+    index = Index(tmp_path / "home", Settings())
+    index.update(tmp_path / "docs")
+    assert index.sql("SELECT title FROM entity_aliases")[1] == [("Brandt",)]
+    answer = index.answer("Why was Brandt there?", "auto")
+    assert answer.retrieval.steps[0].startswith("ppr search (by rule: ")
 
 
 def test_integration_has_both_contexts_each_record_once(engine):

@@ -319,6 +319,13 @@ def test_the_first_heading_is_the_title_of_markdown(text):
     assert only(read("a.markdown", text)).title.replace("*", "") == "The plan"
 
 
+def test_an_empty_line_of_breaks_divides_paragraphs():
+    page = "<p>The pump was built by<br>Ida Brandt.<br>\n<br/>It leaks.<ul><li>a<br><br>b</ul>"
+    assert only(read("a.html", page)).text == (
+        "The pump was built by\nIda Brandt.\n\nIt leaks.\n\n- a\nb"
+    )
+
+
 def test_front_matter_in_toml_is_metadata():
     text = """+++
 title = "The plan"

@@ -415,7 +415,11 @@ class _PageParser:
         if name in _PARAGRAPHS:
             self._end_line(1 if self.depth["li"] or self.row else 2)
         else:
+            n_lines = len(self.out.lines)
             self._end_line(0 if name in _CELLS else 1)
+            is_second = self.gap and len(self.out.lines) == n_lines
+            if name == "br" and is_second and not self.depth["li"] and not self.row:
+                self.gap = 2  # an empty line, which divides paragraphs
 
     def _end_line(self, gap: int) -> None:
         if self.parts:

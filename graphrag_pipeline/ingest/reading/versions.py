@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 CODE_VERSION = "1"
-HTML_VERSION = "1"
+HTML_VERSION = "2"
 MAIL_VERSION = "1"
 MARKDOWN_VERSION = "2"
 NAMED_VERSION = "2"

@@ -46,7 +46,11 @@ def chosen(index: Release, question: str) -> tuple[Method[Any], str]:
         return GLOBAL, "the question asks for themes"
     if not index.facts.counts["n_relationships"]:
         return BM25, "there is no graph"
-    if op.entities_named_in(index, question, 1) or op.titles_in(index, question):
+    if (
+        op.entities_named_in(index, question, 1)
+        or op.titles_in(index, question)
+        or op.names_known(index, question)
+    ):
         return PPR, "the question names what is in the graph"
     return BM25, "the question names nothing that is in the graph"
 
