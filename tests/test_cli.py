@@ -6,6 +6,7 @@ import contextlib
 import csv
 import fcntl
 import io
+import itertools
 import json
 import os
 import pty
@@ -16,6 +17,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import typer
@@ -23,6 +25,7 @@ from commands import ForkedPython
 from rich.cells import cell_len
 
 from graphrag_pipeline.cli import app as cli
+from graphrag_pipeline.cli import progress as cli_progress
 from graphrag_pipeline.cli import tables
 from graphrag_pipeline.cli.progress import progress as shown_progress
 from graphrag_pipeline.core import progress
@@ -367,6 +370,21 @@ def test_the_numbers_of_stages_stand_below_each_other(capsys: pytest.CaptureFixt
         for stage in ("graph", "hirag communities", "attributed communities"):
             progress.report(stage, 1, 1)
     assert len({line.index(" 1/1 ") for line in capsys.readouterr().err.splitlines()}) == 1
+
+
+def test_a_long_stage_says_every_half_minute_how_long_it_still_takes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = itertools.count(0, 10)
+    timed = SimpleNamespace(perf_counter=lambda: float(next(clock)))
+    monkeypatch.setattr(cli_progress, "time", timed)
+    with shown_progress("start"):
+        for done in range(9):
+            progress.report("chunks_vectors", done, 8)
+    *lines, last = capsys.readouterr().err.splitlines()
+    assert lines
+    assert all(re.search(r" \d/8 +\d+\.\d s, about \d+ (s|min) left$", line) for line in lines)
+    assert re.search(r" 8/8 +\d+\.\d s$", last)
 
 
 def test_index_again_as_json_is_all_that_standard_output_holds_and_a_terminal_has_bars(

@@ -4,6 +4,7 @@ import sys
 from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from graphrag_pipeline.llm.embedders import (
     HashingEmbedder,
     SentenceTransformerEmbedder,
     make_embedder,
+    sentence_transformers,
 )
 
 MUSIQUE = Path(__file__).resolve().parents[2] / "shared" / "data" / "musique"
@@ -112,6 +114,17 @@ def test_what_cannot_be_made_is_refused_with_the_remedy():
         make_embedder("other")  # pyright: ignore[reportArgumentType]
     with pytest.raises(EmbeddingError, match="at least 2"):
         HashingEmbedder(1)
+
+
+def test_threads_of_a_local_model_sleep_while_they_wait_unless_the_environment_decides(monkeypatch):
+    library = ModuleType("sentence_transformers")
+    monkeypatch.setitem(sys.modules, "sentence_transformers", library)
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    assert sentence_transformers() is library
+    assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
+    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
+    sentence_transformers()
+    assert os.environ["OMP_WAIT_POLICY"] == "ACTIVE"
 
 
 @pytest.mark.skipif(find_spec("sentence_transformers") is not None, reason="it is installed")

@@ -183,6 +183,31 @@ def test_without_the_library_it_is_said_what_to_install(home):
     assert "pip install 'graphrag-pipeline[local]'" in step
 
 
+@pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="it is not installed")
+def test_a_real_cross_encoder_ranks_without_the_network(home, tmp_path):
+    """Two layers of random weights: what is ranked means nothing, that it is ranked does."""
+    from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
+
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz"]
+    (tmp_path / "vocab.txt").write_text("\n".join([*words, *(f"##{word}" for word in words[5:])]))
+    folder = tmp_path / "random"
+    shape = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2}
+    config = BertConfig(vocab_size=57, intermediate_size=48, num_labels=1, **shape)
+    BertForSequenceClassification(config).save_pretrained(folder)
+    BertTokenizerFast(vocab_file=str(tmp_path / "vocab.txt")).save_pretrained(folder)
+    rerankers.cross_encoder.cache_clear()
+    with engine_for(home, f"local:{folder}") as engine:
+        first = engine.retrieve(QUESTION, "bm25")
+    encoder = rerankers.cross_encoder(f"local:{folder}")
+    scores = encoder.scores(QUESTION, ["one passage", "another"])
+    assert len(set(scores)) == 2
+    assert scores == encoder.scores(QUESTION, ["one passage", "another"])
+    assert first.steps == (f"{len(first.records)} passages reranked by local:{folder}",)
+    with engine_for(home, "local:no/such-model-anywhere") as engine:
+        (step,) = engine.retrieve(QUESTION, "bm25").steps
+    assert "no cross-encoder no/such-model-anywhere is on disk" in step
+
+
 @pytest.mark.parametrize("reranker", ["local:", "local: ", "gpt", "LLM", "locals:x"])
 def test_a_reranker_there_is_not_is_refused(reranker):
     with pytest.raises(ConfigError, match="reranker"):

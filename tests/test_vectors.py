@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from graphrag_pipeline.llm.embedders import HashingEmbedder
+from graphrag_pipeline.core import progress
+from graphrag_pipeline.llm.embedders import HashingEmbedder, Storing
 from graphrag_pipeline.store import vector_store as vectors
 from graphrag_pipeline.store.vector_store import VectorStore, VectorStoreError, row_schema
 
@@ -184,6 +185,60 @@ def test_large_syncs_make_few_versions(store, embedder, monkeypatch):
     monkeypatch.setattr(vectors, "SLICE_ROWS", 1000)
     assert store.sync("entities", rows(numbered(5000)), embedder).version <= 5 + 4
     assert store.sync("entities", rows({}), embedder).removed == 5000
+
+
+class HalfEmbedder(CountingEmbedder):
+    """Stored as a local model's vectors are."""
+
+    storing = Storing(rows=4, half=True)
+
+
+def item_type(store) -> str:
+    return str(store._db.open_table("chunks").schema.field("vector").type.value_type)
+
+
+def test_half_precision_finds_the_same_within_a_thousandth(tmp_path, monkeypatch):
+    texts = {f"id{i}": f"river word{i % 7} town{i % 5} bridge{i % 3}" for i in range(60)}
+    half, whole = VectorStore(tmp_path / "half"), VectorStore(tmp_path / "whole")
+    half.sync("chunks", rows(texts), HalfEmbedder(64))
+    whole.sync("chunks", rows(texts), CountingEmbedder(64))
+    assert (item_type(half), item_type(whole)) == ("halffloat", "float")
+    query = HashingEmbedder(64).embed(["word3 town2 bridge1"])[0]
+    for held_bytes in (vectors.HELD_BYTES, 0):
+        monkeypatch.setattr(vectors, "HELD_BYTES", held_bytes)
+        found, expected = (
+            dict(zip(*current(store).search("chunks", query, 60).to_pydict().values(), strict=True))
+            for store in (half, whole)
+        )
+        assert found.keys() == expected.keys()
+        assert max(abs(found[key] - expected[key]) for key in found) < 1e-3
+    assert half.sync("chunks", rows(texts), HalfEmbedder(64)).embedded == 0
+    assert next(iter(current(half).vectors("chunks", ["id1"]).values())).dtype == np.float32
+
+
+def test_a_table_in_full_precision_stays_valid_and_stays_in_it(store):
+    store.sync("chunks", rows({"a": "river", "b": "town"}), CountingEmbedder(16))
+    later = HalfEmbedder(16)
+    result = store.sync("chunks", rows({"a": "river", "b": "city", "c": "sea"}), later)
+    assert (result.reused, result.embedded) == (1, 2)
+    assert sorted(later.texts) == ["city", "sea"]
+    assert item_type(store) == "float"
+    assert current(store).count("chunks") == 3
+
+
+def test_a_table_that_gets_a_vector_index_is_in_full_precision(store, monkeypatch):
+    monkeypatch.setattr(vectors, "VECTOR_INDEX_ROWS", 300)
+    store.sync("chunks", rows(numbered(300)), HalfEmbedder(32))
+    assert item_type(store) == "float"
+
+
+def test_a_slow_embedder_says_how_far_it_is(store):
+    heard = []
+    with progress.listening(lambda *told: heard.append(told)):
+        store.sync("chunks", rows(numbered(10)), HalfEmbedder(16))
+        store.sync("entities", rows(numbered(4)), HalfEmbedder(16))
+        store.sync("chunks", rows(numbered(10)), HalfEmbedder(16))
+    assert heard == [("chunks_vectors", done, 10) for done in (0, 4, 8, 10)]
 
 
 @pytest.mark.filterwarnings("ignore:optimize")

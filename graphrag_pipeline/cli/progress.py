@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from graphrag_pipeline.cli import console
-from graphrag_pipeline.core.progress import Listener, listening
+from graphrag_pipeline.core.progress import Listener, listening, time_left
 
 _STAGE_WIDTH = len("attributed communities")
+_SECONDS_BETWEEN_LINES = 30.0
 
 
 class StageTimes:
@@ -34,6 +35,10 @@ class StageTimes:
         """Return the seconds of one stage so far."""
         return self._spent.get(stage, 0.0)
 
+    def left(self, stage: str, done: int, total: int) -> str:
+        """Return in words how long the rest of a stage takes."""
+        return time_left(done, total, self.of(stage))
+
     def by_stage(self) -> dict[str, float]:
         """Return the seconds of each stage, and of everything as ``total``."""
         total = time.perf_counter() - self._started
@@ -45,7 +50,8 @@ def progress(start: str) -> Iterator[StageTimes]:
     """Show on standard error how far each stage is while the body runs.
 
     On a terminal each stage has a bar, below the line ``start`` that stands until the first stage
-    begins; elsewhere each stage is one line when it is done. Yields the seconds of the stages.
+    begins; elsewhere each stage is one line when it is done, and a long one a line every half
+    minute. Both say how long a stage will still take. Yields the seconds of the stages.
     """
     times = StageTimes()
     with _bars(times, start) if sys.stderr.isatty() else _lines(times) as hear, listening(hear):
@@ -55,12 +61,20 @@ def progress(start: str) -> Iterator[StageTimes]:
 @contextlib.contextmanager
 def _lines(times: StageTimes) -> Iterator[Listener]:
     complete = set()
+    told = [time.perf_counter()]
 
     def hear(stage: str, done: int, total: int) -> None:
         times.hear(stage, done, total)
+        line = f"{stage:<{_STAGE_WIDTH}} {done}/{total} {times.of(stage):7.1f} s"
+        left = times.left(stage, done, total)
         if done >= total and stage not in complete:
             complete.add(stage)
-            console.note(f"{stage:<{_STAGE_WIDTH}} {done}/{total} {times.of(stage):7.1f} s")
+            console.note(line)
+        elif left and time.perf_counter() - told[0] >= _SECONDS_BETWEEN_LINES:
+            console.note(f"{line}, {left}")
+        else:
+            return
+        told[0] = time.perf_counter()
 
     yield hear
 
@@ -81,17 +95,19 @@ def _bars(times: StageTimes, start: str) -> Iterator[Listener]:
         BarColumn(bar_width=30),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}", markup=False),
         console=Console(stderr=True),
     )
     tasks: dict[str, Any] = {}
-    first = bars.add_task(start, total=None)
+    first = bars.add_task(start, total=None, left="")
 
     def hear(stage: str, done: int, total: int) -> None:
         times.hear(stage, done, total)
         bars.update(first, visible=False)
         if stage not in tasks:
-            tasks[stage] = bars.add_task(stage, total=total)
-        bars.update(tasks[stage], completed=done, total=total)
+            tasks[stage] = bars.add_task(stage, total=total, left="")
+        left = times.left(stage, done, total)
+        bars.update(tasks[stage], completed=done, total=total, left=left)
 
     with bars:
         yield hear

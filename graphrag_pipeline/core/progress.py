@@ -17,6 +17,20 @@ def report(stage: str, done: int, total: int) -> None:
         listener(stage, done, total)
 
 
+def time_left(done: int, total: int, seconds: float) -> str:
+    """Return in words how long the rest takes, if it goes on as it did; empty if nobody knows.
+
+    >>> time_left(1, 4, 60), time_left(1, 4, 5), time_left(1, 4, 3600), time_left(0, 4, 9)
+    ('about 3 min left', 'about 15 s left', 'about 3.0 h left', '')
+    """
+    if not 0 < done < total:
+        return ""
+    left = seconds * (total - done) / done
+    if left < 90:
+        return f"about {left:.0f} s left"
+    return f"about {left / 60:.0f} min left" if left < 5400 else f"about {left / 3600:.1f} h left"
+
+
 @contextlib.contextmanager
 def listening(listener: Listener) -> Iterator[None]:
     """Let ``listener(stage, done, total)`` hear of the progress made within this context."""

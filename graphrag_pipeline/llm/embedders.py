@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from hashlib import blake2b, file_digest
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +48,13 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return an array (texts, dimensions), float32, rows of length one, never NaN."""
         ...
+
+
+class Storing(NamedTuple):
+    """How the vectors of an embedder are stored: how many at most at once, and how precisely."""
+
+    rows: int = 10**6
+    half: bool = False
 
 
 class HashingEmbedder:
@@ -98,6 +106,8 @@ class SentenceTransformerEmbedder:
         Cut vectors to their first so many numbers, for models trained for it; None keeps all.
     """
 
+    storing = Storing(rows=1024, half=True)
+
     def __init__(self, model: str, dimensions: int | None = None) -> None:
         self._path = model
         self._truncate = dimensions
@@ -123,6 +133,7 @@ class SentenceTransformerEmbedder:
         """Return one row per text; longer texts are cut to what the model reads."""
         if not texts:
             return np.empty((0, self.dimensions), dtype=np.float32)
+        # The model takes the longest first, so that texts of a length share a batch.
         return np.asarray(
             self._model.encode(
                 list(texts),
@@ -140,13 +151,33 @@ class SentenceTransformerEmbedder:
     @cached_property
     def _model(self) -> Any:
         try:
-            library = import_module("sentence_transformers")
+            library = sentence_transformers()
         except ImportError as error:
             raise EmbeddingError(
                 "local embeddings need sentence-transformers: "
                 "pip install 'graphrag-pipeline[local]'"
             ) from error
         return library.SentenceTransformer(self._path, truncate_dim=self._truncate)
+
+
+def sentence_transformers() -> Any:
+    """Return the library of local models. Raises ImportError where it is not installed.
+
+    Threads that wait for each other sleep, unless the environment says otherwise: where other
+    programs run too, they would spend more time on waiting than on computing.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    return import_module("sentence_transformers")
+
+
+def stored(embedder: Embedder) -> Storing:
+    """Return how the vectors of an embedder are to be stored.
+
+    A local model's in half precision, which is finer than such models are: cosines stay the same
+    within 0.001. An endpoint's stay as they were bought, for the cache of answers has them too;
+    and words as vectors tie exactly where texts share the same words.
+    """
+    return getattr(embedder, "storing", Storing())
 
 
 def model_name(model: str) -> str:

@@ -26,7 +26,7 @@ from graphrag_pipeline.llm.cache import (
     request_key,
 )
 from graphrag_pipeline.llm.database import CallDatabase
-from graphrag_pipeline.llm.embedders import model_name
+from graphrag_pipeline.llm.embedders import model_name, sentence_transformers
 from graphrag_pipeline.llm.ledger import Call, put_calls
 
 MOST_SECONDS = 5.0
@@ -101,7 +101,7 @@ class CrossEncoder:
     @cached_property
     def _model(self) -> Any:
         try:
-            library = import_module("sentence_transformers")
+            library = sentence_transformers()
         except ImportError as error:
             raise RerankingError(
                 "a local reranker needs sentence-transformers: "

@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.text import terms, terms_batch
-from graphrag_pipeline.llm.embedders import Embedder
+from graphrag_pipeline.llm.embedders import Embedder, stored
 from graphrag_pipeline.store.held_terms import HeldTerms
 from graphrag_pipeline.store.held_vectors import HeldVectors, rounded
 from graphrag_pipeline.store.lance import connect
@@ -48,7 +49,7 @@ TERM_ROWS = 20_000
 """Readers hold the vectors of a table up to this size in memory; a larger one LanceDB searches."""
 
 SLICE_ROWS = 4_096
-"""Rows embedded and committed at a time: what a crash can lose, and what memory must hold."""
+"""Rows embedded and committed at a time, of a slow embedder fewer: what a crash can lose."""
 
 _ID_FILTER_ROWS = 10_000
 # An approximate index finds this many times k rows, whose exact similarity then decides.
@@ -154,11 +155,10 @@ class VectorStore:
                 f"{embedder.name} gives {embedder.dimensions}: make the two equal"
             )
         with _writing(self.uri):
-            target = self._open_for(table, embedder)
+            target = self._open_for(table, embedder, len(target_rows))
             plan = _plan(target_rows, _stored(target))
-            for part in _slices(target_rows.take(plan.embed)):
-                _upsert(target, _with_vectors(part, embedder))
-            for part in _slices(target_rows.take(plan.refresh)):
+            _embed(target, table, target_rows.take(plan.embed), embedder)
+            for part in _slices(target_rows.take(plan.refresh), SLICE_ROWS):
                 _upsert(target, _with_stored_vectors(part, target))
             for part in _batched(plan.remove, _ID_FILTER_ROWS):
                 target.delete(_has_id(part))
@@ -262,7 +262,7 @@ class VectorStore:
             if lance_table is not None:
                 yield table, lance_table
 
-    def _open_for(self, table: str, embedder: Embedder) -> LanceTable:
+    def _open_for(self, table: str, embedder: Embedder, n_rows: int) -> LanceTable:
         lance_table = _open(self._db, table)
         if (
             lance_table is not None
@@ -272,7 +272,7 @@ class VectorStore:
             return _keyed(lance_table)
         # Over one of another embedder, or what is left of one whose making was killed.
         mode = "overwrite" if table in self._db.list_tables().tables else "create"
-        created = self._db.create_table(table, schema=_table_schema(embedder), mode=mode)
+        created = self._db.create_table(table, schema=_table_schema(embedder, n_rows), mode=mode)
         return _keyed(cast("LanceTable", created))
 
 
@@ -537,6 +537,19 @@ def _digest(content_hash: str, embedder: str) -> str:
     return blake2b(f"{embedder}\0{content_hash}".encode(), digest_size=16).hexdigest()
 
 
+def _embed(target: LanceTable, table: str, rows: pa.Table, embedder: Embedder) -> None:
+    """Embed and write rows, slice by slice; where there are several, say how far it is."""
+    parts = list(_slices(rows, min(SLICE_ROWS, stored(embedder).rows)))
+    n_done = 0
+    for part in parts:
+        if len(parts) > 1:
+            progress.report(f"{table}_vectors", n_done, len(rows))
+        _upsert(target, _with_vectors(part, embedder))
+        n_done += len(part)
+    if len(parts) > 1:
+        progress.report(f"{table}_vectors", n_done, len(rows))
+
+
 def _with_vectors(rows: pa.Table, embedder: Embedder) -> pa.Table:
     vectors = np.ascontiguousarray(embedder.embed(rows["text"].to_pylist()), dtype=np.float32)
     if vectors.shape != (len(rows), embedder.dimensions) or not np.isfinite(vectors).all():
@@ -564,10 +577,10 @@ def _table_rows(rows: pa.Table, vectors: npt.NDArray[np.float32]) -> pa.Table:
     return pa.table(rows.append_column(_TERMS, words).append_column(_VECTOR, column)).cast(schema)
 
 
-def _schema_with_vectors(dimensions: int) -> pa.Schema:
+def _schema_with_vectors(dimensions: int, *, half: bool = False) -> pa.Schema:
     import pyarrow as pa
 
-    item = pa.field("item", pa.float32())
+    item = pa.field("item", pa.float16() if half else pa.float32())
     return (
         row_schema()
         .append(pa.field(_TERMS, pa.string()))
@@ -575,15 +588,19 @@ def _schema_with_vectors(dimensions: int) -> pa.Schema:
     )
 
 
-def _table_schema(embedder: Embedder) -> pa.Schema:
-    return _schema_with_vectors(embedder.dimensions).with_metadata(
-        {_EMBEDDER: embedder.name.encode()}
-    )
+def _table_schema(embedder: Embedder, n_rows: int) -> pa.Schema:
+    # LanceDB takes nine times as long to make a vector index in half precision.
+    half = stored(embedder).half and n_rows < VECTOR_INDEX_ROWS
+    schema = _schema_with_vectors(embedder.dimensions, half=half)
+    return schema.with_metadata({_EMBEDDER: embedder.name.encode()})
 
 
 def _upsert(table: LanceTable, rows: pa.Table) -> None:
+    """Write rows, their vectors as precise as those of the table."""
     merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-    merge.execute(rows)
+    column = rows.schema.get_field_index(_VECTOR)
+    field = rows.schema.field(column).with_type(table.schema.field(_VECTOR).type)
+    merge.execute(rows.set_column(column, field, rows[_VECTOR].cast(field.type)))
 
 
 def _keyed(table: LanceTable) -> LanceTable:
@@ -749,7 +766,7 @@ def _sampled_terms(table: LanceTable | None) -> HeldTerms:
 
 def _matrix(rows: pa.Table) -> tuple[list[str], npt.NDArray[np.float32]]:
     column = rows[_VECTOR].combine_chunks()
-    flat = column.flatten().to_numpy(zero_copy_only=False)
+    flat = column.flatten().to_numpy(zero_copy_only=False).astype(np.float32, copy=False)
     return rows["id"].to_pylist(), flat.reshape(len(rows), column.type.list_size)
 
 
@@ -763,9 +780,9 @@ def _batched(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
-def _slices(rows: pa.Table) -> Iterator[pa.Table]:
-    starts = range(0, len(rows), SLICE_ROWS)
-    return (rows.slice(start, SLICE_ROWS).combine_chunks() for start in starts)
+def _slices(rows: pa.Table, size: int) -> Iterator[pa.Table]:
+    starts = range(0, len(rows), size)
+    return (rows.slice(start, size).combine_chunks() for start in starts)
 
 
 def _hits(rows: pa.Table, score: npt.NDArray[np.floating[Any]], columns: Sequence[str]) -> pa.Table:
