@@ -184,15 +184,20 @@ def test_without_the_library_it_is_said_what_to_install(home):
 
 
 @pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="it is not installed")
-def test_a_real_cross_encoder_ranks_without_the_network(home, tmp_path):
+def test_a_real_cross_encoder_ranks_without_the_network(home, tmp_path, monkeypatch):
     """Two layers of random weights: what is ranked means nothing, that it is ranked does."""
+    # PyTorch asks for the place of pandas, which the suite's stand-in refuses to tell.
+    finders = [finder for finder in sys.meta_path if "quick_stores" not in repr(finder)]
+    monkeypatch.setattr(sys, "meta_path", finders)
     from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
 
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz"]
     (tmp_path / "vocab.txt").write_text("\n".join([*words, *(f"##{word}" for word in words[5:])]))
     folder = tmp_path / "random"
     shape = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2}
-    config = BertConfig(vocab_size=57, intermediate_size=48, num_labels=1, **shape)
+    config = BertConfig(
+        vocab_size=57, intermediate_size=48, num_labels=1, initializer_range=1.0, **shape
+    )
     BertForSequenceClassification(config).save_pretrained(folder)
     BertTokenizerFast(vocab_file=str(tmp_path / "vocab.txt")).save_pretrained(folder)
     rerankers.cross_encoder.cache_clear()
