@@ -188,11 +188,14 @@ class Index(Workspace):
         *,
         release: str | None = None,
         tables: Sequence[str] = (),
+        raw: bool = False,
         force: bool = False,
     ) -> Export:
         """Write a release in a format of another tool; see :func:`export_release`."""
         target = None if output is None else Path(output)
-        return export_release(self.home, name, target, release=release, tables=tables, force=force)
+        return export_release(
+            self.home, name, target, release=release, tables=tables, raw=raw, force=force
+        )
 
     def open(self, release: str | None = None) -> QueryEngine:
         """Open a release (default: the published one) for many questions; close it when done.

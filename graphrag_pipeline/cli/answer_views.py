@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -18,12 +17,11 @@ _MOST_IN_A_BLOCK = 5
 _MOST_OF_A_KIND = 2
 _MOST_FAILURES = 10
 _BLOCK_WIDTH = 80
-_UNPRINTABLE = {n: None for n in (*range(32), *range(127, 160)) if chr(n) not in "\n\t"}
 
 
 def show_answer(answer: Answer) -> None:
     """Print an answer, the places it cites, what is amiss with it, and what it cost."""
-    console.say(answer.text.translate(_UNPRINTABLE).rstrip())
+    console.say(answer.text.rstrip())
     _show_grounds(answer)
 
 
@@ -33,10 +31,9 @@ def show_stream(stream: AnswerStream) -> None:
     try:
         for piece in stream:
             last = piece[-1:] or last
-            sys.stdout.write(piece.translate(_UNPRINTABLE))
-            sys.stdout.flush()
+            console.write(piece)
     finally:
-        sys.stdout.write("" if last == "\n" else "\n")
+        console.write("" if last == "\n" else "\n")
     _show_grounds(stream.answer)
 
 
@@ -50,7 +47,7 @@ def show_compared(results: Sequence[Compared]) -> None:
             console.say(one_line(compared.error), style="yellow")
             continue
         if compared.answer is not None:
-            console.say(compared.answer.text.translate(_UNPRINTABLE).rstrip())
+            console.say(compared.answer.text.rstrip())
             _show_first_citations(compared.answer.citations)
         else:
             _show_first_records(compared.retrieval.records)

@@ -16,6 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from graphrag_pipeline.cli import (
+    console,
     evaluation,
     exports,
     index,
@@ -126,7 +127,8 @@ app.command(context_settings={"ignore_unknown_options": True})(marts.dbt)
 def _fail(message: str, code: int) -> None:
     lines = [line for line in message.splitlines() if line.strip()] or ["it failed"]
     prefix = "" if code == _INTERRUPTED else "error: "
-    sys.stderr.write("".join(f"{prefix}{line}\n" for line in lines))
+    for line in lines:
+        console.note(f"{prefix}{line}")
     raise SystemExit(code)
 
 

@@ -31,6 +31,13 @@ OfRelease = Annotated[
     str | None,
     typer.Option("--release", help="A kept release: its id, or the first characters of it."),
 ]
+Raw = Annotated[
+    bool,
+    typer.Option(
+        "--raw",
+        help="For csv: texts as they are, also those that a spreadsheet calculates (=1+1).",
+    ),
+]
 Documents = Annotated[
     Path | None, typer.Argument(help="Folder of documents (default: input.folder).")
 ]

@@ -1,5 +1,7 @@
 """How the command line prints: results to standard output, remarks to standard error.
 
+Whatever is printed goes through here, and control characters in it go nowhere.
+
 On a terminal lines are wrapped and tables fit its width; a file or a pipe gets every value whole.
 """
 
@@ -9,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from graphrag_pipeline.core.errors import InputError, RemovalError
-from graphrag_pipeline.core.rows import to_json
+from graphrag_pipeline.core.rows import printable, to_json
 
 _MOST_ROWS = 200
 
@@ -37,7 +39,7 @@ def more(number: int, how: str = "") -> None:
 
 def note(text: str) -> None:
     """Print a remark on standard error, where it does not mix with results."""
-    sys.stderr.write(f"{text}\n")
+    sys.stderr.write(f"{printable(text)}\n")
     sys.stderr.flush()
 
 
@@ -94,7 +96,14 @@ def table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> bool:
     return is_cut
 
 
+def write(piece: str) -> None:
+    """Print a piece of a text at once."""
+    sys.stdout.write(printable(piece))
+    sys.stdout.flush()
+
+
 def _write(text: str, style: str | None, *, may_wrap: bool) -> None:
+    text = printable(text)
     if not sys.stdout.isatty():
         sys.stdout.write(f"{text}\n")
         return

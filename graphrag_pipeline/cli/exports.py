@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphrag_pipeline.cli import console
-from graphrag_pipeline.cli.command import OfRelease, prints, settings_here
+from graphrag_pipeline.cli.command import OfRelease, Raw, prints, settings_here
 
 if TYPE_CHECKING:
     from graphrag_pipeline.exchange.exporting import Export
@@ -41,6 +41,7 @@ def export(
             "--table", help="For parquet and csv: a table. Repeat it for more (default: all)."
         ),
     ] = None,
+    raw: Raw = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
 ) -> Export:
     """Write the published release in a format of another tool.
@@ -53,4 +54,6 @@ def export(
     from graphrag_pipeline.exchange.exporting import export_release
 
     home = settings_here().home_path
-    return export_release(home, format, output, release=release, tables=table or (), force=force)
+    return export_release(
+        home, format, output, release=release, tables=table or (), raw=raw, force=force
+    )

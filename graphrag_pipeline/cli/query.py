@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphrag_pipeline.cli import answer_views, console
-from graphrag_pipeline.cli.command import OfRelease, prints, settings_here
+from graphrag_pipeline.cli.command import OfRelease, Raw, prints, settings_here
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.rows import records, write_csv
 
@@ -81,6 +81,7 @@ class Result:
     names: Sequence[str]
     rows: Sequence[Sequence[object]]
     format: RowFormat
+    raw: bool
 
 
 def _show_query(answer: Answer | AnswerStream) -> None:
@@ -104,7 +105,7 @@ def _show_sql(result: Result) -> None:
     if result.format is RowFormat.json:
         console.show_json(_records(result))
     elif result.format is RowFormat.csv:
-        write_csv(sys.stdout, result.names, result.rows)
+        write_csv(sys.stdout, result.names, result.rows, raw=result.raw)
     else:
         console.show_rows(result.names, result.rows)
 
@@ -220,6 +221,7 @@ def sql(
     output: Annotated[
         RowFormat, typer.Option("--format", "-f", help="How to print the rows.")
     ] = RowFormat.table,
+    raw: Raw = False,
 ) -> Result:
     """Run SQL on the published release, read-only. The marts are there as marts.NAME.
 
@@ -233,4 +235,4 @@ def sql(
     names, rows = query_published(home, statement, release)
     if behind := marts_behind(home, statement):
         console.note(behind)
-    return Result(names, rows, output)
+    return Result(names, rows, output, raw)

@@ -1,10 +1,16 @@
-"""Rows of SQL results as text: CSV or JSON."""
+"""Values as text that a terminal, a spreadsheet or another program can be given: CSV and JSON.
+
+Names of files, documents and what models write are not to be trusted: a control character moves a
+terminal's cursor, an override of direction shows one name for another (CVE-2021-42574), and a
+spreadsheet runs what begins with ``=`` (OWASP: CSV injection).
+"""
 
 from __future__ import annotations
 
 import csv
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -12,7 +18,19 @@ from typing import Any, TextIO
 
 Row = Sequence[object]
 
-_CONTROL = {code: " " for code in (*range(32), *range(127, 160))}
+# Lines of their own, then what sets the direction of writing from here on.
+_SEPARATORS = (0x2028, 0x2029)
+_DIRECTIONS = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_CONTROL = {
+    **dict.fromkeys((*range(32), *range(127, 160), *_SEPARATORS), " "),
+    **dict.fromkeys(_DIRECTIONS, "\ufffd"),
+}
+_SHOWN = {code: sign for code, sign in _CONTROL.items() if chr(code) not in "\n\t"}
+UNSEEN = "[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+"""Characters that are not shown but do something, as a regular expression; not line ends, tabs."""
+FORMULA = r"^[=+\-@\t\r＝＋－＠]"
+"""The first character of a text that spreadsheets calculate, as a regular expression."""
+_UNSEEN, _FORMULA = re.compile(UNSEEN), re.compile(FORMULA)
 
 
 def plain(value: object) -> Any:
@@ -32,7 +50,7 @@ def plain(value: object) -> Any:
 
 def to_json(value: object) -> str:
     """Return a value as indented JSON that any terminal and file can hold."""
-    text = json.dumps(plain(value), ensure_ascii=False, indent=2)
+    text = _escaped(json.dumps(plain(value), ensure_ascii=False, indent=2))
     return text.encode("utf-8", "replace").decode()
 
 
@@ -47,11 +65,18 @@ def records(names: Sequence[str], rows: Sequence[Row]) -> list[dict[str, object]
     return [dict(zip(unique, row, strict=True)) for row in rows]
 
 
-def write_csv(file: TextIO, names: Sequence[str], rows: Sequence[Row]) -> None:
-    """Write rows as CSV with a header; structs and lists as JSON."""
+def write_csv(
+    file: TextIO, names: Sequence[str], rows: Sequence[Row], *, raw: bool = False
+) -> None:
+    """Write rows as CSV with a header; structs and lists as JSON.
+
+    Unless ``raw``, a text that a spreadsheet would calculate has an apostrophe before it, and what
+    is not shown but does something is U+FFFD.
+    """
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows([as_text(value) for value in row] for row in rows)
+    cell = as_text if raw else _inert
+    writer.writerow(list(map(cell, names)))
+    writer.writerows([cell(value) for value in row] for row in rows)
 
 
 def as_text(value: object) -> str:
@@ -70,8 +95,23 @@ def as_text(value: object) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a text without line breaks and control characters."""
+    """Return a text as one line that any terminal can be given."""
     return " ".join(text.translate(_CONTROL).split())
+
+
+def printable(text: str) -> str:
+    """Return a text of many lines that any terminal can be given."""
+    return text.translate(_SHOWN)
+
+
+def _inert(value: object) -> str:
+    text = _UNSEEN.sub("\ufffd", as_text(value))
+    return f"'{text}" if isinstance(value, str) and _FORMULA.match(text) else text
+
+
+def _escaped(encoded: str) -> str:
+    """Return JSON in which what is not shown but does something is escaped, as JSON can."""
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded)
 
 
 def _key(name: object) -> str:

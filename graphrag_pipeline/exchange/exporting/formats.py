@@ -17,15 +17,16 @@ from graphrag_pipeline.releases.kept import find_release, published_release, rel
 class Format:
     """A format: where it goes unless told, what to do with it, what it cannot hold.
 
-    One of ``folder`` and ``file`` writes it; ``takes_tables`` says that ``folder`` wants names.
+    One of ``folder``, ``file`` and ``tables`` writes it; ``tables`` is given names of tables, and
+    whether texts are to be as they are.
     """
 
     output: str
     next: str
-    folder: Callable[..., None] | None = None
+    folder: Callable[[Writer], None] | None = None
     file: Callable[[Writer, str], None] | None = None
+    tables: Callable[[Writer, Sequence[str], bool], None] | None = None
     lost: tuple[str, ...] = ()
-    takes_tables: bool = False
 
 
 _GRAPH_ONLY = ("documents, text, claims and reports: it is the graph alone",)
@@ -64,14 +65,12 @@ FORMATS = {
     "parquet": Format(
         "tables-parquet",
         "SELECT * FROM '{path}/NAME.parquet' in DuckDB, or polars.read_parquet",
-        folder=partial(tables.write_tables, kind="parquet"),
-        takes_tables=True,
+        tables=partial(tables.write_tables, kind="parquet"),
     ),
     "csv": Format(
         "tables-csv",
         "any spreadsheet or BI tool opens them",
-        folder=partial(tables.write_tables, kind="csv"),
-        takes_tables=True,
+        tables=partial(tables.write_tables, kind="csv"),
     ),
 }
 
@@ -83,13 +82,15 @@ def export_release(
     *,
     release: str | None = None,
     tables: Sequence[str] = (),
+    raw: bool = False,
     force: bool = False,
 ) -> Export:
     """Write a release (default: the published one) in one of ``FORMATS``.
 
     ``output`` is the file or folder to make, by default in the current folder; ``tables`` are
-    those that ``parquet`` and ``csv`` write (default: all). What is there already is only written
-    over with ``force``.
+    those that ``parquet`` and ``csv`` write (default: all). With ``raw``, ``csv`` has texts as they
+    are, also what a spreadsheet would calculate. What is there already is only written over with
+    ``force``.
 
     Raises InputError for what cannot be done as asked, NothingPublishedError when there is no
     release, StorageError when it cannot be read or the export not be written.
@@ -97,8 +98,8 @@ def export_release(
     if name not in FORMATS:
         raise InputError(f"unknown format {name!r}: use one of {', '.join(FORMATS)}")
     format_of = FORMATS[name]
-    if tables and not format_of.takes_tables:
-        takers = ", ".join(n for n, export in FORMATS.items() if export.takes_tables)
+    if tables and not format_of.tables:
+        takers = ", ".join(n for n, export in FORMATS.items() if export.tables)
         raise InputError(f"--table is for {takers}; {name} writes what belongs to it")
     source = release_file(home, release)
     exported = find_release(home, release) if release else published_release(home) or source.stem
@@ -108,7 +109,9 @@ def export_release(
         if format_of.file is not None:
             format_of.file(writer, target.name)
         elif format_of.folder is not None:
-            format_of.folder(writer, *([tables] if format_of.takes_tables else []))
+            format_of.folder(writer)
+        elif format_of.tables is not None:
+            format_of.tables(writer, tables, raw)
 
     files = write_export(source, target, fill, is_folder=format_of.file is None, force=force)
     return Export(

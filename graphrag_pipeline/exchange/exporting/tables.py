@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.rows import FORMULA, UNSEEN
 from graphrag_pipeline.exchange.exporting.writing import Writer
 from graphrag_pipeline.store.hierarchy import TABLES
 from graphrag_pipeline.structures.registry import all_hierarchies
@@ -13,18 +14,22 @@ _NAMES = """
 SELECT table_name, table_type = 'BASE TABLE' FROM information_schema.tables
 WHERE table_catalog = 'published' AND table_schema = 'main' ORDER BY table_name
 """
-_NESTED = """
-SELECT column_name FROM information_schema.columns
+_COLUMNS = """
+SELECT column_name, data_type FROM information_schema.columns
 WHERE table_catalog = 'published' AND table_schema = 'main' AND table_name = ?
-      AND (data_type LIKE '%[]' OR data_type LIKE 'STRUCT%' OR data_type LIKE 'MAP%')
+"""
+_NESTED = ("STRUCT", "MAP")
+_INERT = f"""
+regexp_replace(regexp_replace({{}}, '{UNSEEN}', '\ufffd', 'g'), '({FORMULA})', '''\\1')
 """
 
 
-def write_tables(writer: Writer, names: Sequence[str], kind: str) -> None:
+def write_tables(writer: Writer, names: Sequence[str], raw: bool, *, kind: str) -> None:
     """Write the tables or views ``names``, or all tables, as files of a ``kind``: parquet or csv.
 
-    Of all tables, those that hierarchies share are written as the views of each hierarchy. Nested
-    columns are JSON in CSV. Raises InputError for a name that is no table.
+    Of all tables, those that hierarchies share are written as the views of each hierarchy. In CSV
+    nested columns are JSON, and texts are inert, as :func:`graphrag_pipeline.core.rows.write_csv`
+    has them, unless ``raw``. Raises InputError for a name that is no table.
     """
     existing = dict(writer.con.execute(_NAMES).fetchall())
     for name in names:
@@ -37,11 +42,15 @@ def write_tables(writer: Writer, names: Sequence[str], kind: str) -> None:
     shared = {f"hierarchy_{name}" for name in TABLES}
     tables = [name for name, is_table in existing.items() if is_table and name not in shared]
     for name in dict.fromkeys(names or sorted([*tables, *views])):
-        columns = _columns_of_csv(writer, name) if kind == "csv" else "*"
+        columns = _columns_of_csv(writer, name, raw) if kind == "csv" else "*"
         writer.copy(f"{name}.{kind}", f'SELECT {columns} FROM "{name}"', options)
 
 
-def _columns_of_csv(writer: Writer, table: str) -> str:
-    nested = [name for (name,) in writer.con.execute(_NESTED, [table]).fetchall()]
-    replaced = ", ".join(f'to_json("{name}")::VARCHAR AS "{name}"' for name in nested)
-    return f"* REPLACE ({replaced})" if replaced else "*"
+def _columns_of_csv(writer: Writer, table: str, raw: bool) -> str:
+    replaced = []
+    for name, kind in writer.con.execute(_COLUMNS, [table]).fetchall():
+        is_nested = kind.endswith("[]") or kind.startswith(_NESTED)
+        if is_nested or (kind == "VARCHAR" and not raw):
+            text = f'to_json("{name}")::VARCHAR' if is_nested else f'"{name}"'
+            replaced.append(f'{text if raw else _INERT.format(text)} AS "{name}"')
+    return f"* REPLACE ({', '.join(replaced)})" if replaced else "*"
