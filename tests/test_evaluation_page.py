@@ -231,6 +231,8 @@ def test_the_page_is_whole_and_needs_nothing_else(gold, judged):
         parsed = shown.parsed
         assert parsed.open == []
         assert parsed.loaded == []
+        assert "unsafe-inline" not in shown.text
+        assert " style=" not in shown.text
         assert all(link.startswith("#") and link[1:] in parsed.ids for link in parsed.links)
         assert len(parsed.ids) == len(set(parsed.ids))
         assert "url(" not in shown.text

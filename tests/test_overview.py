@@ -142,6 +142,7 @@ def test_the_page_is_whole_and_needs_nothing_else(page):
     text, parsed = page
     assert parsed.open == []
     assert parsed.loaded == []
+    assert "unsafe-inline" not in text
     assert all(link.startswith("#") and link[1:] in parsed.ids for link in parsed.links)
     assert len(parsed.ids) == len(set(parsed.ids))
     assert "url(" not in text

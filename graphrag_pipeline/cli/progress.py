@@ -10,6 +10,7 @@ from typing import Any
 
 from graphrag_pipeline.cli import console
 from graphrag_pipeline.core.progress import Listener, listening, time_left
+from graphrag_pipeline.core.rows import one_line
 
 _STAGE_WIDTH = len("attributed communities")
 _SECONDS_BETWEEN_LINES = 30.0
@@ -100,6 +101,7 @@ def _bars(times: StageTimes, start: str) -> Iterator[Listener]:
     )
     tasks: dict[str, Any] = {}
     first = bars.add_task(start, total=None, left="")
+    first = bars.add_task(one_line(start), total=None)
 
     def hear(stage: str, done: int, total: int) -> None:
         times.hear(stage, done, total)

@@ -25,7 +25,10 @@ _CONTROL = {
     **dict.fromkeys((*range(32), *range(127, 160), *_SEPARATORS), " "),
     **dict.fromkeys(_DIRECTIONS, "\ufffd"),
 }
-_SHOWN = {code: sign for code, sign in _CONTROL.items() if chr(code) not in "\n\t"}
+_SHOWN = {
+    **{code: None for code in _CONTROL if chr(code) not in "\n\t"},
+    **dict.fromkeys(_DIRECTIONS, "\ufffd"),
+}
 UNSEEN = "[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
 """Characters that are not shown but do something, as a regular expression; not line ends, tabs."""
 FORMULA = r"^[=+\-@\t\r＝＋－＠]"
@@ -73,10 +76,13 @@ def write_csv(
     Unless ``raw``, a text that a spreadsheet would calculate has an apostrophe before it, and what
     is not shown but does something is U+FFFD.
     """
-    writer = csv.writer(file, lineterminator="\n")
     cell = as_text if raw else _inert
-    writer.writerow(list(map(cell, names)))
-    writer.writerows([cell(value) for value in row] for row in rows)
+    plainly = csv.writer(file, lineterminator="\n")
+    # A carriage return alone ends a line for readers, which Python's writer does not heed.
+    in_quotes = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    for row in (names, *rows):
+        cells = [cell(value) for value in row]
+        (in_quotes if "\r" in "".join(cells) else plainly).writerow(cells)
 
 
 def as_text(value: object) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import gzip
-import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.files import write_beside
 from graphrag_pipeline.pages.explorer.data import page_data
+from graphrag_pipeline.pages.policy import policy
 from graphrag_pipeline.releases.kept import release_file
 from graphrag_pipeline.store.index_store import connect_published
 
@@ -83,10 +83,5 @@ def render(data: dict[str, Any]) -> str:
         libraries=libraries,
         program=program,
         style=style,
-        scripts=[_digest(libraries), _digest(program)],
-        styles=[_digest(style)],
+        policy=policy([libraries, program], [style]),
     )
-
-
-def _digest(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

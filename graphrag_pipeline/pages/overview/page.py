@@ -11,6 +11,7 @@ from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.files import write_beside
 from graphrag_pipeline.pages.overview.gathering import gather
 from graphrag_pipeline.pages.overview.model import Overview
+from graphrag_pipeline.pages.policy import policy
 from graphrag_pipeline.query.release import open_release
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ def page_environment(*packages: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals["policy"] = policy
     environment.filters["count"] = _count
     environment.filters["number"] = lambda n: f"{n:,}"
     environment.filters["about"] = _about

@@ -1,0 +1,24 @@
+"""What a page may do: run its own programs and styles, known by their hashes, and nothing else."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable
+
+
+def policy(scripts: Iterable[str], styles: Iterable[str]) -> str:
+    """Return the Content-Security-Policy (W3C, level 3) of a page with such inline elements.
+
+    It loads nothing and sends nothing; text of a document that got into the page as an element or
+    an attribute would neither run nor look like anything.
+    """
+    return (
+        f"default-src 'none'; script-src {_hashes(scripts)}; style-src {_hashes(styles)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hashes(texts: Iterable[str]) -> str:
+    digests = (hashlib.sha256(text.encode()).digest() for text in texts)
+    return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
