@@ -100,8 +100,7 @@ def _bars(times: StageTimes, start: str) -> Iterator[Listener]:
         console=Console(stderr=True),
     )
     tasks: dict[str, Any] = {}
-    first = bars.add_task(start, total=None, left="")
-    first = bars.add_task(one_line(start), total=None)
+    first = bars.add_task(one_line(start), total=None, left="")
 
     def hear(stage: str, done: int, total: int) -> None:
         times.hear(stage, done, total)
