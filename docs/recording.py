@@ -224,6 +224,7 @@ def _in_two_passes(settings: Settings) -> None:
 
 def _questions(settings: Settings) -> Iterator[Step]:
     from graphrag_pipeline.query import METHODS, MODEL_METHODS, QueryEngine
+    from graphrag_pipeline.query.operators import reranking
 
     with QueryEngine(settings=settings) as engine:
         for name in METHODS | MODEL_METHODS:
@@ -231,7 +232,8 @@ def _questions(settings: Settings) -> Iterator[Step]:
         yield "global, dynamic", lambda: engine.answer(QUESTION, "global", dynamic=True)
         yield "archrag, direct", lambda: engine.answer(QUESTION, "archrag", direct=True)
     query = settings.query.model_copy(update={"reranker": "llm"})
-    with QueryEngine(settings=settings.model_copy(update={"query": query})) as engine:
+    reranked = settings.model_copy(update={"query": query})
+    with QueryEngine(settings=reranked) as engine, mock.patch.object(reranking, "MOST_SECONDS", 60):
         yield "bm25, reranked", lambda: engine.retrieve(QUESTION, "bm25")
 
 

@@ -290,6 +290,9 @@ class EmbeddingSettings(_Section):
     """Embed each fact (what one text says of two entities), too: the method hipporag2 needs it."""
     synonyms: bool = False
     """Embed the titles of entities, too, and link those alike: the hipporag methods use it."""
+    methods: tuple[str, ...] = ()
+    """Methods that will be asked, such as ppr: a model then embeds no table that none of them
+    reads, and other methods may be refused. Empty: all. By hashing every table is embedded."""
     synonym_similarity: Annotated[float, Field(gt=0, le=1)] = 0.8
     """Titles whose vectors have at least this cosine are linked as synonyms."""
 

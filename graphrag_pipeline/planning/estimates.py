@@ -10,7 +10,7 @@ the texts (``names``) for a first build, and learned from the index (``learned``
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from graphrag_pipeline.core.prompting import Message, load_examples, load_prompt
@@ -33,7 +33,7 @@ from graphrag_pipeline.structures.estimate import (
     Estimate,
     Growth,
 )
-from graphrag_pipeline.structures.registry import wanted_structures
+from graphrag_pipeline.structures.registry import vector_tables, wanted_structures
 
 _BYTES_PER_TOKEN = 4
 # An answer's tokens grow with the square root of its chunk's (paper, 3.1.2, on chunk sizes).
@@ -136,7 +136,8 @@ def estimate(settings: Settings, work: Work, history: Mapping[str, Average]) -> 
         guess = Average(calls.prompt_tokens, calls.completion_tokens)
         yield from _averaged(prices, calls.stage, chat, calls.number, history, guess)
     if settings.embeddings.embedder == "llm":
-        calls, tokens, n_cached = _embedding(work, further)
+        names = {table.name for table in vector_tables(settings)}
+        calls, tokens, n_cached = _embedding(work, further, names)
         model = settings.llm.embedding_model
         yield from _priced(prices, "embeddings", model, calls, tokens, 0, n_cached)
 
@@ -259,11 +260,15 @@ def _report_prompt(settings: Settings, context: float | None) -> float:
     return report_instructions(settings) + (context or most)
 
 
-def _embedding(work: Work, further: Sequence[Estimate]) -> tuple[float, float, int]:
-    """Return calls to make, their tokens, and calls that are cached."""
+def _embedding(
+    work: Work, further: Sequence[Estimate], tables: Collection[str]
+) -> tuple[float, float, int]:
+    """Return calls to make for the vector tables, their tokens, and calls that are cached."""
+    reports = Embedded(work.reports.number, work.reports.number * _report_text(work))
+    elements = dict(zip(("entities", "relationships"), _elements(work), strict=True))
+    elements["community_reports"] = reports
     guessed = [
-        *_elements(work),
-        Embedded(work.reports.number, work.reports.number * _report_text(work)),
+        *(texts for table, texts in elements.items() if table in tables),
         *(texts for structure in further for texts in structure.texts),
     ]
     kinds = [Embedded(texts.number, texts.n_bytes / _BYTES_PER_TOKEN) for texts in work.texts]

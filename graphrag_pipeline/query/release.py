@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphrag_pipeline.core.errors import (
     ConfigError,
+    InputError,
     NothingPublishedError,
     StorageError,
 )
@@ -29,6 +30,7 @@ from graphrag_pipeline.releases.kept import nothing_published, release_file
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.vector_store import VectorSnapshot, VectorStoreError
 from graphrag_pipeline.structures.archrag.index import open_chnsw
+from graphrag_pipeline.structures.vector_tables import TABLES
 
 if TYPE_CHECKING:
     import duckdb
@@ -168,12 +170,14 @@ class Release:
         Raises ConfigError when the release was embedded by another embedder than is configured,
         StorageError when its vectors are gone.
         """
+        self._check_embedded(table)
         with _storage_errors():
             vector = self.embed_question(question)
             return self._vectors.search(table, vector, k, columns=columns)
 
     def similarities(self, table: str, question: str, ids: Sequence[str]) -> dict[str, float]:
         """Return the cosine of a question and each of these rows of a vector table."""
+        self._check_embedded(table)
         with _storage_errors():
             return self._vectors.similarities(table, self.embed_question(question), ids)
 
@@ -232,6 +236,15 @@ class Release:
                 return read_if_small(reader, reader.schema)
 
         return self._once("records", read, sql)
+
+    def _check_embedded(self, table: str) -> None:
+        """Raise InputError for a table that no method read that was chosen at indexing."""
+        optional = {each.name for each in TABLES if each.read_by}
+        if table in optional - self.facts.vector_versions.keys():
+            raise InputError(
+                f"release {self.facts.id} has no vectors of {table.replace('_', ' ')}: add the "
+                "method to embeddings.methods, and index again"
+            )
 
     def _once(self, name: str, load: Callable[[], T], of: str = "") -> T:
         """Return what is loaded when first asked for, then shared."""

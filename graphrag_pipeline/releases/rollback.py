@@ -23,7 +23,7 @@ from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.vector_store import VectorSnapshot
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import known_vector_tables
-from graphrag_pipeline.structures.vector_tables import TABLES, count_of
+from graphrag_pipeline.structures.vector_tables import CHUNKS, count_of
 
 _VERSIONS = """
 SELECT id, vector_versions::VARCHAR FROM releases ORDER BY created_at DESC, id DESC LIMIT 1
@@ -79,7 +79,7 @@ def _check_readable(home: Path, release: str) -> None:
         row = con.execute(_VERSIONS).fetchone()
         newest, versions = row or (None, "{}")
         vectors = VectorSnapshot(Home(home).vectors, json.loads(versions))
-        required = {table.name for table in TABLES} | vectors.versions.keys()
+        required = {CHUNKS.name} | vectors.versions.keys()
         lacking = [
             name
             for name, table in known_vector_tables().items()

@@ -31,7 +31,7 @@ from graphrag_pipeline.structures.structure import (
     register_structure,
     registered_structures,
 )
-from graphrag_pipeline.structures.vector_tables import TABLES
+from graphrag_pipeline.structures.vector_tables import TABLES, tables_read
 
 SHIPPED = (FACTS, SYNONYMS, ATTRIBUTED, HIRAG, RAPTOR)
 """The structures of this package; each is made from the graph and from those before it."""
@@ -66,7 +66,14 @@ def wanted_structures(settings: Settings) -> tuple[Structure, ...]:
 
 def vector_tables(settings: Settings) -> tuple[VectorTable, ...]:
     """Return the vector tables that the settings ask for."""
-    return (*TABLES, *(table for each in wanted_structures(settings) for table in each.vectors))
+    wanted = wanted_structures(settings)
+    return (*_tables_read(settings), *(table for each in wanted for table in each.vectors))
+
+
+def _tables_read(settings: Settings) -> tuple[VectorTable, ...]:
+    """Return the tables of every index that chosen methods or structures read."""
+    steps = (step for structure in wanted_structures(settings) for step in structure.steps)
+    return tables_read(settings.embeddings, {name for step in steps for name in step.vectors})
 
 
 def made_vector_tables(con: duckdb.DuckDBPyConnection, settings: Settings) -> list[VectorTable]:
@@ -78,7 +85,7 @@ def made_vector_tables(con: duckdb.DuckDBPyConnection, settings: Settings) -> li
         if not structure.schema or structure.name in made
         for table in structure.vectors
     )
-    return [*TABLES, *optional]
+    return [*_tables_read(settings), *optional]
 
 
 def known_vector_tables() -> dict[str, VectorTable]:

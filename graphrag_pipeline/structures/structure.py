@@ -33,12 +33,14 @@ class VectorTable:
     """A table of vectors: ``texts`` selects what is embedded, as (id, text, level, batch).
 
     ``made_from`` are the tables that the query reads, by which its asset knows what it waits for.
+    ``read_by`` are the methods that search it; empty: it is embedded whatever method is chosen.
     """
 
     name: str
     texts: str
     made_from: Sequence[str]
     about: str
+    read_by: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

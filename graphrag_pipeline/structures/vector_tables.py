@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import duckdb
 
+from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.settings import EmbeddingSettings
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import get_meta, set_meta
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.structure import VectorTable
+
+_AROUND_ENTITIES = frozenset({"local", "auto", "selection", "integration", "drift"})
+_CHUNKS_ALONE = frozenset(
+    ["basic", "bm25", "hybrid", "global", "kg_triplets", "kg_triplets_text", "hipporag",
+     "hipporag2", "raptor", "text_summary", "ircot", "zero_shot", "cot"]
+)  # fmt: skip
 
 CHUNKS = VectorTable(
     "chunks",
@@ -26,6 +34,7 @@ ENTITIES = VectorTable(
        NULL::VARCHAR AS batch FROM entities""",
     made_from=("entities",),
     about="Vectors and full text of entities, in LanceDB.",
+    read_by=_AROUND_ENTITIES | {"lightrag", "fast_graphrag", "hirag", "archrag"},
 )
 RELATIONSHIPS = VectorTable(
     "relationships",
@@ -33,15 +42,39 @@ RELATIONSHIPS = VectorTable(
        NULL::INTEGER AS level, NULL::VARCHAR AS batch FROM relationships""",
     made_from=("relationships",),
     about="Vectors and full text of relationships, in LanceDB.",
+    read_by=frozenset({"ppr", "auto", "lightrag", "archrag"}),
 )
 REPORTS = VectorTable(
     "community_reports",
     "SELECT id, full_content AS text, level, NULL::VARCHAR AS batch FROM community_reports",
     made_from=("community_reports",),
     about="Vectors and full text of community reports, in LanceDB.",
+    read_by=_AROUND_ENTITIES,
 )
 TABLES = (CHUNKS, ENTITIES, RELATIONSHIPS, REPORTS)
 """The vector tables of every index."""
+
+
+def tables_read(settings: EmbeddingSettings, others: Collection[str]) -> tuple[VectorTable, ...]:
+    """Return those of :data:`TABLES` that the chosen methods read, or that ``others`` names.
+
+    Raises ConfigError for a chosen method that is none of this package's, as nobody knows what it
+    reads.
+    """
+    chosen = set(settings.methods)
+    known = _CHUNKS_ALONE.union(*(table.read_by for table in TABLES))
+    if strangers := sorted(chosen - known):
+        raise ConfigError(
+            f"embeddings.methods: {strangers[0]!r} is none of {', '.join(sorted(known))}; "
+            "for a method of your own, leave it empty"
+        )
+    if not chosen or settings.embedder == "hashing":
+        return TABLES
+    return tuple(
+        table
+        for table in TABLES
+        if not table.read_by or chosen & table.read_by or table.name in others
+    )
 
 
 @dataclass(frozen=True)
