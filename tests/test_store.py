@@ -192,6 +192,12 @@ def test_connections_of_a_session_have_their_own_temporary_tables_and_utc(store)
     assert "UTC" in zone[0]
 
 
+def test_the_row_before_is_looked_for_without_comparing_all_with_all(store):
+    before = "EXPLAIN SELECT * FROM range(9) a(x) ASOF JOIN range(99999) b(y) ON x >= y"
+    with store.transaction() as con:
+        assert "ASOF_JOIN" in con.execute(before).fetchall()[0][1]
+
+
 def test_who_reads_while_he_writes_is_told_at_once(store):
     with store.transaction(), pytest.raises(RuntimeError, match="already"), store.read():
         pass

@@ -402,6 +402,8 @@ def _cursor(database: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
 
 def _set_up(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("SET GLOBAL TimeZone = 'UTC'")
+    # DuckDB would compare every row of a side that it takes for small with every row of the other.
+    con.execute("SET GLOBAL asof_loop_join_threshold = 0")
     con.execute(_NO_BAR)
 
 
