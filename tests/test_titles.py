@@ -170,6 +170,12 @@ def test_the_first_chunks_together_hold_the_question(tmp_path):
         assert links.tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
 
 
+def test_a_word_that_no_text_has_says_nothing_of_what_names_carry(titled):
+    words = op.rarity(titled, "Is it the smallest zyzzyva?")
+    assert "smallest" in words
+    assert "zyzzyva" not in words
+
+
 def test_of_one_chunk_or_equal_ones_the_order_stays(titled):
     chunks = [row["id"] for row in titled.rows("SELECT id FROM chunks ORDER BY id")]
     assert op.covering(titled, "rain", {}) == {}
