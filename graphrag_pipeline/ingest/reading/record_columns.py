@@ -6,7 +6,7 @@ A table may have a million small records; as objects of Python each takes a kilo
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +26,8 @@ from graphrag_pipeline.ingest.reading.records import unique_keys, why_empty
 
 if TYPE_CHECKING:
     import polars as pl
+
+_ROWS_AT_ONCE = 50_000
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,18 @@ def read_columns(
 
     if cells.is_empty():
         raise Unreadable("the file holds no records")
+    rows, in_column = _rows(cells, options)
+    numbered = pl.concat_str(pl.lit("row-"), pl.col("record") + 1)
+    rows = rows.with_columns(key=pl.coalesce("key", numbered), said=pl.col("said").fill_null(""))
+    if rows["key"].n_unique() < len(rows):
+        rows = rows.with_columns(key=pl.Series(unique_keys(rows["key"]), dtype=pl.String))
+    return _documents(path, rows, problems, options, in_column=in_column)
+
+
+def _rows(cells: pl.DataFrame, options: ReadingOptions) -> tuple[pl.DataFrame, bool]:
+    """Return what each row says (see :func:`_written`), and whether a column holds the text."""
+    import polars as pl
+
     names = cells.columns
     special = _special(names, options)
     cells = cells.select(_clean(pl.col(name)).alias(name) for name in names)
@@ -59,27 +73,58 @@ def read_columns(
     in_column = bool(rows["has_text"].any())
     lines = by_column.with_kinds(_lines(table, names, special))
     columns = by_column.decide_columns(lines, len(rows))
-    titles = rows.select("record", value="title").filter(pl.col("value") != "")
-    if not in_column and titles.is_empty():
+    has = {part: bool((rows[part] != "").any()) for part in ("title", "key")}
+    metadata = _metadata(names, special, None if in_column else columns.roles)
+    table = table.select("record", "text", "title", "key", metadata=metadata)
+    written = [
+        _written(part, own_lines, columns, in_column=in_column, **has)
+        for part, own_lines in _slices(table, lines)
+    ]
+    return pl.concat(written), in_column
+
+
+def _slices(
+    table: pl.DataFrame, lines: pl.DataFrame
+) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    """Yield the rows of a table with their lines: what is made of lines takes much memory."""
+    record = lines["record"]
+    for first in range(0, len(table), _ROWS_AT_ONCE):
+        begin, end = (record.search_sorted(row) for row in (first, first + _ROWS_AT_ONCE))
+        yield table[first : first + _ROWS_AT_ONCE], lines[begin:end]
+
+
+def _written(
+    rows: pl.DataFrame,
+    lines: pl.DataFrame,
+    columns: by_column.Columns,
+    *,
+    in_column: bool,
+    title: bool,
+    key: bool,
+) -> pl.DataFrame:
+    """Return rows with their ``title``, ``key`` and what their lines say, null where nothing does.
+
+    ``title`` and ``key`` tell whether any row of the file has one in a column that is called so.
+    """
+    import polars as pl
+
+    titles, keys = (
+        rows.select("record", value=part).filter(pl.col("value") != "") for part in ("title", "key")
+    )
+    if not in_column and not title:
         lines, titles = by_column.with_titles(lines, columns)
-    keys = rows.select("record", value="key").filter(pl.col("value") != "")
-    if keys.is_empty():
+    if not key:
         keys = by_column.values_of(lines, columns.key)
     if in_column:
         lines = by_column.said_beside_text(lines, columns)
-    metadata = _metadata(names, special, None if in_column else columns.roles)
-    rows = table.select("record", "text", metadata=metadata)
+    rows = rows.select("record", "text", "metadata")
     for said in (
         titles.rename({"value": "title"}),
         keys.rename({"value": "key"}),
         by_column.record_texts(lines, columns).rename({"text": "said"}),
     ):
         rows = rows.join(said, "record", how="left", maintain_order="left")
-    numbered = pl.concat_str(pl.lit("row-"), pl.col("record") + 1)
-    rows = rows.with_columns(key=pl.coalesce("key", numbered), said=pl.col("said").fill_null(""))
-    if rows["key"].n_unique() < len(rows):
-        rows = rows.with_columns(key=pl.Series(unique_keys(rows["key"]), dtype=pl.String))
-    return _documents(path, rows, problems, options, in_column=in_column)
+    return rows
 
 
 def _documents(
