@@ -135,6 +135,17 @@ def test_a_text_of_nothing_but_white_space_has_no_chunks(text):
     assert split(text, ChunkSettings(size=10, overlap=2)) == []
 
 
+def test_texts_no_longer_than_a_chunk_are_cut_the_same_with_longer_ones_and_without():
+    texts = ["One line.", " \n\u2003", "长 texts of bytes", "\x1f", "One line.", "e\u0301 " * 5, ""]
+    short = pl.DataFrame({"id": [f"d{n}" for n in range(len(texts))], "text": texts})
+    longer = pl.DataFrame({"id": ["long"], "text": ["word " * 90]})
+    settings = ChunkSettings(size=30, overlap=2)
+    alone = chunk_documents(short, settings)
+    together = chunk_documents(pl.concat([short, longer]), settings)
+    assert alone["document_id"].to_list() == ["d0", "d2", "d4", "d5"]
+    assert together.filter(pl.col("document_id") != "long").equals(alone)
+
+
 def test_no_documents_give_a_table_without_rows():
     empty = chunk_documents(
         pl.DataFrame(schema={"id": pl.String, "text": pl.String}), ChunkSettings()

@@ -130,7 +130,8 @@ def test_pages_of_a_sitemap_are_documents_named_by_their_address(site, tmp_path)
     log = BatchLog(home)
     changes = log.look(home / "web", max_bytes=100_000).changes
     read = read_changes(changes, log, settings())
-    documents = {str(row["uri"]): (row["title"], row["text"]) for row in read.documents}
+    rows = read.documents.select("uri", "title", "text").iter_rows()
+    documents = {uri: (title, text) for uri, title, text in rows}
     assert documents == {
         f"{site.at}/a": ("Ä", "One"),
         f"{site.at}/b/?x=1": ("B", "Two"),

@@ -54,16 +54,37 @@ def chunk_documents(documents: pl.DataFrame, settings: ChunkSettings) -> pl.Data
 
     ``text[start_char:end_char]`` of the document is the chunk's text, in code points.
     """
-    rows = (
-        row
-        for document_id, text in documents.select("id", "text").iter_rows()
-        for row in _rows(document_id, text, settings)
-    )
-    # As Python objects, the chunks of a large batch would take several times their memory.
     frames = [pl.DataFrame(schema=CHUNKS)]
-    while part := list(islice(rows, _MOST_ROWS)):
-        frames.append(pl.DataFrame(part, schema=CHUNKS, orient="row"))
+    for part in documents.select("id", "text").iter_slices(_MOST_ROWS):
+        if (part["text"].str.len_bytes() <= settings.size).all():
+            frames.append(_whole(part, settings))
+            continue
+        rows = (row for key, text in part.iter_rows() for row in _rows(key, text, settings))
+        # As Python objects, the chunks of a large batch would take several times their memory.
+        while some := list(islice(rows, _MOST_ROWS)):
+            frames.append(pl.DataFrame(some, schema=CHUNKS, orient="row"))
     return pl.concat(frames)
+
+
+def _whole(documents: pl.DataFrame, settings: ChunkSettings) -> pl.DataFrame:
+    """Return what :func:`_rows` does of documents with no more bytes, so tokens, than a chunk."""
+    counts = {text: 0 for text in documents["text"] if text.strip()}
+    encode = get_encoding(settings.encoding).encode_ordinary
+    counts = {text: len(encode(text)) for text in counts}
+    said = documents.filter(pl.col("text").is_in(counts))
+    ids = [
+        make_id("chunk", document_id, 0, len(text), content_hash(text))
+        for document_id, text in said.iter_rows()
+    ]
+    return said.select(
+        pl.Series("id", ids, dtype=pl.String),
+        pl.col("id").alias("document_id"),
+        ordinal=pl.lit(0, pl.Int64),
+        start_char=pl.lit(0, pl.Int64),
+        end_char=pl.col("text").str.len_chars().cast(pl.Int64),
+        n_tokens=pl.col("text").replace_strict(counts, return_dtype=pl.Int64),
+        text="text",
+    )
 
 
 def _rows(

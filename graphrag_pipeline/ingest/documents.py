@@ -16,7 +16,7 @@ from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.identity import content_hash, make_id
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.ingest.reading import ReadDocument, ReadingOptions, ReadResult, read_file
-from graphrag_pipeline.ingest.reading.model import OcrOptions
+from graphrag_pipeline.ingest.reading.model import DocumentTable, OcrOptions
 from graphrag_pipeline.store.batches import Batch, BatchLog
 from graphrag_pipeline.store.index_store import assign_identifiers, insert
 from graphrag_pipeline.store.snapshots import shown_path
@@ -24,6 +24,7 @@ from graphrag_pipeline.store.sources import SourceChange, first_names
 
 READER_VERSION = "14"
 _READERS = 4
+_ROWS_AT_ONCE = 50_000
 
 DOCUMENTS = pl.Schema(
     {
@@ -61,21 +62,68 @@ BATCH_SOURCES = pl.Schema(
 QUARANTINE = pl.Schema({"batch": pl.String, "uri": pl.String, "reason": pl.String})
 
 
-@dataclass
+@dataclass(frozen=True)
 class BatchDocuments:
     """What reading a batch gave: rows of the tables that are named as its fields are."""
 
-    documents: list[dict[str, object]] = field(default_factory=list)
-    sources: list[dict[str, object]] = field(default_factory=list)
+    documents: pl.DataFrame
+    sources: list[dict[str, object]]
     quarantine: list[dict[str, object]] = field(default_factory=list)
-    blocks: list[tuple[str, int, int, str, str]] = field(default_factory=list)
+    blocks: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=BLOCKS))
 
     @property
     def status(self) -> str:
         """``ok``, ``partial`` or ``quarantined``, for the batch as a whole."""
         if not self.quarantine:
             return "ok"
-        return "partial" if self.documents else "quarantined"
+        return "quarantined" if self.documents.is_empty() else "partial"
+
+
+class _Gathered:
+    """What was read so far, file by file."""
+
+    def __init__(self, batch: str) -> None:
+        self.batch = batch
+        self.sources: list[dict[str, object]] = []
+        self.quarantine: list[dict[str, object]] = []
+        self._documents: list[pl.DataFrame] = []
+        self._blocks: list[pl.DataFrame] = []
+        self._rows: list[tuple[object, ...]] = []
+        self._block_rows: list[tuple[str, int, int, str]] = []
+
+    def add(self, source: str, identity: str, documents: Sequence[ReadDocument]) -> None:
+        """Add the documents of a file."""
+        if isinstance(documents, DocumentTable):
+            self._end_rows()
+            for part in documents.rows.iter_slices(_ROWS_AT_ONCE):
+                table, blocks = _of_table(source, identity, part)
+                self._documents.append(table)
+                self._blocks.append(blocks)
+            return
+        for document in documents:
+            row = _document_row(source, identity, document)
+            self._rows.append(row)
+            self._block_rows += [(row[0], b.start, b.end, b.kind) for b in document.blocks]
+
+    def all(self) -> BatchDocuments:
+        """Return what was read of all files."""
+        self._end_rows()
+        batch = pl.lit(self.batch).alias("batch")
+        return BatchDocuments(
+            pl.concat(self._documents, rechunk=False).with_columns(batch),
+            self.sources,
+            self.quarantine,
+            pl.concat(self._blocks, rechunk=False).with_columns(batch),
+        )
+
+    def _end_rows(self) -> None:
+        for rows, schema, frames in (
+            (self._rows, DOCUMENTS, self._documents),
+            (self._block_rows, BLOCKS, self._blocks),
+        ):
+            own = {name: kind for name, kind in schema.items() if name != "batch"}
+            frames.append(pl.DataFrame(rows, schema=own, orient="row"))
+            rows.clear()
 
 
 def reading_options(settings: Settings) -> ReadingOptions:
@@ -105,7 +153,7 @@ def read_batch(batch: Batch, log: BatchLog, options: ReadingOptions) -> BatchDoc
     """
     sources = log.sources()
     firsts = first_names(sources)
-    result = BatchDocuments()
+    result = _Gathered(batch.key)
     own = {c.uri for c in batch.changes if c.uri in sources and sources[c.uri].batch == batch.key}
     readable = [c for c in batch.changes if c.uri in own and firsts[c.uri] == c.uri]
     with ThreadPoolExecutor(_READERS) as pool:
@@ -113,17 +161,17 @@ def read_batch(batch: Batch, log: BatchLog, options: ReadingOptions) -> BatchDoc
         outcome = {c.uri: pair for c, pair in zip(readable, read, strict=True)}
     for change in batch.changes:
         if change.action == "remove" and change.uri not in sources:
-            _record(batch.key, change, result, status="removed")
+            _record(change, result, status="removed")
         elif change.uri in outcome:
-            _record_read(batch.key, change, outcome[change.uri], result)
+            _record_read(change, outcome.pop(change.uri), result)
         else:
             is_name = change.uri in own
-            _record(batch.key, change, result, status="duplicate" if is_name else "superseded")
+            _record(change, result, status="duplicate" if is_name else "superseded")
         if change.origin is not None:
             gone = SourceChange(change.origin, "rename", None, 0, 0)
             is_back = change.origin in sources
-            _record(batch.key, gone, result, status="superseded" if is_back else "removed")
-    return result
+            _record(gone, result, status="superseded" if is_back else "removed")
+    return result.all()
 
 
 def read_changes(
@@ -131,20 +179,19 @@ def read_changes(
 ) -> BatchDocuments:
     """Read the files of some changes, whether or not a batch holds them."""
     options = reading_options(settings)
-    result = BatchDocuments()
+    result = _Gathered("")
     with ThreadPoolExecutor(_READERS) as pool:
         read = pool.map(lambda c: _read(log.path_of(c.uri), options), changes)
         for change, outcome in zip(changes, read, strict=True):
-            _record_read("", change, outcome, result)
-    return result
+            _record_read(change, outcome, result)
+    return result.all()
 
 
 def stage_documents(con: duckdb.DuckDBPyConnection, batch: Batch, read: BatchDocuments) -> None:
     """Stage what was read of a batch, and write down its manifest. Call it in a transaction."""
-    documents = pl.DataFrame(read.documents, schema=DOCUMENTS)
     for table in ("documents", "blocks"):
         con.execute(f"DELETE FROM staging.{table} WHERE batch = ?", [batch.key])
-    con.register("read_documents", documents)
+    con.register("read_documents", read.documents)
     assign_identifiers(con, "document", "SELECT id FROM read_documents ORDER BY uri")
     con.execute(
         """INSERT INTO staging.documents BY NAME
@@ -152,7 +199,7 @@ def stage_documents(con: duckdb.DuckDBPyConnection, batch: Batch, read: BatchDoc
            JOIN identifiers i ON i.kind = 'document' AND i.id = d.id"""
     )
     con.unregister("read_documents")
-    insert(con, "staging.blocks", pl.DataFrame(read.blocks, schema=BLOCKS, orient="row"))
+    insert(con, "staging.blocks", read.blocks)
     _store_manifest(con, batch, read)
 
 
@@ -170,32 +217,23 @@ def _read(path: Path, options: ReadingOptions) -> tuple[ReadResult, str | None]:
 
 
 def _record_read(
-    batch: str,
-    change: SourceChange,
-    outcome: tuple[ReadResult, str | None],
-    into: BatchDocuments,
+    change: SourceChange, outcome: tuple[ReadResult, str | None], into: _Gathered
 ) -> None:
     read, sha256 = outcome
-    identity = change.identity or change.uri
-    for document in read.documents:
-        row = _document_row(batch, change.uri, identity, document)
-        into.documents.append(row)
-        into.blocks += [(str(row["id"]), b.start, b.end, b.kind, batch) for b in document.blocks]
+    into.add(change.uri, change.identity or change.uri, read.documents)
     into.quarantine.extend(
-        {"batch": batch, "uri": _join(change.uri, bad.key), "reason": bad.reason}
+        {"batch": into.batch, "uri": _join(change.uri, bad.key), "reason": bad.reason}
         for bad in read.quarantined
     )
     status = "ok" if read.documents else "quarantined"
     change = replace(change, sha256=sha256)
-    _record(batch, change, into, status=status, n_documents=len(read.documents))
+    _record(change, into, status=status, n_documents=len(read.documents))
 
 
-def _record(
-    batch: str, change: SourceChange, into: BatchDocuments, *, status: str, n_documents: int = 0
-) -> None:
+def _record(change: SourceChange, into: _Gathered, *, status: str, n_documents: int = 0) -> None:
     into.sources.append(
         {
-            "batch": batch,
+            "batch": into.batch,
             "uri": change.uri,
             "action": change.action,
             "sha256": change.sha256,
@@ -207,21 +245,39 @@ def _record(
 
 
 def _document_row(
-    batch: str, source: str, identity: str, document: ReadDocument
-) -> dict[str, object]:
-    uri = _join(source, document.key)
+    source: str, identity: str, document: ReadDocument
+) -> tuple[str, str, str, str, str, int, str, str]:
     metadata = json.dumps(document.metadata, ensure_ascii=False, default=str, sort_keys=True)
-    return {
-        "id": make_id("document", _join(identity, document.key)),
-        "uri": uri,
-        "source": source,
-        "title": document.title,
-        "content_hash": content_hash(f"{document.title}\n{metadata}\n{document.text}"),
-        "n_chars": len(document.text),
-        "metadata": metadata,
-        "text": document.text,
-        "batch": batch,
-    }
+    return (
+        make_id("document", _join(identity, document.key)),
+        _join(source, document.key),
+        source,
+        document.title,
+        content_hash(f"{document.title}\n{metadata}\n{document.text}"),
+        len(document.text),
+        metadata,
+        document.text,
+    )
+
+
+def _of_table(source: str, identity: str, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return what :func:`_document_row` does of each document of a table, and their blocks."""
+    newline = pl.lit("\n")
+    contents = rows.select(pl.concat_str("title", newline, "metadata", newline, "text")).to_series()
+    ids = [make_id("document", _join(identity, key)) for key in rows["key"]]
+    documents = rows.select(
+        pl.Series("id", ids, dtype=pl.String),
+        pl.concat_str(pl.lit(f"{source}#"), "key").alias("uri"),
+        pl.lit(source).alias("source"),
+        "title",
+        pl.Series("content_hash", map(content_hash, contents), dtype=pl.String),
+        pl.col("text").str.len_chars().cast(pl.Int64).alias("n_chars"),
+        "metadata",
+        "text",
+    )
+    spans = {"start_char": "starts", "end_char": "ends", "kind": "kinds"}
+    blocks = rows.select(document_id=documents["id"], **spans).explode(*spans)
+    return documents, blocks.drop_nulls("kind")
 
 
 def _join(source: str, key: str) -> str:

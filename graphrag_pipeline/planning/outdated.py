@@ -12,7 +12,7 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.extraction.extractors import extraction_version
 from graphrag_pipeline.graph.communities import communities_current
 from graphrag_pipeline.graph.descriptions import Descriptions, descriptions_to_merge
-from graphrag_pipeline.ingest.documents import BLOCKS, BatchDocuments
+from graphrag_pipeline.ingest.documents import BatchDocuments
 from graphrag_pipeline.ingest.to_extract import EXTRACTED, chunks_extracted
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.planning.learned import (
@@ -172,27 +172,23 @@ def extracted(
     ``chunks`` are those of what was ``read`` now: where an extractor by rule is given another
     thing than before, they have none.
     """
-    columns = ("id", "n_chars", "text")
-    rows = [tuple(document[name] for name in columns) for document in read.documents]
-    schema = {"id": pl.String, "n_chars": pl.Int64, "text": pl.String}
-    documents = pl.DataFrame(rows, schema=schema, orient="row")
-    blocks = pl.DataFrame(read.blocks, schema=BLOCKS, orient="row")
-    extracted_before = chunks_extracted(con, settings, chunks, documents, blocks)
+    documents = read.documents.select("id", "n_chars", "text")
+    extracted_before = chunks_extracted(con, settings, chunks, documents, read.blocks)
     return pl.concat([extracted_before, _staged(con, settings).select("id")])
 
 
 def _staged(con: duckdb.DuckDBPyConnection, settings: Settings) -> pl.DataFrame:
     """Return the chunks (id, n_tokens) that are extracted and that the graph has not taken in."""
     version = {"version": extraction_version(settings)}
-    extracted_before = con.sql(EXTRACTED, params=version).pl()
-    return con.sql(_STAGED, params=version).pl().join(extracted_before, on="id", how="anti")
+    extracted_before = con.execute(EXTRACTED, version).pl()
+    return con.execute(_STAGED, version).pl().join(extracted_before, on="id", how="anti")
 
 
 def _lost(
     con: duckdb.DuckDBPyConnection, sources: Sequence[str], unchanged: Sequence[str]
 ) -> pl.DataFrame:
     """Return the chunks (id, n_tokens) of these files that their new versions do not have."""
-    return con.sql(_LOST, params={"sources": list(sources), "kept": list(unchanged)}).pl()
+    return con.execute(_LOST, {"sources": list(sources), "kept": list(unchanged)}).pl()
 
 
 def _outdated(

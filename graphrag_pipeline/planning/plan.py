@@ -220,21 +220,12 @@ def _changes(
     return list(changes.values())
 
 
-def _chunks(read: Sequence[Mapping[str, object]], settings: Settings) -> pl.DataFrame:
+def _chunks(read: pl.DataFrame, settings: Settings) -> pl.DataFrame:
     """Return the chunks of documents, with their document's title and the metadata to be shown."""
     fields = settings.chunks.prepend_metadata
-    rows = [
-        (
-            d["id"],
-            d["text"],
-            d["title"],
-            shown_metadata(fields, str(d["title"]), str(d["metadata"])),
-        )
-        for d in read
-    ]
-    about = pl.DataFrame(
-        rows, schema=dict.fromkeys(("id", "text", "title", "context"), pl.String), orient="row"
-    )
+    titled = read.select("title", "metadata").iter_rows()
+    contexts = pl.Series([shown_metadata(fields, *row) for row in titled], dtype=pl.String)
+    about = read.select("id", "text", "title", context=contexts)
     chunks = chunk_documents(about.select("id", "text"), settings.chunks)
     return chunks.join(about.drop("text"), left_on="document_id", right_on="id", how="left")
 

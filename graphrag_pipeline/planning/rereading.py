@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 import duckdb
 import polars as pl
 
-from graphrag_pipeline.ingest.documents import BLOCKS, BatchDocuments
+from graphrag_pipeline.ingest.documents import BatchDocuments
 from graphrag_pipeline.ingest.reading.versions import KINDS
 from graphrag_pipeline.ingest.stages import IMPORTED, READ_AGAIN, batch_versions
 from graphrag_pipeline.llm.pricing import StagePlan
@@ -106,13 +106,11 @@ def find_rereading(
     ``chunks`` (id, document_id) those of all documents read, ``todo`` (id, n_tokens) those of them
     to extract from, ``stages`` what these cost.
     """
-    names = ["id", "uri", "source", "content_hash"]
-    rows = [tuple(document[name] for name in names) for document in read.documents]
-    documents = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+    documents = read.documents.select("id", "uri", "source", "content_hash")
     documents = documents.filter(pl.col("source").is_in(list(sources)))
     if documents.is_empty():
         return None
-    changed = _changed(con, documents, pl.DataFrame(read.blocks, schema=BLOCKS, orient="row"))
+    changed = _changed(con, documents, read.blocks)
     own = chunks.join(changed, left_on="document_id", right_on="id", how="semi")
     to_extract = todo.join(own, on="id", how="semi")
     return Rereading(
@@ -132,8 +130,8 @@ def _changed(
 ) -> pl.DataFrame:
     """Return those of the documents whose title, metadata, text or blocks the index has not."""
     ids = {"ids": documents["id"].to_list()}
-    with_hashes = documents.join(con.sql(_INDEXED, params=ids).pl(), on="id", how="left")
-    before = con.sql(_INDEXED_BLOCKS, params=ids).pl()
+    with_hashes = documents.join(con.execute(_INDEXED, ids).pl(), on="id", how="left")
+    before = con.execute(_INDEXED_BLOCKS, ids).pl()
     place = before.columns
     other_blocks = pl.concat(
         [

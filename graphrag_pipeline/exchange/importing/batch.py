@@ -15,7 +15,7 @@ from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.extraction.extractors import Extracted
 from graphrag_pipeline.extraction.rules.nlp import chunk_names
 from graphrag_pipeline.ingest.chunking import CHUNKS
-from graphrag_pipeline.ingest.documents import BatchDocuments, stage_documents
+from graphrag_pipeline.ingest.documents import DOCUMENTS, BatchDocuments, stage_documents
 from graphrag_pipeline.ingest.mention_files import MentionFiles
 from graphrag_pipeline.ingest.stages import IMPORTED, STAGES, stage_chunks, stage_extraction
 from graphrag_pipeline.store.batches import Batch, SourceChange, make_batch
@@ -122,18 +122,19 @@ def stage_import(
     """
     start = datetime.now(UTC)
     batch = make_batch(import_root(label), list(_changes(con, label, documents)))
+    rows = [_document_row(document, batch.key) for document in documents]
     read = BatchDocuments(
-        [_document_row(document, batch.key) for document in documents],
+        pl.DataFrame(rows, schema=DOCUMENTS),
         [_source_row(change, batch.key) for change in batch.changes],
     )
     numbered = [(document.id, place) for place, document in enumerate(documents)]
     number(con, "document", numbered)
     stage_documents(con, batch, read)
     stage_chunks(con, chunks.with_columns(batch=pl.lit(batch.key)), batch.key)
-    texts = con.sql(
+    texts = con.execute(
         """SELECT id, text FROM (FROM staging.chunks UNION BY NAME FROM chunks)
            WHERE id IN (SELECT unnest($ids::JSON::VARCHAR[]))""",
-        params={"ids": json.dumps(extracted.to_list())},
+        {"ids": json.dumps(extracted.to_list())},
     ).pl()
     outcome = Extracted((), names=chunk_names(texts.unique("id")))
     stage_extraction(con, extracted, mentions, outcome, IMPORTED, IMPORTED, batch.key)
