@@ -14,7 +14,7 @@ from graphrag_pipeline.core.settings import (
     Settings,
 )
 from graphrag_pipeline.extraction import extractors
-from graphrag_pipeline.ingest import documents, mention_files
+from graphrag_pipeline.ingest import documents, mention_files, to_extract
 from graphrag_pipeline.ingest.mention_files import identify
 from graphrag_pipeline.ingest.reading import read_file
 from graphrag_pipeline.ingest.stages import (
@@ -348,6 +348,7 @@ def test_mentions_that_are_staged_by_slices_are_those_of_the_whole_batch(tmp_pat
     files = {"a.txt": STORY, "b.txt": OTHER, "ships.csv": rows}
     whole = build_graph(tmp_path / "whole", files)
     monkeypatch.setattr(extractors, "_SLICE_BYTES", 300)
+    monkeypatch.setattr(to_extract, "_MOST_CHUNKS", 4)
     written = []
     monkeypatch.setattr(
         mention_files, "identify", lambda part: written.append(identify(part)) or written[-1]
@@ -366,3 +367,19 @@ def test_what_a_killed_extraction_leaves_behind_is_gone_after_the_next(tmp_path)
     with mention_files.mention_files(leftover.parent, []):
         assert not leftover.exists()
     assert not list(leftover.parent.iterdir())
+
+
+def test_documents_of_a_table_are_the_same_by_column_as_one_by_one(tmp_path, monkeypatch):
+    quoted = 'id,title,text,note\n7,"A ""b""\\",Été été,"x\ty"\n8,Two,"Ann Lee\nsaid so.",\n'
+    files = {"a.txt": STORY, "quoted.csv": quoted, "ships.csv": "ship,captain\nHope,Ann Lee\n"}
+    by_column = build_graph(tmp_path / "columns", files)
+
+    def read_rows(path, options, *, data):
+        result = read_file(path, options, data=data)
+        return replace(result, documents=[*result.documents])
+
+    monkeypatch.setattr(documents, "read_file", read_rows)
+    by_row = build_graph(tmp_path / "rows", files)
+    assert folded(by_column) == folded(by_row)
+    every = "SELECT * EXCLUDE batch FROM documents ORDER BY id"
+    assert by_column.rows(every) == by_row.rows(every)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import duckdb
@@ -27,7 +27,7 @@ from graphrag_pipeline.ingest.reading.extras import missing_libraries
 from graphrag_pipeline.ingest.reading.ocr import tesseract_version
 from graphrag_pipeline.ingest.reading.versions import reader_versions
 from graphrag_pipeline.ingest.staging import DERIVED, of_batch
-from graphrag_pipeline.ingest.to_extract import chunks_to_extract
+from graphrag_pipeline.ingest.to_extract import Part, chunks_to_extract, parts_of
 from graphrag_pipeline.store.batches import Batch
 from graphrag_pipeline.store.index_store import assign_identifiers, insert
 from graphrag_pipeline.store.snapshots import is_address
@@ -167,9 +167,9 @@ def ingest_chunks(workspace: Workspace, key: str) -> StageResult:
 
     def work(start: float) -> Mapping[str, int]:
         with workspace.store.read() as con:
-            texts = con.sql(
+            texts = con.execute(
                 f"SELECT id, text FROM ({of_batch('documents')}) ORDER BY human_readable_id",
-                params={"key": key},
+                {"key": key},
             ).pl()
         chunks = chunk_documents(texts, workspace.settings.chunks)
         chunks = chunks.with_columns(batch=pl.lit(key))
@@ -187,22 +187,46 @@ def ingest_extractions(workspace: Workspace, key: str) -> StageResult:
 
     def work(start: float) -> Mapping[str, int]:
         version = extraction_version(settings)
-        chunk_ids, extracted = _extracted(workspace, key, version)
+        todo = _Todo(workspace, key, version)
+        extracted = todo.extracted()
         extractor = settings.extraction.extractor
         with (
             mention_files(settings.home_path, extracted.found) as mentions,
             _ledger(workspace, key, "extractions", start) as con,
         ):
+            chunk_ids = todo.chunk_ids()
             return stage_extraction(con, chunk_ids, mentions, extracted, extractor, version, key)
 
     return _once(workspace, key, "extractions", work)
 
 
-def _extracted(workspace: Workspace, key: str, version: str) -> tuple[pl.Series, Extracted]:
-    """Return what is found in a batch's chunks without an extraction, and their ids."""
-    with workspace.store.read() as con:
-        todo = chunks_to_extract(con, workspace.settings, key, version)
-    return todo["id"], extract(todo, workspace.settings, key)
+@dataclass
+class _Todo:
+    """The chunks of a batch without an extraction, read part by part."""
+
+    workspace: Workspace
+    key: str
+    version: str
+    ids: list[pl.Series] = field(default_factory=list)
+
+    def extracted(self) -> Extracted:
+        """Return what is found in them; of several parts, each is read when the last is done."""
+        with self.workspace.store.read() as con:
+            parts = parts_of(con, self.workspace.settings, self.key)
+        if len(parts) == 1:
+            return self._extracted(parts[0])
+        return Extracted(found for part in parts for found in self._extracted(part).found)
+
+    def _extracted(self, part: Part) -> Extracted:
+        settings = self.workspace.settings
+        with self.workspace.store.read() as con:
+            chunks = chunks_to_extract(con, settings, self.key, self.version, part)
+        self.ids.append(chunks["id"])
+        return extract(chunks, settings, self.key)
+
+    def chunk_ids(self) -> pl.Series:
+        """Return the ids of those that were read."""
+        return pl.concat(self.ids)
 
 
 def chunks_without_extraction(con: duckdb.DuckDBPyConnection, key: str) -> int:

@@ -7,8 +7,10 @@ record is called and where its document ends; where these change, it reads a chu
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import duckdb
 import polars as pl
@@ -23,15 +25,19 @@ SELECT chunk_id AS id FROM extractions
 WHERE extractor = 'import' OR (tried_version = $version AND status = 'ok')
 """
 """The chunks of which nothing is to be extracted under a version (parameter ``version``)."""
+_DOCUMENTS, _CHUNKS, _BLOCKS = (
+    f"SELECT * FROM ({of_batch(table)}) WHERE {key} >= $first AND ($last = '' OR {key} < $last)"
+    for table, key in (("documents", "id"), ("chunks", "document_id"), ("blocks", "document_id"))
+)
 _TODO = f"""
 SELECT c.id, c.document_id, c.start_char, c.end_char, c.text, d.title,
        d.metadata::VARCHAR AS metadata
-FROM ({of_batch("chunks")}) c JOIN ({of_batch("documents")}) d ON d.id = c.document_id
+FROM ({_CHUNKS}) c JOIN ({_DOCUMENTS}) d ON d.id = c.document_id
 ANTI JOIN ({EXTRACTED} EXCEPT FROM read_otherwise) done ON c.id = done.id
 ORDER BY c.human_readable_id
 """
 _READ_AGAIN = f"""
-SELECT id, document_id, start_char, end_char FROM ({of_batch("chunks")}) c
+SELECT id, document_id, start_char, end_char FROM ({_CHUNKS}) c
 SEMI JOIN ({EXTRACTED}) done USING (id)
 WHERE document_id IN (SELECT id FROM staging.documents WHERE batch = $key)
 """
@@ -50,14 +56,20 @@ _TAKEN_IN = {
     "blocks": "SELECT * FROM main.blocks WHERE document_id IN (SELECT unnest($ids))",
 }
 _NOT_BY_RULE = ("llm", "import")
+_MOST_CHUNKS = 100_000
+_MOST_PARTS = 256
+
+Part = tuple[str, str]
+"""The documents of a batch whose ids do not come before the first, but before the last if any."""
+WHOLE: Part = ("", "")
 
 
 @dataclass(frozen=True)
 class Marks:
     """What is known of documents beside their text.
 
-    ``lengths`` are (document_id, n_chars), ``subjects`` (document_id, subject), ``blocks`` rows of
-    the table of that name.
+    ``lengths`` are (document_id, n_chars), ``subjects`` (document_id, subject), ``blocks``
+    (document_id, start_char, end_char, kind).
     """
 
     lengths: pl.DataFrame
@@ -65,25 +77,44 @@ class Marks:
     blocks: pl.DataFrame
 
 
+def parts_of(con: duckdb.DuckDBPyConnection, settings: Settings, key: str) -> Sequence[Part]:
+    """Return the parts of a batch that are read one after the other.
+
+    Only one of very many chunks has several, if they are extracted from by rule.
+    """
+    chunks = con.sql(f"SELECT count(*) FROM ({of_batch('chunks')})", params={"key": key})
+    ((n_chunks,),) = chunks.fetchall()
+    n_parts = min(math.ceil(n_chunks / _MOST_CHUNKS), _MOST_PARTS)
+    if n_parts <= 1 or settings.extraction.extractor in _NOT_BY_RULE:
+        return [WHOLE]
+    between = [f"{_MOST_PARTS * part // n_parts:02x}" for part in range(1, n_parts)]
+    return list(pairwise(["", *between, ""]))
+
+
 def chunks_to_extract(
-    con: duckdb.DuckDBPyConnection, settings: Settings, key: str, version: str
+    con: duckdb.DuckDBPyConnection, settings: Settings, key: str, version: str, part: Part = WHOLE
 ) -> pl.DataFrame:
-    """Return a batch's chunks to extract from, with the columns that ``extract`` is given."""
-    batch = {"key": key}
-    marks = _marks(con, of_batch("documents"), of_batch("blocks"), batch)
+    """Return the chunks of a part of a batch, with the columns that ``extract`` is given."""
+    batch = {"key": key, "first": part[0], "last": part[1]}
+    marks = _marks(con, _DOCUMENTS, _BLOCKS, batch)
     otherwise = pl.DataFrame(schema={"id": pl.String})
     if settings.extraction.extractor not in _NOT_BY_RULE:
-        again = con.sql(_READ_AGAIN, params={**batch, "version": version}).pl()
-        staged = con.sql(_STAGED_ELSEWHERE, params=batch).pl()
+        again = con.execute(_READ_AGAIN, {**batch, "version": version}).pl()
+        staged = con.execute(_STAGED_ELSEWHERE, {"key": key}).pl()
         otherwise = pl.concat([_read_otherwise(con, again, marks), staged])
     con.register("read_otherwise", otherwise)
-    todo = con.sql(_TODO, params={**batch, "version": version}).pl()
+    todo = con.execute(_TODO, {**batch, "version": version}).pl()
     con.unregister("read_otherwise")
-    fields, about = settings.chunks.prepend_metadata, todo["title", "metadata"].rows()
-    contexts = [shown_metadata(fields, title, metadata) for title, metadata in about]
     return _given(todo, marks).with_columns(
-        text=todo["text"], context=pl.Series(contexts, dtype=pl.String)
+        text=todo["text"], context=_contexts(todo, settings.chunks.prepend_metadata)
     )
+
+
+def _contexts(chunks: pl.DataFrame, fields: Sequence[str]) -> pl.Series | pl.Expr:
+    if not fields:
+        return pl.lit("")
+    about = chunks.select("title", "metadata").iter_rows()
+    return pl.Series([shown_metadata(fields, *row) for row in about], dtype=pl.String)
 
 
 def chunks_extracted(
@@ -97,7 +128,7 @@ def chunks_extracted(
 
     ``chunks`` are theirs; ``documents`` have ``id``, ``n_chars`` and ``text``.
     """
-    extracted = con.sql(EXTRACTED, params={"version": extraction_version(settings)}).pl()
+    extracted = con.execute(EXTRACTED, {"version": extraction_version(settings)}).pl()
     if settings.extraction.extractor in _NOT_BY_RULE:
         return extracted
     con.register("read_documents", documents)
@@ -122,10 +153,11 @@ def _marks(
     given = dict(params)
     lengths = f"SELECT id AS document_id, n_chars FROM ({documents})"
     subjects = _SUBJECTS.format(documents=documents, blocks=blocks)
+    spans = "document_id, start_char, end_char, kind"
     return Marks(
-        lengths=con.sql(lengths, params=given).pl(),
-        subjects=con.sql(subjects, params=given).pl(),
-        blocks=con.sql(f"FROM ({blocks})", params=given).pl(),
+        lengths=con.execute(lengths, given).pl(),
+        subjects=con.execute(subjects, given).pl(),
+        blocks=con.execute(f"SELECT {spans} FROM ({blocks})", given).pl(),
     )
 
 

@@ -196,7 +196,7 @@ def _rewritten(con: duckdb.DuckDBPyConnection, settings: Settings) -> pl.DataFra
     writer = report_writer(settings)
     most = settings.reports.max_outdated if writer and writer.is_paid else 0.0
     largest = settings.communities.max_cluster_size
-    divided = con.sql(_DIVIDED, params={"most": largest}).pl().join(reports, on="community_id")
+    divided = con.execute(_DIVIDED, {"most": largest}).pl().join(reports, on="community_id")
     made = divided.select(
         "draw", "community_id", tokens=pl.col("whole").cast(pl.Float64), gained=pl.lit(0.0)
     )

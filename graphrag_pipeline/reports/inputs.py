@@ -134,8 +134,8 @@ def read_level(con: duckdb.DuckDBPyConnection, number: int, hierarchy: Hierarchy
     return Level(
         number,
         list(facts),
-        con.sql(sql(_MEMBERS), params=level).pl(),
-        con.sql(sql(_REPORTS), params={**level, "has_history": hierarchy.has_history}).pl(),
+        con.execute(sql(_MEMBERS), level).pl(),
+        con.execute(sql(_REPORTS), {**level, "has_history": hierarchy.has_history}).pl(),
         facts,
     )
 

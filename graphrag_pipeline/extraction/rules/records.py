@@ -122,12 +122,33 @@ def prose_of(chunks: pl.DataFrame) -> pl.DataFrame:
     if not holds_record.any():
         return chunks
     records = chunks.filter(holds_record)
+    records = records.filter(_holds_prose(records))
     texts = [
         _blanked(text, blocks) for text, blocks in records.select("text", "blocks").iter_rows()
     ]
     records = records.with_columns(text=pl.Series(texts, dtype=pl.String))
-    records = records.filter(pl.col("text").str.contains(r"\S"))
     return pl.concat([chunks.filter(~holds_record), records])
+
+
+def _holds_prose(chunks: pl.DataFrame) -> pl.Series:
+    """Return which chunks hold anything beside the lines of records."""
+    import polars as pl
+
+    lines = (
+        chunks.select("text", "blocks", chunk=pl.int_range(pl.len()))
+        .explode("blocks")
+        .unnest("blocks")
+        .filter(pl.col("kind").is_in(RECORD_KINDS))
+    )
+    place = pl.col("end").shift(1, fill_value=0).over("chunk")
+    before = pl.col("text").str.slice(place, pl.col("start") - place)
+    after = pl.col("text").last().str.slice(pl.col("end").last())
+    is_prose = (
+        lines.with_columns(is_prose=before.str.contains(r"\S"))
+        .group_by("chunk", maintain_order=True)
+        .agg(pl.col("is_prose").any() | after.str.contains(r"\S"))
+    )
+    return is_prose["is_prose"]
 
 
 def _blanked(text: str, blocks: list[dict[str, object]]) -> str:

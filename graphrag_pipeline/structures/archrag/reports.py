@@ -188,7 +188,7 @@ def _described(store: IndexStore, level: int, own: pl.DataFrame) -> pl.DataFrame
     with store.transaction() as con:
         con.register("own", own)
         assign_identifiers(con, _KIND, "SELECT DISTINCT community_id AS id FROM own ORDER BY id")
-        found = con.sql(_DESCRIBED, params={"level": level, "kind": _KIND}).pl()
+        found = con.execute(_DESCRIBED, {"level": level, "kind": _KIND}).pl()
         con.unregister("own")
     return found.cast(dict(_DESCRIPTIONS))  # type: ignore[arg-type]
 
