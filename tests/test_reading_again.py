@@ -117,7 +117,7 @@ def test_a_changed_reader_reads_only_batches_with_files_of_its_kind_again(
     engine.write({"page.html": PAGE, "core": "Not read."})
     update(engine)
     assert pending_batches(engine.workspace) == []
-    monkeypatch.setitem(versions._BY_SUFFIX, ".html", {"HTML": "2"})
+    monkeypatch.setitem(versions._BY_SUFFIX, ".html", {"HTML": "999"})
     (pending,) = pending_batches(engine.workspace)
     changes = engine.workspace.batches.get(pending).changes
     assert "documents/page.html" in {change.uri for change in changes}
