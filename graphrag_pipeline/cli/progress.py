@@ -22,11 +22,13 @@ class StageTimes:
     def __init__(self) -> None:
         self._started = time.perf_counter()
         self._spent: dict[str, float] = {}
+        self._first: dict[str, int] = {}
         self._last = ("", 0, self._started)
 
     def hear(self, stage: str, done: int, total: int) -> None:
         """Take note of a stage's progress."""
         now = time.perf_counter()
+        self._first.setdefault(stage, done)
         last_stage, last_done, since = self._last
         worked = stage == last_stage and done > last_done
         self._spent[stage] = self._spent.get(stage, 0.0) + (now - since if worked else 0.0)
@@ -38,7 +40,8 @@ class StageTimes:
 
     def left(self, stage: str, done: int, total: int) -> str:
         """Return in words how long the rest of a stage takes."""
-        return time_left(done, total, self.of(stage))
+        before = self._first.get(stage, 0)
+        return time_left(done - before, total - before, self.of(stage))
 
     def by_stage(self) -> dict[str, float]:
         """Return the seconds of each stage, and of everything as ``total``."""

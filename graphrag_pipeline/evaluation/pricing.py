@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from graphrag_pipeline.core.errors import GraphRAGError
 from graphrag_pipeline.core.settings import Settings
@@ -56,10 +57,15 @@ def plan_answers(
     settings: Settings,
     conditions: Sequence[Workload],
 ) -> list[StagePlan]:
-    """Return the calls for the missing answers, a stage for each condition, if a model answers."""
-    if experiment.retrieval_only or settings.query.answers != "llm":
-        return []
-    return [_plan(store, settings, workload) for workload in conditions if workload.unanswered]
+    """Return the calls for the missing answers, a stage for each condition, if a model is asked."""
+    due = [workload for workload in conditions if workload.unanswered]
+    if not experiment.retrieval_only and settings.query.answers == "llm":
+        return [_plan(store, settings, workload) for workload in due]
+    return [
+        _stage(settings, workload.condition.name, len(workload.unanswered), tokens)
+        for workload in due
+        if any(tokens := _reranking(settings, workload.parameters))
+    ]
 
 
 def plan_judging_unseen(settings: Settings, verdicts: int) -> StagePlan:
@@ -117,10 +123,16 @@ def _guess(settings: Settings, workload: Workload) -> Tokens:
     steps = _STEPS_BEFORE.get(workload.condition.method, 0)
     prompt = calls * (tokens + _PROMPT_TOKENS) + steps * _STEP_TOKENS
     answers = calls * _ANSWER_TOKENS + steps * _STEP_TOKENS / 4
-    reranked = workload.parameters.get("reranked", 0)
-    if settings.query.reranker == "llm" and reranked:
-        return calls + steps + 1, prompt + reranked * _PASSAGE_TOKENS, answers + _LIST_TOKENS
-    return calls + steps, prompt, answers
+    more = _reranking(settings, workload.parameters)
+    return calls + steps + more[0], prompt + more[1], answers + more[2]
+
+
+def _reranking(settings: Settings, parameters: Mapping[str, Any]) -> Tokens:
+    """Return what a model takes that reranks what is found for one answer."""
+    reranked = parameters.get("reranked", 0)
+    if settings.query.reranker != "llm" or not reranked:
+        return 0, 0, 0
+    return 1, reranked * _PASSAGE_TOKENS, _LIST_TOKENS
 
 
 def _whole(engine: QueryEngine, workload: Workload) -> Tokens | None:

@@ -265,10 +265,14 @@ def _embedding(
 ) -> tuple[float, float, int]:
     """Return calls to make for the vector tables, their tokens, and calls that are cached."""
     reports = Embedded(work.reports.number, work.reports.number * _report_text(work))
-    elements = dict(zip(("entities", "relationships"), _elements(work), strict=True))
-    elements["community_reports"] = reports
+    entities, relationships = _elements(work)
+    of_tables = {
+        "entities": entities,
+        "relationships": relationships,
+        "community_reports": reports,
+    }
     guessed = [
-        *(texts for table, texts in elements.items() if table in tables),
+        *(texts for table, texts in of_tables.items() if table in tables),
         *(texts for structure in further for texts in structure.texts),
     ]
     kinds = [Embedded(texts.number, texts.n_bytes / _BYTES_PER_TOKEN) for texts in work.texts]
