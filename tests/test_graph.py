@@ -167,9 +167,12 @@ def test_names_and_what_another_extractor_found_keep_all_that_they_meet(tmp_path
     chunks = _corpus_with_a_common_concept()
     _, edges = graph(tmp_path / "one", chunks, extractor="llm")
     assert frozenset(("thing", "Name 1")) in edges
-    as_name = [([(t, P) for t, _ in titles], pairs) for titles, pairs in chunks]
+    as_name = [
+        ([(t.title(), P) for t, _ in titles], [(a.title(), b.title(), w) for a, b, w in pairs])
+        for titles, pairs in chunks
+    ]
     _, edges = graph(tmp_path / "two", as_name)
-    assert frozenset(("thing", "Name 1")) in edges
+    assert frozenset(("Thing", "Name 1")) in edges
 
 
 def test_a_common_value_of_a_column_stays_related_to_its_records(tmp_path):
@@ -354,3 +357,12 @@ def test_the_graph_empties_when_the_last_document_leaves(tmp_path):
     tables = "documents chunks extractions entity_mentions entities relationships entity_chunks"
     for table in (*tables.split(), "communities", "community_members", "community_reports"):
         assert engine.rows(f"SELECT count(*) FROM {table}") == [(0,)]
+
+
+def test_what_is_mostly_written_in_lower_case_is_no_organisation(tmp_path):
+    text = "The standard library has a parser. Ida Brandt read the standard library."
+    files = {"a.txt": text, "b.md": "# The Standard Library\n\nIda Brandt wrote it.", "c.txt": text}
+    engine = build_graph(tmp_path, files)
+    types = dict(engine.rows("SELECT title, type FROM entities"))
+    assert types["standard library"] == "CONCEPT"
+    assert types["Ida Brandt"] == "PERSON"

@@ -161,6 +161,15 @@ def test_shouted_prose_gives_no_name_for_its_function_words():
         ("We met Mr. Fezziwig.", "Mr. Fezziwig", "PERSON"),
         ("We met Ebenezer Scrooge.", "Ebenezer Scrooge", "PERSON"),
         ("We saw Stanford University.", "Stanford University", "ORGANIZATION"),
+        (
+            "We wrote to the Council for National Parks.",
+            "Council for National Parks",
+            "ORGANIZATION",
+        ),
+        ("We use GET and POST for it.", "GET and POST", "OTHER"),
+        ("We prefer Free Software here.", "Free Software", "OTHER"),
+        ("It was the House of Stuart.", "House of Stuart", "OTHER"),
+        ("It was the House of Commons.", "House of Commons", "ORGANIZATION"),
         ("We saw the Humaya River.", "Humaya River", "GEO"),
         ("We moved to Vienna.", "Vienna", "GEO"),
         ("It was lost at the Battle of Hastings.", "Battle of Hastings", "EVENT"),
@@ -513,3 +522,14 @@ def test_people_and_places_of_a_slice_are_those_that_people_labelled():
         labelled, right, _ = score("musique", kind, titles)
         assert labelled >= 20
         assert right >= 0.9 * labelled
+
+
+@pytest.mark.parametrize("key", ["345121", "n-i-bz"])
+def test_a_verb_after_the_key_of_a_list_item_is_no_name(key):
+    text = f"{key} Fix the build on Solaris.\n\n{key} Fix the tests on Solaris."
+    assert titles(text, noun_phrases=False) == {"Solaris"}
+
+
+def test_a_compound_adjective_is_no_name():
+    text = "Read-only files are kept. The Debian-derived Knoppix is small, says Jean-Luc Picard."
+    assert titles(text, noun_phrases=False) == {"Knoppix", "Jean-Luc Picard"}

@@ -30,7 +30,7 @@ from graphrag_pipeline.store.index_store import (
 )
 from graphrag_pipeline.store.workspace import Workspace
 
-GRAPH_VERSION = "8"
+GRAPH_VERSION = "9"
 # In fewer chunks than this, nothing is so frequent that chance says with what it meets.
 _COMMON_FREQUENCY = 10
 
@@ -65,7 +65,8 @@ GROUP BY source_id, target_id;
 # Of the spellings of a name the most frequent is its title, but one all in capitals, as of who
 # speaks, only where there is no other. A title with several types takes the most frequent one, a
 # named type before a general one if a tenth of the mentions have it: one sentence that misleads
-# does not type a name of a hundred.
+# does not type a name of a hundred. What is mostly written in lower case (a standard library, in a
+# heading a Standard Library) is no person, place or organisation, and a Methodist church is a kind.
 _ENTITIES = """
 CREATE OR REPLACE TEMP TABLE titled AS
 SELECT entity_id AS id, arg_max(title, (
@@ -86,7 +87,13 @@ SELECT entity_id AS id, count(DISTINCT chunk_id) AS frequency,
 FROM mentions JOIN extractions USING (chunk_id) GROUP BY entity_id;
 
 CREATE OR REPLACE TEMP TABLE kept AS
-SELECT id, title, type, frequency, by_rule FROM counted JOIN titled USING (id) JOIN typed USING (id)
+SELECT * FROM (
+    SELECT id, title, frequency, by_rule, CASE
+        WHEN by_rule AND type IN ('PERSON', 'GEO', 'ORGANIZATION') AND title = lower(title)
+             AND title <> upper(title) THEN 'CONCEPT'
+        WHEN by_rule AND type = 'ORGANIZATION' AND regexp_matches(title, ' \\p{Ll}[^ ]*$')
+             THEN 'OTHER' ELSE type END AS type
+    FROM counted JOIN titled USING (id) JOIN typed USING (id))
 WHERE NOT by_rule OR frequency >= $min_frequency OR type NOT IN ('CONCEPT', 'DATE');
 """
 

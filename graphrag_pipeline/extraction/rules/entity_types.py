@@ -147,12 +147,16 @@ def _by_head(words: list[str], lowered: list[str], codes: str) -> str:
     """Return the type that the word says which names the kind of thing."""
     within = "of" in lowered[1:]
     is_firm = codes.endswith("J") and has_organisation_word(words[-1:])
+    if _is_pair(words) or (lowered[:2] == ["house", "of"] and lowered[-1] in _people("surname")):
+        return ""
     if is_firm or (lowered[0] in _lower_cues("org_first") and not within):
         return ORGANIZATION
-    head = lowered[lowered.index("of") - 1] if within else lowered[-1 - codes.endswith("J")]
+    head = lowered[-1 - codes.endswith("J")]
+    if within or "for" in lowered[1:]:
+        head = lowered[next(n for n, word in enumerate(lowered) if n and word in ("of", "for")) - 1]
     if head in _lower_cues("event") or codes[0] == "Y":
         return EVENT
-    if head in _lower_cues("org") or _is_firm(words) or (within and head in _cues("org_of")):
+    if _is_firm(words) or _is_organisation(head, words, lowered, within=within):
         return ORGANIZATION
     if lowered[0] in _cues("geo_first") and codes[1] in _LAST_OF_A_NAME and not within:
         return GEO
@@ -161,6 +165,24 @@ def _by_head(words: list[str], lowered: list[str], codes: str) -> str:
     if lowered[0] in _cues("direction") and is_place(" ".join(words[1:])):
         return GEO
     return WORK if head in _lower_cues("work") else ""
+
+
+def _is_pair(words: list[str]) -> bool:
+    """Say whether a name is two constants, of which none says what the other is: GET and POST."""
+    return len(words) == 3 and words[1] == "and" and words[0].isupper() and words[2].isupper()
+
+
+def _is_organisation(head: str, words: list[str], lowered: list[str], *, within: bool) -> bool:
+    """Say whether the head of a name is a kind of organisation.
+
+    It counts with a capital only, as a church is no Church.
+    """
+    if not words[lowered.index(head)][:1].isupper():
+        return False
+    if head not in _lower_cues("org"):
+        return within and head in _cues("org_of")
+    others = (word for word, low in zip(words, lowered, strict=True) if low != head)
+    return head not in _lower_cues("org_weak") or not all(map(is_common, others))
 
 
 def _is_firm(words: list[str]) -> bool:

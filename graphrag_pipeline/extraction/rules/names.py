@@ -225,9 +225,19 @@ def _is_determiner(word: str) -> bool:
 def _stands_alone(tokens: Tokens, position: int) -> bool:
     """Say whether one word is a name: no constant of programs, and no short form of address."""
     word, code = tokens.texts[position], tokens.classes[position]
+    if code == "N" and _follows_a_number(tokens, position) and usually_lower(word.lower()):
+        return False
     if word in _CONSTANTS or (code == "N" and word.isupper() and usually_lower(word.lower())):
         return False
     return code not in "HR" or len(word) > 3
+
+
+def _follows_a_number(tokens: Tokens, position: int) -> bool:
+    """Say whether only a number or key stands before in the sentence: 345121 Fix the build."""
+    if position < 2 or tokens.classes[position - 2] != "|":
+        return False
+    before = tokens.texts[position - 1]
+    return before[:1].isdigit() or ("-" in before.strip("-") and before[0].islower())
 
 
 def _is_number_of_part(tokens: Tokens, first: int, stop: int) -> bool:

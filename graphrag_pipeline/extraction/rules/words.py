@@ -48,6 +48,7 @@ MONTHS = _NAME_LISTS["month"]
 WEEKDAYS = _NAME_LISTS["weekday"]
 _SUFFIXES = _NAME_LISTS["suffix"]
 _NOT_NAMES = _NAME_LISTS["not_name"]
+_COMPOUND_ENDS = _NAME_LISTS["compound_end"]
 _YEAR = re.compile(r"(?:1\d|20)\d\d")
 _FILE_NAME = re.compile(r"[^\W_]\.[a-z]{2,4}$")
 _IDENTIFIER = re.compile(
@@ -257,6 +258,8 @@ class Lexicon(dict[str, str]):
             return "E"
         if code := _titles().get(token):
             return code
+        if "-" in token and self._is_adjective(token.rpartition("-")[2]):
+            return "E"
         if token.endswith("."):
             return "I" if len(token) == 2 else ("N" if token.count(".") == 1 else "A")
         lower = token.lower()
@@ -269,6 +272,10 @@ class Lexicon(dict[str, str]):
         if len(token) == 1 and lower != "a":
             return "A"
         return "F" if self._is_function_lower(lower) else "N"
+
+    def _is_adjective(self, last: str) -> bool:
+        """Say whether the last part of a compound makes it one: Debian-derived, Read-only."""
+        return last.islower() and (last in _COMPOUND_ENDS or self[last] in "eg")
 
     def _is_function_lower(self, lower: str) -> bool:
         if self.language == "en":
