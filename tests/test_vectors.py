@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from graphrag_pipeline.core import progress
 from graphrag_pipeline.llm.embedders import HashingEmbedder, Storing
 from graphrag_pipeline.store import vector_store as vectors
+from graphrag_pipeline.store.held_terms import HeldTerms
 from graphrag_pipeline.store.vector_store import VectorStore, VectorStoreError, row_schema
 
 
@@ -543,3 +544,16 @@ sys.exit(None if sys.modules["lance_namespace_urllib3_client"] is client else "a
 """,
         tmp_path,
     )
+
+
+def test_terms_held_are_those_that_stand_in_texts_as_whole_words():
+    texts = {"c": "dam orlen dam", "a": "", "b": "orlen 1,890 bridge"}
+    held = HeldTerms(list(texts), pa.array(texts.values(), pa.string()))
+    words = ["dam", "orlen", "1,890", "bridg", "orlen dam"]
+    assert [held.count(word) for word in words] == [1, 2, 1, 0, 0]
+    assert held.held(["b", "nope", "c"], words).tolist() == [
+        [False, True, True, False, False],
+        [False] * 5,
+        [True, True, False, False, False],
+    ]
+    assert HeldTerms([], pa.array([], pa.string())).count("dam") == 0

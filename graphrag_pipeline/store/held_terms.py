@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -13,8 +12,6 @@ from graphrag_pipeline.store.held_vectors import places_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_TERMS_REMEMBERED = 4096
 
 
 class HeldTerms:
@@ -34,10 +31,15 @@ class HeldTerms:
         keys = np.array([key.encode() for key in ids], dtype=np.bytes_)
         order = np.argsort(keys, kind="stable")
         self._ids = keys[order]
-        padded = pc.binary_join_element_wise("", terms.take(order), "", " ")  # type: ignore[attr-defined]
-        self._texts = padded
-        self._holding: dict[str, npt.NDArray[np.int32]] = {}
-        self._lock = threading.Lock()
+        words = pc.split_pattern(terms.take(order), " ")  # type: ignore[attr-defined]
+        n_rows, lengths = max(1, len(ids)), np.diff(words.offsets.to_numpy())
+        encoded = words.flatten().dictionary_encode()
+        codes = encoded.indices.to_numpy().astype(np.int64)
+        pairs = np.unique(codes * n_rows + np.repeat(np.arange(len(ids)), lengths))
+        self._rows = (pairs % n_rows).astype(np.int32)
+        # Where the rows of each term begin, and where those of the last end.
+        self._starts = np.searchsorted(pairs, np.arange(len(encoded.dictionary) + 1) * n_rows)
+        self._code_of = {term: n for n, term in enumerate(encoded.dictionary.to_pylist())}
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -56,14 +58,7 @@ class HeldTerms:
 
     def _rows_holding(self, term: str) -> npt.NDArray[np.int32]:
         """Return the rows of the texts that hold a term, ascending."""
-        import pyarrow.compute as pc
-
-        rows = self._holding.get(term)
-        if rows is None:
-            found = pc.match_substring(self._texts, f" {term} ")  # type: ignore[attr-defined]
-            rows = np.flatnonzero(found.to_numpy(zero_copy_only=False)).astype(np.int32)
-            with self._lock:
-                if len(self._holding) >= _TERMS_REMEMBERED:
-                    self._holding.clear()
-                self._holding[term] = rows
-        return rows
+        code = self._code_of.get(term)
+        if code is None:
+            return self._rows[:0]
+        return self._rows[self._starts[code] : self._starts[code + 1]]
