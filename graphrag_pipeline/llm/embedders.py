@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from hashlib import blake2b, file_digest
 from importlib import import_module
@@ -157,7 +158,8 @@ class SentenceTransformerEmbedder:
                 "local embeddings need sentence-transformers: "
                 "pip install 'graphrag-pipeline[local]'"
             ) from error
-        return library.SentenceTransformer(self._path, truncate_dim=self._truncate)
+        with without_bars():
+            return library.SentenceTransformer(self._path, truncate_dim=self._truncate)
 
 
 def sentence_transformers() -> Any:
@@ -168,6 +170,23 @@ def sentence_transformers() -> Any:
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     return import_module("sentence_transformers")
+
+
+@contextlib.contextmanager
+def without_bars() -> Iterator[None]:
+    """Load a local model without the bars that its library draws on standard error."""
+    try:
+        bars = import_module("transformers.utils.logging")
+    except ImportError:
+        yield
+        return
+    drawn = bars.is_progress_bar_enabled()
+    bars.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if drawn:
+            bars.enable_progress_bar()
 
 
 def stored(embedder: Embedder) -> Storing:

@@ -26,7 +26,7 @@ from graphrag_pipeline.llm.cache import (
     request_key,
 )
 from graphrag_pipeline.llm.database import CallDatabase
-from graphrag_pipeline.llm.embedders import model_name, sentence_transformers
+from graphrag_pipeline.llm.embedders import model_name, sentence_transformers, without_bars
 from graphrag_pipeline.llm.ledger import Call, put_calls
 
 MOST_SECONDS = 5.0
@@ -108,7 +108,10 @@ class CrossEncoder:
                 "pip install 'graphrag-pipeline[local]'"
             ) from error
         try:
-            model = library.CrossEncoder(self._path, max_length=PAIR_TOKENS, local_files_only=True)
+            with without_bars():
+                model = library.CrossEncoder(
+                    self._path, max_length=PAIR_TOKENS, local_files_only=True
+                )
         except (OSError, ValueError) as error:
             raise RerankingError(
                 f"no cross-encoder {self._path} is on disk: name its folder, or download it first"
