@@ -54,8 +54,10 @@ def _frugal(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
     """Have DuckDB put what it writes on disk at once; by itself it would fill the memory first."""
     with con.cursor() as beside:  # one that an aborted transaction does not hold up
         ((threads,),) = beside.sql("SELECT current_setting('threads')").fetchall()
-        beside.execute(f"SET threads = 1; SET memory_limit = '{_MEMORY}'")
+        beside.execute("SET threads = 1")
         try:
+            with contextlib.suppress(duckdb.OutOfMemoryException):  # it holds more already
+                beside.execute(f"SET memory_limit = '{_MEMORY}'")
             yield
         finally:
             beside.execute(f"SET threads = {threads}; RESET memory_limit")
