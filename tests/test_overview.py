@@ -17,7 +17,7 @@ from query_fixture import DOCUMENTS, publish
 from graphrag_pipeline.cli import app as cli
 from graphrag_pipeline.core.errors import InputError, NothingPublishedError
 from graphrag_pipeline.pages.overview import write_report
-from graphrag_pipeline.pages.overview.gathering import gather
+from graphrag_pipeline.pages.overview.gathering import folder_name, gather
 from graphrag_pipeline.pages.overview.model import Excerpt, Note, Overview
 from graphrag_pipeline.query import open_release
 
@@ -307,3 +307,9 @@ def test_there_must_be_a_release_and_a_file_to_write(home, tmp_path):
         write_report(home, tmp_path)
     with pytest.raises(NothingPublishedError):
         write_report(tmp_path, tmp_path / "report.html")
+
+
+def test_a_folder_whose_name_says_little_is_called_with_the_one_around_it():
+    assert folder_name("/usr/share/doc/valgrind/html") == "valgrind/html"
+    assert folder_name("import:carol_index") == "carol_index"
+    assert folder_name("docs") == "docs"

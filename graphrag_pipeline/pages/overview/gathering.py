@@ -170,11 +170,28 @@ def gather(index: Release, title: str | None = None) -> Overview:
     )
 
 
+# Names of folders that do not say what is in them without the folder around.
+_SAYS_LITTLE = frozenset(
+    ["data", "doc", "docs", "documents", "files", "html", "input", "pdf", "text", "txt"]
+)
+
+
 def _title(index: Release) -> str:
     """Return a title from the folder that was read, or from what was imported."""
     roots = [row["root"] for row in index.rows(_ROOTS)]
-    name = PurePath(roots[0].removeprefix("import:")).name if len(roots) == 1 else ""
+    name = folder_name(roots[0]) if len(roots) == 1 else ""
     return f"What is in “{name}”" if name else "What is in these documents"
+
+
+def folder_name(root: str) -> str:
+    """Return what a folder that was read, or an import, is called.
+
+    >>> folder_name("/srv/handbook"), folder_name("/usr/share/doc/valgrind/html")
+    ('handbook', 'valgrind/html')
+    """
+    folder = PurePath(root.removeprefix("import:"))
+    says_little = folder.name.lower() in _SAYS_LITTLE and folder.parent.name
+    return f"{folder.parent.name}/{folder.name}" if says_little else folder.name
 
 
 def _bars(rows: Sequence[tuple[str, int, str]]) -> list[Bar]:
