@@ -28,6 +28,7 @@ PICTURE = _DOCS / "images" / "methods.svg"
 BEGIN, END = "[//]: # (from benchmarks/methods.json)\n", "[//]: # (end)\n"
 _LEAST_CHANGE = {"recall@5": 0.0, "tokens": 0.02}
 """Changes of the mean up to this share of it are none, however sure."""
+_SHOWN = "MuSiQue"
 _NOT_DRAWN = ("auto", "selection", "integration", "ircot", "text_summary")
 """They do what others do, or read all there is."""
 _UNDER = charts.BOTTOM + 16
@@ -133,7 +134,8 @@ def _moved(label: str, run: Run, before: Run | None) -> Iterator[str]:
 
 def shown(recorded: Mapping[str, Run]) -> str:
     """Return the tables, as Markdown, between the marks that stand around them."""
-    tables = "\n".join(_table(label, run) for label, run in recorded.items())
+    runs = {label: run for label, run in recorded.items() if label.startswith(_SHOWN)}
+    tables = "\n".join(_table(label, run) for label, run in runs.items())
     return f"{BEGIN}{tables}\n{END}"
 
 

@@ -75,7 +75,7 @@ def build(
     structures: Mapping[str, Mapping[str, Any]] = STRUCTURES,
 ) -> Settings:
     """Index the documents of a set in ``home``, by default with all that any method needs."""
-    given = {**structures, "embeddings": {**structures.get("embeddings", {}), **embeddings}}
+    given = _given(structures, embeddings)
     folder = home / "documents"
     folder.mkdir(parents=True)
     command = asked.write(folder)
@@ -94,6 +94,12 @@ def build(
     if done.returncode:
         raise SystemExit(done.stderr)
     return Settings.model_validate({"home": str(home), **given})
+
+
+def _given(
+    structures: Mapping[str, Mapping[str, Any]], embeddings: Mapping[str, Any]
+) -> dict[str, Mapping[str, Any]]:
+    return {**structures, "embeddings": {**structures.get("embeddings", {}), **embeddings}}
 
 
 def measured(
@@ -213,7 +219,8 @@ def _run(asked: QuestionSet, embeddings: Mapping[str, Any], options: Namespace) 
     with tempfile.TemporaryDirectory() as place:
         home = options.home or Path(place) / "home"
         if options.home:
-            settings = Settings.model_validate({"home": str(home), **STRUCTURES})
+            given = _given(STRUCTURES, embeddings)
+            settings = Settings.model_validate({"home": str(home), **given})
         else:
             settings = build(asked, home, embeddings)
         print(describe_header())
