@@ -33,6 +33,7 @@ _NOT_DRAWN = ("auto", "selection", "integration", "ircot", "text_summary")
 """They do what others do, or read all there is."""
 _UNDER = charts.BOTTOM + 16
 _INK, _GRID, _DOT, _OTHER = "#57606a", "#d0d7de", "#2f6db5", "#7d8590"
+_PAPER = "#fff"
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,8 @@ def picture(recorded: Mapping[str, Run]) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {2 * charts.WIDTH} {charts.HEIGHT}" '
         f'role="img" aria-label="{escape(title)}" font-family="system-ui, sans-serif" '
-        f'font-size="{charts.FONT}">\n<title>{escape(title)}</title>\n{panels}</svg>\n'
+        f'font-size="{charts.FONT}">\n<title>{escape(title)}</title>\n'
+        f'<rect width="100%" height="100%" rx="4" fill="{_PAPER}"/>\n{panels}</svg>\n'
     )
 
 
@@ -197,11 +199,12 @@ def _points(
             name=method,
             across=across(row),
             up=row.recall[5],
-            low=row.recall[5],
-            high=row.recall[5],
+            low=low,
+            high=high,
             said=method,
         )
         for method, (number, row) in numbered.items()
+        for low, high in [interval_of(row.recall_at_5)]
     ]
 
 
@@ -221,26 +224,33 @@ def _panel(chart: Chart, left: float) -> str:
         f'<text x="{middle}" y="{charts.HEIGHT - 8}" text-anchor="middle" fill="{_INK}">'
         f"{escape(chart.across.label)}</text>"
     )
+    up = f'<text x="4" y="14" fill="{_INK}">recall among the first five, %</text>'
+    ranges = "".join(
+        f'<path d="M{dot.x:.1f} {dot.low:.1f}V{dot.high:.1f}" stroke="{_GRID}"/>'
+        for dot in chart.dots
+    )
     dots = "".join(map(_dot, chart.dots))
-    return f'<g transform="translate({left} 0)">{grid}{ticks}{front}{name}{dots}</g>\n'
+    labels = "".join(_label(dot) for dot in chart.dots if dot.label)
+    drawn = f"{grid}{ticks}{up}{name}{ranges}{front}{dots}{labels}"
+    return f'<g transform="translate({left} 0)">{drawn}</g>\n'
 
 
 def _dot(dot: Dot) -> str:
-    fill = _DOT if dot.is_front else "#fff"
-    circle = (
-        f'<circle cx="{dot.x:.1f}" cy="{dot.y:.1f}" r="4" fill="{fill}" stroke="{_DOT}">'
-        f"<title>{escape(dot.name)}</title></circle>"
-    )
-    if not dot.label:
-        return circle
+    fill = _DOT if dot.is_front else _PAPER
     line = (
         f'<path d="M{dot.x:.1f} {dot.y:.1f}L{dot.label_x:.1f} {dot.label_y:.1f}" '
         f'stroke="{_OTHER}" stroke-width=".6"/>'
         if dot.is_apart
         else ""
     )
-    text = (
-        f'<text x="{dot.label_x:.1f}" y="{dot.label_y + 4:.1f}" text-anchor="middle" '
-        f'fill="{_INK}">{escape(dot.label)}</text>'
+    return (
+        f'{line}<circle cx="{dot.x:.1f}" cy="{dot.y:.1f}" r="4" fill="{fill}" stroke="{_DOT}">'
+        f"<title>{escape(dot.name)}</title></circle>"
     )
-    return line + circle + text
+
+
+def _label(dot: Dot) -> str:
+    return (
+        f'<text x="{dot.label_x:.1f}" y="{dot.label_y + 4:.1f}" text-anchor="middle" fill="{_INK}" '
+        f'stroke="{_PAPER}" stroke-width="3" paint-order="stroke">{escape(dot.label)}</text>'
+    )
