@@ -530,6 +530,11 @@ def test_a_verb_after_the_key_of_a_list_item_is_no_name(key):
     assert titles(text, noun_phrases=False) == {"Solaris"}
 
 
+@pytest.mark.parametrize("mark", ["-", "3.2"])
+def test_a_preposition_that_opens_a_list_item_is_no_part_of_a_name(mark):
+    assert titles(f"{mark} On Solaris it fails.", noun_phrases=False) == {"Solaris"}
+
+
 def test_a_compound_adjective_is_no_name():
     text = "Read-only files are kept. The Debian-derived Knoppix is small, says Jean-Luc Picard."
     assert titles(text, noun_phrases=False) == {"Knoppix", "Jean-Luc Picard"}

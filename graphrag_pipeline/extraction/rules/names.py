@@ -173,6 +173,8 @@ def _trimmed(tokens: Tokens, first: int, stop: int) -> Iterator[Piece]:
         first += 1
     while first < stop and classes[first] == "F" and _is_determiner(tokens.texts[first]):
         first += 1
+    if classes[first:stop][:1] == "F" and _follows_a_number(tokens, first):
+        first += 1
     while stop > first and classes[stop - 1] in "oaSpFdw&,":
         stop -= 1
     while stop - first > 1 and tokens.texts[first] == "O":
@@ -233,11 +235,13 @@ def _stands_alone(tokens: Tokens, position: int) -> bool:
 
 
 def _follows_a_number(tokens: Tokens, position: int) -> bool:
-    """Say whether only a number or key stands before in the sentence: 345121 Fix the build."""
+    """Say whether only a number, key or dash is before it in the sentence: 3451 Fix the build."""
     if position < 2 or tokens.classes[position - 2] != "|":
         return False
     before = tokens.texts[position - 1]
-    return before[:1].isdigit() or ("-" in before.strip("-") and before[0].islower())
+    return (
+        before[:1].isdigit() or before == "-" or ("-" in before.strip("-") and before[0].islower())
+    )
 
 
 def _is_number_of_part(tokens: Tokens, first: int, stop: int) -> bool:
