@@ -483,7 +483,7 @@ def test_a_run_that_waited_for_another_takes_no_credit_for_it(
 ) -> None:
     write(tmp_path / "docs", rivers=RIVERS)
 
-    def wait(instance: object) -> None:
+    def wait(instance: object, job_name: str) -> None:
         monkeypatch.undo()
         assert index.update(tmp_path / "docs").is_new
 

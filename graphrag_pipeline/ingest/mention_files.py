@@ -15,6 +15,7 @@ from pathlib import Path
 import duckdb
 import polars as pl
 
+from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.extraction.mentions import Extraction
@@ -24,7 +25,10 @@ _MEMORY = "192MB"
 
 
 class MentionFiles:
-    """Mentions with the ids of what they mention, in files of a folder that is there."""
+    """Mentions with the ids of what they mention, in files of a folder that is there.
+
+    Raises StorageError where they cannot be written.
+    """
 
     def __init__(self, folder: Path, found: Iterable[Extraction]) -> None:
         self.n_entities = self.n_relationships = 0
@@ -34,7 +38,7 @@ class MentionFiles:
             self.n_relationships += len(part.relationships)
             for (table, files), rows in zip(self._files.items(), identify(part), strict=True):
                 file = folder / f"{table}-{number}.parquet"
-                rows.write_parquet(file, compression="lz4", statistics=False)
+                _write(rows, file)
                 files.append(str(file))
 
     def stage(self, con: duckdb.DuckDBPyConnection, batch: str) -> None:
@@ -71,8 +75,22 @@ def mention_files(place: Path, found: Iterable[Extraction]) -> Iterator[MentionF
     """
     for leftover in place.glob(f"{_WAITING}*"):
         shutil.rmtree(leftover, ignore_errors=True)
-    with tempfile.TemporaryDirectory(dir=place, prefix=_WAITING) as folder:
-        yield MentionFiles(Path(folder), found)
+    try:
+        folder = Path(tempfile.mkdtemp(dir=place, prefix=_WAITING))
+    except OSError as error:
+        raise StorageError(f"cannot write in {place}: {error.strerror}") from error
+    try:
+        yield MentionFiles(folder, found)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write(rows: pl.DataFrame, file: Path) -> None:
+    try:
+        rows.write_parquet(file, compression="lz4", statistics=False)
+    except (OSError, pl.exceptions.ComputeError) as error:
+        reason = str(error).splitlines()[0]
+        raise StorageError(f"cannot write {file}: {reason}") from error
 
 
 def identify(extraction: Extraction) -> tuple[pl.DataFrame, pl.DataFrame]:
