@@ -70,11 +70,14 @@ def pages() -> dict[Path, str]:
     """Return the reference pages: their files and contents."""
     from docs.prompt_page import prompts_page
 
-    described = {
-        PAGES / f"{name}.md": NOTE + introduction + "".join(map(_render, _parts(name)))
-        for name, (introduction, _) in PARTS.items()
-    }
+    described = {PAGES / f"{name}.md": page(name) for name in PARTS}
     return described | {PAGES / "prompts.md": NOTE + prompts_page()}
+
+
+def page(name: str) -> str:
+    """Return one of the pages that have parts."""
+    introduction, _ = PARTS[name]
+    return NOTE + introduction + "".join(map(_render, _parts(name)))
 
 
 @functools.cache

@@ -140,13 +140,11 @@ def test_its_asset_runs_in_dagster_with_its_checks(structure, tmp_path):
 def test_the_reference_tells_of_it(structure):
     generate._parts.cache_clear()
     try:
-        pages = {path.stem: text for path, text in generate.pages().items()}
+        tables, assets = generate.page("tables"), generate.page("assets")
     finally:
         generate._parts.cache_clear()
-    assert (
-        "## document_summaries\n\nWhat each document is about, in a few words." in pages["tables"]
-    )
-    assert f"`structures/{NAME}`" in pages["assets"]
+    assert "## document_summaries\n\nWhat each document is about, in a few words." in tables
+    assert f"`structures/{NAME}`" in assets
 
 
 def test_what_is_no_longer_wanted_is_gone_from_the_next_release(structure, tmp_path):
