@@ -50,6 +50,8 @@ def test_structures_have_the_tables_that_they_are_made_from():
 def test_a_method_that_nobody_knows_is_refused():
     with pytest.raises(ConfigError, match=r"'pprr' is none of .*ppr"):
         vector_tables(chosen("ppr", "pprr"))
+    with pytest.raises(ConfigError, match="without parameters"):
+        vector_tables(chosen("ppr:titles=false"))
 
 
 @pytest.fixture(scope="module")

@@ -874,6 +874,8 @@ def _what_is_right(item: ErrorDetails) -> str:
         return f"must be a section, [{item['loc'][0]}], with settings beneath it"
     if item["type"] == "tuple_type":
         return 'must be a list, such as ["one", "other"]'
+    if item["type"] == "string_pattern_mismatch" and item["loc"][-1] == "reranker":
+        return 'must be "llm" or "local:NAME", or empty for none'
     if item["type"] == "dict_type":
         return 'must be a table, such as { setting = "value" }'
     return item["msg"][0].lower() + item["msg"][1:]

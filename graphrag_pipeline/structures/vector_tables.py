@@ -66,7 +66,7 @@ def tables_read(settings: EmbeddingSettings, others: Collection[str]) -> tuple[V
     if strangers := sorted(chosen - known):
         raise ConfigError(
             f"embeddings.methods: {strangers[0]!r} is none of {', '.join(sorted(known))}; "
-            "for a method of your own, leave it empty"
+            "name methods without parameters, or leave the list empty for a method of your own"
         )
     if not chosen or settings.embedder == "hashing":
         return TABLES
