@@ -17,6 +17,7 @@ _MOST_IN_A_BLOCK = 5
 _MOST_OF_A_KIND = 2
 _MOST_FAILURES = 10
 _BLOCK_WIDTH = 80
+_MOST_OF_A_TITLE = 200
 
 
 def show_answer(answer: Answer) -> None:
@@ -110,10 +111,16 @@ def _show_grounds(answer: Answer) -> None:
 def _show_citation(citation: Citation) -> None:
     place = citation.uri or f"community report {citation.report_id}"
     span = f" {citation.start_char}–{citation.end_char}" if citation.uri else ""
-    title = " · ".join(filter(None, [one_line(citation.document_title), *_referring(citation)]))
+    title = " · ".join(
+        filter(None, [_short(one_line(citation.document_title)), *_referring(citation)])
+    )
     number = f"[{citation.number}]"
     indent = "\n" + " " * (len(number) + 1) if title else ""
     console.say_whole(f"{number} {title}{indent}{one_line(place)}{span}", style="dim")
+
+
+def _short(title: str) -> str:
+    return title if len(title) <= _MOST_OF_A_TITLE else f"{title[: _MOST_OF_A_TITLE - 1]}…"
 
 
 def _referring(citation: Citation) -> list[str]:
