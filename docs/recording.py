@@ -111,12 +111,15 @@ class _Recorder:
 
     def sent(self, bodies: Sequence[Mapping[str, Any]]) -> Iterator[Sent]:
         """Yield a rather short request with each prompt, always the same."""
-        by_name: dict[str, list[Mapping[str, Any]]] = {}
+        by_name: dict[str, dict[str, Mapping[str, Any]]] = {}
         for body in bodies:
-            by_name.setdefault(self.prompt_of(body["messages"]).name, []).append(body)
+            name = self.prompt_of(body["messages"]).name
+            by_name.setdefault(name, {})[json.dumps(body, sort_keys=True)] = body
         for name, those in sorted(by_name.items()):
-            those.sort(key=lambda body: (_length(body), json.dumps(body["messages"])))
-            body = those[len(those) // 4]
+            in_order = sorted(
+                those.values(), key=lambda body: (_length(body), json.dumps(body["messages"]))
+            )
+            body = in_order[len(in_order) // 4]
             prompt, values, messages = self.rendered[self.key_of(body["messages"])]
             blank = {key: "" if key in OF_DATA else value for key, value in values.items()}
             yield Sent(
@@ -179,7 +182,7 @@ def _settings(base_url: str, work: Path) -> Settings:
         {
             "profile": "llm",
             "home": str(work / "home"),
-            "llm": {"base_url": base_url, "model": MODEL, "max_retries": 0},
+            "llm": {"base_url": base_url, "model": MODEL, "max_retries": 2},
             "chunks": {"size": 120, "overlap": 20},
             "extraction": {"claims": True},
             "graph": {"max_description_tokens": 60},
