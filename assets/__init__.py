@@ -14,6 +14,7 @@ from graphrag_pipeline.assets.publishing import build_published_index
 from graphrag_pipeline.assets.reports import build_reports
 from graphrag_pipeline.assets.stages import Stage as AssetStage
 from graphrag_pipeline.assets.structures import build_structures
+from graphrag_pipeline.assets.upkeep import build_index_check
 from graphrag_pipeline.assets.versions import code_versions
 from graphrag_pipeline.assets.web_pages import build_web_pages
 from graphrag_pipeline.core.settings import Settings
@@ -31,6 +32,7 @@ __all__ = [
     "build_evaluations",
     "build_experiment",
     "build_inbox",
+    "build_index_check",
     "build_ingestion",
     "build_tail",
     "build_web_pages",

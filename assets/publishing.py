@@ -29,7 +29,7 @@ def build_published_index(settings: Settings) -> Stage:
     """Return the stage that publishes, which waits for all embeddings and structures."""
     return shown(
         PUBLISH,
-        _tell,
+        _end_run,
         [
             Table(
                 key=PUBLISHED_INDEX,
@@ -45,6 +45,12 @@ def build_published_index(settings: Settings) -> Stage:
         ],
         spends=False,
     )
+
+
+def _end_run(index: IndexResource, release: Release) -> Outcome:
+    """Make room in the cache of answers, now that the run has used it, and tell of the release."""
+    index.keep_cache_within()
+    return _tell(index, release)
 
 
 def _tell(index: IndexResource, release: Release) -> Outcome:

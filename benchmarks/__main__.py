@@ -14,6 +14,7 @@ from benchmarks import (
     chnsw,
     extraction_quality,
     latency,
+    lazy,
     llm_client,
     methods,
     model_index,
@@ -37,6 +38,7 @@ PARTS = (
     "methods",
     "untitled",
     "latency",
+    "lazy",
     "chnsw",
     "model",
     "changes",
@@ -84,6 +86,9 @@ def main() -> None:
     if "latency" in parts:
         print("\nMilliseconds of retrieve() on podcast transcripts, by method")
         latency.main([str(options.data)])
+    if "lazy" in parts:
+        print("\nWhat lazy takes beside global at equal coverage of gold assertions (stand-in)")
+        lazy.main(options.data)
     if "chnsw" in parts:
         print("\nC-HNSW against one HNSW for each layer")
         chnsw.main([])

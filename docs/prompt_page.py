@@ -26,6 +26,7 @@ with a hash of what they hold, and the system part says that they are data.
 _HOLDS: Mapping[str, str] = {
     "answers": "parts of the answer, the best first",
     "claim_description": "`extraction.claim_description`",
+    "concepts": "names in the texts nearest to the question, a line each",
     "context": "the records that were found",
     "criterion": "what to judge by",
     "descriptions": "descriptions, a line each",
@@ -49,6 +50,7 @@ _HOLDS: Mapping[str, str] = {
     "number": "how many, as the command asks",
     "passages": "numbered passages, a line each, cut to what fits",
     "persona": "left as it is, or what `tune` wrote",
+    "queries": "the question and its sub-queries, a line each",
     "question": "the question",
     "rating_description": "left as it is, or what `tune` wrote",
     "report": "a report",

@@ -15,6 +15,7 @@ from graphrag_pipeline.assets import (
     build_evaluations,
     build_experiment,
     build_inbox,
+    build_index_check,
     build_ingestion,
     build_tail,
     build_web_pages,
@@ -28,6 +29,7 @@ from graphrag_pipeline.resources.index import BESIDE_OTHERS
 from graphrag_pipeline.sensors import (
     FETCH_JOB,
     build_addresses_sensor,
+    build_check_schedule,
     build_evaluation_schedule,
     build_inbox_sensor,
     build_marts_sensor,
@@ -41,6 +43,7 @@ from graphrag_pipeline.store.spending import uses_model
 INGEST_JOB = "ingest_batch"
 REFRESH_JOB = "refresh_index"
 EVALUATION_JOB = "evaluate_experiment"
+CHECK_JOB = "check_index"
 # A second process of a run would only wait for DuckDB's single writer.
 ONE_PROCESS = dg.in_process_executor
 _PREFIXES: dict[Path, tuple[str, ...]] = {}
@@ -78,7 +81,7 @@ def build_definitions(
     )
     refresh_job = dg.define_asset_job(
         names.name(REFRESH_JOB),
-        selection=dg.AssetSelection.assets(*tail),
+        selection=dg.AssetSelection.assets(*tail) - _nightly(names),
         executor_def=ONE_PROCESS,
         description="Take finished batches into the graph, refresh all that follows, and publish.",
     )
@@ -93,7 +96,7 @@ def build_definitions(
         schedules=[build_refresh_schedule(refresh_job, index, names)],
         resources={names.resource: index},
     )
-    parts = [main, *_addresses(index, names), *_evaluation(index, names)]
+    parts = [main, _check(index, names), *_addresses(index, names), *_evaluation(index, names)]
     parts += [_marts(index, names)] if marts else []
     return dg.Definitions.merge(*parts, _failures(parts, index, names))
 
@@ -109,16 +112,43 @@ def _check_prefix(home: Path, prefix: tuple[str, ...]) -> None:
         )
 
 
+def _job_beside(name: str, assets: Sequence[dg.AssetsDefinition], about: str) -> Any:
+    """Return a job of assets that writes nothing to the index, and so waits for no other."""
+    return dg.define_asset_job(
+        name,
+        tags={BESIDE_OTHERS: "true"},
+        selection=dg.AssetSelection.assets(*assets),
+        executor_def=ONE_PROCESS,
+        description=about,
+    )
+
+
+def _nightly(names: Names) -> dg.AssetSelection:
+    """Return the checks that no refresh makes."""
+    return dg.AssetSelection.checks(build_index_check(names))
+
+
+def _check(index: IndexResource, names: Names) -> dg.Definitions:
+    check = build_index_check(names)
+    job = dg.define_asset_job(
+        names.name(CHECK_JOB),
+        tags={BESIDE_OTHERS: "true"},
+        selection=dg.AssetSelection.checks(check),
+        executor_def=ONE_PROCESS,
+        description="Verify index, vectors, releases, manifests and answers against each other.",
+    )
+    schedule = build_check_schedule(job, index, names)
+    return dg.Definitions(asset_checks=[check], jobs=[job], schedules=[schedule])
+
+
 def _addresses(index: IndexResource, names: Names) -> list[dg.Definitions]:
     pages = build_web_pages(index.settings, names)
     if not pages:
         return []
-    job = dg.define_asset_job(
+    job = _job_beside(
         names.name(FETCH_JOB),
-        tags={BESIDE_OTHERS: "true"},
-        selection=dg.AssetSelection.assets(*pages),
-        executor_def=ONE_PROCESS,
-        description="Fetch what is new of the addresses in the settings.",
+        pages,
+        "Fetch what is new of the addresses in the settings.",
     )
     sensor = build_addresses_sensor(job, index, names)
     return [dg.Definitions(assets=pages, jobs=[job], sensors=[sensor])]
@@ -128,12 +158,10 @@ def _evaluation(index: IndexResource, names: Names) -> list[dg.Definitions]:
     experiment = build_experiment(index.settings, names)
     if not experiment:
         return []
-    job = dg.define_asset_job(
+    job = _job_beside(
         names.name(EVALUATION_JOB),
-        tags={BESIDE_OTHERS: "true"},
-        selection=dg.AssetSelection.assets(*experiment),
-        executor_def=ONE_PROCESS,
-        description="Answer, score and judge the experiment of the settings on what is published.",
+        experiment,
+        "Answer, score and judge the experiment of the settings on what is published.",
     )
     schedule = build_evaluation_schedule(job, index, names)
     return [dg.Definitions(assets=experiment, jobs=[job], schedules=[schedule])]
@@ -144,12 +172,10 @@ def _marts(index: IndexResource, names: Names) -> dg.Definitions:
     from graphrag_pipeline.resources.marts import build_dbt
 
     models = build_marts(manifest(index.home), names)
-    job = dg.define_asset_job(
+    job = _job_beside(
         names.name(MARTS_JOB),
-        tags={BESIDE_OTHERS: "true"},
-        selection=dg.AssetSelection.assets(models),
-        executor_def=ONE_PROCESS,
-        description="Build the marts of what is published and evaluated, and test them.",
+        [models],
+        "Build the marts of what is published and evaluated, and test them.",
     )
     return dg.Definitions(
         assets=[models, build_evaluations(index.settings, names)],

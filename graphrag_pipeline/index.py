@@ -19,7 +19,6 @@ from graphrag_pipeline.releases.diff import ReleaseDiff, diff_releases
 from graphrag_pipeline.releases.kept import (
     KeptRelease,
     list_releases,
-    published_release,
     release_file,
 )
 from graphrag_pipeline.releases.rollback import Rollback, rollback
@@ -91,11 +90,13 @@ class Index(Workspace):
     def __repr__(self) -> str:
         return f"Index({str(self.home)!r})"
 
-    def plan(self, folder: str | Path, *, recluster: bool = False) -> Plan:
+    def plan(self, folder: str | Path, *, recluster: bool = False, verify: bool = False) -> Plan:
         """Return what :meth:`update` would do and cost; nothing is spent.
 
         Nothing is written but the pages of an address, which are fetched as for an update.
         """
+        if verify:
+            self.batches.verify()
         return plan_run(self, self._source(folder)[0], recluster=recluster)
 
     def update(
@@ -105,6 +106,7 @@ class Index(Workspace):
         recluster: bool = False,
         remove_all: bool = False,
         settle_seconds: float = 0,
+        verify: bool = False,
     ) -> Update:
         """Index what was added, changed or removed in a folder, and publish a new release.
 
@@ -117,13 +119,16 @@ class Index(Workspace):
         kept, and the next update goes on from there.
 
         ``recluster`` clusters the whole graph anew instead of repairing its communities; files
-        changed in the last ``settle_seconds`` are left for the next update. Raises
-        RemovalError, and does nothing, where most documents of the folder are gone, unless
-        ``remove_all``; ConfigError, and reads nothing, where documents wait for a model that has no
-        key; CheckFailedError, and publishes nothing, where what must hold of the tables does not;
-        InputError where the folder cannot be read, or no page of an address could be fetched.
+        changed in the last ``settle_seconds`` are left for the next update; ``verify`` reads all
+        files once more, also those that look as they did. Raises RemovalError, and does nothing,
+        where most documents of the folder are gone, unless ``remove_all``; ConfigError, and reads
+        nothing, where documents wait for a model that has no key; CheckFailedError, and publishes
+        nothing, where what must hold of the tables does not; InputError where the folder cannot be
+        read, or no page of an address could be fetched.
         """
         documents, fetched = self._source(folder)
+        if verify:
+            self.batches.verify()
         check_key(self, documents)
         with self.turn():
             cut_batches(self, documents, settle_seconds=settle_seconds, remove_all=remove_all)
@@ -146,13 +151,12 @@ class Index(Workspace):
         return snapshot_folder(self.home), fetched
 
     def _run(self) -> Update:
-        before = published_release(self.home)
         batches, release = run_stages(self)
         return Update(
             batches=batches,
             changes=changes_in(self.batches, batches),
             release=release.id,
-            is_new=published_release(self.home) != before,
+            is_new=release.created,
             counts=release.counts,
         )
 

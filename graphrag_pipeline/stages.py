@@ -18,7 +18,7 @@ from graphrag_pipeline.graph.descriptions import update_graph
 from graphrag_pipeline.graph.fold import GraphChanges
 from graphrag_pipeline.graph.resolution.resolving import Resolution, resolve_entities
 from graphrag_pipeline.releases import invariants
-from graphrag_pipeline.releases.kept import published_release
+from graphrag_pipeline.releases.kept import is_rolled_back, published_release
 from graphrag_pipeline.releases.publishing import Release, publish
 from graphrag_pipeline.reports.levels import LevelReports, update_reports
 from graphrag_pipeline.reports.model_writer import report_writer
@@ -152,7 +152,10 @@ class StepStage(Stage[Outcome]):
 def _count_unreadable(
     con: duckdb.DuckDBPyConnection, workspace: Workspace, release: Release
 ) -> Mapping[str, int]:
-    return {_RELEASE_CHECK.name: int(published_release(workspace.home) != release.id)}
+    home = workspace.home
+    # Another process may have gone back to an older one since.
+    is_there = published_release(home) == release.id or is_rolled_back(home, release.id)
+    return {_RELEASE_CHECK.name: int(not is_there)}
 
 
 RESOLUTION: Stage[Resolution] = Stage(

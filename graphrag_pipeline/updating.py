@@ -7,6 +7,8 @@ from pathlib import Path
 
 from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.home import make_home
+from graphrag_pipeline.core.memory import told_out_of_memory
 from graphrag_pipeline.ingest.stages import (
     ingest_chunks,
     ingest_documents,
@@ -16,6 +18,8 @@ from graphrag_pipeline.ingest.stages import (
 from graphrag_pipeline.llm.configured import model_options
 from graphrag_pipeline.releases.publishing import Release
 from graphrag_pipeline.stages import PUBLISH, refresh_stages
+from graphrag_pipeline.store.cache_limit import keep_cache_within
+from graphrag_pipeline.store.space import changes_of, check_space
 from graphrag_pipeline.store.spending import ledger_position, needs_model, spending
 from graphrag_pipeline.store.workspace import Workspace
 
@@ -26,23 +30,31 @@ _INGESTION: Sequence[tuple[str, Callable[[Workspace, str], object]]] = (
 )
 
 
-def run_stages(workspace: Workspace) -> tuple[list[str], Release]:
+def run_stages(
+    workspace: Workspace, only: Sequence[str] | None = None
+) -> tuple[list[str], Release]:
     """Take in the batches that are not done, refresh what depends on them, and publish.
+
+    With ``only``, these batches are taken in and no other.
 
     Returns the keys of those batches, and the release that is published now. Model calls count
     against one budget and are kept in ``llm_calls``. What was finished before an error is kept,
     and the next run goes on from there. Raises CheckFailedError, and publishes nothing, where what
-    must hold of the tables does not.
+    must hold of the tables does not, and OutOfMemoryError where memory runs out.
     """
     began = ledger_position(workspace.home)
-    batches = pending_batches(workspace)
+    batches = pending_batches(workspace) if only is None else list(only)
+    check_space(workspace, changes_of(workspace, batches))
     refresh = [(stage.label, stage.run) for stage in refresh_stages(workspace.settings)]
     stages = [*_ingestion(batches), *refresh]
     for number, (label, run) in enumerate(stages):
         progress.report(label, number, len(stages))
-        with spending(workspace, began):
+        with told_out_of_memory(label), spending(workspace, began):
             run(workspace)
-    return batches, PUBLISH.run(workspace)
+    with told_out_of_memory(PUBLISH.label):
+        release = PUBLISH.run(workspace)
+    keep_cache_within(workspace, began)
+    return batches, release
 
 
 def check_key(workspace: Workspace, folder: Path) -> None:
@@ -73,6 +85,7 @@ def cut_batches(
     that they are to go.
     """
     settings = workspace.settings
+    make_home(settings)
     batches = workspace.batches.cut(
         folder,
         settings.batches,

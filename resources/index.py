@@ -15,10 +15,12 @@ from pydantic import Field, PrivateAttr
 
 from graphrag_pipeline.core.errors import GraphRAGError
 from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.core.memory import as_out_of_memory
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.releases.kept import release_file
 from graphrag_pipeline.resources.liveness import show_life
+from graphrag_pipeline.store.cache_limit import keep_cache_within
 from graphrag_pipeline.store.index_store import IndexStore, connect_published
 from graphrag_pipeline.store.spending import LEDGER_TAG, Spent, ledger_position, spending
 from graphrag_pipeline.store.workspace import Workspace
@@ -31,14 +33,20 @@ BESIDE_OTHERS = "graphrag/beside_others"
 
 @contextlib.contextmanager
 def readable_failures() -> Iterator[None]:
-    """Let an error raised on purpose arrive in Dagster's UI as its one clear line, first."""
+    """Let an error raised on purpose arrive in Dagster's UI as its one clear line, first.
+
+    So does one for want of memory, whatever library it comes from.
+    """
     try:
         yield
-    except GraphRAGError as error:
-        if isinstance(error, ModelError) and error.is_outage:
+    except BaseException as error:
+        failure = as_out_of_memory(error) or error
+        if not isinstance(failure, GraphRAGError):
+            raise
+        if isinstance(failure, ModelError) and failure.is_outage:
             _mark_outage()
-        told = {"exit_code": error.exit_code}
-        raise dg.Failure(str(error), metadata=told, allow_retries=False) from None
+        told = {"exit_code": failure.exit_code}
+        raise dg.Failure(str(failure), metadata=told, allow_retries=False) from None
 
 
 def _mark_outage() -> None:
@@ -113,6 +121,10 @@ class IndexResource(DuckDBResource):
     def spending(self) -> contextlib.AbstractContextManager[Spent]:
         """Account for a stage's model calls: within the run's budget, and in ``llm_calls``."""
         return spending(self.workspace, self._ledger_began)
+
+    def keep_cache_within(self) -> None:
+        """Keep the cache of answers within ``llm.cache_gb``, at the end of a run."""
+        keep_cache_within(self.workspace, self._ledger_began)
 
     @contextlib.contextmanager
     def get_connection(self) -> Iterator[duckdb.DuckDBPyConnection]:

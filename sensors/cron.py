@@ -12,6 +12,7 @@ def check_crons(settings: Settings) -> None:
     """Raise ConfigError if Dagster does not take a cron schedule of the settings."""
     crons = {
         "schedule.refresh_cron": settings.schedule.refresh_cron,
+        "schedule.check_cron": settings.schedule.check_cron,
         "evaluation.cron": settings.evaluation.cron,
     }
     for name, cron in crons.items():

@@ -28,7 +28,7 @@ make_dagster_quick()
 class Pipeline:
     """Settings, definitions and a Dagster instance of one home folder."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, *, made: bool = True) -> None:
         self.home = folder / "home"
         self.inbox = folder / "documents"
         self.inbox.mkdir(exist_ok=True)
@@ -36,7 +36,8 @@ class Pipeline:
         monkeypatch.setenv("GRAPHRAG_INPUT__FOLDER", str(self.inbox))
         monkeypatch.setenv("DAGSTER_HOME", str(self.home / "dagster"))
         self.settings: Settings = load_settings()
-        dagster_home(self.settings)
+        if made:
+            dagster_home(self.settings)
         self.defs = build_definitions(self.settings)
         self.log = BatchLog(self.home)
         self.store = IndexStore(self.home / "index.duckdb", wait_seconds=60)

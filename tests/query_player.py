@@ -8,11 +8,16 @@ import json
 import re
 
 CITED = re.compile(r"\[Data: (\w+) \(([\d, ]+)\)\]")
+NUMBERED = re.compile(r"^(\d+)\. (.*)", re.MULTILINE)
+LONG_WORD = re.compile(r"\w{5,}")
 OTHER_SECTIONS = ("Entities", "Relationships", "Claims", "Reports")
 STEPS = {
     "global_map": "reports on parts of a collection",
     "archrag_map": "records that were found for a question",
     "summary_map": "passages of a collection of texts, and a question about",
+    "lazy_map": "parts of a collection of texts that were found to bear on a question",
+    "break up": "Write down what to look for",
+    "test": "whose sentences are numbered",
     "reduce": "Write the answer.",
     "rate": "Rate how useful the report is",
     "hyde": "Write the report that would answer the question",
@@ -46,11 +51,27 @@ def shown_numbers(messages: list[dict], section: str) -> list[int]:
     return [int(row[0]) for row in list(csv.reader(io.StringIO(part)))[1:] if row]
 
 
+def numbered_with_words_of_question(messages: list[dict]) -> list[int]:
+    """The numbers of the sentences that share a long word with the question, as a model might."""
+    content = messages[-1]["content"]
+    asked = content.partition("Question: ")[2].partition("\n")[0]
+    words = set(LONG_WORD.findall(asked.casefold()))
+    return [
+        int(number)
+        for number, sentence in NUMBERED.findall(content)
+        if words.intersection(LONG_WORD.findall(sentence.casefold()))
+    ]
+
+
 def play(messages: list[dict]) -> str:
     """A model that cites what it is shown, and one thing that it is not (9999)."""
     step = step_of(messages)
-    if step in ("global_map", "summary_map", "archrag_map"):
-        section = "Sources" if step == "summary_map" else "Reports"
+    if step == "break up":
+        return json.dumps({"queries": ["Who was Bob Cratchit?", "Whom did Scrooge employ?"]})
+    if step == "test":
+        return json.dumps({"sentences": numbered_with_words_of_question(messages)})
+    if step in ("global_map", "summary_map", "archrag_map", "lazy_map"):
+        section = "Sources" if step in ("summary_map", "lazy_map") else "Reports"
         if step == "archrag_map" and "-----Reports-----" not in messages[-1]["content"]:
             section = "Entities"
         points = [

@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from conftest import Engine, without_privileges
@@ -118,6 +119,11 @@ log.cut(Path(sys.argv[2]), BatchSettings(max_files=50), max_bytes=10**6)
     assert sorted(uris) == sorted(f"documents/{i}.txt" for i in range(200))
 
 
+def written(engine: Engine) -> list[Path]:
+    """What the log writes in: its owner's alone."""
+    return [engine.log.home, engine.log.folder, engine.log.folder / ".lock"]
+
+
 @pytest.mark.parametrize("mode", [0o000, 0o444])
 def test_an_unreadable_sub_folder_is_not_a_removal(open_folder, mode):
     engine = Engine(open_folder)
@@ -125,7 +131,7 @@ def test_an_unreadable_sub_folder_is_not_a_removal(open_folder, mode):
     engine.cut()
     engine.write({"a.txt": None})
     (engine.inbox / "sub").chmod(mode)
-    places = [engine.log.folder, engine.log.folder / ".lock", engine.inbox / "sub"]
+    places = [*written(engine), engine.inbox / "sub"]
     with without_privileges(*places):
         batches = engine.cut()
     (engine.inbox / "sub").chmod(0o755)
@@ -138,7 +144,7 @@ def test_an_unreadable_file_is_listed_once_and_again_when_it_can_be_read(open_fo
     engine.cut()
     engine.write({"b.txt": "two"})
     (engine.inbox / "b.txt").chmod(0)
-    with without_privileges(engine.log.folder, engine.log.folder / ".lock"):
+    with without_privileges(*written(engine)):
         assert listed(engine.cut()) == {"b.txt": "add"}
         assert engine.cut() == []
     (engine.inbox / "b.txt").chmod(0o644)
@@ -251,7 +257,7 @@ def test_an_unreadable_folder_is_an_input_error_and_no_removal(open_folder):
     engine.write({"a.txt": "one"})
     engine.cut()
     engine.inbox.chmod(0)
-    places = [engine.log.folder, engine.log.folder / ".lock", engine.inbox]
+    places = [*written(engine), engine.inbox]
     with without_privileges(*places), pytest.raises(InputError, match="cannot read folder"):
         engine.cut()
     assert set(engine.log.sources()) == {"documents/a.txt"}

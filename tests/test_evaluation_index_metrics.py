@@ -14,6 +14,7 @@ from query_fixture import CAROL, CURIE, ENTITIES, RELATIONSHIPS, publish, settin
 from typer.testing import CliRunner
 
 from graphrag_pipeline.cli.app import app
+from graphrag_pipeline.evaluation.hierarchy_metrics import spread
 from graphrag_pipeline.evaluation.index_metrics import (
     ABOUT,
     Metric,
@@ -21,7 +22,6 @@ from graphrag_pipeline.evaluation.index_metrics import (
     known_metrics,
     measure_index,
     measures,
-    spread,
 )
 from graphrag_pipeline.evaluation.questions import Question, put_questions
 from graphrag_pipeline.evaluation.store import EvaluationStore
@@ -102,6 +102,8 @@ def test_clustering_is_that_of_networkx_and_orphans_and_duplicates_are_counted(
     graph.add_nodes_from(ENTITIES)
     assert nx.average_clustering(graph) > 0
     assert found["clustering_coefficient", -1] == pytest.approx(nx.average_clustering(graph))
+    assert 0 < nx.transitivity(graph) != pytest.approx(nx.average_clustering(graph))
+    assert found["transitivity", -1] == pytest.approx(nx.transitivity(graph))
     assert found["orphans", -1] == pytest.approx(1 / len(ENTITIES))
     assert found["duplicates", -1] == 0
 
@@ -110,8 +112,8 @@ def test_a_dense_graph_has_the_triangles_that_networkx_finds(home: Path, tmp_pat
     graph = nx.gnp_random_graph(40, 0.3, seed=3)
     rows = ", ".join(f"('e{a:02}', 'e{b:02}')" for a, b in graph.edges)
     column = "human_readable_id, title, type, description, frequency, degree, n_tokens"
-    (value,) = [
-        one.value
+    values = {
+        one.name: one.value
         for one in changed(
             home,
             tmp_path,
@@ -123,9 +125,76 @@ def test_a_dense_graph_has_the_triangles_that_networkx_finds(home: Path, tmp_pat
             "INSERT INTO relationships SELECT id || 'x', 1, target_id, source_id, '', '', '', 1, "
             "0, 1, 1, '' FROM relationships LIMIT 5",
         )
-        if one.name == "clustering_coefficient"
-    ]
-    assert value == pytest.approx(nx.average_clustering(graph))
+    }
+    assert values["clustering_coefficient"] == pytest.approx(nx.average_clustering(graph))
+    assert values["transitivity"] == pytest.approx(nx.transitivity(graph))
+
+
+def test_the_graph_of_all_layers_has_a_transitivity_of_its_own(
+    release: Release, found: dict[tuple[str, int], float]
+) -> None:
+    tables = ("relationships", "hirag_relationships")
+    rows = [release.rows(f"SELECT source_id, target_id FROM {table}") for table in tables]
+    layered = nx.Graph([(r["source_id"], r["target_id"]) for part in rows for r in part])
+    expected = nx.transitivity(layered)
+    assert expected != pytest.approx(found["transitivity", -1])
+    assert found["hirag_transitivity", -1] == pytest.approx(expected)
+
+
+def test_without_paths_of_two_steps_there_are_no_triangles(home: Path, tmp_path: Path) -> None:
+    one = "DELETE FROM relationships WHERE id <> (SELECT min(id) FROM relationships)"
+    values = {metric.name: metric.value for metric in changed(home, tmp_path, one)}
+    assert (values["transitivity"], values["clustering_coefficient"]) == (0, 0)
+
+
+MEMBERS = {
+    "attributed_": (
+        """SELECT m.level, m.community_id, m.entity_id AS id FROM hierarchy_members m
+           WHERE hierarchy = 'attributed'""",
+        ("entities",),
+    ),
+    "hirag_": (
+        """SELECT m.level, m.community_id, m.entity_id AS id FROM hierarchy_members m
+           WHERE hierarchy = 'hirag'""",
+        ("entities", "hirag_entities"),
+    ),
+    "raptor_": (
+        """SELECT layer AS level, node_id AS community_id, child_id AS id
+           FROM raptor_edges JOIN raptor_nodes ON id = node_id""",
+        ("chunks", "raptor_nodes"),
+    ),
+}
+
+
+@pytest.mark.parametrize("prefix", MEMBERS)
+def test_every_hierarchy_is_measured_as_scikit_learn_and_equation_4_do(
+    home: Path, release: Release, found: dict[tuple[str, int], float], prefix: str
+) -> None:
+    sql, tables = MEMBERS[prefix]
+    snapshot = VectorSnapshot(home / VECTORS, release.facts.vector_versions)
+    vector_of: dict[str, np.ndarray] = {}
+    for table in tables:
+        vector_of |= dict(zip(*snapshot.matrix(table), strict=True))
+    members: dict[int, dict[str, list[np.ndarray]]] = {}
+    for row in release.rows(f"SELECT * FROM ({sql}) ORDER BY ALL"):
+        of = members.setdefault(row["level"], {}).setdefault(row["community_id"], [])
+        of += [vector_of[row["id"]]] if vector_of[row["id"]].any() else []
+    assert members
+    for level, communities in members.items():
+        groups = [np.array(group) for group in communities.values() if len(group) > 1]
+        cosines = [
+            x @ group.mean(axis=0) / np.linalg.norm(x) / np.linalg.norm(group.mean(axis=0))
+            for group in groups
+            for x in group
+        ]
+        value = found[f"{prefix}centroid_cosine", level]
+        assert value == pytest.approx(np.mean(cosines), rel=1e-5)
+        if len(groups) > 1:
+            labels = np.repeat(range(len(groups)), [len(group) for group in groups])
+            expected = expected_spread(np.concatenate(groups), labels)
+            assert found[f"{prefix}calinski_harabasz", level] == pytest.approx(expected, rel=1e-5)
+        else:
+            assert (f"{prefix}calinski_harabasz", level) not in found
 
 
 def test_vectors_of_communities_are_measured_as_scikit_learn_and_equation_4_do(
@@ -164,8 +233,15 @@ def test_spread_is_as_worked_by_hand() -> None:
 def test_what_cannot_be_reckoned_is_left_out(home: Path, tmp_path: Path) -> None:
     bare = ("DELETE FROM relationships", "DELETE FROM hierarchy_reports")
     names = {one.name for one in changed(home, tmp_path, *bare)}
-    assert names == {"calinski_harabasz", "centroid_cosine", "orphans", "duplicates"}
-    nothing = (*bare, "DELETE FROM entities", "DELETE FROM hierarchy_members")
+    vectors = ("calinski_harabasz", "centroid_cosine")
+    assert {name.removeprefix(prefix) for prefix in ("", *MEMBERS) for name in names} >= {*vectors}
+    assert {name for name in names if not name.endswith(vectors)} == {
+        "hirag_transitivity",
+        "orphans",
+        "duplicates",
+    }
+    tables = ("entities", "hierarchy_members", "hirag_relationships", "raptor_edges")
+    nothing = (*bare, *(f"DELETE FROM {table}" for table in tables))
     (tmp_path / "empty").mkdir()
     assert changed(home, tmp_path / "empty", *nothing) == []
 

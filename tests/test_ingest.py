@@ -1,3 +1,4 @@
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -13,10 +14,11 @@ from graphrag_pipeline.core.settings import (
     InputSettings,
     Settings,
 )
+from graphrag_pipeline.core.temporary import temporary_folder
 from graphrag_pipeline.extraction import extractors
 from graphrag_pipeline.ingest import documents, mention_files, to_extract
 from graphrag_pipeline.ingest.mention_files import identify
-from graphrag_pipeline.ingest.reading import read_file
+from graphrag_pipeline.ingest.reading import read_file, separate
 from graphrag_pipeline.ingest.stages import (
     STAGES,
     ingest_chunks,
@@ -110,7 +112,7 @@ class Histories(RuleBasedStateMachine):
             self.patch.undo()
         else:
             self.patch.setattr(documents, "READER_VERSION", "plain")
-            self.patch.setattr(documents, "read_file", read_without_blocks)
+            self.patch.setattr(separate, "read_file", read_without_blocks)
 
     @rule(name=st.sampled_from(NAMES), content=st.sampled_from((*CONTENTS, None)))
     def alter(self, name, content):
@@ -331,7 +333,7 @@ def test_the_versions_of_the_stages_depend_on_settings_alone():
 
 def test_a_chunk_whose_code_is_marked_otherwise_is_read_again_by_rule(tmp_path, monkeypatch):
     files = {"a.md": "The old mill was sold.\n\n    Alice Smith met Bob Jones\n", "b.txt": STORY}
-    monkeypatch.setattr(documents, "read_file", read_without_blocks)
+    monkeypatch.setattr(separate, "read_file", read_without_blocks)
     engine = build_graph(tmp_path / "engine", files)
     assert ("Bob Jones", 2) in engine.rows("SELECT title, frequency FROM entities")
     monkeypatch.undo()
@@ -361,12 +363,11 @@ def test_mentions_that_are_staged_by_slices_are_those_of_the_whole_batch(tmp_pat
 
 
 def test_what_a_killed_extraction_leaves_behind_is_gone_after_the_next(tmp_path):
-    leftover = tmp_path / "home" / ".extracting-x"
-    leftover.mkdir(parents=True)
-    (leftover / "entity_mentions-0.parquet").write_bytes(b"half of it")
-    with mention_files.mention_files(leftover.parent, []):
+    with temporary_folder(tmp_path, "extracting") as folder:
+        leftover = shutil.copytree(folder.parent, tmp_path / ".extracting.0123abcd.tmp")
+    with mention_files.mention_files(tmp_path, []):
         assert not leftover.exists()
-    assert not list(leftover.parent.iterdir())
+    assert not list(tmp_path.iterdir())
 
 
 def test_documents_of_a_table_are_the_same_by_column_as_one_by_one(tmp_path, monkeypatch):
@@ -378,7 +379,7 @@ def test_documents_of_a_table_are_the_same_by_column_as_one_by_one(tmp_path, mon
         result = read_file(path, options, data=data)
         return replace(result, documents=[*result.documents])
 
-    monkeypatch.setattr(documents, "read_file", read_rows)
+    monkeypatch.setattr(separate, "read_file", read_rows)
     by_row = build_graph(tmp_path / "rows", files)
     assert folded(by_column) == folded(by_row)
     every = "SELECT * EXCLUDE batch FROM documents ORDER BY id"

@@ -206,6 +206,9 @@ def test_a_file_of_calls_made_before_is_brought_up_to_date(tmp_path: Path) -> No
         embed(server, tmp_path, ["a"])
         with contextlib.closing(sqlite3.connect(Home(tmp_path).calls)) as con, con:
             con.execute("DROP TABLE embedding_widths")
+            con.execute("ALTER TABLE responses DROP COLUMN made_for")
+            con.execute("ALTER TABLE responses DROP COLUMN used_on")
+            con.execute("ALTER TABLE embeddings DROP COLUMN used_on")
             con.execute("PRAGMA user_version = 1")
         server.forget()
         embed(server, tmp_path, ["a"])

@@ -125,7 +125,7 @@ def built(home: Path) -> dg.ExecuteInProcessResult:
     settings = load_settings()
     runs.dagster_home(settings)
     defs = build_definitions(settings, marts=True)
-    with runs._instance(settings) as instance:
+    with runs.opened_instance(settings) as instance:
         return defs.resolve_job_def(MARTS_JOB).execute_in_process(
             instance=instance, run_config=runs._QUIET, raise_on_error=False
         )
@@ -344,7 +344,7 @@ def test_nothing_new_builds_nothing_and_writes_nothing_where_one_stands(built, h
     after = (home / "marts.duckdb").stat()
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
     assert {path.name for path in home.iterdir()} & {"target", "logs"} == set()
-    assert not list((home / "dbt").glob("building-*"))
+    assert not list((home / "dbt").glob(".building.*"))
 
 
 def test_the_sensor_asks_until_the_marts_tell_of_what_is_published(
@@ -419,13 +419,13 @@ with marts.building(Path(sys.argv[1])) as build:
 def test_a_killed_build_leaves_the_last_marts_and_the_next_clears_up(built, home: Path) -> None:
     done = run_python("-c", KILLED, str(home))
     assert done.returncode == -signal.SIGKILL
-    assert len(list((home / "dbt").glob("building-*"))) == 1
+    assert len(list((home / "dbt").glob(".building.*"))) == 1
     found = marts.built_marts(home)
     assert found is not None
     assert found.release == "r1"
     with marts.building(home):
         pass
-    assert not list((home / "dbt").glob("building-*"))
+    assert not list((home / "dbt").glob(".building.*"))
 
 
 def test_a_build_is_of_one_release_and_readers_do_not_hold_it_up(

@@ -75,7 +75,9 @@ def calls(plan: Plan) -> dict[str, tuple[int, int]]:
 
 
 def status() -> dict[str, Any]:
-    return json.loads(CliRunner().invoke(app, ["status", "--json"]).stdout)
+    result = CliRunner().invoke(app, ["status", "--json"])
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ QUESTIONS = (
     "Qui est Irène Joliot-Curie?",
     "What are the main themes of these documents?",
 )
-GRAPH_ONLY = ("global", "kg_triplets", "kg_triplets_text", "fast_graphrag", "hirag")
+GRAPH_ONLY = ("global", "kg_triplets", "hirag")
 HOSTILE = (
     "'; DROP TABLE chunks; --",
     '" OR 1=1 --',

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
+from dataclasses import replace
 
 import duckdb
 import pytest
@@ -198,6 +199,23 @@ def test_triplets_with_text_have_the_chunks_of_these_triplets_and_no_other(engin
         "SELECT id FROM chunks WHERE contains(text, 'Bob Cratchit') AND contains(text, 'Tiny Tim')"
     )
     assert {chunk.id for chunk in chunks} == {row["id"] for row in all_that_do}
+
+
+@pytest.mark.parametrize(
+    ("question", "why"),
+    [
+        ("Who walked with a crutch?", "no entity of the graph is named"),
+        ("Where is the Zebra Quagga?", "the entities named have none"),
+    ],
+)
+def test_where_there_are_no_triplets_their_text_is_that_of_the_best_words(engine, question, why):
+    found = engine.retrieve(question, "kg_triplets_text")
+    assert found.steps == (f"no triplets: {why}", "chunks by words instead")
+    by_words = engine.retrieve(question, "bm25").records
+    assert found.records
+    assert [record.id for record in found.records] == [record.id for record in by_words]
+    bare = engine.retrieve(question, "kg_triplets")
+    assert (bare.records, bare.steps) == ((), found.steps[:1])
 
 
 def test_a_model_names_the_entities_and_their_synonyms(ask):
@@ -503,15 +521,47 @@ def test_pagerank_takes_all_relationships_alike(engine):
     assert len(weights) > 1
 
 
-def test_entities_are_matched_above_their_thresholds_only(engine):
+def test_what_each_entity_or_text_is_matched_with_shares_a_weight_of_one(engine):
     p = FastGraphragParameters()
     (bob,) = op.entities_titled(engine.index, ["Bob Cratchit"])
     assert seeds(engine.index, ["bob cratchit"], [], p) == {bob: 1.0}
-    generic = seeds(engine.index, [], ["Bob Cratchit is one of the person names"], p)
-    assert min(generic.values()) >= 0.5
-    both = seeds(engine.index, ["Bob Cratchit"], ["Bob Cratchit is one of the person names"], p)
-    assert both[bob] == pytest.approx(1 + generic[bob])
-    assert seeds(engine.index, ["walked with a crutch"], ["an unknown thing"], p) == {}
+    text = "Bob Cratchit is one of the person names"
+    cosines = op.vector_search(engine.index, "entities", text, 20)
+    scores = {key: (1 + cosine) / 2 for key, cosine in cosines.items() if cosine >= 0}
+    assert len(scores) > 5
+    expected = {key: score / sum(scores.values()) for key, score in scores.items()}
+    generic = seeds(engine.index, [], [text], p)
+    assert generic == pytest.approx(expected)
+    assert sum(generic.values()) == pytest.approx(1)
+    both = seeds(engine.index, ["Bob Cratchit"], [text, text], p)
+    assert both == pytest.approx(expected | {bob: 1.0})
+    assert next(iter(both)) == bob
+
+
+def test_entities_are_matched_above_their_thresholds_only(engine):
+    name = "person names"
+    ((nearest, cosine),) = op.vector_search(engine.index, "entities", name, 1).items()
+    assert 0.4 <= cosine < 0.7
+    index, p = engine.index, FastGraphragParameters()
+    assert seeds(index, [name], [], p) == {nearest: 1.0}
+    assert seeds(index, [name], [], replace(p, named_similarity=(1 + cosine) / 2 + 1e-6)) == {}
+    ranked = op.vector_search(index, "entities", name, 20)
+    least = (1 + sorted(ranked.values())[-3]) / 2 - 1e-6
+    kept = {key for key, cosine in ranked.items() if (1 + cosine) / 2 >= least}
+    assert set(seeds(index, [], [name], replace(p, generic_similarity=least))) == kept
+    assert len(kept) < len(ranked)
+
+
+def test_where_no_relationship_is_found_the_chunks_are_those_of_the_best_words(engine):
+    question = "Who walked with a crutch?"
+    found = engine.retrieve(question, "fast_graphrag", generic_similarity=1.0)
+    assert {record.kind for record in found.records} == {"chunk"}
+    by_words = engine.retrieve(question, "bm25", top_k=8).records
+    assert [record.id for record in found.records] == [record.id for record in by_words]
+    assert found.steps == (
+        "named: none (by rule)",
+        "no relationship found: chunks by words",
+    )
 
 
 def test_few_and_weak_entities_relationships_and_chunks_are_left_out(engine):
@@ -528,7 +578,7 @@ def test_a_model_names_the_entities_and_what_is_asked_for(ask):
         found = ask(server, "fast_graphrag", "Who was the clerk?")
     assert found.calls == {"entities": 1, "answer": 1}
     assert found.retrieval.steps == ("named: Bob Cratchit; generic: clerk (by model)",)
-    assert titles(found.retrieval.records, "entity")[0] == "Bob Cratchit"
+    assert set(titles(found.retrieval.records, "entity")[:2]) == {"Scrooge", "Bob Cratchit"}
 
 
 def test_what_a_method_tells_on_its_way_is_told_of_a_models_answer_too(ask):

@@ -16,7 +16,7 @@ from test_llm_pipeline import FILES, mind
 
 from graphrag_pipeline.cli.plan import reread_documents
 from graphrag_pipeline.ingest import documents
-from graphrag_pipeline.ingest.reading import versions
+from graphrag_pipeline.ingest.reading import separate, versions
 from graphrag_pipeline.ingest.stages import pending_batches
 from graphrag_pipeline.planning.plan import plan_run
 from graphrag_pipeline.planning.rereading import UNKNOWN
@@ -63,13 +63,13 @@ def test_what_is_read_alike_is_read_again_but_not_extracted(
 def test_of_a_page_that_is_read_otherwise_only_its_chunks_are_paid_for(
     engine: Engine, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reading = documents.read_file
+    reading = separate.read_file
 
     def read_otherwise(path: Path, options: documents.ReadingOptions, *, data: bytes | None):
         changed = data.replace(b"the old quarry", b"the new quarry") if data else data
         return reading(path, options, data=changed if path.suffix == ".html" else data)
 
-    monkeypatch.setattr(documents, "read_file", read_otherwise)
+    monkeypatch.setattr(separate, "read_file", read_otherwise)
     engine.write({"new.txt": "Hugo White came."})
     plan = plan_run(engine.workspace, engine.inbox)
     assert plan.to_extract == 2
@@ -91,14 +91,14 @@ def test_of_a_page_that_is_read_otherwise_only_its_chunks_are_paid_for(
 def test_a_page_whose_code_is_marked_otherwise_comes_out_otherwise_and_is_not_paid_again(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reading = documents.read_file
+    reading = separate.read_file
 
     def mark_nothing(path: Path, options: documents.ReadingOptions, *, data: bytes | None):
         result = reading(path, options, data=data)
         plain = [replace(document, blocks=()) for document in result.documents]
         return replace(result, documents=plain)
 
-    monkeypatch.setattr(documents, "read_file", mark_nothing)
+    monkeypatch.setattr(separate, "read_file", mark_nothing)
     plan = plan_run(engine.workspace, engine.inbox)
     assert plan.reread
     assert (plan.reread.examples, plan.reread.to_extract, plan.calls) == (

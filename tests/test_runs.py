@@ -131,7 +131,7 @@ def test_a_second_index_waits_for_the_first_says_so_and_succeeds(
 def test_an_error_raised_on_purpose_arrives_as_one_line(pipeline: Pipeline) -> None:
     (pipeline.home / "published.duckdb").mkdir()
     failed = command("index")
-    assert failed.returncode == 1
+    assert failed.returncode == 5
     errors = [line for line in failed.stderr.splitlines() if line.startswith("error: ")]
     assert len(errors) == 1
     assert errors[0].startswith("error: published_index: cannot write ")

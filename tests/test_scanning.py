@@ -13,6 +13,7 @@ import pytest
 from graphrag_pipeline.core.errors import ConfigError, InputError
 from graphrag_pipeline.core.settings import InputSettings
 from graphrag_pipeline.store.ignoring import selection_of
+from graphrag_pipeline.store.opening import open_source
 from graphrag_pipeline.store.scanning import LeftOut, Scan, scan_folder
 
 
@@ -145,11 +146,12 @@ def test_it_is_counted_what_is_left_out_and_by_which_rule(tmp_path):
     write(tmp_path, "a.txt", "node_modules/1.txt", "node_modules/2.txt", "sub/a.log", "sub/b.log")
     found = scan(tmp_path, exclude=["/sub/c.md"], include=["*.txt", "*.log"])
     assert found.left_out == [
-        LeftOut("sub/.gitignore", "*.log", 2),
-        LeftOut("default", ".*", 1),
-        LeftOut("default", "node_modules/", 1),
+        LeftOut("sub/.gitignore", "*.log", 2, ("sub/a.log", "sub/b.log")),
+        LeftOut("default", ".*", 1, ("sub/.gitignore",)),
+        LeftOut("default", "node_modules/", 1, ("node_modules",)),
     ]
-    assert scan(tmp_path, include=["*.md"]).left_out[0] == LeftOut("sub/.gitignore", "*.log", 2)
+    first = scan(tmp_path, include=["*.md"]).left_out[0]
+    assert (first.by, first.pattern, first.number) == ("sub/.gitignore", "*.log", 2)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +190,7 @@ def test_a_link_within_the_folder_is_another_name_and_one_out_of_it_is_left_out(
     (folder / "out").symlink_to(tmp_path / "outside")
     found = scan(folder)
     assert set(found.files) == {"a.txt", "again.txt", "sub/c.txt"}
-    assert found.left_out == [LeftOut("links", "", 2)]
+    assert found.left_out == [LeftOut("links", "", 2, ("out", "out.txt"))]
     followed = scan(folder, follow_links=True)
     assert set(followed.files) == {"a.txt", "again.txt", "sub/c.txt", "out.txt", "out/b.txt"}
     assert followed.left_out == []
@@ -214,6 +216,59 @@ def test_a_link_into_the_home_of_the_index_is_never_followed(tmp_path):
     (tmp_path / "documents" / "x").symlink_to(".graphrag")
     (tmp_path / "documents" / "y.txt").symlink_to(".graphrag/output.txt")
     assert names(tmp_path / "documents", follow_links=True) == {"a.txt"}
+
+
+def test_what_cannot_be_read_at_all_is_counted_with_the_first_names(tmp_path):
+    write(tmp_path, "a.txt")
+    os.mkfifo(tmp_path / "pipe.txt")
+    for number in range(5):
+        (tmp_path / f"broken {number}.txt").symlink_to("nowhere.txt")
+    (tmp_path / "round.txt").symlink_to("round.txt")
+    found = scan(tmp_path)
+    assert set(found.files) == {"a.txt"}
+    first = ("broken 0.txt", "broken 1.txt", "broken 2.txt")
+    assert found.left_out == [
+        LeftOut("broken links", "", 6, first),
+        LeftOut("special files", "", 1, ("pipe.txt",)),
+    ]
+
+
+def test_chains_of_links_lead_where_their_last_one_does_and_a_linked_folder_can_be_scanned(
+    tmp_path,
+):
+    folder = tmp_path / "documents"
+    write(tmp_path, "outside.txt", "documents/a.txt")
+    for name, target in (("1", "2"), ("2", "a.txt"), ("x1", "x2"), ("x2", "../outside.txt")):
+        (folder / name).symlink_to(target)
+    (folder / "up").symlink_to("..")
+    (tmp_path / "linked").symlink_to("documents")
+    for place in (folder, tmp_path / "linked"):
+        found = scan(place)
+        assert set(found.files) == {"1", "2", "a.txt"}
+        assert found.left_out == [LeftOut("links", "", 3, ("up", "x1", "x2"))]
+
+
+def test_a_file_swapped_for_something_else_after_the_scan_is_not_read(tmp_path):
+    folder = tmp_path / "documents"
+    write(tmp_path, "outside/a.txt", "documents/a.txt", "documents/sub/a.txt")
+    (folder / "link.txt").symlink_to("sub/a.txt")
+    (tmp_path / "linked").symlink_to("documents")
+    for name in ("a.txt", "link.txt", "sub/a.txt"):
+        for place in (folder, tmp_path / "linked"):
+            with open_source(place / name, place) as file:
+                assert file.read() == b"x"
+    (folder / "a.txt").unlink()
+    (folder / "a.txt").symlink_to("../outside/a.txt")
+    shutil.rmtree(folder / "sub")
+    (folder / "sub").symlink_to("../outside")
+    os.mkfifo(folder / "pipe.txt")
+    for name in ("a.txt", "sub/a.txt", "link.txt"):
+        with pytest.raises(OSError, match="leads out of the folder"):
+            open_source(folder / name, folder)
+        with open_source(folder / name, None) as file:
+            assert file.read() == b"x"
+    with pytest.raises(OSError, match="not a regular file"):
+        open_source(folder / "pipe.txt", folder)
 
 
 def test_ten_thousand_files_under_many_patterns_are_scanned_in_a_second_of_cpu(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from commands import run_python
 from dagster_helpers import PEOPLE, PLACES, RIVERS, Pipeline
 
 from graphrag_pipeline import Index
@@ -327,7 +329,7 @@ def test_one_document_of_several_may_be_taken_away(
 @pytest.fixture
 def kept_instance(pipeline: Pipeline) -> Iterator[dg.DagsterInstance]:
     """An instance in the home folder: schedules, unlike sensors, cannot use one in memory."""
-    with runs._instance(pipeline.settings) as kept:
+    with runs.opened_instance(pipeline.settings) as kept:
         yield kept
 
 
@@ -511,3 +513,56 @@ def test_the_hooks_are_told_once_of_a_failure_and_once_that_it_is_mended(
         "graphrag: the model mended",
         f"graphrag: job {REFRESH_JOB} mended",
     ]
+
+
+# A process that evaluates the sensor, as the daemon's does, killed before one change of the disk.
+KILLED_TICK = """
+import os, signal, sys
+import dagster as dg
+from graphrag_pipeline.core.settings import load_settings
+from graphrag_pipeline.definitions import build_definitions
+fatal, home = int(sys.argv[1]), sys.argv[2]
+sensors = build_definitions(load_settings()).sensors
+sensor = next(sensor for sensor in sensors if sensor.name == "inbox_sensor")
+changes = 0
+def hear(event, arguments):
+    global changes
+    if event in ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate"):
+        if str(arguments[0]).startswith(home):
+            if changes == fatal:
+                os.kill(os.getpid(), signal.SIGKILL)
+            changes += 1
+with dg.DagsterInstance.get() as instance, dg.build_sensor_context(instance=instance) as context:
+    sys.addaudithook(hear)
+    sensor(context)
+"""
+
+
+@pytest.mark.waits
+@pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.nightly)])
+def test_a_tick_killed_at_any_step_loses_no_file_and_lists_none_twice(
+    pipeline: Pipeline,
+    instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+    stride: int,
+) -> None:
+    monkeypatch.setenv("GRAPHRAG_BATCHES__MAX_FILES", "1")
+    killed, fatal = 0, 0
+    while True:
+        for name in ("a", "b"):
+            pipeline.write({f"{fatal} {name}.txt": f"{PEOPLE} It was day {fatal}, said {name}."})
+        settle(pipeline)
+        ended = run_python("-c", KILLED_TICK, str(fatal), str(pipeline.home))
+        assert ended.returncode in (0, -signal.SIGKILL), ended.stderr
+        asked = requested(look(pipeline, instance))
+        batches = pipeline.log.batches()
+        assert sorted(asked) == [batch.key for batch in batches]
+        listed = [change.uri.split("/")[-1] for batch in batches for change in batch.changes]
+        assert sorted(listed) == sorted(path.name for path in pipeline.inbox.iterdir())
+        if ended.returncode == 0:
+            break
+        killed += 1
+        fatal += stride
+    assert killed >= 2
+    with pipeline.workspace.turn():
+        assert not list(pipeline.home.rglob("*.tmp"))

@@ -30,6 +30,8 @@ from graphrag_pipeline.ingest.fetching import (
 )
 from graphrag_pipeline.ingest.sites import Fetched, fetch_sites, parse_sitemap, unpacked
 from graphrag_pipeline.store.batches import BatchLog
+from graphrag_pipeline.store.snapshots import SITES
+from graphrag_pipeline.store.sources import Source, apply_changes
 from graphrag_pipeline.watching import watch
 
 LOCAL = FetchOptions(max_bytes=100_000, seconds=5, seconds_between=0, private=True)
@@ -129,7 +131,9 @@ def test_pages_of_a_sitemap_are_documents_named_by_their_address(site, tmp_path)
     assert fetch(home, f"{site.at}/sitemap.xml").new == 3
     log = BatchLog(home)
     changes = log.look(home / "web", max_bytes=100_000).changes
-    read = read_changes(changes, log, settings())
+    sources: dict[str, Source] = {}
+    apply_changes(sources, changes, batch="", root=SITES)
+    read = read_changes(changes, sources, log, settings())
     rows = read.documents.select("uri", "title", "text").iter_rows()
     documents = {uri: (title, text) for uri, title, text in rows}
     assert documents == {

@@ -74,7 +74,7 @@ def _show_first_records(records: Sequence[Record]) -> None:
     first_records = [record for of_kind in kinds.values() for record in of_kind[:of_each]]
     for record in first_records:
         line = one_line(f"{record.kind} {record.number} · {record.title}: {record.text}")
-        console.say(line if len(line) <= _BLOCK_WIDTH else f"{line[: _BLOCK_WIDTH - 1]}…")
+        console.say(_cut(line, _BLOCK_WIDTH))
     console.more(len(records) - len(first_records), "; --json gives all")
     if not records:
         console.say("nothing found")
@@ -111,16 +111,15 @@ def _show_grounds(answer: Answer) -> None:
 def _show_citation(citation: Citation) -> None:
     place = citation.uri or f"community report {citation.report_id}"
     span = f" {citation.start_char}–{citation.end_char}" if citation.uri else ""
-    title = " · ".join(
-        filter(None, [_short(one_line(citation.document_title)), *_referring(citation)])
-    )
+    title = _cut(one_line(citation.document_title), _MOST_OF_A_TITLE)
+    title = " · ".join(filter(None, [title, *_referring(citation)]))
     number = f"[{citation.number}]"
     indent = "\n" + " " * (len(number) + 1) if title else ""
     console.say_whole(f"{number} {title}{indent}{one_line(place)}{span}", style="dim")
 
 
-def _short(title: str) -> str:
-    return title if len(title) <= _MOST_OF_A_TITLE else f"{title[: _MOST_OF_A_TITLE - 1]}…"
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _referring(citation: Citation) -> list[str]:

@@ -9,6 +9,7 @@ import gc
 import io
 import os
 import sys
+import threading
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,9 +17,11 @@ import typer
 from typer.core import TyperGroup
 
 from graphrag_pipeline.cli import (
+    cache,
     console,
     evaluation,
     exports,
+    forgetting,
     index,
     marts,
     pages,
@@ -26,16 +29,19 @@ from graphrag_pipeline.cli import (
     query,
     releases,
     ui,
+    upkeep,
 )
 from graphrag_pipeline.cli.command import CONFIG
-from graphrag_pipeline.core.errors import GraphRAGError, InputError
+from graphrag_pipeline.core.errors import GraphRAGError, InputError, StorageError
+from graphrag_pipeline.core.memory import as_out_of_memory, memory_is_short
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 a run failed; 2 wrong usage, input or setting; 3 nothing published "
-    "yet; 4 another process holds the index; 5 the index cannot be written or read; "
-    "6 the model gave an error; 7 the budget of model calls is used up; 130 interrupted."
+    "yet; 4 another process holds the index; 5 the index cannot be written or read, "
+    "or memory ran out; 6 the model gave an error; 7 the budget of model calls is used up; "
+    "130 interrupted."
 )
-_RESUMABLE = ("index", "import-graphrag", "import-extractions")
+_RESUMABLE = ("index", "import-graphrag", "import-extractions", "forget", "purge")
 _INTERRUPTED = 130
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 _DUCKDB_INTERRUPTED = "Query interrupted"
@@ -50,15 +56,22 @@ class _Commands(TyperGroup):
             sys.stdout.flush()
             return result
         except GraphRAGError as error:
-            _fail(str(error), error.exit_code)
+            failure = as_out_of_memory(error) or error
+            _fail(str(failure), failure.exit_code)
         except (KeyboardInterrupt, RuntimeError) as error:
             if isinstance(error, RuntimeError) and str(error) != _DUCKDB_INTERRUPTED:
+                _fail_for_want_of_memory(error)
                 raise
             advice = "; what was finished is kept, run the command again to go on"
             resumable = ctx.invoked_subcommand in _RESUMABLE
             _fail(f"stopped{advice if resumable else ''}", _INTERRUPTED)
         except BrokenPipeError:
             _stop_writing()
+        except PermissionError as error:
+            _fail(f"cannot use {error.filename}: permission denied", StorageError.exit_code)
+        except BaseException as error:
+            _fail_for_want_of_memory(error)
+            raise
 
 
 app = typer.Typer(
@@ -111,6 +124,12 @@ for _command in (
     releases.releases,
     releases.rollback,
     releases.diff,
+    cache.cache,
+    upkeep.check,
+    upkeep.backup,
+    upkeep.restore,
+    forgetting.forget,
+    forgetting.purge,
     exports.export,
     pages.explore,
     pages.report,
@@ -132,6 +151,18 @@ def _fail(message: str, code: int) -> None:
     raise SystemExit(code)
 
 
+def _fail_for_want_of_memory(error: BaseException) -> None:
+    # What typer raises to end, well or not, says with which code.
+    if not hasattr(error, "exit_code") and (failure := as_out_of_memory(error)):
+        _fail(str(failure), failure.exit_code)
+
+
+def _hear_of_threads(failure: threading.ExceptHookArgs) -> None:
+    """Be silent on a thread that got no memory: whoever waits for it is told."""
+    if failure.exc_value is None or not as_out_of_memory(failure.exc_value):
+        threading.__excepthook__(failure)
+
+
 def _stop_writing() -> None:
     """End quietly: whoever read our output has gone."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -145,11 +176,17 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    threading.excepthook = _hear_of_threads
     try:
         try:
             app(prog_name="graphrag-pipeline")
         finally:
             sys.stdout.flush()
+    except SystemExit as end:
+        if isinstance(end.code, int) and memory_is_short():
+            # To take a process apart takes memory, too: without, it may crash in the end.
+            os._exit(end.code)
+        raise
     except KeyboardInterrupt:
         _fail("stopped", _INTERRUPTED)
     except BrokenPipeError:

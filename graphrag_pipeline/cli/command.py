@@ -48,6 +48,10 @@ Source = Annotated[
         "and input.urls)."
     ),
 ]
+Verify = Annotated[
+    bool,
+    typer.Option("--verify", help="Read all files, also those that look as they did."),
+]
 _MOST_PROBLEMS = 10
 
 
@@ -102,9 +106,9 @@ def settings_for_runs() -> Settings:
     from graphrag_pipeline.core.settings import EvaluationSettings, ScheduleSettings
 
     settings = settings_here()
-    crons = (settings.schedule.refresh_cron, settings.evaluation.cron)
+    crons = (settings.schedule, settings.evaluation.cron)
     # Dagster takes over a second to import: the crons we deliver need no check.
-    if crons != (ScheduleSettings().refresh_cron, EvaluationSettings().cron):
+    if crons != (ScheduleSettings(), EvaluationSettings().cron):
         from graphrag_pipeline.sensors import check_crons
 
         check_crons(settings)

@@ -14,6 +14,7 @@ import typer
 from graphrag_pipeline.cli import console
 from graphrag_pipeline.cli.command import (
     Source,
+    Verify,
     folders_of,
     prints,
     settings_for_runs,
@@ -73,6 +74,7 @@ def index(
         bool,
         typer.Option("--remove-all", help="Do not ask, however many documents are gone."),
     ] = False,
+    verify: Verify = False,
     watch: Annotated[
         bool,
         typer.Option(
@@ -84,11 +86,13 @@ def index(
     """Index what was added, changed or removed in a folder, and publish a new release."""
     settings = settings_for_runs()
     if watch:
-        _watch(settings, source, yes=yes)
+        _watch(settings, source, yes=yes, verify=verify)
     from graphrag_pipeline.store.workspace import Workspace
     from graphrag_pipeline.updating import cut_batches
 
     workspace = Workspace(settings)
+    if verify:
+        workspace.batches.verify()
     with _told_of(workspace):
         *pages, place = folders_of(workspace, source)
         for folder in pages:
@@ -111,7 +115,7 @@ def index(
             return _index(workspace, place, recluster=recluster, remove_all=True)
 
 
-def _watch(settings: Settings, source: str | None, *, yes: bool) -> NoReturn:
+def _watch(settings: Settings, source: str | None, *, yes: bool, verify: bool) -> NoReturn:
     """Follow a folder and web pages until the command is interrupted or told to end."""
     import signal
     import threading
@@ -152,8 +156,11 @@ def _watch(settings: Settings, source: str | None, *, yes: bool) -> NoReturn:
         minutes = f"{settings.input.urls_every_minutes:g} minutes"
         what.append(f"{counted(len(addresses), 'web address', 'web addresses')}, every {minutes}")
     console.note(f"Following {'; '.join(what)}. Ctrl-C ends it.")
+    index = Index(settings)
+    if verify:
+        index.batches.verify()
     watch(
-        Index(settings),
+        index,
         folder if is_followed else None,
         addresses=addresses,
         stop=threading.Event(),

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from graphrag_pipeline.cli import console
+from graphrag_pipeline.cli.left_out import show_left_out
 from graphrag_pipeline.cli.wording import amount, changed_files, money
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.text import counted
 
-_MOST_LEFT_OUT = 10
+_MOST_UNREAD = 10
 
 _NOT_IMPORTED = frozenset(
     (
@@ -32,17 +33,22 @@ def show_index(summary: dict[str, Any]) -> None:
     elif "changes" in summary:
         _show_changes(summary)
     _show_counts(summary)
-    _show_left_out([row for row in summary["quarantined"] if row["batch"] in summary["batches"]])
+    _show_unread([row for row in summary["quarantined"] if row["batch"] in summary["batches"]])
+    show_left_out(summary["left_out"])
     _show_absent(summary)
     _show_failed(summary)
     _show_estimate(summary)
     _show_seconds(summary["seconds"])
+    if summary.get("changes", {}).get("remove"):
+        _show_removed(summary)
     _show_published(summary)
+    _show_warnings(summary)
 
 
 def show_status(summary: dict[str, Any]) -> None:
     """Print the state of the index."""
     console.fact("home", summary["home"])
+    _show_warnings(summary)
     if not summary["indexed"]:
         _show_published(summary)
         console.say("Nothing is indexed yet: run graphrag-pipeline index FOLDER")
@@ -57,11 +63,18 @@ def show_status(summary: dict[str, Any]) -> None:
         console.say_whole(f"read again: {', '.join(because)} (plan says what that changes)")
     if staged := summary["staged_documents"]:
         console.fact("taken in", f"{counted(staged, 'document')}, not in the graph yet")
-    _show_left_out(summary["quarantined"])
+    _show_unread(summary["quarantined"])
+    show_left_out(summary["left_out"])
     _show_absent(summary)
+    _show_removed(summary)
     _show_published(summary)
     if pending or summary["refresh_needed"]:
         console.say("The published index is behind: run graphrag-pipeline index FOLDER")
+
+
+def _show_warnings(summary: dict[str, Any]) -> None:
+    for warning in summary["warnings"]:
+        console.note(f"warning: {warning}")
 
 
 def _show_imported(imported: dict[str, Any]) -> None:
@@ -175,7 +188,7 @@ def _estimate_row(stage: dict[str, Any]) -> tuple[object, ...]:
     )
 
 
-def _show_left_out(rows: list[dict[str, Any]]) -> None:
+def _show_unread(rows: list[dict[str, Any]]) -> None:
     """Print what could not be read: failures with their reasons, then files of other kinds."""
     bad = [row for row in rows if not row["is_other_kind"]]
     others = [Path(row["uri"]) for row in rows if row["is_other_kind"]]
@@ -184,12 +197,12 @@ def _show_left_out(rows: list[dict[str, Any]]) -> None:
         kinds = [(files, "file"), (len(bad) - files, "record")]
         counts = " and ".join(counted(number, kind) for number, kind in kinds if number)
         console.say(f"{counts} could not be read (see the table quarantine):")
-        for row in bad[:_MOST_LEFT_OUT]:
+        for row in bad[:_MOST_UNREAD]:
             console.say_whole(f"  {one_line(row['uri'])}: {one_line(row['reason'])}")
-        console.more(len(bad) - _MOST_LEFT_OUT)
+        console.more(len(bad) - _MOST_UNREAD)
     if others:
         suffixes = Counter(one_line(path.suffix.lower()) or "no suffix" for path in others)
-        common = suffixes.most_common(_MOST_LEFT_OUT)
+        common = suffixes.most_common(_MOST_UNREAD)
         rest = len(others) - sum(number for _, number in common)
         by_kind = [f"{suffix} {number:,}" for suffix, number in common]
         more = [f"others {rest:,}"] if rest else []
@@ -202,9 +215,22 @@ def _show_absent(summary: dict[str, Any]) -> None:
     """Print the titles of the user's aliases that may be misspelt."""
     absent = [one_line(title) for title in summary["titles_not_in_the_corpus"]]
     if absent:
-        names = ", ".join(absent[:_MOST_LEFT_OUT])
+        names = ", ".join(absent[:_MOST_UNREAD])
         console.say_whole(f"aliases.csv names what no document mentions: {names}")
-        console.more(len(absent) - _MOST_LEFT_OUT)
+        console.more(len(absent) - _MOST_UNREAD)
+
+
+def _show_removed(summary: dict[str, Any]) -> None:
+    """Print what is left of removed files, and until when."""
+    if number := summary["removed_files"]:
+        what = "its name, and its text" if number == 1 else "their names, and their texts"
+        console.say(
+            f"{counted(number, 'removed file')}: the published index is free of "
+            f"{'it' if number == 1 else 'them'}; {what}, stay in older releases, manifests, kept "
+            "answers and Dagster's history until graphrag-pipeline purge"
+        )
+    if summary["purge_unfinished"]:
+        console.say("A purge was stopped half-way: run graphrag-pipeline purge to complete it.")
 
 
 def _show_seconds(seconds: dict[str, float]) -> None:

@@ -12,11 +12,13 @@ from graphrag_pipeline.cli import console
 from graphrag_pipeline.cli.command import (
     Documents,
     Source,
+    Verify,
     folders_of,
     prints,
     settings_for_runs,
     settings_here,
 )
+from graphrag_pipeline.cli.left_out import show_left_out
 from graphrag_pipeline.cli.wording import amount, changed_files, money
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.text import counted
@@ -25,9 +27,6 @@ if TYPE_CHECKING:
     from graphrag_pipeline.planning.plan import Plan
     from graphrag_pipeline.planning.rereading import Rereading
     from graphrag_pipeline.planning.tuning import Tuning
-    from graphrag_pipeline.store.scanning import LeftOut
-
-_MOST_RULES = 10
 
 
 def plan_values(plan: Plan) -> dict[str, Any]:
@@ -46,9 +45,11 @@ def _totals(plan: Plan) -> dict[str, Any]:
 
 def show_plan(plan: Plan) -> None:
     """Print what the next run would do, and on which assumptions."""
+    from graphrag_pipeline.store.space import megabytes
+
     nothing = "No file was added, changed or removed since the last run."
     console.say(changed_files(plan.changes) or nothing)
-    _show_left_out(plan)
+    show_left_out([asdict(rule) for rule in plan.left_out])
     if not plan.is_due:
         console.say("There is nothing to do.")
         return
@@ -63,6 +64,8 @@ def show_plan(plan: Plan) -> None:
         console.fact("chunks", f"{plan.chunks:,}, of which {plan.to_extract:,} to extract from")
     if plan.to_retry:
         console.fact("to retry", f"{plan.to_retry:,} that failed before, counted below")
+    needed, free = megabytes(plan.space.needed), megabytes(plan.space.free)
+    console.fact("disk", f"needs about {needed}, has {free}")
     if not plan.stages:
         console.say("No model call would be made, and nothing spent.")
         return
@@ -98,31 +101,6 @@ def reread_documents(reread: Rereading) -> str:
     )
 
 
-def _show_left_out(plan: Plan) -> None:
-    """Print how many files and folders are left out, and by which rules."""
-    if not plan.left_out:
-        return
-    console.fact(
-        "left out",
-        counted(sum(rule.number for rule in plan.left_out), "file or folder", "files and folders"),
-    )
-    for rule in plan.left_out[:_MOST_RULES]:
-        console.say_whole(f"  {rule.number:>6,}  {_rule(rule)}")
-    console.more(len(plan.left_out) - _MOST_RULES)
-
-
-def _rule(rule: LeftOut) -> str:
-    from graphrag_pipeline.store.ignoring import BY_DEFAULT
-    from graphrag_pipeline.store.scanning import INCLUDE, LINKS
-
-    if rule.by == LINKS:
-        return "links out of the folder (input.follow_links)"
-    if rule.by == INCLUDE:
-        return "match no pattern of input.include"
-    origin = "input.default_excludes" if rule.by == BY_DEFAULT else rule.by
-    return f"{one_line(rule.pattern)} ({one_line(origin)})"
-
-
 def show_tuning(tuning: Tuning) -> None:
     """Print what a model proposed for the prompts, and where it was written."""
     console.say(f"field          {tuning.domain}")
@@ -137,12 +115,14 @@ def show_tuning(tuning: Tuning) -> None:
 
 
 @prints(show_plan, plan_values)
-def plan(source: Source = None) -> Plan:
+def plan(source: Source = None, verify: Verify = False) -> Plan:
     """Show what the next index run would do and cost. No model is asked; web pages are fetched."""
     from graphrag_pipeline.planning.plan import plan_run
     from graphrag_pipeline.store.workspace import Workspace
 
     workspace = Workspace(settings_for_runs())
+    if verify:
+        workspace.batches.verify()
     *pages, place = folders_of(workspace, source)
     for folder in pages:
         console.note(f"Web pages are planned apart: graphrag-pipeline plan {folder}")

@@ -6,6 +6,9 @@ import functools
 import os
 from collections.abc import Mapping
 
+KEYS = ("OPENAI_API_KEY", "GRAPHRAG_API_KEY")
+"""Where the key of the models may be, in this order."""
+
 
 def variable(name: str, env_file: str = "") -> str:
     """Return a variable of the environment, or of a file of such; empty where it is not set."""

@@ -1,12 +1,96 @@
-"""Files that are there whole or not at all."""
+"""Files that are there whole or not at all, also after a power cut.
+
+A rename is one step for every reader, but not for a disk that loses its power: without syncing, the
+new name may lead to an empty file, or the old one come back. So the file is synced before it gets
+its name, and its folder after.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import functools
 import os
+import stat
+import tempfile
 from pathlib import Path
 
 from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.temporary import sweep, temporary_folder
+
+PRIVATE = 0o700
+# What file systems answer that know no syncing of folders, and folders that may not be read.
+_NOT_FOR_FOLDERS = {errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES, errno.EPERM}
+_IS_WINDOWS = os.name == "nt"
+
+
+def make_folder(folder: Path, mode: int = PRIVATE) -> None:
+    """Make a folder with just these rights, whatever the umask; one that is there stays as it is.
+
+    Folders above it that are missing are made as everybody makes them. A power cut takes none of
+    them back. Raises OSError.
+    """
+    if folder.is_dir():
+        return
+    _make_plain_folder(folder.parent)
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode & PRIVATE)
+        folder.chmod(mode)
+        sync_folder(folder.parent)
+
+
+def _make_plain_folder(folder: Path) -> None:
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in missing:
+        sync_folder(path.parent)
+
+
+def private_temporary() -> Path:
+    """Return a folder for temporary files that nobody else may enter: one of ours for all.
+
+    It is not there where the system's own folder cannot be written in.
+    """
+    system = Path(tempfile.gettempdir())
+    if os.name == "nt":
+        return system
+    place = system / f"graphrag-{os.geteuid()}"
+    with contextlib.suppress(OSError):
+        place.mkdir(PRIVATE)
+    try:
+        about = place.lstat()
+    except OSError:
+        return place
+    ours = stat.S_ISDIR(about.st_mode) and about.st_uid == os.geteuid()
+    return place if ours and not about.st_mode & 0o077 else _another_temporary(system)
+
+
+@functools.cache
+def _another_temporary(system: Path) -> Path:
+    return Path(tempfile.mkdtemp(prefix="graphrag-", dir=system))
+
+
+def make_private(file: Path) -> None:
+    """Make a file, if it is not there, that its owner alone may read; close one that is open.
+
+    A file of somebody else stays as it is. Raises OSError where it cannot be made.
+    """
+    try:
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        with contextlib.suppress(OSError):
+            if file.stat().st_mode & 0o077:
+                file.chmod(0o600)
+
+
+def put_in_place(beside: Path, path: Path) -> None:
+    """Rename a file onto another once all of it is on the disk. Raises OSError."""
+    handle = os.open(beside, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    beside.replace(path)
 
 
 def write_beside(path: Path, data: bytes) -> None:
@@ -14,16 +98,63 @@ def write_beside(path: Path, data: bytes) -> None:
 
     Raises StorageError when the disk is full or read-only.
     """
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with beside.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
+        _make_plain_folder(path.parent)
+        with temporary_folder(path.parent, path.name) as folder:
+            beside = folder / "file"
+            beside.write_bytes(data)
+            replace_durably(beside, path)
     except OSError as error:
         raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def write_output(path: Path, data: bytes) -> None:
+    """Write a file that a user has named, as :func:`write_beside` does.
+
+    What a killed process has left of the same file is removed. Raises StorageError.
+    """
+    sweep(path.parent, path.name)
+    write_beside(path, data)
+
+
+def replace_durably(beside: Path, path: Path) -> None:
+    """Give a file or folder that was written beside its place this place, for good.
+
+    Returns once neither a kill nor a power cut can take it back. Raises OSError.
+    """
+    if beside.is_dir():
+        sync_tree(beside)
+    else:
+        sync_file(beside)
+    beside.replace(path)
+    sync_folder(path.parent)
+
+
+def sync_tree(folder: Path) -> None:
+    """Wait until a folder with all that is in it is on disk. Raises OSError."""
+    for place, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            # Who else works in the folder may take a file away.
+            with contextlib.suppress(FileNotFoundError):
+                sync_file(Path(place, name))
+        sync_folder(Path(place))
+
+
+def sync_file(path: Path) -> None:
+    """Wait until a file's content is on disk. Raises OSError."""
+    handle = os.open(path, os.O_RDWR if _IS_WINDOWS else os.O_RDONLY)
+    try:
+        os.fsync(handle)
     finally:
-        with contextlib.suppress(OSError):
-            beside.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def sync_folder(path: Path) -> None:
+    """Wait until the names in a folder are on disk, where a system can. Raises OSError."""
+    if _IS_WINDOWS:
+        return
+    try:
+        sync_file(path)
+    except OSError as error:
+        if error.errno not in _NOT_FOR_FOLDERS:
+            raise

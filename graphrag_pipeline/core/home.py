@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.files import make_folder
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.core.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -38,6 +47,16 @@ class Home:
         return self.folder / "batches"
 
     @property
+    def seen(self) -> Path:
+        """How the files of the corpus looked when they were last read."""
+        return self.folder / "seen.json"
+
+    @property
+    def left_out(self) -> Path:
+        """What the last scan of each folder left out, by rule."""
+        return self.folder / "left_out.json"
+
+    @property
     def run_lock(self) -> Path:
         """The file that a run holds locked, so that runs of one index wait for each other."""
         return self.folder / "run.lock"
@@ -48,6 +67,11 @@ class Home:
         return self.folder / "run.pid"
 
     @property
+    def release_lock(self) -> Path:
+        """The file that is held locked while a release is published or gone back to."""
+        return self.folder / "releases.lock"
+
+    @property
     def calls(self) -> Path:
         """The cache and the ledger of model calls."""
         return self.folder / "llm_cache.sqlite"
@@ -56,6 +80,11 @@ class Home:
     def ocr(self) -> Path:
         """The folder of the texts of scanned pages."""
         return self.folder / "ocr"
+
+    @property
+    def reader_deaths(self) -> Path:
+        """Which files have ended the process that read them."""
+        return self.folder / "reader_deaths.json"
 
     @property
     def evaluation(self) -> Path:
@@ -73,6 +102,52 @@ class Home:
         return self.folder / "notices.json"
 
     @property
+    def purge_mark(self) -> Path:
+        """A file that is there while a purge goes on, or where one was killed."""
+        return self.folder / "purge.unfinished"
+
+    @property
     def dagster(self) -> Path:
         """Dagster's own folder, unless ``DAGSTER_HOME`` names another."""
         return self.folder / "dagster"
+
+
+def make_home(settings: Settings) -> None:
+    """Make the home folder, if it is not there, with the rights that ``home_mode`` says.
+
+    Raises StorageError where it cannot be made.
+    """
+    try:
+        make_folder(settings.home_path, int(settings.home_mode, 8))
+    except OSError as error:
+        reason = error.strerror or error
+        raise StorageError(f"cannot write in {settings.home_path}: {reason}") from error
+
+
+def exposed(settings: Settings) -> list[str]:
+    """Return a line for each thing that more people may read than the settings say.
+
+    A home that is there is never changed: who opened it may have had a reason.
+    """
+    warnings = []
+    wanted, home, keys = int(settings.home_mode, 8), settings.home_path, settings.llm.env_file
+    if more := _rights(home) & ~wanted & 0o077:
+        warnings.append(
+            f"others may {_verbs(more)} {home}, which holds your documents: "
+            f"chmod {settings.home_mode} {home} closes it, or set home_mode if that is meant"
+        )
+    if keys and _rights(Path(keys)) & 0o077:
+        warnings.append(f"others may read the keys in {keys}: chmod 600 {keys}")
+    return warnings
+
+
+def _rights(path: Path) -> int:
+    """Return the bits of the rights of a path; none where it is missing, or the system has none."""
+    try:
+        return 0 if os.name == "nt" else stat.S_IMODE(path.stat().st_mode)
+    except OSError:
+        return 0
+
+
+def _verbs(rights: int) -> str:
+    return "read and change" if rights & 0o022 else "read"

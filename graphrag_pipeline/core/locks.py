@@ -26,19 +26,21 @@ class FairLock:
         self._held = contextlib.ExitStack()
         self.is_taken = False
 
-    def take(self, wait_seconds: float | None = None) -> None:
+    def take(
+        self, wait_seconds: float | None = None, *, when_long: Callable[[], None] | None = None
+    ) -> None:
         """Take the lock, unless it is taken already.
 
-        Raises TimeoutError after ``wait_seconds`` (None: never), and OSError where a file cannot be
-        opened.
+        ``when_long`` is called where that takes long, as by :func:`locked`. Raises TimeoutError
+        after ``wait_seconds`` (None: never), and OSError where a file cannot be opened.
         """
         if self.is_taken:
             return
         began = time.monotonic()
-        with locked(self._queue, wait_seconds):
+        with locked(self._queue, wait_seconds, when_long=when_long):
             if wait_seconds is not None:
                 wait_seconds = max(0.0, wait_seconds - (time.monotonic() - began))
-            self._held.enter_context(locked(self._path, wait_seconds))
+            self._held.enter_context(locked(self._path, wait_seconds, when_long=when_long))
         self.is_taken = True
 
     def release(self) -> None:
@@ -70,7 +72,7 @@ def locked(
     handle = _opened(path)
     try:
         began = time.monotonic()
-        while not _take(handle):
+        while not try_lock(handle):
             waited = time.monotonic() - began
             if wait_seconds is not None and waited > wait_seconds:
                 raise TimeoutError
@@ -89,7 +91,7 @@ def hold(path: Path) -> None:
     Raises OSError where the file cannot be opened.
     """
     handle = _opened(path)
-    while not _take(handle):
+    while not try_lock(handle):
         time.sleep(_POLL_SECONDS)
 
 
@@ -100,7 +102,7 @@ def is_held(path: Path) -> bool:
     """
     handle = os.open(path, os.O_RDWR)
     try:
-        return not _take(handle)
+        return not try_lock(handle)
     finally:
         os.close(handle)
 
@@ -109,7 +111,11 @@ def _opened(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
 
 
-def _take(handle: int) -> bool:
+def try_lock(handle: int) -> bool:
+    """Take the lock on an open file unless another holds it; return whether it is taken now.
+
+    It is held until the file is closed. Raises OSError where a disk knows no locks.
+    """
     # Only who waits for a lock imports it: a command that reads a release never does.
     from filelock import lock_descriptor
 

@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 from graphrag_pipeline.core.environment import variable
 from graphrag_pipeline.core.errors import ConfigError, GraphRAGError, StorageError
 from graphrag_pipeline.core.files import write_beside
-from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.core.home import Home, make_home
 from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.settings import MAIL_SERVER, WEBHOOK, Settings
@@ -147,7 +147,7 @@ class Notifier:
         """
         with contextlib.ExitStack() as lock:
             with contextlib.suppress(OSError, StorageError):
-                self._file.parent.mkdir(parents=True, exist_ok=True)
+                make_home(self._settings)
                 lock.enter_context(locked(self._file.with_suffix(".lock")))
             before = _read(self._file)
             noted = dict(before)

@@ -25,8 +25,8 @@ EXAMPLES: Final = "examples"
 DEFAULT_DOMAIN: Final = "general"
 
 FENCED: Final = frozenset(
-    ["answers", "context", "descriptions", "document", "facts", "first_answer", "names",
-     "passages", "report", "reports", "second_answer", "text"]
+    ["answers", "concepts", "context", "descriptions", "document", "facts", "first_answer", "names",
+     "passages", "queries", "report", "reports", "second_answer", "text"]
 )  # fmt: skip
 """Placeholders whose values come from documents, or from a model that has read them."""
 

@@ -25,10 +25,7 @@ _CONTROL = {
     **dict.fromkeys((*range(32), *range(127, 160), *_SEPARATORS), " "),
     **dict.fromkeys(_DIRECTIONS, "\ufffd"),
 }
-_SHOWN = {
-    **{code: None for code in _CONTROL if chr(code) not in "\n\t"},
-    **dict.fromkeys(_DIRECTIONS, "\ufffd"),
-}
+_SHOWN = {code: sign.strip() for code, sign in _CONTROL.items() if chr(code) not in "\n\t"}
 UNSEEN = "[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
 """Characters that are not shown but do something, as a regular expression; not line ends, tabs."""
 FORMULA = r"^[=+\-@\t\r＝＋－＠]"

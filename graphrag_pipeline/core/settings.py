@@ -12,25 +12,29 @@ import hashlib
 import inspect
 import json
 import os
+import re
 import textwrap
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from dotenv import dotenv_values
 from dotenv.parser import parse_stream
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
     JsonValue,
     ValidationError,
+    field_validator,
     model_validator,
 )
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, PydanticCustomError
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
@@ -40,14 +44,16 @@ from pydantic_settings import (
     SettingsError,
 )
 
-from graphrag_pipeline.core.errors import ConfigError, InputError
+from graphrag_pipeline.core.errors import ConfigError, InputError, StorageError
 from graphrag_pipeline.core.levels import parse_level
+from graphrag_pipeline.core.ownership import address_in, check_values, other_owner
 
 CONFIG_FILE = "graphrag.toml"
 PREFIX = "GRAPHRAG_"
 WEBHOOK, MAIL_SERVER = f"{PREFIX}WEBHOOK_URL", f"{PREFIX}SMTP_URL"
 """Variables of the environment that hold secrets: where notices go."""
 _NO_SETTINGS = {f"{PREFIX}CONFIG", f"{PREFIX}API_KEY", WEBHOOK, MAIL_SERVER}
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _ARGUMENTS, _ENVIRONMENT = "the settings of the program", "the environment"
 
 
@@ -58,14 +64,45 @@ def _level(value: object) -> object:
         raise ValueError(str(error)) from None
 
 
+def _address(address: str) -> str:
+    if address and urlsplit(address).scheme not in ("http", "https"):
+        raise PydanticCustomError("address", "must begin with http:// or https://")
+    return address
+
+
+def _place(place: object) -> object:
+    if isinstance(place, str) and _SCHEME.match(place):
+        raise PydanticCustomError("place", "must be a path of this machine, and no address")
+    return str(place) if isinstance(place, Path) else place
+
+
+def _rights(mode: object) -> str:
+    if not isinstance(mode, str) or not re.fullmatch(r"0?[0-7]?7[0-7][0-7]", mode):
+        raise PydanticCustomError(
+            "rights", 'must be rights in quotes, such as "0700" (you alone) or "0750" (your group)'
+        )
+    return mode
+
+
+def _without_nul(value: object) -> object:
+    """Return a value that holds no NUL: C libraries take a path or a text to end there."""
+    parts: list[object] = [value]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, str) and "\0" in part:
+            raise PydanticCustomError("nul", "must hold no NUL character")
+        if isinstance(part, Mapping):
+            parts += [*part.keys(), *part.values()]
+        elif isinstance(part, list | tuple):
+            parts += part
+    return value
+
+
 Positive = Annotated[int, Field(ge=1, le=10**9)]
 Level = Annotated[int, Field(ge=0), BeforeValidator(_level)]
 Megabytes = Annotated[float, Field(gt=0, le=1e6)]
-Place = Annotated[
-    str,
-    Field(min_length=1),
-    BeforeValidator(lambda place: str(place) if isinstance(place, Path) else place),
-]
+Place = Annotated[str, Field(min_length=1), BeforeValidator(_place)]
+Address = Annotated[str, AfterValidator(_address)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 _SET_BY_THE_CLIENT = frozenset({"model", "messages", "n", "stream", "stream_options"})
@@ -73,6 +110,8 @@ _SET_BY_THE_CLIENT = frozenset({"model", "messages", "n", "stream", "stream_opti
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    _nul = field_validator("*", mode="before")(_without_nul)
 
 
 class InputSettings(_Section):
@@ -94,8 +133,16 @@ class InputSettings(_Section):
     """The sensor and `index --watch` leave a file alone until it has not changed for so long."""
     poll_seconds: Positive = 30
     """How often the sensor and `index --watch` look into the folder."""
+    verify_days: Annotated[float, Field(ge=0, le=36500)] = 0.0
+    """Days after which a file is read again even if its size, times and inode are as they were; 0:
+    never. `index --verify` reads all at once."""
     max_file_mb: Megabytes = 50.0
     """Larger files are quarantined."""
+    reader_mb: Annotated[float, Field(ge=300, le=1e6)] = 2000.0
+    """Most megabytes of memory for reading one file (only on Linux); what takes more is
+    quarantined."""
+    reader_seconds: Annotated[float, Field(ge=1, le=86400)] = 120.0
+    """Most seconds of the processor for reading one file; what takes longer is quarantined."""
     encoding: str = ""
     """Encoding of text files; empty: byte-order mark, then UTF-8, then detection."""
     text_columns: tuple[str, ...] = ("text", "content", "body")
@@ -110,7 +157,7 @@ class InputSettings(_Section):
     """Languages of scanned pages by tesseract's names, such as eng+deu."""
     ocr_seconds: Annotated[float, Field(gt=0, le=3600)] = 60.0
     """Most seconds for one scanned page; a page that takes longer has no text."""
-    urls: tuple[str, ...] = ()
+    urls: tuple[Address, ...] = ()
     """Web pages and sitemaps (http, https) that `index` and `plan` fetch where no folder is named;
     none: nothing is fetched."""
     urls_seconds: Annotated[float, Field(ge=0, le=3600)] = 1.0
@@ -150,6 +197,9 @@ class BatchSettings(_Section):
     max_removed_share: Share = 0.5
     """Ask before all files of a folder are removed, or ten and more that are more than this share
     of them; with 0, before any is."""
+    check_space: bool = True
+    """Refuse a run for which the disk of the home has surely no room, and warn of one for which it
+    may have none."""
 
 
 class ChunkSettings(_Section):
@@ -373,7 +423,7 @@ class LlmSettings(_Section):
 
     env_file: str = ""
     """File of environment variables with OPENAI_API_KEY; as it is: .env beside graphrag.toml."""
-    base_url: str = ""
+    base_url: Address = ""
     """Address of the endpoint; empty: OPENAI_BASE_URL, then OpenAI."""
     model: str = "gpt-4.1-mini"
     """Chat model."""
@@ -410,6 +460,9 @@ class LlmSettings(_Section):
     """Most US dollars a run may spend; 0: no limit. What was bought until then is kept."""
     max_tokens: Annotated[int, Field(ge=0)] = 0
     """Most tokens a run may use; 0: no limit."""
+    cache_gb: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    """Largest size of the cache of answers, in GB; 0: no limit, for they were paid for. Above it a
+    run drops at its end those not used for longest; what is needed again is bought again."""
     confirm_cost: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
     """`index` asks before it starts what may cost more US dollars than this; 0: never."""
     structured_output: Literal["auto", "on", "off"] = "auto"
@@ -437,6 +490,8 @@ class ScheduleSettings(_Section):
 
     refresh_cron: str = "*/5 * * * *"
     """How often to look for finished batches that the published index lacks (cron)."""
+    check_cron: str = "30 4 * * *"
+    """When everything that the index keeps is checked against itself (cron)."""
 
 
 class NotifySettings(_Section):
@@ -549,8 +604,14 @@ class Settings(BaseSettings):
         except ValidationError as error:
             raise ConfigError("\n".join(_explain(error, layers))) from None
 
+    _nul = field_validator("home", mode="before")(_without_nul)
+
     home: Place = ".graphrag"
     """Folder of everything the pipeline writes."""
+    home_mode: Annotated[str, BeforeValidator(_rights)] = "0700"
+    """Rights of that folder when it is made: 0700, you alone; 0750, your group may read what is
+    published. Paid answers and Dagster's history stay yours; a home that is there is not changed.
+    """
     profile: Literal["embedded", "llm", "local"] = "embedded"
     """embedded: no model and no key. llm: each stage by the model in [llm], unless set alone.
     local: the same for a small model on your own machine, with budgets that fit its window."""
@@ -648,6 +709,8 @@ def load_settings(file: Path | None = None, **values: Any) -> Settings:
     """
     path = file or _find_config_file(values.get("home"))
     env_file = (path.parent if path else Path()) / ".env"
+    if not file and not os.environ.get(f"{PREFIX}CONFIG"):
+        _check_owners(path, env_file)
     for where, names in (("", _environment_names()), (f"{env_file}: ", _settings_in(env_file))):
         for name in names:
             if not _is_setting(name):
@@ -656,6 +719,16 @@ def load_settings(file: Path | None = None, **values: Any) -> Settings:
     if settings.llm.env_file and not Path(settings.llm.env_file).is_file():
         raise ConfigError(f"llm.env_file = {settings.llm.env_file!r}: there is no such file")
     return _with_aliases_beside(path, settings) if path else settings
+
+
+def _check_owners(config: Path | None, env_file: Path) -> None:
+    """Raise ConfigError where settings that were found, not named, are somebody else's trap."""
+    if config is not None and (owner := other_owner(config)):
+        values = _read_toml(config)
+        check_values(config, owner, values, address_in(values))
+    if owner := other_owner(env_file):
+        values = _of_env_file(env_file)
+        check_values(env_file, owner, values, address_in(values, env_file))
 
 
 def _with_aliases_beside(config: Path, settings: Settings) -> Settings:
@@ -734,7 +807,10 @@ def _find_config_file(home: object) -> Path | None:
             raise ConfigError(f"GRAPHRAG_CONFIG names {file_name}, which is not a file")
         return Path(file_name)
     places = (Path(), Path(os.environ.get(f"{PREFIX}HOME", ".graphrag")))
-    return next((p / CONFIG_FILE for p in places if (p / CONFIG_FILE).is_file()), None)
+    try:
+        return next((p / CONFIG_FILE for p in places if (p / CONFIG_FILE).is_file()), None)
+    except PermissionError as error:
+        raise StorageError(f"cannot look for {error.filename}: permission denied") from None
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -829,7 +905,15 @@ def _explain(error: ValidationError, layers: Mapping[str, Mapping[str, Any]]) ->
         elif item["type"] == "value_error":
             yield f"{source}: {item['msg'].removeprefix('Value error, ')}"
         else:
-            yield f"{source}: {name} = {item['input']!r}: {_what_is_right(item)}"
+            yield f"{source}: {name} = {_shown(item)}: {_what_is_right(item)}"
+
+
+def _shown(item: ErrorDetails) -> str:
+    """Return a wrong value as it was written; an address without its user, password and query."""
+    value = item["input"]
+    if item["type"] == "address":
+        value = value.rpartition("@")[2].partition("?")[0]
+    return repr(value)
 
 
 def _instead_of(name: str) -> str:
@@ -885,9 +969,10 @@ def _explain_environment() -> str | None:
     """Return what is wrong with a variable that must be JSON, the way a list is given."""
     lists = {f"{g}__{n}" for _, g, n, default in _fields() if isinstance(default, tuple)}
     tables = {f"{g}__{n}" for _, g, n, default in _fields() if isinstance(default, dict)}
+    sections = {group for _, group, _, _ in _fields() if group}
     for variable in sorted(_environment_names()):
         name = variable[len(PREFIX) :].lower()
-        if name not in lists | tables | set(Settings.model_fields) - {"home"}:
+        if name not in lists | tables | sections:
             continue
         try:
             json.loads(os.environ[variable])

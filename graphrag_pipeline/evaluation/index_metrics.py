@@ -7,20 +7,16 @@ neighbours (at most edges ** 1.5 steps), findings are drawn if there are very ma
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import duckdb
-import numpy as np
-import numpy.typing as npt
-import polars as pl
 
 from graphrag_pipeline.evaluation.answer_metrics import NO_ANSWER, POLAR
 from graphrag_pipeline.evaluation.groundedness import groundedness
+from graphrag_pipeline.evaluation.hierarchy_metrics import spreads
 from graphrag_pipeline.evaluation.store import EvaluationStore
-from graphrag_pipeline.query.release import VECTORS
-from graphrag_pipeline.store.vector_store import VectorSnapshot
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
@@ -33,7 +29,15 @@ ABOUT: Final = {
     "coverage": "share of the weight of relationships that lies inside communities",
     "calinski_harabasz": "of the vectors of entities in communities (ArchRAG, eq. 3)",
     "centroid_cosine": "mean cosine of entities and the centroid of their community (eq. 4)",
+    "attributed_calinski_harabasz": "the same of attributed communities (ArchRAG)",
+    "attributed_centroid_cosine": "the same of attributed communities",
+    "hirag_calinski_harabasz": "the same of communities of entities of all layers (HiRAG)",
+    "hirag_centroid_cosine": "the same of communities of all layers",
+    "raptor_calinski_harabasz": "the same of chunks and summaries under one summary (RAPTOR)",
+    "raptor_centroid_cosine": "the same of what is under one summary",
     "clustering_coefficient": "mean share of an entity's neighbours that are neighbours",
+    "transitivity": "share of paths of two steps whose ends are neighbours (HiRAG, eq. 18)",
+    "hirag_transitivity": "the same of the graph of all layers",
     "orphans": "share of entities without a relationship",
     "duplicates": "share of entities whose letters and digits are an earlier one's",
     "groundedness": "share of report findings that the text they cite bears out",
@@ -43,8 +47,6 @@ ABOUT: Final = {
 }
 """What each metric is. The last two are of one question set, whose name follows after an @."""
 
-_MOST_VECTORS = 1_000_000
-_DIMENSIONS_AT_ONCE = 64
 _MOST_WORDS = 6
 
 
@@ -79,7 +81,7 @@ FROM inside JOIN strength USING (level) GROUP BY level ORDER BY level
 _CLUSTERING = """
 WITH pairs AS (
     SELECT DISTINCT least(source_id, target_id) AS one, greatest(source_id, target_id) AS two
-    FROM relationships WHERE source_id <> target_id),
+    FROM ({edges}) WHERE source_id <> target_id),
 ranked AS MATERIALIZED (
     SELECT id, count(*) AS degree, row_number() OVER (ORDER BY count(*), id) AS place
     FROM (SELECT unnest([one, two]) AS id FROM pairs) GROUP BY id),
@@ -92,10 +94,17 @@ triangles AS (
     SEMI JOIN edges r ON r.low = p.high AND r.high = q.high),
 closed AS (
     SELECT place, count(*) AS n FROM (SELECT unnest([one, two, three]) AS place FROM triangles)
-    GROUP BY place)
-SELECT coalesce(fsum(n / (degree * (degree - 1) / 2)), 0) / (SELECT count(*) FROM entities)
-FROM closed JOIN ranked USING (place) HAVING (SELECT count(*) FROM pairs) > 0
+    GROUP BY place),
+counted AS (
+    SELECT degree * (degree - 1) / 2 AS paths, coalesce(n, 0) AS n
+    FROM ranked LEFT JOIN closed USING (place))
+SELECT coalesce(fsum(n / paths) FILTER (paths > 0), 0) / (SELECT count(*) FROM entities)
+           AS clustering_coefficient,
+       coalesce(fsum(n) / nullif(fsum(paths), 0), 0) AS transitivity
+FROM counted HAVING count(*) > 0
 """
+_EDGES = "SELECT source_id, target_id FROM relationships"
+_EDGES_OF_LAYERS = f"{_EDGES} UNION ALL SELECT source_id, target_id FROM hirag_relationships"
 _ENTITIES = """
 WITH keyed AS (
     SELECT id, lower(regexp_replace(title, '[^\\p{L}\\p{M}\\p{N}]', '', 'g')) AS key FROM entities),
@@ -104,10 +113,6 @@ SELECT (count(*) - (SELECT count(DISTINCT l.id) FROM linked l SEMI JOIN entities
            / count(*) AS orphans,
        (count(*) - count(DISTINCT coalesce(nullif(key, ''), id))) / count(*) AS duplicates
 FROM keyed HAVING count(*) > 0
-"""
-_MEMBERS = """
-SELECT level, community_id, entity_id FROM community_members
-QUALIFY count(*) OVER (PARTITION BY level, community_id) > 1 ORDER BY ALL
 """
 _CITATIONS = """
 SELECT sum(citations_resolved) / sum(citations) FROM answers
@@ -138,8 +143,6 @@ found AS (
 SELECT avg(part::INTEGER) AS answer_entities, avg(whole::INTEGER) AS answers_as_entities
 FROM found HAVING count(*) > 0
 """
-
-Floats = npt.NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)
@@ -195,12 +198,12 @@ def measures(release: Release) -> Iterator[Metric]:
     for row in release.rows(_COMMUNITIES):
         for name in ("modularity", "coverage"):
             yield Metric(name, row[name], row["level"])
-    yield from _of_vectors(release)
-    yield from (
-        Metric("clustering_coefficient", value)
-        for row in release.rows(_CLUSTERING)
-        for value in row.values()
-    )
+    yield from (Metric(*values) for values in spreads(release))
+    for row in release.rows(_CLUSTERING.format(edges=_EDGES)):
+        yield from (Metric(name, value) for name, value in row.items())
+    if release.has_rows("hirag_relationships"):
+        for row in release.rows(_CLUSTERING.format(edges=_EDGES_OF_LAYERS)):
+            yield Metric("hirag_transitivity", row["transitivity"])
     for row in release.rows(_ENTITIES):
         yield from (Metric(name, value) for name, value in row.items())
     if (share := groundedness(release)) is not None:
@@ -224,62 +227,6 @@ def answer_entities(
     finally:
         con.unregister("names")
     return [Metric(f"{n}@{question_set}", v) for row in rows.to_dicts() for n, v in row.items()]
-
-
-def spread(vectors: Floats, labels: npt.NDArray[np.intp]) -> tuple[float | None, float]:
-    """Return the Calinski-Harabasz index of labelled vectors, and their mean cosine to centroids.
-
-    ArchRAG (Wang et al., 2025), equations 3 and 4; vectors have shape (n, dimensions), labels are
-    from 0, none is without a vector. The index is None where there is one label only, each vector
-    has its own, or all vectors are their centroids. It equals scikit-learn's, which looks through
-    all vectors once for each label.
-    """
-    order = np.argsort(labels, kind="stable")
-    sizes = np.bincount(labels)
-    starts = sizes.cumsum() - sizes
-    within = between = 0.0
-    dot, own, centre = np.zeros(len(labels)), np.zeros(len(labels)), np.zeros(len(sizes))
-    for first in range(0, vectors.shape[1], _DIMENSIONS_AT_ONCE):
-        part = vectors[order, first : first + _DIMENSIONS_AT_ONCE].astype(np.float64)
-        centroids = np.add.reduceat(part, starts) / sizes[:, None]
-        of_each = np.repeat(centroids, sizes, axis=0)
-        within += float(((part - of_each) ** 2).sum())
-        between += float((sizes[:, None] * (centroids - part.mean(axis=0)) ** 2).sum())
-        dot += (part * of_each).sum(axis=1)
-        own += (part**2).sum(axis=1)
-        centre += (centroids**2).sum(axis=1)
-    lengths = np.sqrt(own * np.repeat(centre, sizes))
-    cosines = np.divide(dot, lengths, out=np.zeros_like(dot), where=lengths > 0)
-    n, k = len(labels), len(sizes)
-    index = between / within * (n - k) / (k - 1) if 1 < k < n and within > 0 else None
-    return index, float(cosines.mean())
-
-
-def _of_vectors(release: Release) -> Iterator[Metric]:
-    """Yield how close entities are in the communities of two or more, level by level."""
-    ids, vectors = _entity_vectors(release)
-    if not len(ids):
-        return
-    place = pl.DataFrame({"entity_id": ids}).with_row_index("place")
-    members = pl.DataFrame(release.columns(_MEMBERS)).join(
-        place, on="entity_id", maintain_order="left"
-    )
-    for (level,), part in members.group_by("level", maintain_order=True):
-        labels = part["community_id"].rank("dense").to_numpy().astype(np.intp) - 1
-        index, cosine = spread(vectors[part["place"].to_numpy()], labels)
-        if index is not None:
-            yield Metric("calinski_harabasz", index, int(str(level)))
-        yield Metric("centroid_cosine", cosine, int(str(level)))
-
-
-def _entity_vectors(release: Release) -> tuple[Sequence[str], Floats]:
-    """Return the entities with a vector that is not zero; none where they would fill the memory."""
-    snapshot = VectorSnapshot(release.home / VECTORS, release.facts.vector_versions)
-    if not 0 < snapshot.count("entities") <= _MOST_VECTORS:
-        return [], np.empty((0, 0))
-    ids, vectors = snapshot.matrix("entities")
-    places = np.flatnonzero(vectors.any(axis=1))
-    return [ids[place] for place in places], vectors[places]
 
 
 def _of_answers(con: duckdb.DuckDBPyConnection, release: str) -> list[Metric]:

@@ -21,6 +21,7 @@ from graphrag_pipeline.llm.configured import model_prices
 from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query import operators as op
+from graphrag_pipeline.query.methods import method_named
 from graphrag_pipeline.query.methods.text_summary import TextSummaryParameters, chunks_to_read
 
 _SAMPLED = 3
@@ -112,7 +113,10 @@ def _stage(settings: Settings, name: str, answers: int, tokens: Tokens) -> Stage
 
 
 def _guess(settings: Settings, workload: Workload) -> Tokens:
+    method = method_named(workload.condition.method)
     with open_engine(workload.condition, settings) as engine:
+        if method.estimate is not None:
+            return method.estimate(engine.index, method.parameters(**workload.parameters))
         if (whole := _whole(engine, workload)) is not None:
             return whole
         tokens = statistics.fmean(

@@ -26,6 +26,7 @@ from graphrag_pipeline.evaluation.retrieval_metrics import (
     retrieval_scores,
 )
 from graphrag_pipeline.evaluation.store import EvaluationStore
+from graphrag_pipeline.store.index_store import memory_database
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
@@ -150,6 +151,6 @@ def _of_retrieval(rows: pl.DataFrame, release: Release) -> list[Score]:
     if questions.is_empty():
         return []
     ids = questions["chunk_ids"].explode().drop_nulls().unique().to_list()
-    with duckdb.connect(":memory:") as con:
+    with memory_database() as con:
         columns = questions.select("answer_id", "chunk_ids", "passages").to_arrow()
         return retrieval_scores(con, columns, chunks_of(release, ids))

@@ -31,7 +31,8 @@ class EvaluationStore(IndexStore):
         """Give a new file its tables; refuse one that a newer program made."""
         if _made_by(con) == content_hash(_schema()):
             return
-        con.execute(_schema())
+        # One transaction: each of its many statements would otherwise be synced by itself.
+        con.execute(f"BEGIN; {_schema()}; COMMIT")
         con.execute(
             "INSERT OR REPLACE INTO meta VALUES (?, ?)", [_MADE_BY, content_hash(_schema())]
         )

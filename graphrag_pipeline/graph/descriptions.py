@@ -20,6 +20,7 @@ from graphrag_pipeline.graph.fold import GraphChanges, merge_graph, outdate_grap
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.configured import prompts_folder, with_model
 from graphrag_pipeline.llm.errors import ModelError
+from graphrag_pipeline.llm.purpose import making
 from graphrag_pipeline.llm.running import work_through
 from graphrag_pipeline.llm.windows import prompt_room
 from graphrag_pipeline.store.index_store import insert
@@ -116,7 +117,8 @@ async def _summarise(
     async def summarise_entity(index: int) -> None:
         nonlocal n_done
         try:
-            texts[index] = await _merge(todo[index], client, words, ask, reduce)
+            with making(todo[index].input_hash):
+                texts[index] = await _merge(todo[index], client, words, ask, reduce)
         except ModelError as error:
             if error.stops_everything:
                 raise

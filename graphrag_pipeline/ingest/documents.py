@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,12 +16,15 @@ import polars as pl
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.identity import content_hash, make_id
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.ingest.reading import ReadDocument, ReadingOptions, ReadResult, read_file
+from graphrag_pipeline.ingest.reading import ReadDocument, ReadingOptions, ReadResult
+from graphrag_pipeline.ingest.reading.files import refused, too_large, why_not_opened
 from graphrag_pipeline.ingest.reading.model import DocumentTable, OcrOptions
+from graphrag_pipeline.ingest.reading.separate import Limits, Readers
 from graphrag_pipeline.store.batches import Batch, BatchLog
 from graphrag_pipeline.store.index_store import assign_identifiers, insert
+from graphrag_pipeline.store.opening import open_source
 from graphrag_pipeline.store.snapshots import shown_path
-from graphrag_pipeline.store.sources import SourceChange, first_names
+from graphrag_pipeline.store.sources import Source, SourceChange, first_names
 
 READER_VERSION = "14"
 _READERS = 4
@@ -135,17 +139,24 @@ def reading_options(settings: Settings) -> ReadingOptions:
         title_columns=options.title_columns,
         id_columns=options.id_columns,
         encoding=options.encoding or None,
-        ocr=_ocr_options(settings) if options.ocr else None,
+        ocr=ocr_options(settings) if options.ocr else None,
     )
 
 
-def _ocr_options(settings: Settings) -> OcrOptions:
+def ocr_options(settings: Settings) -> OcrOptions:
+    """Return how scanned pages are recognised, as configured."""
     options = settings.input
     cache = Home(settings.home_path).ocr
     return OcrOptions(cache, options.ocr_languages, options.ocr_seconds)
 
 
-def read_batch(batch: Batch, log: BatchLog, options: ReadingOptions) -> BatchDocuments:
+def readers(settings: Settings) -> Readers:
+    """Return what reads files within the limits of the settings."""
+    limits = Limits(settings.input.reader_mb, settings.input.reader_seconds)
+    return Readers(reading_options(settings), limits, Home(settings.home_path).reader_deaths)
+
+
+def read_batch(batch: Batch, log: BatchLog, files: Readers) -> BatchDocuments:
     """Read the files of a batch, leaving out those a later batch has taken over.
 
     A document of several names is read by the first. A file that cannot be read is quarantined
@@ -157,7 +168,7 @@ def read_batch(batch: Batch, log: BatchLog, options: ReadingOptions) -> BatchDoc
     own = {c.uri for c in batch.changes if c.uri in sources and sources[c.uri].batch == batch.key}
     readable = [c for c in batch.changes if c.uri in own and firsts[c.uri] == c.uri]
     with ThreadPoolExecutor(_READERS) as pool:
-        read = pool.map(lambda c: _read(log.path_of(c.uri), options), readable)
+        read = pool.map(lambda c: _read(c.uri, sources[c.uri].root, log, files), readable)
         outcome = {c.uri: pair for c, pair in zip(readable, read, strict=True)}
     for change in batch.changes:
         if change.action == "remove" and change.uri not in sources:
@@ -175,13 +186,15 @@ def read_batch(batch: Batch, log: BatchLog, options: ReadingOptions) -> BatchDoc
 
 
 def read_changes(
-    changes: Sequence[SourceChange], log: BatchLog, settings: Settings
+    changes: Sequence[SourceChange],
+    sources: Mapping[str, Source],
+    log: BatchLog,
+    settings: Settings,
 ) -> BatchDocuments:
-    """Read the files of some changes, whether or not a batch holds them."""
-    options = reading_options(settings)
+    """Read the files of some changes, whether or not a batch holds them, of these sources."""
     result = _Gathered("")
-    with ThreadPoolExecutor(_READERS) as pool:
-        read = pool.map(lambda c: _read(log.path_of(c.uri), options), changes)
+    with readers(settings) as files, ThreadPoolExecutor(_READERS) as pool:
+        read = pool.map(lambda c: _read(c.uri, sources[c.uri].root, log, files), changes)
         for change, outcome in zip(changes, read, strict=True):
             _record_read(change, outcome, result)
     return result.all()
@@ -203,17 +216,26 @@ def stage_documents(con: duckdb.DuckDBPyConnection, batch: Batch, read: BatchDoc
     _store_manifest(con, batch, read)
 
 
-def _read(path: Path, options: ReadingOptions) -> tuple[ReadResult, str | None]:
-    """Read a file, and the hash of exactly the bytes that were read (None if they were not)."""
-    data = None
+def _read(uri: str, root: str, log: BatchLog, files: Readers) -> tuple[ReadResult, str | None]:
+    return read_within(log.path_of(uri), log.bounds_of(root), files)
+
+
+def read_within(path: Path, folder: Path | None, files: Readers) -> tuple[ReadResult, str | None]:
+    """Read a file that lies in a folder (None: anywhere).
+
+    Returns the hash of exactly the bytes that were read, too, None if they were not.
+    """
+    most = files.options.max_file_bytes
     try:
-        if path.stat().st_size <= options.max_file_bytes:
-            data = path.read_bytes()
-    except OSError:
-        data = None
-    named = path if data is None else shown_path(path)
-    result = read_file(named, options, data=data)
-    return result, hashlib.sha256(data).hexdigest() if data is not None else None
+        with open_source(path, folder) as file:
+            size = os.fstat(file.fileno()).st_size
+            data = b"" if size > most else file.read(most + 1)
+    except (OSError, ValueError) as error:
+        return refused(why_not_opened(error)), None
+    if size > most:
+        return refused(too_large(size, files.options)), None
+    sha256 = hashlib.sha256(data).hexdigest()
+    return files.read(shown_path(path), data, sha256), sha256
 
 
 def _record_read(

@@ -7,8 +7,6 @@ memory follows the slice and not the batch.
 from __future__ import annotations
 
 import contextlib
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -17,10 +15,11 @@ import polars as pl
 
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.identity import make_id
+from graphrag_pipeline.core.temporary import sweep, temporary_folder
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.extraction.mentions import Extraction
 
-_WAITING = ".extracting-"
+_WAITING = "extracting"
 _MEMORY = "192MB"
 
 
@@ -71,18 +70,15 @@ def _frugal(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
 def mention_files(place: Path, found: Iterable[Extraction]) -> Iterator[MentionFiles]:
     """Write what is found into files in a folder of their own, which are gone at the end.
 
-    So are those that a killed run has left there.
+    So are those that killed processes have left there.
     """
-    for leftover in place.glob(f"{_WAITING}*"):
-        shutil.rmtree(leftover, ignore_errors=True)
-    try:
-        folder = Path(tempfile.mkdtemp(dir=place, prefix=_WAITING))
-    except OSError as error:
-        raise StorageError(f"cannot write in {place}: {error.strerror}") from error
-    try:
+    sweep(place, _WAITING)
+    with contextlib.ExitStack() as stack:
+        try:
+            folder = stack.enter_context(temporary_folder(place, _WAITING))
+        except OSError as error:
+            raise StorageError(f"cannot write in {place}: {error.strerror}") from error
         yield MentionFiles(folder, found)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _write(rows: pl.DataFrame, file: Path) -> None:

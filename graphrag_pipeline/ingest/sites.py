@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 from xml.parsers import expat
 
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.core.files import write_beside
+from graphrag_pipeline.core.files import make_folder, write_beside
+from graphrag_pipeline.core.home import make_home
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.ingest.fetching import (
@@ -89,6 +90,7 @@ def fetch_sites(home: Path, addresses: Sequence[str], settings: Settings) -> Fet
     but what its server says is gone. Raises InputError, with the first reasons, where the snapshot
     holds no page and none could be fetched.
     """
+    make_home(settings)
     with Fetcher(fetch_options(settings)) as fetcher:
         snapshot = _Snapshot(home, fetcher, settings.input.urls_most)
         try:
@@ -120,7 +122,7 @@ class _Snapshot:
         self.asked: set[str] = set()
 
     def save(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         text = json.dumps(self.known, indent=1, sort_keys=True)
         write_beside(self.folder / _STATE, text.encode())
 
@@ -217,7 +219,7 @@ class _Snapshot:
         if was_there and path == target and path.read_bytes() == body:
             self.result.unchanged += 1
             return
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         write_beside(target, body)
         if was_there and path != target:
             path.unlink(missing_ok=True)

@@ -56,6 +56,7 @@ LEFT JOIN (SELECT chunk_id, count(*) AS n FROM staging.entity_mentions
 LEFT JOIN (SELECT chunk_id, count(*) AS n FROM staging.relationship_mentions
            WHERE batch = $batch GROUP BY chunk_id) r USING (chunk_id)
 """
+_LIMITS = {"reader_mb", "reader_seconds"}
 _STAGED_LATER = {
     "documents": ("chunks", *DERIVED),
     "chunks": DERIVED,
@@ -93,6 +94,8 @@ def _versions(settings: Settings, readers: str) -> dict[str, str]:
         include={"max_file_mb", "encoding", "text_columns", "title_columns", "id_columns"}
     )
     ocr: tuple[object, ...] = ()
+    # Limits as they are by default are not said: indexes made before there were any stay valid.
+    limits = settings.input.model_dump(include=_LIMITS, exclude_defaults=True)
     installed = [*missing_libraries()]
     if settings.input.ocr:
         ocr = (settings.input.ocr_languages, settings.input.ocr_seconds)
@@ -100,7 +103,7 @@ def _versions(settings: Settings, readers: str) -> dict[str, str]:
     read = ".".join(
         (
             f"{documents.READER_VERSION}{readers}",
-            fingerprint(input_settings, *ocr),
+            fingerprint({**input_settings, **limits}, *ocr),
             fingerprint(*installed),
         )
     )
@@ -153,8 +156,8 @@ def ingest_documents(workspace: Workspace, key: str) -> StageResult:
 
     def work(start: float) -> Mapping[str, int]:
         batch = workspace.batches.get(key)
-        options = documents.reading_options(workspace.settings)
-        read = documents.read_batch(batch, workspace.batches, options)
+        with documents.readers(workspace.settings) as files:
+            read = documents.read_batch(batch, workspace.batches, files)
         with _ledger(workspace, key, "documents", start) as con:
             documents.stage_documents(con, batch, read)
         return {"documents": len(read.documents), "quarantined": len(read.quarantine)}

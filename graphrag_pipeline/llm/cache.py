@@ -16,17 +16,32 @@ from graphrag_pipeline.llm.database import CallDatabase, Write
 Vector = npt.NDArray[np.float32]
 
 _SQL_VARIABLES = 500
-_PUT_RESPONSE = "INSERT OR IGNORE INTO responses VALUES (?, ?, ?, ?, ?, ?, ?)"
-_PUT_EMBEDDING = "INSERT OR REPLACE INTO embeddings VALUES (?, ?, ?, ?)"
+_PUT_RESPONSE = """
+INSERT OR IGNORE INTO responses (
+    key, model, text, prompt_tokens, completion_tokens, finish_reason, made_for, created_at,
+    used_on
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_PUT_EMBEDDING = """
+INSERT OR REPLACE INTO embeddings (key, model, vector, created_at, used_on) VALUES (?, ?, ?, ?, ?)
+"""
+_DAY = 86_400
+
+USED_ON = f"coalesce(used_on, CAST(created_at / {_DAY} AS INTEGER))"
+"""SQL: the day on which an entry was last used, in days since 1970 (UTC); at first, was made."""
 
 
 class CachedResponse(NamedTuple):
-    """A chat answer as it was given, and the tokens it took then."""
+    """A chat answer as it was given, and the tokens it took then.
+
+    ``made_for`` is what the index made of it (:mod:`~graphrag_pipeline.llm.purpose`).
+    """
 
     text: str
     prompt_tokens: int
     completion_tokens: int
     finish_reason: str
+    made_for: str | None = None
 
 
 def request_json(body: Mapping[str, Any]) -> bytes:
@@ -76,14 +91,19 @@ class VectorSource:
 
 def put_response(key: bytes, model: str, response: CachedResponse) -> Write:
     """Return the write that keeps an answer."""
-    return Write(_PUT_RESPONSE, [(key, model, *response, time.time())])
+    return Write(_PUT_RESPONSE, [(key, model, *response, time.time(), today())])
 
 
 def put_embeddings(model: str, vectors: Mapping[bytes, Vector]) -> Write:
     """Return the write that keeps vectors."""
-    now = time.time()
-    rows = [(key, model, vector.tobytes(), now) for key, vector in vectors.items()]
+    now, day = time.time(), today()
+    rows = [(key, model, vector.tobytes(), now, day) for key, vector in vectors.items()]
     return Write(_PUT_EMBEDDING, rows)
+
+
+def put_purpose(key: bytes, made_for: str) -> Write:
+    """Return the write that notes what a kept answer is used for now."""
+    return Write("UPDATE responses SET made_for = ? WHERE key = ?", [(made_for, key)])
 
 
 def drop_embeddings(keys: Iterable[bytes]) -> Write:
@@ -96,24 +116,61 @@ def drop_responses(keys: Iterable[bytes]) -> Write:
     return Write("DELETE FROM responses WHERE key = ?", [(key,) for key in keys])
 
 
+def today() -> int:
+    """Return the day it is, in days since 1970 (UTC)."""
+    return day_of(time.time())
+
+
+def day_of(seconds: float) -> int:
+    """Return the day of a time in seconds since 1970, in days since then (UTC)."""
+    return int(seconds // _DAY)
+
+
 def find_response(database: CallDatabase, key: bytes) -> CachedResponse | None:
-    """Return the answer to a request, if there is one."""
-    rows = database.read(
-        "SELECT text, prompt_tokens, completion_tokens, finish_reason FROM responses WHERE key = ?",
-        (key,),
-    )
-    return CachedResponse(*rows[0]) if rows else None
+    """Return the answer to a request, if there is one, and note that it was used today."""
+    response, used_on = _read_response(database, key)
+    if response is not None and used_on < (day := today()):
+        database.write_later([_note_use("responses", [key], day)])
+    return response
+
+
+def look_up_response(database: CallDatabase, key: bytes) -> CachedResponse | None:
+    """Return the answer to a request, if there is one; this is no use of it."""
+    return _read_response(database, key)[0]
 
 
 def find_embeddings(database: CallDatabase, keys: Sequence[bytes]) -> dict[bytes, Vector]:
-    """Return the vectors that are there; one that is no row of numbers is of length 0."""
+    """Return the vectors that are there, and note that they were used today.
+
+    One that is no row of numbers is of length 0.
+    """
     found: dict[bytes, Vector] = {}
+    day = today()
     for start in range(0, len(keys), _SQL_VARIABLES):
         some = keys[start : start + _SQL_VARIABLES]
         places = ",".join("?" * len(some))
-        rows = database.read(f"SELECT key, vector FROM embeddings WHERE key IN ({places})", some)
-        found.update((key, _vector(blob)) for key, blob in rows)
+        rows = database.read(
+            f"SELECT key, vector, {USED_ON} FROM embeddings WHERE key IN ({places})", some
+        )
+        found.update((key, _vector(blob)) for key, blob, _ in rows)
+        if unused := [key for key, _, used_on in rows if used_on < day]:
+            database.write_later([_note_use("embeddings", unused, day)])
     return found
+
+
+def _read_response(database: CallDatabase, key: bytes) -> tuple[CachedResponse | None, int]:
+    rows = database.read(
+        "SELECT text, prompt_tokens, completion_tokens, finish_reason, made_for,"
+        f" {USED_ON} FROM responses WHERE key = ?",
+        (key,),
+    )
+    return (CachedResponse(*rows[0][:-1]), rows[0][-1]) if rows else (None, 0)
+
+
+def _note_use(table: str, keys: Iterable[bytes], day: int) -> Write:
+    """Return the write of a use; it changes nothing where one of that day came before it."""
+    sql = f"UPDATE {table} SET used_on = ?1 WHERE key = ?2 AND {USED_ON} < ?1"
+    return Write(sql, [(day, key) for key in keys])
 
 
 def _vector(blob: object) -> Vector:

@@ -19,6 +19,7 @@ from graphrag_pipeline.llm.cache import (
     CachedResponse,
     drop_responses,
     find_response,
+    put_purpose,
     put_response,
     request_json,
     request_key,
@@ -33,6 +34,7 @@ from graphrag_pipeline.llm.flights import Flights
 from graphrag_pipeline.llm.ledger import Call, put_calls, spent_since
 from graphrag_pipeline.llm.options import LlmOptions
 from graphrag_pipeline.llm.prices import load_prices
+from graphrag_pipeline.llm.purpose import made_for
 from graphrag_pipeline.llm.requests import ChatRequest, Messages, chat_body, prompt_text
 from graphrag_pipeline.llm.transport import Transport
 from graphrag_pipeline.llm.windows import check_fits, check_was_read
@@ -329,7 +331,7 @@ class ModelClient:
         writes = [put_calls(call)]
         if key is not None:
             response = CachedResponse(
-                answer.text, usage.prompt, usage.completion, answer.finish_reason
+                answer.text, usage.prompt, usage.completion, answer.finish_reason, made_for()
             )
             writes.append(put_response(key, self.options.model, response))
         await self._database.write(writes)
@@ -347,11 +349,14 @@ class ModelClient:
         )
 
     def _from_cache(self, request: ChatRequest, key: bytes, response: CachedResponse) -> Completion:
-        text, prompt, completion, reason = response
+        text, prompt, completion, reason, before = response
         call = Call(
             request.stage, self.options.model, request.batch, prompt, completion, cached=True
         )
-        self._database.write_later([put_calls(call)])
+        writes = [put_calls(call)]
+        if (purpose := made_for()) not in (None, before):
+            writes.append(put_purpose(key, purpose))
+        self._database.write_later(writes)
         return Completion(text, prompt, completion, True, 0.0, reason, 0.0, key)
 
     def _counted(self, request: ChatRequest, text: str) -> Usage:

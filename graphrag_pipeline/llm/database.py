@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import queue
 import sqlite3
 import threading
@@ -13,14 +14,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.files import make_folder, make_private
 
 _BUSY_SECONDS = 60.0
-_VERSION = 2
+_VERSION = 4
+_NEW = 0
 _WIDTHS = """
 CREATE TABLE IF NOT EXISTS embedding_widths (
     source BLOB PRIMARY KEY,
     dimensions INTEGER NOT NULL
-);
+)
 """
 _SCHEMA = (
     """
@@ -31,14 +34,21 @@ CREATE TABLE IF NOT EXISTS responses (
     prompt_tokens INTEGER NOT NULL,
     completion_tokens INTEGER NOT NULL,
     finish_reason TEXT NOT NULL,
-    created_at REAL NOT NULL
-);
+    created_at REAL NOT NULL,
+    made_for TEXT,
+    used_on INTEGER
+)
+""",
+    """
 CREATE TABLE IF NOT EXISTS embeddings (
     key BLOB PRIMARY KEY,
     model TEXT NOT NULL,
     vector BLOB NOT NULL,
-    created_at REAL NOT NULL
-);
+    created_at REAL NOT NULL,
+    used_on INTEGER
+)
+""",
+    """
 CREATE TABLE IF NOT EXISTS llm_calls (
     position INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL,
@@ -52,11 +62,18 @@ CREATE TABLE IF NOT EXISTS llm_calls (
     seconds REAL NOT NULL,
     cached INTEGER NOT NULL,
     error TEXT
-);
-"""
-    + _WIDTHS
 )
-_MIGRATIONS = {1: _WIDTHS}
+""",
+    _WIDTHS,
+)
+_MIGRATIONS = {
+    1: (_WIDTHS,),
+    2: ("ALTER TABLE responses ADD COLUMN made_for TEXT",),
+    3: (
+        "ALTER TABLE responses ADD COLUMN used_on INTEGER",
+        "ALTER TABLE embeddings ADD COLUMN used_on INTEGER",
+    ),
+}
 
 
 class Write(NamedTuple):
@@ -81,7 +98,7 @@ class CallDatabase:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
         except OSError as error:
             raise StorageError(f"cannot write in {path.parent}: {error.strerror}") from None
         self._reader = open_database(path)
@@ -96,7 +113,7 @@ class CallDatabase:
         try:
             return self._reader.execute(sql, values).fetchall()
         except sqlite3.Error as error:
-            raise _storage_error(self.path, error) from None
+            raise storage_error(self.path, error) from None
 
     async def write(self, writes: Sequence[Write]) -> None:
         """Commit the writes, all or none, and return once they are on disk."""
@@ -142,7 +159,7 @@ class CallDatabase:
         except (sqlite3.Error, ValueError, OverflowError) as error:
             with contextlib.suppress(sqlite3.Error):
                 con.execute("ROLLBACK")
-            failure = _storage_error(self.path, error)
+            failure = storage_error(self.path, error)
             if any(job.done is None for job in group):
                 self._failure = failure
             return failure
@@ -152,22 +169,41 @@ class CallDatabase:
 def open_database(path: Path) -> sqlite3.Connection:
     """Open the file, made if it is not there, for one thread at a time."""
     try:
+        make_private(path)
         con = sqlite3.connect(
             path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
+        if path.stat().st_size == 0:
+            # Only a file that holds nothing yet takes this without being written anew.
+            con.execute("PRAGMA auto_vacuum = INCREMENTAL")
         _when_free(con, "PRAGMA journal_mode = WAL")
         con.execute("PRAGMA synchronous = FULL")
-        (version,) = con.execute("PRAGMA user_version").fetchone()
-        statements = _SCHEMA if version == 0 else _MIGRATIONS.get(version, "")
-        if statements:
-            con.executescript(
-                f"BEGIN IMMEDIATE; {statements} PRAGMA user_version = {_VERSION}; COMMIT;"
-            )
-        elif version != _VERSION:
-            raise StorageError(f"{path} is of another version: move it away and run again")
-    except sqlite3.Error as error:
-        raise _storage_error(path, error) from None
+        if _version_of(con) != _VERSION:
+            _migrate(con, path)
+    except (sqlite3.Error, OSError) as error:
+        raise storage_error(path, error) from None
     return con
+
+
+def _migrate(con: sqlite3.Connection, path: Path) -> None:
+    """Bring a file to this version, in one transaction; another process may have been first."""
+    con.execute("BEGIN IMMEDIATE")
+    try:
+        version = _version_of(con)
+        if version not in (_NEW, *_MIGRATIONS, _VERSION):
+            raise StorageError(f"{path} is of another version: move it away and run again")
+        steps = [_SCHEMA] if version == _NEW else map(_MIGRATIONS.get, range(version, _VERSION))
+        for statement in itertools.chain.from_iterable(step or () for step in steps):
+            con.execute(statement)
+        con.execute(f"PRAGMA user_version = {_VERSION}")
+        con.execute("COMMIT")
+    except BaseException:
+        con.close()
+        raise
+
+
+def _version_of(con: sqlite3.Connection) -> int:
+    return con.execute("PRAGMA user_version").fetchone()[0]
 
 
 def _when_free(con: sqlite3.Connection, sql: str) -> None:
@@ -201,7 +237,13 @@ def _resolve(waiting: Sequence[asyncio.Future[None]], error: StorageError | None
             done.set_exception(error)
 
 
-def _storage_error(path: Path, error: Exception) -> StorageError:
+def storage_error(path: Path, error: Exception) -> StorageError:
+    """Return what is said of an error of the file, and what to do."""
+    if isinstance(error, PermissionError):
+        return StorageError(
+            f"cannot use {path}: permission denied; paid answers are their owner's alone, whoever "
+            "else may read the home: ask without a model, or as its owner"
+        )
     return StorageError(
         f"cannot use {path}: {error}; free the disk or move the file away, and run again"
     )

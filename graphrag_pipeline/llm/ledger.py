@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.llm.budget import Amount
+from graphrag_pipeline.llm.cache import day_of, today
 from graphrag_pipeline.llm.database import CallDatabase, Write, open_database
 
 if TYPE_CHECKING:
@@ -107,6 +109,14 @@ def calls_since(home: Path, position: int = 0) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row").with_columns(
         pl.col("called_at").cast(pl.Datetime("us", "UTC")), pl.col("cached").cast(pl.Boolean)
     )
+
+
+def day_since(con: sqlite3.Connection, position: int) -> int:
+    """Return the day of the first call after a position, made or cached; today if there is none."""
+    row = con.execute(
+        "SELECT called_at FROM llm_calls WHERE position > ? ORDER BY position LIMIT 1", (position,)
+    ).fetchone()
+    return min(today(), day_of(row[0])) if row else today()
 
 
 def spent_since(database: CallDatabase, position: int) -> Amount:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from graphrag_pipeline.core.home import Home
-from graphrag_pipeline.llm.cache import VectorSource, find_response
+from graphrag_pipeline.llm.cache import VectorSource, look_up_response
 from graphrag_pipeline.llm.client import ModelClient, check_usable
 from graphrag_pipeline.llm.completion import Completion
 from graphrag_pipeline.llm.database import CallDatabase, open_database
@@ -41,10 +41,10 @@ class CachedAnswers(ModelClient):
     async def ask(self, request: ChatRequest) -> Completion:
         """Return the answer that is kept, and leave no trace in the ledger."""
         _, key = self._prepared(request)
-        response = find_response(self._database, key)
+        response = look_up_response(self._database, key)
         if response is None:
             raise NotInCacheError("not in the cache")
-        text, prompt, completion, reason = response
+        text, prompt, completion, reason, _ = response
         try:
             check_usable(request, text, reason)
         except ModelOutputError:

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
-from graphrag_pipeline.core.environment import variable
+from graphrag_pipeline.core.environment import KEYS, variable
 from graphrag_pipeline.core.errors import ConfigError
 
-_KEYS = ("OPENAI_API_KEY", "GRAPHRAG_API_KEY")
 OPENAI_URL = "https://api.openai.com/v1"
 
 
@@ -132,7 +131,7 @@ class LlmOptions:
     def connection(self) -> tuple[str, str]:
         """Return base URL and key, for the HTTP client alone; ConfigError if OpenAI has no key."""
         assert isinstance(self.api_key, Secret)
-        key = self.api_key.reveal() or next(filter(None, map(self._variable, _KEYS)), "")
+        key = self.api_key.reveal() or next(filter(None, map(self._variable, KEYS)), "")
         if not key and self.is_openai:
             raise ConfigError(
                 "no key for the model: set OPENAI_API_KEY (in the environment, or in a file .env "

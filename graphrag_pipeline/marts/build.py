@@ -15,8 +15,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,7 +25,10 @@ from pathlib import Path
 import duckdb
 
 from graphrag_pipeline.core.errors import BusyError, ConfigError, StorageError
+from graphrag_pipeline.core.files import replace_durably
 from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.core.locks import locked
+from graphrag_pipeline.core.temporary import sweep, temporary_folder
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.releases.kept import published_release, release_file
 from graphrag_pipeline.store.index_store import connect_published
@@ -43,7 +44,7 @@ PROJECT = next(
 TARGET = "pipeline"
 
 _FOLDER = "dbt"
-_BUILDING = "building-"
+_BUILDING = "building"
 _PARSED = "parsed-"
 _SHAPING = {".sql", ".yml"}
 _NOT_SOURCE = {"target", "logs", "dbt_packages"}
@@ -124,7 +125,7 @@ class Build:
                 con.execute("DROP SCHEMA IF EXISTS staging CASCADE")
                 con.execute("CHECKPOINT")
             new_file.chmod(new_file.stat().st_mode & _NOBODY_WRITES)
-            new_file.replace(Home(self.home).marts)
+            replace_durably(new_file, Home(self.home).marts)
         except (OSError, duckdb.Error) as error:
             reason = str(error).splitlines()[0]
             raise StorageError(f"cannot write {Home(self.home).marts}: {reason}") from error
@@ -257,24 +258,26 @@ def manifest(home: Path) -> Path:
 
     Raises ConfigError when dbt cannot read the project.
     """
-    parsed_folder = home / _FOLDER / f"{_PARSED}{project_version()}"
-    if not parsed_folder.is_dir():
+    place = home / _FOLDER
+    parsed = place / f"{_PARSED}{project_version()}"
+    if not parsed.is_dir():
         command = dbt_command()
         try:
-            parsed_folder.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(
-                dir=parsed_folder.parent, prefix=".parsing-"
-            ) as folder:
-                _parse(command, Path(folder, "parsed"))
-                for old in parsed_folder.parent.glob(f"{_PARSED}*"):
-                    shutil.rmtree(old, ignore_errors=True)
-                Path(folder, "parsed").rename(parsed_folder)
+            place.mkdir(parents=True, exist_ok=True)
+            with locked(place / "parsing.lock"):
+                if not parsed.is_dir():
+                    _parse_anew(command, parsed)
         except OSError as error:
-            if not parsed_folder.is_dir():
-                raise StorageError(
-                    f"cannot write in {parsed_folder.parent}: {error.strerror}"
-                ) from error
-    return parsed_folder / "manifest.json"
+            raise StorageError(f"cannot write in {place}: {error.strerror}") from error
+    return parsed / "manifest.json"
+
+
+def _parse_anew(command: Path, parsed: Path) -> None:
+    with temporary_folder(parsed.parent, parsed.name) as folder:
+        _parse(command, folder / "parsed")
+        for old in parsed.parent.glob(f"{_PARSED}*"):
+            shutil.rmtree(old, ignore_errors=True)
+        replace_durably(folder / "parsed", parsed)
 
 
 def _parse(command: Path, folder: Path) -> None:
@@ -301,19 +304,15 @@ def building(home: Path) -> Iterator[Build]:
     """
     release = release_file(home)
     place = home / _FOLDER
-    for leftover in place.glob(f"{_BUILDING}*"):
-        shutil.rmtree(leftover, ignore_errors=True)
-    # A name of its own: a dbt whose parent was killed may still write to the last one.
-    folder = place / f"{_BUILDING}{uuid.uuid4().hex[:12]}"
     try:
-        folder.mkdir(parents=True)
-        _pin(release, folder / "release.duckdb")
-        copy_evaluation(home, folder)
-        yield Build(home, folder)
+        place.mkdir(parents=True, exist_ok=True)
+        sweep(place)
+        with temporary_folder(place, _BUILDING) as folder:
+            _pin(release, folder / "release.duckdb")
+            copy_evaluation(home, folder)
+            yield Build(home, folder)
     except OSError as error:
         raise StorageError(f"cannot write in {place}: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _pin(release: Path, pinned: Path) -> None:

@@ -6,7 +6,6 @@ import contextlib
 import io
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,8 +17,12 @@ from dagster._core.instance import InstanceRef
 
 from graphrag_pipeline.assets.names import BATCHES
 from graphrag_pipeline.core.errors import CheckFailedError, GraphRAGError, StorageError
-from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.core.files import make_folder, replace_durably, write_beside
+from graphrag_pipeline.core.home import Home, make_home
+from graphrag_pipeline.core.locks import locked
+from graphrag_pipeline.core.memory import OutOfMemoryError, says_out_of_memory
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.temporary import sweep, temporary_folder
 from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB, build_definitions
 from graphrag_pipeline.ingest.stages import pending_batches, stage_versions
 from graphrag_pipeline.marts.build import MARTS_JOB, built_marts, marts_outdated
@@ -29,6 +32,7 @@ from graphrag_pipeline.resources.index import BESIDE_OTHERS
 from graphrag_pipeline.resources.liveness import end_dead_runs
 from graphrag_pipeline.sensors.runs import COMMAND, FIRST_BATCH, LAST_BATCH, VERSION, files_of
 from graphrag_pipeline.stages import PUBLISH
+from graphrag_pipeline.store.space import changes_of, check_space
 from graphrag_pipeline.store.spending import LEDGER_TAG, ledger_position, uses_model
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import ask_for_clustering
@@ -37,13 +41,13 @@ from graphrag_pipeline.updating import cut_batches
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 _POLL_SECONDS = 1.0
 _HISTORY = "history"
-_TOLD_EXIT_CODES = (2, 6, 7)
+_TOLD_EXIT_CODES = (2, 5, 6, 7)
 
 
 class RunFailedError(GraphRAGError):
     """A run of the pipeline failed; the last release stays published.
 
-    Its exit code is that of the model's error where one was the reason.
+    Its exit code is that of the error that was the reason, where that has one of its own.
     """
 
     def __init__(self, message: str, exit_code: int = 1) -> None:
@@ -81,13 +85,15 @@ def dagster_home(settings: Settings) -> Path:
     folder_name = os.environ.get("DAGSTER_HOME")
     place = Path(folder_name or Home(settings.home_path).dagster).resolve()
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        make_home(settings)
+        make_folder(place)
         for name in ("dagster.yaml", "workspace.yaml"):
             if not (place / name).exists():
                 shipped = resources.files("graphrag_pipeline").joinpath("data", name)
-                (place / name).write_text(shipped.read_text())
+                write_beside(place / name, shipped.read_bytes())
         if not (place / _HISTORY).exists():
-            _make_storage(place)
+            with locked(place / "storage.lock"):
+                _make_storage(place)
     except OSError as error:
         raise StorageError(f"cannot write in {place}: {error.strerror}") from error
     return place
@@ -97,14 +103,18 @@ def _make_storage(place: Path) -> None:
     """Make Dagster's own files beside their place and move them there, the last one last.
 
     Dagster takes a file that is there for a finished one: a first run killed while it made them
-    would leave a home that no run could ever use.
+    would leave a home that no run could ever use. Call it with a lock held: another process may
+    use them as soon as they are all there.
     """
-    with tempfile.TemporaryDirectory(dir=place, prefix=".new-") as new:
-        with dg.DagsterInstance.from_ref(InstanceRef.from_dir(new, config_dir=str(place))):
+    sweep(place)
+    if (place / _HISTORY).exists():
+        return
+    with temporary_folder(place, "new") as new:
+        with dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(new), config_dir=str(place))):
             pass
-        for file in sorted(Path(new).iterdir(), key=lambda path: path.name == _HISTORY):
+        for file in sorted(new.iterdir(), key=lambda path: path.name == _HISTORY):
             try:
-                file.rename(place / file.name)
+                replace_durably(file, place / file.name)
             except OSError:
                 if not (place / file.name).exists():
                     raise
@@ -134,9 +144,10 @@ def run_pending(workspace: Workspace) -> IndexOutcome:
     shared = {COMMAND: "index"}
     if uses_model(settings):
         shared[LEDGER_TAG] = str(ledger_position(settings.home_path))
-    with _instance(settings) as instance:
+    with opened_instance(settings) as instance:
         _wait_for_others(instance, REFRESH_JOB)
         pending = pending_batches(workspace)
+        check_space(workspace, changes_of(workspace, pending))
         for keys in _add_partitions(instance, pending):
             files = files_of([workspace.batches.get(key) for key in keys])
             tags = {FIRST_BATCH: keys[0], LAST_BATCH: keys[-1], **files, **version, **shared}
@@ -162,7 +173,7 @@ def run_marts(settings: Settings, *, force: bool = False) -> MartsOutcome:
         return _marts_outcome(home)
     defs = build_definitions(settings, marts=True)
     # dagster-dbt repeats all that dbt says on standard output, which is for results.
-    with contextlib.redirect_stdout(io.StringIO()), _instance(settings) as instance:
+    with contextlib.redirect_stdout(io.StringIO()), opened_instance(settings) as instance:
         return _marts_outcome(home, _run(instance, defs, MARTS_JOB, {}))
 
 
@@ -183,7 +194,7 @@ def _marts_outcome(home: Path, run: dg.ExecuteInProcessResult | None = None) -> 
 
 
 @contextlib.contextmanager
-def _instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
+def opened_instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
     """Yield Dagster's instance, without its capture of what each step prints.
 
     Two helper processes for every step do that: they hold back progress bars, cost as much time
@@ -250,6 +261,8 @@ def _exit_code(result: dg.ExecuteInProcessResult) -> int:
         value = code.value if code else None
         if isinstance(value, int) and value in _TOLD_EXIT_CODES:
             return value
+        if event.is_step_failure and _ran_out_of_memory(event):
+            return OutOfMemoryError.exit_code
     return RunFailedError.exit_code
 
 
@@ -269,11 +282,23 @@ def _step_error(event: dg.DagsterEvent) -> str:
     failure = event.step_failure_data
     if failure.user_failure_data and failure.user_failure_data.description:
         return f"{event.step_key}: {failure.user_failure_data.description}"
+    if _ran_out_of_memory(event):
+        return f"{event.step_key}: {OutOfMemoryError()}"
     error = failure.error
     while error and error.cause:
         error = error.cause
     message = error.message.strip().splitlines()[0] if error else "unknown error"
     return f"{event.step_key}: {message}"
+
+
+def _ran_out_of_memory(event: dg.DagsterEvent) -> bool:
+    """Whether it was Dagster itself that got no more memory."""
+    error = event.step_failure_data.error
+    while error:
+        if says_out_of_memory(error.cls_name or "", error.message):
+            return True
+        error = error.cause
+    return False
 
 
 def _add_partitions(instance: dg.DagsterInstance, keys: Sequence[str]) -> Iterator[Sequence[str]]:

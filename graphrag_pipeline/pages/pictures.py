@@ -7,6 +7,7 @@ second, so only drawing does.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import logging
@@ -172,7 +173,7 @@ class Picture:
         """
         folder = home / PICTURES_FOLDER
         file = folder / f"{self.name}-{_digest(self.shown)}.png"
-        if file.is_file():
+        with contextlib.suppress(FileNotFoundError):
             return file.read_bytes()
         png = self.draw()
         write_beside(file, png)

@@ -23,13 +23,15 @@ def nothing_to_do(workspace: Workspace, folder: Path) -> bool:
     """Whether a run on this folder would leave the index and its release as they are.
 
     Where a model takes part the answer is no if it failed to give something, for a run asks for
-    that again; and if a structure is asked for that may have such a gap. Raises InputError if the
+    that again; and if a structure is asked for that may have such a gap. What the folder leaves
+    out is written down for `status`. Raises InputError if the
     folder cannot be read, ConfigError for an ``aliases.csv`` that cannot be used.
     """
     settings = workspace.settings
     if not workspace.exists or (uses_model(settings) and _has_steps(settings)):
         return False
-    if workspace.batches.look(folder, max_bytes=settings.input.max_file_bytes).changes:
+    largest = settings.input.max_file_bytes
+    if workspace.batches.look(folder, max_bytes=largest, remember=True).changes:
         return False
     with workspace.store.session():
         if pending_batches(workspace) or refresh_needed(workspace):

@@ -50,6 +50,7 @@ from graphrag_pipeline.store.sources import (
     apply_changes,
     first_names,
 )
+from graphrag_pipeline.store.space import Space, space_for
 from graphrag_pipeline.store.spending import uses_model
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.estimate import Chunks
@@ -102,6 +103,7 @@ class Plan:
     to_retry: int
     is_due: bool
     question: str | None
+    space: Space
     stages: Sequence[StagePlan]
     assumptions: Sequence[str]
 
@@ -149,7 +151,7 @@ def plan_run(workspace: Workspace, folder: Path, *, recluster: bool = False) -> 
     apply_changes(sources, new, batch="", root=log.root_name(folder))
     firsts = first_names(sources)
     to_read = [change for change in changes if firsts.get(change.uri) == change.uri]
-    read = documents.read_changes(to_read, log, settings)
+    read = documents.read_changes(to_read, sources, log, settings)
     chunks = _chunks(read.documents, settings)
     todo = _to_extract(workspace, chunks, read)
     index = IndexState(net_chunks=chunks_of(todo).full, new_entities=guess_entities(todo))
@@ -184,6 +186,7 @@ def plan_run(workspace: Workspace, folder: Path, *, recluster: bool = False) -> 
         to_extract=len(todo),
         to_retry=int(todo["failed"].sum()) + index.failed_reports,
         question=log.question(folder, new, settings.batches),
+        space=space_for(workspace, changes),
         is_due=bool(new or pending or stages or recluster) or _refresh_is_due(workspace),
         stages=stages,
         assumptions=[

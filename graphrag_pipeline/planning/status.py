@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import duckdb
 
+from graphrag_pipeline.core.home import exposed
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.graph.resolution.resolving import absent_titles
 from graphrag_pipeline.ingest.reading.files import is_of_other_kind
@@ -55,6 +57,7 @@ _LISTED = (
     "pending_batches",
     "pending_because",
     "model_calls",
+    "left_out",
 )
 _RELEASE = """
 SELECT id, strftime(created_at, '%Y-%m-%dT%H:%M:%SZ') AS created_at, embedder, modularity,
@@ -67,12 +70,15 @@ FROM releases WHERE id = $id
 def summarise(workspace: Workspace) -> dict[str, Any]:
     """Return plain values: counts, levels, pending batches, quarantined files, last release.
 
-    ``structures`` are the optional ones that there are, by table, with their rows.
+    ``structures`` are the optional ones that there are, by table, with their rows. ``warnings`` are
+    sentences on what others than the settings say may read. ``left_out`` is what the last scan of
+    each folder left out, by rule. Of so many ``removed_files`` something is left until a purge.
     """
     home, settings = workspace.home, workspace.settings
     if not workspace.exists:
         return {
             "home": str(home),
+            "warnings": exposed(settings),
             "indexed": False,
             **dict.fromkeys(_COUNTED, 0),
             **{name: [] for name in _LISTED},
@@ -86,6 +92,8 @@ def summarise(workspace: Workspace) -> dict[str, Any]:
             "refresh_needed": False,
             "published": None,
             "rolled_back_from": None,
+            "removed_files": 0,
+            "purge_unfinished": False,
         }
     current = published_release(home)
     pending = pending_batches(workspace)
@@ -104,6 +112,7 @@ def summarise(workspace: Workspace) -> dict[str, Any]:
         reasons = reasons_by_batch(con, workspace, pending).values()
     return {
         "home": str(home),
+        "warnings": exposed(settings),
         "indexed": True,
         **numbers,
         "levels": levels,
@@ -113,11 +122,18 @@ def summarise(workspace: Workspace) -> dict[str, Any]:
         "pending_because": list(dict.fromkeys(why for each in reasons for why in each)),
         "titles_not_in_the_corpus": list(absent),
         "model_calls": calls,
+        "left_out": [
+            {"folder": root, **asdict(rule)}
+            for root, rules in workspace.batches.left_out().items()
+            for rule in rules
+        ],
         "estimate": compare_estimate(workspace),
         **failures,
         "refresh_needed": refresh_needed(workspace),
         "published": release[0] if release else None,
         "rolled_back_from": rolled_back_from(home),
+        "removed_files": len(workspace.batches.gone()),
+        "purge_unfinished": workspace.paths.purge_mark.exists(),
     }
 
 

@@ -18,12 +18,13 @@ from graphrag_pipeline.core.prompting import EXAMPLES, Message, bake, load_promp
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.extraction.model.tuples import parse_tuples
 from graphrag_pipeline.ingest.chunking import split
-from graphrag_pipeline.ingest.documents import reading_options
-from graphrag_pipeline.ingest.reading import read_file
+from graphrag_pipeline.ingest.documents import read_within, readers
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.configured import prompts_folder, with_model
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.store.ignoring import selection_of
+from graphrag_pipeline.store.scanning import scan_folder
 
 STAGE = "tune"
 DOMAIN = "tuned"
@@ -73,15 +74,15 @@ def sample_chunks(settings: Settings, folder: Path) -> list[str]:
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder: name one that holds your documents")
     pick = random.Random(_SEED)
-    paths = sorted(p for p in folder.rglob("*") if p.is_file() and not p.name.startswith("."))
-    paths = [path for path in paths if not path.resolve().is_relative_to(settings.home_path)]
-    options = reading_options(settings)
-    chunks = [
-        document.text[span.start : span.end]
-        for path in pick.sample(paths, min(len(paths), _FILES_READ))
-        for document in read_file(path, options).documents
-        for span in split(document.text, settings.chunks)
-    ]
+    paths = sorted(scan_folder(folder, settings.home_path, selection_of(settings.input)).files)
+    within = None if settings.input.follow_links else folder
+    with readers(settings) as files:
+        chunks = [
+            document.text[span.start : span.end]
+            for path in pick.sample(paths, min(len(paths), _FILES_READ))
+            for document in read_within(folder / path, within, files)[0].documents
+            for span in split(document.text, settings.chunks)
+        ]
     if not chunks:
         raise InputError(f"{folder} holds no document that can be read")
     return pick.sample(chunks, min(len(chunks), _SAMPLE_CHUNKS))

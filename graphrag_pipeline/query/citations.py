@@ -156,14 +156,14 @@ def _cite_stored(
     return [
         Citation(number=0, report_id=finding.attributes["report_id"], **rows[place])
         if place in rows
-        else _cite_report(finding)
+        else cite_report(finding.attributes["report_id"], finding.title, finding.text)
         for place, finding in enumerate(findings)
     ]
 
 
 def _cite_finding(finding: Record, chunk: Record | None, texts: Mapping[str, str]) -> Citation:
     if chunk is None:
-        return _cite_report(finding)
+        return cite_report(finding.attributes["report_id"], finding.title, finding.text)
     named = {name: finding.attributes[name] for name in ("start_char", "end_char")}
     span = {name: chunk.attributes[name] if at is None else at for name, at in named.items()}
     document = chunk.attributes["document_id"]
@@ -179,17 +179,18 @@ def _cite_finding(finding: Record, chunk: Record | None, texts: Mapping[str, str
     )
 
 
-def _cite_report(finding: Record) -> Citation:
+def cite_report(report_id: str, title: str, text: str) -> Citation:
+    """Return a report as the place of what it says, where no text of a document is known."""
     return Citation(
         number=0,
         document_id="",
-        document_title=finding.title,
+        document_title=title,
         uri="",
         chunk_id="",
         start_char=0,
         end_char=0,
-        text=finding.text,
-        report_id=finding.attributes["report_id"],
+        text=text,
+        report_id=report_id,
     )
 
 

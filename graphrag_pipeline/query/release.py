@@ -22,6 +22,7 @@ from graphrag_pipeline.core.settings import load_settings
 from graphrag_pipeline.core.tokens import encoding_for
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.llm.embedders import EmbeddingError
+from graphrag_pipeline.query.chunk_tree import ChunkTree
 from graphrag_pipeline.query.graph_arrays import GraphArrays
 from graphrag_pipeline.query.kept_rows import KeptRows, read_if_small
 from graphrag_pipeline.query.layered_graph import LayeredGraph
@@ -149,6 +150,11 @@ class Release:
     def graph(self) -> GraphArrays:
         """The graph as arrays, loaded when first asked for."""
         return self._once("graph", lambda: GraphArrays(self.columns))
+
+    @property
+    def chunk_tree(self) -> ChunkTree:
+        """Where chunks stand in the hierarchy of communities, loaded when first asked for."""
+        return self._once("chunk tree", lambda: ChunkTree(self.columns))
 
     @property
     def layered_graph(self) -> LayeredGraph:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
+import logging
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,14 +23,18 @@ from pathlib import Path
 import duckdb
 
 from graphrag_pipeline.core.errors import InputError, NothingPublishedError, StorageError
+from graphrag_pipeline.core.files import replace_durably, sync_folder
 from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.core.locks import FairLock
+from graphrag_pipeline.core.temporary import sweep, temporary_folder
 from graphrag_pipeline.store.index_store import connect_published
+
+log = logging.getLogger("graphrag_pipeline")
 
 RELEASES = "releases"
 
 _KEPT = ".duckdb"
 _WITHDRAWN = ".withdrawn"
-_TEMPORARY = ".tmp"
 _MOST_NAMED = 10
 _LOCKED = "Could not set lock"
 _NEWEST = "SELECT id FROM releases ORDER BY created_at DESC, id DESC LIMIT 1"
@@ -87,22 +91,35 @@ def list_releases(home: Path) -> list[KeptRelease]:
         raise NothingPublishedError(nothing_published(home))
     current = published_release(home)
     facts: dict[str, tuple[datetime, str, dict[str, int]]] = {}
+    listed = []
     for id in ids:
-        # A release holds the rows of all that were made before it.
-        if id not in facts:
-            with contextlib.suppress(StorageError):
+        # One that another process drops meanwhile is left out, as one that is damaged.
+        with contextlib.suppress(StorageError, OSError):
+            # A release holds the rows of all that were made before it.
+            if id not in facts:
                 facts = _facts_in(_path(home, id)) | facts
-    return [
-        KeptRelease(
-            id,
-            *facts[id],
-            n_bytes=_path(home, id).stat().st_size,
-            is_current=id == current,
-            is_withdrawn=id != current and _mark(home, id).exists(),
-        )
-        for id in ids
-        if id in facts
-    ]
+            if id in facts:
+                listed.append(_listed(home, id, current, *facts[id]))
+    return listed
+
+
+def _listed(
+    home: Path,
+    id: str,
+    current: str | None,
+    created_at: datetime,
+    embedder: str,
+    counts: Mapping[str, int],
+) -> KeptRelease:
+    return KeptRelease(
+        id=id,
+        created_at=created_at,
+        embedder=embedder,
+        counts=counts,
+        n_bytes=_path(home, id).stat().st_size,
+        is_current=id == current,
+        is_withdrawn=id != current and _mark(home, id).exists(),
+    )
 
 
 def find_release(home: Path, prefix: str) -> str:
@@ -131,7 +148,11 @@ def release_file(home: Path, prefix: str | None = None) -> Path:
     Raises what :func:`find_release` raises.
     """
     if prefix is not None:
-        return _path(home, find_release(home, prefix))
+        release = find_release(home, prefix)
+        path = _path(home, release)
+        if path == Home(home).published and published_release(home) != release:
+            raise InputError(f"release {release} was let go a moment ago: name another")
+        return path
     path = Home(home).published
     if not path.is_file():
         raise NothingPublishedError(nothing_published(home))
@@ -155,26 +176,52 @@ def rolled_back_from(home: Path) -> str | None:
     return newest if newest and is_rolled_back(home, newest) else None
 
 
+@contextlib.contextmanager
+def changing_releases(home: Path) -> Iterator[None]:
+    """Wait until nobody else publishes, goes back or drops releases; keep others waiting meanwhile.
+
+    A long wait is logged. What killed processes have left is cleared away. Ask for nothing else
+    that others may hold before this: those who have it may ask for the index. Raises StorageError
+    where the home folder cannot be written in.
+    """
+    with contextlib.ExitStack() as changing:
+        with _writing(home):
+            lock = FairLock(Home(home).release_lock)
+            lock.take(when_long=lambda: _log_wait(home))
+            changing.callback(lock.release)
+        sweep(home)
+        sweep(_folder(home))
+        yield
+
+
+def _log_wait(home: Path) -> None:
+    log.warning("waiting for another process to publish or go back to a release in %s", home)
+
+
+def is_withdrawn(home: Path, release: str) -> bool:
+    """Whether a release was rolled back, so that an older one is published."""
+    return _mark(home, release).exists()
+
+
 def put_back(home: Path, release: str) -> None:
-    """Make a kept release the one that readers see, in one step, and withdraw those after it."""
+    """Make a kept release the one that readers see, in one step, and withdraw those after it.
+
+    Call it while :func:`changing_releases`.
+    """
     before = published_release(home) or ""
     with _writing(home):
         _mark(home, release).unlink(missing_ok=True)
         for skipped in _kept(home):
             if release < skipped <= before:
                 _mark(home, skipped).touch()
+        _sync_names(home)
         _put_in_place(_path(home, release), Home(home).published)
 
 
 def keep_published(home: Path) -> None:
-    """Keep what is published under its own name too, and clear away what a kill has left."""
+    """Keep what is published under its own name too. Call it while :func:`changing_releases`."""
     folder = _folder(home)
     with _writing(home):
-        for leftover in (
-            *home.glob(f"{Home(home).published.name}.*{_TEMPORARY}*"),
-            *folder.glob(f"*{_TEMPORARY}"),
-        ):
-            leftover.unlink(missing_ok=True)
         release = published_release(home)
         if release is None:
             return
@@ -182,6 +229,7 @@ def keep_published(home: Path) -> None:
         kept_file = folder / f"{release}{_KEPT}"
         if not _is_same(kept_file, Home(home).published):
             folder.mkdir(exist_ok=True)
+            sync_folder(home)
             _put_in_place(Home(home).published, kept_file)
 
 
@@ -189,7 +237,7 @@ def drop_old(home: Path, spared: Iterable[str | None], keep: int, keep_days: flo
     """Remove the files of releases beyond ``keep`` or older than ``keep_days`` (0: any age).
 
     The newest two, the published one and those ``spared`` always stay. Returns the ids of all
-    that are kept.
+    that are kept. Call it while :func:`changing_releases`.
     """
     listed = list_releases(home)
     oldest = datetime.now(UTC) - timedelta(days=keep_days) if keep_days else None
@@ -202,7 +250,22 @@ def drop_old(home: Path, spared: Iterable[str | None], keep: int, keep_days: flo
             if id not in stay:
                 path.unlink(missing_ok=True)
                 _mark(home, id).unlink(missing_ok=True)
+        _sync_names(home)
     return release_ids(home)
+
+
+def keep_only(home: Path, release: str) -> list[str]:
+    """Remove the files of all releases but one, which is published; return the ids of the others.
+
+    Raises StorageError where the folder cannot be written.
+    """
+    others = [id for id in _kept(home) if id != release]
+    with _writing(home):
+        for id in others:
+            _kept(home)[id].unlink(missing_ok=True)
+        for mark in _folder(home).glob(f"*{_WITHDRAWN}"):
+            mark.unlink(missing_ok=True)
+    return others
 
 
 def nothing_published(home: Path) -> str:
@@ -221,16 +284,14 @@ def reading(path: Path) -> Iterator[None]:
 
 def _put_in_place(source: Path, target: Path) -> None:
     """Give a file a second name in one step; where the disk knows no links, a copy."""
-    beside = target.with_name(f"{target.name}.{os.getpid()}{_TEMPORARY}")
-    try:
+    with temporary_folder(target.parent, target.name) as folder:
+        beside = folder / "file"
         try:
             beside.hardlink_to(source)
         except OSError:
             shutil.copyfile(source, beside)
-        beside.replace(target)
-    finally:
         # Renaming one name of a file onto another of the same file does nothing.
-        beside.unlink(missing_ok=True)
+        replace_durably(beside, target)
 
 
 def _newest_in(path: Path) -> str | None:
@@ -276,8 +337,15 @@ def _folder(home: Path) -> Path:
     return home / RELEASES
 
 
+def _sync_names(home: Path) -> None:
+    if _folder(home).is_dir():
+        sync_folder(_folder(home))
+
+
 def _is_same(path: Path, second: Path) -> bool:
-    return path.exists() and second.exists() and path.samefile(second)
+    with contextlib.suppress(OSError):
+        return path.samefile(second)
+    return False
 
 
 def _named(ids: Sequence[str]) -> str:

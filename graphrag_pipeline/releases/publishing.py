@@ -24,6 +24,7 @@ from graphrag_pipeline.graph.resolution.resolving import resolution_current
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.llm.errors import TooManyFailuresError
 from graphrag_pipeline.releases.kept import (
+    changing_releases,
     drop_old,
     is_rolled_back,
     keep_published,
@@ -32,7 +33,7 @@ from graphrag_pipeline.releases.kept import (
 from graphrag_pipeline.reports.levels import reports_current
 from graphrag_pipeline.reports.model_writer import report_writer
 from graphrag_pipeline.store.hashing import rows_hash
-from graphrag_pipeline.store.index_store import IndexStore
+from graphrag_pipeline.store.index_store import IndexStore, memory_database
 from graphrag_pipeline.store.migrations import schema_sql
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import (
@@ -44,6 +45,8 @@ from graphrag_pipeline.structures.registry import (
 )
 from graphrag_pipeline.structures.vector_tables import stale_tables
 
+VIEWS_MADE_BY = "published_sql"
+"""The key in ``meta`` of a release under which a hash of the SQL of its views is kept."""
 _LATE_READERS_DAYS = 1.0
 """How long vectors of a release that was let go stay for who has it open still."""
 _CONTENT = (
@@ -100,35 +103,39 @@ class Release:
     counts: dict[str, int]
 
 
-def publish(workspace: Workspace) -> Release:
+def publish(workspace: Workspace, *, anew: bool = False) -> Release:
     """Publish the index as it stands, unless it is what the newest release holds already.
 
     After a rollback that means: readers stay on the older release until something changes in the
-    index or in the settings that shape it.
+    index or in the settings that shape it. With ``anew`` a new release is made all the same.
 
     Raises StorageError when graph, communities, reports and vectors do not belong together
     (another run changed the index meanwhile), or when the disk is full or read-only, and
     TooManyFailuresError when the model failed at too much of it. The last release then stays.
     """
+    with changing_releases(workspace.home):
+        return _publish(workspace, anew=anew)
+
+
+def _publish(workspace: Workspace, *, anew: bool) -> Release:
     store, home, settings = workspace.store, workspace.home, workspace.settings
     embedder = configured_embedder(settings)
+    keep_published(home)
     with store.transaction() as con:
         clear_unwanted(con, settings)
-        keep_published(home)
         _check_failures(con, settings.releases.max_failed_share)
         _check_consistent(con, settings, embedder.name)
         content = content_hash(con)
         config = config_hash(settings)
         newest = con.execute(_NEWEST).fetchone()
     before = published_release(home)
-    is_same = newest is not None and newest[1:] == (content, config)
+    is_same = not anew and newest is not None and newest[1:] == (content, config)
     release = newest[0] if newest and is_same else _new_release(workspace, content, config)
     stays = is_same and is_rolled_back(home, release)
     if stays or before == release:
         return _published(store, before or release, created=False)
-    _publish_copy(store, home)
-    with store.read():
-        keep_published(home)
+    publish_copy(store, home)
+    keep_published(home)
     _let_go_of_old(workspace, before)
     return _published(store, release, created=True)
 
@@ -143,7 +150,7 @@ def config_hash(settings: Settings) -> str:
     """Return a hash of the settings that shape an index."""
     not_shaping = {"home", "query", "schedule", "evaluation", "releases", "batches", "llm"}
     looking = {name for name in InputSettings.model_fields if name.startswith("urls")}
-    looking |= {"folder", "settle_seconds", "poll_seconds"}
+    looking |= {"folder", "settle_seconds", "poll_seconds", "verify_days"}
     index = settings.model_dump(exclude={**dict.fromkeys(not_shaping, True), "input": looking})
     return fingerprint(index, settings.llm.model_dump(include=_ANSWERS_DEPEND_ON))
 
@@ -178,7 +185,7 @@ def refresh_needed(workspace: Workspace) -> bool:
             return True
         if not graph_current(con, settings):
             return True
-        if _behind(con, settings, configured_embedder(settings).name) or _lost(con, workspace):
+        if behind(con, settings, configured_embedder(settings).name) or _lost(con, workspace):
             return True
         current = (content_hash(con), config_hash(settings))
     if newest is None or newest[1:] != current:
@@ -204,7 +211,7 @@ def _check_failures(con: duckdb.DuckDBPyConnection, most: float) -> None:
 def _check_consistent(
     con: duckdb.DuckDBPyConnection, settings: Settings, embedder_name: str
 ) -> None:
-    late = _behind(con, settings, embedder_name)
+    late = behind(con, settings, embedder_name)
     if late:
         raise StorageError(
             f"not published: {', '.join(late)} are behind the graph (another run changed the "
@@ -212,8 +219,8 @@ def _check_consistent(
         )
 
 
-def _behind(con: duckdb.DuckDBPyConnection, settings: Settings, embedder_name: str) -> list[str]:
-    """Return what was not made from the graph as it is, by the program and settings there are."""
+def behind(con: duckdb.DuckDBPyConnection, settings: Settings, embedder_name: str) -> list[str]:
+    """Return in words what was not made from the graph as it is, by this program and settings."""
     late = []
     if not communities_current(con, settings.communities):
         late.append("communities")
@@ -266,14 +273,15 @@ def _next_moment(store: IndexStore) -> datetime:
     return max(now, newest.astimezone(UTC) + timedelta(microseconds=1)) if newest else now
 
 
-def _publish_copy(store: IndexStore, home: Path) -> None:
+def publish_copy(store: IndexStore, home: Path) -> None:
+    """Put a copy of the index in place, as what readers open. Raises StorageError."""
     store.copy_to(Home(home).published, prepare=_pack)
 
 
 def _pack(copy: Path) -> None:
     """Leave out of a copy of the index staging and free space, and add views and macros."""
     packed = copy.with_name(f"{copy.name}.packed")
-    con = duckdb.connect()
+    con = memory_database()
     try:
         for name, path in (("whole", copy), ("packed", packed)):
             path_literal = str(path).replace("'", "''")
@@ -281,20 +289,20 @@ def _pack(copy: Path) -> None:
         con.execute("DROP SCHEMA IF EXISTS whole.staging CASCADE")
         con.execute("COPY FROM DATABASE whole TO packed")
         con.execute("USE packed")
-        con.execute(published_sql())
+        # One transaction: each of many views would otherwise be synced by itself.
+        con.execute(f"BEGIN; {published_sql()}; COMMIT")
+        con.execute("INSERT INTO meta VALUES (?, ?)", [VIEWS_MADE_BY, fingerprint(published_sql())])
         con.close()
         packed.chmod(packed.stat().st_mode & _NOBODY_WRITES)
         packed.replace(copy)
     finally:
         con.close()
-        packed.unlink(missing_ok=True)
 
 
 def _let_go_of_old(workspace: Workspace, before: str | None) -> None:
     """Drop releases by count and age: first the file, so that none is left without its vectors."""
     options, vectors = workspace.settings.releases, workspace.vectors
-    with workspace.store.read():
-        remaining = drop_old(workspace.home, {before}, options.keep, options.keep_days)
+    remaining = drop_old(workspace.home, {before}, options.keep, options.keep_days)
     old = sorted(vectors.tags().keys() - set(remaining))
     if old:
         vectors.drop_tags(old)

@@ -9,6 +9,7 @@ from pathlib import Path
 from graphrag_pipeline.core.errors import InputError, NothingPublishedError, StorageError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.releases.kept import (
+    changing_releases,
     find_release,
     keep_published,
     nothing_published,
@@ -45,6 +46,8 @@ def rollback(workspace: Workspace, given: str | None = None) -> Rollback:
 
     ``given`` is its id or the beginning of it; None: the one before what is published. A newer
     release may be named too, to take a rollback back. Readers who have a release open stay on it.
+    A run goes on beside it: it waits only while one puts its release in place, and then goes back
+    from that.
 
     Raises InputError when there is no such release or it is published already,
     NothingPublishedError when there is none at all, StorageError when it cannot be read in full or
@@ -53,7 +56,7 @@ def rollback(workspace: Workspace, given: str | None = None) -> Rollback:
     home = workspace.home
     if not release_ids(home):
         raise NothingPublishedError(nothing_published(home))
-    with workspace.store.read():
+    with changing_releases(home):
         keep_published(home)
         before = published_release(home)
         target = find_release(home, given) if given else _default_target(home, before)

@@ -17,6 +17,7 @@ from graphrag_pipeline.core.tokens import count_tokens, encoding_for
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.configured import answered_by, prompts_folder, with_model
 from graphrag_pipeline.llm.errors import ModelError
+from graphrag_pipeline.llm.purpose import making
 from graphrag_pipeline.llm.running import work_through
 from graphrag_pipeline.reports.contexts import Context
 from graphrag_pipeline.reports.extractive import ExtractiveWriter
@@ -132,6 +133,12 @@ class ModelWriter:
     async def _report(
         self, client: ModelClient, context: _Rendered, ask: Prompt, ask_again: Prompt
     ) -> ReportText:
+        with making(context.hash):
+            return await self._read(client, context, ask, ask_again)
+
+    async def _read(
+        self, client: ModelClient, context: _Rendered, ask: Prompt, ask_again: Prompt
+    ) -> ReportText:
         return await client.read(
             report_messages(ask, self._settings.reports, context.text),
             lambda text: parse_report(text, context.allowed).to_text(),
@@ -161,7 +168,7 @@ class _Rendered:
         budget: int,
         encoding: str,
     ) -> None:
-        self.community_id = context.community_id
+        self.community_id, self.hash = context.community_id, context.hash
         ids = {
             "Reports": context.sub_reports,
             "Entities": context.entities,

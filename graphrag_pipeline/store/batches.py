@@ -12,17 +12,21 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from graphrag_pipeline.core.errors import InputError, RemovalError, StorageError
-from graphrag_pipeline.core.files import write_beside
+from graphrag_pipeline.core.files import make_folder, write_beside
+from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.core.settings import BatchSettings
 from graphrag_pipeline.store.ignoring import Selection
-from graphrag_pipeline.store.scanning import LeftOut, Scan, scan_folder
+from graphrag_pipeline.store.opening import open_source
+from graphrag_pipeline.store.scanning import LeftOut, Scan, printable, scan_folder
+from graphrag_pipeline.store.seen import Seen, SeenFiles, load_seen, save_seen
 from graphrag_pipeline.store.snapshots import (
     SITES,
     address_of,
@@ -67,24 +71,47 @@ class Look:
     left_out: tuple[LeftOut, ...]
 
 
-class BatchLog:
-    """The manifests of one home folder."""
+@dataclass(frozen=True)
+class _Comparison:
+    """What differs from the corpus, how the files looked, and what was written of that before."""
 
-    def __init__(self, home: Path, selection: Selection | None = None) -> None:
+    changes: Sequence[SourceChange]
+    entries: Mapping[str, Seen]
+    written: Mapping[str, Seen]
+
+
+class BatchLog:
+    """The manifests of one home folder.
+
+    Files that look as they did are not read again, unless they were read more than ``verify_days``
+    ago (0: however long ago).
+    """
+
+    def __init__(
+        self, home: Path, selection: Selection | None = None, verify_days: float = 0
+    ) -> None:
         self.home = home
         self.folder = home / "batches"
         self.selection = selection or Selection()
+        self.verify_days = verify_days
+        self._trusts_written = True
+        self._read: dict[str, Seen] = {}
+
+    def verify(self) -> None:
+        """Read every file once more, at the next look, also those that look as they did."""
+        self._trusts_written = False
+        self._read.clear()
 
     def batches(self) -> list[Batch]:
         """Return every batch, oldest first."""
-        return [_read_manifest(path) for path in sorted(self.folder.glob("*.json"))]
+        return [read_manifest(path) for path in sorted(self.folder.glob("*.json"))]
 
     def get(self, key: str) -> Batch:
         """Return one batch. Raises InputError if there is no such batch."""
         path = self.folder / f"{key}.json"
         if "/" in key or not path.is_file():
             raise InputError(f"there is no batch {key!r} in {self.folder}")
-        return _read_manifest(path)
+        return read_manifest(path)
 
     def sources(self) -> dict[str, Source]:
         """Return the present sources by uri: the fold of all manifests."""
@@ -103,7 +130,7 @@ class BatchLog:
             return SITES
         project = self.home.resolve().parent
         inside = resolved.is_relative_to(project)
-        return _printable((resolved.relative_to(project) if inside else resolved).as_posix())
+        return printable((resolved.relative_to(project) if inside else resolved).as_posix())
 
     def path_of(self, uri: str) -> Path:
         """Return where a source's file is."""
@@ -135,26 +162,70 @@ class BatchLog:
         with self._lock():
             sources = self.sources()
             scan = scan_folder(folder, self.home, self._selection(root))
-            known = _known(sources, root)
-            seen = _changes(scan, folder, root, known, max_bytes, settle_seconds)
-            changes = with_names(seen, sources, root)
+            seen = self._compare(scan, folder, root, sources, max_bytes, settle_seconds)
+            changes = with_names(seen.changes, sources, root)
+            self.note_left_out(folder, scan.left_out)
             question = _ask_about_removals(folder, root, sources, changes, limits)
             if question and not remove_all:
                 raise RemovalError(question)
-            return [self._write(root, part) for part in _parts(changes, limits)]
+            batches = [self._write(root, part) for part in _parts(changes, limits)]
+            apply_changes(sources, changes, batch="", root=root)
+            self._remember(seen, sources, root)
+            return batches
 
-    def look(self, folder: Path, *, max_bytes: int, settle_seconds: float = 0) -> Look:
+    def look(
+        self, folder: Path, *, max_bytes: int, settle_seconds: float = 0, remember: bool = False
+    ) -> Look:
         """Return what `cut` would list, and what is left out, without writing anything.
 
-        Raises InputError if the folder cannot be read.
+        With ``remember``, which files were read is written down, so that the next look need not
+        read them again. Raises InputError if the folder cannot be read.
         """
         if not folder.is_dir():
             raise InputError(f"{folder} is not a folder: name one that holds your documents")
         root = self.root_name(folder)
         sources = self.sources()
         scan = scan_folder(folder, self.home, self._selection(root))
-        changes = _changes(scan, folder, root, _known(sources, root), max_bytes, settle_seconds)
-        return Look(tuple(with_names(changes, sources, root)), tuple(scan.left_out))
+        seen = self._compare(scan, folder, root, sources, max_bytes, settle_seconds)
+        if remember:
+            self._remember(seen, sources, root)
+            self.note_left_out(folder, scan.left_out)
+        return Look(tuple(with_names(seen.changes, sources, root)), tuple(scan.left_out))
+
+    def _compare(
+        self,
+        scan: Scan,
+        folder: Path,
+        root: str,
+        sources: Mapping[str, Source],
+        max_bytes: int,
+        settle_seconds: float,
+    ) -> _Comparison:
+        """Compare what is in a folder with the corpus; files that look as they did are not read."""
+        written = load_seen(Home(self.home).seen)
+        before = {**(written if self._trusts_written else {}), **self._read}
+        files = SeenFiles(
+            before,
+            scan.files.values(),
+            self.home,
+            self.verify_days,
+            lambda path: _sha256(folder / path, self._bounds(folder)),
+        )
+        known = _known(sources, root)
+        changes = _changes(scan, root, known, max_bytes, settle_seconds, sha256_of=files.sha256)
+        comparison = _Comparison(list(changes), files.entries, written)
+        self._read |= {
+            uri: seen for uri, seen in files.entries.items() if seen is not written.get(uri)
+        }
+        return comparison
+
+    def _remember(self, seen: _Comparison, sources: Mapping[str, Source], root: str) -> None:
+        """Write down how the files of the corpus looked, where that is news."""
+        others = seen.written.keys() & (sources.keys() - _known(sources, root).keys())
+        entries = {uri: seen.written[uri] for uri in others}
+        entries |= {uri: entry for uri, entry in seen.entries.items() if uri in sources}
+        if entries != seen.written:
+            save_seen(Home(self.home).seen, entries)
 
     def question(
         self, folder: Path, changes: Sequence[SourceChange], limits: BatchSettings
@@ -162,6 +233,101 @@ class BatchLog:
         """Return what `cut` would ask before it lists these changes: whether files are to go."""
         root = self.root_name(folder)
         return _ask_about_removals(folder, root, self.sources(), changes, limits)
+
+    def note_left_out(self, folder: Path, left_out: Sequence[LeftOut]) -> None:
+        """Write down what is left out of a folder, for :meth:`left_out`.
+
+        Raises StorageError when it cannot be written.
+        """
+        by_root = self._left_out()
+        rules = [{**asdict(rule), "names": list(rule.names)} for rule in left_out]
+        root = self.root_name(folder)
+        if by_root.get(root, []) != rules:
+            text = json.dumps({**by_root, root: rules}, indent=1)
+            write_beside(Home(self.home).left_out, text.encode())
+
+    def left_out(self) -> dict[str, list[LeftOut]]:
+        """Return what the last scans left out of each folder, by its name in uris."""
+        return {
+            root: [LeftOut(**{**rule, "names": tuple(rule["names"])}) for rule in rules]
+            for root, rules in self._left_out().items()
+        }
+
+    def _left_out(self) -> dict[str, list[dict[str, Any]]]:
+        try:
+            return json.loads(Home(self.home).left_out.read_bytes())
+        except (OSError, ValueError):
+            return {}
+
+    def folder_of(self, root: str) -> Path:
+        """Return the folder of a root, as :meth:`root_name` names it."""
+        return snapshot_folder(self.home) if root == SITES else self.path_of(root)
+
+    def bounds_of(self, root: str) -> Path | None:
+        """Return the folder that no file of a root may lie outside of; None: anywhere is right."""
+        return self._bounds(self.folder_of(root))
+
+    def _bounds(self, folder: Path) -> Path | None:
+        return None if self.selection.follow_links else folder
+
+    def remove(self, uris: Collection[str]) -> list[Batch]:
+        """Write a manifest, for each folder, that removes these sources, whatever the disk holds.
+
+        Raises StorageError if a manifest cannot be written.
+        """
+        with self._lock():
+            sources = self.sources()
+            roots = sorted({sources[uri].root for uri in uris if uri in sources})
+            return [self._write(root, _removals(uris, root, sources)) for root in roots]
+
+    def without_gone(self, done: Collection[str]) -> dict[str, Batch | None]:
+        """Return the manifests that tell of files that are gone, without these; None: of no other.
+
+        Of the files that are there, what they were before is left out too. Only the manifests of
+        the batches that are ``done`` are looked at: the others are still to be taken in.
+        """
+        present = self.sources()
+        smaller: dict[str, Batch | None] = {}
+        for batch in self.batches():
+            changes = tuple(
+                _as_it_is(change, is_last=present[change.uri].batch == batch.key)
+                for change in batch.changes
+                if change.uri in present
+            )
+            if batch.key in done and changes != batch.changes:
+                smaller[batch.key] = replace(batch, changes=changes) if changes else None
+        return smaller
+
+    def gone(self) -> list[str]:
+        """Return the uris of files that were removed, and of which manifests still tell."""
+        present = self.sources()
+        changes = (change for batch in self.batches() for change in batch.changes)
+        uris = {uri for change in changes for uri in (change.uri, change.origin) if uri}
+        return sorted(uris - present.keys())
+
+    def forget_gone(self, done: Collection[str]) -> int:
+        """Put in place what :meth:`without_gone` returns; return the number of manifests.
+
+        The sources are the same afterwards. Raises StorageError if one cannot be written.
+        """
+        with self._lock():
+            smaller = self.without_gone(done)
+            for key, batch in smaller.items():
+                if batch is None:
+                    (self.folder / f"{key}.json").unlink()
+                else:
+                    self.save(batch)
+            self._see_only(self.sources())
+            # The next scan makes it again.
+            Home(self.home).left_out.unlink(missing_ok=True)
+            return len(smaller)
+
+    def _see_only(self, sources: Collection[str]) -> None:
+        """Forget how files looked that are not among these."""
+        path = Home(self.home).seen
+        seen = load_seen(path)
+        if seen.keys() - set(sources):
+            save_seen(path, {uri: entry for uri, entry in seen.items() if uri in sources})
 
     def _selection(self, root: str) -> Selection:
         """Return which files of a folder are documents; of the snapshot of web pages all are."""
@@ -189,7 +355,8 @@ class BatchLog:
     def _lock(self) -> Iterator[None]:
         with contextlib.ExitStack() as stack:
             try:
-                self.folder.mkdir(parents=True, exist_ok=True)
+                make_folder(self.home)
+                make_folder(self.folder)
                 stack.enter_context(locked(self.folder / ".lock"))
             except OSError as error:
                 raise StorageError(f"cannot write in {self.folder}: {error.strerror}") from error
@@ -235,6 +402,21 @@ def _ask_about_removals(
     )
 
 
+def _removals(
+    uris: Collection[str], root: str, sources: Mapping[str, Source]
+) -> list[SourceChange]:
+    own = sorted(uri for uri in uris if uri in sources and sources[uri].root == root)
+    return with_names((SourceChange(uri, "remove", None, 0, 0) for uri in own), sources, root)
+
+
+def _as_it_is(change: SourceChange, *, is_last: bool) -> SourceChange:
+    """Return a change without what was before it; one that others have followed, but its name."""
+    action = "add" if change.action == "rename" else change.action
+    if is_last:
+        return replace(change, action=action, origin=None)
+    return SourceChange(change.uri, action, None, 0, 0)
+
+
 def make_batch(
     root: str, changes: Sequence[SourceChange], earliest: datetime | None = None
 ) -> Batch:
@@ -270,33 +452,31 @@ def _parts(
 
 def _changes(
     scan: Scan,
-    folder: Path,
     root: str,
     sources: Mapping[str, Source],
     max_bytes: int,
     settle_seconds: float,
+    sha256_of: Callable[[str, os.stat_result, str], str | None],
 ) -> Iterator[SourceChange]:
     now = time.time()
     prefix = _prefix(root)
     uris = set()
     for relative in sorted(scan.files, key=lambda path: path.split("/")):
         stat = scan.files[relative]
-        uri = address_of(relative) if root == SITES else f"{prefix}{_printable(relative)}"
+        uri = address_of(relative) if root == SITES else f"{prefix}{printable(relative)}"
         if root == SITES and not is_address(uri):
             continue
         uris.add(uri)
         before = sources.get(uri)
-        untouched = _untouched(before, stat)
-        readable = stat.st_size <= max_bytes
         if 0 <= now - stat.st_mtime < settle_seconds:
             continue
-        if untouched and before is not None and (before.sha256 or not readable):
-            continue
-        sha256 = _sha256(folder / relative) if readable else None
-        if before is None or before.sha256 != sha256 or not (sha256 or untouched):
+        sha256 = None
+        if stat.st_size <= max_bytes:
+            sha256 = sha256_of(uri, stat, relative)
+        if before is None or before.sha256 != sha256 or not (sha256 or _untouched(before, stat)):
             action = "add" if before is None else "change"
             yield SourceChange(uri, action, sha256, stat.st_size, stat.st_mtime_ns)
-    unknown, left_out = (set(map(_printable, paths)) for paths in (scan.unreadable, scan.excluded))
+    unknown, left_out = (set(map(printable, paths)) for paths in (scan.unreadable, scan.excluded))
     for uri in sorted(sources.keys() - uris):
         # What another scan found in a place that this one leaves out is that other scan's.
         is_others = sources[uri].root != root and _is_in(uri[len(prefix) :], left_out)
@@ -318,20 +498,16 @@ def _untouched(before: Source | None, stat: os.stat_result) -> bool:
     )
 
 
-def _printable(path: str) -> str:
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-
-
 def _unprintable(uri: str) -> str:
     """Return the path behind a uri in which bytes that are no UTF-8 are written out."""
     data = re.sub(rb"\\x([0-9a-f]{2})", lambda m: bytes([int(m[1], 16)]), uri.encode())
     return os.fsdecode(data)
 
 
-def _sha256(path: Path) -> str | None:
+def _sha256(path: Path, within: Path | None) -> str | None:
     digest = hashlib.sha256()
     try:
-        with path.open("rb") as file:
+        with open_source(path, within) as file:
             while block := file.read(_BLOCK):
                 digest.update(block)
     except OSError:
@@ -339,7 +515,8 @@ def _sha256(path: Path) -> str | None:
     return digest.hexdigest()
 
 
-def _read_manifest(path: Path) -> Batch:
+def read_manifest(path: Path) -> Batch:
+    """Return the batch of a manifest. Raises StorageError where the file cannot be read."""
     try:
         raw = json.loads(path.read_bytes())
         return Batch(

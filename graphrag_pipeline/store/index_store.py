@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 import threading
 import time
 import uuid
@@ -15,7 +14,9 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from graphrag_pipeline.core.errors import BusyError, StorageError
+from graphrag_pipeline.core.files import make_folder, private_temporary, replace_durably
 from graphrag_pipeline.core.locks import FairLock
+from graphrag_pipeline.core.temporary import temporary_folder
 from graphrag_pipeline.store.migrations import ensure_schema
 
 if TYPE_CHECKING:
@@ -86,31 +87,68 @@ class IndexStore:
                     con.execute("ROLLBACK")
                 raise
 
-    def copy_to(self, target: Path, prepare: Callable[[Path], None] | None = None) -> None:
-        """Write a consistent copy of the file at ``target``, replacing it in one step.
+    @contextlib.contextmanager
+    def look(self, **more: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Yield a connection that can change nothing of the file, its schema neither.
 
-        ``prepare`` may change the copy before it is put in place. Raises StorageError when there
-        is no room or no right to write; ``target`` then stays as it was.
+        It sees the file as :func:`connect_published` shows a release, with ``more`` beside it.
+        Raises StorageError if one cannot be opened.
         """
-        beside = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+        with self._used() as turn:
+            turn.close()
+            with connect_published(self.path, **more) as con:
+                yield con
+
+    def write_anew(self) -> None:
+        """Write the file anew, so that nothing of what was deleted is left in its free blocks.
+
+        Raises StorageError when there is no room or no right to write; it is then as it was.
+        """
         try:
-            with self._used() as turn:
-                # Within a session DuckDB may still be ending what a closed cursor has written.
+            with (
+                temporary_folder(self.path.parent, self.path.name) as folder,
+                self._used() as turn,
+            ):
+                beside = folder / "file"
                 turn.close()
                 self._open(turn).execute("CHECKPOINT")
-                # DuckDB's lock on a file it has open is lost when the file is read beside it.
                 turn.close()
-                _copy(self.path, beside)
-            if prepare is not None:
-                prepare(beside)
-            _sync(beside)
-            beside.replace(target)
+                copy_rows(self.path, beside)
+                beside.chmod(self.path.stat().st_mode)
+                replace_durably(beside, self.path)
+        except (OSError, duckdb.Error) as error:
+            raise StorageError(f"cannot write {self.path}: {_first_line(error)}") from error
+
+    def copy_to(
+        self,
+        target: Path,
+        prepare: Callable[[Path], None] | None = None,
+        *,
+        meanwhile: Callable[[], None] | None = None,
+    ) -> None:
+        """Write a consistent copy of the file at ``target``, replacing it in one step.
+
+        ``prepare`` may change the copy before it is put in place; ``meanwhile`` is called while
+        nobody else can use the file. Raises StorageError when there
+        is no room or no right to write; ``target`` then stays as it was.
+        """
+        try:
+            with temporary_folder(target.parent, target.name) as folder:
+                beside = folder / "file"
+                with self._used() as turn:
+                    # Within a session DuckDB may still be ending what a closed cursor has written.
+                    turn.close()
+                    self._open(turn).execute("CHECKPOINT")
+                    # DuckDB's lock on a file it has open is lost when the file is read beside it.
+                    turn.close()
+                    _copy(self.path, beside)
+                    if meanwhile is not None:
+                        meanwhile()
+                if prepare is not None:
+                    prepare(beside)
+                replace_durably(beside, target)
         except (OSError, duckdb.Error) as error:
             raise StorageError(f"cannot write {target}: {_first_line(error)}") from error
-        finally:
-            with contextlib.suppress(OSError):
-                beside.unlink(missing_ok=True)
-                Path(f"{beside}.wal").unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -168,7 +206,7 @@ class IndexStore:
 
     def _take(self, turn: _Turn) -> None:
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path.parent)
             turn.lock.take(self._wait)
         except TimeoutError:
             raise BusyError(
@@ -260,6 +298,13 @@ WHERE database_name = 'published' AND table_name = 'relationships'
 """
 
 
+def memory_database() -> duckdb.DuckDBPyConnection:
+    """Open a database in memory; what does not fit there goes to files that only we may read."""
+    spill = private_temporary() / uuid.uuid4().hex
+    config = {"python_enable_replacements": False, "temp_directory": str(spill)}
+    return duckdb.connect(":memory:", config=config)
+
+
 def connect_published(path: Path, **more: Path) -> duckdb.DuckDBPyConnection:
     """Open a published release for reading; writers never wait for it, nor it for them.
 
@@ -268,9 +313,7 @@ def connect_published(path: Path, **more: Path) -> duckdb.DuckDBPyConnection:
     long as anyone in the process has it open. ``more`` are other releases, by the name to attach
     each under. Raises StorageError if one cannot be opened.
     """
-    spill = Path(tempfile.gettempdir(), f"graphrag-{uuid.uuid4().hex}")
-    config = {"python_enable_replacements": False, "temp_directory": str(spill)}
-    con = duckdb.connect(":memory:", config=config)
+    con = memory_database()
     file = path
     try:
         for name, file in (("published", path), *more.items()):
@@ -420,18 +463,26 @@ def _row(con: duckdb.DuckDBPyConnection, sql: str) -> tuple[int, ...]:
     return row
 
 
+def copy_rows(source: Path, target: Path, prepare: str = "") -> None:
+    """Copy all tables and views of a DuckDB file into a new one, without its free blocks.
+
+    ``prepare`` is the project's own SQL, run before on the source, which is called ``whole``.
+    """
+    con = memory_database()
+    try:
+        for name, path in (("whole", source), ("packed", target)):
+            literal = str(path).replace("'", "''")
+            con.execute(f"ATTACH '{literal}' AS {name}")
+        con.execute(prepare)
+        con.execute("COPY FROM DATABASE whole TO packed")
+    finally:
+        con.close()
+
+
 def _copy(source: Path, target: Path) -> None:
     with source.open("rb") as incoming, target.open("wb") as outgoing:
         while block := incoming.read(1 << 22):
             outgoing.write(block)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _first_line(error: Exception) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +19,9 @@ from graphrag_pipeline.store.ignoring import (
 )
 
 LINKS, INCLUDE = "links", "input.include"
+BROKEN, SPECIAL = "broken links", "special files"
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,15 @@ class LeftOut:
     """What one rule left out: ``number`` files and folders, the latter each counted once.
 
     ``by`` is ``default``, ``input.exclude``, ``input.include`` (what matches none of its patterns),
-    ``links`` (links that leave the folder) or the path of an ignore file.
+    ``links`` (links that leave the folder), ``broken links`` (links that lead nowhere), ``special
+    files`` (pipes, sockets, devices) or the path of an ignore file. ``names`` are the first three
+    in the order of their characters.
     """
 
     by: str
     pattern: str
     number: int
+    names: tuple[str, ...]
 
 
 @dataclass
@@ -43,18 +47,25 @@ class Scan:
     files: dict[str, os.stat_result] = field(default_factory=dict)
     unreadable: list[str] = field(default_factory=list)
     excluded: set[str] = field(default_factory=set)
-    _counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _by_rule: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     @property
     def left_out(self) -> list[LeftOut]:
         """What was left out, by rule, most first."""
-        ordered = sorted(self._counts.items(), key=lambda item: (-item[1], item[0]))
-        return [LeftOut(by, pattern, number) for (by, pattern), number in ordered]
+        ordered = sorted(self._by_rule.items(), key=lambda item: (-len(item[1]), item[0]))
+        return [
+            LeftOut(by, pattern, len(paths), tuple(map(printable, sorted(paths)[:_NAMED])))
+            for (by, pattern), paths in ordered
+        ]
 
     def leave_out(self, path: str, by: str, pattern: str) -> None:
-        """Write down that an entry is left out, and why."""
+        """Write down that an entry is left out, and by which rule."""
         self.excluded.add(path)
-        self._counts[by, pattern] += 1
+        self.pass_over(path, by, pattern)
+
+    def pass_over(self, path: str, by: str, pattern: str = "") -> None:
+        """Write down that an entry is nothing that could be read."""
+        self._by_rule.setdefault((by, pattern), []).append(path)
 
 
 @dataclass(frozen=True)
@@ -164,9 +175,9 @@ class _Scanner:
         real = os.path.realpath(os.path.join(self._top, path))
         if not os.path.exists(real):
             self._file(entry, path)
-        elif not self._selection.follow_links and not _is_within(real, self._root):
+        elif not self._selection.follow_links and not is_within(real, self._root):
             self._scan.leave_out(path, LINKS, "")
-        elif _is_within(real, self._home) and not _is_within(self._root, self._home):
+        elif is_within(real, self._home) and not is_within(self._root, self._home):
             return
         elif is_folder:
             self._links.append(_Folder(path, real, near))
@@ -179,9 +190,18 @@ class _Scanner:
         except OSError as error:
             if error.errno not in _NOT_THERE:
                 self._scan.unreadable.append(path)
+            elif entry.is_symlink():
+                self._scan.pass_over(path, BROKEN)
             return
         if S_ISREG(stat.st_mode):
             self._scan.files[path] = stat
+        else:
+            self._scan.pass_over(path, SPECIAL)
+
+
+def printable(path: str) -> str:
+    """Return a path with the bytes that are no UTF-8 written out."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -191,5 +211,6 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _is_within(path: str, folder: str) -> bool:
+def is_within(path: str, folder: str) -> bool:
+    """Whether a path is a folder or lies in it; both are as ``os.path.realpath`` writes them."""
     return path == folder or path.startswith(f"{folder.rstrip('/')}/")

@@ -112,6 +112,8 @@ def with_names(
     renamed file where they are names of one document.
     """
     listed = list(_with_renames(changes, sources))
+    if not listed:
+        return []
     after = dict(sources)
     apply_changes(after, listed, batch="", root=root)
     firsts_before, firsts = _firsts(sources), _firsts(after)

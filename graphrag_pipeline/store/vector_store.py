@@ -13,6 +13,7 @@ import functools
 import os
 import re
 import threading
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -30,6 +31,7 @@ from graphrag_pipeline.llm.embedders import Embedder, stored
 from graphrag_pipeline.store.held_terms import HeldTerms
 from graphrag_pipeline.store.held_vectors import HeldVectors, rounded
 from graphrag_pipeline.store.lance import connect
+from graphrag_pipeline.store.vector_files import drop_damaged, mend, put_on_disk
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -163,6 +165,7 @@ class VectorStore:
             for part in _batched(plan.remove, _ID_FILTER_ROWS):
                 target.delete(_has_id(part))
             _refresh_indexes(target)
+            self._put_on_disk(table, target)
         return SyncResult(
             table=table,
             reused=len(target_rows) - len(plan.embed),
@@ -207,7 +210,25 @@ class VectorStore:
                     tags.update(release, lance_table.version)
                 else:
                     tags.create(release, lance_table.version)
+                self._put_on_disk(table, lance_table)
         return versions
+
+    def tag_version(self, release: str, table: str, version: int) -> None:
+        """Protect a version of a table under a release id, in place of any that was."""
+        lance_table = _open(self._db, table)
+        if lance_table is not None:
+            with _writing(self.uri):
+                change = lance_table.tags
+                is_there = release in change.list()
+                (change.update if is_there else change.create)(release, version)
+
+    def forget(self, table: str, ids: Sequence[str]) -> None:
+        """Remove rows of a table: the next :meth:`sync` embeds them again."""
+        lance_table = _open(self._db, table)
+        if lance_table is not None:
+            with _writing(self.uri):
+                for part in _batched(ids, _ID_FILTER_ROWS):
+                    lance_table.delete(_has_id(part))
 
     def tags(self) -> dict[str, dict[str, int]]:
         """Return the tagged versions by release and table."""
@@ -245,24 +266,64 @@ class VectorStore:
         and the tagged versions then no longer share its files.
         """
         with _writing(self.uri):
-            for _, lance_table in self._tables():
+            for table, lance_table in self._tables():
                 age = _cleanup_age(lance_table, keep_days)
                 if _number_older(lance_table, age) > spare or not spare:
                     lance_table.optimize(cleanup_older_than=_NEVER)
                     # Compacting takes time, by which the tagged versions are older now.
                     lance_table.optimize(cleanup_older_than=_cleanup_age(lance_table, keep_days))
+                    self._put_on_disk(table, lance_table)
+
+    def write_anew(self) -> dict[str, int]:
+        """Write every table anew, so that no file of its last version holds rows that are gone.
+
+        Returns these versions, by table. Deleted rows stay in LanceDB's data files, and their
+        words in its indexes, for as long as these files hold others that are not. Earlier versions
+        are left to :meth:`keep_last`.
+        """
+        with _writing(self.uri):
+            for name, lance_table in self._tables():
+                query: Any = lance_table.search()
+                written = self._db.create_table(
+                    name, data=query.to_batches(), schema=lance_table.schema, mode="overwrite"
+                )
+                _refresh_indexes(_keyed(cast("LanceTable", written)))
+        return {name: lance_table.version for name, lance_table in self._tables()}
+
+    def keep_last(self) -> None:
+        """Remove every file that the last versions do not need, whoever reads another.
+
+        Raises VectorStoreError where a release holds an earlier version: drop its tags first.
+        """
+        with _writing(self.uri), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for name, lance_table in self._tables():
+                last = lance_table.version
+                tags = lance_table.tags.list().items()
+                if held := [release for release, tag in tags if tag["version"] != last]:
+                    raise VectorStoreError(f"{name}: {', '.join(held)} needs an earlier version")
+                lance_table.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
+                n_versions = len(lance_table.list_versions())
+                if n_versions > 1:
+                    raise VectorStoreError(f"{name} still has {n_versions} versions: try again")
 
     def at(self, versions: Mapping[str, int]) -> VectorSnapshot:
         """Return the tables as they were at these versions; tables left out are empty."""
         return VectorSnapshot(self.uri, versions)
 
+    def _put_on_disk(self, table: str, lance_table: LanceTable) -> None:
+        if Path(self.uri).is_dir():
+            put_on_disk(Path(self.uri), table, lance_table.version)
+
     def _tables(self) -> Iterator[tuple[str, LanceTable]]:
         for table in sorted(self._db.list_tables().tables):
+            mend(Path(self.uri), table)
             lance_table = _open(self._db, table)
             if lance_table is not None:
                 yield table, lance_table
 
     def _open_for(self, table: str, embedder: Embedder, n_rows: int) -> LanceTable:
+        mend(Path(self.uri), table)
         lance_table = _open(self._db, table)
         if (
             lance_table is not None
@@ -437,6 +498,18 @@ class VectorSnapshot:
             return [], np.empty((0, 0), np.float32)
         return _matrix(_scan(lance_table, _ID_AND_VECTOR).sort_by("id"))
 
+    def scan(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield columns of all rows of a table, some thousand rows at a time."""
+        lance_table = self._table(table)
+        if lance_table is not None:
+            query: Any = lance_table.search().select(list(columns))
+            yield from query.to_batches(SLICE_ROWS)
+
+    def dimensions(self, table: str) -> int:
+        """Return the length of a table's vectors; 0 where it has no version."""
+        lance_table = self._table(table)
+        return 0 if lance_table is None else _dimensions(lance_table)
+
     def count(self, table: str) -> int:
         """Return the number of rows of a table."""
         lance_table = self._table(table)
@@ -527,13 +600,14 @@ def _wanted(rows: pa.Table, embedder: Embedder) -> pa.Table:
     target = rows.select(row_schema().names).cast(row_schema())
     if len(set(target["id"].to_pylist())) != len(target):
         raise VectorStoreError("rows to store have repeated ids: ids must be unique in a table")
-    digests = [_digest(value, embedder.name) for value in target["content_hash"].to_pylist()]
+    digests = [row_digest(value, embedder.name) for value in target["content_hash"].to_pylist()]
     column = target.schema.get_field_index("content_hash")
     field = target.schema.field(column)
     return target.set_column(column, field, pa.array(digests, pa.string())).combine_chunks()
 
 
-def _digest(content_hash: str, embedder: str) -> str:
+def row_digest(content_hash: str, embedder: str) -> str:
+    """Return what a row holds of its text and its embedder: another text is embedded again."""
     return blake2b(f"{embedder}\0{content_hash}".encode(), digest_size=16).hexdigest()
 
 
@@ -688,6 +762,9 @@ def _open(db: DBConnection, table: str, version: int | None = None) -> LanceTabl
     try:
         return cast("LanceTable", db.open_table(table, version=version))
     except (RuntimeError, ValueError, OSError) as error:
+        with contextlib.suppress(OSError):
+            if drop_damaged(Path(db.uri), table):
+                return _open(db, table, version)
         raise VectorStoreError(
             f"version {version} of vector table {table} cannot be opened ({error}): "
             "publish again, or restore the folder from a backup"
@@ -696,7 +773,7 @@ def _open(db: DBConnection, table: str, version: int | None = None) -> LanceTabl
 
 def _has_version(db: DBConnection, table: str) -> bool:
     versions = Path(db.uri) / f"{table}.lance" / "_versions"
-    return versions.is_dir() and any(versions.iterdir())
+    return any(versions.glob("*.manifest"))
 
 
 def _check_table(table: str) -> None:

@@ -10,9 +10,10 @@ from functools import cached_property
 from pathlib import Path
 
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.core.home import Home, make_home
 from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.temporary import sweep_home
 from graphrag_pipeline.store.batches import BatchLog
 from graphrag_pipeline.store.ignoring import selection_of
 from graphrag_pipeline.store.index_store import IndexStore
@@ -45,18 +46,20 @@ class Workspace:
     def turn(self) -> Iterator[None]:
         """Wait until no other run works on this index, and keep others waiting meanwhile.
 
-        A long wait is logged, with the process that is waited for. The tables stay open from one
-        stage to the next. Raises StorageError where the home folder cannot be written in.
+        A long wait is logged, with the process that is waited for. What killed processes have left
+        in the home is removed. The tables stay open from one stage to the next. Raises StorageError
+        where the home folder cannot be written in.
         """
         lock, process = self.paths.run_lock, self.paths.run_process
         with contextlib.ExitStack() as turn:
             try:
-                lock.parent.mkdir(parents=True, exist_ok=True)
+                make_home(self.settings)
                 turn.enter_context(locked(lock, when_long=self._log_wait))
                 process.write_text(f"{os.getpid()}\n")
             except OSError as error:
                 raise StorageError(f"cannot write in {self.home}: {error.strerror}") from error
             turn.callback(process.unlink, missing_ok=True)
+            sweep_home(self.home)
             turn.enter_context(self.store.session())
             yield
 
@@ -69,7 +72,8 @@ class Workspace:
     @cached_property
     def batches(self) -> BatchLog:
         """The manifests of what changed, in JSON files."""
-        return BatchLog(self.home, selection_of(self.settings.input))
+        files = self.settings.input
+        return BatchLog(self.home, selection_of(files), files.verify_days)
 
     @cached_property
     def store(self) -> IndexStore:

@@ -78,14 +78,15 @@ def _tables_read(settings: Settings) -> tuple[VectorTable, ...]:
 
 def made_vector_tables(con: duckdb.DuckDBPyConnection, settings: Settings) -> list[VectorTable]:
     """Return the vector tables that the settings ask for, but for structures without tables yet."""
-    made = _made(con)
-    optional = (
-        table
-        for structure in wanted_structures(settings)
-        if not structure.schema or structure.name in made
-        for table in structure.vectors
-    )
+    optional = (table for each in made_structures(con, settings) for table in each.vectors)
     return [*_tables_read(settings), *optional]
+
+
+def made_structures(con: duckdb.DuckDBPyConnection, settings: Settings) -> list[Structure]:
+    """Return the structures that the settings ask for, but for those without tables yet."""
+    made = _made(con)
+    wanted = wanted_structures(settings)
+    return [each for each in wanted if not each.schema or each.name in made]
 
 
 def known_vector_tables() -> dict[str, VectorTable]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import duckdb
 
@@ -15,10 +16,14 @@ from graphrag_pipeline.store.index_store import get_meta, set_meta
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.structure import VectorTable
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 _AROUND_ENTITIES = frozenset({"local", "auto", "selection", "integration", "drift"})
+_KEY, _ANEW = "vectors:", "vectors_written_anew:"
 _CHUNKS_ALONE = frozenset(
     ["basic", "bm25", "hybrid", "global", "kg_triplets", "kg_triplets_text", "hipporag",
-     "hipporag2", "raptor", "text_summary", "ircot", "zero_shot", "cot"]
+     "hipporag2", "raptor", "lazy", "text_summary", "ircot", "zero_shot", "cot"]
 )  # fmt: skip
 
 CHUNKS = VectorTable(
@@ -104,15 +109,41 @@ def update_vectors(workspace: Workspace, table: VectorTable) -> VectorChanges:
             and (folder.is_dir() or not rows)
         ):
             return VectorChanges(rows, 0, 0, int(stored_state.rsplit("@", 1)[1]))
-        # Their order decides which call embeds what; tables have none that two builds share.
-        rows_to_embed = con.sql(
-            f"""SELECT id, text, level, batch, sha256(text) AS content_hash FROM ({table.texts})
-                ORDER BY id"""
-        ).to_arrow_table()
+        rows_to_embed = rows_of(con, table)
     changes = workspace.vectors.sync(table.name, rows_to_embed, embedder)
     with workspace.store.transaction() as con:
         set_meta(con, _key(table), f"{state}@{changes.version}")
     return VectorChanges(changes.reused, changes.embedded, changes.removed, changes.version)
+
+
+def rows_of(con: duckdb.DuckDBPyConnection, table: VectorTable) -> pa.Table:
+    """Return the rows that a vector table should hold, as a vector store takes them."""
+    # Their order decides which call embeds what; tables have none that two builds share.
+    return con.sql(
+        f"""SELECT id, text, level, batch, sha256(text) AS content_hash FROM ({table.texts})
+            ORDER BY id"""
+    ).to_arrow_table()
+
+
+def forget_vectors(con: duckdb.DuckDBPyConnection, table: VectorTable) -> None:
+    """Let the next update compare a vector table with its rows, whatever is known of it."""
+    con.execute("DELETE FROM meta WHERE key = ?", [_key(table)])
+
+
+def note_versions(con: duckdb.DuckDBPyConnection, versions: Mapping[str, int]) -> None:
+    """Note which versions of LanceDB's tables hold the same rows, written anew.
+
+    The state of the tables stays as it is, for what was made from them is not made again.
+    """
+    for name, version in versions.items():
+        set_meta(con, f"{_ANEW}{name}", f"{get_meta(con, f'{_KEY}{name}')}>{version}")
+
+
+def version_of(con: duckdb.DuckDBPyConnection, table: VectorTable) -> int:
+    """Return the version of a vector table that holds what the index held when it was made."""
+    state = get_meta(con, _key(table)) or "@0"
+    of, _, version = (get_meta(con, f"{_ANEW}{table.name}") or "").rpartition(">")
+    return int(version if of == state else state.rsplit("@", 1)[1])
 
 
 def texts_hash(con: duckdb.DuckDBPyConnection, table: VectorTable) -> str:
@@ -151,4 +182,4 @@ def count_of(con: duckdb.DuckDBPyConnection, table: VectorTable) -> int:
 
 
 def _key(table: VectorTable) -> str:
-    return f"vectors:{table.name}"
+    return f"{_KEY}{table.name}"

@@ -77,6 +77,8 @@ class Dagster:
         return {
             check["name"]: check["executionForLatestMaterialization"]["status"]
             for check in node["assetChecksOrError"]["checks"]
+            # The check of the whole index has a schedule of its own.
+            if check["executionForLatestMaterialization"]
         }
 
 

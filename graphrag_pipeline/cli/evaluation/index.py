@@ -30,14 +30,14 @@ def _show(quality: Measured) -> None:
 
 
 def _show_levels(metrics: Sequence[Metric]) -> None:
-    names = list(dict.fromkeys(metric.name for metric in metrics))
-    values = {(metric.level, metric.name): f"{metric.value:.3f}" for metric in metrics}
+    levels = sorted({metric.level for metric in metrics})
+    values = {(metric.name, metric.level): f"{metric.value:.3f}" for metric in metrics}
     rows = [
-        (level, *(values.get((level, name), "-") for name in names))
-        for level in sorted({metric.level for metric in metrics})
+        (name, *(values.get((name, level), "-") for level in levels))
+        for name in dict.fromkeys(metric.name for metric in metrics)
     ]
     if rows:
-        console.show_rows(("level", *names), rows)
+        console.show_rows(("metric", *(f"level {level}" for level in levels)), rows)
 
 
 def _show_whole(metrics: Sequence[Metric]) -> None:

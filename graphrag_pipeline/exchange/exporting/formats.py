@@ -10,7 +10,7 @@ from pathlib import Path
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.exchange.exporting import graph, graphml, microsoft, neo4j, rdf, tables
 from graphrag_pipeline.exchange.exporting.writing import Export, Writer, write_export
-from graphrag_pipeline.releases.kept import find_release, published_release, release_file
+from graphrag_pipeline.releases.kept import release_file
 
 
 @dataclass(frozen=True)
@@ -102,10 +102,12 @@ def export_release(
         takers = ", ".join(n for n, export in FORMATS.items() if export.tables)
         raise InputError(f"--table is for {takers}; {name} writes what belongs to it")
     source = release_file(home, release)
-    exported = find_release(home, release) if release else published_release(home) or source.stem
     target = output or Path(format_of.output)
+    exported = ""
 
     def fill(writer: Writer) -> None:
+        nonlocal exported
+        exported = writer.release()
         if format_of.file is not None:
             format_of.file(writer, target.name)
         elif format_of.folder is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +11,12 @@ from pathlib import Path
 import duckdb
 
 from graphrag_pipeline.core.errors import InputError, StorageError
+from graphrag_pipeline.core.files import replace_durably
+from graphrag_pipeline.core.temporary import sweep, temporary_folder
 from graphrag_pipeline.store.index_store import add_what_older_lack
 
 _BATCH_ROWS = 10_000
+_RELEASE = "SELECT id FROM releases ORDER BY created_at DESC, id DESC LIMIT 1"
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,12 @@ class Writer:
         self.con = con
         self._folder = folder
         self._rows: dict[str, dict[str, int]] = {}
+
+    def release(self) -> str:
+        """Return the id of the release that is open."""
+        row = self.con.execute(_RELEASE).fetchone()
+        assert row is not None
+        return row[0]
 
     def copy(self, name: str, query: str, options: str) -> None:
         """Write a query's rows to a file by DuckDB's COPY. Both are the project's own."""
@@ -102,26 +110,22 @@ def write_export(
     Raises InputError where something is in the way, StorageError when the disk gives trouble.
     """
     _refuse(target, is_folder=is_folder, force=force)
-    beside: Path | None = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent))
-        beside.chmod(0o755)
-        with _opened(release, beside) as con:
-            writer = Writer(con, beside)
-            fill(writer)
-            files = writer.files()
-        _put_in_place(beside, target, is_folder=is_folder)
-        return files
+        sweep(target.parent, target.name)
+        with temporary_folder(target.parent, target.name) as beside:
+            with _opened(release, beside) as con:
+                writer = Writer(con, beside)
+                fill(writer)
+                files = writer.files()
+            _put_in_place(beside, target, is_folder=is_folder)
+            return files
     except (duckdb.CatalogException, duckdb.BinderException) as error:
         reason = str(error).splitlines()[0]
         raise StorageError(f"cannot export {release}: {reason}") from error
     except (OSError, duckdb.IOException) as error:
         reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
         raise StorageError(f"cannot write {target}: {reason}") from error
-    finally:
-        if beside is not None:
-            shutil.rmtree(beside, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -157,7 +161,7 @@ def _refuse(target: Path, *, is_folder: bool, force: bool) -> None:
 
 def _put_in_place(beside: Path, target: Path, *, is_folder: bool) -> None:
     if is_folder and not (target.is_dir() and any(target.iterdir())):
-        beside.replace(target)
+        replace_durably(beside, target)
         return
     for file in sorted(beside.iterdir()):
-        file.replace(target / file.name if is_folder else target)
+        replace_durably(file, target / file.name if is_folder else target)

@@ -48,6 +48,7 @@ from graphrag_pipeline.llm.errors import (
     TransientModelError,
 )
 from graphrag_pipeline.llm.parsing import parse_yes_no
+from graphrag_pipeline.llm.purpose import making
 from graphrag_pipeline.llm.running import work_through
 
 LLM_VERSION = "2"
@@ -180,9 +181,10 @@ class _Asker:
         result = _ChunkResult(chunk_id)
         shown = f"{context}{text}"
         try:
-            result.extraction = await self._graph(shown, result)
-            if self._settings.claims:
-                result.claims = await self._claims_of(shown, result)
+            with making(chunk_id):
+                result.extraction = await self._graph(shown, result)
+                if self._settings.claims:
+                    result.claims = await self._claims_of(shown, result)
         except ModelError as error:
             if error.stops_everything:
                 raise

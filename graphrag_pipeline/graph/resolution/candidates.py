@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import duckdb
 import numpy as np
 import polars as pl
 
 from graphrag_pipeline.graph.resolution.pairs import Entity, Pair, shared_documents
 from graphrag_pipeline.llm.embedders import Embedder, Vectors
+from graphrag_pipeline.store.index_store import memory_database
 
 _BLOCK = 12
 _BANDS = 6
@@ -46,7 +46,7 @@ def similar_pairs(entities: Sequence[Entity], embedder: Embedder, most: int) -> 
     pairs = _in_blocks(keys)
     near = _cosines(vectors, pairs)
     frame = pl.DataFrame({"place": range(len(titles)), "text": titles}, schema=_TITLES)
-    with duckdb.connect() as con:
+    with memory_database() as con:
         con.register("pairs", pairs.with_columns(near=near))
         con.register("titles", frame)
         limits = {"alike": _ALIKE, "near": _NEAR, "most": most}

@@ -19,6 +19,7 @@ from graphrag_pipeline.graph.resolution.mentions import (
 )
 from graphrag_pipeline.graph.resolution.user_aliases import UserRow, read_user_aliases
 from graphrag_pipeline.llm.configured import answered_by, prompts_folder
+from graphrag_pipeline.llm.purpose import making
 from graphrag_pipeline.store.index_store import get_meta, set_meta
 from graphrag_pipeline.store.workspace import Workspace
 
@@ -57,7 +58,8 @@ def resolve_entities(workspace: Workspace) -> Resolution:
         if get_meta(con, _STATE) == state and not summary.failed:
             return replace(summary, absent=absent)
         mentioned = read_mentions(con)
-    aliases, apart = decide(mentioned, settings, user)
+    with making(state):
+        aliases, apart = decide(mentioned, settings, user)
     with store.transaction() as con:
         before = aliases_state(con)
         write_aliases(con, aliases, apart)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import zipfile
+import zlib
 from collections.abc import Iterator
+from typing import IO, Any
 from xml.etree import ElementTree
 from xml.parsers import expat
 
@@ -32,8 +34,9 @@ def open_archive(
 ) -> zipfile.ZipFile:
     """Open an archive whose markup unpacks within bounds; `kind` names the format to people.
 
-    All markup together may have `most_unpacked` bytes (0: `max_file_bytes`). Raises Unreadable for
-    what is damaged, encrypted, a zip bomb or an older format of the same programs.
+    All markup together may have `most_unpacked` bytes (0: `max_file_bytes`). It is a copy in which
+    the markup is unpacked and all else empty, so that nobody who reads it unpacks any more. Raises
+    Unreadable for what is damaged, encrypted, a zip bomb or an older format of the same programs.
     """
     if data.startswith(_OLD_OFFICE):
         old = suffix[:4]
@@ -42,12 +45,39 @@ def open_archive(
         archive = zipfile.ZipFile(io.BytesIO(data))
     except (zipfile.BadZipFile, ValueError, NotImplementedError):
         raise Unreadable(f"the file is not {kind}, or it is damaged") from None
-    try:
+    with archive:
         _require_bounded(archive, most_unpacked or options.max_file_bytes)
-    except Unreadable:
-        archive.close()
-        raise
-    return archive
+        return _unpacked(archive)
+
+
+def _unpacked(archive: zipfile.ZipFile) -> zipfile.ZipFile:
+    """Return the archive with its markup unpacked, and all else empty.
+
+    A part is read no further than it says it is long, in blocks: asked for all of a part, zipfile
+    unpacks up to 2 GB at once and cuts off what is too much.
+    """
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as copy:
+        for name, part in {part.filename: part for part in archive.infolist()}.items():
+            with copy.open(name, "w") as written:
+                if name.lower().endswith(_MARKUP):
+                    _unpack(archive, part, written)
+    return zipfile.ZipFile(file)
+
+
+def _unpack(archive: zipfile.ZipFile, part: zipfile.ZipInfo, into: IO[bytes]) -> None:
+    try:
+        with archive.open(part) as packed:
+            while block := packed.read(_BLOCK):
+                into.write(block)
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, ValueError) as error:
+        raise Unreadable(f"a part of the document is damaged ({error})") from None
+
+
+def bytes_of(archive: zipfile.ZipFile) -> io.BytesIO:
+    """Return an open archive that :func:`open_archive` gave, as a file for a library to open."""
+    file: Any = archive.fp
+    return io.BytesIO(file.getbuffer())
 
 
 def _require_bounded(archive: zipfile.ZipFile, most_unpacked: int) -> None:

@@ -6,7 +6,12 @@ import io
 import re
 from pathlib import Path
 
-from graphrag_pipeline.ingest.reading.archives import open_archive, properties, require_plain_xml
+from graphrag_pipeline.ingest.reading.archives import (
+    bytes_of,
+    open_archive,
+    properties,
+    require_plain_xml,
+)
 from graphrag_pipeline.ingest.reading.html import parse_html
 from graphrag_pipeline.ingest.reading.model import (
     ReadingOptions,
@@ -29,18 +34,17 @@ def read_docx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     with archive:
         require_plain_xml(archive, _MOST_ELEMENTS)
         about = properties(archive, "docProps/core.xml")
-    page = parse_html(_BACK_LINK.sub("", _as_html(data)))
+        file = bytes_of(archive)
+    page = parse_html(_BACK_LINK.sub("", _as_html(file)))
     if not page.text:
         raise Unreadable("the document holds no text")
     title = str(about.pop("title", "")) or page.heading
     return whole_document(path, page.text, title, about, page.blocks)
 
 
-def _as_html(data: bytes) -> str:
+def _as_html(file: io.BytesIO) -> str:
     import mammoth
 
     ignore_images = mammoth.images.img_element(lambda _image: {})
-    result = mammoth.convert_to_html(
-        io.BytesIO(data), convert_image=ignore_images, external_file_access=False
-    )
+    result = mammoth.convert_to_html(file, convert_image=ignore_images, external_file_access=False)
     return result.value

@@ -6,6 +6,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
+from graphrag_pipeline.core.memory import as_out_of_memory, memory_is_short
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.code import CODE_NAMES, CODE_SUFFIXES, read_code
 from graphrag_pipeline.ingest.reading.decoding import decode
@@ -31,6 +32,7 @@ from graphrag_pipeline.ingest.reading.sheets import read_xlsx
 from graphrag_pipeline.ingest.reading.tables import read_csv, read_json, read_jsonl, read_parquet
 
 _NOT_READ = "are not read, only"
+_OUT_OF_MEMORY = "there is not enough memory to read the file"
 Reader = Callable[[Path, bytes, ReadingOptions], ReadResult]
 
 
@@ -85,7 +87,8 @@ def read_file(path: Path, options: ReadingOptions, *, data: bytes | None = None)
 
     `data`, when given, are the file's bytes, and the disk is not touched. Never raises for the
     file's content or for what the operating system says about it: the result then holds the
-    reason, with the key "" when it concerns the whole file.
+    reason, with the key "" when it concerns the whole file. What is raised is want of memory, where
+    other work would get none either: a file that asks for too much is at fault itself.
     """
     try:
         reader = _reader(path)
@@ -96,11 +99,22 @@ def read_file(path: Path, options: ReadingOptions, *, data: bytes | None = None)
             raise Unreadable("the file is empty" if not data else "the file is only white space")
         return reader(path, data, options)
     except Unreadable as error:
-        return _refused(str(error))
+        return refused(str(error))
+    except MemoryError:
+        if memory_is_short():
+            raise
+        return refused(_OUT_OF_MEMORY)
     except Exception as error:  # whatever a parser makes of untrusted bytes is the file's fault
+        if memory_is_short() and as_out_of_memory(error):
+            raise
         kind = path.suffix.lower().lstrip(".")
         details = one_line(f"{type(error).__name__}: {error}"[:300])
-        return _refused(f"the file could not be read as {kind} ({details})")
+        return refused(f"the file could not be read as {kind} ({details})")
+
+
+def is_out_of_memory(result: ReadResult) -> bool:
+    """Whether a file was refused because there was no memory left to read it."""
+    return [refusal.reason for refusal in result.quarantined] == [_OUT_OF_MEMORY]
 
 
 def is_of_other_kind(reason: str) -> bool:
@@ -108,7 +122,8 @@ def is_of_other_kind(reason: str) -> bool:
     return reason.startswith("files with") and f" {_NOT_READ} " in reason
 
 
-def _refused(reason: str) -> ReadResult:
+def refused(reason: str) -> ReadResult:
+    """Return that a whole file was not read, and why."""
     return ReadResult([], [Quarantined("", reason)])
 
 
@@ -130,18 +145,28 @@ def _bytes_on_disk(path: Path, options: ReadingOptions) -> bytes:
             raise Unreadable("it is not a regular file")
         _require_size(status.st_size, options)
         return path.read_bytes()
-    except FileNotFoundError:
-        raise Unreadable("the file is no longer there") from None
-    except PermissionError:
-        raise Unreadable("permission to read the file was denied") from None
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise Unreadable(f"the file could not be read from disk ({reason})") from None
+        raise Unreadable(why_not_opened(error)) from None
+
+
+def why_not_opened(error: OSError | ValueError) -> str:
+    """Return in words why the operating system gave no bytes of a file."""
+    if isinstance(error, FileNotFoundError):
+        return "the file is no longer there"
+    if isinstance(error, PermissionError):
+        return "permission to read the file was denied"
+    reason = getattr(error, "strerror", None) or error
+    return f"the file could not be read from disk ({reason})"
+
+
+def too_large(size: int, options: ReadingOptions) -> str:
+    """Return what is said of a file of too many bytes."""
+    return (
+        f"the file has {size:,} bytes, more than input.max_file_mb allows "
+        f"({options.max_file_bytes / 1e6:g} MB)"
+    )
 
 
 def _require_size(size: int, options: ReadingOptions) -> None:
     if size > options.max_file_bytes:
-        raise Unreadable(
-            f"the file has {size:,} bytes, more than input.max_file_mb allows "
-            f"({options.max_file_bytes / 1e6:g} MB)"
-        )
+        raise Unreadable(too_large(size, options))

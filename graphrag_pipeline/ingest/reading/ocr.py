@@ -68,6 +68,11 @@ def recognised(
     return texts
 
 
+def text_file(data: bytes, options: OcrOptions) -> Path:
+    """Return where the texts of a file's pages are kept, as this tesseract reads them."""
+    return _cache_file(data, tesseract_version(), options)
+
+
 def _cache_file(data: bytes, version: str, options: OcrOptions) -> Path:
     how = f"{_FORM}\n{version}\n{options.languages}\n{options.most_pixels}\n"
     return options.cache / f"{hashlib.sha256(how.encode() + data).hexdigest()}.json"

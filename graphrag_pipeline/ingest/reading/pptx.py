@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import html
-import io
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from graphrag_pipeline.ingest.reading.archives import open_archive, properties, require_plain_xml
+from graphrag_pipeline.ingest.reading.archives import (
+    bytes_of,
+    open_archive,
+    properties,
+    require_plain_xml,
+)
 from graphrag_pipeline.ingest.reading.extras import require_extra
 from graphrag_pipeline.ingest.reading.html import parse_html
 from graphrag_pipeline.ingest.reading.model import (
@@ -31,9 +35,10 @@ def read_pptx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     with open_archive(data, options, kind="a presentation", suffix=".pptx") as archive:
         require_plain_xml(archive, _MOST_ELEMENTS)
         about = properties(archive, "docProps/core.xml")
+        file = bytes_of(archive)
     with require_extra("pptx", "office", "pptx"):
         from pptx import Presentation
-    presentation = Presentation(io.BytesIO(data))
+    presentation = Presentation(file)
     markup = "".join(part for slide in presentation.slides for part in _slide(slide))
     page = parse_html(markup)
     if not page.text:

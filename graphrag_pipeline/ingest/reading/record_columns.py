@@ -22,7 +22,12 @@ from graphrag_pipeline.ingest.reading.model import (
     Unreadable,
     readable_name,
 )
-from graphrag_pipeline.ingest.reading.records import unique_keys, why_empty
+from graphrag_pipeline.ingest.reading.records import (
+    most_said,
+    too_much_said,
+    unique_keys,
+    why_empty,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -52,12 +57,30 @@ def read_columns(
 
     if cells.is_empty():
         raise Unreadable("the file holds no records")
-    rows, in_column = _rows(cells, options)
+    rows, in_column = _rows(_filled(cells, options), options)
     numbered = pl.concat_str(pl.lit("row-"), pl.col("record") + 1)
     rows = rows.with_columns(key=pl.coalesce("key", numbered), said=pl.col("said").fill_null(""))
     if rows["key"].n_unique() < len(rows):
         rows = rows.with_columns(key=pl.Series(unique_keys(rows["key"]), dtype=pl.String))
     return _documents(path, rows, problems, options, in_column=in_column)
+
+
+def _filled(cells: pl.DataFrame, options: ReadingOptions) -> pl.DataFrame:
+    """Return the columns that hold something, and those that the options name.
+
+    Raises Unreadable where their names, said with each value, are too much text.
+    """
+    import polars as pl
+
+    numbers = cells.select((pl.col(name) != "").sum() for name in cells.columns).row(0)
+    if sum(n * len(name) for n, name in zip(numbers, cells.columns, strict=True)) > most_said(
+        options
+    ):
+        raise Unreadable(too_much_said(options))
+    special = _special(cells.columns, options)
+    named = {*special.text, *special.title, *special.key, *special.halves}
+    filled = [name for n, name in zip(numbers, cells.columns, strict=True) if n or name in named]
+    return cells.select(filled or cells.columns[:1])
 
 
 def _rows(cells: pl.DataFrame, options: ReadingOptions) -> tuple[pl.DataFrame, bool]:

@@ -27,6 +27,8 @@ from graphrag_pipeline.ingest.reading.model import (
 
 _ENVELOPES = {(word,) for word in word_lists("nlp_records.txt")["envelope"]}
 _LARGEST_INTEGER = 2**63
+_END = object()
+_SAID_TO_READ = 10
 
 
 @dataclass(frozen=True)
@@ -81,9 +83,10 @@ def read_records(
     """
     if not records:
         raise Unreadable("the file holds no records")
+    _require_bounded(len(records) * sum(len(str(v)) for v in (beside or {}).values()), options)
     parts = [_parts(record.value, options) for record in records]
     in_column = any(part.has_text_column for part in parts)
-    written = _written(parts, in_column=in_column, infer=True)
+    written = _written(parts, options, in_column=in_column, infer=True)
     keys = unique_keys(
         part.key or fields.key or f"row-{record.number}"
         for part, fields, record in zip(parts, written, records, strict=True)
@@ -142,7 +145,7 @@ def read_object(path: Path, value: Mapping[str, object], options: ReadingOptions
     """Return the one document that an object which is a whole file makes."""
     part = _parts(value, options)
     in_column = part.has_text_column
-    fields = _written([part], in_column=in_column, infer=False)[0]
+    fields = _written([part], options, in_column=in_column, infer=False)[0]
     text, blocks = _text(value, part, fields, in_column)
     if not text:
         raise Unreadable("the object holds no text")
@@ -152,9 +155,11 @@ def read_object(path: Path, value: Mapping[str, object], options: ReadingOptions
     return whole_document(path, text, part.title, metadata, blocks)
 
 
-def _written(parts: Sequence[_Parts], *, in_column: bool, infer: bool) -> list[_Written]:
+def _written(
+    parts: Sequence[_Parts], options: ReadingOptions, *, in_column: bool, infer: bool
+) -> list[_Written]:
     """Write the fields of all records, each in the light of its columns in the whole file."""
-    lines = by_column.lines_of(_lines(parts))
+    lines = by_column.lines_of(_lines(parts, options))
     columns = by_column.decide_columns(lines, len(parts))
     titles = {number: part.title for number, part in enumerate(parts) if part.title}
     keys: Mapping[int, str] = {}
@@ -182,11 +187,34 @@ def _written(parts: Sequence[_Parts], *, in_column: bool, infer: bool) -> list[_
     return written
 
 
-def _lines(parts: Sequence[_Parts]) -> Iterator[tuple[int, str, str, bool]]:
+def _lines(
+    parts: Sequence[_Parts], options: ReadingOptions
+) -> Iterator[tuple[int, str, str, bool]]:
+    size = 0
     for number, part in enumerate(parts):
         for name, item in part.fields:
             for path, value in _leaves(item, name):
+                size += len(path) + len(value)
+                _require_bounded(size, options)
                 yield number, path, value, path == part.title_path
+
+
+def _require_bounded(size: int, options: ReadingOptions) -> None:
+    if size > most_said(options):
+        raise Unreadable(too_much_said(options))
+
+
+def most_said(options: ReadingOptions) -> int:
+    """Return how many characters the fields of a file's records may be, with their names."""
+    return _SAID_TO_READ * options.max_file_bytes
+
+
+def too_much_said(options: ReadingOptions) -> str:
+    """Return what is said of records whose fields, with their names, are more than that."""
+    return (
+        "the names of its fields, said with each value, make it a text of more than "
+        f"{most_said(options):,} characters, ten times input.max_file_mb: shorten them"
+    )
 
 
 def _plain_fields(values: Mapping[str, object], columns: by_column.Columns) -> dict[str, object]:
@@ -233,15 +261,21 @@ def _leaves(value: object, name: str) -> Iterator[tuple[str, str]]:
         if text := clean_text(value):
             yield name, text
         return
-    pending: list[tuple[str, object]] = [(name, value)]
-    while pending:
-        path, item = pending.pop()
-        inner = _children(item)
-        if inner is not None:
-            children = ((f"{path}.{name}" if path else name, child) for name, child in inner)
-            pending.extend(reversed(list(children)))
+    within: list[Iterator[tuple[str, object]]] = [iter(((name, value),))]
+    while within:
+        path, item = next(within[-1], ("", _END))
+        if item is _END:
+            within.pop()
+        elif (inner := _children(item)) is not None:
+            within.append(_below(path, inner))
         elif text := clean_text(_plain(item)):
             yield path, text
+
+
+def _below(path: str, inner: Iterable[tuple[str, object]]) -> Iterator[tuple[str, object]]:
+    """Yield what is inside a value, with the path to it: one by one, for paths may be long."""
+    for name, child in inner:
+        yield f"{path}.{name}" if path else name, child
 
 
 def _children(value: object) -> list[tuple[str, object]] | None:

@@ -15,7 +15,7 @@ from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
-from graphrag_pipeline.ingest.reading.archives import open_archive, refuse_doctype
+from graphrag_pipeline.ingest.reading.archives import bytes_of, open_archive, refuse_doctype
 from graphrag_pipeline.ingest.reading.cleaning import clean_text, one_line
 from graphrag_pipeline.ingest.reading.extras import require_extra
 from graphrag_pipeline.ingest.reading.model import (
@@ -56,11 +56,12 @@ def read_xlsx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
             if part.filename.lower().endswith((".xml", ".rels")):
                 with archive.open(part) as opened:
                     refuse_doctype(opened.read(1 << 20))
+        file = bytes_of(archive)
     with require_extra("openpyxl", "office", "xlsx"):
         from openpyxl import load_workbook
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        book = load_workbook(io.BytesIO(data), read_only=True, data_only=True, keep_links=False)
+        book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
         try:
             budget = _Budget(options.max_file_bytes * 4 // 5)
             sheets = [Sheet(sheet.title, list(budget.rows(sheet))) for sheet in book.worksheets]

@@ -37,6 +37,8 @@ _DELIMITERS = ",;\t|"
 _SNIFFED_ROWS = 50
 _MOST_REREAD = 20
 _ROWS_AT_ONCE = 10_000
+_MOST_ROWS = 1_000_000  # about 1.5 kB each
+_MOST_PADDED = 10_000_000
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -58,7 +60,16 @@ def read_csv(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     header = next(rows, [])
     if isinstance(header, str):
         raise Unreadable(f"the header is broken: {header}")
+    _require_cells(len(header), text.count("\n"), len(text))
     return read_columns(path, _cells(rows, _header(header), problems), problems, options)
+
+
+def _require_cells(columns: int, rows: int, size: int) -> None:
+    """Raise Unreadable where most cells are only those that short rows lack."""
+    if columns * rows > max(size, _MOST_PADDED):
+        raise Unreadable(
+            f"the table has {columns:,} columns and {rows:,} rows, and hardly a cell is filled"
+        )
 
 
 def _header(names: Sequence[str]) -> list[str]:
@@ -72,6 +83,7 @@ def _unquoted_cells(text: str, delimiter: str, problems: dict[int, str]) -> pl.D
     lines = pl.Series([text]).str.split("\n").explode()
     lines = lines.filter(lines.str.contains(rf"[^\s\x1c-\x1f\x{ord(delimiter):02x}]"))
     names = _header(lines[0].split(delimiter) if len(lines) else [])
+    _require_cells(len(names), len(lines), len(text))
     parts = lines[1:].str.split(delimiter)
     for number in (parts.list.len() > len(names)).arg_true():
         _as_wide(parts[number].to_list(), len(names), number, problems)
@@ -223,16 +235,36 @@ def read_parquet(path: Path, data: bytes, options: ReadingOptions) -> ReadResult
     room = options.max_file_bytes
     try:
         with pq.ParquetFile(pa.BufferReader(data)) as table:
+            if table.metadata.num_rows > _MOST_ROWS:
+                raise Unreadable(f"the table has more than {_MOST_ROWS:,} rows: divide it")
             for batch in table.iter_batches(batch_size=1_000):
-                room -= batch.nbytes
+                room -= batch.nbytes + sum(map(_referred_to, batch.columns))
                 if room < 0:
                     raise Unreadable("the table unpacks to more than input.max_file_mb allows")
                 rows = _with_plain_times(batch).to_pylist()
                 records += [FileRecord(n, row) for n, row in enumerate(rows, len(records) + 1)]
+    except MemoryError:
+        raise
     except (pa.ArrowException, OSError) as error:
         details = one_line(str(error)[:200])
         raise Unreadable(f"the parquet file is damaged, or it is not one ({details})") from None
     return read_records(path, records, options)
+
+
+def _referred_to(column: Any) -> int:
+    """Return the bytes of the texts that the cells of a column refer to in its dictionary."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if not pa.types.is_dictionary(column.type):
+        return 0
+    texts = column.dictionary
+    is_text = pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)
+    if not is_text:
+        return 0
+    lengths = compute.call_function("binary_length", [texts]).cast(pa.int64())
+    total = compute.call_function("sum", [lengths.take(column.indices)])
+    return total.as_py() or 0
 
 
 def _with_plain_times(batch: Any) -> Any:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.core.files import write_beside
+from graphrag_pipeline.core.files import write_output
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.pages.evaluation import charts
 from graphrag_pipeline.pages.evaluation.gathering import gather
@@ -38,7 +38,7 @@ def write_evaluation(home: Path, output: Path, experiment: str | None = None) ->
         raise InputError(f"{output} is a folder: name the file to write, such as evaluation.html")
     contents = gather(EvaluationStore(home), experiment)
     page = render(contents).encode()
-    write_beside(output, page)
+    write_output(output, page)
     return WrittenEvaluation(
         path=str(output),
         experiment=contents.experiment,

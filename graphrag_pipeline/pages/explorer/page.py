@@ -12,7 +12,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.core.files import write_beside
+from graphrag_pipeline.core.files import write_output
 from graphrag_pipeline.pages.explorer.data import page_data
 from graphrag_pipeline.pages.policy import policy
 from graphrag_pipeline.releases.kept import release_file
@@ -50,7 +50,7 @@ def write_page(home: Path, path: Path, release: str | None = None) -> WrittenPag
     finally:
         con.close()
     page = render(data).encode()
-    write_beside(path, page)
+    write_output(path, page)
     return WrittenPage(
         path=path,
         n_bytes=len(page),

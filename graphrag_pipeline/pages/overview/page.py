@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.core.files import write_beside
+from graphrag_pipeline.core.files import write_output
 from graphrag_pipeline.pages.overview.gathering import gather
 from graphrag_pipeline.pages.overview.model import Overview
 from graphrag_pipeline.pages.policy import policy
@@ -43,7 +43,7 @@ def write_report(
     with open_release(home, release=release) as index:
         overview = gather(index, title)
     page = render(overview).encode()
-    write_beside(output, page)
+    write_output(output, page)
     return WrittenReport(str(output), overview.release, len(page), len(overview.chapters))
 
 

@@ -19,23 +19,27 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.writing.asking import Asking, Final
 
 _NAMED = 20
-_TITLE = 1.0
 
 
 @dataclass(frozen=True)
 class FastGraphragParameters:
     """fast-graphrag (circlemind), as in its source; there is no paper.
 
-    Each entity that the question names is matched with the most similar one of the graph, if the
-    cosine is at least ``named_similarity``, or with the one that has it as title; the question and
-    what it asks for in general with the ``generic_k`` most similar, at least
-    ``generic_similarity``. PageRank, with ``damping`` and all relationships alike, goes on from
-    these by their similarity. Entities that score at least ``least_score`` are kept; relationships
-    score the sum of their ends, chunks that of the relationships found in them. Where the budgets
-    of the three are more than ``max_context_tokens``, each is cut in proportion. A model names the
-    entities, in one call. Without one the named are found by rule, and the question alone is
-    generic. Where the release has synonyms, those at a cosine of 0.9 or more are one step apart as
-    if related; by their titles, which the code compares with types and descriptions.
+    Each entity that the question names is matched with the one of the graph that has it as title,
+    or else with the most similar, if that scores at least ``named_similarity``; the question and
+    what it asks for in general with the ``generic_k`` most similar that score at least
+    ``generic_similarity``. A score is (1 + cosine) / 2, so 0.7 and 0.5 are cosines of 0.4 and 0.
+    What each is matched with shares a weight of 1 by score: all of it for a named entity. An entity
+    has the highest weight that any gives it, and from these weights PageRank goes on with
+    ``damping``, all relationships alike. Entities that score at least ``least_score`` are kept;
+    relationships score the sum of their ends, chunks that of the relationships found in them. Where
+    the budgets of the three are more than ``max_context_tokens``, each is cut in proportion.
+
+    A model names the entities, in one call. Without one the named are found by rule, and the
+    question alone is generic. Where the release has synonyms, those at a cosine of 0.9 or more are
+    one step apart as if related; by their titles, which the code compares with types and
+    descriptions. Where the walk leads to no text, where the code finds nothing, the chunks are
+    those of the best words.
 
     Beyond the code, and off: ``titles`` in the question, of documents and sections, name entities.
     """
@@ -80,6 +84,9 @@ def from_entities(
     n = op.n_candidates(index, p.chunks, p.reranked)
     ranking = op.chunks_of(index, {}, edges, limit=n)
     chunks = op.best(op.rerank(index, question, ranking, p.reranked), p.chunks)
+    if not chunks:
+        index.trace.step("no relationship found: chunks by words")
+        chunks = op.chunks_by_words(index, question, p.chunks, p.reranked)
     shares = [p.max_entity_tokens, p.max_relation_tokens, p.max_chunk_tokens]
     of_entities, of_edges, of_chunks = op.in_proportion(p.max_context_tokens, shares)
     return [
@@ -92,18 +99,26 @@ def from_entities(
 def seeds(
     index: Release, names: Sequence[str], generic: Sequence[str], p: FastGraphragParameters
 ) -> Ranking:
-    """Return the entities to set out from: for each, its best as named plus its best as generic."""
-    titled = dict.fromkeys(op.entities_titled(index, names), _TITLE)
-    nearest = [
-        op.at_least(op.vector_search(index, "entities", name, 1), p.named_similarity)
+    """Return the entities to set out from, each with the most that any name or text gives it."""
+    named = [
+        op.best(op.entities_titled(index, [name]), 1)
+        or _similar(index, name, 1, p.named_similarity)
         for name in names
     ]
-    similar = [
-        op.at_least(op.vector_search(index, "entities", text, p.generic_k), p.generic_similarity)
-        for text in generic
-    ]
-    by_name, by_kind = op.highest(titled, *nearest), op.highest(*similar)
-    return {key: by_name.get(key, 0.0) + by_kind.get(key, 0.0) for key in by_name | by_kind}
+    similar = [_similar(index, text, p.generic_k, p.generic_similarity) for text in generic]
+    return op.highest(*map(_shared, [*named, *similar]))
+
+
+def _similar(index: Release, text: str, k: int, least: float) -> Ranking:
+    """Rank the ``k`` entities most like a text by (1 + cosine) / 2, of ``least`` or more."""
+    cosines = op.vector_search(index, "entities", text, k)
+    return op.at_least({key: (1 + cosine) / 2 for key, cosine in cosines.items()}, least)
+
+
+def _shared(ranking: Ranking) -> Ranking:
+    """Return the same with scores that sum to 1."""
+    total = sum(ranking.values())
+    return {key: score / total for key, score in ranking.items()} if total else {}
 
 
 def _titled(index: Release, text: str) -> Ranking:

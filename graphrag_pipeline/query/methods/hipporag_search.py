@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HippoRagParameters:
-    """HippoRAG: Gutiérrez et al., 2024, section 2.3, with the defaults of the authors' code.
+    """HippoRAG: Gutiérrez et al., 2024, section 2.3, with the numbers of the authors' experiments.
 
     Up to ``entities`` of the question, by a model where one is configured and by rule without, are
     each linked to the one entity whose title is most like it. These weigh 1 / the number of chunks
@@ -32,7 +32,8 @@ class HippoRagParameters:
 
     Where no entity is found, passages are ranked by similarity, as in the code. The code can mix
     in similarity where an entity is linked with less than 0.9, too; that is left out. The paper
-    counts how often a passage names an entity, here it counts once.
+    counts how often a passage names an entity, here it counts once. ``damping`` is that of the
+    paper and of the authors' scripts; the default of their class is 0.1.
 
     Beyond the paper, and off: ``titles`` in the question are set out from too, and a passage has
     three times the PageRank of what it is about; ``covering``: those of the best 40 passages that
@@ -40,7 +41,7 @@ class HippoRagParameters:
     """
 
     entities: int = number(10)
-    damping: float = share(0.1)
+    damping: float = share(0.5)
     titles: bool = flag(False)
     covering: bool = flag(False)
     reranked: int = number(40, least=0)

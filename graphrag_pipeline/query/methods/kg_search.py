@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.operators import Ranking
     from graphrag_pipeline.query.release import Release
     from graphrag_pipeline.query.writing.asking import Asking, Final
+
+_CHUNKS_BY_WORDS = 10
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,8 @@ class KgTripletsTextParameters(KgTripletsParameters):
     """KG-GraphRAG (Triplets+Text): the same, and the source text of the triplets.
 
     Chunks that hold most of the triplets come first. The triplets are filled in first; the chunks
-    have what they leave of ``max_context_tokens``.
+    have what they leave of ``max_context_tokens``. Where there are no triplets, LlamaIndex finds
+    nothing; here the chunks are then the ten of the best words.
     """
 
     reranked: int = number(40, least=0)
@@ -65,6 +69,9 @@ def named_entities(index: Release, question: str, p: KgTripletsParameters) -> Ra
 def triplets_around(index: Release, entities: Ranking, p: KgTripletsParameters) -> list[Record]:
     """Return the triplets up to ``hops`` relationships away from entities, nearest first."""
     relationships = op.relationships_within(index, entities, p.hops, p.triplets)
+    if not relationships:
+        why = "the entities named have none" if entities else "no entity of the graph is named"
+        index.trace.step(f"no triplets: {why}")
     return op.fill(index, op.relationship_records(index, relationships), p.max_context_tokens)
 
 
@@ -73,12 +80,23 @@ def triplets_and_text(
 ) -> list[Record]:
     """Return triplets as :func:`triplets_around` does, and the chunks they come from."""
     triplets = triplets_around(index, entities, p)
-    edges = {record.id: 1.0 for record in triplets}
     budget = p.max_context_tokens - op.tokens_of(index, triplets)
+    ranking = _chunks(index, question, triplets, p)
+    chunks = op.chunks_within(index, ranking, budget)
+    return [*triplets, *op.fill(index, op.chunk_records(index, chunks), budget)]
+
+
+def _chunks(
+    index: Release, question: str, triplets: Sequence[Record], p: KgTripletsTextParameters
+) -> Ranking:
+    """Rank the chunks of triplets; those of the best words where there are no triplets."""
+    if not triplets:
+        index.trace.step("chunks by words instead")
+        return op.chunks_by_words(index, question, _CHUNKS_BY_WORDS, p.reranked)
+    edges = {record.id: 1.0 for record in triplets}
     n = op.n_candidates(index, p.triplets, p.reranked)
     ranking = op.rerank(index, question, op.chunks_of(index, {}, edges, limit=n), p.reranked)
-    chunks = op.chunks_within(index, op.best(ranking, p.triplets), budget)
-    return [*triplets, *op.fill(index, op.chunk_records(index, chunks), budget)]
+    return op.best(ranking, p.triplets)
 
 
 async def kg_triplets_answer(asking: Asking, p: KgTripletsParameters) -> Final | None:

@@ -34,7 +34,9 @@ class Method(Generic[P]):
     Where a model writes, it gets what ``retrieve`` returns, in ``prompt``. A method that asks the
     model before (for keywords, ratings, follow-ups) has ``answer``: it makes these calls, and
     returns the last, or None where the index holds nothing that bears on the question. One that
-    ``needs_model`` can retrieve without a model, but not answer.
+    ``needs_model`` can retrieve without a model, but not answer. ``estimate`` says what an answer
+    takes, where that does not follow from what is retrieved: calls, tokens of prompts, and tokens
+    of what the model writes.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Method(Generic[P]):
     prompt: str = "local_answer"
     answer: Callable[[Asking, P], Awaitable[Final | None]] | None = None
     needs_model: bool = False
+    estimate: Callable[[Release, P], tuple[float, float, float]] | None = None
 
     async def last_call(self, asking: Asking, p: P) -> Final | None:
         """Return the call that writes the answer, once those before it are made."""

@@ -37,6 +37,7 @@ BUILT_IN = {
     "integration": "combined_search:INTEGRATION",
     "archrag": "archrag_search:ARCHRAG",
     "drift": "drift_search:DRIFT",
+    "lazy": "lazy_search:LAZY",
     "text_summary": "text_summary:TEXT_SUMMARY",
     "ircot": "ircot:IRCOT",
     "zero_shot": "no_retrieval:ZERO_SHOT",

@@ -13,10 +13,13 @@ from graphrag_pipeline.query.operators.budget import (
     tokens_of,
 )
 from graphrag_pipeline.query.operators.chunks import (
+    chunk_lengths,
     chunk_records,
     chunks_of,
     chunks_within,
+    entities_in,
     every_chunk,
+    mean_chunk_length,
 )
 from graphrag_pipeline.query.operators.claims import claim_records, claims_of
 from graphrag_pipeline.query.operators.communities import (
@@ -31,7 +34,7 @@ from graphrag_pipeline.query.operators.communities import (
     root_communities,
     themes_at,
 )
-from graphrag_pipeline.query.operators.coverage import covering, rarity, share_of
+from graphrag_pipeline.query.operators.coverage import by_terms, covering, rarity, share_of
 from graphrag_pipeline.query.operators.entities import (
     entities_for,
     entities_named_in,
@@ -78,7 +81,12 @@ from graphrag_pipeline.query.operators.relationships import (
     relationships_of,
     relationships_within,
 )
-from graphrag_pipeline.query.operators.reranking import first_chunks, n_candidates, rerank
+from graphrag_pipeline.query.operators.reranking import (
+    chunks_by_words,
+    first_chunks,
+    n_candidates,
+    rerank,
+)
 from graphrag_pipeline.query.operators.scoring import relevance
 from graphrag_pipeline.query.operators.seeds import names_known, scaled_search
 from graphrag_pipeline.query.operators.summaries import best_of_tree, down_the_tree, tree_records
@@ -96,9 +104,12 @@ __all__ = [
     "bridge",
     "bridge_relationships",
     "by_place",
+    "by_terms",
     "child_communities",
+    "chunk_lengths",
     "chunk_records",
     "chunks_by_links",
+    "chunks_by_words",
     "chunks_of",
     "chunks_within",
     "claim_records",
@@ -109,6 +120,7 @@ __all__ = [
     "down_the_tree",
     "ends_of_facts",
     "entities_for",
+    "entities_in",
     "entities_named_in",
     "entities_of_layers",
     "entities_titled",
@@ -130,6 +142,7 @@ __all__ = [
     "layered_relationship_records",
     "layered_report_records",
     "link_entities",
+    "mean_chunk_length",
     "measured",
     "most_similar",
     "n_candidates",

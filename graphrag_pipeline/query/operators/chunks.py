@@ -57,6 +57,42 @@ def _support(
 
 
 @operator
+def entities_in(index: Release, chunks: Ranking, limit: int) -> Ranking:
+    """Rank the entities that chunks name, by the summed scores of these and by rarity.
+
+    One that few chunks name tells more of them: ln(1 + N / df), over all chunks.
+    """
+    import numpy as np
+
+    links = index.kept(_OF_ENTITIES)
+    rows, places = links.having("chunk_id", chunks)
+    scores = np.array(list(chunks.values()), np.float64)[places]
+    ids, where = np.unique(links.ids("id")[rows], return_inverse=True)
+    _, named = links.having("id", decoded(ids))
+    frequency = np.bincount(named, minlength=len(ids))
+    rarity = np.log1p(index.facts.counts["n_chunks"] / np.maximum(frequency, 1))
+    summed = np.round(np.bincount(where, scores, minlength=len(ids)) * rarity, _DECIMALS)
+    order = np.argsort(-summed, kind="stable")[:limit]
+    return dict(zip(decoded(ids[order]), summed[order].tolist(), strict=True))
+
+
+@operator
+def chunk_lengths(index: Release, chunks: Iterable[str]) -> list[int]:
+    """Return the tokens of distinct chunks, in their order, as counted when they were cut."""
+    table, keys = index.kept(_LENGTHS), list(chunks)
+    rows, places = table.having("id", keys)
+    lengths = dict(zip(places.tolist(), table.values("n_tokens")[rows].tolist(), strict=True))
+    return [int(lengths.get(place, 0)) for place in range(len(keys))]
+
+
+@operator
+def mean_chunk_length(index: Release) -> float:
+    """Return the tokens of a chunk on average, 0 where there is none."""
+    lengths = index.kept(_LENGTHS).values("n_tokens")
+    return float(lengths.mean()) if len(lengths) else 0.0
+
+
+@operator
 def every_chunk(index: Release) -> Ranking:
     """Return all chunks, in the order of documents and within them; scores are 1."""
     rows = index.rows("SELECT id FROM chunks ORDER BY human_readable_id, id")

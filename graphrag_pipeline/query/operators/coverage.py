@@ -23,6 +23,7 @@ _LINKED_TO = 4
 _COVERAGE = 0.5
 _LINK = 0.5
 _LEAST = 1e-30
+_DECIMALS = 9
 
 
 @operator
@@ -46,6 +47,18 @@ def share_of(weights: Mapping[str, float], texts: Iterable[str]) -> float:
     held = {term for text in texts for term in terms(text)}
     total = sum(weights.values())
     return sum(weight for term, weight in weights.items() if term in held) / total if total else 0.0
+
+
+@operator
+def by_terms(index: Release, question: str, chunks: Ranking) -> Ranking:
+    """Rank chunks by the rarity of the question's terms that each holds; equal ones stay as is."""
+    import numpy as np
+
+    keys, weights = list(chunks), rarity(index, question)
+    holds = index.terms_held("chunks", keys, list(weights))
+    scores = np.round(holds @ np.array(list(weights.values()), np.float64), _DECIMALS)
+    order = np.argsort(-scores, kind="stable").tolist()
+    return {keys[place]: float(scores[place]) for place in order}
 
 
 @operator

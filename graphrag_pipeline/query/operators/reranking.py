@@ -27,7 +27,7 @@ from graphrag_pipeline.llm.running import run_calls
 from graphrag_pipeline.llm.windows import prompt_room
 from graphrag_pipeline.query.operators.chunks import chunk_records
 from graphrag_pipeline.query.operators.coverage import CANDIDATES, covering, rarity
-from graphrag_pipeline.query.operators.ranking import Ranking, best
+from graphrag_pipeline.query.operators.ranking import Ranking, best, fulltext_search
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.trace import operator
 
@@ -101,6 +101,15 @@ def first_chunks(
     n = n_candidates(index, k, reranked)
     ranking = covering(index, question, chunks(max(n, CANDIDATES))) if cover else chunks(n)
     return best(rerank(index, question, ranking, reranked), k)
+
+
+def chunks_by_words(index: Release, question: str, k: int, reranked: int) -> Ranking:
+    """Rank the ``k`` chunks that best match the words of a question, reranked where wanted.
+
+    What methods fall back to that found no way into the graph.
+    """
+    n = n_candidates(index, k, reranked)
+    return best(rerank(index, question, fulltext_search(index, "chunks", question, n), reranked), k)
 
 
 def n_candidates(index: Release, k: int, reranked: int) -> int:

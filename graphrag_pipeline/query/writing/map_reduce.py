@@ -14,6 +14,9 @@ from graphrag_pipeline.query.writing.references import Reference, Shown, shown_t
 from graphrag_pipeline.reports.parsing import POINTS_SCHEMA, parse_points
 from graphrag_pipeline.reports.references import check_references
 
+_BETWEEN = 4
+"""What a part takes besides its own tokens, at most: a longer number, and the lines between."""
+
 
 @dataclass(frozen=True)
 class Scored:
@@ -39,14 +42,17 @@ async def reduced(
     prompt: str,
     placeholder: str,
     more: Sequence[Scored] = (),
+    **values: str,
 ) -> Final | None:
     """Return the call that merges the best points of groups of records; None if there is no point.
 
     ``prompt`` is what the names of both prompts begin with, ``placeholder`` that of the map prompt
-    for a group, ``budget`` the tokens of the points; ``more`` are points from elsewhere.
+    for a group, ``budget`` the tokens of the points; ``more`` are points from elsewhere, ``values``
+    what both prompts are told besides.
     """
+    name = f"{prompt}_map"
     mapped = await asking.each(
-        "map", [partial(_map, asking, group, f"{prompt}_map", placeholder) for group in groups]
+        "map", [partial(_map, asking, group, name, placeholder, **values) for group in groups]
     )
     points = best_first([*(point for of_group in mapped for point in of_group or ()), *more])
     best = within(points, budget, asking.index.encoding)
@@ -56,14 +62,15 @@ async def reduced(
         reference for point in best for reference in point.cited
     )
     words = asking.index.settings.query.reduce_words
-    values = {"answers": render_answers(best), "max_words": str(words)}
+    values |= {"answers": render_answers(best), "max_words": str(words)}
     return Final("reduce", f"{prompt}_reduce", values, shown_records, shown_records.records)
 
 
 async def _map(
-    asking: Asking, group: Sequence[Record], prompt: str, placeholder: str
+    asking: Asking, group: Sequence[Record], prompt: str, placeholder: str, **values: str
 ) -> list[Scored]:
-    return await points_of(asking, prompt, Shown(group), **{placeholder: shown_to_model(group)})
+    values |= {placeholder: shown_to_model(group)}
+    return await points_of(asking, prompt, Shown(group), **values)
 
 
 async def points_of(
@@ -92,8 +99,13 @@ def best_first(parts: Iterable[Scored]) -> list[Scored]:
 def within(parts: Sequence[Scored], budget: int, encoding: str) -> list[Scored]:
     """Return the first parts that fit in a budget of tokens together, at least one, if cut."""
     fitting: list[Scored] = []
+    at_most = 0
     for part in parts:
-        if count_tokens([render_answers([*fitting, part])], encoding)[0] > budget:
+        at_most += count_tokens([render_answers([part])], encoding)[0] + _BETWEEN
+        # To count all together each time takes longer than all else; it is left for the last few.
+        if at_most > budget and (
+            count_tokens([render_answers([*fitting, part])], encoding)[0] > budget
+        ):
             break
         fitting.append(part)
     return fitting or [_cut(part, budget, encoding) for part in parts[:1]]

@@ -12,6 +12,7 @@ from graphrag_pipeline.query.citations import (
     cite_chunk,
     cite_findings,
     cite_quote,
+    cite_report,
     cite_summaries,
     distinct,
     numbered,
@@ -196,20 +197,8 @@ def _by_report(index: Release, records: Iterable[Record]) -> dict[str, list[Cita
     places |= _by_attributed(index, [r for r in reports if "chunk_ids" in r.attributes])
     for report in reports:
         if not places[report.id]:
-            text = report.attributes["summary"]
-            places[report.id] = [
-                Citation(
-                    number=0,
-                    document_id="",
-                    document_title=report.title,
-                    uri="",
-                    chunk_id="",
-                    start_char=0,
-                    end_char=0,
-                    text=text,
-                    report_id=report.id,
-                )
-            ]
+            summary = report.attributes["summary"]
+            places[report.id] = [cite_report(report.id, report.title, summary)]
     return places
 
 

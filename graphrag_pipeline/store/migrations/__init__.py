@@ -74,7 +74,7 @@ def ensure_schema(con: duckdb.DuckDBPyConnection, path: Path) -> None:
             f"{path} was made by a newer version of this program (schema {version}, this one knows "
             f"{newest}): update graphrag-pipeline"
         )
-    elif version < newest or not _has_views_and_comments(con):
+    elif version < newest or not comments_current(con):
         _bring_up(con, path, version)
 
 
@@ -104,7 +104,8 @@ def _make(con: duckdb.DuckDBPyConnection, version: int) -> None:
     con.execute("COMMIT")
 
 
-def _has_views_and_comments(con: duckdb.DuckDBPyConnection) -> bool:
+def comments_current(con: duckdb.DuckDBPyConnection) -> bool:
+    """Whether views and comments of a file are those of this program."""
     known = con.execute("SELECT value FROM meta WHERE key = ?", [_COMMENTS]).fetchone()
     return known == (content_hash(schema_sql()),)
 

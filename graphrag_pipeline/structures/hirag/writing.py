@@ -17,6 +17,7 @@ from graphrag_pipeline.extraction.model.tuples import ParsedExtraction, parse_tu
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.configured import answered_by, prompts_folder, with_model
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
+from graphrag_pipeline.llm.purpose import making
 from graphrag_pipeline.llm.running import work_through
 
 STAGE = "hirag_clusters"
@@ -128,7 +129,8 @@ class ModelClusters:
         async def ask_cluster(key: str) -> None:
             before = failed.get(key, 0)
             try:
-                summaries[key] = await _asked(client, prompt, key, clusters[key])
+                with making(key):
+                    summaries[key] = await _asked(client, prompt, key, clusters[key])
             except ModelError as error:
                 if error.stops_everything:
                     raise

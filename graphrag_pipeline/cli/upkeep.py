@@ -1,0 +1,140 @@
+"""`check`, `backup` and `restore`: an index verified, repaired, and kept elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphrag_pipeline.cli import console
+from graphrag_pipeline.cli.command import CONFIG, AsJson, plain_values, prints, settings_here
+from graphrag_pipeline.cli.progress import progress
+from graphrag_pipeline.core.text import counted
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.upkeep.backups import Backup
+    from graphrag_pipeline.upkeep.checking import Checked
+
+
+def show_checked(checked: Checked) -> None:
+    """Print what was repaired and what is wrong, a line each, and the verdict."""
+    for line in checked.repairs:
+        console.say_whole(f"repaired: {line}")
+    for problem in checked.problems:
+        console.say_whole(problem.line)
+    for line in checked.notes:
+        console.note(line)
+    console.say(checked.verdict)
+
+
+def checked_values(checked: Checked) -> dict[str, Any]:
+    """Return the outcome of a check as values that JSON can hold."""
+    return {
+        "ok": not checked.problems,
+        "problems": [
+            {
+                "check": problem.check,
+                "where": problem.where,
+                "what": problem.what,
+                "number": problem.number,
+                "example": problem.example,
+                "can_repair": problem.can_repair,
+                "line": problem.line,
+            }
+            for problem in checked.problems
+        ],
+        "repairs": list(checked.repairs),
+        "notes": list(checked.notes),
+    }
+
+
+def check(
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair",
+            help="Make again what can be made from a release, from the cache or from the index.",
+        ),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Verify index, vectors, releases, manifests and answers against each other.
+
+    Each problem is one line: where, what, how many, an example, what to do. The exit code is 1
+    where there are any. Nothing is changed without --repair, and no model is asked in any case:
+    what was replaced stays beside its place, with `damaged` in its name. What cannot be made again,
+    as a manifest, is left alone: restore it from a backup.
+    """
+    from graphrag_pipeline.store.workspace import Workspace
+    from graphrag_pipeline.upkeep import checking
+
+    workspace = Workspace(settings_here())
+    with progress("Checking") if sys.stderr.isatty() else contextlib.nullcontext():
+        checked = (checking.repair if repair else checking.check)(workspace)
+    console.show_json(checked_values(checked)) if as_json else show_checked(checked)
+    if checked.problems:
+        raise typer.Exit(1)
+
+
+def show_backup(made: Backup) -> None:
+    """Print where a backup is and what it holds."""
+    what = f"release {made.release}" if made.release else "no release yet"
+    console.say_whole(
+        f"Wrote {made.archive}: {counted(made.n_files, 'file')}, {made.n_bytes / 1e6:,.1f} MB, "
+        f"as {made.size / 1e6:,.1f} MB; {what}."
+    )
+    for name in made.left_out:
+        console.note(f"left out: {name}, for it holds what looks like a key; keep it yourself")
+
+
+@prints(show_backup)
+def backup(
+    archive: Annotated[Path, typer.Argument(help="The file to write, such as index.tar.zst.")],
+    with_history: Annotated[
+        bool, typer.Option("--with-history", help="Take in the history of Dagster's runs.")
+    ] = False,
+) -> Backup:
+    """Write index, releases, vectors, manifests and paid answers to one archive (tar, zstd).
+
+    It may be made while a run goes on, and is consistent: a run that was under way is as if it had
+    been stopped at that moment. The documents themselves, keys, pictures and what dbt parsed are
+    not in it.
+    """
+    from graphrag_pipeline.store.workspace import Workspace
+    from graphrag_pipeline.upkeep.backups import back_up
+
+    return back_up(Workspace(settings_here()), archive, with_history=with_history)
+
+
+def restore(
+    archive: Annotated[Path, typer.Argument(help="A file that `backup` has written.")],
+    home: Annotated[
+        Path | None, typer.Option(help="An empty folder, or none yet (default: the home).")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Restore an archive to an empty home folder, and check what was restored.
+
+    Each file is compared with its hash first; the folder is there whole or not at all.
+    """
+    from graphrag_pipeline.core.settings import load_settings
+    from graphrag_pipeline.store.workspace import Workspace
+    from graphrag_pipeline.upkeep import backups, checking
+
+    place = Path(os.path.abspath(home)) if home else settings_here().home_path
+    restored = backups.restore(archive, place, int(settings_here().home_mode, 8))
+    checked = checking.check(Workspace(load_settings(CONFIG.get(), home=str(place))))
+    if as_json:
+        console.show_json({**plain_values(restored), **checked_values(checked)})
+    else:
+        console.say_whole(
+            f"Restored {restored.home}: {counted(restored.n_files, 'file')}, "
+            f"{restored.n_bytes / 1e6:,.1f} MB, of {restored.made_at}."
+        )
+        show_checked(checked)
+    if checked.problems:
+        raise typer.Exit(1)

@@ -1,0 +1,102 @@
+"""Memory that ran out: told from other trouble, whoever says so and in whatever words."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import mmap
+from collections.abc import Iterator
+
+from graphrag_pipeline.core.errors import GraphRAGError
+from graphrag_pipeline.core.rows import one_line
+
+_PROBE_BYTES = 256 * 2**20
+_MOST_CHARACTERS = 120
+_PANIC = "PanicException"
+"""What a library in Rust raises; it is no Exception."""
+_TYPES = ("MemoryError", "ArrowMemoryError", "_ArrayMemoryError", "OutOfMemoryException")
+_WORDS = (
+    "out of memory error",
+    "cannot allocate memory",
+    "failed to map segment",
+    "memory allocation of",
+    "malloc of size",
+    "std::bad_alloc",
+    "can't start new thread",
+    "could not spawn thread",
+)
+
+
+class OutOfMemoryError(GraphRAGError):
+    """The system gave no more memory. What was finished is kept."""
+
+    exit_code = 5
+
+    def __init__(self, details: str = "", stage: str = "") -> None:
+        self.details = details
+        what = f"out of memory{f' in {stage}' if stage else ''}{f' ({details})' if details else ''}"
+        super().__init__(
+            f"{what}: what was finished is kept; give the process more memory, or set smaller "
+            "batches (batches.max_mb), and run it again"
+        )
+
+
+def as_out_of_memory(error: BaseException) -> OutOfMemoryError | None:
+    """Return what to say of an error if it, or one that it was raised from, is for want of memory.
+
+    So is one that nobody meant, where memory is short: libraries have many ways to fail then.
+    """
+    for each in _chain(error):
+        if isinstance(each, OutOfMemoryError):
+            return each
+        if _says_so(each):
+            return OutOfMemoryError()
+    unexpected = isinstance(error, Exception) and not isinstance(error, GraphRAGError)
+    if (unexpected or type(error).__name__ == _PANIC) and memory_is_short():
+        return OutOfMemoryError(one_line(f"{type(error).__name__}: {error}")[:_MOST_CHARACTERS])
+    return None
+
+
+@contextlib.contextmanager
+def told_out_of_memory(stage: str) -> Iterator[None]:
+    """Raise OutOfMemoryError, naming the stage, where memory runs out."""
+    try:
+        yield
+    except BaseException as error:
+        if (out := as_out_of_memory(error)) is None:
+            raise
+        raise OutOfMemoryError(out.details, stage) from error
+
+
+def says_out_of_memory(type_name: str, message: str) -> bool:
+    """Whether an error of which only its type's name and its message are known says so."""
+    words = message.lower()
+    return type_name in _TYPES or any(each in words for each in _WORDS)
+
+
+def memory_is_short() -> bool:
+    """Whether the system would refuse some more memory at this moment.
+
+    Where it would not, an error about memory is the fault of who asked for an absurd amount.
+    """
+    try:
+        mmap.mmap(-1, _PROBE_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+    except (OSError, MemoryError):
+        return True
+    return False
+
+
+def _says_so(error: BaseException) -> bool:
+    if isinstance(error, MemoryError):
+        return True
+    if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+        return True
+    return says_out_of_memory(type(error).__name__, str(error))
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__

@@ -1,0 +1,55 @@
+"""What a reading process answers, as bytes: JSON, and many documents as an Arrow file.
+
+The process reads what strangers wrote. What it answers is therefore data alone, never a pickle.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+
+from graphrag_pipeline.ingest.reading.blocks import Block
+from graphrag_pipeline.ingest.reading.model import (
+    DocumentTable,
+    Quarantined,
+    ReadDocument,
+    ReadResult,
+)
+
+_LENGTH = 8
+
+
+def write_answer(result: ReadResult) -> bytes:
+    """Return what :func:`read_answer` reads."""
+    table = b""
+    documents: Sequence[ReadDocument] = result.documents
+    if isinstance(documents, DocumentTable):
+        sink = io.BytesIO()
+        documents.rows.write_ipc(sink, compression="uncompressed")
+        table, documents = sink.getvalue(), []
+    said = {
+        "documents": [
+            (d.key, d.title, d.text, d.metadata, [(b.start, b.end, b.kind) for b in d.blocks])
+            for d in documents
+        ],
+        "quarantined": [(q.key, q.reason) for q in result.quarantined],
+    }
+    head = json.dumps(said, ensure_ascii=False).encode()
+    return b"".join((len(head).to_bytes(_LENGTH), head, table))
+
+
+def read_answer(answer: bytes) -> ReadResult:
+    """Return what a file gave."""
+    end = _LENGTH + int.from_bytes(answer[:_LENGTH])
+    said = json.loads(answer[_LENGTH:end])
+    quarantined = [Quarantined(key, reason) for key, reason in said["quarantined"]]
+    if len(answer) > end:
+        import polars as pl
+
+        return ReadResult(DocumentTable(pl.read_ipc(io.BytesIO(answer[end:]))), quarantined)
+    documents = [
+        ReadDocument(key, title, text, metadata, tuple(Block(*block) for block in blocks))
+        for key, title, text, metadata, blocks in said["documents"]
+    ]
+    return ReadResult(documents, quarantined)

@@ -1,0 +1,24 @@
+"""Messages between two processes: each is its length, and then its bytes."""
+
+from __future__ import annotations
+
+from typing import BinaryIO
+
+_LENGTH = 8
+
+
+def write_frame(pipe: BinaryIO, content: bytes) -> None:
+    """Send a message. Raises OSError where nobody reads."""
+    pipe.write(len(content).to_bytes(_LENGTH))
+    pipe.write(content)
+    pipe.flush()
+
+
+def read_frame(pipe: BinaryIO, most: int | None = None) -> bytes | None:
+    """Return the next message; None at the end, or of one that has more than ``most`` bytes."""
+    head = pipe.read(_LENGTH)
+    length = int.from_bytes(head)
+    if len(head) < _LENGTH or (most is not None and length > most):
+        return None
+    content = pipe.read(length)
+    return content if len(content) == length else None

@@ -1,0 +1,28 @@
+"""What an answer is bought for: kept beside it, so that it can go when that is gone."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextvars import ContextVar
+
+_purpose: ContextVar[str | None] = ContextVar("answer_made_for", default=None)
+
+
+@contextlib.contextmanager
+def making(row: str) -> Iterator[None]:
+    """Note with the answers asked for within what they are to make.
+
+    ``row`` is the id or hash by which the index will know that: an answer may be kept for as long
+    as it is there.
+    """
+    token = _purpose.set(row)
+    try:
+        yield
+    finally:
+        _purpose.reset(token)
+
+
+def made_for() -> str | None:
+    """Return what :func:`making` says; None for what no row of the index is made from."""
+    return _purpose.get()

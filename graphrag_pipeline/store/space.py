@@ -1,0 +1,86 @@
+"""Whether the disk has room for a run, looked at before anything is paid."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.store.sources import SourceChange
+from graphrag_pipeline.store.workspace import Workspace
+
+log = logging.getLogger("graphrag_pipeline")
+
+_GROWTH = 60
+"""Bytes that a byte of new plain text takes in the end: tables, vectors, and the published copy."""
+_EMPTY_BYTES = 30_000_000
+"""What an index of a few documents takes, and the least that is left for everything else."""
+
+
+@dataclass(frozen=True)
+class Space:
+    """What a run takes of the disk of the home folder, and what there is, in bytes."""
+
+    needed: int
+    """About what it takes at its peak."""
+    least: int
+    """What it takes in any case: to publish, the whole index is copied first."""
+    free: int
+    """What the disk has for this user; a quota may allow less."""
+
+
+def space_for(workspace: Workspace, changes: Iterable[SourceChange]) -> Space:
+    """Return what a run that takes in these changes needs of the disk, and what it has."""
+    index, published = (_size(workspace.paths.index), _size(workspace.paths.published))
+    growth = _GROWTH * sum(change.n_bytes for change in changes)
+    needed = index + max(published, index // 2) + growth + _EMPTY_BYTES
+    return Space(needed=needed, least=index, free=free_bytes(workspace.home))
+
+
+def check_space(workspace: Workspace, changes: Iterable[SourceChange]) -> None:
+    """Raise StorageError where the disk has surely no room for a run; warn where it may have none.
+
+    With ``batches.check_space`` off, neither.
+    """
+    if not workspace.settings.batches.check_space:
+        return
+    space = space_for(workspace, changes)
+    numbers = f"the run needs about {megabytes(space.needed)}, has {megabytes(space.free)}"
+    if space.free < space.least:
+        raise StorageError(
+            f"no room in {workspace.home}: {numbers}, and the index is copied to publish it "
+            f"({megabytes(space.least)}); free the disk, or let go of releases (releases.keep), "
+            "and run again"
+        )
+    if space.free < space.needed:
+        log.warning("little room in %s: %s", workspace.home, numbers)
+
+
+def changes_of(workspace: Workspace, batches: Iterable[str]) -> list[SourceChange]:
+    """Return the changes that are listed in batches."""
+    return [change for key in batches for change in workspace.batches.get(key).changes]
+
+
+def free_bytes(folder: Path) -> int:
+    """Return what is free on the disk of a folder, whether the folder is there already or not."""
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    return shutil.disk_usage(there).free
+
+
+def megabytes(n_bytes: int) -> str:
+    """Return a number of bytes in words.
+
+    >>> megabytes(12_300_000), megabytes(4_560_000_000)
+    ('12 MB', '4.6 GB')
+    """
+    return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:,.0f} MB"
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

@@ -1,0 +1,168 @@
+"""Paid answers: those that the index still holds, and those that go with what they were made from.
+
+A request is kept as a hash alone, so nothing in the cache says which documents it quoted. What an
+answer was bought for does (:mod:`graphrag_pipeline.llm.purpose`): a chunk, or a hash of all that a
+description, a report or a cluster was made from. Where that is in the index, so is everything the
+answer tells of. Any other answer goes: those to questions, those of evaluations, and those that an
+older program has kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+import duckdb
+
+from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.llm.cache import VectorSource
+from graphrag_pipeline.llm.configured import model_options, model_prices
+from graphrag_pipeline.llm.database import open_database
+from graphrag_pipeline.llm.embeddings import pieces
+from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.structures.registry import made_vector_tables
+from graphrag_pipeline.structures.vector_tables import texts_of
+from graphrag_pipeline.upkeep.tables import ERROR_TAKEN_OUT
+
+_PURPOSES = """
+SELECT id FROM chunks UNION SELECT input_hash FROM description_summaries UNION
+SELECT context_hash FROM hierarchy_reports UNION SELECT hash FROM staging.hirag_summaries UNION
+SELECT value FROM meta
+"""
+_CHUNKS_OF = """
+SELECT c.id FROM chunks c JOIN documents d ON d.id = c.document_id WHERE d.source = ?
+"""
+# Summaries of RAPTOR's clusters have no hash in the index: the answer itself is their text.
+_TEXTS = "SELECT text FROM raptor_nodes"
+_TITLES = "SELECT DISTINCT title FROM entity_mentions UNION SELECT text FROM raptor_nodes"
+_TAKE_OUT_ERRORS = "UPDATE llm_calls SET error = ? WHERE error IS NOT NULL"
+_ROWS_AT_ONCE = 1_000
+
+
+@dataclass(frozen=True)
+class KeptAnswers:
+    """What of the cache stays and what goes. ``cost`` is what the latter cost, where known."""
+
+    kept: int = 0
+    dropped: int = 0
+    cost: float | None = 0.0
+    vectors_kept: int = 0
+    vectors_dropped: int = 0
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What the index holds: by purpose, by text, and the keys of the vectors of its texts."""
+
+    purposes: Collection[str]
+    texts: Collection[str]
+    vectors: Collection[bytes]
+
+
+def unused_answers(workspace: Workspace, removed: Collection[str] = ()) -> KeptAnswers:
+    """Return what :func:`drop_unused` would drop, but for what follows from ``removed`` files."""
+    path = workspace.paths.calls
+    if not path.is_file():
+        return KeptAnswers()
+    with contextlib.closing(open_database(path)) as calls:
+        return _sorted_out(calls, _wanted(workspace, removed), workspace.settings)[0]
+
+
+def drop_unused(workspace: Workspace) -> KeptAnswers:
+    """Remove from the cache, and from its file, all that the index does not hold.
+
+    What was spent stays in the ledger, without the words of errors. Raises StorageError when the
+    file cannot be written, or another process does not let go of it.
+    """
+    path = workspace.paths.calls
+    if not path.is_file():
+        return KeptAnswers()
+    try:
+        with contextlib.closing(open_database(path)) as calls:
+            calls.execute("PRAGMA secure_delete = ON")
+            summary, answers, vectors = _sorted_out(calls, _wanted(workspace), workspace.settings)
+            calls.execute("BEGIN IMMEDIATE")
+            for table, keys in (("responses", answers), ("embeddings", vectors)):
+                calls.executemany(f"DELETE FROM {table} WHERE key = ?", ((key,) for key in keys))
+            calls.execute(_TAKE_OUT_ERRORS, [ERROR_TAKEN_OUT])
+            calls.execute("COMMIT")
+            compact(calls)
+    except sqlite3.Error as error:
+        raise StorageError(f"cannot use {path}: {error}; run the command again") from None
+    return summary
+
+
+def compact(con: sqlite3.Connection) -> None:
+    """Write a SQLite file anew and empty its log, so that nothing deleted is left in either.
+
+    Raises sqlite3.OperationalError where another process reads it for longer than a wait.
+    """
+    con.execute("VACUUM")
+    busy, *_ = con.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if busy:
+        raise sqlite3.OperationalError("another process is reading it")
+
+
+def _sorted_out(
+    calls: sqlite3.Connection, wanted: _Wanted, settings: Settings
+) -> tuple[KeptAnswers, list[bytes], list[bytes]]:
+    """Return a summary, the keys of the answers to drop, and those of the vectors."""
+    prices, cost, n_answers = model_prices(settings), 0.0, 0
+    answers: list[bytes] = []
+    rows = calls.execute(
+        "SELECT key, model, text, made_for, prompt_tokens, completion_tokens FROM responses"
+    )
+    for key, model, text, purpose, prompt, completion in _in_parts(rows):
+        n_answers += 1
+        if purpose not in wanted.purposes and text.strip() not in wanted.texts:
+            answers.append(key)
+            price = prices.cost(model, prompt, completion)
+            cost = None if price is None or cost is None else cost + price
+    keys = [key for (key,) in calls.execute("SELECT key FROM embeddings")]
+    vectors = [key for key in keys if key not in wanted.vectors]
+    summary = KeptAnswers(
+        kept=n_answers - len(answers),
+        dropped=len(answers),
+        cost=cost,
+        vectors_kept=len(keys) - len(vectors),
+        vectors_dropped=len(vectors),
+    )
+    return summary, answers, vectors
+
+
+def _in_parts(rows: sqlite3.Cursor) -> Iterable[tuple[bytes, str, str, str | None, int, int]]:
+    while part := rows.fetchmany(_ROWS_AT_ONCE):
+        yield from part
+
+
+def _wanted(workspace: Workspace, removed: Collection[str] = ()) -> _Wanted:
+    settings = workspace.settings
+    with workspace.store.read() as con:
+        purposes = _values(con, _PURPOSES)
+        for uri in removed:
+            purposes -= {id for (id,) in con.execute(_CHUNKS_OF, [uri]).fetchall()}
+        texts = {text.strip() for text in _values(con, _TEXTS)}
+        embedded: set[str] = set()
+        if settings.embeddings.embedder == "llm":
+            embedded = _values(con, _TITLES)
+            for table in made_vector_tables(con, settings):
+                embedded.update(texts_of(con, table))
+    return _Wanted(purposes, texts, _vector_keys(settings, embedded))
+
+
+def _values(con: duckdb.DuckDBPyConnection, query: str) -> set[str]:
+    return {value for (value,) in con.execute(query).fetchall()}
+
+
+def _vector_keys(settings: Settings, texts: Collection[str]) -> set[bytes]:
+    if not texts:
+        return set()
+    options = model_options(settings)
+    source = VectorSource(options.endpoint, options.embedding_model, options.embedding_dimensions)
+    most = options.embedding_max_tokens
+    return {
+        key for text in texts for key in source.keys(piece.text for piece in pieces(text, most))
+    }

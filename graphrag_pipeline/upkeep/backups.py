@@ -1,0 +1,337 @@
+"""Backup and restore: one archive of all that an index keeps, made while runs go on.
+
+Of ``index.duckdb`` a copy is made in the moment in which nobody else uses it. In the same moment
+every file that is never changed once it is there (releases, vectors, manifests) gets a second name
+in a folder of its own, so that whatever a run removes meanwhile is still there. What a run was
+about to write then (versions of vectors that the copy does not know, tags of a release that was not
+put in place) is left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import re
+import shutil
+import sqlite3
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import duckdb
+
+from graphrag_pipeline.core.errors import InputError, StorageError
+from graphrag_pipeline.core.files import PRIVATE, make_private, put_in_place
+from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.core.temporary import sweep, temporary_folder
+from graphrag_pipeline.evaluation.store import EvaluationStore
+from graphrag_pipeline.releases.kept import changing_releases, published_release
+from graphrag_pipeline.store.vector_store import VectorStore
+from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.upkeep.archives import (
+    Contents,
+    Member,
+    link_or_copy,
+    opened,
+    sha256_of,
+    write_archive,
+)
+from graphrag_pipeline.upkeep.release_files import release_paths
+from graphrag_pipeline.upkeep.vector_tables import reading_vectors
+
+_NOBODY_WRITES = ~0o222
+_LINKED_FOLDERS = ("releases", "vectors", "batches", "web", "ocr")
+_LINKED_FILES = ("published.duckdb", "marts.duckdb", "notices.json", "graphrag.toml", "aliases.csv")
+_PASSED_OVER = re.compile(r"\.(tmp|lock|queue|pid|packed|wal|new)$|-(wal|shm|journal)$|\.damaged-")
+_MANIFEST = re.compile(r"(\d+)\.manifest")
+_LARGEST = 2**64 - 1
+_HINT = "latest_version_hint.json"
+_SECRET = re.compile(
+    r"(?im)^\s*[\w.\-\"']*(api_?key|secret|token|password)[\w.\-\"']*\s*=\s*[\"'][^\"']|://[^/\s:]+:[^@\s]+@"
+)
+_NEEDED_SPARE = 64 * 2**20
+
+
+@dataclass(frozen=True)
+class Backup:
+    """A backup that was made: ``release`` is what is published in it, ``size`` the archive's."""
+
+    archive: Path
+    release: str | None
+    n_files: int
+    n_bytes: int
+    size: int
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What was restored, and where."""
+
+    home: Path
+    release: str | None
+    n_files: int
+    n_bytes: int
+    made_at: str
+
+
+def back_up(workspace: Workspace, archive: Path, *, with_history: bool = False) -> Backup:
+    """Write all that an index keeps to one archive, consistent, while runs go on.
+
+    ``with_history`` takes in Dagster's runs. Keys are in none of it: settings with what looks like
+    one are left out, and said so.
+
+    Raises InputError where there is no index, or a file where the archive is to be, and
+    StorageError where the disk is full: nothing is left behind.
+    """
+    home = workspace.home
+    if not workspace.exists:
+        raise InputError(f"there is no index in {home} to back up")
+    if archive.exists() or archive.is_symlink():
+        raise InputError(f"{archive} is there already: name another file, or remove it")
+    with _told_of(archive), temporary_folder(home, "backup") as folder:
+        left_out = _gather(workspace, folder, with_history=with_history)
+        contents = _contents(folder)
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        sweep(archive.parent, archive.name)
+        with temporary_folder(archive.parent, archive.name) as place:
+            beside = place / "archive"
+            make_private(beside)
+            with beside.open("wb") as file:
+                write_archive(file, folder, contents)
+            put_in_place(beside, archive)
+        return Backup(
+            archive,
+            contents.release,
+            len(contents.members),
+            contents.n_bytes,
+            archive.stat().st_size,
+            tuple(left_out),
+        )
+
+
+def restore(archive: Path, home: Path, mode: int = PRIVATE) -> Restored:
+    """Restore an archive to a home folder that is empty, or not there; ``mode`` are its rights.
+
+    All is written beside it, compared with its hashes and renamed: the home is there whole or not
+    at all. Raises InputError where the folder is not empty or the file is no backup, and
+    StorageError for one that is damaged, or where there is no room.
+    """
+    if home.is_symlink() or (home.exists() and not home.is_dir()):
+        raise InputError(f"{home} is not a folder: name one that is empty, or not there")
+    if home.is_dir() and any(home.iterdir()):
+        raise InputError(
+            f"{home} is not empty: a backup is restored to an empty folder only; name another by "
+            "--home, or move this one away"
+        )
+    with opened(archive) as source, _told_of(home):
+        home.parent.mkdir(parents=True, exist_ok=True)
+        _check_room(home.parent, source.contents)
+        sweep(home.parent, home.name)
+        with temporary_folder(home.parent, home.name) as place:
+            folder = place / "home"
+            folder.mkdir(PRIVATE)
+            source.unpack(folder)
+            _protect(folder)
+            _sync_all(folder)
+            folder.chmod(mode)
+            folder.rename(home)
+        contents = source.contents
+    return Restored(
+        home, contents.release, len(contents.members), contents.n_bytes, contents.made_at
+    )
+
+
+def _gather(workspace: Workspace, folder: Path, *, with_history: bool) -> list[str]:
+    """Put all files of a backup below a folder; return the names of those that were left out."""
+    home = workspace.home
+    with changing_releases(home):
+        workspace.store.copy_to(
+            folder / "index.duckdb", meanwhile=lambda: _link_files(home, folder)
+        )
+    if lacking := _make_fit(folder):
+        raise StorageError(
+            f"nothing was backed up: version {lacking[1]} of vector table {lacking[0]} is not "
+            "there: run graphrag-pipeline check"
+        )
+    _copy_sqlite(Home(home).calls, folder / Home(home).calls.name)
+    if Home(home).evaluation.is_file():
+        EvaluationStore(home).copy_to(folder / Home(home).evaluation.name)
+    if with_history:
+        _copy_history(Home(home).dagster, folder / "dagster")
+    settings = folder / "graphrag.toml"
+    if settings.is_file() and _SECRET.search(settings.read_text("utf-8", "replace")):
+        settings.unlink()
+        return [settings.name]
+    return []
+
+
+def _link_files(home: Path, folder: Path) -> None:
+    """Give all files that are never changed a second name below a folder."""
+    for name in _LINKED_FILES:
+        if (home / name).is_file():
+            link_or_copy(home / name, folder / name)
+    for name in _LINKED_FOLDERS:
+        for path in _files_below(home / name):
+            # LanceDB may have cleaned up meanwhile; what is needed is looked for in the end.
+            with contextlib.suppress(FileNotFoundError):
+                link_or_copy(path, folder / path.relative_to(home))
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not _PASSED_OVER.search(name)]
+        for name in names:
+            path = Path(place, name)
+            if not _PASSED_OVER.search(name) and path.is_file() and not path.is_symlink():
+                yield path
+
+
+def _make_fit(folder: Path) -> tuple[str, int] | None:
+    """Leave out what the copy of the index does not know; return what it knows and is not there."""
+    kept = release_paths(folder)
+    with duckdb.connect(str(folder / "index.duckdb"), read_only=True) as con:
+        rows = con.execute(
+            "SELECT key, value FROM meta WHERE starts_with(key, 'vectors:')"
+        ).fetchall()
+    for key, value in rows:
+        table = folder / "vectors" / f"{key.partition(':')[2]}.lance"
+        _drop_versions_after(table, int(value.rsplit("@", 1)[1]))
+    for tag in (folder / "vectors").glob("*.lance/_refs/tags/*.json"):
+        if tag.stem not in kept:
+            tag.unlink()
+    return _lacking_vectors(folder, kept, dict(rows))
+
+
+def _drop_versions_after(table: Path, last: int) -> None:
+    """Make a version of a LanceDB table the last, in a copy of its folder."""
+    for manifest in (table / "_versions").glob("*.manifest"):
+        named = _MANIFEST.fullmatch(manifest.name)
+        if named is None:
+            continue
+        number = int(named[1])
+        if last < min(number, _LARGEST - number):
+            manifest.unlink()
+            (table / "_versions" / _HINT).unlink(missing_ok=True)
+
+
+def _lacking_vectors(
+    folder: Path, kept: Mapping[str, Path], states: Mapping[str, str]
+) -> tuple[str, int] | None:
+    """Return a version of vectors that the index or a release names and that cannot be opened."""
+    named = {(key.partition(":")[2], int(value.rsplit("@", 1)[1])) for key, value in states.items()}
+    for path in kept.values():
+        with contextlib.suppress(duckdb.Error, StorageError):
+            named |= _named_by(path)
+    vectors = VectorStore(folder / "vectors")
+    for table, number in sorted(named):
+        try:
+            with reading_vectors():
+                vectors.at({table: number}).count(table)
+        except StorageError:
+            return table, number
+    return None
+
+
+def _named_by(path: Path) -> set[tuple[str, int]]:
+    with duckdb.connect() as con:
+        quoted = str(path).replace("'", "''")
+        con.execute(f"ATTACH '{quoted}' AS release (READ_ONLY)")
+        row = con.execute(
+            "SELECT vector_versions::VARCHAR FROM release.releases ORDER BY created_at DESC LIMIT 1"
+        ).fetchone()
+    return set(json.loads(row[0]).items()) if row else set()
+
+
+def _copy_sqlite(source: Path, target: Path) -> None:
+    """Copy a SQLite file that others may be writing to, by SQLite's own means."""
+    if not source.is_file():
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with (
+            contextlib.closing(sqlite3.connect(source)) as live,
+            contextlib.closing(sqlite3.connect(target)) as copy,
+        ):
+            live.backup(copy, pages=4096)
+    except sqlite3.Error as error:
+        raise StorageError(f"cannot copy {source}: {error}") from error
+
+
+def _copy_history(source: Path, target: Path) -> None:
+    for path in _files_below(source):
+        relative = path.relative_to(source)
+        if path.suffix in (".db", ".sqlite"):
+            _copy_sqlite(path, target / relative)
+        elif relative.parts[0] not in ("alive", "compute_logs"):
+            (target / relative).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target / relative)
+
+
+def _contents(folder: Path) -> Contents:
+    """List the files below a folder; of one with two names the bytes are stored once."""
+    first: dict[int, Member] = {}
+    members = []
+    for path in sorted(_files_below(folder)):
+        name, stat = path.relative_to(folder).as_posix(), path.stat()
+        before = first.get(stat.st_ino)
+        member = Member(
+            name=name,
+            size=stat.st_size,
+            sha256=before.sha256 if before else sha256_of(path),
+            same_as=before.name if before else None,
+        )
+        first.setdefault(stat.st_ino, member)
+        members.append(member)
+    return Contents(
+        made_by=version("graphrag-pipeline"),
+        made_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        release=published_release(folder),
+        members=members,
+    )
+
+
+def _check_room(folder: Path, contents: Contents) -> None:
+    free = shutil.disk_usage(folder).free
+    needed = contents.n_bytes + _NEEDED_SPARE
+    if needed > free:
+        raise StorageError(
+            f"there is no room in {folder}: the backup needs {needed / 1e6:,.0f} MB, and "
+            f"{free / 1e6:,.0f} MB are free"
+        )
+
+
+def _protect(folder: Path) -> None:
+    """Let nobody write to releases, and nobody else read what was paid for, as it was."""
+    for path in release_paths(folder).values():
+        path.chmod(path.stat().st_mode & _NOBODY_WRITES)
+    if Home(folder).calls.is_file():
+        make_private(Home(folder).calls)
+
+
+def _sync_all(folder: Path) -> None:
+    """Have all files of a folder, and their names, on the disk."""
+    for place, _, names in os.walk(folder):
+        paths = [Path(place, name) for name in names]
+        for path in [*paths, Path(place)] if sys.platform != "win32" else paths:
+            handle = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+
+
+@contextlib.contextmanager
+def _told_of(target: Path) -> Iterator[None]:
+    """Raise StorageError where a disk is full, or may not be written to."""
+    try:
+        yield
+    except OSError as error:
+        is_full = error.errno == errno.ENOSPC or "No space left" in str(error)
+        reason = "the disk is full" if is_full else error.strerror or str(error).splitlines()[0]
+        raise StorageError(f"cannot write {target}: {reason}") from error

@@ -1,0 +1,197 @@
+"""An index checked: everything that it keeps against everything else, as far as it can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from graphrag_pipeline.core import progress
+from graphrag_pipeline.core.errors import BusyError, StorageError
+from graphrag_pipeline.core.text import counted
+from graphrag_pipeline.llm.configured import configured_embedder
+from graphrag_pipeline.releases.kept import release_ids
+from graphrag_pipeline.releases.publishing import behind
+from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.upkeep import (
+    index_tables,
+    other_files,
+    release_files,
+    repairing,
+    vector_tables,
+)
+from graphrag_pipeline.upkeep.problems import Problem, Verification
+
+VERIFICATIONS = (
+    Verification(
+        "leftovers",
+        "no file of a process that was killed is left",
+        other_files.find_leftovers,
+        repairing.remove_leftovers,
+    ),
+    Verification(
+        "calls",
+        "the answers of models, and the ledger of calls, are whole",
+        other_files.find_damaged_calls,
+        repairing.salvage_calls,
+    ),
+    Verification(
+        "index_file",
+        "every block of index.duckdb can be read",
+        index_tables.find_unreadable,
+        repairing.rebuild_index_file,
+    ),
+    Verification("schema", "the index has this program's schema", index_tables.find_old_schema),
+    Verification(
+        "rows",
+        "rows refer to rows that are there, and say what they were made from",
+        index_tables.find_broken_rows,
+        repairing.restore_rows,
+    ),
+    Verification(
+        "same_as_release",
+        "the tables are those of the release that was made of them",
+        index_tables.find_other_than_release,
+        repairing.restore_rows,
+    ),
+    Verification(
+        "manifests",
+        "manifests can be read, and the index has taken in what they say",
+        other_files.find_wrong_manifests,
+        repairing.restore_rows,
+    ),
+    Verification(
+        "vectors",
+        "every row has the vector of its text, and no other vector is there",
+        vector_tables.find_wrong_vectors,
+        repairing.embed_again,
+    ),
+    Verification(
+        "releases",
+        "every block of the releases can be read, and their content is that of their hash",
+        release_files.find_broken_releases,
+        repairing.publish_again,
+    ),
+    Verification(
+        "published",
+        "readers see the newest release that was not rolled back",
+        release_files.find_wrong_published,
+        repairing.put_published_in_place,
+    ),
+    Verification(
+        "release_vectors",
+        "the vectors that releases name are there",
+        release_files.find_wrong_release_vectors,
+        repairing.embed_releases_again,
+    ),
+    Verification(
+        "tags",
+        "the versions of vectors that releases name are protected, and no others",
+        release_files.find_wrong_tags,
+        repairing.set_tags,
+    ),
+    Verification(
+        "other_files",
+        "evaluations and marts can be read",
+        other_files.find_damaged_files,
+    ),
+)
+"""What is verified, in the order in which it is repaired: each rests on those before it."""
+
+_ON_INDEX = frozenset({"schema", "rows", "same_as_release", "manifests", "vectors"})
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a check has found, and what was repaired before.
+
+    ``notes`` tell what is no fault, such as tables that the next run will bring up to date.
+    """
+
+    problems: Sequence[Problem]
+    repairs: Sequence[str] = ()
+    notes: Sequence[str] = ()
+
+    @property
+    def verdict(self) -> str:
+        """The last line: ok, or how many problems there are."""
+        return counted(len(self.problems), "problem") if self.problems else "ok"
+
+
+def check(workspace: Workspace) -> Checked:
+    """Verify all that an index keeps, and change nothing.
+
+    Runs go on meanwhile: the tables are looked at a few at a time.
+    """
+    problems: list[Problem] = []
+    for number, verification in enumerate(VERIFICATIONS):
+        progress.report("check", number, len(VERIFICATIONS))
+        problems += find_by(workspace, verification, problems)
+    return Checked(tuple(dict.fromkeys(problems)), notes=tuple(_notes(workspace, problems)))
+
+
+def repair(workspace: Workspace) -> Checked:
+    """Verify all that an index keeps, and make again what can be made without paying a model.
+
+    It waits until no run works on the index. What is damaged and replaced stays beside its place,
+    with ``damaged`` in its name. Returns what was done and what remains.
+    """
+    repairs: list[str] = []
+    with workspace.turn():
+        found: list[Problem] = []
+        for number, verification in enumerate(VERIFICATIONS):
+            progress.report("repair", number, len(VERIFICATIONS))
+            own = list(find_by(workspace, verification, found))
+            can = [problem for problem in own if problem.can_repair]
+            if can and verification.repair is not None:
+                repairs += verification.repair(workspace, can)
+                own = list(find_by(workspace, verification, found))
+            found += own
+        repairs += repairing.finish(workspace) if repairs else []
+    remaining = check(workspace)
+    return Checked(remaining.problems, tuple(repairs), remaining.notes)
+
+
+def find_by(
+    workspace: Workspace, verification: Verification, before: Sequence[Problem]
+) -> Iterator[Problem]:
+    """Yield what one verification finds, after ``before`` was found by others.
+
+    Of an index that cannot be read nothing more is asked.
+    """
+    if not workspace.home.is_dir():
+        return
+    lost = any(problem.check in ("index_file", "schema_version") for problem in before)
+    if verification.name in _ON_INDEX and (lost or not workspace.exists):
+        if verification.name == "manifests" and not workspace.exists:
+            yield from verification.find(workspace)
+        return
+    try:
+        yield from verification.find(workspace)
+    except BusyError:
+        raise
+    except StorageError as error:
+        yield Problem(
+            check=verification.name,
+            where=str(workspace.home),
+            what=f"cannot be verified: {error}",
+            number=0,
+            can_repair=False,
+        )
+
+
+def _notes(workspace: Workspace, problems: Sequence[Problem]) -> Iterator[str]:
+    """Yield what is behind the graph, where nothing is wrong with it."""
+    if not workspace.exists:
+        if not release_ids(workspace.home) and not problems:
+            yield f"there is no index in {workspace.home} yet"
+        return
+    if problems:
+        return
+    settings = workspace.settings
+    with workspace.store.look() as con:
+        late = behind(con, settings, configured_embedder(settings).name)
+    if late:
+        yield (
+            f"not verified, because the next run makes them anew: {', '.join(late)} (a run was "
+            "stopped, or settings have changed)"
+        )

@@ -1,0 +1,240 @@
+"""The tables of ``index.duckdb``, verified: each look at the file is short, so that a run goes on.
+
+Between two stages of a run, or after one that was stopped, some tables are behind others. What is
+made from a table that has changed since is therefore not looked at: it is made anew by the next
+run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import duckdb
+
+from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.graph.communities import communities_current
+from graphrag_pipeline.releases.kept import published_release, release_file, release_ids
+from graphrag_pipeline.releases.publishing import config_hash
+from graphrag_pipeline.reports.levels import outdated_reports, reports_current
+from graphrag_pipeline.reports.model_writer import report_writer
+from graphrag_pipeline.store.hashing import rows_hash
+from graphrag_pipeline.store.hierarchy import GRAPH
+from graphrag_pipeline.store.index_store import get_meta
+from graphrag_pipeline.store.migrations import migrations
+from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.structures.registry import made_structures
+from graphrag_pipeline.structures.structure import Step, Structure
+from graphrag_pipeline.upkeep.problems import Problem
+from graphrag_pipeline.upkeep.row_checks import (
+    DOCUMENT_CHECKS,
+    GRAPH_CHECKS,
+    MENTION_CHECKS,
+    Broken,
+    broken_chunks,
+    broken_rows,
+    hierarchy_checks,
+    report_checks,
+    reported_checks,
+)
+
+FILE = "index.duckdb"
+ROWS = "rows"
+"""The check of rows, whose problems are repaired together."""
+SAME = "same_as_release"
+
+_TABLES = """
+SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = ? ORDER BY ALL
+"""
+_STATES = """
+SELECT key, value FROM {0}.meta WHERE key = 'graph_version' OR key = 'resolution_state'
+   OR key LIKE '%communities_state' OR key LIKE '%reports_state:%' OR key LIKE 'vectors:%'
+ORDER BY ALL
+"""
+_STAGED = "SELECT count(*) FROM batch_stages WHERE staged"
+# These may be more in an index than in its release, or are of the file itself.
+_NOT_COMPARED = frozenset({"meta", "llm_calls", "releases", "identifiers", "description_summaries"})
+_Look = Callable[[duckdb.DuckDBPyConnection, Settings], Iterator[Broken]]
+
+
+def scan(con: duckdb.DuckDBPyConnection) -> None:
+    """Read every row of every table of ``published``; DuckDB compares the sum of each block.
+
+    Raises duckdb.Error for what cannot be read.
+    """
+    for schema, table in con.execute(_TABLES, ["published"]).fetchall():
+        con.execute(f'SELECT bit_xor(hash(t)) FROM published."{schema}"."{table}" t').fetchall()
+
+
+def find_unreadable(workspace: Workspace) -> Iterator[Problem]:
+    """Yield what is wrong with the file as a whole."""
+    home, path = workspace.home, workspace.paths.index
+    if not path.is_file():
+        if release_ids(home) or workspace.batches.folder.is_dir():
+            yield Problem(check="index_file", where=FILE, what="the file is not there", number=0)
+        return
+    try:
+        with workspace.store.look() as con:
+            scan(con)
+    except (StorageError, duckdb.Error) as error:
+        reason = str(error).splitlines()[0].removeprefix(f"cannot open {path}: ")
+        what = f"the file cannot be read ({reason[:160]})"
+        yield Problem(check="index_file", where=FILE, what=what, number=0)
+
+
+def find_old_schema(workspace: Workspace) -> Iterator[Problem]:
+    """Yield the schema of the index where it is not that of this program."""
+    newest = str(migrations()[-1][0])
+    with workspace.store.look() as con:
+        version = get_meta(con, "schema_version")
+    if version != newest:
+        yield Problem(
+            check="schema_version",
+            where=f"{FILE}, meta",
+            what=f"the schema is of version {version}, and this program's is {newest}",
+            number=0,
+            remedy="run graphrag-pipeline index with the newest of the programs that were used",
+            can_repair=False,
+        )
+
+
+def find_broken_rows(workspace: Workspace) -> Iterator[Problem]:
+    """Yield the rows of the index that are against what must hold of them."""
+    looks: Sequence[_Look] = (
+        lambda con, _: broken_rows(con, (*DOCUMENT_CHECKS, *MENTION_CHECKS, *GRAPH_CHECKS)),
+        lambda con, _: broken_chunks(con),
+        _in_communities,
+        _in_structures,
+    )
+    for look in looks:
+        with workspace.store.look() as con:
+            found = list(look(con, workspace.settings))
+        for broken in found:
+            yield problem_of(broken, FILE)
+
+
+def problem_of(broken: Broken, file: str, check: str = ROWS) -> Problem:
+    """Return the problem that broken rows of a file are."""
+    return Problem(
+        check=check,
+        where=f"{file}, {broken.table}",
+        what=broken.what,
+        number=broken.number,
+        example=broken.example,
+    )
+
+
+def find_other_than_release(workspace: Workspace) -> Iterator[Problem]:
+    """Yield tables whose rows are not those of the release that was made of them.
+
+    Where a stage of a run has been done since that release, nothing can be said.
+    """
+    path = release_of_index(workspace)
+    if path is None:
+        return
+    with workspace.store.look(release=path) as con:
+        if not is_unchanged(con):
+            return
+        found = [
+            Broken(table, "rows are not those of the release that was made of them", number, "")
+            for table in compared_tables(con)
+            if (number := _number_different(con, table))
+        ]
+    for broken in found:
+        yield problem_of(broken, FILE, SAME)
+
+
+def release_of_index(workspace: Workspace) -> Path | None:
+    """Return the file of the newest release, where it is kept and the settings are those it has."""
+    home = workspace.home
+    with workspace.store.look() as con:
+        row = con.execute(
+            "SELECT id, config_hash FROM releases ORDER BY created_at DESC LIMIT 1"
+        ).fetchone()
+    if row is None or row[1] != config_hash(workspace.settings) or row[0] not in release_ids(home):
+        return None
+    path = release_file(home, row[0])
+    return path if path.stem == row[0] or published_release(home) == row[0] else None
+
+
+def compared_tables(con: duckdb.DuckDBPyConnection, index: str = "published") -> list[str]:
+    """Return the tables that the database ``index`` and its ``release`` both have rows of."""
+    own, others = (
+        {table for schema, table in con.execute(_TABLES, [name]).fetchall() if schema == "main"}
+        for name in (index, "release")
+    )
+    return sorted((own & others) - _NOT_COMPARED)
+
+
+def is_unchanged(con: duckdb.DuckDBPyConnection, index: str = "published") -> bool:
+    """Whether no stage has been done since the database ``release`` was made of ``index``."""
+    databases = (f'"{index}"', "release")
+    states = [con.execute(_STATES.format(name)).fetchall() for name in databases]
+    ledgers = [
+        con.execute(f"SELECT batch FROM {name}.graph_batches ORDER BY batch").fetchall()
+        for name in databases
+    ]
+    failures = con.execute("SELECT count(*) FROM release.hierarchy_failures").fetchone()
+    staged = con.execute(_STAGED).fetchone()
+    return (
+        states[0] == states[1] and ledgers[0] == ledgers[1] and staged == (0,) and failures == (0,)
+    )
+
+
+def _number_different(con: duckdb.DuckDBPyConnection, table: str) -> int:
+    quoted = f'"{table}"'
+    own, other = f"published.main.{quoted}", f"release.main.{quoted}"
+    hashes = con.execute(f"SELECT {rows_hash(own)}, {rows_hash(other)}").fetchone() or (0, 0)
+    if hashes[0] == hashes[1]:
+        return 0
+    names = ", ".join(f'"{name}"' for name in con.table(own).columns)
+    row = con.execute(
+        f"""SELECT greatest(
+               (SELECT count(*) FROM (SELECT {names} FROM {own} EXCEPT ALL
+                                      SELECT {names} FROM {other})),
+               (SELECT count(*) FROM (SELECT {names} FROM {other} EXCEPT ALL
+                                      SELECT {names} FROM {own})))"""
+    ).fetchone()
+    return max(1, row[0] if row else 0)
+
+
+def _in_communities(con: duckdb.DuckDBPyConnection, settings: Settings) -> Iterator[Broken]:
+    """Yield what is broken in communities and reports that are not behind the graph."""
+    if not communities_current(con, settings.communities):
+        return
+    yield from broken_rows(con, hierarchy_checks(GRAPH))
+    writer = report_writer(settings)
+    if not reports_current(con, settings.reports, writer):
+        return
+    yield from broken_rows(con, report_checks(GRAPH))
+    failed = {id for (id,) in con.execute("SELECT community_id FROM report_failures").fetchall()}
+    outdated = [
+        context.community_id
+        for context in outdated_reports(con, settings.reports, writer)
+        if context.community_id not in failed
+    ]
+    if outdated:
+        what = "reports whose context is not that of their hash"
+        yield Broken("hierarchy_reports", what, len(outdated), min(outdated))
+
+
+def _in_structures(con: duckdb.DuckDBPyConnection, settings: Settings) -> Iterator[Broken]:
+    """Yield what is broken in the structures that are asked for and not behind the graph."""
+    for structure in made_structures(con, settings):
+        current = [step for step in structure.steps if step.is_current(con, settings)]
+        yield from structure_violations(con, structure, current)
+
+
+def structure_violations(
+    con: duckdb.DuckDBPyConnection, structure: Structure, steps: Sequence[Step]
+) -> Iterator[Broken]:
+    """Yield what is against the checks that steps of a structure bring, and of its hierarchy."""
+    for step in steps:
+        for check in step.checks:
+            row = con.execute(check.broken, check.parameters or None).fetchone()
+            if row and row[0]:
+                yield Broken(step.table, check.what, row[0], "")
+    if structure.hierarchy is not None and len(steps) == len(structure.steps):
+        yield from broken_rows(con, hierarchy_checks(structure.hierarchy))
+        yield from broken_rows(con, reported_checks(structure.hierarchy))

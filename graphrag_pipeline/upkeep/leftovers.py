@@ -1,0 +1,64 @@
+"""Files of the home that can be made again, or that killed runs have left."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.temporary import sweep_home
+from graphrag_pipeline.ingest.documents import ocr_options
+from graphrag_pipeline.ingest.reading.ocr import text_file
+from graphrag_pipeline.store.workspace import Workspace
+
+_MADE_AGAIN = (
+    *("marts.duckdb", "marts.duckdb.wal", "dbt", "pictures", "notices.json"),
+    *("left_out.json", "reader_deaths.json"),
+)
+# What a repair has put aside.
+_DAMAGED = "*.damaged-*"
+
+
+def made_again(workspace: Workspace) -> list[str]:
+    """Return the paths in the home of files and folders that can be made again, or are damaged."""
+    home = workspace.home
+    damaged = (path.relative_to(home).as_posix() for path in home.rglob(_DAMAGED))
+    return [*(name for name in _MADE_AGAIN if (home / name).exists()), *sorted(damaged)]
+
+
+def drop_leftovers(workspace: Workspace) -> list[str]:
+    """Remove them; return the names of those that can be made again.
+
+    Raises StorageError where one cannot be removed.
+    """
+    home, derived = workspace.home, made_again(workspace)
+    sweep_home(home)
+    for path in [*(home / name for name in derived), *_texts_of_gone_scans(workspace)]:
+        _remove(path)
+    return derived
+
+
+def _texts_of_gone_scans(workspace: Workspace) -> Iterator[Path]:
+    """Yield the texts of scanned pages of files that are no more, or not as they were."""
+    folder = workspace.paths.ocr
+    if not folder.is_dir():
+        return
+    used: set[Path] = set()
+    for uri in workspace.batches.sources():
+        if uri.lower().endswith(".pdf"):
+            with contextlib.suppress(OSError):
+                data = workspace.batches.path_of(uri).read_bytes()
+                used.add(text_file(data, ocr_options(workspace.settings)))
+    yield from sorted(set(folder.iterdir()) - used)
+
+
+def _remove(path: Path) -> None:
+    try:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise StorageError(f"cannot remove {path}: {error.strerror or error}") from error

@@ -1,0 +1,242 @@
+"""The other files of a home folder, verified: manifests, answers, evaluations, marts, leftovers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+
+from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.core.temporary import abandoned
+from graphrag_pipeline.evaluation.store import EvaluationStore
+from graphrag_pipeline.store.batches import Batch, read_manifest
+from graphrag_pipeline.store.index_store import IndexStore, connect_published, get_meta
+from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.upkeep.index_tables import FILE, scan
+from graphrag_pipeline.upkeep.problems import RESTORE, Problem
+from graphrag_pipeline.upkeep.release_files import is_running
+
+MANIFESTS = "manifests"
+LEDGER = "batch_ledger"
+CALLS = "calls"
+LEFTOVERS = "leftovers"
+
+_OF_BATCHES = """
+SELECT batch, uri, sha256 FROM batch_sources WHERE batch IN (SELECT batch FROM batches)
+"""
+_STAGES_WITHOUT_BATCH = """
+SELECT batch FROM batch_stages ANTI JOIN batches USING (batch) UNION
+SELECT batch FROM graph_batches ANTI JOIN batches USING (batch)
+"""
+_ANOTHER_VERSION_STAGED = """
+SELECT g.batch FROM graph_batches g LEFT JOIN batch_stages s
+ON s.batch = g.batch AND s.stage = 'extractions'
+WHERE NOT coalesce(s.staged, false) AND s.version IS DISTINCT FROM g.version
+  AND s.version IS NOT NULL
+"""
+_POSITION = "llm_calls_position"
+# What programs before this one have left: others know who owns a temporary folder.
+_PID = re.compile(r"\.(\d+)\.tmp(\.wal|\.packed(\.wal)?)?$")
+_WORKING = (".extracting-", ".parsing-", ".new-")
+_LOOKED_IN = ("", "releases", "batches", "pictures", "web", "ocr", "dbt", "dagster")
+_MOST_SAID = 200
+
+
+def read_manifests(workspace: Workspace) -> tuple[dict[str, Batch], dict[str, str]]:
+    """Return the manifests that can be read, by key, and why others cannot, by the file's name."""
+    batches: dict[str, Batch] = {}
+    broken: dict[str, str] = {}
+    for path in sorted(workspace.batches.folder.glob("*.json")):
+        try:
+            batch = read_manifest(path)
+        except StorageError as error:
+            broken[path.name] = str(error).partition(": ")[2] or str(error)
+            continue
+        if batch.key == path.stem:
+            batches[batch.key] = batch
+        else:
+            broken[path.name] = f"it says that it is {batch.key}"
+    return batches, broken
+
+
+def find_wrong_manifests(workspace: Workspace) -> Iterator[Problem]:
+    """Yield manifests that cannot be read, and where they and the index say different things."""
+    batches, broken = read_manifests(workspace)
+    for name, why in broken.items():
+        yield Problem(
+            check=MANIFESTS,
+            where=f"batches/{name}",
+            what=f"the manifest cannot be read ({why[:_MOST_SAID]})",
+            number=0,
+            can_repair=False,
+        )
+    if not workspace.exists:
+        return
+    with workspace.store.look() as con:
+        known = {batch for (batch,) in con.execute("SELECT batch FROM batches").fetchall()}
+        sources = con.execute(_OF_BATCHES).fetchall()
+        stray = [row[0] for row in con.execute(_STAGES_WITHOUT_BATCH).fetchall()]
+        other = [row[0] for row in con.execute(_ANOTHER_VERSION_STAGED).fetchall()]
+    unread = {name.removesuffix(".json") for name in broken}
+    if lost := sorted(known - batches.keys() - unread):
+        yield Problem(
+            check=MANIFESTS,
+            where="batches",
+            what="batches of the index have no manifest",
+            number=len(lost),
+            example=lost[0],
+            can_repair=False,
+        )
+    yield from _other_sources(batches, sources)
+    for what, keys in (
+        ("stages of a batch that is not there", stray),
+        ("batches in the graph of another version than was extracted", other),
+    ):
+        if keys:
+            yield Problem(
+                check=LEDGER,
+                where=f"{FILE}, batch_stages",
+                what=what,
+                number=len(keys),
+                example=min(keys),
+            )
+
+
+def _other_sources(
+    batches: dict[str, Batch], rows: list[tuple[str, str, str | None]]
+) -> Iterator[Problem]:
+    listed = {(batch, uri): sha256 for batch, uri, sha256 in rows}
+    taken_in = {batch for batch, _ in listed}
+    lacking, other = [], []
+    for key in batches.keys() & taken_in:
+        for change in batches[key].changes:
+            if (key, change.uri) not in listed:
+                lacking.append(change.uri)
+            elif change.sha256 and listed[key, change.uri] not in (change.sha256, None):
+                other.append(change.uri)
+    for what, uris, remedy in (
+        ("files of manifests that their batch lacks", lacking, ""),
+        (
+            "files whose bytes are not those of their manifest",
+            other,
+            f"run graphrag-pipeline index on their folder; if that changes nothing, {RESTORE}",
+        ),
+    ):
+        if uris:
+            yield Problem(
+                check=LEDGER,
+                where=f"{FILE}, batch_sources",
+                what=what,
+                number=len(uris),
+                example=min(uris),
+                remedy=remedy,
+                can_repair=not remedy,
+            )
+
+
+def find_damaged_calls(workspace: Workspace) -> Iterator[Problem]:
+    """Yield what SQLite's own check says of the cache of answers, and whether it lost its end."""
+    path = workspace.paths.calls
+    if not path.is_file():
+        return
+    try:
+        with contextlib.closing(
+            sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True)
+        ) as con:
+            said = [line for (line,) in con.execute("PRAGMA integrity_check(3)").fetchall()]
+            last = con.execute(
+                "SELECT max(seq) FROM sqlite_sequence WHERE name = 'llm_calls'"
+            ).fetchone()
+    except sqlite3.Error as error:
+        said, last = [str(error)], None
+    if said != ["ok"]:
+        what = f"the answers of models are damaged ({'; '.join(said).strip()[:_MOST_SAID]})"
+        yield Problem(check=CALLS, where=path.name, what=" ".join(what.split()), number=0)
+    elif workspace.exists:
+        with workspace.store.look() as con:
+            position = int(get_meta(con, _POSITION) or 0)
+        if position > ((last and last[0]) or 0):
+            yield Problem(
+                check=CALLS,
+                where=path.name,
+                what="the ledger ends before the last call that the index has of it",
+                number=0,
+            )
+
+
+def find_damaged_files(workspace: Workspace) -> Iterator[Problem]:
+    """Yield the files of evaluations and of marts that cannot be read."""
+    paths = workspace.paths
+    for path, store in ((paths.evaluation, EvaluationStore(workspace.home)), (paths.marts, None)):
+        if not path.is_file():
+            continue
+        try:
+            _read_whole(path, store)
+        except (StorageError, duckdb.Error) as error:
+            reason = str(error).splitlines()[0].removeprefix(f"cannot open {path}: ")[:160]
+            yield Problem(
+                check=path.stem,
+                where=path.name,
+                what=f"the file cannot be read ({reason})",
+                number=0,
+                remedy="" if store else "delete it and run graphrag-pipeline marts",
+                can_repair=False,
+            )
+
+
+def _read_whole(path: Path, store: IndexStore | None) -> None:
+    opened = store.look() if store is not None else connect_published(path)
+    with opened as con:
+        scan(con)
+
+
+def find_leftovers(workspace: Workspace) -> Iterator[Problem]:
+    """Yield what a killed process has left, if no process that may need it is there."""
+    leftovers = leftovers_of(workspace)
+    if leftovers:
+        names = [path.relative_to(workspace.home).as_posix() for path in leftovers]
+        yield Problem(
+            check=LEFTOVERS,
+            where=str(workspace.home),
+            what="files that a killed process has left",
+            number=len(names),
+            example=names[0],
+        )
+
+
+def leftovers_of(workspace: Workspace) -> list[Path]:
+    """Return the files and folders that killed processes have left."""
+    home, running = workspace.home, is_running(workspace)
+    found = []
+    for folder in (home / name if name else home for name in _LOOKED_IN):
+        if folder.is_dir():
+            found += abandoned(folder)
+            found += [path for path in sorted(folder.iterdir()) if _is_left(path, running=running)]
+    kept = {path.stem for path in Home(home).releases.glob("*.duckdb")}
+    marks = sorted(Home(home).releases.glob("*.withdrawn"))
+    return found + [mark for mark in marks if mark.stem not in kept and not running]
+
+
+def _is_left(path: Path, *, running: bool) -> bool:
+    if path.name.startswith(_WORKING):
+        return not running
+    owner = _PID.search(path.name)
+    return owner is not None and not _is_alive(int(owner[1]))
+
+
+def _is_alive(process: int) -> bool:
+    if process == os.getpid():
+        return False
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True

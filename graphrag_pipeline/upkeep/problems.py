@@ -1,0 +1,55 @@
+"""What a check has found: where, what, how many, an example, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from graphrag_pipeline.core.rows import one_line
+from graphrag_pipeline.store.workspace import Workspace
+
+REPAIR = "graphrag-pipeline check --repair"
+RESTORE = "it cannot be made again here: restore it from a backup"
+
+_LONGEST_EXAMPLE = 120
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """Something that does not hold of an index.
+
+    ``where`` is a file of the home folder, with the table after a comma; ``remedy`` what to do
+    about it, in words. ``number`` counts what is against the check, and ``example`` names one of
+    these.
+    """
+
+    check: str
+    where: str
+    what: str
+    number: int = 1
+    example: str = ""
+    remedy: str = ""
+    can_repair: bool = True
+
+    @property
+    def line(self) -> str:
+        """All of it in one line."""
+        number = f"{self.number:,} " if self.number else ""
+        example = one_line(self.example)[:_LONGEST_EXAMPLE]
+        such_as = f", such as {example}" if example else ""
+        remedy = self.remedy or (f"run {REPAIR}" if self.can_repair else RESTORE)
+        return f"{self.where}: {number}{self.what}{such_as}; {remedy}"
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What is verified of an index, and how what is found is repaired, where it can be.
+
+    ``find`` changes nothing. ``repair`` is given what was found, and says in sentences what it
+    did; it asks no model that has to be paid.
+    """
+
+    name: str
+    about: str
+    find: Callable[[Workspace], Iterable[Problem]]
+    repair: Callable[[Workspace, Sequence[Problem]], Sequence[str]] | None = None

@@ -1,0 +1,235 @@
+"""Nothing but what the index holds: all traces of what was removed are taken off the disk.
+
+Rows that are deleted stay in DuckDB's free blocks, in LanceDB's files and in SQLite's pages; names
+stay in manifests, texts in older releases, in cached answers and in the history of runs. So tables
+are written anew, published as a new release, and whatever only what is gone needed goes.
+
+Each step can be done twice. A mark says that a purge has begun, so that one that was killed is
+completed by the next. What names documents goes last: until then they can be named.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from graphrag_pipeline.core import progress
+from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.releases.kept import (
+    changing_releases,
+    keep_only,
+    release_ids,
+    rolled_back_from,
+)
+from graphrag_pipeline.releases.publishing import publish
+from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.structures.vector_tables import note_versions
+from graphrag_pipeline.updating import run_stages
+from graphrag_pipeline.upkeep.answers import KeptAnswers, drop_unused, unused_answers
+from graphrag_pipeline.upkeep.experiments import (
+    KeptExperiments,
+    clean_releases,
+    drop_experiments,
+    unused_experiments,
+)
+from graphrag_pipeline.upkeep.leftovers import drop_leftovers, made_again
+from graphrag_pipeline.upkeep.naming import check_gone, named_sources
+from graphrag_pipeline.upkeep.tables import (
+    done_batches,
+    take_out_batches,
+    take_out_gone,
+    waiting_batches,
+)
+
+ELSEWHERE = (
+    "the folder the documents came from, and its backups",
+    "exports, pages and reports written with this program, and copies of its home",
+    "aliases.csv and files of questions, which are yours",
+    "the logs of the model's server",
+    "snapshots of the file system, and free blocks of the disk that nothing has overwritten",
+    "programs that have an older release open: until they close it, the system keeps the file",
+)
+"""Where copies may be that no command of this program can reach."""
+
+_STEPS = ("tables", "vectors", "publish", "releases", "answers", "evaluations", "history", "files")
+
+
+@dataclass(frozen=True)
+class Purge:
+    """What a purge does, or did.
+
+    ``sources`` are the files forgotten by name, ``removed`` those of them that were still in the
+    index. ``release`` is the one made now, None where nothing was done.
+    """
+
+    sources: Sequence[str]
+    removed: Sequence[str]
+    release: str | None
+    dropped_releases: Sequence[str]
+    answers: KeptAnswers
+    experiments: KeptExperiments
+    dropped_files: Sequence[str] = ()
+    dropped_runs: int | None = None
+    """Runs taken out of Dagster's history; None where that was not looked at."""
+    bytes_before: int = 0
+    bytes_after: int = 0
+    elsewhere: Sequence[str] = ELSEWHERE
+
+
+def plan_purge(workspace: Workspace, names: Sequence[str] = ()) -> Purge:
+    """Return what :func:`purge` would do, and do nothing.
+
+    What follows from a removal is not counted: answers from which reports were made that must be
+    written again. Raises what `purge` raises.
+    """
+    sources = _checked(workspace, names)
+    removed = _present(workspace, sources)
+    clean = clean_releases(workspace, removed)
+    return Purge(
+        sources=sources,
+        removed=removed,
+        release=None,
+        dropped_releases=release_ids(workspace.home),
+        answers=unused_answers(workspace, removed),
+        experiments=unused_experiments(workspace, clean),
+        dropped_files=made_again(workspace),
+        bytes_before=_size(workspace.home),
+    )
+
+
+def purge(
+    workspace: Workspace,
+    names: Sequence[str] = (),
+    *,
+    wipe_history: Callable[[], int] | None = None,
+) -> Purge:
+    """Take off the disk all that the index does not hold, and first some documents, by name.
+
+    These leave the index as if their files had been deleted and it had been updated: a model may be
+    asked to write again what rested on them. ``wipe_history`` empties the history of a scheduler,
+    which the engine does not know, and returns the number of its runs.
+
+    Readers who have a release open keep its rows, and lose its vectors: they must open the new
+    one. Raises InputError for a document that is not known or whose file is still there, where
+    batches wait to be indexed, and after a rollback; what an update and publishing raise. A purge
+    that was killed or failed is completed by the next.
+    """
+    with workspace.turn():
+        sources = _checked(workspace, names)
+        before = _size(workspace.home)
+        is_begun = workspace.paths.purge_mark.exists()
+        workspace.paths.purge_mark.touch()
+        removed = _remove(workspace, sources, is_begun=is_begun)
+        clean = clean_releases(workspace)
+        done = _sweep(workspace, clean, wipe_history)
+        workspace.paths.purge_mark.unlink(missing_ok=True)
+    return replace(
+        done,
+        sources=sources,
+        removed=removed,
+        bytes_before=before,
+        bytes_after=_size(workspace.home),
+    )
+
+
+def _checked(workspace: Workspace, names: Sequence[str]) -> list[str]:
+    """Return the files of these names. Raises InputError where they, or all, cannot be purged."""
+    if not workspace.exists:
+        raise InputError(f"there is no index in {workspace.home}")
+    if newest := rolled_back_from(workspace.home):
+        raise InputError(
+            f"readers see an older release than the index holds: graphrag-pipeline rollback "
+            f"{newest} first, then this again"
+        )
+    is_begun = workspace.paths.purge_mark.exists()
+    sources = named_sources(workspace, names, may_be_unknown=is_begun)
+    if not is_begun and waiting_batches(workspace):
+        raise InputError(
+            "there are changes that wait to be indexed: run graphrag-pipeline index FOLDER first, "
+            "then this again"
+        )
+    check_gone(workspace, sources)
+    return sources
+
+
+def _present(workspace: Workspace, sources: Collection[str]) -> list[str]:
+    return sorted(workspace.batches.sources().keys() & set(sources))
+
+
+def _remove(workspace: Workspace, sources: Sequence[str], *, is_begun: bool) -> list[str]:
+    """Remove from the index the files that it still holds; return them.
+
+    A purge that was stopped may have taken them out of some tables and not of those made from them.
+    """
+    present = _present(workspace, sources)
+    batches = [batch.key for batch in workspace.batches.remove(present)] if present else []
+    batches = sorted({*batches, *waiting_batches(workspace)})
+    if batches or is_begun:
+        run_stages(workspace, batches)
+    return present
+
+
+def _sweep(
+    workspace: Workspace, clean: Collection[str], wipe_history: Callable[[], int] | None
+) -> Purge:
+    done = _clean_tables(workspace)
+    _say("publish")
+    release = publish(workspace, anew=True).id
+    _say("releases")
+    with changing_releases(workspace.home):
+        dropped = keep_only(workspace.home, release)
+        workspace.vectors.drop_tags(sorted(workspace.vectors.tags().keys() - {release}))
+        workspace.vectors.keep_last()
+    _say("answers")
+    answers = drop_unused(workspace)
+    _say("evaluations")
+    experiments = drop_experiments(workspace, clean, release)
+    _say("history")
+    runs = wipe_history() if wipe_history else None
+    _say("files")
+    files = drop_leftovers(workspace)
+    workspace.batches.forget_gone(done)
+    return Purge(
+        sources=(),
+        removed=(),
+        release=release,
+        dropped_releases=dropped,
+        answers=answers,
+        experiments=experiments,
+        dropped_files=files,
+        dropped_runs=runs,
+    )
+
+
+def _clean_tables(workspace: Workspace) -> set[str]:
+    """Write tables and vectors anew without what is gone; return the batches they hold."""
+    _say("tables")
+    with workspace.store.transaction() as con:
+        done = done_batches(con)
+        take_out_batches(con, workspace, workspace.batches.without_gone(done))
+        take_out_gone(con)
+    _say("vectors")
+    versions = workspace.vectors.write_anew()
+    with workspace.store.transaction() as con:
+        note_versions(con, versions)
+    workspace.store.write_anew()
+    return done
+
+
+def _say(step: str) -> None:
+    progress.report(step, _STEPS.index(step), len(_STEPS))
+
+
+def _size(folder: Path) -> int:
+    """Return the bytes of all files in a folder, each counted once, whatever names it has."""
+    sizes: dict[tuple[int, int], int] = {}
+    for place, _, names in os.walk(folder):
+        for name in names:
+            try:
+                stat = os.lstat(os.path.join(place, name))
+            except OSError:
+                continue
+            sizes[stat.st_dev, stat.st_ino] = stat.st_size
+    return sum(sizes.values())

@@ -1,0 +1,307 @@
+"""The releases that are kept, verified: their files, their rows, and the vectors they name."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.core.locks import is_held
+from graphrag_pipeline.core.settings import Settings, fingerprint
+from graphrag_pipeline.releases.kept import is_withdrawn, published_release, release_ids
+from graphrag_pipeline.releases.publishing import (
+    VIEWS_MADE_BY,
+    config_hash,
+    content_hash,
+    published_sql,
+)
+from graphrag_pipeline.store.hierarchy import GRAPH
+from graphrag_pipeline.store.index_store import connect_published, get_meta
+from graphrag_pipeline.store.migrations import comments_current
+from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.structures.registry import known_vector_tables, made_structures
+from graphrag_pipeline.structures.structure import VectorTable
+from graphrag_pipeline.structures.vector_tables import count_of
+from graphrag_pipeline.upkeep.index_tables import scan, structure_violations
+from graphrag_pipeline.upkeep.problems import Problem
+from graphrag_pipeline.upkeep.row_checks import (
+    DOCUMENT_CHECKS,
+    GRAPH_CHECKS,
+    MENTION_CHECKS,
+    Broken,
+    broken_chunks,
+    broken_rows,
+    hierarchy_checks,
+    report_checks,
+)
+from graphrag_pipeline.upkeep.vector_tables import VectorFaults, reading_vectors, wanted_hashes
+
+RELEASE = "release_file"
+PUBLISHED = "published"
+RELEASE_VECTORS = "release_vectors"
+TAGS = "tags"
+
+_OTHER_RELEASE = (
+    "it cannot be made again: publish another with graphrag-pipeline index or rollback, or restore "
+    "it from a backup"
+)
+_FACTS = """
+SELECT id, content_hash, config_hash, embedder, vector_versions::VARCHAR, n_documents, n_chunks,
+       n_entities, n_relationships, n_communities, n_reports
+FROM releases ORDER BY created_at DESC, id DESC LIMIT 1
+"""
+_COUNTS = """
+SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM chunks),
+       (SELECT count(*) FROM entities), (SELECT count(*) FROM relationships),
+       (SELECT count(*) FROM communities), (SELECT count(*) FROM community_reports)
+"""
+
+
+def find_broken_releases(workspace: Workspace) -> Iterator[Problem]:
+    """Yield what is wrong with the files of releases: each is read from beginning to end."""
+    for release, path in release_paths(workspace.home).items():
+        name = _name(workspace.home, path)
+        found = faults_of(path, release, workspace.settings)
+        can_repair = bool(found) and is_made_of_index(workspace, release)
+        for broken in found:
+            where = f"{name}, {broken.table}" if broken.table else name
+            yield Problem(
+                check=RELEASE,
+                where=where,
+                what=broken.what,
+                number=broken.number,
+                example=broken.example,
+                remedy="" if can_repair else _OTHER_RELEASE,
+                can_repair=can_repair,
+            )
+
+
+def find_wrong_published(workspace: Workspace) -> Iterator[Problem]:
+    """Yield whether readers see another release than they should."""
+    home = workspace.home
+    kept = {path.stem for path in Home(home).releases.glob("*.duckdb")}
+    published, newest = published_release(home), max(kept, default=None)
+    what = ""
+    if newest and not Home(home).published.is_file():
+        what = "the file is not there, and releases are kept"
+    elif newest and published and published < newest and not is_withdrawn(home, newest):
+        what = f"it is release {published}, and the newest, {newest}, was not rolled back"
+    if what:
+        yield Problem(check=PUBLISHED, where="published.duckdb", what=what, number=0)
+
+
+def find_wrong_release_vectors(workspace: Workspace) -> Iterator[Problem]:
+    """Yield what is wrong with the vectors that releases name: all of those of the published one.
+
+    Of the others, each table must be there with as many rows as it should have.
+    """
+    home = workspace.home
+    published = published_release(home)
+    for release, path in release_paths(home).items():
+        try:
+            with connect_published(path) as con:
+                yield from _vector_faults(workspace, con, _name(home, path), release == published)
+        except (StorageError, duckdb.Error):
+            # The file itself is told of.
+            continue
+
+
+def find_wrong_tags(workspace: Workspace) -> Iterator[Problem]:
+    """Yield versions of vector tables that no release needs and are held, or the other way."""
+    if is_running(workspace):
+        return
+    named = named_versions(workspace)
+    try:
+        with reading_vectors():
+            tags = workspace.vectors.tags()
+    except StorageError as error:
+        yield Problem(check="vector_files", where="vectors", what=f"cannot be read ({error})")
+        return
+    if orphans := sorted(tags.keys() - named.keys()):
+        yield Problem(
+            check=TAGS,
+            where="vectors",
+            what="tags of releases that are not kept",
+            number=len(orphans),
+            example=orphans[0],
+        )
+    untagged = [
+        f"{release} of {table}"
+        for release, versions in named.items()
+        for table, version in versions.items()
+        if tags.get(release, {}).get(table) != version
+    ]
+    if untagged:
+        yield Problem(
+            check=TAGS,
+            where="vectors",
+            what="versions that releases name and no tag protects",
+            number=len(untagged),
+            example=min(untagged),
+        )
+
+
+def is_made_of_index(workspace: Workspace, release: str) -> bool:
+    """Whether a release is the newest, and the index holds just what was published as it."""
+    if release not in (newest_of_index(workspace), PUBLISHED):
+        return False
+    try:
+        with workspace.store.look() as con:
+            facts = con.execute(_FACTS).fetchone()
+            return facts is not None and facts[1] == content_hash(con)
+    except (StorageError, duckdb.Error):
+        return False
+
+
+def newest_of_index(workspace: Workspace) -> str | None:
+    """Return the newest release that the index knows; None where it cannot be read."""
+    row = _newest_row(workspace)
+    return row[0] if row else None
+
+
+def _newest_row(workspace: Workspace) -> tuple[Any, ...] | None:
+    if not workspace.exists:
+        return None
+    try:
+        with workspace.store.look() as con:
+            return con.execute(_FACTS).fetchone()
+    except (StorageError, duckdb.Error):
+        return None
+
+
+def is_running(workspace: Workspace) -> bool:
+    """Whether another process runs on the index: it may be between two steps of what it does."""
+    try:
+        if workspace.paths.run_process.read_text().strip() == str(os.getpid()):
+            return False
+        return is_held(workspace.paths.run_lock)
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def release_paths(home: Path) -> dict[str, Path]:
+    """Return the file of each release that is kept, and of what is published, each file once."""
+    published = Home(home).published
+    paths = {path.stem: path for path in sorted(Home(home).releases.glob("*.duckdb"))}
+    if published.is_file() and not any(published.samefile(path) for path in paths.values()):
+        paths[published_release(home) or PUBLISHED] = published
+    return paths
+
+
+def named_versions(workspace: Workspace) -> dict[str, Mapping[str, int]]:
+    """Return the versions of vector tables that each release names, as far as it can be read.
+
+    Among them is the newest of the index, which a publish that was killed is still to put in place.
+    """
+    named: dict[str, Mapping[str, int]] = {release: {} for release in release_ids(workspace.home)}
+    for release, path in release_paths(workspace.home).items():
+        try:
+            with connect_published(path) as con:
+                row = con.execute(_FACTS).fetchone()
+        except (StorageError, duckdb.Error):
+            continue
+        if row:
+            named[release] = json.loads(row[4])
+    newest = _newest_row(workspace)
+    return {newest[0]: json.loads(newest[4]), **named} if newest else named
+
+
+def faults_of(path: Path, release: str, settings: Settings) -> list[Broken]:
+    """Return what is wrong with the file of a release."""
+    try:
+        return list(_faults(path, release, settings))
+    except (StorageError, duckdb.Error) as error:
+        reason = str(error).splitlines()[0].removeprefix(f"cannot open {path}: ")[:160]
+        return [Broken("", f"the file cannot be read ({reason})", 0, "")]
+
+
+def is_wrong_in_release(
+    workspace: Workspace, con: duckdb.DuckDBPyConnection, table: VectorTable, version: int
+) -> bool:
+    """Whether a release's version of a vector table is not what its rows ask for."""
+    facts = con.execute(_FACTS).fetchone()
+    faults = VectorFaults(workspace, table.name, version, facts[3] if facts else "")
+    return any(True for _ in faults.problems(wanted_hashes(con, table), ""))
+
+
+def _faults(path: Path, release: str, settings: Settings) -> Iterator[Broken]:
+    with connect_published(path) as con:
+        scan(con)
+        facts = con.execute(_FACTS).fetchone()
+        if facts is None or facts[0] != release:
+            yield Broken("releases", f"its newest row is not {release}", 0, "")
+            return
+        if con.execute(_COUNTS).fetchone() != facts[5:]:
+            yield Broken("releases", "its counts are not those of its tables", 0, "")
+        if is_verifiable(con):
+            if content_hash(con) != facts[1]:
+                yield Broken("", "its content is not that of its hash", 0, "")
+            else:
+                # All but what the hash does not cover is proven by it.
+                yield from broken_rows(con, (*MENTION_CHECKS, *GRAPH_CHECKS))
+                return
+        yield from _broken(con, settings if facts[2] == config_hash(settings) else None)
+
+
+def is_verifiable(con: duckdb.DuckDBPyConnection) -> bool:
+    """Whether a release was made with the views of this program, which are part of its hash."""
+    made_by = get_meta(con, VIEWS_MADE_BY)
+    return made_by == fingerprint(published_sql()) and comments_current(con)
+
+
+def _broken(con: duckdb.DuckDBPyConnection, settings: Settings | None) -> Iterator[Broken]:
+    yield from broken_rows(con, (*DOCUMENT_CHECKS, *MENTION_CHECKS, *GRAPH_CHECKS))
+    yield from broken_chunks(con)
+    yield from broken_rows(con, hierarchy_checks(GRAPH))
+    yield from broken_rows(con, report_checks(GRAPH))
+    if settings is not None:
+        for structure in made_structures(con, settings):
+            yield from structure_violations(con, structure, structure.steps)
+
+
+def _vector_faults(
+    workspace: Workspace, con: duckdb.DuckDBPyConnection, name: str, whole: bool
+) -> Iterator[Problem]:
+    facts = con.execute(_FACTS).fetchone()
+    if facts is None:
+        return
+    tables = known_vector_tables()
+    embedder = facts[3]
+    for table, version in json.loads(facts[4]).items():
+        if table not in tables:
+            continue
+        if whole:
+            faults = VectorFaults(workspace, table, version, embedder)
+            for problem in faults.problems(wanted_hashes(con, tables[table]), name):
+                yield _of_release(problem)
+            continue
+        try:
+            with reading_vectors():
+                held = workspace.vectors.at({table: version}).count(table)
+            expected = count_of(con, tables[table])
+            what = f"{held} vectors in place of {expected} of {name}" if held != expected else ""
+        except StorageError as error:
+            what = f"version {version} of {name} cannot be read ({error})"
+        if what:
+            where = f"vectors/{table}.lance"
+            yield Problem(check=RELEASE_VECTORS, where=where, what=what, number=0)
+
+
+def _of_release(problem: Problem) -> Problem:
+    return Problem(
+        check=RELEASE_VECTORS,
+        where=problem.where,
+        what=problem.what,
+        number=problem.number,
+        example=problem.example,
+    )
+
+
+def _name(home: Path, path: Path) -> str:
+    return path.relative_to(home).as_posix()

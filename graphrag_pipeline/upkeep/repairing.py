@@ -1,0 +1,396 @@
+"""What can be made again without paying a model: from a release, from the cache, or from the index.
+
+A file that is replaced stays beside its place, with ``damaged`` in its name. Nothing is deleted but
+what can be made again, and what killed processes have left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import duckdb
+
+from graphrag_pipeline.core.errors import GraphRAGError, StorageError
+from graphrag_pipeline.core.files import put_in_place
+from graphrag_pipeline.core.temporary import temporary_folder
+from graphrag_pipeline.core.text import counted
+from graphrag_pipeline.graph.communities import forget_state
+from graphrag_pipeline.graph.fold import outdate_graph
+from graphrag_pipeline.ingest.stages import IMPORTED
+from graphrag_pipeline.llm.configured import configured_embedder
+from graphrag_pipeline.releases.kept import (
+    changing_releases,
+    keep_published,
+    put_back,
+    release_file,
+)
+from graphrag_pipeline.releases.publishing import publish_copy, refresh_needed
+from graphrag_pipeline.store.hashing import rows_hash
+from graphrag_pipeline.store.hierarchy import GRAPH
+from graphrag_pipeline.store.index_store import connect_published, get_meta
+from graphrag_pipeline.store.migrations import ensure_schema
+from graphrag_pipeline.store.spending import needs_model
+from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.structures.registry import known_vector_tables, made_structures
+from graphrag_pipeline.structures.structure import VectorTable
+from graphrag_pipeline.structures.vector_tables import forget_vectors, rows_of, update_vectors
+from graphrag_pipeline.updating import run_stages
+from graphrag_pipeline.upkeep.index_tables import (
+    compared_tables,
+    is_unchanged,
+    release_of_index,
+)
+from graphrag_pipeline.upkeep.other_files import leftovers_of
+from graphrag_pipeline.upkeep.problems import Problem
+from graphrag_pipeline.upkeep.release_files import (
+    faults_of,
+    is_wrong_in_release,
+    named_versions,
+    newest_of_index,
+    release_paths,
+)
+from graphrag_pipeline.upkeep.salvaging import damaged_name, salvage
+from graphrag_pipeline.upkeep.vector_tables import (
+    UNREADABLE,
+    VectorFaults,
+    embedding_is_free,
+    reading_vectors,
+    set_aside,
+    version_of,
+)
+
+_OWN_META = ("schema_version", "comments", "published_sql")
+_OF_GRAPH = frozenset(
+    ["entities", "relationships", "entity_chunks", "relationship_chunks", "chunk_titles",
+     "record_links", "entity_aliases", "identifiers"]
+)  # fmt: skip
+_OF_CHUNKS = ("extractions", "entity_mentions", "relationship_mentions", "claims", "chunk_names")
+_MISCOUNTED = """
+DELETE FROM extractions WHERE chunk_id IN (
+    SELECT x.chunk_id FROM extractions x
+    LEFT JOIN (SELECT chunk_id, count(*) AS n FROM entity_mentions GROUP BY ALL) e USING (chunk_id)
+    LEFT JOIN (SELECT chunk_id, count(*) AS n FROM relationship_mentions GROUP BY ALL) r
+        USING (chunk_id)
+    WHERE coalesce(e.n, 0) <> x.n_entities OR coalesce(r.n, 0) <> x.n_relationships)
+"""
+
+
+def remove_leftovers(workspace: Workspace, problems: Sequence[Problem]) -> list[str]:
+    """Remove what killed processes have left."""
+    paths = leftovers_of(workspace)
+    for path in paths:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    return [f"removed {counted(len(paths), 'file')} that a killed process had left"]
+
+
+def salvage_calls(workspace: Workspace, problems: Sequence[Problem]) -> list[str]:
+    """Put what can be read of the cache of answers in a new file."""
+    position = 0
+    if workspace.exists:
+        with contextlib.suppress(StorageError, duckdb.Error), workspace.store.look() as con:
+            position = int(get_meta(con, "llm_calls_position") or 0)
+    return salvage(workspace.paths.calls, position)
+
+
+def rebuild_index_file(workspace: Workspace, problems: Sequence[Problem]) -> list[str]:
+    """Make ``index.duckdb`` anew from the newest release that is whole."""
+    path = workspace.paths.index
+    for release, source in sorted(release_paths(workspace.home).items(), reverse=True):
+        if faults_of(source, release, workspace.settings):
+            continue
+        with _file_beside(path) as beside:
+            _copy_release(source, beside, workspace)
+            aside = _put_aside(path)
+            put_in_place(beside, path)
+        kept = f"; the damaged file is {aside}" if aside else ""
+        return [f"made index.duckdb anew from release {release}{kept}"]
+    return []
+
+
+def restore_rows(workspace: Workspace, problems: Sequence[Problem]) -> list[str]:
+    """Restore tables from the release that was made of them, or let the next run make them."""
+    source = release_of_index(workspace)
+    if source is not None and not faults_of(source, source_id(workspace), workspace.settings):
+        restored = _restore_tables(workspace, source)
+        if restored:
+            return [f"restored {', '.join(restored)} from release {source_id(workspace)}"]
+        if restored is not None:
+            return []
+    return _outdate(workspace, {problem.where.partition(", ")[2] for problem in problems})
+
+
+def embed_again(workspace: Workspace, problems: Sequence[Problem]) -> list[str]:
+    """Embed rows that have no vector, or a wrong one, and remove vectors of no row."""
+    tables = known_vector_tables()
+    done = []
+    for name in dict.fromkeys(_table_of(problem) for problem in problems):
+        own = [problem for problem in problems if _table_of(problem) == name]
+        if any(problem.check == UNREADABLE for problem in own):
+            done.append(f"put the damaged vectors of {name} aside, as {set_aside(workspace, name)}")
+        done.append(_embed(workspace, tables[name]))
+    return done
+
+
+def publish_again(workspace: Workspace, problems: Sequence[Problem]) -> list[str]:
+    """Write the newest release once more, from the index."""
+    newest = newest_of_index(workspace)
+    if newest is None:
+        return []
+    with changing_releases(workspace.home):
+        aside = _put_aside(release_file(workspace.home, newest), keep=True)
+        publish_copy(workspace.store, workspace.home)
+        keep_published(workspace.home)
+    return [f"published release {newest} again; the damaged file is {aside}"]
+
+
+def put_published_in_place(workspace: Workspace, problems: Sequence[Problem]) -> list[str]:
+    """Let readers see the newest release."""
+    with changing_releases(workspace.home):
+        newest = max(release_paths(workspace.home))
+        put_back(workspace.home, newest)
+    return [f"published release {newest}, which is kept"]
+
+
+def embed_releases_again(workspace: Workspace, problems: Sequence[Problem]) -> list[str]:
+    """Make vectors that releases name and that are gone from the texts in these releases."""
+    done, changed = [], dict[str, VectorTable]()
+    with changing_releases(workspace.home):
+        for release, path in sorted(release_paths(workspace.home).items()):
+            versions = dict(named_versions(workspace).get(release, {}))
+            made = _embed_release(workspace, path, versions)
+            if made:
+                _name_versions(workspace, release, path, {**versions, **made})
+                changed |= {table: known_vector_tables()[table] for table in made}
+                done.append(f"embedded {', '.join(made)} of release {release} again")
+    for table in changed.values():
+        done.append(_embed(workspace, table))
+    return done
+
+
+def set_tags(workspace: Workspace, problems: Sequence[Problem]) -> list[str]:
+    """Protect the versions of vectors that releases name, and let go of others."""
+    named, vectors = named_versions(workspace), workspace.vectors
+    orphans = sorted(vectors.tags().keys() - named.keys())
+    vectors.drop_tags(orphans)
+    tags, set_anew = vectors.tags(), 0
+    for release, versions in named.items():
+        for table, version in versions.items():
+            if tags.get(release, {}).get(table) != version:
+                with contextlib.suppress(StorageError), reading_vectors():
+                    vectors.at({table: version}).count(table)
+                    vectors.tag_version(release, table, version)
+                    set_anew += 1
+    return [
+        f"let go of {counted(len(orphans), 'release')} that are not kept, and protected "
+        f"{counted(set_anew, 'version')} of vectors"
+    ]
+
+
+def finish(workspace: Workspace) -> list[str]:
+    """Bring up to date what was marked, where no model has to be asked; else say who will."""
+    if not workspace.exists or not refresh_needed(workspace):
+        return []
+    if needs_model(workspace.settings):
+        return ["what is behind is made by the next graphrag-pipeline index, from what was bought"]
+    _, release = run_stages(workspace)
+    return [f"brought the index up to date; release {release.id} is published"]
+
+
+def source_id(workspace: Workspace) -> str:
+    """Return the id of the newest release, by the index."""
+    return newest_of_index(workspace) or ""
+
+
+def _table_of(problem: Problem) -> str:
+    return Path(problem.where).stem
+
+
+def _embed(workspace: Workspace, table: VectorTable) -> str:
+    with workspace.store.read() as con:
+        wanted = rows_of(con, table)
+        version = version_of(con, table)
+    faults = VectorFaults(workspace, table.name, version, "")
+    with contextlib.suppress(StorageError):
+        faults.read()
+        workspace.vectors.forget(table.name, faults.not_numbers)
+    with workspace.store.transaction() as con:
+        forget_vectors(con, table)
+    if not embedding_is_free(workspace, wanted["text"].to_pylist()):
+        return f"marked {table.name}: graphrag-pipeline index embeds it again, and may pay for it"
+    try:
+        changes = update_vectors(workspace, table)
+    except StorageError:
+        raise
+    except GraphRAGError as error:
+        return f"marked {table.name}: graphrag-pipeline index embeds it again ({error})"
+    return (
+        f"embedded {changes.embedded:,} rows of {table.name} again, and removed "
+        f"{changes.removed:,} vectors"
+    )
+
+
+def _embed_release(workspace: Workspace, path: Path, versions: dict[str, int]) -> dict[str, int]:
+    """Embed the tables of a release whose vectors are not there; return their new versions."""
+    embedder = configured_embedder(workspace.settings)
+    made = {}
+    tables = known_vector_tables()
+    try:
+        with connect_published(path) as con:
+            for name, version in versions.items():
+                table = tables.get(name)
+                if table is None or not is_wrong_in_release(workspace, con, table, version):
+                    continue
+                rows = rows_of(con, table)
+                if embedding_is_free(workspace, rows["text"].to_pylist()):
+                    made[name] = workspace.vectors.sync(name, rows, embedder).version
+    except StorageError:
+        return made
+    return made
+
+
+def _name_versions(
+    workspace: Workspace, release: str, path: Path, versions: dict[str, int]
+) -> None:
+    """Write into a release, and into the index, which versions of vectors belong to it."""
+    update = "UPDATE releases SET vector_versions = ? WHERE id = ?"
+    values = [json.dumps(versions), release]
+    published = workspace.paths.published
+    is_published = published.is_file() and published.samefile(path)
+    with _file_beside(path) as beside:
+        mode = path.stat().st_mode
+        shutil.copyfile(path, beside)
+        con = duckdb.connect(str(beside))
+        try:
+            con.execute(update, values)
+        finally:
+            con.close()
+        beside.chmod(mode)
+        for table, version in versions.items():
+            workspace.vectors.tag_version(release, table, version)
+        put_in_place(beside, path)
+    if is_published and not published.samefile(path):
+        put_back(workspace.home, release)
+    with workspace.store.transaction() as con:
+        con.execute(update, values)
+
+
+def _restore_tables(workspace: Workspace, source: Path) -> list[str] | None:
+    """Make tables those of a release; return which, or None where a stage was done since."""
+    quoted = str(source).replace("'", "''")
+    with workspace.store.read() as con:
+        con.execute(f"ATTACH '{quoted}' AS release (READ_ONLY)")
+        try:
+            own = con.execute("SELECT current_database()").fetchone() or ("",)
+            if not is_unchanged(con, own[0]):
+                return None
+            tables = [*compared_tables(con, own[0]), "identifiers"]
+            different = [table for table in tables if not _is_same(con, table)]
+            con.execute("BEGIN")
+            try:
+                for table in different:
+                    con.execute(f'DELETE FROM "{table}"')
+                    con.execute(f'INSERT INTO "{table}" BY NAME FROM release.main."{table}"')
+                con.execute("COMMIT")
+            except BaseException:
+                con.execute("ROLLBACK")
+                raise
+        finally:
+            con.execute("DETACH release")
+    return different
+
+
+def _is_same(con: duckdb.DuckDBPyConnection, table: str) -> bool:
+    hashes = [rows_hash(f'{prefix}"{table}"') for prefix in ("", "release.main.")]
+    row = con.execute(f"SELECT {', '.join(hashes)}").fetchone()
+    return row is not None and row[0] == row[1]
+
+
+def _outdate(workspace: Workspace, tables: set[str]) -> list[str]:
+    """Let the next run make the tables that are wrong from what they are made from."""
+    outdated = []
+    with workspace.store.transaction() as con:
+        if tables & {"chunks", "blocks", "batch_stages", "graph_batches", *_OF_CHUNKS}:
+            _outdate_chunks(con)
+            outdated.append("chunks")
+        if outdated or tables & _OF_GRAPH:
+            outdate_graph(con)
+            outdated.append("graph")
+        if outdated or tables & {"hierarchy_communities", "hierarchy_members"}:
+            forget_state(con, GRAPH)
+            outdated.append("communities")
+        if outdated or tables & {"hierarchy_reports", "report_elements", "hierarchy_failures"}:
+            con.execute("DELETE FROM meta WHERE starts_with(key, 'graph:reports_state:')")
+            outdated.append("reports")
+        for structure in made_structures(con, workspace.settings):
+            own = {step.table for step in structure.steps}
+            shared = bool(structure.hierarchy) and any(
+                table.startswith("hierarchy_") for table in tables
+            )
+            if own & tables or shared:
+                structure.clear(con)
+                outdated.append(structure.name)
+    return [f"marked {', '.join(outdated)} to be made again"] if outdated else []
+
+
+def _outdate_chunks(con: duckdb.DuckDBPyConnection) -> None:
+    for table in _OF_CHUNKS:
+        con.execute(f"DELETE FROM {table} WHERE chunk_id NOT IN (SELECT id FROM chunks)")
+    con.execute(_MISCOUNTED)
+    con.execute(
+        "DELETE FROM batch_stages WHERE stage IN ('chunks', 'extractions') AND version <> ?",
+        [IMPORTED],
+    )
+
+
+def _copy_release(source: Path, target: Path, workspace: Workspace) -> None:
+    """Make an index of the rows of a release."""
+    quoted = str(source).replace("'", "''")
+    con = duckdb.connect(str(target))
+    try:
+        ensure_schema(con, target)
+        for structure in made_structures(con, workspace.settings):
+            con.execute(structure.schema)
+        con.execute(f"ATTACH '{quoted}' AS release (READ_ONLY)")
+        own = con.execute("SELECT current_database()").fetchone() or ("",)
+        tables = [*compared_tables(con, own[0]), "releases", "identifiers", "llm_calls"]
+        for table in (*tables, "description_summaries"):
+            con.execute(f'INSERT INTO "{table}" BY NAME FROM release.main."{table}"')
+        con.execute("INSERT INTO meta FROM release.meta WHERE key NOT IN ?", [list(_OWN_META)])
+        con.execute("DETACH release")
+        con.execute("CHECKPOINT")
+    except duckdb.Error as error:
+        raise StorageError(f"cannot write {target}: {str(error).splitlines()[0]}") from error
+    finally:
+        con.close()
+
+
+def _put_aside(path: Path, *, keep: bool = False) -> str:
+    """Give a damaged file a second name, and what has not been written into it yet; return it."""
+    if not path.exists():
+        return ""
+    aside = damaged_name(path)
+    try:
+        aside.hardlink_to(path)
+    except OSError:
+        shutil.copyfile(path, aside)
+    waiting = Path(f"{path}.wal")
+    if waiting.exists() and not keep:
+        waiting.rename(f"{aside}.wal")
+    return aside.name
+
+
+@contextlib.contextmanager
+def _file_beside(path: Path) -> Iterator[Path]:
+    """Yield the name of a file on the same disk, which is gone at the end unless it was renamed."""
+    try:
+        with temporary_folder(path.parent, path.name) as folder:
+            yield folder / "file"
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error

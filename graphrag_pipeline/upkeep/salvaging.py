@@ -1,0 +1,147 @@
+"""The cache of answers salvaged: every row that can still be read, in a new file."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sqlite3
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.files import make_private, put_in_place
+from graphrag_pipeline.core.temporary import temporary_folder
+from graphrag_pipeline.core.text import counted
+from graphrag_pipeline.llm.database import open_database
+
+_TABLES = ("responses", "embeddings", "embedding_widths", "llm_calls")
+_ROWS = 500
+_BESIDE = ("-wal", "-shm")
+
+
+def salvage(path: Path, position: int) -> list[str]:
+    """Replace a damaged cache by one of its readable rows; say what came of it.
+
+    ``position`` is the least number of the last call: new calls get higher ones. Raises
+    StorageError where the new file cannot be written.
+    """
+    try:
+        with temporary_folder(path.parent, path.name) as folder:
+            beside = folder / "file"
+            make_private(beside)
+            counts = _copy_readable(path, beside, position)
+            if counts is None:
+                return []
+            aside = damaged_name(path)
+            try:
+                aside.hardlink_to(path)
+            except OSError:
+                shutil.copyfile(path, aside)
+            for ending in _BESIDE:
+                with contextlib.suppress(FileNotFoundError):
+                    Path(f"{path}{ending}").rename(f"{aside}{ending}")
+            put_in_place(beside, path)
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
+    kept = ", ".join(f"{number:,} of {table}" for table, number in counts.items() if number)
+    return [
+        f"salvaged {counted(sum(counts.values()), 'row')} of {path.name} ({kept or 'none'}); the "
+        f"damaged file is {aside.name}"
+    ]
+
+
+def damaged_name(path: Path) -> Path:
+    """Return a name beside a file's that no other damaged file has."""
+    number = 1
+    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+        number += 1
+    return aside
+
+
+def _copy_readable(source: Path, target: Path, position: int) -> dict[str, int] | None:
+    """Copy the readable rows; None where the file is no database any more."""
+    damaged = sqlite3.connect(source, isolation_level=None)
+    with contextlib.closing(damaged), contextlib.closing(open_database(target)) as fresh:
+        damaged.text_factory = lambda data: data.decode("utf-8", "replace")
+        try:
+            names = {name for (name,) in damaged.execute("SELECT name FROM sqlite_master")}
+        except sqlite3.Error:
+            return None
+        counts = {}
+        fresh.execute("PRAGMA journal_mode = DELETE")
+        fresh.execute("BEGIN")
+        for table in _TABLES:
+            if table in names:
+                counts[table] = _copy_table(damaged, fresh, table)
+        last = fresh.execute("SELECT coalesce(max(position), 0) FROM llm_calls").fetchone()[0]
+        fresh.execute("DELETE FROM sqlite_sequence WHERE name = 'llm_calls'")
+        fresh.execute("INSERT INTO sqlite_sequence VALUES ('llm_calls', ?)", [max(last, position)])
+        fresh.execute("COMMIT")
+        return counts
+
+
+def _copy_table(damaged: sqlite3.Connection, fresh: sqlite3.Connection, table: str) -> int:
+    known = {row[1] for row in damaged.execute(f"PRAGMA table_info({table})")}
+    columns = [row[1] for row in fresh.execute(f"PRAGMA table_info({table})") if row[1] in known]
+    named, places = ", ".join(columns), ", ".join("?" * len(columns))
+    before = fresh.total_changes
+    for rows in _readable_rows(damaged, table, named):
+        for row in rows:
+            with contextlib.suppress(sqlite3.IntegrityError):
+                fresh.execute(f"INSERT OR IGNORE INTO {table} ({named}) VALUES ({places})", row)
+    return fresh.total_changes - before
+
+
+def _readable_rows(
+    damaged: sqlite3.Connection, table: str, columns: str
+) -> Iterator[Sequence[tuple[object, ...]]]:
+    """Yield the rows from the first on as far as they can be read, then from the last on.
+
+    What is between is looked up one by one, by the numbers that the table's index still knows.
+    """
+    query = f"SELECT rowid, {columns} FROM {table} ORDER BY rowid"
+    seen: set[int] = set()
+    is_whole = False
+    for order in ("", " DESC"):
+        is_whole = yield from _until_damage(damaged, query + order, seen)
+        if is_whole:
+            return
+    by_number = f"SELECT {columns} FROM {table} WHERE rowid = ?"
+    for number in sorted(_numbers(damaged, table) - seen):
+        with contextlib.suppress(sqlite3.Error):
+            yield damaged.execute(by_number, (number,)).fetchall()
+
+
+def _until_damage(
+    damaged: sqlite3.Connection, query: str, seen: set[int]
+) -> Iterator[Sequence[tuple[object, ...]]]:
+    """Yield rows until one cannot be read; return whether all could."""
+    rows: list[tuple[object, ...]] = []
+    try:
+        for number, *row in damaged.execute(query):
+            if number in seen:
+                break
+            seen.add(number)
+            rows.append(tuple(row))
+            if len(rows) == _ROWS:
+                yield rows
+                rows = []
+    except sqlite3.Error:
+        yield rows
+        return False
+    yield rows
+    return True
+
+
+def _numbers(damaged: sqlite3.Connection, table: str) -> set[int]:
+    """Return the numbers of rows that can be found, by any index of the table."""
+    numbers: set[int] = set()
+    with contextlib.suppress(sqlite3.Error):
+        for _, index, *_ in damaged.execute(f"PRAGMA index_list({table})").fetchall():
+            with contextlib.suppress(sqlite3.Error):
+                for (number,) in damaged.execute(f"SELECT rowid FROM {table} INDEXED BY {index}"):
+                    numbers.add(number)
+    with contextlib.suppress(sqlite3.Error):
+        most = damaged.execute(f"SELECT max(rowid) FROM {table}").fetchone()[0] or 0
+        numbers |= set(range(1, most + 1))
+    return numbers

@@ -1,0 +1,685 @@
+"""Damage done on purpose to a ready index is found, and repaired where that costs nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+from artefacts import copy_of
+from typer.testing import CliRunner
+
+from graphrag_pipeline import Index, Settings
+from graphrag_pipeline.cli.app import app
+from graphrag_pipeline.core.settings import EmbeddingSettings, HierarchySettings
+from graphrag_pipeline.definitions import build_definitions
+from graphrag_pipeline.exchange.importing import import_graphrag
+from graphrag_pipeline.ingest.stages import ingest_chunks, ingest_documents, ingest_extractions
+from graphrag_pipeline.llm.database import open_database
+from graphrag_pipeline.releases.kept import release_ids
+from graphrag_pipeline.releases.rollback import rollback
+from graphrag_pipeline.stages import refresh_stages
+from graphrag_pipeline.store.hashing import rows_hash
+from graphrag_pipeline.store.lance import connect
+from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.updating import cut_batches, run_stages
+from graphrag_pipeline.upkeep.checking import VERIFICATIONS, check, find_by, repair
+
+PEOPLE = ("Oskar Kovarna", "Mira Sorrel", "Lin Ruolan", "Ada Vellum", "Tomas Brandt")
+PLACES = ("Kelmouth", "Port Ansel", "Orlen Dam", "Harrow Point")
+PLAIN = Settings(embeddings=EmbeddingSettings(dimensions=32))
+ALL = Settings(
+    embeddings=EmbeddingSettings(dimensions=32, facts=True, synonyms=True),
+    hierarchies=HierarchySettings(
+        raptor=True, raptor_cluster_tokens=200, hirag=True, attributed=True
+    ),
+)
+_OWN = ("meta", "llm_calls", "releases", "community_updates", "batch_stages")
+
+pytestmark = pytest.mark.usefixtures("plain_stores")
+
+
+def story(number: int) -> str:
+    """Return a text that names people and places, other ones for other numbers."""
+    person, other = PEOPLE[number % 5], PEOPLE[(number + 2) % 5]
+    place, far = PLACES[number % 4], PLACES[(number + 1) % 4]
+    return "\n\n".join(
+        [
+            f"{person} lived in {place} near {far}. {other} met {person} there in 19{number:02}.",
+            f"{other} sailed from {far} to {place}, and {person} wrote a letter to {other}.",
+            f"The museum of {place} shows what {person} and {other} built at {far}.",
+        ]
+    )
+
+
+def in_folder(folder: Path, settings: Settings) -> Settings:
+    return settings.model_copy(update={"home": str(folder / ".graphrag")})
+
+
+def _make(folder: Path, settings: Settings) -> None:
+    """Index eight documents, or more, then change some, remove one, and index again."""
+    documents = folder / "documents"
+    documents.mkdir(parents=True)
+    for number in range(24 if settings is ALL else 8):
+        (documents / f"{number}.md").write_text(story(number))
+    index = Index(in_folder(folder, settings))
+    index.update(documents)
+    (documents / "0.md").unlink()
+    (documents / "1.md").write_text(f"{story(11)}\n\n{story(12)}")
+    (documents / "new.md").write_text(story(9))
+    index.update(documents)
+
+
+def ready(folder: Path, *, is_full: bool = False) -> Workspace:
+    """Return a copy of an index of two releases, with every structure or with none."""
+    settings = ALL if is_full else PLAIN
+    name = "checked_all" if is_full else "checked"
+    copy_of(name, lambda made: _make(made, settings), folder)
+    return Workspace(in_folder(folder, settings))
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Workspace:
+    """An index of two releases, without structures, to damage."""
+    return ready(tmp_path / "index")
+
+
+@contextlib.contextmanager
+def opened(workspace: Workspace) -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect(str(workspace.paths.index)) as con:
+        yield con
+
+
+def sql(*statements: str) -> Callable[[Workspace], None]:
+    """Return a damage: statements executed on the index, as if by another program."""
+
+    def damage(workspace: Workspace) -> None:
+        with opened(workspace) as con:
+            for statement in statements:
+                con.execute(statement)
+
+    return damage
+
+
+def cut(path: Path) -> None:
+    path.chmod(0o644)
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def flip(path: Path, place: float = 0.6) -> None:
+    """Change a byte of each of many pages of a file."""
+    path.chmod(0o644)
+    data = bytearray(path.read_bytes())
+    for at in range(int(len(data) * place), len(data), 4096):
+        data[at] ^= 0xFF
+    path.write_bytes(data)
+
+
+def data_file(workspace: Workspace, table: str) -> Path:
+    files = (workspace.paths.vectors / f"{table}.lance" / "data").iterdir()
+    return max(files, key=lambda path: path.stat().st_size)
+
+
+def lance_table(workspace: Workspace, table: str) -> Any:
+    return connect(str(workspace.paths.vectors)).open_table(table)
+
+
+def _other(table: Any) -> pa.Table:
+    row = table.to_arrow().slice(0, 1)
+    return row.set_column(0, row.schema.field(0), pa.array(["f" * 32]))
+
+
+def _not_numbers(workspace: Workspace) -> None:
+    table = lance_table(workspace, "entities")
+    row = table.to_arrow().slice(0, 1)
+    column = row.schema.get_field_index("vector")
+    field = row.schema.field(column)
+    values = pa.array(np.full(field.type.list_size, np.inf, np.float32))
+    wrong = pa.FixedSizeListArray.from_arrays(values, field.type.list_size).cast(field.type)
+    table.delete(f"id = '{row['id'][0].as_py()}'")
+    table.add(row.set_column(column, field, wrong))
+    _note_version(workspace, "entities", table.version)
+
+
+def _note_version(workspace: Workspace, table: str, version: int) -> None:
+    with opened(workspace) as con:
+        con.execute(
+            "UPDATE meta SET value = split_part(value, '@', 1) || '@' || ? WHERE key = ?",
+            [str(version), f"vectors:{table}"],
+        )
+
+
+def _change_vectors(table: str, change: Callable[[Any], object]) -> Callable[[Workspace], None]:
+    """Return a damage of the version of a vector table that belongs to the index."""
+
+    def damage(workspace: Workspace) -> None:
+        opened_table = lance_table(workspace, table)
+        change(opened_table)
+        _note_version(workspace, table, opened_table.version)
+
+    return damage
+
+
+def _other_dimensions(workspace: Workspace) -> None:
+    db = connect(str(workspace.paths.vectors))
+    old = db.open_table("community_reports")
+    rows = old.to_arrow()
+    column = rows.schema.get_field_index("vector")
+    short = pa.FixedSizeListArray.from_arrays(pa.array(np.ones(7 * len(rows), np.float32)), 7)
+    rows = rows.set_column(column, pa.field("vector", short.type), short)
+    new = db.create_table("community_reports", rows, mode="overwrite")
+    _note_version(workspace, "community_reports", new.version)
+
+
+def _calls(workspace: Workspace) -> None:
+    """Make a cache of many answers, and damage some pages of it."""
+    path = workspace.paths.calls
+    with contextlib.closing(open_database(path)) as con:
+        con.execute("BEGIN")
+        rows = [
+            (hashlib.sha256(b"%d" % n).digest(), "m", f"answer {n} " * 20, 1, 1, "stop", 0.0)
+            for n in range(2000)
+        ]
+        con.executemany("INSERT INTO responses VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL)", rows)
+        con.execute("COMMIT")
+        con.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    data = bytearray(path.read_bytes())
+    for page in (40, 41, 90):
+        data[page * 4096 : (page + 1) * 4096] = b"\xff" * 4096
+    path.write_bytes(data)
+
+
+def _tag_orphan(workspace: Workspace) -> None:
+    workspace.vectors.tag("20200101T000000-lost")
+
+
+def _drop_tag(workspace: Workspace) -> None:
+    workspace.vectors.drop_tags([release_ids(workspace.home)[0]])
+
+
+def _leave(name: str) -> Callable[[Workspace], None]:
+    def damage(workspace: Workspace) -> None:
+        path = workspace.home / name
+        path.parent.mkdir(exist_ok=True)
+        if path.suffix:
+            path.write_text("half of something")
+        else:
+            path.mkdir()
+
+    return damage
+
+
+def _manifest(workspace: Workspace) -> Path:
+    return min(workspace.batches.folder.glob("*.json"))
+
+
+@dataclass(frozen=True)
+class Damage:
+    """What is done to an index, words of the line that tells of it, and whether it is mended.
+
+    ``is_full`` asks for an index with every structure.
+    """
+
+    do: Callable[[Workspace], object]
+    line: str
+    mends: bool = True
+    is_full: bool = False
+
+
+DAMAGES = {
+    "a chunk is gone": Damage(
+        sql("DELETE FROM chunks WHERE id = (SELECT min(id) FROM chunks)"),
+        "index.duckdb, entity_mentions: 1",
+    ),
+    "the text of a chunk": Damage(
+        sql(
+            "UPDATE chunks SET text = 'x' || substr(text, 2) "
+            "WHERE id = (SELECT min(id) FROM chunks)"
+        ),
+        "index.duckdb, chunks: 1 chunks that are not the span of their document",
+    ),
+    "the text of a document": Damage(
+        sql(
+            "UPDATE documents SET text = 'x' || substr(text, 2) "
+            "WHERE id = (SELECT min(id) FROM documents)"
+        ),
+        "documents whose text, title or metadata is not that of their hash",
+    ),
+    "the hash of a document": Damage(
+        sql("UPDATE documents SET content_hash = repeat('0', 64)"),
+        "index.duckdb, documents: 8 documents whose text",
+    ),
+    "a mention is gone": Damage(
+        sql("DELETE FROM entity_mentions WHERE chunk_id = (SELECT min(id) FROM chunks)"),
+        "entity_mentions: 1 chunks that have another number of mentions than was extracted",
+    ),
+    "an extraction is gone": Damage(
+        sql("DELETE FROM extractions WHERE chunk_id = (SELECT min(id) FROM chunks)"),
+        "extractions: 1 chunks without an extraction",
+    ),
+    "provenance of no chunk": Damage(
+        sql(
+            "UPDATE entity_chunks SET chunk_id = 'none' "
+            "WHERE chunk_id = (SELECT min(id) FROM chunks)"
+        ),
+        "rows whose chunk_id is not in chunks, such as none",
+    ),
+    "an entity is gone": Damage(
+        sql("DELETE FROM entities WHERE id = (SELECT min(id) FROM entities)"),
+        "entity_chunks: ",
+    ),
+    "an end of a relationship": Damage(
+        sql(
+            "UPDATE relationships SET target_id = 'nobody' "
+            "WHERE id = (SELECT min(id) FROM relationships)"
+        ),
+        "relationships: 1 rows whose target_id is not in entities, such as nobody",
+    ),
+    "a description": Damage(
+        sql("UPDATE entities SET description = '' WHERE id = (SELECT min(id) FROM entities)"),
+        "index.duckdb, entities: 1 rows are not those of the release",
+    ),
+    "a small number twice": Damage(
+        sql("UPDATE identifiers SET human_readable_id = 0 WHERE kind = 'entity'"),
+        "identifiers: 1 values of kind, human_readable_id that stand there more than once",
+    ),
+    "a member is gone": Damage(
+        sql(
+            "DELETE FROM hierarchy_members WHERE hierarchy = 'graph' AND entity_id = "
+            "(SELECT min(entity_id) FROM hierarchy_members WHERE hierarchy = 'graph')"
+        ),
+        "entities that are not in one of communities at each level",
+    ),
+    "a parent that is not there": Damage(
+        sql(
+            "UPDATE hierarchy_communities SET parent_id = 'none' "
+            "WHERE hierarchy = 'hirag' AND id = (SELECT min(id) FROM hirag_communities)"
+        ),
+        "hirag_communities whose parent is not there",
+        is_full=True,
+    ),
+    "a report is gone": Damage(
+        sql(
+            "DELETE FROM hierarchy_reports WHERE hierarchy = 'graph' "
+            "AND id = (SELECT min(id) FROM community_reports)"
+        ),
+        "communities without a report",
+    ),
+    "a report of no community": Damage(
+        sql(
+            "UPDATE hierarchy_reports SET community_id = 'none' WHERE hierarchy = 'graph' "
+            "AND id = (SELECT min(id) FROM community_reports)"
+        ),
+        "rows of graph whose community is not there",
+    ),
+    "the context of a report": Damage(
+        sql(
+            "UPDATE hierarchy_reports SET context_hash = '0' WHERE hierarchy = 'graph' "
+            "AND id = (SELECT min(id) FROM community_reports)"
+        ),
+        "1 reports whose context is not that of their hash",
+    ),
+    "a citation of no chunk": Damage(
+        sql(
+            """UPDATE hierarchy_reports SET findings = [struct_update(f, chunk_id := 'none')
+               FOR f IN findings] WHERE hierarchy = 'graph'
+               AND id = (SELECT min(id) FROM community_reports)"""
+        ),
+        "findings that cite a chunk that is not there",
+    ),
+    "the text of a report": Damage(
+        sql(
+            "UPDATE hierarchy_reports SET summary = 'y' "
+            "WHERE hierarchy = 'attributed' AND id = (SELECT min(id) FROM hierarchy_reports "
+            "WHERE hierarchy = 'attributed')"
+        ),
+        "hierarchy_reports: 1 rows are not those of the release",
+        is_full=True,
+    ),
+    "a part of a summary": Damage(
+        sql("DELETE FROM raptor_edges WHERE node_id = (SELECT min(id) FROM raptor_nodes)"),
+        "raptor_nodes: 1 summaries lack parts",
+        is_full=True,
+    ),
+    "a link of layers": Damage(
+        sql("UPDATE hirag_relationships SET source_id = 'none'"),
+        "links are of no entity",
+        is_full=True,
+    ),
+    "a synonym of nobody": Damage(
+        sql("INSERT INTO synonym_edges VALUES ('nobody', 'none', 1)"),
+        "1 synonyms are of no entity",
+        is_full=True,
+    ),
+    "the ledger of batches": Damage(
+        sql("UPDATE batch_sources SET sha256 = repeat('0', 64) WHERE sha256 IS NOT NULL"),
+        "files whose bytes are not those of their manifest",
+    ),
+    "a batch is gone": Damage(
+        sql("DELETE FROM batches WHERE batch = (SELECT min(batch) FROM batches)"),
+        "batch_stages: 1 stages of a batch that is not there",
+    ),
+    "the index is cut": Damage(
+        lambda w: cut(w.paths.index), "index.duckdb: the file cannot be read ("
+    ),
+    "blocks of the index": Damage(
+        lambda w: flip(w.paths.index), "index.duckdb: the file cannot be read ("
+    ),
+    "the index is gone": Damage(
+        lambda w: w.paths.index.unlink(), "index.duckdb: the file is not there"
+    ),
+    "what is published is gone": Damage(
+        lambda w: w.paths.published.unlink(),
+        "published.duckdb: the file is not there, and releases are kept",
+    ),
+    "the newest release is cut": Damage(
+        lambda w: cut(w.paths.published), "duckdb: the file cannot be read ("
+    ),
+    "blocks of the newest release": Damage(
+        lambda w: flip(w.paths.published), "duckdb: the file cannot be read ("
+    ),
+    "rows of the newest release": Damage(
+        lambda w: _change_release(w), "duckdb: its content is not that of its hash"
+    ),
+    "an older release is cut": Damage(
+        lambda w: cut(min(w.paths.releases.glob("*.duckdb"))),
+        "duckdb: the file cannot be read (",
+        mends=False,
+    ),
+    "an older release is published by hand": Damage(
+        lambda w: _publish_by_hand(w), "was not rolled back"
+    ),
+    "a manifest is no JSON": Damage(
+        lambda w: _manifest(w).write_text("{"),
+        "the manifest cannot be read (",
+        mends=False,
+    ),
+    "a manifest is gone": Damage(
+        lambda w: _manifest(w).unlink(),
+        "batches: 1 batches of the index have no manifest",
+        mends=False,
+    ),
+    "vectors are cut": Damage(
+        lambda w: cut(data_file(w, "entities")), "vectors/entities.lance: version "
+    ),
+    "a file of vectors is gone": Damage(
+        lambda w: data_file(w, "chunks").unlink(), "vectors/chunks.lance: version "
+    ),
+    "all vectors are gone": Damage(
+        lambda w: shutil.rmtree(w.paths.vectors),
+        "vectors/chunks.lance: 8 rows of index.duckdb without a vector",
+    ),
+    "a vector is gone": Damage(
+        _change_vectors("chunks", lambda t: t.delete(_first(t))),
+        "vectors/chunks.lance: 1 rows of index.duckdb without a vector",
+    ),
+    "a vector too many": Damage(
+        _change_vectors("chunks", lambda t: t.add(_other(t))),
+        "1 vectors of no row of index.duckdb, such as ffff",
+    ),
+    "a vector of another text": Damage(
+        _change_vectors(
+            "community_reports", lambda t: t.update(where=_first(t), values={"content_hash": "0"})
+        ),
+        "1 vectors of another text than index.duckdb has",
+    ),
+    "a vector that is no numbers": Damage(_not_numbers, "1 vectors that are not numbers"),
+    "vectors of other dimensions": Damage(
+        _other_dimensions, "vectors have 7 dimensions in place of 32"
+    ),
+    "a tag of no release": Damage(
+        _tag_orphan, "vectors: 1 tags of releases that are not kept, such as 20200101"
+    ),
+    "a release without tags": Damage(_drop_tag, "versions that releases name and no tag protects"),
+    "half a file": Damage(
+        _leave("index.duckdb.4194305.tmp"), "1 files that a killed process has left, such as index"
+    ),
+    "half an extraction": Damage(
+        _leave(".extracting-abc"), "files that a killed process has left, such as .extracting-abc"
+    ),
+    "a mark of no release": Damage(
+        _leave("releases/20200101T000000-lost.withdrawn"), "files that a killed process has left"
+    ),
+    "pages of the cache": Damage(_calls, "llm_cache.sqlite: the answers of models are damaged ("),
+    "the evaluations are cut": Damage(
+        lambda w: w.paths.evaluation.write_bytes(b"no database" * 999),
+        "evaluation.duckdb: the file cannot be read (",
+        mends=False,
+    ),
+    "the marts are cut": Damage(
+        lambda w: w.paths.marts.write_bytes(b"no database" * 999),
+        "marts.duckdb: the file cannot be read (",
+        mends=False,
+    ),
+    "a schema of tomorrow": Damage(
+        sql("UPDATE meta SET value = '999' WHERE key = 'schema_version'"),
+        "index.duckdb, meta: the schema is of version 999",
+        mends=False,
+    ),
+}
+OFTEN = (
+    "the text of a document",
+    "the index is cut",
+    "blocks of the newest release",
+    "a manifest is no JSON",
+    "a file of vectors is gone",
+    "a vector that is no numbers",
+    "a tag of no release",
+    "pages of the cache",
+)
+"""Damages whose repair is tested in every run: each by another way."""
+
+
+def _first(table: Any) -> str:
+    return f"id = '{min(table.to_arrow()['id'].to_pylist())}'"
+
+
+def _change_release(workspace: Workspace) -> None:
+    path = workspace.paths.published
+    path.chmod(0o644)
+    with duckdb.connect(str(path)) as con:
+        con.execute("UPDATE entities SET description = 'changed'")
+
+
+def _publish_by_hand(workspace: Workspace) -> None:
+    older = min(workspace.paths.releases.glob("*.duckdb"))
+    workspace.paths.published.unlink()
+    workspace.paths.published.hardlink_to(older)
+
+
+def content(workspace: Workspace) -> dict[str, object]:
+    """Return hashes of all tables of the index, and of the ids of all vectors."""
+    with opened(workspace) as con:
+        tables = [
+            row[0]
+            for row in con.execute(
+                "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'main'"
+            ).fetchall()
+        ]
+        rows: dict[str, object] = {
+            table: con.execute(f"SELECT {rows_hash(table)}").fetchone()
+            for table in sorted(tables)
+            if table not in _OWN
+        }
+    for name in sorted(path.stem for path in workspace.paths.vectors.glob("*.lance")):
+        table = lance_table(workspace, name).to_arrow().sort_by("id")
+        rows[f"vectors of {name}"] = (table["id"].to_pylist(), table["vector"].to_pylist())
+    return rows
+
+
+def digests(home: Path) -> dict[str, str]:
+    """Return the hash of every file of a home but locks."""
+    return {
+        path.relative_to(home).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(home.rglob("*"))
+        if path.is_file() and path.suffix not in (".lock", ".queue", ".pid")
+    }
+
+
+def lines(workspace: Workspace) -> list[str]:
+    return [problem.line for problem in check(workspace).problems]
+
+
+# An index that nothing is wrong with
+
+
+def test_an_index_with_every_structure_is_ok_and_stays_as_it_is(tmp_path):
+    index = ready(tmp_path, is_full=True)
+    before = digests(index.home)
+    checked = check(index)
+    assert [problem.line for problem in checked.problems] == []
+    assert list(checked.notes) == []
+    assert checked.verdict == "ok"
+    assert digests(index.home) == before
+
+
+def test_an_index_is_ok_after_a_rollback(index):
+    rollback(index)
+    assert lines(index) == []
+
+
+def test_an_index_is_ok_when_its_documents_have_changed_again(index):
+    documents = index.home.parent / "documents"
+    (documents / "2.md").unlink()
+    (documents / "new.md").rename(documents / "newer.md")
+    (documents / "3.md").write_text(story(30))
+    Index(index.settings).update(documents)
+    assert lines(index) == []
+
+
+def test_between_two_stages_what_is_behind_is_a_note_and_no_problem(index):
+    documents = index.home.parent / "documents"
+    (documents / "3.md").write_text(story(31))
+    (documents / "4.md").unlink()
+    for key in cut_batches(index, documents):
+        for ingest in (ingest_documents, ingest_chunks, ingest_extractions):
+            ingest(index, key)
+            assert lines(index) == []
+    for stage in refresh_stages(index.settings):
+        stage.run(index)
+        if stage.name in ("graph", "communities", "reports_level_0"):
+            assert lines(index) == []
+            assert any("the next run makes them anew" in note for note in check(index).notes)
+
+
+def test_an_imported_index_is_ok(tmp_path, shared_data):
+    workspace = Workspace(in_folder(tmp_path, PLAIN))
+    import_graphrag(shared_data / "carol_index", workspace)
+    run_stages(workspace)
+    assert lines(workspace) == []
+
+
+def test_where_nothing_is_indexed_nothing_is_wrong_and_nothing_is_made(tmp_path):
+    workspace = Workspace(in_folder(tmp_path, PLAIN))
+    checked = check(workspace)
+    assert (checked.verdict, list(checked.problems)) == ("ok", [])
+    assert checked.notes == (f"there is no index in {workspace.home} yet",)
+    assert not workspace.home.exists()
+
+
+# Damage
+
+
+def find(workspace: Workspace, line: str) -> list[str]:
+    """Return what verifications find, one after the other, until one finds a line."""
+    found: list[str] = []
+    for verification in VERIFICATIONS:
+        found += [problem.line for problem in find_by(workspace, verification, ())]
+        if any(line in each for each in found):
+            break
+    return found
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damage_is_found(name, tmp_path):
+    damage = DAMAGES[name]
+    index = ready(tmp_path, is_full=damage.is_full)
+    damage.do(index)
+    damaged = digests(index.home)
+    found = find(index, damage.line)
+    assert any(damage.line in line for line in found), found
+    assert digests(index.home) == damaged
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in OFTEN else pytest.mark.nightly) for n in DAMAGES]
+)
+def test_damage_is_mended_or_left_alone(name, tmp_path):
+    damage = DAMAGES[name]
+    index = ready(tmp_path, is_full=damage.is_full)
+    before = content(index)
+    damage.do(index)
+    damaged = digests(index.home)
+    outcome = repair(index)
+    if damage.mends:
+        assert [problem.line for problem in outcome.problems] == []
+        assert outcome.repairs
+        assert content(index) == before
+    else:
+        assert any(damage.line in problem.line for problem in outcome.problems)
+        assert not any("check --repair" in problem.line for problem in outcome.problems)
+        assert digests(index.home) == damaged
+
+
+WITHOUT_RELEASE = {
+    "a chunk": "DELETE FROM chunks WHERE id = (SELECT min(id) FROM chunks)",
+    "a mention": "DELETE FROM entity_mentions WHERE chunk_id = (SELECT min(id) FROM chunks)",
+    "an entity": "DELETE FROM entities WHERE id = (SELECT min(id) FROM entities)",
+    "all members": "DELETE FROM hierarchy_members",
+    "contexts": "UPDATE hierarchy_reports SET context_hash = '0'",
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=() if n == "a chunk" else pytest.mark.nightly) for n in WITHOUT_RELEASE],
+)
+def test_without_a_release_what_is_derived_is_made_again_by_the_stages(name, index):
+    before = content(index)
+    shutil.rmtree(index.paths.releases)
+    index.paths.published.unlink()
+    sql(WITHOUT_RELEASE[name])(index)
+    outcome = repair(index)
+    assert [problem.line for problem in outcome.problems] == []
+    assert "marked" in outcome.repairs[0]
+    after = content(index)
+    assert {table for table in before if after[table] != before[table]} <= {"identifiers"}
+
+
+def test_the_command_ends_with_a_verdict_and_a_code(index, monkeypatch):
+    monkeypatch.chdir(index.home.parent)
+    monkeypatch.setenv("GRAPHRAG_EMBEDDINGS__DIMENSIONS", "32")
+    run = CliRunner().invoke(app, ["check"])
+    assert (run.exit_code, run.stdout) == (0, "ok\n")
+    _tag_orphan(index)
+    run = CliRunner().invoke(app, ["check", "--json"])
+    assert run.exit_code == 1
+    assert [problem["check"] for problem in json.loads(run.stdout)["problems"]] == ["tags"]
+    run = CliRunner().invoke(app, ["check", "--repair"])
+    assert run.exit_code == 0
+    assert run.stdout.splitlines()[0].startswith("repaired: let go of 1 release")
+    assert run.stdout.splitlines()[-1] == "ok"
+
+
+def test_the_nightly_check_shows_the_lines(index):
+    defs = build_definitions(index.settings)
+    _tag_orphan(index)
+    with dg.DagsterInstance.ephemeral() as instance:
+        job = defs.resolve_job_def("check_index")
+        result = job.execute_in_process(instance=instance)
+        (evaluation,) = result.get_asset_check_evaluations()
+    assert result.success
+    assert not evaluation.passed
+    assert evaluation.metadata["problems"].value == 1
+    assert "tags of releases that are not kept" in str(evaluation.metadata["lines"].value)

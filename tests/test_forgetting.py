@@ -1,0 +1,300 @@
+"""What was removed and purged is nowhere in the home: not in a table, nor in a byte of a file."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import duckdb
+import pytest
+from conftest import Engine
+from evaluation_fixture import Filled, fill
+from index_process import by_model
+from llm_helpers import document_in, stage_of
+from model_server import Messages, ModelServer
+from test_llm_pipeline import mind
+from test_ocr import scan
+from traces import stores, traces
+
+from graphrag_pipeline.cli.index_views import show_status
+from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.evaluation.questions import Question
+from graphrag_pipeline.orchestration.history import wipe_history
+from graphrag_pipeline.orchestration.runs import index_folder
+from graphrag_pipeline.planning.status import summarise
+from graphrag_pipeline.query import open_release
+from graphrag_pipeline.updating import cut_batches, run_stages
+from graphrag_pipeline.upkeep.checking import check
+from graphrag_pipeline.upkeep.purging import plan_purge, purge
+
+NAME, TEXT, METADATA = "zqvkname7714", "zqvktext8825", "zqvkmeta9936"
+ENTITY, ANSWER, QUESTION = "Zqvkaperson Zqvkbperson", "zqvkanswer5503", "zqvkquestion6614"
+BROKEN, SCANNED = "zqvkbroken3381", "zqvkscanned2270"
+CANARIES = (NAME, TEXT, METADATA, ENTITY, ANSWER, QUESTION, BROKEN, SCANNED)
+SECRET = f"""---
+author: {METADATA}
+---
+{ENTITY} met Alice Smith at the {TEXT}. Alice Smith paid {ENTITY} twice, said Bob Jones.
+"""
+STAYING = {
+    "a.txt": "Alice Smith met Bob Jones. Bob Jones paid Carol Brown. Carol Brown met Alice Smith.",
+    "b.txt": "Dora Green met Emil Black. Emil Black paid Max Miller. Max Miller met Dora Green.",
+}
+GOING = {f"{NAME}.md": SECRET, f"{BROKEN}.pdf": f"no pdf at all, {BROKEN}"}
+AFTER_THE_GRAPH = "after the graph"
+STRUCTURES = {"raptor": True, "hirag": True, "attributed": True}
+TABLES = {
+    "documents": "SELECT id, uri, text FROM documents",
+    "chunks": "SELECT id, text FROM chunks",
+    "entities": "SELECT id, title, type, description, degree FROM entities",
+    "relationships": "SELECT id, source, target, description, weight FROM relationships",
+    "batch_sources": "SELECT uri, sha256, status FROM batch_sources",
+    "quarantine": "SELECT uri, reason FROM quarantine",
+}
+
+
+def telling_mind(messages: Messages) -> str:
+    """The model; of what it reads in the secret document it says a word of its own."""
+    answer = mind(messages)
+    if stage_of(messages) in ("extract", "glean") and TEXT in document_in(messages):
+        return answer.replace(" is in ", f" is {ANSWER} in ")
+    return answer
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-never-shown")
+    with ModelServer(telling_mind) as server:
+        yield server
+
+
+@pytest.fixture
+def plain(plain_stores: None, engine: Engine) -> Engine:
+    """An index whose files are opened and closed as outside of tests, for they are replaced."""
+    return engine
+
+
+def places_of(home: Path, scratch: Path) -> dict[str, set[str]]:
+    return {word: places for word in CANARIES if (places := traces(home, word, scratch))}
+
+
+def run_by_dagster(engine: Engine) -> None:
+    index_folder(engine.workspace, engine.inbox, remove_all=True)
+
+
+def run(engine: Engine) -> None:
+    workspace = engine.workspace
+    with workspace.turn():
+        cut_batches(workspace, engine.inbox, remove_all=True)
+        run_stages(workspace)
+
+
+def sweep(engine: Engine, *names: str):
+    wipe = lambda: wipe_history(engine.workspace.settings)  # noqa: E731
+    return purge(engine.workspace, names, wipe_history=wipe)
+
+
+@pytest.mark.slow
+def test_nothing_of_a_forgotten_document_is_left_in_any_store(
+    server, plain_stores, tmp_path, monkeypatch
+):
+    command = tmp_path / "bin" / "tesseract"
+    command.parent.mkdir()
+    command.write_text(
+        '#!/bin/sh\n[ "$1" = --version ] && { echo "tesseract 9.9"; exit 0; }\n'
+        f'cat > /dev/null\necho "{SCANNED} sails."\n'
+    )
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{command.parent}:/usr/bin:/bin")
+    engine = by_model(tmp_path, server.base_url, hierarchies=STRUCTURES, input={"ocr": True})
+    home = engine.log.home
+    engine.write(STAYING)
+    run_by_dagster(engine)
+    engine.write({**GOING, "scan.pdf": scan("a page")})
+    run_by_dagster(engine)
+    engine.write({f"{NAME}.md": f"{SECRET} Bob Jones met Alice Smith again.\n"})
+    run_by_dagster(engine)
+    fill(home, Filled("zq", ("basic", "local"), [Question(f"Who is {QUESTION}?", (ENTITY,))]))
+    with duckdb.connect(str(Home(home).marts)) as con:
+        con.execute(f"CREATE TABLE daily AS SELECT '{ENTITY}' AS title")
+    Home(home).notices.write_text(json.dumps({"index": {"why": f"{NAME}.md failed", "hooks": []}}))
+    Home(home).reader_deaths.write_text(json.dumps({"0": {"why": f"{NAME}.md killed it"}}))
+    Home(home).left_out.write_text(json.dumps({"names": [f"{NAME}.md"]}))
+    (home / "llm_cache.sqlite.damaged-1").write_text(ANSWER)
+    engine.write({**dict.fromkeys(GOING), "scan.pdf": None})
+    run_by_dagster(engine)
+
+    before = places_of(home, tmp_path)
+    assert set(before) == set(CANARIES)
+    assert stores(before[NAME]) >= {
+        *("batches", "dagster", "index.duckdb", "published.duckdb", "releases", "notices.json"),
+        *("vectors", "left_out.json", "reader_deaths.json"),
+    }
+    assert stores(before[TEXT]) >= {"index.duckdb", "releases", "vectors", "dagster"}
+    assert stores(before[METADATA]) >= {"releases"}
+    assert stores(before[ENTITY]) >= {
+        *("llm_cache.sqlite", "releases", "vectors", "marts.duckdb", "evaluation.duckdb"),
+        "dagster",
+    }
+    assert stores(before[ANSWER]) >= {"llm_cache.sqlite", "releases", "vectors"}
+    assert stores(before[QUESTION]) == {"evaluation.duckdb"}
+    assert stores(before[SCANNED]) >= {"ocr", "releases", "vectors"}
+    assert stores(before[BROKEN]) >= {"batches", "releases", "index.duckdb"}
+    # Formats that compress hide words from a search of their bytes alone.
+    assert {place for place in before[TEXT] if ".duckdb:" in place}
+
+    names = [str(engine.inbox / name) for name in (*GOING, "scan.pdf")]
+    told = sweep(engine, *names)
+    assert len(told.sources) == 3
+    assert told.removed == []
+    assert told.answers.dropped
+    assert told.dropped_runs
+    assert places_of(home, tmp_path) == {}
+    assert [name for name in (*GOING, "scan.pdf") if traces(home, name, tmp_path)] == []
+    assert list(check(engine.workspace).problems) == []
+    summary = summarise(engine.workspace)
+    assert summary["removed_files"] == 0
+    assert not summary["refresh_needed"]
+    assert not summary["pending_batches"]
+    with open_release(home, settings=engine.settings) as release:
+        assert [row["uri"] for row in release.rows("SELECT uri FROM documents ORDER BY uri")] == [
+            f"documents/{name}" for name in STAYING
+        ]
+        assert release.search_vectors("chunks", "Who met Bob Jones?", 1).num_rows == 1
+
+
+@pytest.mark.nightly
+def test_the_index_is_that_of_what_stays_and_its_answers_are_not_paid_again(
+    server, plain_stores, tmp_path
+):
+    engine = by_model(tmp_path / "one", server.base_url)
+    engine.write(STAYING)
+    run(engine)
+    engine.write(GOING)
+    run(engine)
+    spent = (
+        "SELECT count(*), sum(prompt_tokens + completion_tokens) FROM llm_calls WHERE NOT cached"
+    )
+    before = engine.rows(spent)
+    engine.write(dict.fromkeys(GOING))
+    purged = sweep(engine, *(f"documents/{name}" for name in GOING))
+    assert len(purged.removed) == len(GOING)
+    assert purged.answers.kept
+    assert purged.answers.dropped
+    assert engine.rows(spent) == before
+    fresh = by_model(tmp_path / "two", server.base_url)
+    fresh.write(STAYING)
+    fresh.log.home.mkdir(exist_ok=True)
+    shutil.copy(Home(engine.log.home).calls, Home(fresh.log.home).calls)
+    n_asked = len(server.asked())
+    run(fresh)
+    assert len(server.asked()) == n_asked
+    texts = [text for request in server.asked("embeddings") for text in request.body["input"]]
+    # How long vectors are is asked twice.
+    texts.remove("length")
+    assert len(texts) == len(set(texts))
+    for table, query in TABLES.items():
+        assert sorted(engine.rows(query), key=repr) == sorted(fresh.rows(query), key=repr), table
+    assert places_of(engine.log.home, tmp_path) == {}
+
+
+def test_only_what_is_known_and_would_not_come_back_is_forgotten(engine, tmp_path):
+    engine.write({**STAYING, "copy.txt": STAYING["a.txt"], "old/c.txt": SECRET})
+    run(engine)
+    ((id,),) = engine.rows("SELECT id FROM documents WHERE uri = 'documents/old/c.txt'")
+    plan = partial(plan_purge, engine.workspace)
+    with pytest.raises(InputError, match=r"no document documents/never.txt is known"):
+        plan(["documents/never.txt"])
+    with pytest.raises(InputError, match=r"c.txt would come back with the next run: delete the"):
+        plan([id])
+    engine.write({"a.txt": None, "old/c.txt": None})
+    with pytest.raises(InputError, match=r"documents/copy.txt has the same content"):
+        plan(["documents/a.txt"])
+    for name in (id, "documents/old/c.txt", str(engine.inbox / "old/c.txt"), "documents/old"):
+        assert plan([name]).sources == plan([name]).removed == ["documents/old/c.txt"]
+    run(engine)
+    for name in (id, "documents/old/c.txt", str(engine.inbox / "old/c.txt"), "documents/old"):
+        assert plan([name]).sources == ["documents/old/c.txt"]
+        assert plan([name]).removed == []
+    engine.write({"d.txt": "Nora Quill met Alice Smith."})
+    engine.cut()
+    with pytest.raises(InputError, match=r"changes that wait to be indexed"):
+        plan([id])
+    assert traces(engine.log.home, TEXT, tmp_path)
+
+
+def test_what_changes_after_a_purge_is_indexed_as_ever(plain, capsys):
+    engine = plain
+    engine.write({**STAYING, "c.txt": "Nora Quill met Alice Smith.", "z.txt": "Bob Jones left."})
+    run(engine)
+    ((last,),) = engine.rows("SELECT max(human_readable_id) FROM documents")
+    engine.write({"c.txt": "Nora Quill met Bob Jones.", "b.txt": None, "z.txt": None})
+    run(engine)
+    show_status(summarise(engine.workspace))
+    stays = r"2 removed files: .* until graphrag-pipeline purge"
+    assert re.search(stays, capsys.readouterr().out)
+    sweep(engine)
+    show_status(summarise(engine.workspace))
+    assert "removed file" not in capsys.readouterr().out
+    assert not summarise(engine.workspace)["pending_batches"]
+    engine.write({".graphragignore": "a.txt\n"})
+    assert sweep(engine, "documents/a.txt").removed == ["documents/a.txt"]
+    engine.write({"c.txt": "Nora Quill met nobody.", "y.txt": "Dora Green met Nora Quill."})
+    run(engine)
+    documents = "SELECT uri, text, human_readable_id FROM documents ORDER BY uri"
+    ((c, text, _), (y, _, number)) = engine.rows(documents)
+    assert (c, text, y) == ("documents/c.txt", "Nora Quill met nobody.", "documents/y.txt")
+    assert number == last + 1
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        AFTER_THE_GRAPH,
+        *(
+            pytest.param(step, marks=pytest.mark.nightly)
+            for step in (
+                *(
+                    "keep_only",
+                    "take_out_gone",
+                    "run_stages",
+                    "note_versions",
+                    "publish",
+                    "drop_unused",
+                ),
+                "drop_experiments",
+                "drop_leftovers",
+            )
+        ),
+    ],
+)
+def test_a_purge_that_was_stopped_anywhere_is_completed_by_the_next(
+    step, plain, tmp_path, monkeypatch
+):
+    engine = plain
+    engine.write({**STAYING, **GOING})
+    run(engine)
+    engine.write(dict.fromkeys(GOING))
+    names = [f"documents/{name}" for name in GOING]
+
+    def stop(*given: object, **_: object) -> None:
+        if step != AFTER_THE_GRAPH or given[0] == "communities":
+            raise KeyboardInterrupt
+
+    place = "updating.progress.report" if step == AFTER_THE_GRAPH else f"upkeep.purging.{step}"
+    with monkeypatch.context() as patch:
+        patch.setattr(f"graphrag_pipeline.{place}", stop)
+        with pytest.raises(KeyboardInterrupt):
+            sweep(engine, *names)
+    assert summarise(engine.workspace)["purge_unfinished"]
+    sweep(engine, *names)
+    assert not summarise(engine.workspace)["purge_unfinished"]
+    assert places_of(engine.log.home, tmp_path) == {}
+    assert not summarise(engine.workspace)["pending_batches"]
+    with open_release(engine.log.home) as release:
+        assert len(release.rows("SELECT * FROM documents")) == len(STAYING)

@@ -1,0 +1,191 @@
+"""Damaged files of every kind give documents or a reason: never an error, a crash or no end.
+
+``make test`` tries a few hundred with fixed seeds. The nightly run takes FUZZ_SECONDS (60) and the
+seed FUZZ_SEED (the day). What was once found is kept in ``data/fuzz``, under a name that says what
+it broke.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import random
+import time
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from test_formats import SOUND as OFFICE
+from test_reading import SOUND as TEXTS
+
+from graphrag_pipeline.ingest.reading import ReadingOptions
+from graphrag_pipeline.ingest.reading.separate import PACKED, Limits, Readers
+
+SOUND = {**TEXTS, **OFFICE, ".tsv": b"id\ttext\na\tone\n", ".txt": "Zwölf\r\nWörter".encode()}
+KEPT = sorted((Path(__file__).parent / "data" / "fuzz").iterdir())
+ROUNDS = 12
+SECONDS, MEGABYTES = 20, 1_500
+HINTS = (b"\x00", b"\xff" * 4, b"\x7f\xff\xff\xff", b"<", b"&#x110000;", b'"', b"\n", b"--B\n")
+
+Change = Callable[[random.Random, bytearray], None]
+
+
+def flip(luck: random.Random, data: bytearray) -> None:
+    for _ in range(luck.randint(1, 8)):
+        data[luck.randrange(len(data))] ^= 1 << luck.randrange(8)
+
+
+def cut(luck: random.Random, data: bytearray) -> None:
+    del data[luck.randrange(len(data)) :]
+
+
+def splice(luck: random.Random, data: bytearray) -> None:
+    start, end = sorted(luck.choices(range(len(data) + 1), k=2))
+    place = luck.randrange(len(data) + 1)
+    data[place:place] = data[start:end] * luck.choice((1, 2, 50))
+
+
+def hint(luck: random.Random, data: bytearray) -> None:
+    place = luck.randrange(len(data) + 1)
+    data[place : place + luck.choice((0, 4))] = luck.choice(HINTS) * luck.choice((1, 1, 300))
+
+
+def lengths(luck: random.Random, data: bytearray) -> None:
+    """Write a large or a negative number of two to eight bytes over what may be a length."""
+    width = luck.choice((2, 4, 8))
+    if len(data) > width:
+        place = luck.randrange(len(data) - width)
+        number = luck.choice((0, 1, (1 << 8 * width - 1) - 1, (1 << 8 * width) - 1))
+        data[place : place + width] = number.to_bytes(width, luck.choice(("little", "big")))
+
+
+def digits(luck: random.Random, data: bytearray) -> None:
+    """Write another number over one that is written out, as those of a PDF are."""
+    places = [n for n, byte in enumerate(data) if 48 <= byte <= 57]
+    if places:
+        place = luck.choice(places)
+        data[place : place + 1] = luck.choice((b"0", b"-1", b"9" * 9, b"9" * 30))
+
+
+CHANGES: tuple[Change, ...] = (flip, cut, splice, hint, lengths, digits)
+
+
+def changed(luck: random.Random, data: bytes) -> bytes:
+    """Return a file with one to three changes; of an archive often of what is in its parts."""
+    parts = parts_of(data)
+    if parts and luck.random() < 0.7:
+        return with_changed_parts(luck, parts)
+    damaged = bytearray(data)
+    for _ in range(luck.randint(1, 3)):
+        if damaged:
+            luck.choice(CHANGES)(luck, damaged)
+    return bytes(damaged[:200_000])
+
+
+def parts_of(data: bytes) -> dict[str, bytes]:
+    """Return the parts of a sound archive; none of what is no archive, or no longer."""
+    if not data.startswith(b"PK"):
+        return {}
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return {name: archive.read(name) for name in archive.namelist()}
+    except Exception:  # zipfile raises what it meets
+        return {}
+
+
+def with_changed_parts(luck: random.Random, parts: dict[str, bytes]) -> bytes:
+    """Return a sound archive of which one part is changed, swapped for another, or gone."""
+    name, other = luck.choices(sorted(parts), k=2)
+    what = luck.random()
+    if what < 0.15:
+        parts[name], parts[other] = parts[other], parts[name]
+    elif what < 0.3:
+        del parts[name]
+    elif parts[name]:
+        damaged = bytearray(parts[name])
+        luck.choice(CHANGES)(luck, damaged)
+        parts[name] = bytes(damaged)
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive:
+        for part, content in parts.items():
+            archive.writestr(part, content)
+    return written.getvalue()
+
+
+class Oracle:
+    """Reads damaged files, all in the process of their own, and says what must not have been."""
+
+    def __init__(self, folder: Path) -> None:
+        self._deaths = folder / "deaths.json"
+        self._readers = Readers(ReadingOptions(), Limits(MEGABYTES, SECONDS), self._deaths)
+
+    def __enter__(self) -> Oracle:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._readers.__exit__(None, None, None)
+
+    def fault(self, suffix: str, data: bytes) -> str:
+        """Return what is wrong with how a file was read, or ""."""
+        begin = time.process_time()
+        key = hashlib.sha256(data).hexdigest()
+        result = self._readers.read(Path(f"a{suffix}"), data, key)
+        if not (result.documents or result.quarantined):
+            return "neither a document nor a reason"
+        if time.process_time() - begin > SECONDS:
+            return "took too long"
+        for refused in result.quarantined:
+            if not refused.reason or "input.reader_" in refused.reason:
+                return f"died: {refused.reason}"
+        for document in result.documents:
+            if not (document.text and document.title):
+                return "a document without text or title"
+            f"{document.key}{document.title}{document.text}".encode()
+        return ""
+
+
+@pytest.mark.parametrize("suffix", sorted(SOUND))
+def test_a_damaged_file_gives_documents_or_a_reason(suffix, tmp_path):
+    luck = random.Random(zlib.crc32(suffix.encode()))
+    with Oracle(tmp_path) as oracle:
+        for _ in range(ROUNDS):
+            data = changed(luck, SOUND[suffix])
+            assert oracle.fault(suffix, data) == "", keep(suffix, data, tmp_path)
+
+
+@pytest.mark.parametrize("kept", KEPT, ids=lambda path: path.name)
+def test_what_once_broke_a_reader_breaks_it_no_more(kept, tmp_path):
+    with Oracle(tmp_path) as oracle:
+        assert oracle.fault(kept.suffix, kept.read_bytes()) == ""
+
+
+@pytest.mark.nightly
+@pytest.mark.slow
+def test_many_damaged_files_of_every_kind_give_documents_or_a_reason(tmp_path):
+    seed = int(os.environ.get("FUZZ_SEED", time.time() // 86_400))
+    end = time.monotonic() + float(os.environ.get("FUZZ_SECONDS", "60"))
+    luck = random.Random(seed)
+    faults: dict[Path, str] = {}
+    with Oracle(tmp_path) as oracle:
+        while time.monotonic() < end:
+            suffix = luck.choice(sorted(SOUND))
+            data = SOUND[suffix]
+            for _ in range(luck.randint(1, 3)):
+                data = changed(luck, data)
+            if problem := oracle.fault(suffix, data):
+                faults[keep(suffix, data, tmp_path)] = problem
+    assert faults == {}, f"FUZZ_SEED={seed}"
+
+
+def keep(suffix: str, data: bytes, folder: Path) -> Path:
+    """Write a file that broke a reader to where it can be looked at."""
+    path = folder / f"{hashlib.sha256(data).hexdigest()[:12]}{suffix}"
+    path.write_bytes(data)
+    return path
+
+
+def test_files_of_every_packed_kind_are_damaged():
+    assert SOUND.keys() >= PACKED - {".xlsm", ".odp"}

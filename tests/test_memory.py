@@ -1,0 +1,168 @@
+"""Memory that runs out: one clear line, nothing lost, and the next run with enough ends right."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import dagster as dg
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pytest
+from commands import command, run_python
+from conftest import Engine
+from dagster_helpers import PEOPLE, PLACES, Pipeline
+from index_process import SMALL, update
+from test_readers import COMPARED, content
+
+from graphrag_pipeline.core import memory
+from graphrag_pipeline.core.errors import InputError, StorageError
+from graphrag_pipeline.core.memory import OutOfMemoryError, as_out_of_memory, told_out_of_memory
+from graphrag_pipeline.graph import descriptions
+from graphrag_pipeline.index import Index
+from graphrag_pipeline.ingest.reading import ReadingOptions, read_file
+
+LIMITED = """
+import resource, sys
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + int(float(sys.argv[1]) * 2**20),) * 2)
+from graphrag_pipeline.cli.app import main
+sys.argv = ["graphrag-pipeline", *sys.argv[2:]]
+main()
+"""
+FEW, MANY = (40, 400), (5, 20, 60, 120, 200, 300, 400, 500, 640, 800, 1000, 1400)
+ABORTED = (-6, -11)
+"""How a process ends in which a library gives up by itself: nothing can speak for it then."""
+
+
+def too_much_for_python() -> None:
+    bytearray(2**60)
+
+
+def too_much_for_duckdb() -> None:
+    with duckdb.connect(config={"memory_limit": "2MB", "temp_directory": ""}) as con:
+        con.execute("SELECT list(range) FROM range(1000000)").fetchall()
+
+
+def too_much_for_arrow() -> None:
+    pa.allocate_buffer(2**60)
+
+
+@pytest.mark.parametrize("work", [too_much_for_python, too_much_for_duckdb, too_much_for_arrow])
+def test_what_each_library_says_without_memory_is_understood(work: Callable[[], None]) -> None:
+    told = pytest.raises(OutOfMemoryError, match=r"^out of memory in graph: .* run it again$")
+    with told, told_out_of_memory("graph"):
+        work()
+
+
+def test_an_error_on_purpose_that_comes_from_want_of_memory_is_told_as_that() -> None:
+    def work() -> None:
+        try:
+            too_much_for_duckdb()
+        except duckdb.Error as error:
+            raise StorageError("cannot open index.duckdb") from error
+
+    with pytest.raises(OutOfMemoryError), told_out_of_memory("graph"):
+        work()
+
+
+@pytest.mark.parametrize("is_short", [True, False])
+def test_an_error_nobody_meant_is_for_want_of_memory_where_that_is_short(
+    monkeypatch: pytest.MonkeyPatch, is_short: bool
+) -> None:
+    monkeypatch.setattr(memory, "memory_is_short", lambda: is_short)
+    for error in (NameError("name 'plr' is not defined"), pl.exceptions.PanicException("no\nmore")):
+        told = as_out_of_memory(error)
+        assert (told is not None) is is_short
+        assert not told or "\n" not in str(told)
+    assert as_out_of_memory(InputError("no such folder")) is None
+    assert as_out_of_memory(KeyboardInterrupt()) is None
+
+
+def test_memory_is_short_under_a_limit_that_is_nearly_reached() -> None:
+    probe = "from graphrag_pipeline.core.memory import memory_is_short as short; print(short())"
+    assert run_python("-c", probe).stdout == "False\n"
+    limited = LIMITED.splitlines()[1:4]
+    code = "\n".join(["import sys", "sys.argv = ['-c', '100']", *limited, probe])
+    assert run_python("-c", code).stdout == "True\n"
+
+
+@pytest.mark.parametrize("is_short", [True, False])
+def test_a_file_that_asks_for_too_much_is_at_fault_only_where_others_would_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_short: bool
+) -> None:
+    files = sys.modules["graphrag_pipeline.ingest.reading.files"]
+    monkeypatch.setattr(files, "memory_is_short", lambda: is_short)
+    monkeypatch.setitem(files._READERS, ".txt", lambda *_: too_much_for_python())
+    (tmp_path / "a.txt").write_text("text")
+    if is_short:
+        with pytest.raises(MemoryError):
+            read_file(tmp_path / "a.txt", ReadingOptions())
+    else:
+        (refused,) = read_file(tmp_path / "a.txt", ReadingOptions()).quarantined
+        assert "not enough memory" in refused.reason
+
+
+def test_a_program_is_told_in_which_stage_and_goes_on_from_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "documents").mkdir()
+    (tmp_path / "documents" / "people.txt").write_text(PEOPLE)
+    index = Index(tmp_path / "home", SMALL)
+    with monkeypatch.context() as patch:
+        patch.setattr(descriptions, "merge_graph", lambda *_: too_much_for_duckdb())
+        with pytest.raises(OutOfMemoryError, match="out of memory in graph"):
+            index.update(tmp_path / "documents")
+    assert index.update(tmp_path / "documents").is_new
+
+
+def test_the_failure_in_dagster_is_the_clear_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline = Pipeline(tmp_path, monkeypatch)
+    monkeypatch.setattr(descriptions, "merge_graph", lambda *_: too_much_for_arrow())
+    with dg.DagsterInstance.get() as instance:
+        failed = pipeline.refresh(instance)
+    (event,) = [event for event in failed.all_events if event.is_step_failure]
+    failure = event.step_failure_data.user_failure_data
+    assert failure.description.startswith("out of memory: what was finished is kept; give the")
+    assert failure.metadata["exit_code"].value == 5
+
+
+@pytest.mark.waits
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
+@pytest.mark.parametrize("limits", [FEW, pytest.param(MANY, marks=pytest.mark.nightly)], ids=len)
+def test_under_any_limit_a_run_succeeds_or_says_so_in_one_line_and_the_next_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: tuple[int, ...]
+) -> None:
+    assert resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY
+    monkeypatch.setenv("GRAPHRAG_EMBEDDINGS__DIMENSIONS", str(SMALL.embeddings.dimensions))
+    pipeline = Pipeline(tmp_path, monkeypatch)
+    codes = []
+    for number, megabytes in enumerate(limits):
+        pipeline.write({f"{number}.txt": PEOPLE if number % 2 else PLACES})
+        ended = run_python("-c", LIMITED, str(megabytes), "index")
+        codes.append(ended.returncode)
+        assert "Traceback" not in ended.stderr, (megabytes, ended.stderr)
+        errors = [line for line in ended.stderr.splitlines() if line.startswith("error: ")]
+        said = (megabytes, ended.returncode, ended.stderr)
+        print(*said)
+        if ended.returncode == 5:
+            assert len(errors) == 1, said
+            assert "out of memory" in errors[0], said
+        else:
+            assert ended.returncode in (0, *ABORTED), said
+    assert 5 in codes
+    enough = command("index")
+    assert enough.returncode == 0, enough.stderr
+    undisturbed = Engine(tmp_path / "undisturbed", SMALL)
+    undisturbed.write({path.name: path.read_bytes() for path in pipeline.inbox.iterdir()})
+    update(undisturbed)
+    disturbed = Engine(tmp_path, SMALL)
+    disturbed.store = pipeline.store
+    left, right = content(disturbed), content(undisturbed)
+    assert {name for name in COMPARED if left[name] != right[name]} == set()
+    assert not list(pipeline.home.rglob("*.tmp"))
