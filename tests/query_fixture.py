@@ -167,7 +167,8 @@ def _write(home: Path, texts: dict[str, str], release: str, embedder: Embedder) 
     workspace.store = store
     update_chnsw(workspace)
     with store.transaction() as con:
-        insert(con, "releases", _release_row(embedder.name, release, versions, tables))
+        counts = {table: len(rows) for table, rows in tables.items()}
+        insert(con, "releases", release_row(embedder.name, release, versions, counts))
     store.copy_to(home / "published.duckdb")
 
 
@@ -525,12 +526,10 @@ def _vector_rows(rows: list[tuple[object, object]]) -> pa.Table:
     )
 
 
-def _release_row(
-    embedder: str,
-    release: str,
-    versions: dict[str, int],
-    tables: dict[str, list[dict[str, object]]],
+def release_row(
+    embedder: str, release: str, versions: dict[str, int], counts: dict[str, int]
 ) -> pl.DataFrame:
+    """Return the row that tells readers of a release; ``counts`` are rows by table."""
     counted = {"n_reports": "community_reports"}
     names = ("n_documents", "n_chunks", "n_entities", "n_relationships", "n_communities")
     counted |= {name: name.removeprefix("n_") for name in names}
@@ -540,7 +539,7 @@ def _release_row(
             "created_at": [datetime.datetime.now(datetime.UTC)],
             "content_hash": ["c"],
             "config_hash": ["s"],
-            **{name: [len(tables[table])] for name, table in counted.items()},
+            **{name: [counts[table]] for name, table in counted.items()},
             "modularity": [0.5],
             "embedder": [embedder],
             "vector_versions": [json.dumps(versions)],

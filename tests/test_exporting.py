@@ -16,7 +16,7 @@ import networkx
 import polars as pl
 import pytest
 from conftest import workspace_of
-from query_fixture import publish
+from query_fixture import publish, release_row
 from typer.testing import CliRunner
 
 from graphrag_pipeline.cli import app as cli
@@ -26,6 +26,7 @@ from graphrag_pipeline.exchange.exporting import FORMATS, export_release
 from graphrag_pipeline.exchange.importing import import_graphrag
 from graphrag_pipeline.graph.communities import update_communities
 from graphrag_pipeline.reports.levels import update_reports
+from graphrag_pipeline.store.index_store import insert
 from graphrag_pipeline.structures.registry import all_hierarchies
 
 NASTY = "a\x00b\x0bc\ufffe <&>\"' ]]> \r\n\t;\\,{x} \u2028红\\n"
@@ -264,6 +265,8 @@ def imported(folder: Path, home: Path) -> Path:
     store = workspace.store
     update_communities(store, SETTINGS.communities)
     update_reports(store, SETTINGS.reports, 0, and_deeper=True)
+    with store.transaction() as con:
+        insert(con, "releases", release_row("none", "r1", {}, Counter()))
     store.copy_to(home / "published.duckdb")
     return home
 
