@@ -19,7 +19,7 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.evaluation.evaluate import count_claims, finish, judge_answers, score_answers
 from graphrag_pipeline.evaluation.experiment import read_experiment
 from graphrag_pipeline.evaluation.history import drops, record_means
-from graphrag_pipeline.evaluation.index_metrics import known_metrics, measure_index
+from graphrag_pipeline.evaluation.metrics.index import known_metrics, measure_index
 from graphrag_pipeline.evaluation.results import costs, means, metric_order, question_scores
 from graphrag_pipeline.evaluation.running import answer_questions
 from graphrag_pipeline.evaluation.store import EvaluationStore

@@ -241,13 +241,13 @@ def _questions(settings: Settings) -> Iterator[Step]:
 
 
 def _evaluate(settings: Settings) -> None:
-    from graphrag_pipeline.evaluation.claims import Unexamined, examine
-    from graphrag_pipeline.evaluation.generating import (
+    from graphrag_pipeline.evaluation.judging.claims import Unexamined, examine
+    from graphrag_pipeline.evaluation.judging.judge import OpenVerdict, ShownAnswer, judge
+    from graphrag_pipeline.evaluation.questions.generating import (
         Numbers,
         describe_corpus,
         generate_questions,
     )
-    from graphrag_pipeline.evaluation.judging import OpenVerdict, ShownAnswer, judge
     from graphrag_pipeline.evaluation.store import EvaluationStore
     from graphrag_pipeline.query import open_release
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import polars as pl
 
-from graphrag_pipeline.evaluation.judging import write_comparisons
-from graphrag_pipeline.evaluation.questions import Question, put_questions
+from graphrag_pipeline.evaluation.judging.judge import write_comparisons
+from graphrag_pipeline.evaluation.judging.verdicts import Verdict, compare_verdicts
+from graphrag_pipeline.evaluation.questions.question import Question, put_questions
 from graphrag_pipeline.evaluation.store import EvaluationStore
-from graphrag_pipeline.evaluation.verdicts import Verdict, compare_verdicts
 from graphrag_pipeline.store.index_store import insert
 
 WHEN = datetime(2026, 11, 21, 3, 30, tzinfo=UTC)

@@ -13,7 +13,9 @@ from query_fixture import publish
 from rouge_reference import rouge_scores
 
 from graphrag_pipeline.core.settings import LlmSettings, Settings
-from graphrag_pipeline.evaluation.claims import (
+from graphrag_pipeline.evaluation.evaluate import plan_experiment, run_experiment
+from graphrag_pipeline.evaluation.experiment import Claims, experiment_of
+from graphrag_pipeline.evaluation.judging.claims import (
     SENTENCES,
     Unexamined,
     cluster_counts,
@@ -26,9 +28,7 @@ from graphrag_pipeline.evaluation.claims import (
     score_claims,
     unexamined_answers,
 )
-from graphrag_pipeline.evaluation.evaluate import plan_experiment, run_experiment
-from graphrag_pipeline.evaluation.experiment import Claims, experiment_of
-from graphrag_pipeline.evaluation.questions import Question, put_questions
+from graphrag_pipeline.evaluation.questions.question import Question, put_questions
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.llm import ModelOutputError, TerminalModelError
 from graphrag_pipeline.store.index_store import insert

@@ -9,9 +9,9 @@ import pytest
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.evaluation.answer_metrics import NO_ANSWER
-from graphrag_pipeline.evaluation.datasets import read_questions, write_questions
-from graphrag_pipeline.evaluation.questions import Passage, Question
+from graphrag_pipeline.evaluation.metrics.answers import NO_ANSWER
+from graphrag_pipeline.evaluation.questions.datasets import read_questions, write_questions
+from graphrag_pipeline.evaluation.questions.question import Passage, Question
 from graphrag_pipeline.ingest.documents import reading_options
 from graphrag_pipeline.ingest.reading import read_file
 

@@ -15,14 +15,14 @@ from typer.testing import CliRunner
 from graphrag_pipeline.cli import app as cli
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.settings import LlmSettings, Settings
-from graphrag_pipeline.evaluation.datasets import read_questions
-from graphrag_pipeline.evaluation.generating import (
+from graphrag_pipeline.evaluation.questions.datasets import read_questions
+from graphrag_pipeline.evaluation.questions.generating import (
     Numbers,
     describe_corpus,
     generate_questions,
     plan_generation,
 )
-from graphrag_pipeline.evaluation.questions import get_questions, put_questions
+from graphrag_pipeline.evaluation.questions.question import get_questions, put_questions
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.llm.errors import ModelOutputError, TerminalModelError
 from graphrag_pipeline.query import open_release

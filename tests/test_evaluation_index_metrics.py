@@ -14,8 +14,8 @@ from query_fixture import CAROL, CURIE, ENTITIES, RELATIONSHIPS, publish, settin
 from typer.testing import CliRunner
 
 from graphrag_pipeline.cli.app import app
-from graphrag_pipeline.evaluation.hierarchy_metrics import spread
-from graphrag_pipeline.evaluation.index_metrics import (
+from graphrag_pipeline.evaluation.metrics.hierarchies import spread
+from graphrag_pipeline.evaluation.metrics.index import (
     ABOUT,
     Metric,
     answer_entities,
@@ -23,7 +23,7 @@ from graphrag_pipeline.evaluation.index_metrics import (
     measure_index,
     measures,
 )
-from graphrag_pipeline.evaluation.questions import Question, put_questions
+from graphrag_pipeline.evaluation.questions.question import Question, put_questions
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.query.release import VECTORS, Release, open_release
 from graphrag_pipeline.store.index_store import IndexStore

@@ -16,7 +16,7 @@ from model_server import Messages, ModelServer, unauthorized
 
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.evaluation.experiment import CRITERIA as NAMES
-from graphrag_pipeline.evaluation.judging import (
+from graphrag_pipeline.evaluation.judging.judge import (
     CRITERIA,
     AnswerPair,
     OpenVerdict,
@@ -28,8 +28,8 @@ from graphrag_pipeline.evaluation.judging import (
     parse_verdict,
     plan_judging,
 )
+from graphrag_pipeline.evaluation.judging.verdicts import Comparison
 from graphrag_pipeline.evaluation.store import EvaluationStore
-from graphrag_pipeline.evaluation.verdicts import Comparison
 from graphrag_pipeline.llm import ModelOutputError, TerminalModelError
 from graphrag_pipeline.store.index_store import insert
 

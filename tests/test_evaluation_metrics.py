@@ -12,7 +12,7 @@ from query_fixture import publish, settings_for
 from rouge_reference import rouge_scores
 
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.evaluation.answer_metrics import (
+from graphrag_pipeline.evaluation.metrics.answers import (
     NO_ANSWER,
     bare,
     bert_scores,
@@ -24,7 +24,7 @@ from graphrag_pipeline.evaluation.answer_metrics import (
     rouge_l,
     usual_scores,
 )
-from graphrag_pipeline.evaluation.questions import Passage, Question, put_questions
+from graphrag_pipeline.evaluation.questions.question import Passage, Question, put_questions
 from graphrag_pipeline.evaluation.scoring import check_metrics, mean_scores, score
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.query import open_release

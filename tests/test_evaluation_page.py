@@ -16,7 +16,7 @@ from test_overview import Page
 
 from graphrag_pipeline.cli import app as cli
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.evaluation.questions import Passage, Question
+from graphrag_pipeline.evaluation.questions.question import Passage, Question
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.pages.evaluation import write_evaluation
 from graphrag_pipeline.pages.evaluation.charts import (

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.evaluation.judgment_files import read_judgment_files, read_judgments
-from graphrag_pipeline.evaluation.verdict_text import explain
-from graphrag_pipeline.evaluation.verdicts import (
+from graphrag_pipeline.evaluation.judging.judgment_files import read_judgment_files, read_judgments
+from graphrag_pipeline.evaluation.judging.verdict_text import explain
+from graphrag_pipeline.evaluation.judging.verdicts import (
     Comparison,
     Verdict,
     Won,

@@ -23,7 +23,7 @@ from traces import stores, traces
 from graphrag_pipeline.cli.index_views import show_status
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.home import Home
-from graphrag_pipeline.evaluation.questions import Question
+from graphrag_pipeline.evaluation.questions.question import Question
 from graphrag_pipeline.orchestration.history import wipe_history
 from graphrag_pipeline.orchestration.runs import index_folder
 from graphrag_pipeline.planning.status import summarise

@@ -28,9 +28,9 @@ from graphrag_pipeline.definitions import build_definitions
 from graphrag_pipeline.evaluation import results
 from graphrag_pipeline.evaluation.evaluate import finish, run_experiment
 from graphrag_pipeline.evaluation.experiment import experiment_of
-from graphrag_pipeline.evaluation.judging import write_comparisons
+from graphrag_pipeline.evaluation.judging.judge import write_comparisons
+from graphrag_pipeline.evaluation.judging.verdicts import Verdict, compare_verdicts
 from graphrag_pipeline.evaluation.store import EvaluationStore
-from graphrag_pipeline.evaluation.verdicts import Verdict, compare_verdicts
 from graphrag_pipeline.marts import build as marts
 from graphrag_pipeline.marts.build import MARTS_JOB
 from graphrag_pipeline.orchestration import runs

@@ -15,8 +15,12 @@ from graphrag_pipeline import Index, Settings
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.evaluation.evaluate import plan_experiment, run_experiment
 from graphrag_pipeline.evaluation.experiment import Claims, Judge, experiment_of
-from graphrag_pipeline.evaluation.generating import Numbers, describe_corpus, generate_questions
-from graphrag_pipeline.evaluation.questions import Question, put_questions
+from graphrag_pipeline.evaluation.questions.generating import (
+    Numbers,
+    describe_corpus,
+    generate_questions,
+)
+from graphrag_pipeline.evaluation.questions.question import Question, put_questions
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.llm.ledger import calls_since, last_position
 from graphrag_pipeline.query import METHODS, MODEL_METHODS, QueryEngine, open_release

@@ -106,7 +106,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
         "structures/raptor/tree.py",
         "structures/raptor/*mixtures.py",
     ),
-    "evaluation/claims.py:_VERSION": ("evaluation/claims.py",),
+    "evaluation/judging/claims.py:_VERSION": ("evaluation/judging/claims.py",),
 }
 # Versions of a format of our own, which its reader checks, and not of what a stage makes.
 FORMATS = {

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 
 from graphrag_pipeline.core.errors import InputError, NothingPublishedError, StorageError
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.evaluation import claims, judging
 from graphrag_pipeline.evaluation.experiment import Experiment, Judge
 from graphrag_pipeline.evaluation.history import record_means
+from graphrag_pipeline.evaluation.judging import claims
+from graphrag_pipeline.evaluation.judging import judge as judging
 from graphrag_pipeline.evaluation.pricing import (
     plan_answers,
     plan_claims_unseen,
     plan_judging_unseen,
 )
-from graphrag_pipeline.evaluation.questions import Question
+from graphrag_pipeline.evaluation.questions.question import Question
 from graphrag_pipeline.evaluation.running import (
     Answered,
     Workload,

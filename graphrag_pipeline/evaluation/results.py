@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.evaluation.verdicts import holm, signed_rank
+from graphrag_pipeline.evaluation.judging.verdicts import holm, signed_rank
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -17,10 +17,10 @@ from graphrag_pipeline.core.errors import ConfigError, GraphRAGError, InputError
 from graphrag_pipeline.core.progress import report
 from graphrag_pipeline.core.settings import CONFIG_FILE, Settings, fingerprint, load_settings
 from graphrag_pipeline.core.tokens import count_tokens
-from graphrag_pipeline.evaluation.datasets import read_questions
 from graphrag_pipeline.evaluation.experiment import Condition, Experiment
 from graphrag_pipeline.evaluation.keeping import keeping
-from graphrag_pipeline.evaluation.questions import (
+from graphrag_pipeline.evaluation.questions.datasets import read_questions
+from graphrag_pipeline.evaluation.questions.question import (
     Question,
     get_questions,
     put_questions,

@@ -9,7 +9,7 @@ import duckdb
 import polars as pl
 
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.evaluation.answer_metrics import (
+from graphrag_pipeline.evaluation.metrics.answers import (
     BATCHED,
     EXTRA,
     USUAL,
@@ -18,7 +18,7 @@ from graphrag_pipeline.evaluation.answer_metrics import (
     require,
     usual_scores,
 )
-from graphrag_pipeline.evaluation.retrieval_metrics import (
+from graphrag_pipeline.evaluation.metrics.retrieval import (
     IN_CONTEXT,
     RETRIEVAL,
     answer_in_context,

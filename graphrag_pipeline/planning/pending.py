@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.evaluation.index_metrics import known_metrics
+from graphrag_pipeline.evaluation.metrics.index import known_metrics
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.graph.descriptions import descriptions_to_merge
 from graphrag_pipeline.graph.resolution.resolving import undecided_pairs

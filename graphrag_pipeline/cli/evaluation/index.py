@@ -12,7 +12,7 @@ from graphrag_pipeline.cli import console
 from graphrag_pipeline.cli.command import prints, settings_here
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.evaluation.index_metrics import Metric
+    from graphrag_pipeline.evaluation.metrics.index import Metric
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def _show_levels(metrics: Sequence[Metric]) -> None:
 
 
 def _show_whole(metrics: Sequence[Metric]) -> None:
-    from graphrag_pipeline.evaluation.index_metrics import ABOUT
+    from graphrag_pipeline.evaluation.metrics.index import ABOUT
 
     for metric in metrics:
         about = ABOUT[metric.name.partition("@")[0]]
@@ -71,8 +71,8 @@ def index(
     ] = None,
 ) -> Measured:
     """Measure the index by itself: its communities, its graph, the sources of its texts."""
-    from graphrag_pipeline.evaluation.index_metrics import measure_index
-    from graphrag_pipeline.evaluation.questions import get_questions
+    from graphrag_pipeline.evaluation.metrics.index import measure_index
+    from graphrag_pipeline.evaluation.questions.question import get_questions
     from graphrag_pipeline.evaluation.store import EvaluationStore
     from graphrag_pipeline.query.release import open_release
 

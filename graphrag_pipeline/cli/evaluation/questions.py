@@ -15,7 +15,7 @@ from graphrag_pipeline.cli.wording import money
 from graphrag_pipeline.core.errors import InputError
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.evaluation.question_sets import QuestionSet
+    from graphrag_pipeline.evaluation.questions.question_sets import QuestionSet
     from graphrag_pipeline.llm.pricing import StagePlan
 
     Result = QuestionSet | StagePlan | Sequence[Mapping[str, object]]
@@ -39,7 +39,7 @@ QuestionOutput = Annotated[
 
 
 def _show(result: Result) -> None:
-    from graphrag_pipeline.evaluation.question_sets import QuestionSet
+    from graphrag_pipeline.evaluation.questions.question_sets import QuestionSet
     from graphrag_pipeline.llm.pricing import StagePlan
 
     if isinstance(result, StagePlan):
@@ -92,9 +92,9 @@ def questions(
 
     Formats: own, musique, hotpotqa, 2wikimultihopqa, multihop-rag, qmsum, squality.
     """
-    from graphrag_pipeline.evaluation import question_sets
-    from graphrag_pipeline.evaluation.datasets import write_questions
-    from graphrag_pipeline.evaluation.generating import Numbers
+    from graphrag_pipeline.evaluation.questions import question_sets
+    from graphrag_pipeline.evaluation.questions.datasets import write_questions
+    from graphrag_pipeline.evaluation.questions.generating import Numbers
 
     if file is not None and (generate or plan):
         raise InputError("give a file of questions, or --generate or --plan, not both")

@@ -14,7 +14,7 @@ from graphrag_pipeline.cli.command import prints
 from graphrag_pipeline.core.errors import InputError
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.evaluation.verdicts import Comparison, Verdict
+    from graphrag_pipeline.evaluation.judging.verdicts import Comparison, Verdict
 
 _SHARES = (
     "win_rate", "win_rate_low", "win_rate_high", "win_rate_first", "win_rate_second", "ties",
@@ -25,7 +25,7 @@ _COLUMNS = ("criterion", "win %", "95 %", "1st %", "agree %", "p (Holm)", "winne
 
 def show_comparisons(comparisons: Sequence[Comparison]) -> None:
     """Print a table for each pair of conditions, each criterion's verdict, and the matrix."""
-    from graphrag_pipeline.evaluation.verdict_text import explain
+    from graphrag_pipeline.evaluation.judging.verdict_text import explain
 
     pairs = dict.fromkeys(
         (comparison.condition_a, comparison.condition_b) for comparison in comparisons
@@ -74,7 +74,7 @@ def _show_matrix(comparisons: Sequence[Comparison]) -> None:
 
 def _matrix(comparisons: Sequence[Comparison]) -> dict[str, dict[str, dict[str, float | None]]]:
     """Return win rates in percent by criterion, row and column."""
-    from graphrag_pipeline.evaluation.verdicts import win_rate_matrix
+    from graphrag_pipeline.evaluation.judging.verdicts import win_rate_matrix
 
     names = list(
         dict.fromkeys(
@@ -98,7 +98,7 @@ def _matrix(comparisons: Sequence[Comparison]) -> dict[str, dict[str, dict[str, 
 
 def _comparison_values(comparison: Comparison) -> dict[str, Any]:
     """Return a comparison as plain values, rates and shares in percent."""
-    from graphrag_pipeline.evaluation.verdict_text import explain
+    from graphrag_pipeline.evaluation.judging.verdict_text import explain
 
     values = asdict(comparison)
     shares = {name: _percent(values[name]) for name in _SHARES}
@@ -137,8 +137,8 @@ def winrate(
     judgments as LightRAG's and HiRAG's evaluations record them: the second half of its lines judges
     the first half's questions with the answers in the other order. Rates are in percent.
     """
-    from graphrag_pipeline.evaluation.judgment_files import read_judgment_files
-    from graphrag_pipeline.evaluation.verdicts import compare_verdicts
+    from graphrag_pipeline.evaluation.judging.judgment_files import read_judgment_files
+    from graphrag_pipeline.evaluation.judging.verdicts import compare_verdicts
 
     verdicts = read_judgment_files(files)
     comparisons = compare_verdicts(verdicts)

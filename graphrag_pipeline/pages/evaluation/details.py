@@ -13,7 +13,7 @@ import duckdb
 import polars as pl
 
 from graphrag_pipeline.core.errors import GraphRAGError
-from graphrag_pipeline.evaluation.retrieval_metrics import chunks_of, retrieval_scores
+from graphrag_pipeline.evaluation.metrics.retrieval import chunks_of, retrieval_scores
 from graphrag_pipeline.pages.evaluation.model import Asked, Chunk, Given
 from graphrag_pipeline.pages.evaluation.qualities import Quality
 from graphrag_pipeline.pages.overview.passages import clip

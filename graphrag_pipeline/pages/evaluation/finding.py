@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graphrag_pipeline.evaluation.verdict_text import percent
+from graphrag_pipeline.evaluation.judging.verdict_text import percent
 from graphrag_pipeline.pages.evaluation.model import Matrix
 from graphrag_pipeline.pages.evaluation.qualities import Quality
 from graphrag_pipeline.pages.overview.passages import clip

@@ -11,9 +11,9 @@ import duckdb
 import polars as pl
 
 from graphrag_pipeline.evaluation import results
-from graphrag_pipeline.evaluation.index_metrics import ABOUT
+from graphrag_pipeline.evaluation.judging.verdict_text import percent
+from graphrag_pipeline.evaluation.metrics.index import ABOUT
 from graphrag_pipeline.evaluation.store import EvaluationStore
-from graphrag_pipeline.evaluation.verdict_text import percent
 from graphrag_pipeline.pages.evaluation import details, finding, qualities
 from graphrag_pipeline.pages.evaluation.charts import ChartPoint, draw
 from graphrag_pipeline.pages.evaluation.matrices import matrices, read_comparisons

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from graphrag_pipeline.evaluation.verdicts import SIGNIFICANT, holm, signed_rank
+from graphrag_pipeline.evaluation.judging.verdicts import SIGNIFICANT, holm, signed_rank
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import fields
 
 import duckdb
 
-from graphrag_pipeline.evaluation.verdict_text import explain, percent
-from graphrag_pipeline.evaluation.verdicts import FAIR, Comparison
+from graphrag_pipeline.evaluation.judging.verdict_text import explain, percent
+from graphrag_pipeline.evaluation.judging.verdicts import FAIR, Comparison
 from graphrag_pipeline.pages.evaluation.model import Duel, Matrix
 
 _NAMES = [field.name for field in fields(Comparison)]

@@ -9,9 +9,9 @@ import duckdb
 import polars as pl
 
 from graphrag_pipeline.evaluation import results
-from graphrag_pipeline.evaluation.answer_metrics import BATCHED, EXTRA, USUAL
-from graphrag_pipeline.evaluation.retrieval_metrics import RETRIEVAL
-from graphrag_pipeline.evaluation.verdicts import Comparison
+from graphrag_pipeline.evaluation.judging.verdicts import Comparison
+from graphrag_pipeline.evaluation.metrics.answers import BATCHED, EXTRA, USUAL
+from graphrag_pipeline.evaluation.metrics.retrieval import RETRIEVAL
 from graphrag_pipeline.pages.evaluation.leads import Lead, lead
 from graphrag_pipeline.pages.evaluation.model import Cell, Kind, Measure, Table
 

@@ -26,7 +26,7 @@ from graphrag_pipeline.core.progress import Listener, report
 from graphrag_pipeline.core.prompting import Message, Prompt, load_prompt, prompt_version
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.tokens import count_tokens
-from graphrag_pipeline.evaluation.answer_metrics import (
+from graphrag_pipeline.evaluation.metrics.answers import (
     UNSPACED,
     bare,
     normalized,

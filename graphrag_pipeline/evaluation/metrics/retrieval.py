@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from graphrag_pipeline.evaluation.answer_metrics import (
+from graphrag_pipeline.evaluation.metrics.answers import (
     NO_ANSWER,
     contains,
     is_polar,

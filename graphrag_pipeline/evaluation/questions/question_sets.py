@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.evaluation.datasets import read_questions
-from graphrag_pipeline.evaluation.generating import (
+from graphrag_pipeline.evaluation.questions.datasets import read_questions
+from graphrag_pipeline.evaluation.questions.generating import (
     Numbers,
     describe_corpus,
     generate_questions,
     plan_generation,
 )
-from graphrag_pipeline.evaluation.questions import Question, get_questions, put_questions
+from graphrag_pipeline.evaluation.questions.question import Question, get_questions, put_questions
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.query.release import open_release

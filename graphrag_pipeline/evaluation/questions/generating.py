@@ -23,8 +23,13 @@ from graphrag_pipeline.core.progress import report
 from graphrag_pipeline.core.prompting import load_prompt, prompt_version
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.tokens import count_tokens
-from graphrag_pipeline.evaluation.answer_metrics import normalized
-from graphrag_pipeline.evaluation.questions import Question, get_questions, put_questions, set_names
+from graphrag_pipeline.evaluation.metrics.answers import normalized
+from graphrag_pipeline.evaluation.questions.question import (
+    Question,
+    get_questions,
+    put_questions,
+    set_names,
+)
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.llm.configured import answered_by, model_prices, prompts_folder, with_model
 from graphrag_pipeline.llm.embedders import HashingEmbedder

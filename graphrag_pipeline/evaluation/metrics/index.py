@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 import duckdb
 
-from graphrag_pipeline.evaluation.answer_metrics import NO_ANSWER, POLAR
-from graphrag_pipeline.evaluation.groundedness import groundedness
-from graphrag_pipeline.evaluation.hierarchy_metrics import spreads
+from graphrag_pipeline.evaluation.metrics.answers import NO_ANSWER, POLAR
+from graphrag_pipeline.evaluation.metrics.groundedness import groundedness
+from graphrag_pipeline.evaluation.metrics.hierarchies import spreads
 from graphrag_pipeline.evaluation.store import EvaluationStore
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphrag_pipeline.evaluation.verdicts import FAIR, SIGNIFICANT, Comparison
+from graphrag_pipeline.evaluation.judging.verdicts import FAIR, SIGNIFICANT, Comparison
 
 _SMALLEST = 1e-6
 

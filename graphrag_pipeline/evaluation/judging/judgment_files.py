@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.evaluation.verdicts import Verdict, Won
+from graphrag_pipeline.evaluation.judging.verdicts import Verdict, Won
 
 _BETWEEN = "_vs_"
 _OURS = ("question", "criterion", "first", "second", "winner")

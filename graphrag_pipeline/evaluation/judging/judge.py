@@ -26,10 +26,10 @@ from graphrag_pipeline.core.progress import Listener, report
 from graphrag_pipeline.core.prompting import Prompt, load_prompt, prompt_version
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.tokens import count_tokens
+from graphrag_pipeline.evaluation.judging.verdict_text import explain
+from graphrag_pipeline.evaluation.judging.verdicts import Comparison, Verdict, Won, compare_verdicts
 from graphrag_pipeline.evaluation.keeping import keeping
 from graphrag_pipeline.evaluation.store import EvaluationStore
-from graphrag_pipeline.evaluation.verdict_text import explain
-from graphrag_pipeline.evaluation.verdicts import Comparison, Verdict, Won, compare_verdicts
 from graphrag_pipeline.llm.configured import answered_by, model_prices, prompts_folder, with_model
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object

@@ -18,8 +18,8 @@ from typing import Any
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.files import write_beside
-from graphrag_pipeline.evaluation.answer_metrics import NO_ANSWER
-from graphrag_pipeline.evaluation.questions import Passage, Question
+from graphrag_pipeline.evaluation.metrics.answers import NO_ANSWER
+from graphrag_pipeline.evaluation.questions.question import Passage, Question
 
 _ID_ALIASES = "id_aliases.json"
 _LINES = (".jsonl", ".ndjson")

@@ -1,0 +1,1 @@
+"""Numbers about answers, retrieval and the index, made without a model."""
