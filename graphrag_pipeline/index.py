@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +29,10 @@ from graphrag_pipeline.store.snapshots import is_address, snapshot_folder
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import ask_for_clustering
 from graphrag_pipeline.updating import check_key, cut_batches, run_stages
+from graphrag_pipeline.upkeep import backups, checking, purging
+from graphrag_pipeline.upkeep.backups import Backup, Restored
+from graphrag_pipeline.upkeep.checking import Checked
+from graphrag_pipeline.upkeep.purging import Purge
 
 if TYPE_CHECKING:
     import networkx
@@ -57,6 +62,13 @@ class Update:
     is_new: bool
     counts: Mapping[str, int]
     fetched: Fetched | None = None
+
+
+@dataclass(frozen=True)
+class Restoration(Restored):
+    """A home folder that was restored, and what a check of it has found."""
+
+    checked: Checked
 
 
 class Index(Workspace):
@@ -178,6 +190,75 @@ class Index(Workspace):
     def rollback(self, release: str | None = None) -> Rollback:
         """Publish an older release again, by default the one before."""
         return rollback(self, release)
+
+    def forget(self, *documents: str | Path, dry_run: bool = False) -> Purge:
+        """Remove documents from the index, and every trace of them from the disk, for good.
+
+        A document is named by the path of its file, by uri or by id; a folder names all that lay in
+        it. Delete the files first, or have them ignored. Documents that an update has removed
+        before can be named too. What rested on them is written again, by a model where one is
+        configured, which is paid; then everything goes that :meth:`purge` removes. ``dry_run``
+        changes nothing and returns what would go.
+
+        It waits until no other run works on this index. One that was stopped is completed by the
+        next. Sizes are in bytes, costs in US dollars. Raises InputError, and does nothing, for a
+        document that is not known, or whose file is still there, where files wait to be indexed,
+        and after a rollback; and what :meth:`update` raises.
+        """
+        if not documents:
+            raise InputError("name the documents to forget; purge() removes what is left of others")
+        return self._purge([str(document) for document in documents], dry_run)
+
+    def purge(self, *, dry_run: bool = False) -> Purge:
+        """Take everything off the disk that the index does not hold, for good.
+
+        That is what is left of documents that were removed or changed: older releases and their
+        vectors, kept answers of models that the index does not rest on, evaluations of what is
+        gone, names in manifests, the history of Dagster's runs in this home. No file of yours is
+        touched. Readers must open the new release. ``dry_run``, units and errors are those of
+        :meth:`forget`.
+        """
+        return self._purge((), dry_run)
+
+    def _purge(self, documents: Sequence[str], dry_run: bool) -> Purge:
+        return (purging.plan_purge if dry_run else purging.purge)(self, documents)
+
+    def check(self, *, repair: bool = False) -> Checked:
+        """Verify index, vectors, releases, manifests and answers against each other.
+
+        ``problems`` of the result is empty where all is well; each has a ``line`` that says where,
+        what, how many, and what to do. Nothing is changed, and runs may go on, unless ``repair``:
+        that waits for its turn and makes again what can be made without paying a model. What it
+        replaces stays beside its place, with ``damaged`` in its name. Raises StorageError where the
+        home cannot be written in, to repair; what is damaged is a problem and no error.
+        """
+        return (checking.repair if repair else checking.check)(self)
+
+    def backup(self, archive: str | Path, *, with_history: bool = False) -> Backup:
+        """Write index, releases, vectors, manifests and paid answers to one archive (tar, zstd).
+
+        It may be made while a run goes on, and is consistent. ``with_history`` takes in Dagster's
+        runs. Documents and keys are not in it. Sizes are in bytes. Raises InputError where there is
+        no index, or a file of this name already, and StorageError where the disk is full or may not
+        be written to: then nothing is left behind.
+        """
+        return backups.back_up(self, Path(archive), with_history=with_history)
+
+    @classmethod
+    def restore(
+        cls, archive: str | Path, home: str | Path, settings: Settings | None = None
+    ) -> Restoration:
+        """Restore an archive to a folder that is empty or not there, and check what was restored.
+
+        Each file is compared with its SHA-256; the folder is there whole or not at all. It is
+        checked as ``Index(home, settings)``, which sees the ``graphrag.toml`` that was restored.
+        Sizes are in bytes. Raises InputError where the folder is not empty or the file is no
+        backup, and StorageError for one that is damaged, or where there is no room.
+        """
+        place = Path(os.path.abspath(Path(home).expanduser()))
+        mode = (settings or load_settings(home=str(place))).home_mode
+        restored = backups.restore(Path(archive), place, int(mode, 8))
+        return Restoration(**vars(restored), checked=cls(place, settings).check())
 
     def sql(
         self, statement: str, release: str | None = None

@@ -123,6 +123,11 @@ def test_the_command_tells_what_it_wrote_and_checks_what_it_restored(index, tmp_
     assert run.exit_code == 0, run.output
     assert run.stdout.splitlines()[-1] == "ok"
     assert home.stat().st_mode & 0o777 == 0o700
+    named = ["--home", str(tmp_path / "c"), "--json"]
+    run = CliRunner().invoke(app, ["restore", str(tmp_path / "a.tar.zst"), *named])
+    values = json.loads(run.stdout)
+    assert (values["home"], values["ok"], values["problems"]) == (str(tmp_path / "c"), True, [])
+    assert "checked" not in values
     again = CliRunner().invoke(app, ["restore", str(tmp_path / "a.tar.zst"), "--home", str(home)])
     assert again.exit_code == InputError.exit_code
     assert "is not empty" in again.stderr

@@ -24,7 +24,6 @@ from graphrag_pipeline.cli.index_views import show_status
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.evaluation.questions.question import Question
-from graphrag_pipeline.orchestration.history import wipe_history
 from graphrag_pipeline.orchestration.runs import index_folder
 from graphrag_pipeline.planning.status import summarise
 from graphrag_pipeline.query import open_release
@@ -95,8 +94,7 @@ def run(engine: Engine) -> None:
 
 
 def sweep(engine: Engine, *names: str):
-    wipe = lambda: wipe_history(engine.workspace.settings)  # noqa: E731
-    return purge(engine.workspace, names, wipe_history=wipe)
+    return purge(engine.workspace, names)
 
 
 @pytest.mark.slow

@@ -521,6 +521,44 @@ def test_documents_under_other_names_are_not_gone(index: Index, tmp_path: Path) 
     }
 
 
+@pytest.mark.usefixtures("plain_stores")
+def test_a_document_is_forgotten_and_the_index_is_whole(index: Index, tmp_path: Path) -> None:
+    going = tmp_path / "docs" / "people.txt"
+    with pytest.raises(InputError, match="would come back with the next run"):
+        index.forget(going)
+    going.unlink()
+    plan = index.forget(going, dry_run=True)
+    assert (plan.release, plan.removed, len(index.releases())) == (None, ["docs/people.txt"], 1)
+    forgotten = index.forget(going)
+    assert (forgotten.sources, forgotten.removed) == (plan.sources, plan.removed)
+    assert forgotten.release == index.releases()[0].id not in plan.dropped_releases
+    assert index.sql("SELECT uri FROM documents")[1] == [("docs/places.txt",)]
+    assert index.check().problems == ()
+    assert index.purge(dry_run=True).sources == []
+    with pytest.raises(InputError, match="name the documents to forget"):
+        index.forget()
+
+
+@pytest.mark.usefixtures("plain_stores")
+def test_an_index_is_backed_up_restored_checked_and_repaired(index: Index, tmp_path: Path) -> None:
+    archive = tmp_path / "kept" / "index.tar.zst"
+    made = index.backup(str(archive))
+    assert (made.release, made.size) == (index.releases()[0].id, archive.stat().st_size)
+    with pytest.raises(InputError, match="is there already"):
+        index.backup(archive)
+    restored = Index.restore(archive, tmp_path / "other", index.settings)
+    assert (restored.release, restored.checked.problems) == (made.release, ())
+    other = Index(restored.home, index.settings)
+    assert other.sql("FROM entities")[1] == index.sql("FROM entities")[1]
+    with pytest.raises(InputError, match="is not empty"):
+        Index.restore(archive, restored.home)
+    (restored.home / "published.duckdb").unlink()
+    (problem,) = other.check().problems
+    assert problem.can_repair
+    repaired = other.check(repair=True)
+    assert (len(repaired.repairs), repaired.verdict) == (1, "ok")
+
+
 @pytest.mark.parametrize("wrong", [(3,), ("home", {"profile": "llm"})])
 def test_an_index_of_something_else_is_refused_in_one_line(wrong: tuple) -> None:
     with pytest.raises(InputError, match=r"^(home = 3|settings = \{.*\}): must be"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,7 +18,6 @@ from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.text import counted
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.core.settings import Settings
     from graphrag_pipeline.upkeep.purging import Purge
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would go, and change nothing.")]
@@ -108,22 +108,17 @@ def purge(dry_run: DryRun = False, yes: Yes = False) -> Purge:
 
 
 def _purge(documents: Sequence[str], *, dry_run: bool, yes: bool) -> Purge:
-    from graphrag_pipeline.store.workspace import Workspace
-    from graphrag_pipeline.upkeep.purging import plan_purge
-    from graphrag_pipeline.upkeep.purging import purge as sweep
+    from graphrag_pipeline.index import Index
 
-    settings = settings_for_runs()
-    workspace = Workspace(settings)
+    index = Index(settings_for_runs())
+    act = partial(index.forget, *documents) if documents else index.purge
     if dry_run or not yes:
-        plan = plan_purge(workspace, documents)
+        plan = act(dry_run=True)
         if dry_run:
             return plan
         _ask(plan)
-    with progress(f"Purging {workspace.home}"):
-        from graphrag_pipeline.orchestration.history import wipe_history
-
-        _say_where_history_is(settings)
-        return sweep(workspace, documents, wipe_history=lambda: wipe_history(settings))
+    with progress(f"Purging {index.home}"):
+        return act()
 
 
 def _ask(plan: Purge) -> None:
@@ -133,10 +128,3 @@ def _ask(plan: Purge) -> None:
     show_purge(plan)
     if not typer.confirm("This cannot be undone. Go on?", err=True):
         raise InputError("nothing was changed")
-
-
-def _say_where_history_is(settings: Settings) -> None:
-    from graphrag_pipeline.orchestration.history import history_elsewhere
-
-    if place := history_elsewhere(settings):
-        console.note(f"Dagster's history in {place} is not touched: delete its runs in the UI.")

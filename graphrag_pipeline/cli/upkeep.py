@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +15,7 @@ from graphrag_pipeline.cli.progress import progress
 from graphrag_pipeline.core.text import counted
 
 if TYPE_CHECKING:
+    from graphrag_pipeline.index import Restoration
     from graphrag_pipeline.upkeep.backups import Backup
     from graphrag_pipeline.upkeep.checking import Checked
 
@@ -69,12 +69,11 @@ def check(
     what was replaced stays beside its place, with `damaged` in its name. What cannot be made again,
     as a manifest, is left alone: restore it from a backup.
     """
-    from graphrag_pipeline.store.workspace import Workspace
-    from graphrag_pipeline.upkeep import checking
+    from graphrag_pipeline.index import Index
 
-    workspace = Workspace(settings_here())
+    index = Index(settings_here())
     with progress("Checking") if sys.stderr.isatty() else contextlib.nullcontext():
-        checked = (checking.repair if repair else checking.check)(workspace)
+        checked = index.check(repair=repair)
     console.show_json(checked_values(checked)) if as_json else show_checked(checked)
     if checked.problems:
         raise typer.Exit(1)
@@ -104,10 +103,16 @@ def backup(
     been stopped at that moment. The documents themselves, keys, pictures and what dbt parsed are
     not in it.
     """
-    from graphrag_pipeline.store.workspace import Workspace
-    from graphrag_pipeline.upkeep.backups import back_up
+    from graphrag_pipeline.index import Index
 
-    return back_up(Workspace(settings_here()), archive, with_history=with_history)
+    return Index(settings_here()).backup(archive, with_history=with_history)
+
+
+def restored_values(restored: Restoration) -> dict[str, Any]:
+    """Return what was restored, and what a check of it has found, as values that JSON can hold."""
+    values = plain_values(restored)
+    del values["checked"]
+    return {**values, **checked_values(restored.checked)}
 
 
 def restore(
@@ -122,19 +127,18 @@ def restore(
     Each file is compared with its hash first; the folder is there whole or not at all.
     """
     from graphrag_pipeline.core.settings import load_settings
-    from graphrag_pipeline.store.workspace import Workspace
-    from graphrag_pipeline.upkeep import backups, checking
+    from graphrag_pipeline.index import Index
 
-    place = Path(os.path.abspath(home)) if home else settings_here().home_path
-    restored = backups.restore(archive, place, int(settings_here().home_mode, 8))
-    checked = checking.check(Workspace(load_settings(CONFIG.get(), home=str(place))))
+    config = CONFIG.get()
+    settings = load_settings(config) if config else None
+    restored = Index.restore(archive, home or settings_here().home_path, settings)
     if as_json:
-        console.show_json({**plain_values(restored), **checked_values(checked)})
+        console.show_json(restored_values(restored))
     else:
         console.say_whole(
             f"Restored {restored.home}: {counted(restored.n_files, 'file')}, "
             f"{restored.n_bytes / 1e6:,.1f} MB, of {restored.made_at}."
         )
-        show_checked(checked)
-    if checked.problems:
+        show_checked(restored.checked)
+    if restored.checked.problems:
         raise typer.Exit(1)

@@ -8,7 +8,6 @@ an asset is that it was materialised.
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping
@@ -41,23 +40,13 @@ _UNFINISHED = [status for status in dg.DagsterRunStatus if status not in _FINISH
 _INDEX = "index"
 
 
-def history_elsewhere(settings: Settings) -> Path | None:
-    """Return where Dagster's history is if that is not the home of the index, else None."""
-    named = os.environ.get("DAGSTER_HOME")
-    place = Path(named).resolve() if named else None
-    return None if place in (None, Home(settings.home_path).dagster.resolve()) else place
-
-
-def wipe_history(settings: Settings) -> int:
+def empty_history(settings: Settings) -> int:
     """Take all finished runs out of the history in the home of an index; return their number.
 
-    Runs that are under way stay as they are. A history that is kept elsewhere, or by another
-    database than Dagster's own files, is left alone. Raises StorageError where a file cannot be
-    written.
+    Runs that are under way stay as they are. A history that is kept by another database than
+    Dagster's own files is left alone. Raises StorageError where a file cannot be written.
     """
     place = Home(settings.home_path).dagster
-    if history_elsewhere(settings) is not None or not (place / "history").is_dir():
-        return 0
     with opened_instance(settings) as instance:
         if type(instance.event_log_storage) is not SqliteEventLogStorage:
             return 0

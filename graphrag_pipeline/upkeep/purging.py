@@ -11,7 +11,7 @@ completed by the next. What names documents goes last: until then they can be na
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -34,6 +34,7 @@ from graphrag_pipeline.upkeep.experiments import (
     drop_experiments,
     unused_experiments,
 )
+from graphrag_pipeline.upkeep.history import history_elsewhere, wipe_history
 from graphrag_pipeline.upkeep.leftovers import drop_leftovers, made_again
 from graphrag_pipeline.upkeep.naming import check_gone, named_sources
 from graphrag_pipeline.upkeep.tables import (
@@ -43,7 +44,7 @@ from graphrag_pipeline.upkeep.tables import (
     waiting_batches,
 )
 
-ELSEWHERE = (
+_ELSEWHERE = (
     "the folder the documents came from, and its backups",
     "exports, pages and reports written with this program, and copies of its home",
     "aliases.csv and files of questions, which are yours",
@@ -51,8 +52,6 @@ ELSEWHERE = (
     "snapshots of the file system, and free blocks of the disk that nothing has overwritten",
     "programs that have an older release open: until they close it, the system keeps the file",
 )
-"""Where copies may be that no command of this program can reach."""
-
 _STEPS = ("tables", "vectors", "publish", "releases", "answers", "evaluations", "history", "files")
 
 
@@ -61,7 +60,8 @@ class Purge:
     """What a purge does, or did.
 
     ``sources`` are the files forgotten by name, ``removed`` those of them that were still in the
-    index. ``release`` is the one made now, None where nothing was done.
+    index. ``release`` is the one made now, None where nothing was done. ``elsewhere`` names the
+    places where copies may be that this program cannot reach.
     """
 
     sources: Sequence[str]
@@ -75,7 +75,7 @@ class Purge:
     """Runs taken out of Dagster's history; None where that was not looked at."""
     bytes_before: int = 0
     bytes_after: int = 0
-    elsewhere: Sequence[str] = ELSEWHERE
+    elsewhere: Sequence[str] = ()
 
 
 def plan_purge(workspace: Workspace, names: Sequence[str] = ()) -> Purge:
@@ -96,20 +96,15 @@ def plan_purge(workspace: Workspace, names: Sequence[str] = ()) -> Purge:
         experiments=unused_experiments(workspace, clean),
         dropped_files=made_again(workspace),
         bytes_before=_size(workspace.home),
+        elsewhere=_elsewhere(workspace),
     )
 
 
-def purge(
-    workspace: Workspace,
-    names: Sequence[str] = (),
-    *,
-    wipe_history: Callable[[], int] | None = None,
-) -> Purge:
+def purge(workspace: Workspace, names: Sequence[str] = ()) -> Purge:
     """Take off the disk all that the index does not hold, and first some documents, by name.
 
     These leave the index as if their files had been deleted and it had been updated: a model may be
-    asked to write again what rested on them. ``wipe_history`` empties the history of a scheduler,
-    which the engine does not know, and returns the number of its runs.
+    asked to write again what rested on them.
 
     Readers who have a release open keep its rows, and lose its vectors: they must open the new
     one. Raises InputError for a document that is not known or whose file is still there, where
@@ -123,7 +118,7 @@ def purge(
         workspace.paths.purge_mark.touch()
         removed = _remove(workspace, sources, is_begun=is_begun)
         clean = clean_releases(workspace)
-        done = _sweep(workspace, clean, wipe_history)
+        done = _sweep(workspace, clean)
         workspace.paths.purge_mark.unlink(missing_ok=True)
     return replace(
         done,
@@ -131,7 +126,15 @@ def purge(
         removed=removed,
         bytes_before=before,
         bytes_after=_size(workspace.home),
+        elsewhere=_elsewhere(workspace),
     )
+
+
+def _elsewhere(workspace: Workspace) -> list[str]:
+    """Return the places where copies may be that no command of this program can reach."""
+    history = history_elsewhere(workspace.settings)
+    own = [f"Dagster's history in {history}: delete its runs in the UI"] if history else []
+    return [*own, *_ELSEWHERE]
 
 
 def _checked(workspace: Workspace, names: Sequence[str]) -> list[str]:
@@ -171,9 +174,7 @@ def _remove(workspace: Workspace, sources: Sequence[str], *, is_begun: bool) -> 
     return present
 
 
-def _sweep(
-    workspace: Workspace, clean: Collection[str], wipe_history: Callable[[], int] | None
-) -> Purge:
+def _sweep(workspace: Workspace, clean: Collection[str]) -> Purge:
     done = _clean_tables(workspace)
     _say("publish")
     release = publish(workspace, anew=True).id
@@ -187,7 +188,7 @@ def _sweep(
     _say("evaluations")
     experiments = drop_experiments(workspace, clean, release)
     _say("history")
-    runs = wipe_history() if wipe_history else None
+    runs = wipe_history(workspace.settings)
     _say("files")
     files = drop_leftovers(workspace)
     workspace.batches.forget_gone(done)
