@@ -17,14 +17,15 @@ from rouge_score.rouge_scorer import RougeScorer
 given = json.load(sys.stdin)
 scorer = RougeScorer(given["types"], use_stemmer=False)
 scores = [scorer.score_multi(references, said) for said, references in given["pairs"]]
-json.dump([{name: one.fmeasure for name, one in score.items()} for score in scores], sys.stdout)
+json.dump([{name: list(one) for name, one in score.items()} for score in scores], sys.stdout)
 """
 
 
 def rouge_scores(
     types: Sequence[str], pairs: Sequence[tuple[str, Sequence[str]]]
-) -> list[dict[str, float]]:
-    """Return F1 by type for pairs of a text and its references, of which the best counts."""
+) -> list[dict[str, list[float]]]:
+    """Return precision, recall and F1 by type for pairs of a text and its references, of which the
+    best counts."""
     done = subprocess.run(
         [sys.executable, "-c", _SCRIPT],
         input=json.dumps({"types": types, "pairs": pairs}),

@@ -5,17 +5,19 @@ from __future__ import annotations
 import random
 import sys
 from datetime import UTC, datetime
+from typing import ClassVar
 
+import numpy as np
 import polars as pl
 import pytest
 from query_fixture import publish, settings_for
 from rouge_reference import rouge_scores
 
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.evaluation.metrics import bertscore
 from graphrag_pipeline.evaluation.metrics.answers import (
     NO_ANSWER,
     bare,
-    bert_scores,
     bleu_1,
     is_accurate,
     meteor,
@@ -24,6 +26,7 @@ from graphrag_pipeline.evaluation.metrics.answers import (
     rouge_l,
     usual_scores,
 )
+from graphrag_pipeline.evaluation.metrics.bertscore import bert_scores, encoder_by, encoder_of
 from graphrag_pipeline.evaluation.questions.question import Passage, Question, put_questions
 from graphrag_pipeline.evaluation.scoring import check_metrics, mean_scores, score
 from graphrag_pipeline.evaluation.store import EvaluationStore
@@ -95,11 +98,51 @@ def test_references_and_the_note_on_evidence_do_not_count() -> None:
 
 def test_rouge_is_that_of_rouge_score() -> None:
     pairs = [(said, [gold]) for said, gold in [(GUIDE, REFERENCES[0]), *random_texts(200)]]
-    pairs.append((GUIDE, list(REFERENCES)))
     wanted = rouge_scores(["rouge2", "rougeL"], pairs)
     for (said, references), scores in zip(pairs, wanted, strict=True):
-        assert rouge_2(said, references) == pytest.approx(scores["rouge2"])
-        assert rouge_l(said, references) == pytest.approx(scores["rougeL"])
+        assert rouge_2(said, references) == pytest.approx(tuple(scores["rouge2"]))
+        assert rouge_l(said, references) == pytest.approx(scores["rougeL"][2])
+    # Of several references ROUGE-L counts the best.
+    assert rouge_l(GUIDE, REFERENCES) == max(rouge_l(GUIDE, [each]) for each in REFERENCES)
+
+
+def test_rouge_2_is_the_mean_over_references() -> None:
+    # Five bigrams: all two of the first reference, two of the four of the second, none of the last.
+    references = ["The cat sat.", "a dog on the mat", "no"]
+    means = (0.8 / 3, 1.5 / 3, (4 / 7 + 4 / 9) / 3)
+    assert rouge_2("the cat sat on the mat", references) == pytest.approx(means)
+
+
+class Spelled:
+    """An encoder whose tokens are words, each with a vector worked out by hand."""
+
+    name = "spelled"
+    vectors: ClassVar = {
+        "east": (1, 0),
+        "north": (0, 1),
+        "up": (0.6, 0.8),
+        "west": (-1, 0),
+        "far": (0, 2),
+    }
+
+    def token_vectors(self, texts):
+        return [
+            np.array([self.vectors[word] for word in text.split()], np.float32).reshape(-1, 2)
+            for text in texts
+        ]
+
+
+def test_bertscore_matches_each_token_with_the_most_similar_one() -> None:
+    # east: 1, .6, -1 and north: 0, .8, 0 give a precision of .9; the columns a recall of .6.
+    first, second = (0.9, 0.6, 0.72), (0.5, 1.0, 2 / 3)
+    encoder = encoder_by(Spelled())
+    scores = bert_scores(
+        encoder, ["east north", "", "west"], [["east up west", "far"], ["up"], ["east"]]
+    )
+    assert scores[0] == pytest.approx([(a + b) / 2 for a, b in zip(first, second, strict=True)])
+    assert scores[1] == (0, 0, 0)
+    assert scores[2] == (-1, -1, 0)
+    assert bert_scores(encoder, ["north"] * 150, [["north"]] * 150) == [(1, 1, 1)] * 150
 
 
 def test_bleu_and_meteor_give_the_values_in_print() -> None:
@@ -113,14 +156,21 @@ def test_bleu_and_meteor_give_the_values_in_print() -> None:
 
 
 def test_a_metric_whose_package_is_absent_says_what_to_install(tmp_path, monkeypatch) -> None:
+    settings = settings_for(tmp_path)
     monkeypatch.setitem(sys.modules, "bert_score", None)
-    with pytest.raises(InputError, match=r"bertscore needs .* pip install 'graphrag-pipeline\[met"):
-        check_metrics(["rougeL", "bertscore"])
+    with pytest.raises(InputError, match=r"embedder = \"local\", or pip install 'graphrag-pip"):
+        check_metrics(["rougeL", "bertscore"], settings)
     monkeypatch.undo()
-    package = "def score(said, gold, lang):\n    return None, None, [1 / len(g) for g in gold]\n"
+    package = (
+        "def score(said, gold, lang):\n"
+        "    return [1.0] * len(said), [1 / len(g) for g in gold], [0.5] * len(gold)\n"
+    )
     (tmp_path / "bert_score.py").write_text(package)
     monkeypatch.syspath_prepend(tmp_path)
-    assert bert_scores(["a", "b"], [["b"], ["c", "d"]]) == [1.0, 0.5]
+    encoder = encoder_of(settings)
+    assert bert_scores(encoder, ["a", "b"], [["b"], ["c", "dddd"]]) == [
+        (1.0, 1.0, 0.5), (1.0, 0.625, 0.5)
+    ]  # fmt: skip
     monkeypatch.delitem(sys.modules, "bert_score")
 
 
@@ -261,3 +311,27 @@ def test_scores_are_written_once_by_type_and_anew_where_the_gold_answer_changed(
     assert scores(store, f"basic {fact.id}")["accuracy"] == 0
     with pytest.raises(InputError, match=r"unknown metric 'bleu': beyond the usual .* rouge2"):
         score(store, release, "q", ["bleu"])
+
+
+def test_three_numbers_of_an_overlap_are_kept_and_made_anew_by_another_encoder(
+    store, release, monkeypatch
+) -> None:
+    question = Question("Whither?", ("east up west", "far"))
+    with store.transaction() as con:
+        put_questions(con, "q", [question])
+        # What a release before this one kept: the best F1 alone.
+        con.execute("INSERT INTO scores VALUES (?, 'q', 'rouge2', 0.5)", [f"basic {question.id}"])
+    put_answers(store, release, {question: "east north"}, [])
+    encoder = Spelled()
+    monkeypatch.setattr(bertscore, "configured_embedder", lambda settings: encoder)
+    assert score(store, release, "q", ["rouge2", "bertscore"]) > 0
+    assert score(store, release, "q", ["rouge2", "bertscore"]) == 0
+    found = scores(store, f"basic {question.id}")
+    assert (found["rouge2"], found["rouge2_precision"], found["rouge2_recall"]) == (0, 0, 0)
+    assert found["bertscore_precision"] == pytest.approx(0.7)
+    assert found["bertscore_recall"] == pytest.approx(0.8)
+    assert found["bertscore"] == pytest.approx((0.72 + 2 / 3) / 2)
+
+    encoder.name, encoder.vectors = "turned", {word: (1, 1) for word in Spelled.vectors}
+    assert score(store, release, "q", ["bertscore"]) == 3
+    assert scores(store, f"basic {question.id}")["bertscore"] == pytest.approx(1)

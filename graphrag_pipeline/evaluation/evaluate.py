@@ -70,7 +70,7 @@ def plan_experiment(settings: Settings, experiment: Experiment) -> ExperimentPla
     Where no answer of a method is known yet, its tokens are guessed from what it retrieves for the
     first questions. Raises InputError for questions or metrics that there are not.
     """
-    check_metrics(experiment.metrics)
+    check_metrics(experiment.metrics, settings)
     store = EvaluationStore(settings.home_path)
     _, questions = load_questions(store, experiment)
     conditions = look(store, experiment, settings, questions)
@@ -103,7 +103,7 @@ def run_experiment(settings: Settings, experiment: Experiment) -> Evaluated:
     Raises InputError if no condition can be asked, and the model's error where no further call can
     succeed.
     """
-    check_metrics(experiment.metrics)
+    check_metrics(experiment.metrics, settings)
     with spending_since(ledger_position(settings.home_path)):
         return _run(EvaluationStore(settings.home_path), experiment, settings)
 
@@ -147,7 +147,7 @@ def score_answers(store: EvaluationStore, experiment: Experiment, settings: Sett
             if (release := engine.index).facts.id in release_ids:
                 continue
             release_ids.add(release.facts.id)
-            n_scores += score(store, release, set_name, experiment.metrics)
+            n_scores += score(store, release, set_name, experiment.metrics, settings)
     return n_scores
 
 

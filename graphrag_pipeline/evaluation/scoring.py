@@ -10,14 +10,17 @@ import polars as pl
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.evaluation.metrics.answers import (
-    BATCHED,
+    COMPUTED,
     EXTRA,
     USUAL,
     bare,
     is_polar,
+    names_of,
     require,
+    rouge_2,
     usual_scores,
 )
+from graphrag_pipeline.evaluation.metrics.bertscore import Encoder, bert_scores, encoder_of
 from graphrag_pipeline.evaluation.metrics.retrieval import (
     IN_CONTEXT,
     RETRIEVAL,
@@ -26,9 +29,10 @@ from graphrag_pipeline.evaluation.metrics.retrieval import (
     retrieval_scores,
 )
 from graphrag_pipeline.evaluation.store import EvaluationStore
-from graphrag_pipeline.store.index_store import memory_database
+from graphrag_pipeline.store.index_store import get_meta, memory_database, set_meta
 
 if TYPE_CHECKING:
+    from graphrag_pipeline.core.settings import Settings
     from graphrag_pipeline.query.release import Release
 
 _DUE = """
@@ -55,6 +59,9 @@ GROUP BY GROUPING SETS ((x.condition, c.position, s.metric),
 ORDER BY c.position, grouping(q.type) DESC, type, s.metric
 """
 
+_ENCODER = "bertscore encoder"
+_OTHERS = "DELETE FROM scores WHERE metric IN (SELECT unnest(?::VARCHAR[]))"
+
 _SCORES = pl.Schema({"answer_id": pl.String, "metric": pl.String, "value": pl.Float64})
 
 Score = tuple[str, str, float]
@@ -62,23 +69,32 @@ Score = tuple[str, str, float]
 
 
 def score(
-    store: EvaluationStore, release: Release, question_set: str, metrics: Sequence[str] = ()
+    store: EvaluationStore,
+    release: Release,
+    question_set: str,
+    metrics: Sequence[str] = (),
+    settings: Settings | None = None,
 ) -> int:
     """Score the answers made from a release to the questions of a set, those not scored yet.
 
     Gold answers give the ``USUAL`` scores, ``IN_CONTEXT`` and what ``metrics`` names beyond them
-    (of ``EXTRA`` and ``BATCHED``); gold passages the ``RETRIEVAL`` ones, where the method retrieves
+    (of ``COMPUTED``); gold passages the ``RETRIEVAL`` ones, where the method retrieves
     chunks for any question at all. An answer that no model wrote is evidence, and says neither yes
-    nor no. Returns the number of scores written.
+    nor no. ``settings`` give the encoder of BERTScore, by default the release's: scores by another
+    encoder are made again. Returns the number of scores written.
 
-    Raises InputError for an unknown metric, or one whose package is not installed.
+    Raises InputError for an unknown metric, or one that needs what is not installed.
     """
-    check_metrics(metrics)
+    settings = settings or release.settings
+    check_metrics(metrics, settings)
+    encoder = encoder_of(settings) if "bertscore" in metrics else None
+    if encoder:
+        _forget_other_encoder(store, encoder)
     with store.read() as con:
         parameters = {"set": question_set, "release": release.facts.id, "in_context": IN_CONTEXT}
         answers = con.execute(_DUE, parameters).pl()
     scores = [
-        *_of_answers(answers, metrics),
+        *_of_answers(answers, metrics, encoder),
         *_of_contexts(answers),
         *_of_retrieval(answers, release),
     ]
@@ -90,13 +106,22 @@ def score(
     return rows.height
 
 
-def check_metrics(metrics: Sequence[str]) -> None:
-    """Raise InputError for a metric that there is not, or whose package is not installed."""
+def check_metrics(metrics: Sequence[str], settings: Settings) -> None:
+    """Raise InputError for a metric that there is not, or that needs what is not installed."""
     for name in metrics:
-        require(name)
-        if name not in EXTRA and name not in BATCHED and name not in USUAL:
-            names = ", ".join((*EXTRA, *BATCHED))
+        if name not in COMPUTED and name not in USUAL:
+            names = ", ".join(COMPUTED)
             raise InputError(f"unknown metric {name!r}: beyond the usual ones there are {names}")
+        require(name)
+    if "bertscore" in metrics:
+        encoder_of(settings)
+
+
+def _forget_other_encoder(store: EvaluationStore, encoder: Encoder) -> None:
+    with store.transaction() as con:
+        if get_meta(con, _ENCODER) != encoder.name:
+            con.execute(_OTHERS, [names_of("bertscore")])
+            set_meta(con, _ENCODER, encoder.name)
 
 
 def mean_scores(con: duckdb.DuckDBPyConnection, experiment: str) -> pl.DataFrame:
@@ -107,25 +132,32 @@ def mean_scores(con: duckdb.DuckDBPyConnection, experiment: str) -> pl.DataFrame
     return con.execute(_MEANS, [experiment]).pl()
 
 
-def _of_answers(table: pl.DataFrame, metrics: Sequence[str]) -> Iterator[Score]:
+def _of_answers(
+    table: pl.DataFrame, metrics: Sequence[str], encoder: Encoder | None
+) -> Iterator[Score]:
     rows = table.filter(pl.col("text") != "", pl.col("answers").list.len() > 0)
+    computed = {name: names_of(name) for name in metrics if name in COMPUTED}
+    wanted = {*USUAL, *(name for names in computed.values() for name in names)}
     answers = [
         (row["answer_id"], _answer_text(row), row["answers"], set(row["scored"]))
         for row in rows.iter_rows(named=True)
-        if not set(row["scored"]).issuperset((*USUAL, *metrics))
+        if not wanted.issubset(row["scored"])
     ]
-    for answer_id, text, gold, metric_names in answers:
-        if not metric_names.issuperset(USUAL):
+    for answer_id, text, gold, scored in answers:
+        if not scored.issuperset(USUAL):
             scores = usual_scores(text, gold)
             yield from ((answer_id, name, value) for name, value in scores.items())
-        for name in metrics:
-            if name in EXTRA and name not in metric_names:
-                yield answer_id, name, EXTRA[name](text, gold)
-    for name in metrics:
-        unscored = [answer for answer in answers if name not in answer[3]]
-        if name in BATCHED and unscored:
-            ids, text, golds, _ = zip(*unscored, strict=True)
-            yield from ((i, name, v) for i, v in zip(ids, BATCHED[name](text, golds), strict=True))
+        for metric, names in computed.items():
+            if metric == "bertscore" or scored.issuperset(names):
+                continue
+            values = rouge_2(text, gold) if metric == "rouge2" else (EXTRA[metric](text, gold),)
+            yield from ((answer_id, *pair) for pair in zip(names, values, strict=True))
+    unmatched = [answer for answer in answers if not answer[3].issuperset(names_of("bertscore"))]
+    if encoder and unmatched:
+        ids, texts, golds, _ = zip(*unmatched, strict=True)
+        for answer_id, values in zip(ids, bert_scores(encoder, texts, golds), strict=True):
+            pairs = zip(names_of("bertscore"), values, strict=True)
+            yield from ((answer_id, *pair) for pair in pairs)
 
 
 def _answer_text(row: dict[str, object]) -> str:

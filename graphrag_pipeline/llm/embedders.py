@@ -10,7 +10,7 @@ from hashlib import blake2b, file_digest
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ _HASHING_VERSION = 1
 _BLOCK_ROWS = 1024
 _PLACES = 4
 _LOWEST_WEIGHT = 0.1
+_MARKS = ("cls", "sep", "bos", "eos", "pad")
 
 
 class EmbeddingError(ConfigError):
@@ -48,6 +49,20 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return an array (texts, dimensions), float32, rows of length one, never NaN."""
+        ...
+
+
+@runtime_checkable
+class TokenEmbedder(Protocol):
+    """An embedder that also gives a vector for each token, in context."""
+
+    @property
+    def name(self) -> str:
+        """As an embedder's."""
+        ...
+
+    def token_vectors(self, texts: Sequence[str]) -> list[Vectors]:
+        """Return an array (tokens, dimensions) for each text, marks such as [CLS] left out."""
         ...
 
 
@@ -144,6 +159,28 @@ class SentenceTransformerEmbedder:
             ),
             dtype=np.float32,
         )
+
+    def token_vectors(self, texts: Sequence[str]) -> list[Vectors]:
+        """Return the vectors of each text's tokens; longer texts are cut to what the model reads.
+
+        Marks that the model's tokenizer adds, such as [CLS], are left out.
+        """
+        if not texts:
+            return []
+        rows = self._model.encode(
+            list(texts), output_value="token_embeddings", show_progress_bar=False
+        )
+        tokenizer = self._model.tokenizer
+        # Not all special tokens: one that stands for an unknown word is a token of the text.
+        marks = {getattr(tokenizer, f"{mark}_token_id", None) for mark in _MARKS}
+        # Version 6 has another name for it.
+        tokens = getattr(self._model, "preprocess", None) or self._model.tokenize
+        vectors = []
+        for text, row in zip(texts, rows, strict=True):
+            ids = tokens([text])["input_ids"][0].tolist()
+            places = [place for place, token in enumerate(ids) if token not in marks]
+            vectors.append(np.asarray(row.cpu().numpy(), dtype=np.float32)[places])
+        return vectors
 
     @cached_property
     def _model_name(self) -> str:

@@ -13,12 +13,12 @@ import re
 import string
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any, Final
 
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.evaluation.metrics.bertscore import mean_overlap
 from graphrag_pipeline.query.answering import NOT_WRITTEN
 from graphrag_pipeline.reports.references import check_references
 
@@ -37,7 +37,7 @@ NO_ANSWER: Final = (
 )
 """What counts as a right answer where there is none: the first is MultiHop-RAG's own."""
 
-_PACKAGES = {"bleu1": "sacrebleu", "meteor": "nltk", "bertscore": "bert_score"}
+_PACKAGES = {"bleu1": "sacrebleu", "meteor": "nltk"}
 _POLAR_OR_NONE = POLAR | {"noanswer"}
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -120,9 +120,14 @@ def contains(text: str, words: str) -> bool:
     return bool(UNSPACED.search(words) or re.search(whole, text))
 
 
-def rouge_2(answer: str, gold: Sequence[str]) -> float:
-    """Return the F1 of ROUGE-2, bigrams in common (Lin 2004); of several references the best."""
-    return max(_overlap(_bigrams(answer), _bigrams(reference)) for reference in gold)
+def rouge_2(answer: str, gold: Sequence[str]) -> tuple[float, float, float]:
+    """Return precision, recall and F1 of ROUGE-2, bigrams in common (Lin 2004).
+
+    Each is the mean over the references, as summaries by several people are used: no one of them
+    is the right one.
+    """
+    words = _bigrams(answer)
+    return mean_overlap([_overlap(words, _bigrams(reference)) for reference in gold])
 
 
 def rouge_l(answer: str, gold: Sequence[str]) -> float:
@@ -167,30 +172,23 @@ def meteor(answer: str, gold: Sequence[str]) -> float:
     )
 
 
-def bert_scores(answers: Sequence[str], golds: Sequence[Sequence[str]]) -> list[float]:
-    """Return BERTScore's F1 of each answer (Zhang et al. 2019), by its default English model.
-
-    The model is downloaded on first use, and runs on this machine.
-    """
-    require("bertscore")
-    _, _, f1 = import_module("bert_score").score(
-        list(answers), [list(gold) for gold in golds], lang="en"
-    )
-    return [float(value) for value in f1]
-
-
 EXTRA: Final[Mapping[str, Callable[[str, Sequence[str]], float]]] = {
-    "rouge2": rouge_2,
     "rougeL": rouge_l,
     "bleu1": bleu_1,
     "meteor": meteor,
 }
-"""Scores that are computed where they are asked for, one answer at a time."""
+"""Scores that are computed where they are asked for, one number each."""
 
-BATCHED: Final[
-    Mapping[str, Callable[[Sequence[str], Sequence[Sequence[str]]], Sequence[float]]]
-] = {"bertscore": bert_scores}
-"""Scores that are computed where they are asked for, all answers at once."""
+OVERLAPS: Final = ("rouge2", "bertscore")
+"""Scores of three numbers: F1 by this name, ``_precision`` and ``_recall`` added to it."""
+
+COMPUTED: Final = (*EXTRA, *OVERLAPS)
+"""What can be asked for beyond the usual scores."""
+
+
+def names_of(metric: str) -> tuple[str, ...]:
+    """Return the names of a metric's numbers: precision and recall before F1, where it has them."""
+    return (f"{metric}_precision", f"{metric}_recall", metric) if metric in OVERLAPS else (metric,)
 
 
 def require(metric: str) -> None:
@@ -222,9 +220,13 @@ def _bigrams(text: str) -> Counter[tuple[str, str]]:
     return Counter(pairwise(words))
 
 
-def _overlap(counts: Counter[tuple[str, str]], reference: Counter[tuple[str, str]]) -> float:
-    total = counts.total() + reference.total()
-    return 2 * (counts & reference).total() / total if total else 0.0
+def _overlap(
+    counts: Counter[tuple[str, str]], reference: Counter[tuple[str, str]]
+) -> tuple[float, float, float]:
+    common, said, wanted = (counts & reference).total(), counts.total(), reference.total()
+    if not common:
+        return 0.0, 0.0, 0.0
+    return common / said, common / wanted, 2 * common / (said + wanted)
 
 
 def _common_subsequence(first: Sequence[str], second: Sequence[str]) -> int:

@@ -10,7 +10,7 @@ import polars as pl
 
 from graphrag_pipeline.evaluation import results
 from graphrag_pipeline.evaluation.judging.verdicts import Comparison
-from graphrag_pipeline.evaluation.metrics.answers import BATCHED, EXTRA, USUAL
+from graphrag_pipeline.evaluation.metrics.answers import COMPUTED, USUAL, names_of
 from graphrag_pipeline.evaluation.metrics.retrieval import RETRIEVAL
 from graphrag_pipeline.pages.evaluation.leads import Lead, lead
 from graphrag_pipeline.pages.evaluation.model import Cell, Kind, Measure, Table
@@ -19,7 +19,7 @@ OVERALL = "overall"
 OF_CLAIMS = "claim"
 
 _WRITTEN_FIRST = ("accuracy", "f1", "exact_match")
-_OF_ANSWERS = {*USUAL, *EXTRA, *BATCHED}
+_OF_ANSWERS = {*USUAL, *(name for metric in COMPUTED for name in names_of(metric))}
 _IN_BRIEF = {"precision", "recall", *RETRIEVAL} - {"recall@5", "all_gold@5"}
 
 _WON = """
