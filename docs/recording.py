@@ -242,6 +242,7 @@ def _questions(settings: Settings) -> Iterator[Step]:
 
 def _evaluate(settings: Settings) -> None:
     from graphrag_pipeline.evaluation.judging.claims import Unexamined, examine
+    from graphrag_pipeline.evaluation.judging.criteria import CRITERIA
     from graphrag_pipeline.evaluation.judging.judge import OpenVerdict, ShownAnswer, judge
     from graphrag_pipeline.evaluation.questions.generating import (
         Numbers,
@@ -265,6 +266,7 @@ def _evaluate(settings: Settings) -> None:
         first=ShownAnswer("a", long),
         second=ShownAnswer("b", "Nadia Fenwright did."),
         criterion="directness",
+        meaning=CRITERIA["directness"],
         replicate=0,
     )
     judge(settings, store, [verdict])

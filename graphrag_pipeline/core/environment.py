@@ -9,6 +9,9 @@ from collections.abc import Mapping
 KEYS = ("OPENAI_API_KEY", "GRAPHRAG_API_KEY")
 """Where the key of the models may be, in this order."""
 
+NO_KEY = "GRAPHRAG_NO_API_KEY"
+"""A name for where a key is not: a server that is to be sent none."""
+
 
 def variable(name: str, env_file: str = "") -> str:
     """Return a variable of the environment, or of a file of such; empty where it is not set."""

@@ -20,7 +20,9 @@ def check_values(file: Path, owner: str, values: Mapping[str, Any], base_url: st
     ``values`` are what the file sets, ``base_url`` is where it has the models asked, or empty.
     """
     dangers = []
-    key = next((name for name in KEYS if os.environ.get(name)), "")
+    own = _section(values, "llm").get("api_key_env")
+    names = (own,) if isinstance(own, str) and own else KEYS
+    key = next((name for name in names if os.environ.get(name)), "")
     if key and base_url:
         parts = urlsplit(base_url)
         dangers.append(f"send your {key} to {parts.scheme}://{parts.netloc.rpartition('@')[2]}")

@@ -70,6 +70,15 @@ def _address(address: str) -> str:
     return address
 
 
+def _environment_variable(name: str) -> str:
+    """Return the name of a variable; what is none may be a key, and is not shown."""
+    if name and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise PydanticCustomError(
+            "variable", "must be the name of an environment variable, and not the key itself"
+        )
+    return name
+
+
 def _place(place: object) -> object:
     if isinstance(place, str) and _SCHEME.match(place):
         raise PydanticCustomError("place", "must be a path of this machine, and no address")
@@ -103,6 +112,7 @@ Level = Annotated[int, Field(ge=0), BeforeValidator(_level)]
 Megabytes = Annotated[float, Field(gt=0, le=1e6)]
 Place = Annotated[str, Field(min_length=1), BeforeValidator(_place)]
 Address = Annotated[str, AfterValidator(_address)]
+EnvironmentVariable = Annotated[str, AfterValidator(_environment_variable)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 _SET_BY_THE_CLIENT = frozenset({"model", "messages", "n", "stream", "stream_options"})
@@ -425,6 +435,9 @@ class LlmSettings(_Section):
     """File of environment variables with OPENAI_API_KEY; as it is: .env beside graphrag.toml."""
     base_url: Address = ""
     """Address of the endpoint; empty: OPENAI_BASE_URL, then OpenAI."""
+    api_key_env: EnvironmentVariable = ""
+    """Name of the environment variable that holds the key; empty: OPENAI_API_KEY, then
+    GRAPHRAG_API_KEY."""
     model: str = "gpt-4.1-mini"
     """Chat model."""
     embedding_model: str = "text-embedding-3-small"
@@ -911,6 +924,8 @@ def _explain(error: ValidationError, layers: Mapping[str, Mapping[str, Any]]) ->
 def _shown(item: ErrorDetails) -> str:
     """Return a wrong value as it was written; an address without its user, password and query."""
     value = item["input"]
+    if item["type"] == "variable":
+        return "(not shown)"
     if item["type"] == "address":
         value = value.rpartition("@")[2].partition("?")[0]
     return repr(value)

@@ -35,7 +35,10 @@ from graphrag_pipeline.store.spending import ledger_position
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentPlan:
-    """What a run of an experiment would do: answers to make and to reuse, and paid calls."""
+    """What a run of an experiment would do: answers to make and to reuse, and paid calls.
+
+    ``errors`` are of conditions that cannot be asked, ``notes`` of what would be paid in vain.
+    """
 
     experiment: str
     questions: int
@@ -44,6 +47,7 @@ class ExperimentPlan:
     reused: int
     stages: tuple[StagePlan, ...]
     errors: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def cost(self) -> float | None:
@@ -92,6 +96,7 @@ def plan_experiment(settings: Settings, experiment: Experiment) -> ExperimentPla
             for workload in conditions
             if workload.error
         ),
+        notes=replicates_in_vain(settings, experiment),
     )
 
 
@@ -157,15 +162,15 @@ def count_claims(
     """Count the claims of an experiment's answers; return how many were examined, and failures."""
     if experiment.claims is None:
         return 0, ()
+    settings = experiment.claims.settings(settings)
+    extractor = claims.extractor_of(settings, experiment.claims.answered_by(settings))
     with store.read() as con:
         answers = con.execute(
             "SELECT DISTINCT answer_id FROM experiment_answers WHERE experiment = ?",
             [experiment.name],
         ).fetchall()
-        unexamined = claims.unexamined_answers(
-            con, [id for (id,) in answers], claims.extractor_of(settings)
-        )
-    examined = claims.examine(settings, store, unexamined)
+        unexamined = claims.unexamined_answers(con, [id for (id,) in answers], extractor)
+    examined = claims.examine(settings, store, unexamined, extractor=extractor)
     claims.score_claims(store, experiment.name, experiment.claims.thresholds)
     return examined.made, examined.failures
 
@@ -178,7 +183,8 @@ def judge_answers(
         with store.transaction() as con:
             con.execute("DELETE FROM comparisons WHERE experiment = ?", [experiment.name])
         return 0, ()
-    judge = judging.judge_of(settings)
+    settings = judge_settings.settings(settings)
+    judge = _judge_of(judge_settings, settings)
     with store.read() as con:
         pairs = judging.pairs_of(
             con, experiment.name, against=judge_settings.against, questions=judge_settings.questions
@@ -202,9 +208,11 @@ def _plan_claims(
 ) -> list[StagePlan]:
     if experiment.claims is None:
         return []
+    settings = experiment.claims.settings(settings)
+    extractor = claims.extractor_of(settings, experiment.claims.answered_by(settings))
     ids = {id for workload in conditions for id in workload.answer_ids.values()}
     with store.read() as con:
-        unexamined = claims.unexamined_answers(con, ids, claims.extractor_of(settings))
+        unexamined = claims.unexamined_answers(con, ids, extractor)
     if to_make := sum(len(workload.unanswered) for workload in conditions):
         return [plan_claims_unseen(settings, to_make + len(unexamined))]
     return [claims.plan_claims(settings, unexamined)]
@@ -220,6 +228,7 @@ def _plan_verdicts(
     judge_settings = experiment.judge
     if judge_settings is None:
         return []
+    settings = judge_settings.settings(settings)
     if any(workload.unanswered for workload in conditions):
         n_questions = min(judge_settings.questions or len(questions), len(questions))
         n_pairs = (
@@ -230,7 +239,7 @@ def _plan_verdicts(
                 settings, n_pairs * len(judge_settings.criteria) * judge_settings.replicates * 2
             )
         ]
-    judge = judging.judge_of(settings)
+    judge = _judge_of(judge_settings, settings)
     with store.read() as con:
         pairs = judging.pairs_of(
             con, experiment.name, against=judge_settings.against, questions=judge_settings.questions
@@ -239,6 +248,22 @@ def _plan_verdicts(
             con, pairs, judge_settings.criteria, judge_settings.replicates, judge
         )
     return [judging.plan_judging(settings, verdicts)]
+
+
+def replicates_in_vain(settings: Settings, experiment: Experiment) -> tuple[str, ...]:
+    """Say of which steps the replicates are the same call at temperature 0."""
+    steps = {"judge": experiment.judge}
+    return tuple(
+        f"{name}: {step.replicates} replicates at temperature 0 are the same call made "
+        f"{step.replicates} times, and differ by the server's chance alone: set temperature above "
+        f"0, or replicates = 1, in [{name}]"
+        for name, step in steps.items()
+        if step and step.replicates > 1 and not step.settings(settings).llm.temperature
+    )
+
+
+def _judge_of(judge: Judge, settings: Settings) -> judging.JudgeModel:
+    return judging.judge_of(settings, judge.own_criteria, judge.answered_by(settings))
 
 
 def _pairs(judge: Judge, conditions: int) -> int:

@@ -31,6 +31,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.evaluation.steps import Claims, Judge
 from graphrag_pipeline.query.ask import Ask
 from graphrag_pipeline.query.methods import methods_taking, read_method
 
@@ -53,8 +54,6 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 }
 """graphrag: the paper's six conditions (4.1). context-window: its study of sizes (appendix C)."""
 
-CRITERIA = ("comprehensiveness", "diversity", "empowerment", "directness", "overall")
-
 
 @dataclass(frozen=True)
 class Condition:
@@ -73,21 +72,6 @@ class Condition:
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Judge(_Strict):
-    """How answers are compared by a model."""
-
-    criteria: tuple[str, ...] = CRITERIA
-    replicates: Annotated[int, Field(ge=1, le=100)] = 5
-    against: str = ""
-    questions: Annotated[int, Field(ge=0)] = 0
-
-
-class Claims(_Strict):
-    """How claims are counted: distances at which two belong together."""
-
-    thresholds: tuple[Annotated[float, Field(gt=0, le=1)], ...] = (0.5, 0.6, 0.7, 0.8)
 
 
 class _Given(_Strict):
@@ -147,7 +131,8 @@ def read_experiment(file: Path) -> Experiment:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        raise InputError(f"{file}: {place}: {first['msg']}") from None
+        reason = first["msg"].removeprefix("Value error, ")
+        raise InputError(f"{file}: {place}: {reason}") from None
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
 
@@ -260,8 +245,6 @@ def checked(experiment: Experiment) -> Experiment:
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"two conditions are called {twice[0]!r}: give one another name")
     judge = experiment.judge or Judge()
-    if strangers := [name for name in judge.criteria if name not in CRITERIA]:
-        raise InputError(f"judge.criteria: {strangers[0]!r} is none of {', '.join(CRITERIA)}")
     if judge.against and judge.against not in names:
         raise InputError(f"judge.against = {judge.against!r} is no condition of the experiment")
     if experiment.retrieval_only and (experiment.judge or experiment.claims):

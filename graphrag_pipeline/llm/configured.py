@@ -34,6 +34,7 @@ def model_options(settings: Settings) -> LlmOptions:
     return LlmOptions(
         base_url=given.base_url,
         env_file=given.env_file,
+        api_key_env=given.api_key_env,
         model=given.model,
         embedding_model=given.embedding_model,
         embedding_dimensions=given.embedding_dimensions or None,

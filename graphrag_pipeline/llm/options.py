@@ -47,7 +47,8 @@ class LlmOptions:
     """Where the models are, their parameters, and the limits of one client.
 
     An empty ``base_url`` means ``OPENAI_BASE_URL``, then OpenAI. An empty ``api_key`` means
-    ``OPENAI_API_KEY`` or ``GRAPHRAG_API_KEY``, of the environment or of ``env_file``. Costs are US
+    the variable ``api_key_env``, or where that is empty ``OPENAI_API_KEY``, then
+    ``GRAPHRAG_API_KEY``, of the environment or of ``env_file``. Costs are US
     dollars, rates are per minute, times are seconds. ``retry_seconds`` is the first wait before a
     call is tried again; it doubles each time. Raises ConfigError for values out of range.
     """
@@ -75,6 +76,7 @@ class LlmOptions:
     prices_file: str = ""
     log_content: bool = False
     env_file: str = ""
+    api_key_env: str = ""
 
     def __post_init__(self) -> None:
         if isinstance(self.api_key, str):
@@ -131,10 +133,11 @@ class LlmOptions:
     def connection(self) -> tuple[str, str]:
         """Return base URL and key, for the HTTP client alone; ConfigError if OpenAI has no key."""
         assert isinstance(self.api_key, Secret)
-        key = self.api_key.reveal() or next(filter(None, map(self._variable, KEYS)), "")
+        names = (self.api_key_env,) if self.api_key_env else KEYS
+        key = self.api_key.reveal() or next(filter(None, map(self._variable, names)), "")
         if not key and self.is_openai:
             raise ConfigError(
-                "no key for the model: set OPENAI_API_KEY (in the environment, or in a file .env "
+                f"no key for the model: set {names[0]} (in the environment, or in a file .env "
                 "beside graphrag.toml), or base_url to your server"
             )
         return self._url, key or "none"

@@ -88,12 +88,14 @@ def _show_plan(plan: ExperimentPlan) -> None:
     )
     for error in plan.errors:
         console.note(f"left out: {error}")
+    for note in plan.notes:
+        console.note(f"note: {note}")
     if plan.stages:
         rows = [
-            (s.stage, s.calls, s.prompt_tokens, s.completion_tokens, money(s.cost))
+            (s.stage, s.model, s.calls, s.prompt_tokens, s.completion_tokens, money(s.cost))
             for s in plan.stages
         ]
-        console.show_rows(("stage", "calls", "tokens in", "tokens out", "cost"), rows)
+        console.show_rows(("stage", "model", "calls", "tokens in", "tokens out", "cost"), rows)
         console.say(_total(plan))
     else:
         console.say("No model is asked: it costs nothing.")
@@ -198,6 +200,8 @@ def _agree(settings: Settings, experiment: Experiment, yes: bool) -> None:
     estimate = plan_experiment(settings, experiment)
     if estimate.stages:
         console.note(_total(estimate))
+    for note in estimate.notes:
+        console.note(f"note: {note}")
     most = settings.llm.confirm_cost
     if not yes and most and (estimate.cost or 0.0) > most:
         console.confirm(estimate.cost or 0.0, most, "graphrag-pipeline eval plan")

@@ -133,10 +133,13 @@ class _Piece:
         )
 
 
-def extractor_of(settings: Settings) -> str:
-    """Return a hash of what decides which claims are found in an answer: model and prompt."""
+def extractor_of(settings: Settings, answered: Sequence[object] = ()) -> str:
+    """Return a hash of what decides which claims are found in an answer: model and prompt.
+
+    ``answered`` is what decides the model's answers, where that is more than the settings say.
+    """
     prompt = prompt_version(_PROMPT, folder=prompts_folder(settings))
-    return make_id("claims", _VERSION, prompt, *map(repr, answered_by(settings.llm)))
+    return make_id("claims", _VERSION, prompt, *map(repr, answered or answered_by(settings.llm)))
 
 
 def unexamined_answers(
@@ -176,6 +179,8 @@ def examine(
     store: EvaluationStore,
     unexamined: Sequence[Unexamined],
     progress: Listener = report,
+    *,
+    extractor: str = "",
 ) -> Examined:
     """Ask for the claims of answers and keep them in ``claims``, duplicates removed.
 
@@ -214,7 +219,7 @@ def examine(
             for answer in unexamined
             if (answer.question, answer.text) in claims
         }
-        _keep(store, sentences_of, extractor_of(settings))
+        _keep(store, sentences_of, extractor or extractor_of(settings))
     return Examined(len(sentences_of), tuple(failures))
 
 

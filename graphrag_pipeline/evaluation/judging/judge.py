@@ -8,12 +8,14 @@ added later costs no other. The price is that the answers are read once for each
 prompt is our own wording.
 
 Replicates are calls of their own, told apart in the cache; at temperature 0 they differ little.
+Verdicts of another model, temperature or meaning of a criterion are kept apart: all of these are in
+a verdict's id.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -26,6 +28,7 @@ from graphrag_pipeline.core.progress import Listener, report
 from graphrag_pipeline.core.prompting import Prompt, load_prompt, prompt_version
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.tokens import count_tokens
+from graphrag_pipeline.evaluation.judging.criteria import CRITERIA
 from graphrag_pipeline.evaluation.judging.verdict_text import explain
 from graphrag_pipeline.evaluation.judging.verdicts import Comparison, Verdict, Won, compare_verdicts
 from graphrag_pipeline.evaluation.keeping import keeping
@@ -42,24 +45,6 @@ if TYPE_CHECKING:
 
 STAGE = "evaluation"
 REPLICATES = 5
-CRITERIA: Mapping[str, str] = {
-    "comprehensiveness": "Comprehensiveness: how much detail the answer gives to cover all aspects "
-    "of the question. A comprehensive answer is thorough and complete, leaves out nothing "
-    "important, and neither repeats itself nor strays from the question.",
-    "diversity": "Diversity: how varied and rich the answer is in perspectives and insights on the "
-    "question. A diverse answer has many facets, different points of view, and different sources "
-    "and evidence behind them; one that gives a single perspective or source is not diverse.",
-    "empowerment": "Empowerment: how well the answer helps the reader to understand the topic and "
-    "to judge it for themselves, without being misled. It explains, gives its reasons, and names "
-    "the sources of what it claims.",
-    "directness": "Directness: how specifically and clearly the answer addresses the question. A "
-    "direct answer says what was asked, clearly and concisely, and nothing else.",
-    "overall": "Overall: which answer serves the reader who asked the question better, taking "
-    "everything together: how complete, varied, understandable, well founded and to the point it "
-    "is.",
-}
-"""What each criterion means, as the judge is told; GraphRAG's but for "overall"."""
-
 _PROMPT = "judge_answers"
 _VERDICT_TOKENS = 80
 """What a verdict takes: the explanations of the recorded judgments have 67 tokens on average."""
@@ -117,10 +102,14 @@ class AnswerPair:
 
 @dataclass(frozen=True)
 class JudgeModel:
-    """Who judges: the model's name, and a hash of what decides its verdicts besides the answers."""
+    """Who judges: the model's name, and a hash of what decides its verdicts besides the answers.
+
+    ``criteria`` are what the judge is told of each criterion by name.
+    """
 
     name: str
     version: str
+    criteria: Mapping[str, str] = field(default_factory=lambda: CRITERIA)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +121,7 @@ class OpenVerdict:
     first: ShownAnswer
     second: ShownAnswer
     criterion: str
+    meaning: str
     replicate: int
 
 
@@ -143,12 +133,20 @@ class Judged:
     failures: tuple[str, ...]
 
 
-def judge_of(settings: Settings) -> JudgeModel:
-    """Return the judge that the settings name: their model and prompt."""
+def judge_of(
+    settings: Settings,
+    criteria: Mapping[str, str] | None = None,
+    answered: Sequence[object] = (),
+) -> JudgeModel:
+    """Return the judge that its settings name: their model and prompt.
+
+    ``criteria`` are those of the user's own, ``answered`` what decides its answers besides the
+    prompt, where that is more than the settings say.
+    """
     prompt = prompt_version(_PROMPT, folder=prompts_folder(settings))
-    return JudgeModel(
-        settings.llm.model, make_id("judge", prompt, *map(repr, answered_by(settings.llm)))
-    )
+    answered = answered or answered_by(settings.llm)
+    version = make_id("judge", prompt, *map(repr, answered))
+    return JudgeModel(settings.llm.model, version, {**CRITERIA, **(criteria or {})})
 
 
 def pairs_of(
@@ -195,9 +193,10 @@ def open_verdicts(
 def plan_judging(settings: Settings, verdicts: Sequence[OpenVerdict]) -> StagePlan:
     """Return what asking for these verdicts would take: a call each, retries left out."""
     prompt = load_prompt(_PROMPT, prompts_folder(settings))
-    criteria = list(dict.fromkeys(verdict.criterion for verdict in verdicts))
-    around = [_length(_messages(prompt, "", "", "", criterion)) for criterion in criteria]
-    of_criterion = dict(zip(criteria, around, strict=True))
+    meanings = dict.fromkeys(verdict.meaning for verdict in verdicts)
+    of_criterion = {
+        meaning: _length(_messages(prompt, "", "", "", meaning)) for meaning in meanings
+    }
     texts = {
         text
         for verdict in verdicts
@@ -206,7 +205,7 @@ def plan_judging(settings: Settings, verdicts: Sequence[OpenVerdict]) -> StagePl
     in_order = sorted(texts)
     of_text = dict(zip(in_order, count_tokens(in_order), strict=True))
     tokens = sum(
-        of_criterion[verdict.criterion]
+        of_criterion[verdict.meaning]
         + of_text[verdict.question]
         + of_text[verdict.first.text]
         + of_text[verdict.second.text]
@@ -328,7 +327,8 @@ def _open_verdicts(
     for criterion, is_ahead, n in product(criteria, (True, False), range(replicates)):
         first, second = (pair.a, pair.b) if is_ahead else (pair.b, pair.a)
         order = hashes if is_ahead else hashes[::-1]
-        about = (pair.question, *order, criterion, CRITERIA[criterion], n, judge.version)
+        meaning = judge.criteria[criterion]
+        about = (pair.question, *order, criterion, meaning, n, judge.version)
         id = make_id("judgment", *about)
         yield (
             is_ahead,
@@ -338,6 +338,7 @@ def _open_verdicts(
                 first=first,
                 second=second,
                 criterion=criterion,
+                meaning=meaning,
                 replicate=n,
             ),
         )
@@ -375,7 +376,7 @@ async def _ask(
     # The first replicate is the plain call; the others must not be answered by its cached answer.
     variant = f"replicate {verdict.replicate}" if verdict.replicate else None
     talk = _messages(
-        prompt, verdict.question, verdict.first.text, verdict.second.text, verdict.criterion
+        prompt, verdict.question, verdict.first.text, verdict.second.text, verdict.meaning
     )
     return await client.read(
         talk,
@@ -388,10 +389,10 @@ async def _ask(
 
 
 def _messages(
-    prompt: Prompt, question: str, first: str, second: str, criterion: str
+    prompt: Prompt, question: str, first: str, second: str, meaning: str
 ) -> list[dict[str, str]]:
     return prompt.render(
-        criterion=CRITERIA[criterion], question=question, first_answer=first, second_answer=second
+        criterion=meaning, question=question, first_answer=first, second_answer=second
     )
 
 
