@@ -54,6 +54,8 @@ class HiragParameters:
 def hirag_search(index: Release, question: str, p: HiragParameters) -> list[Record]:
     """Return reports, entities, the bridge between them and chunks, as ``mode`` asks."""
     candidates = op.entities_of_layers(index, question, _CANDIDATES * p.entities)
+    for lack in op.lacks_of_layers(index):
+        index.trace.step(lack)
     local = op.best(candidates, p.entities)
     reports: list[Record] = []
     if p.mode != "local":
@@ -79,9 +81,15 @@ def _budgets(p: HiragParameters) -> list[int]:
 def _bridge(
     index: Release, reports: list[Record], candidates: Ranking, p: HiragParameters
 ) -> list[Record]:
-    """Return the relationships on paths through the key entities of the reported communities."""
+    """Return the relationships on paths through the key entities of the reported communities.
+
+    Where no community is found, as in the code, the first candidates are the key entities.
+    """
     communities = [record.attributes["community_id"] for record in reports]
     keys = op.key_entities(index, communities, candidates, p.key_entities)
+    if not keys:
+        index.trace.step("no community found: the best entities are the key entities")
+        keys = list(op.best(candidates, p.key_entities))
     budget = _budgets(p)[1]
     edges = op.bridge_relationships(index, keys, budget)
     return op.fill(index, op.layered_relationship_records(index, edges), budget)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods.method import Method, choice, number, share
 from graphrag_pipeline.query.results import Record
@@ -24,7 +22,6 @@ MODES = ("local", "global", "hybrid", "mix")
 _CHUNKS_EACH = 5
 _CHUNK_CANDIDATES = 1000
 _NAMED = 20
-_WORD = re.compile(r"\w[\w'-]*")
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,7 @@ class LightragParameters:
     most ``chunk_top_k``, in what is left of ``max_context_tokens``.
 
     A model finds the keywords in one call. Without one, by rule: entities that the question names
-    are its details, its other words its themes; where there are none, the whole question is both.
+    are its details, the whole question its themes, and its details too where it names none.
     """
 
     mode: str = choice("mix", MODES)
@@ -73,11 +70,9 @@ def lightrag(index: Release, question: str, p: LightragParameters) -> list[Recor
 
 
 def keywords_by_rule(index: Release, question: str) -> Keywords:
-    """Return the names that stand in a question, and its other words that mean something."""
+    """Return the names that stand in a question; its themes are all of it."""
     entities = op.entity_records(index, op.entities_named_in(index, question, _NAMED, apart=True))
-    names = {term for record in entities for term in terms(record.title)}
-    rest = [word for word in _WORD.findall(question) if set(terms(word)) - names]
-    return keywords_of(question, [record.title for record in entities], rest)
+    return keywords_of(question, [record.title for record in entities], [])
 
 
 def keywords_of(question: str, low: Sequence[str], high: Sequence[str]) -> Keywords:

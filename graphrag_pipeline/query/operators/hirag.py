@@ -18,6 +18,7 @@ from graphrag_pipeline.query.operators.ranking import Ranking, best, decoded, ne
 from graphrag_pipeline.query.operators.relationships import relationship_records
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.trace import operator
+from graphrag_pipeline.structures.hirag.groups import is_group
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.graph_arrays import Numbers
@@ -43,6 +44,9 @@ SELECT id, human_readable_id, source_id, target_id, source, target, description,
        combined_degree FROM hirag_relationships
 """
 
+_EXTRACTORS = "SELECT DISTINCT extractor FROM extractions ORDER BY extractor"
+_PASSES = 2
+
 
 @operator
 def entities_of_layers(index: Release, question: str, k: int) -> Ranking:
@@ -58,6 +62,23 @@ def entities_of_layers(index: Release, question: str, k: int) -> Ranking:
     scores = nearest(index, "entities", question, k)
     scores |= nearest(index, "hirag_entities", question, k)
     return best(dict(sorted(scores.items(), key=lambda item: (-item[1], item[0]))), k)
+
+
+def lacks_of_layers(index: Release) -> list[str]:
+    """Return what an index lacks that HiRAG rests on, a line each."""
+    lacks: list[str] = []
+    if index.lexical:
+        lacks.append(
+            "the vectors know words only, so that clusters of entities mean little: hirag needs "
+            "real embeddings, by embeddings.embedder"
+        )
+    extractors = [row["extractor"] for row in index.rows(_EXTRACTORS)]
+    if extractors != ["llm"] or index.settings.extraction.passes != _PASSES:
+        lacks.append(
+            "entities and relationships were not extracted in two passes, as hirag does: set "
+            "extraction.passes = 2, with a model"
+        )
+    return lacks
 
 
 @operator
@@ -184,6 +205,13 @@ def _summaries(index: Release, entities: Ranking) -> list[Record]:
     ]
 
 
+def _membership(member: str, summary: str) -> str:
+    """Return what a link says that no model has described."""
+    if is_group(summary):
+        return f"{member} is put together with {summary}."
+    return f"{summary} summarises {member}."
+
+
 @operator
 def _links(index: Release, relationships: Ranking) -> list[Record]:
     return [
@@ -192,7 +220,7 @@ def _links(index: Release, relationships: Ranking) -> list[Record]:
             id=key,
             number=row["human_readable_id"],
             title=f"{row['source']} – {row['target']}",
-            text=row["description"] or f"{row['target']} summarises {row['source']}.",
+            text=row["description"] or _membership(row["source"], row["target"]),
             score=relationships[key],
             attributes={
                 name: row[name] for name in ("source_id", "target_id", "weight", "combined_degree")

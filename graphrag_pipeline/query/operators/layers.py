@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query.operators.communities import report_record
-from graphrag_pipeline.query.operators.ranking import Ranking
+from graphrag_pipeline.query.operators.ranking import Ranking, nearest
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.trace import operator
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
 _PLACES_EACH = 3
+_MOST_MATCHES = 1000
 
 _REPORTS = """
 SELECT id, id AS community_id, human_readable_id, level, title, summary, full_content, rating,
@@ -35,23 +36,38 @@ def nearest_in_layers(index: Release, question: str, k: int, ef: int) -> list[Ra
     """Rank the ``k`` nodes of each layer most similar to a question, by hierarchical search.
 
     Entities come first, then the communities of level 1 and so on. ``ef`` is how many candidates
-    the search keeps. Raises InputError where the release has no such index.
+    the search keeps. Where vectors know words only, each layer is searched by BM25. Raises
+    InputError where the release has no such index.
     """
     if "attributed_communities" not in index.facts.vector_versions:
         raise InputError(
             f"release {index.facts.id} has no attributed communities: set hierarchies.attributed "
             "= true, index again, and ask once more"
         )
+    if index.lexical:
+        return [nearest(index, "entities", question, k), *_by_words(index, question, k)]
     layers = index.layers
     layers_hits = layers.search(index.embed_question(question)[None], k, ef)
     return [
         {
             ids[int(place)]: float(score)
-            for place, score in zip(nearest.places[0].tolist(), nearest.scores[0], strict=True)
+            for place, score in zip(hits.places[0].tolist(), hits.scores[0], strict=True)
             if place >= 0
         }
-        for ids, nearest in zip(layers.ids, layers_hits, strict=True)
+        for ids, hits in zip(layers.ids, layers_hits, strict=True)
     ]
+
+
+def _by_words(index: Release, question: str, k: int) -> list[Ranking]:
+    """Return for each level, the lowest first, the ``k`` best of the best communities by BM25."""
+    hits = index.search_text("attributed_communities", question, _MOST_MATCHES, columns=("level",))
+    columns = (hits[name].to_pylist() for name in ("id", "score", "level"))
+    of_levels: dict[int, Ranking] = {}
+    for key, score, level in zip(*columns, strict=True):
+        ranking = of_levels.setdefault(level, {})
+        if len(ranking) < k:
+            ranking[key] = score
+    return [of_levels[level] for level in sorted(of_levels)]
 
 
 @operator

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query.operators.chunks import chunk_records
-from graphrag_pipeline.query.operators.ranking import Ranking, best, most_similar, nearest
+from graphrag_pipeline.query.operators.ranking import (
+    Ranking,
+    best,
+    decoded,
+    most_similar,
+    nearest,
+)
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.trace import operator
 
@@ -15,6 +21,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
 _PLACES_EACH = 3
+_MOST_CHUNKS = 1000
 
 _ROOTS = """
 SELECT id FROM {table} ANTI JOIN (SELECT child_id AS id FROM raptor_edges) USING (id) ORDER BY id
@@ -23,6 +30,7 @@ _CHILDREN = """
 SELECT DISTINCT child_id AS id FROM raptor_edges
 SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS node_id) USING (node_id) ORDER BY id
 """
+_EDGES = "SELECT node_id, child_id FROM raptor_edges ORDER BY ALL"
 _SUMMARIES = "SELECT id, human_readable_id, layer, text FROM raptor_nodes"
 _BELOW = """
 WITH RECURSIVE below AS (
@@ -50,14 +58,21 @@ def best_of_tree(index: Release, question: str, k: int) -> Ranking:
 def down_the_tree(index: Release, question: str, k: int) -> Ranking:
     """Rank the ``k`` most similar of what has no summary above it, of their parts, and so on.
 
-    Raises InputError where the release has no tree.
+    Where vectors know words only, a summary, then mostly sentences of its chunks, is as similar as
+    the best chunk below it, by BM25. Raises InputError where the release has no tree.
     """
     _check_kept(index)
     ranking: Ranking = {}
+    best_below = _best_below(index, question) if index.lexical else None
     ids = [row["id"] for table in ("raptor_nodes", "chunks") for row in _roots(index, table)]
     while ids:
-        near = [most_similar(index, name, question, ids, k) for name in ("raptor_nodes", "chunks")]
-        layer = best(_by_score(near[0] | near[1]), k)
+        if best_below is None:
+            near = [
+                most_similar(index, name, question, ids, k) for name in ("raptor_nodes", "chunks")
+            ]
+            layer = best(_by_score(near[0] | near[1]), k)
+        else:
+            layer = best(_by_score({key: best_below.get(key, 0.0) for key in ids}), k)
         ranking |= layer
         ids = [row["id"] for row in index.rows(_CHILDREN, ids=list(layer))]
     return _by_score(ranking)
@@ -77,6 +92,21 @@ def tree_records(index: Release, question: str, ranking: Ranking) -> list[Record
         for key, score in ranking.items()
         if key in chunks or key in summaries
     ]
+
+
+def _best_below(index: Release, question: str) -> Ranking:
+    """Score the chunks that share words with a question by BM25, and each node by its best one."""
+    hits = index.search_text("chunks", question, _MOST_CHUNKS)
+    scores = layer = dict(zip(hits["id"].to_pylist(), hits["score"].to_pylist(), strict=True))
+    edges = index.kept(_EDGES)
+    while layer:
+        rows, places = edges.having("child_id", layer)
+        values = list(layer.values())
+        layer = {}
+        for parent, place in zip(decoded(edges.ids("node_id")[rows]), places.tolist(), strict=True):
+            if values[place] > scores.get(parent, 0.0):
+                scores[parent] = layer[parent] = values[place]
+    return scores
 
 
 def _by_score(ranking: Ranking) -> Ranking:

@@ -19,6 +19,7 @@ from graphrag_pipeline.llm.configured import answered_by, prompts_folder, with_m
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.purpose import making
 from graphrag_pipeline.llm.running import work_through
+from graphrag_pipeline.structures.hirag.groups import GROUP, group_title
 
 STAGE = "hirag_clusters"
 META_TYPES = (
@@ -33,10 +34,9 @@ META_TYPES = (
     "social sciences",
 )
 """The general concepts that guide a model to summary entities: those of the authors' code."""
-_EXTRACTIVE = "extractive:1"
+_EXTRACTIVE = "extractive:2"
 _PROMPT = "summarise_cluster"
-_AND_OTHERS = " and others"
-_CENTRAL = 5
+_CENTRAL, _NAMED = 5, 3
 _LONGEST = 240
 
 
@@ -86,7 +86,7 @@ class ClusterWriter(Protocol):
 
 
 class ExtractiveClusters:
-    """Names a cluster after its most central member, and tells what the central ones are."""
+    """Names a cluster after its most central members, and tells what these are."""
 
     version = _EXTRACTIVE
 
@@ -204,11 +204,9 @@ def _told(members: pl.DataFrame) -> Iterator[tuple[str, str, str]]:
 
 def _extracted(members: pl.DataFrame) -> SummaryEntity:
     central = list(_told(members.head(_CENTRAL)))
-    title, kind, _ = central[0]
+    title = group_title(name for name, _, _ in central[:_NAMED])
     beginnings = dict.fromkeys(_beginning(about or name) for name, _, about in central)
-    return SummaryEntity(
-        f"{title.removesuffix(_AND_OTHERS)}{_AND_OTHERS}", kind, "\n".join(beginnings)
-    )
+    return SummaryEntity(title, GROUP, "\n".join(beginnings))
 
 
 def _beginning(text: str) -> str:
