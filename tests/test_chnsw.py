@@ -7,7 +7,11 @@ import numpy as np
 import pytest
 
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.structures.archrag.chnsw import CommunityHnsw, layer_graph
+from graphrag_pipeline.structures.archrag.chnsw import (
+    SCANNED,
+    CommunityHnsw,
+    layer_graph,
+)
 
 
 def unit(rows):
@@ -68,6 +72,17 @@ def test_every_layer_gives_its_nearest_nodes_with_their_inner_products(index, la
         products = np.take_along_axis(queries @ rows.T, nearest.places, axis=1)
         assert np.allclose(nearest.scores, products, atol=1e-5)
         assert (np.diff(nearest.scores, axis=1) <= 0).all()
+
+
+def test_a_small_layer_is_compared_whole_and_misses_nothing(index, layers, queries):
+    found = index.search(queries, 5, ef=5)
+    small = [n for n, rows in enumerate(layers) if len(rows) <= SCANNED]
+    assert small == [2, 3]
+    assert [recall(found, layers, queries)[n] for n in small] == [1, 1]
+    assert (
+        distances(lambda: index.search(queries, 5, ef=5))[0]
+        < distances(lambda: list(index.downwards(queries, 5, 5, scanned=0)))[0]
+    )
 
 
 def test_a_node_leads_to_its_nearest_in_the_layer_below(index, layers):

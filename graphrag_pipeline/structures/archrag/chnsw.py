@@ -9,7 +9,10 @@ Source: Wang et al., 2025 (ArchRAG), "C-HNSW index", Algorithm 2, and the append
 ``EF_CONSTRUCTION``, ``EF_SEARCH`` and the inner product are the paper's. Algorithm 3 inserts nodes
 from the top layer down and keeps, as the link to the layer below, the nearest node that insertion
 came upon; here FAISS builds each layer and one search for all nodes of a layer finds these links.
-A random node of the top layer is the entry in the paper; here it is the first.
+A random node of the top layer is the entry in the paper; here it is the first. A layer
+of at most ``SCANNED`` nodes is compared whole: it costs less than following its links, and misses
+nothing. ``python -m benchmarks chnsw`` has what that is worth at equal recall, and what several
+entries and coarser numbers would be.
 
 FAISS builds the same graph whatever the number of threads, so the same vectors give the same bytes.
 """
@@ -33,6 +36,8 @@ EF_CONSTRUCTION = 100
 """How many candidates are kept while a node is linked."""
 EF_SEARCH = 100
 """How many candidates are kept while a layer is searched."""
+SCANNED = 256
+"""The largest layer, in nodes, that is compared whole instead of searched by its links."""
 
 Vectors = npt.NDArray[np.float32]
 Places = npt.NDArray[np.int32]
@@ -121,12 +126,23 @@ class CommunityHnsw:
         """
         return list(self.downwards(queries, k, ef))[::-1]
 
-    def downwards(self, queries: Vectors, k: int, ef: int = EF_SEARCH) -> Iterator[Nearest]:
-        """Yield what :meth:`search` returns while it goes down: the top layer first."""
+    def downwards(
+        self,
+        queries: Vectors,
+        k: int,
+        ef: int = EF_SEARCH,
+        *,
+        scanned: int = SCANNED,
+    ) -> Iterator[Nearest]:
+        """Yield what :meth:`search` returns while it goes down: the top layer first.
+
+        Layers of at most ``scanned`` nodes are compared whole (the paper: none).
+        """
         queries = np.ascontiguousarray(queries, np.float32)
         entry = np.zeros(len(queries), np.int32)
         for graph, down in zip(reversed(self._graphs), reversed(self._down), strict=True):
-            hits = _search_layer(graph, queries, entry, k, ef)
+            scan = graph.ntotal <= scanned
+            hits = _scan(graph, queries, k) if scan else _follow(graph, queries, entry, k, ef)
             yield hits
             if graph.ntotal and len(down):
                 entry = down[hits.places[:, 0]]
@@ -172,20 +188,45 @@ def _flatten(graph: Any) -> None:
     hnsw.max_level, hnsw.entry_point = 0, 0
 
 
-def _search_layer(graph: Any, queries: Vectors, entry: Places, k: int, ef: int) -> Nearest:
+def _scan(graph: Any, queries: Vectors, k: int) -> Nearest:
+    """Compare a layer whole."""
     faiss = _faiss()
 
-    n = len(queries)
-    places = np.full((n, k), -1, np.int64)
-    scores = np.full((n, k), -np.inf, np.float32)
-    if n and graph.ntotal:
-        entry = np.ascontiguousarray(entry)
-        near = np.einsum("ij,ij->i", queries, _vectors_of(graph)[entry])
-        arrays = (queries, entry, near, scores, places)
+    if not len(queries) or not graph.ntotal:
+        n = len(queries)
+        return Nearest(np.full((n, k), -1, np.int32), np.full((n, k), -np.inf, np.float32))
+    with _one_thread():
+        scores, places = faiss.knn(queries, _vectors_of(graph), k, faiss.METRIC_INNER_PRODUCT)
+    scores[places < 0] = -np.inf
+    return Nearest(places.astype(np.int32), scores)
+
+
+def _follow(graph: Any, queries: Vectors, entry: Places, k: int, ef: int) -> Nearest:
+    """Follow a layer's links from a place for each query."""
+    near = np.einsum("ij,ij->i", queries, _vectors_of(graph)[entry])
+    return follow_links(graph, queries, entry[:, None], near[:, None], k, ef)
+
+
+def follow_links(
+    graph: Any, queries: Vectors, entries: Places, near: Vectors, k: int, ef: int
+) -> Nearest:
+    """Search one level of links by FAISS, from a row of places for each query (-1: none).
+
+    ``near`` has the scores of ``entries``.
+    """
+    faiss = _faiss()
+
+    n, from_all = len(queries), 2
+    places, scores = np.full((n, k), -1, np.int64), np.full((n, k), -np.inf, np.float32)
+    if n:
+        arrays = (queries, np.ascontiguousarray(entries), near, scores, places)
         query_, entry_, near_, scores_, places_ = (faiss.swig_ptr(array) for array in arrays)
         wide = faiss.SearchParametersHNSW(efSearch=max(ef, k))
+        n_each = entries.shape[1]
         with _one_thread():
-            graph.search_level_0(n, query_, k, entry_, near_, scores_, places_, 1, 1, wide)
+            graph.search_level_0(
+                n, query_, k, entry_, near_, scores_, places_, n_each, from_all, wide
+            )
     return Nearest(places.astype(np.int32), scores)
 
 
