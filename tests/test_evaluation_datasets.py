@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.evaluation.metrics.answers import NO_ANSWER
 from graphrag_pipeline.evaluation.questions.datasets import read_questions, write_questions
+from graphrag_pipeline.evaluation.questions.natural_questions import page_of
 from graphrag_pipeline.evaluation.questions.question import Passage, Question
 from graphrag_pipeline.ingest.documents import reading_options
 from graphrag_pipeline.ingest.reading import read_file
@@ -207,3 +209,83 @@ def test_the_public_question_files_are_read(shared_data) -> None:
     podcast = read_questions(shared_data / "podcast" / "questions.csv")
     assert len(podcast) == 125
     assert podcast[0].text.startswith("What recurring topics do tech leaders")
+
+
+# The page of the toy example in the documentation of Natural Questions, cut short.
+PAGE = (
+    "<H1> Google inc . </H1> <P> Google was founded in 1998 by Larry and Sergey </P> "
+    "<Ul> <Li> search </Li> </Ul>"
+)
+ANNOTATION = {
+    "long_answer": {"start_token": 5, "end_token": 15},
+    "short_answers": [
+        {"start_token": 12, "end_token": 13},
+        {"start_token": 14, "end_token": 15},
+    ],
+    "yes_no_answer": "NONE",
+}
+NO_ONE = {"long_answer": {"start_token": -1, "end_token": -1}, "short_answers": []}
+GOOGLE = {
+    "example_id": "797803103760793766",
+    "question_text": "who founded google",
+    "document_url": "https://en.wikipedia.org//w/index.php?title=Google_Inc.&amp;oldid=1",
+    "annotations": [ANNOTATION, NO_ONE, {**NO_ONE, "yes_no_answer": "YES"}],
+}
+FOUNDED = Question(
+    "who founded google",
+    ("Larry, Sergey", "yes"),
+    (Passage(text="Google was founded in 1998 by Larry and Sergey"),),
+)
+
+
+def test_natural_questions_are_read_simplified_or_as_tokens_also_packed(read, tmp_path) -> None:
+    simplified = {**GOOGLE, "document_text": PAGE}
+    assert read(f"{json.dumps(simplified)}\n", "nq-dev.jsonl") == [FOUNDED]
+    tokens = [{"token": t, "html_token": t.startswith("<")} for t in PAGE.split(" ")]
+    packed = tmp_path / "nq-dev-00.jsonl.gz"
+    packed.write_bytes(gzip.compress(json.dumps({**GOOGLE, "document_tokens": tokens}).encode()))
+    assert read_questions(packed) == [FOUNDED]
+    assert page_of(simplified) == page_of({**GOOGLE, "document_tokens": tokens})
+    assert page_of(simplified) == (
+        "Google Inc.",
+        "Google inc .\nGoogle was founded in 1998 by Larry and Sergey\nsearch",
+    )
+    packed.write_bytes(packed.read_bytes()[:40])
+    with pytest.raises(InputError, match=r"cannot read .*nq-dev-00.jsonl.gz: .*ended"):
+        read_questions(packed)
+    beyond = {**simplified, "annotations": [{"long_answer": {"start_token": 5, "end_token": 99}}]}
+    with pytest.raises(InputError, match="line 2: an answer from token 5 to 99 is not in the page"):
+        read(f"{json.dumps(simplified)}\n{json.dumps(beyond)}", "nq.jsonl")
+    with pytest.raises(InputError, match="line 1: no page: document_text or document_tokens"):
+        read(json.dumps(GOOGLE), "nq.jsonl", "nq")
+
+
+def test_novelqa_takes_the_text_of_the_gold_option_and_both_its_layouts(read) -> None:
+    asked = {
+        "Aspect": "times", "Complexity": "mh", "Question": "How many letters?",
+        "Options": {"A": "11", "B": "9", "C": "12", "D": "10"},
+    }  # fmt: skip
+    wanted = Question("How many letters?", ("9",), type="mh times")
+    assert read({"Q0148": {**asked, "Gold": "B"}, "Q0149": {**asked, "Answer": "9"}}) == [wanted]
+    earlier = [{**asked, "QID": "Q0148", "Complex": "mh", "Answer": "B"}]
+    assert read(earlier, "Frankenstein.json") == [wanted]
+    assert read({"Q0148": asked})[0].answers == ()
+    with pytest.raises(InputError, match=r"entry Q0002: no question: .* field Question"):
+        read({"Q0001": asked, "Q0002": {**asked, "Question": ""}})
+    with pytest.raises(InputError, match="entry Q1: Options must hold objects"):
+        read({"Q1": {**asked, "Options": ["11"]}})
+
+
+def test_odsum_takes_every_summary_and_the_meetings(read) -> None:
+    meeting = {"query": "Why so?", "answer": "Thus.", "meetings_list": ["ES2011d", "TS3005b"]}
+    gold = (Passage("ES2011d.txt"), Passage("TS3005b.txt"))
+    assert read({"0": meeting}, "queries.json") == [Question("Why so?", ("Thus.",), gold)]
+    story = {
+        "question_text": "What is the plot?", "question_number": 1, "title": "EXCHANGE",
+        "responses": [{"response_text": "P."}, {"response_text": "Q."}],
+    }  # fmt: skip
+    wanted = Question("What is the plot?", ("P.", "Q."), (Passage("EXCHANGE"),))
+    # The file's name says lines, and it holds a list.
+    assert read([story], "queries.jsonl") == [wanted]
+    oracle = {"Query": "Who?", "Article": "...", "Summary_1": "A.", "Summary_2": "B."}
+    assert read([oracle], "dev.json") == [Question("Who?", ("A.", "B."))]

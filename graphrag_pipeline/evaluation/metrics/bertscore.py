@@ -101,7 +101,7 @@ def matched(answer: Vectors, reference: Vectors) -> Overlap:
 
 def _unit(vectors: Vectors) -> Vectors:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.where(lengths > 0, lengths, np.float32(1))
+    return np.asarray(vectors / np.where(lengths > 0, lengths, 1), dtype=np.float32)
 
 
 def _by_package(pairs: Sequence[tuple[str, str]]) -> list[Overlap]:

@@ -1,0 +1,133 @@
+"""The entries of a file of questions, one after the other, each with its place in the file."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any, TextIO
+
+from graphrag_pipeline.core.errors import InputError
+
+_LINES = (".jsonl", ".ndjson")
+_PACKED = ".gz"
+_LISTED = ("question", "query", "questions", "general_query_list", "specific_query_list", "data")
+"""Fields of an object that is an entry, or holds a list of them; others hold entries by key."""
+
+
+def file_type(path: Path) -> str:
+    """Return how a file's name ends, without ``.gz``."""
+    packed = path.suffix.lower() == _PACKED
+    return Path(path.stem if packed else path.name).suffix.lower()
+
+
+def entries(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield each entry with its place: in a list by number, in lines by the line's.
+
+    Lines are read one by one, so that a file may be larger than the memory; ``.gz`` is unpacked on
+    the way. Raises InputError for what cannot be read, with the place.
+    """
+    try:
+        with _opened(path) as file:
+            yield from _entries(path, file)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 (byte {error.start}): save it as UTF-8") from None
+    except (OSError, EOFError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot read {path}: {reason}") from None
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a file. Raises InputError where it cannot be read."""
+    try:
+        with _opened(path) as file:
+            return file.read()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 (byte {error.start}): save it as UTF-8") from None
+    except (OSError, EOFError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot read {path}: {reason}") from None
+
+
+def _opened(path: Path) -> TextIO:
+    if path.suffix.lower() == _PACKED:
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="\n")
+    return path.open(encoding="utf-8-sig", newline="\n")
+
+
+def _entries(path: Path, file: TextIO) -> Iterator[tuple[str, Any]]:
+    suffix = file_type(path)
+    if suffix in (".csv", ".tsv"):
+        yield from _table(path, file.read())
+    elif suffix in _LINES:
+        yield from _lines_or_list(path, file)
+    else:
+        yield from _whole(path, file.read())
+
+
+def _lines_or_list(path: Path, file: TextIO) -> Iterator[tuple[str, Any]]:
+    """Yield the entries of lines; ODSum's queries.jsonl is one list all the same."""
+    first = next(file, "")
+    if first.lstrip().startswith("["):
+        yield from _whole(path, first + file.read())
+    else:
+        yield from _lines(path, chain([first], file))
+
+
+def _whole(path: Path, text: str) -> Iterator[tuple[str, Any]]:
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        if not str(error).startswith("Extra data"):
+            raise InputError(f"{path} is not valid JSON: {error}") from None
+        yield from _lines(path, text.split("\n"))
+        return
+    if isinstance(whole, Mapping) and isinstance(whole.get("data"), list):
+        whole = whole["data"]
+    if isinstance(whole, Mapping) and _is_keyed(whole):
+        yield from ((f"entry {key}", entry) for key, entry in whole.items())
+        return
+    for number, entry in enumerate(whole if isinstance(whole, list) else [whole], 1):
+        yield f"entry {number}", entry
+
+
+def _is_keyed(whole: Mapping[str, Any]) -> bool:
+    """Say whether an object holds entries by key, as NovelQA and ODSum do, and is none itself."""
+    is_entry = any(name in whole for name in _LISTED)
+    return bool(whole) and not is_entry and all(isinstance(v, Mapping) for v in whole.values())
+
+
+def _lines(path: Path, lines: Iterator[str] | list[str]) -> Iterator[tuple[str, Any]]:
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                yield f"line {number}", json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise InputError(f"{path}, line {number}: not valid JSON: {error}") from None
+
+
+def _table(path: Path, text: str) -> Iterator[tuple[str, Any]]:
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+    rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
+    while True:
+        try:
+            row = next(rows, None)
+        except csv.Error as error:
+            raise InputError(f"{path}, line {rows.line_num}: {error}") from None
+        if row is None:
+            return
+        place = f"line {rows.line_num}"
+        yield place, {name: _cell(path, place, cell) for name, cell in row.items() if name}
+
+
+def _cell(path: Path, place: str, cell: str | None) -> Any:
+    if not cell or cell[0] not in "[{":
+        return cell
+    try:
+        return json.loads(cell)
+    except ValueError as error:
+        raise InputError(f"{path}, {place}: a cell is not valid JSON: {error}") from None
