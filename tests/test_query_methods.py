@@ -733,3 +733,42 @@ def _few(name: str) -> dict[str, int]:
 def test_a_level_is_the_same_however_it_is_written(level):
     values = METHODS["global"].parametrise({"level": level}, Settings())
     assert values.level == 1
+
+
+def test_a_context_shows_what_type_entities_are_and_what_relationships_weigh(engine):
+    found = engine.retrieve(QUESTION, "local")
+    context = found.context
+    rows = [line for line in context.splitlines() if ",Scrooge" in line]
+    assert "id,entity,type,description" in context
+    assert "id,relationship,weight,description" in context
+    assert any(",Scrooge,PERSON," in row for row in rows)
+    edges = [record for record in found.records if record.kind == "relationship"]
+    assert edges
+    for edge in edges:
+        assert f",{edge.title},{edge.attributes['weight']:g}," in context
+
+
+def test_global_by_similarity_reads_the_nearest_reports_of_the_root(engine):
+    def communities(**options):
+        found = engine.retrieve("radium and polonium", "global", mode="similarity", **options)
+        return [record.attributes["community_id"] for record in found.records]
+
+    roots = {row["id"] for row in op.root_communities(engine.index)}
+    assert roots.issuperset(communities())
+    (nearest,) = set(communities(top_k=1, level=2))
+    assert nearest == communities()[0]
+    texts = [r.text for r in op.findings_of(engine.index, _reports_of(engine, nearest))]
+    assert any("radium" in text for text in texts)
+    with pytest.raises(InputError, match="no meaning with mode = similarity"):
+        engine.retrieve("radium", "global", mode="similarity", dynamic=True)
+
+
+def test_a_model_answers_from_the_nearest_reports_in_one_call(ask):
+    with ModelServer(play) as server:
+        found = ask(server, "global", mode="similarity", top_k=2)
+    assert found.calls == {"answer": 1}
+    assert [record.kind for record in found.retrieval.records] == ["report", "report"]
+
+
+def _reports_of(engine, community):
+    return list(op.reports_of(engine.index, {community: 1.0}))

@@ -22,6 +22,7 @@ from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods import method_named
+from graphrag_pipeline.query.methods.global_search import MAP_REDUCE
 from graphrag_pipeline.query.methods.text_summary import TextSummaryParameters, chunks_to_read
 
 _SAMPLED = 3
@@ -142,7 +143,7 @@ def _reranking(settings: Settings, parameters: Mapping[str, Any]) -> Tokens:
 def _whole(engine: QueryEngine, workload: Workload) -> Tokens | None:
     """Return what a method takes that reads all reports of a level, or all text; else None."""
     index, method = engine.index, workload.condition.method
-    if method == "global":
+    if method == "global" and workload.parameters["mode"] == MAP_REDUCE:
         records = op.report_records(index, op.reports_at(index, workload.parameters["level"]))
     elif method == "text_summary":
         records = chunks_to_read(index, TextSummaryParameters(**workload.parameters))

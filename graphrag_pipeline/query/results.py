@@ -18,8 +18,8 @@ Kind = Literal["report", "finding", "entity", "relationship", "claim", "chunk", 
 _SECTIONS: dict[Kind, tuple[str, str]] = {
     "report": ("Reports", "id,title,content"),
     "finding": ("Reports", "id,title,content"),
-    "entity": ("Entities", "id,entity,description"),
-    "relationship": ("Relationships", "id,relationship,description"),
+    "entity": ("Entities", "id,entity,type,description"),
+    "relationship": ("Relationships", "id,relationship,weight,description"),
     "claim": (
         "Claims",
         "id,entity,object,type,status,start_date,end_date,description",
@@ -171,11 +171,15 @@ def render_header(kind: Kind) -> str:
 def render_row(record: Record) -> str:
     """Return a record's row, its line end included."""
     columns = _SECTIONS[record.kind][1].split(",")[2:-1]
-    attributes = [str(record.attributes[name] or "") for name in columns]
+    attributes = [_attribute(record.attributes[name]) for name in columns]
     line = io.StringIO()
     writer = csv.writer(line, lineterminator="\n")
     writer.writerow([record.number, *map(_plain, [record.title, *attributes, record.text])])
     return line.getvalue()
+
+
+def _attribute(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value or "")
 
 
 def _plain(text: str) -> str:

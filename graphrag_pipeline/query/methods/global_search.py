@@ -9,12 +9,20 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.query import operators as op
-from graphrag_pipeline.query.methods.method import Method, flag, hierarchy_level, number
+from graphrag_pipeline.query.methods.method import (
+    Method,
+    choice,
+    flag,
+    hierarchy_level,
+    number,
+)
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.writing.map_reduce import map_reduce
+from graphrag_pipeline.query.writing.single import from_records
 from graphrag_pipeline.reports.parsing import RATING_SCHEMA, parse_rating
 from graphrag_pipeline.reports.references import check_references
 
@@ -22,6 +30,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
     from graphrag_pipeline.query.writing.asking import Asking, Final
 
+MAP_REDUCE, SIMILARITY = "map_reduce", "similarity"
 _RATING_WEIGHT = 0.2
 _HIGHEST_RATING = 10.0
 _HIGHEST_BY_MODEL = 5.0
@@ -47,9 +56,15 @@ class GlobalParameters:
     the findings of the reports are the partial answers that the map step gives. With one,
     ``seed`` shuffles the reports; ``dynamic`` has it rate reports from the root downwards, at most
     ``max_ratings`` of them, and reads those rated at least ``threshold`` (0 to 5).
+
+    ``mode`` ``similarity`` is Community-GraphRAG (Global) of Han et al., 2025, 3.2: of the reports
+    of the highest level, the root, whatever ``level`` says, the ``top_k`` most similar to the
+    question are the context of one call.
     """
 
+    mode: str = choice(MAP_REDUCE, (MAP_REDUCE, SIMILARITY))
     level: int = hierarchy_level(2)
+    top_k: int = number(10)
     candidates: int = number(256)
     findings_per_report: int = number(3)
     max_context_tokens: int = number(12_000)
@@ -58,6 +73,10 @@ class GlobalParameters:
     threshold: int = number(1, least=0)
     max_ratings: int = number(200)
 
+    def __post_init__(self) -> None:
+        if self.dynamic and self.mode == SIMILARITY:
+            raise InputError("dynamic = True: has no meaning with mode = similarity")
+
 
 def global_search(index: Release, question: str, p: GlobalParameters) -> list[Record]:
     """Return the findings that bear most on the question, at most a few of each report.
@@ -65,6 +84,8 @@ def global_search(index: Release, question: str, p: GlobalParameters) -> list[Re
     Of a question that names nothing in particular, such as one for the main themes, the answer are
     findings of the largest communities at the level, at first one of each root.
     """
+    if p.mode == SIMILARITY:
+        return _findings_of_nearest(index, question, p)
     if asks_for_themes(question):
         return op.fill(index, op.themes_at(index, p.level, _THEMES), p.max_context_tokens)
     particulars = _particulars(question)
@@ -72,6 +93,21 @@ def global_search(index: Release, question: str, p: GlobalParameters) -> list[Re
     scores = _scores(index, particulars, candidates)
     ranking = _spread(candidates, scores, p.findings_per_report)
     return op.fill(index, ranking, p.max_context_tokens)
+
+
+def _findings_of_nearest(index: Release, question: str, p: GlobalParameters) -> list[Record]:
+    """Return the findings of the reports nearest to the question, in the order of these."""
+    reports = _nearest_reports(index, question, p)
+    findings = {key: [] for key in reports}
+    for finding in op.findings_of(index, list(reports)):
+        findings[finding.attributes["report_id"]].append(finding)
+    ranking = [replace(f, score=reports[key]) for key, own in findings.items() for f in own]
+    return op.fill(index, ranking, p.max_context_tokens)
+
+
+def _nearest_reports(index: Release, question: str, p: GlobalParameters) -> op.Ranking:
+    roots = op.reports_at(index, 0)
+    return op.most_similar(index, "community_reports", question, roots, p.top_k)
 
 
 def asks_for_themes(question: str) -> bool:
@@ -107,7 +143,12 @@ def _spread(findings: Sequence[Record], scores: Sequence[float], most: int) -> l
 
 
 async def global_answer(asking: Asking, p: GlobalParameters) -> Final | None:
-    """Map over the reports of a level, or over those that a model selects, and reduce."""
+    """Map over the reports of a level, or over those that a model selects, and reduce.
+
+    Or answer from the most similar, as ``mode`` asks.
+    """
+    if p.mode == SIMILARITY:
+        return from_records(await asking.retrieve(lambda: _most_like(asking, p)), "local_answer")
     if p.dynamic:
         reports = await _select_reports(asking, p)
     else:
@@ -117,6 +158,12 @@ async def global_answer(asking: Asking, p: GlobalParameters) -> Final | None:
     shuffled = sorted(reports, key=lambda report: report.id)
     random.Random(p.seed).shuffle(shuffled)
     return await map_reduce(asking, shuffled, p.max_context_tokens, "global", "reports")
+
+
+def _most_like(asking: Asking, p: GlobalParameters) -> list[Record]:
+    ranking = _nearest_reports(asking.index, asking.search_text, p)
+    reports = op.report_records(asking.index, ranking)
+    return op.fill(asking.index, reports, p.max_context_tokens, shorter=op.summarised)
 
 
 async def _select_reports(asking: Asking, p: GlobalParameters) -> list[Record]:
