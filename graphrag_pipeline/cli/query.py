@@ -130,6 +130,12 @@ def query(
     release: OfRelease = None,
     response_type: ResponseType = None,
     history: History = None,
+    short: Annotated[
+        bool,
+        typer.Option(
+            "--short", help='Answer in a few words, or with "Not in the documents" (model).'
+        ),
+    ] = False,
     sentences: Sentences = None,
     context: Context = None,
     stream: Annotated[
@@ -153,7 +159,7 @@ def query(
     method, in_name = read_method(method or ("local" if writes else "auto"))
     options = _taken(method, {**options_given, "dynamic": dynamic or None}) | in_name
     options |= {"history": read_history(history) if history else ()}
-    options |= {"response_type": response_type}
+    options |= {"response_type": response_type, "answer_style": "short" if short else None}
     if (history or response_type) and not writes:
         console.note("no model writes the answer: --history and --response-type do not count")
     if (sentences, context) != (None, None) and writes:

@@ -404,6 +404,8 @@ class QuerySettings(_Section):
     """auto: by profile. extractive: the evidence itself. llm: written by a model."""
     response_type: str = "multiple paragraphs"
     """llm: length and form of an answer."""
+    answer_style: Literal["full", "short"] = "full"
+    """llm: short is a few words, or "Not in the documents", whatever the method."""
     map_words: Positive = 1000
     """llm: most words that each group of records contributes (global, archrag, text_summary)."""
     reduce_words: Positive = 2000

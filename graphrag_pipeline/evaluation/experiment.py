@@ -34,6 +34,7 @@ from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.evaluation.steps import Claims, Judge
 from graphrag_pipeline.query.ask import Ask
 from graphrag_pipeline.query.methods import methods_taking, read_method
+from graphrag_pipeline.query.short_answers import AnswerStyle
 
 WORDS = {
     "C0": "global:level=0",
@@ -57,13 +58,17 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 
 @dataclass(frozen=True)
 class Condition:
-    """A method with parameters, on what is published in ``home`` (default: the settings')."""
+    """A method with parameters, on what is published in ``home`` (default: the settings').
+
+    ``answer_style`` is that of its answers, by default the experiment's, then the settings'.
+    """
 
     name: str
     method: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     home: Path | None = None
     release: str | None = None
+    answer_style: AnswerStyle | None = None
 
     def ask(self, question: str) -> Ask:
         """Return a question as this condition asks it."""
@@ -81,6 +86,7 @@ class _Given(_Strict):
     method: str
     home: str = ""
     release: str = ""
+    answer_style: AnswerStyle | None = None
 
 
 class _File(_Strict):
@@ -90,6 +96,7 @@ class _File(_Strict):
     methods: tuple[str, ...] = ()
     levels: tuple[int, ...] = ()
     context_tokens: tuple[int, ...] = ()
+    answer_style: AnswerStyle | None = None
     retrieval_only: bool = False
     limit: Annotated[int, Field(ge=0)] = 0
     metrics: tuple[str, ...] = ()
@@ -162,11 +169,15 @@ def _experiment(contents: _File, file: Path) -> Experiment:
         contents.methods, contents.preset, contents.levels, contents.context_tokens
     )
     tables = [_from_table(table, file.parent) for table in contents.condition]
+    styled = [
+        replace(condition, answer_style=condition.answer_style or contents.answer_style)
+        for condition in (*spread, *tables)
+    ]
     return checked(
         Experiment(
             name=contents.name or file.stem,
             questions=_questions(contents.questions, file.parent),
-            conditions=(*spread, *tables),
+            conditions=tuple(styled),
             retrieval_only=contents.retrieval_only,
             limit=contents.limit,
             metrics=contents.metrics,
@@ -200,7 +211,13 @@ def _from_table(table: _Given, folder: Path) -> Condition:
     condition = _condition(table.method)
     home = (folder / table.home).resolve() if table.home else None
     name = table.name or condition.name
-    return replace(condition, name=name, home=home, release=table.release or None)
+    return replace(
+        condition,
+        name=name,
+        home=home,
+        release=table.release or None,
+        answer_style=table.answer_style,
+    )
 
 
 def _condition(spec: str) -> Condition:

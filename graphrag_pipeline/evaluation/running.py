@@ -33,6 +33,7 @@ from graphrag_pipeline.llm.running import run_calls, work_through
 from graphrag_pipeline.query import Answer, QueryEngine, Retrieval
 from graphrag_pipeline.query.methods import method_named
 from graphrag_pipeline.query.methods.method import as_mapping
+from graphrag_pipeline.query.short_answers import RULE
 from graphrag_pipeline.store.index_store import insert
 
 _AT_ONCE = 4
@@ -174,7 +175,8 @@ def evaluation_settings(settings: Settings, condition: Condition) -> Settings:
     llm = settings.llm.model_copy(
         update={"concurrency": max(1, settings.llm.concurrency // _AT_ONCE)}
     )
-    query = settings.query.model_copy(update={"cache": True})
+    style = condition.answer_style or settings.query.answer_style
+    query = settings.query.model_copy(update={"cache": True, "answer_style": style})
     return settings.model_copy(update={**home, "llm": llm, "query": query})
 
 
@@ -208,7 +210,7 @@ def _look_at(
             unanswered=(),
             error=str(error),
         )
-    made_by = [] if experiment.retrieval_only else _made_by(settings)
+    made_by = [] if experiment.retrieval_only else _made_by(engine.index.settings)
     found_by = _found_by(settings, values)
     key = (version("graphrag-pipeline"), condition.method, found_by, release, made_by)
     answer_ids = {question.id: fingerprint(question.text, *key) for question in questions}
@@ -231,7 +233,8 @@ def _made_by(settings: Settings) -> list[object]:
     own = prompts_folder(settings)
     prompts = sorted(own.glob("*.txt")) if own else []
     texts = [path.read_text("utf-8") for path in prompts]
-    return [settings.query.response_type, *answered_by(settings.llm), *texts]
+    made_by = [settings.query.response_type, *answered_by(settings.llm), *texts]
+    return [RULE, *made_by] if settings.query.answer_style == "short" else made_by
 
 
 def _with_missing(workload: Workload, questions: Sequence[Question], have: set[str]) -> Workload:

@@ -8,6 +8,7 @@ from typing import Any
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query.history import HISTORY_TURNS, Turn, recent_turns
+from graphrag_pipeline.query.short_answers import check_style
 
 SENTENCES = 5
 """How many sentences an answer has that no model writes."""
@@ -22,9 +23,10 @@ class Ask:
     ``parameters`` are those of the method. The rest counts where a model writes the answer:
     ``history`` is the conversation so far, (role, text) with the roles "user" and "assistant",
     oldest first, of which the ``history_turns`` most recent are held; ``response_type`` is the
-    length and form asked for, by default that of the settings. Where no model writes it,
-    ``sentences`` is how many sentences the answer has at most, and ``context`` how many more stand
-    on either side of each.
+    length and form asked for, ``answer_style`` "full" or "short" (see
+    :mod:`~graphrag_pipeline.query.short_answers`), by default those of the settings. Where no
+    model writes it, ``sentences`` is how many sentences the answer has at most, and ``context`` how
+    many more stand on either side of each.
 
     Raises InputError for an empty question, what is no conversation, and what is no number.
     """
@@ -35,12 +37,15 @@ class Ask:
     history: Sequence[Turn] = ()
     history_turns: int = HISTORY_TURNS
     response_type: str | None = None
+    answer_style: str | None = None
     sentences: int = SENTENCES
     context: int = 0
 
     def __post_init__(self) -> None:
         _check_number("sentences", self.sentences, 1)
         _check_number("context", self.context, 0)
+        if self.answer_style is not None:
+            check_style(self.answer_style)
         checked = {
             "question": plain_question(self.question),
             "history": tuple(recent_turns(self.history, self.history_turns)),
@@ -57,6 +62,7 @@ class Ask:
         history: Sequence[Turn] = (),
         history_turns: int = HISTORY_TURNS,
         response_type: str | None = None,
+        answer_style: str | None = None,
         sentences: int = SENTENCES,
         context: int = 0,
         **parameters: Any,
@@ -71,6 +77,7 @@ class Ask:
             history=history,
             history_turns=history_turns,
             response_type=response_type,
+            answer_style=answer_style,
             sentences=sentences,
             context=context,
         )

@@ -88,8 +88,8 @@ class QueryEngine:
         """Return an answer with its citations; see :meth:`retrieve` for errors.
 
         ``options`` are the method's parameters, and ``history``, ``history_turns``,
-        ``response_type``, ``sentences`` and ``context`` of :class:`Ask`. Also raises the model's
-        error, and InputError where a model is needed and none is set.
+        ``response_type``, ``answer_style``, ``sentences`` and ``context`` of :class:`Ask`. Also
+        raises the model's error, and InputError where a model is needed and none is set.
         """
         ask = self._checked(question, method, options)
         if not self.writes:
@@ -135,13 +135,17 @@ class QueryEngine:
         """Whether a model writes the answers."""
         return self.index.settings.query.answers == "llm"
 
-    def check(self, name: str, parameters: Mapping[str, Any]) -> Method[Any]:
+    def check(
+        self, name: str, parameters: Mapping[str, Any], answer_style: str | None = None
+    ) -> Method[Any]:
         """Return a method by name; raises InputError if it cannot answer as things are set."""
         method = method_named(name)
         if self.writes:
             return method
         needing = method.name if method.needs_model else ""
         needing = needing or ("dynamic community selection" if parameters.get("dynamic") else "")
+        if (answer_style or self.index.settings.query.answer_style) == "short":
+            needing = needing or "a short answer"
         if needing:
             raise InputError(
                 f'{needing} needs a language model: set profile = "llm", or answers = "llm" in '
@@ -152,7 +156,7 @@ class QueryEngine:
     def _checked(self, question: str | Ask, method: str, options: Mapping[str, Any]) -> Ask:
         """Return what is asked; raises InputError if it cannot be answered as things are set."""
         ask = _ask(question, method, options)
-        self.check(ask.method, ask.parameters)
+        self.check(ask.method, ask.parameters, ask.answer_style)
         return ask
 
     def _retrieved(self, ask: Ask, index: Release) -> Retrieval:

@@ -14,6 +14,7 @@ from graphrag_pipeline.query.citations import citations_of, distinct
 from graphrag_pipeline.query.methods.method import Method, as_mapping
 from graphrag_pipeline.query.methods.registry import method_named
 from graphrag_pipeline.query.results import Answer, Retrieval
+from graphrag_pipeline.query.short_answers import NOT_IN_DOCUMENTS, short_form
 from graphrag_pipeline.query.writing.asking import Asking, Final
 from graphrag_pipeline.query.writing.references import ReferenceFilter, Shown, resolve
 
@@ -49,7 +50,8 @@ async def write_answer(
                 first = first or time.perf_counter() - began
                 texts.append(piece)
                 yield piece
-        text = _Written("".join(texts), final, references)
+        written = "".join(texts)
+        text = _Written(short_form(written) if asking.is_short else written, final, references)
         answer = await _with_places(asking, method, parameters, text)
     yield replace(answer, timings=_timings(asking, time.perf_counter() - began, first))
 
@@ -110,7 +112,7 @@ async def _pieces(
     asking: Asking, final: Final | None, references: ReferenceFilter, *, stream: bool
 ) -> AsyncGenerator[str, None]:
     if final is None:
-        yield NOTHING_RELEVANT
+        yield f"{NOT_IN_DOCUMENTS}\n" if asking.is_short else NOTHING_RELEVANT
         return
     if stream:
         async with aclosing(asking.pieces(final)) as pieces:

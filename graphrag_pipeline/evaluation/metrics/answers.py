@@ -20,10 +20,11 @@ from typing import Any, Final
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.evaluation.metrics.bertscore import mean_overlap
 from graphrag_pipeline.query.answering import NOT_WRITTEN
+from graphrag_pipeline.query.short_answers import NOT_IN_DOCUMENTS
 from graphrag_pipeline.reports.references import check_references
 
-USUAL: Final = ("exact_match", "precision", "recall", "f1", "accuracy")
-"""Scores that any gold answer gives."""
+USUAL: Final = ("exact_match", "precision", "recall", "f1", "accuracy", "abstained")
+"""Scores that any gold answer gives; the last one says whether it was answered at all."""
 
 POLAR: Final = frozenset(["yes", "no"])
 
@@ -34,6 +35,7 @@ NO_ANSWER: Final = (
     "cannot be answered",
     "Nothing in the index bears on this question",
     "Nothing in the index matches the question",
+    NOT_IN_DOCUMENTS,
 )
 """What counts as a right answer where there is none: the first is MultiHop-RAG's own."""
 
@@ -62,11 +64,17 @@ def normalized(text: str) -> str:
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
+_ABSTENTIONS: Final = frozenset(map(normalized, NO_ANSWER))
+
+
 def usual_scores(answer: str, gold: Sequence[str]) -> dict[str, float]:
     """Return the ``USUAL`` scores of a bare answer, each from 0 to 1; ``gold`` are aliases.
 
-    Precision and recall are those of the alias with the best F1.
+    Precision and recall are those of the alias with the best F1. An answer that says nothing but
+    that there is none has abstained, and is right where a gold answer says so, in whatever words.
     """
+    if is_abstention(answer) and any(map(is_abstention, gold)):
+        return dict.fromkeys(USUAL, 1.0)
     f1, precision, recall = max(token_scores(answer, reference) for reference in gold)
     text = normalized(answer)
     return {
@@ -75,6 +83,7 @@ def usual_scores(answer: str, gold: Sequence[str]) -> dict[str, float]:
         "recall": recall,
         "f1": f1,
         "accuracy": float(is_accurate(answer, gold)),
+        "abstained": float(is_abstention(answer)),
     }
 
 
@@ -92,6 +101,11 @@ def token_scores(answer: str, gold: str) -> tuple[float, float, float]:
         return score, score, score
     precision, recall = common / len(said_words), common / len(wanted_words)
     return 2 * precision * recall / (precision + recall), precision, recall
+
+
+def is_abstention(answer: str) -> bool:
+    """Say whether a text says that there is no answer, and nothing else."""
+    return normalized(answer) in _ABSTENTIONS
 
 
 def is_polar(gold: Sequence[str]) -> bool:

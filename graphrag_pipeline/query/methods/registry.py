@@ -49,7 +49,16 @@ OTHER_NAMES = {"fulltext": "bm25"}
 """Further names of methods: what is asked for, and what it is called everywhere else."""
 
 _OF_EVERY_QUESTION = frozenset(
-    ("question", "method", "history", "history_turns", "response_type", "sentences", "context")
+    (
+        "question",
+        "method",
+        "history",
+        "history_turns",
+        "response_type",
+        "answer_style",
+        "sentences",
+        "context",
+    )
 ).union(("home", "release", "settings"))
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 

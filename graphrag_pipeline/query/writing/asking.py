@@ -12,6 +12,7 @@ from graphrag_pipeline.core.prompting import Message, load_prompt
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.windows import history_tokens
+from graphrag_pipeline.query import short_answers as short
 from graphrag_pipeline.query.history import Turn
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.trace import Trace
@@ -60,7 +61,9 @@ class Asking:
         self._retrieving_since = 0.0
         self._client = client
         self._folder = prompts
-        self._response_type = ask.response_type or settings.query.response_type
+        self.is_short = (ask.answer_style or settings.query.answer_style) == "short"
+        usual = short.RESPONSE_TYPE if self.is_short else settings.query.response_type
+        self._response_type = ask.response_type or usual
         self._use_cache = settings.query.cache
         most = history_tokens(client.options)
         self._history = _recent(ask.history, most, index.encoding)
@@ -94,7 +97,9 @@ class Asking:
 
     async def say(self, step: str, prompt: str, **values: str) -> str:
         """Return a model's answer to a prompt."""
-        talk = self.messages(prompt, values)
+        return await self._say(step, self.messages(prompt, values))
+
+    async def _say(self, step: str, talk: list[Message]) -> str:
         completion = await self._client.complete(talk, stage=STAGE, use_cache=self._use_cache)
         self.trace.spend(step, completion)
         return completion.text
@@ -125,7 +130,7 @@ class Asking:
 
     async def pieces(self, final: Final) -> AsyncGenerator[str, None]:
         """Yield the final answer as the model writes it."""
-        talk = self.messages(final.prompt, final.values)
+        talk = self._last_messages(final)
         stream = self._client.stream(talk, stage=STAGE, use_cache=self._use_cache)
         async for piece in stream:
             yield piece
@@ -134,7 +139,7 @@ class Asking:
 
     async def text(self, final: Final) -> str:
         """Return the final answer at once."""
-        return await self.say(final.step, final.prompt, **final.values)
+        return await self._say(final.step, self._last_messages(final))
 
     async def each(
         self, step: str, work: Sequence[Callable[[], Awaitable[T]]], *, one_at_least: bool = True
@@ -181,6 +186,13 @@ class Asking:
         n_system = sum(message["role"] == "system" for message in rendered)
         turns = [{"role": role, "content": text} for role, text in self._history]
         return [*rendered[:n_system], *turns, *rendered[n_system:]]
+
+    def _last_messages(self, final: Final) -> list[Message]:
+        *before, last = self.messages(final.prompt, final.values)
+        if self.is_short:
+            # In the last message: some servers take no two of one role in a row.
+            last = {**last, "content": f"{last['content']}\n\n{short.RULE}"}
+        return [*before, last]
 
 
 def _without_answer(error: ModelError, step: str) -> ModelError:
