@@ -49,6 +49,17 @@ def test_the_spine_says_how_long_its_files_are() -> None:
     assert not wrong, "run python tests/test_architecture.py to write the numbers anew"
 
 
+def test_rows_are_handed_to_duckdb_in_one_place_alone() -> None:
+    rooms = (ROOT / room for room in (PACKAGE, "assets", "resources", "sensors"))
+    others = {
+        str(path.relative_to(ROOT))
+        for room in rooms
+        for path in room.rglob("*.py")
+        if re.search(r"\bcon\.register\(|\bfrom_arrow\(con", path.read_text())
+    }
+    assert others == {f"{PACKAGE}/store/frames.py"}, "use put_rows or stream_rows"
+
+
 def test_only_the_command_line_imports_our_modules_within_functions() -> None:
     modules = [
         path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -32,6 +33,21 @@ resource.setrlimit(resource.RLIMIT_AS, (used + int(float(sys.argv[1]) * 2**20),)
 from graphrag_pipeline.cli.app import main
 sys.argv = ["graphrag-pipeline", *sys.argv[2:]]
 main()
+"""
+HANDED_OVER = """
+import resource
+import duckdb, polars as pl
+import pyarrow.dataset
+from graphrag_pipeline.store.frames import put_rows, stream_rows
+rows = pl.DataFrame({"n": range(2000)}).with_columns(text=pl.col("n").cast(pl.String))
+with duckdb.connect(config={"threads": 1}) as con:
+    con.execute("CREATE TABLE all_rows (n BIGINT, text VARCHAR)")
+    used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + 500 * 2**20,) * 2)
+    put_rows(con, "copied", rows)
+    stream_rows(con, "streamed", rows)
+    con.execute("INSERT INTO all_rows SELECT * FROM copied UNION ALL SELECT * FROM streamed")
+    print(con.execute("SELECT count(*) FROM all_rows JOIN copied USING (n, text)").fetchall())
 """
 FEW, MANY = (40, 400), (5, 20, 60, 120, 200, 300, 400, 500, 640, 800, 1000, 1400)
 ABORTED = (-6, -11)
@@ -80,6 +96,18 @@ def test_an_error_nobody_meant_is_for_want_of_memory_where_that_is_short(
         assert not told or "\n" not in str(told)
     assert as_out_of_memory(InputError("no such folder")) is None
     assert as_out_of_memory(KeyboardInterrupt()) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
+def test_rows_are_handed_to_duckdb_where_no_thread_can_be_started() -> None:
+    def want_large_stacks() -> None:
+        resource.setrlimit(resource.RLIMIT_STACK, (2**30, resource.RLIM_INFINITY))
+
+    command = [sys.executable, "-c", HANDED_OVER]
+    ended = subprocess.run(
+        command, preexec_fn=want_large_stacks, capture_output=True, text=True, timeout=60
+    )
+    assert (ended.stdout, ended.returncode) == ("[(4000,)]\n", 0), ended.stderr
 
 
 def test_memory_is_short_under_a_limit_that_is_nearly_reached() -> None:

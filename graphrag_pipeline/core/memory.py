@@ -24,6 +24,7 @@ _WORDS = (
     "std::bad_alloc",
     "can't start new thread",
     "could not spawn thread",
+    "failed to launch worker thread",
 )
 
 

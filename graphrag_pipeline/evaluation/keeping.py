@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from graphrag_pipeline.evaluation.store import EvaluationStore
+from graphrag_pipeline.store.frames import stream_rows
 
 _EVERY_SECONDS = 1.0
 
@@ -31,7 +32,7 @@ def keeping(
         if waiting:
             rows = pl.DataFrame(waiting, schema_overrides=schema, infer_schema_length=None)
             with store.transaction() as con:
-                con.register("made", rows.unique(key, keep="first", maintain_order=True))
+                stream_rows(con, "made", rows.unique(key, keep="first", maintain_order=True))
                 con.execute(
                     f"INSERT INTO {table} BY NAME FROM made "
                     f"WHERE {key} NOT IN (SELECT {key} FROM {table})"

@@ -29,6 +29,7 @@ from graphrag_pipeline.evaluation.metrics.retrieval import (
     retrieval_scores,
 )
 from graphrag_pipeline.evaluation.store import EvaluationStore
+from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.index_store import get_meta, memory_database, set_meta
 
 if TYPE_CHECKING:
@@ -100,9 +101,9 @@ def score(
     ]
     rows = pl.DataFrame(scores, _SCORES, orient="row")
     with store.transaction() as con:
-        con.register("found", rows)
+        put_rows(con, "found", rows)
         con.execute(_KEEP, [question_set])
-        con.unregister("found")
+        drop_rows(con, "found")
     return rows.height
 
 

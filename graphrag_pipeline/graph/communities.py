@@ -14,6 +14,7 @@ from graphrag_pipeline.core.text import names_apart
 from graphrag_pipeline.extraction.rules.words import usually_lower
 from graphrag_pipeline.graph.clustering import Cluster, Edge, build_hierarchy, leiden, modularity
 from graphrag_pipeline.graph.repair import keep_ids, repair_hierarchy
+from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.store.index_store import (
@@ -370,8 +371,8 @@ def _store(
     communities: pl.DataFrame,
     members: pl.DataFrame,
 ) -> Mapping[int, Mapping[str, int]]:
-    con.register("new_communities", communities)
-    con.register("new_members", members)
+    put_rows(con, "new_communities", communities)
+    put_rows(con, "new_members", members)
     assign_identifiers(
         con, "community", "SELECT id FROM new_communities ORDER BY level, size DESC, id"
     )
@@ -384,8 +385,7 @@ def _store(
     counts = _changes(con, hierarchy)
     hierarchy.replace(con, "communities", "wanted_communities")
     hierarchy.replace(con, "members", "new_members")
-    con.unregister("new_communities")
-    con.unregister("new_members")
+    drop_rows(con, "new_communities", "new_members")
     return counts
 
 

@@ -23,6 +23,7 @@ from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.llm.purpose import making
 from graphrag_pipeline.llm.running import work_through
 from graphrag_pipeline.llm.windows import prompt_room
+from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.index_store import insert
 from graphrag_pipeline.store.workspace import Workspace
 
@@ -178,9 +179,9 @@ def _parts(descriptions: Sequence[str], most: int) -> list[list[str]]:
 def _store(con: duckdb.DuckDBPyConnection, rows: Sequence[tuple[str, str, str, str]]) -> None:
     names = ("id", "input_hash", "description", "model")
     frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
-    con.register("new_summaries", frame)
+    put_rows(con, "new_summaries", frame)
     con.execute("DELETE FROM description_summaries WHERE id IN (SELECT id FROM new_summaries)")
-    con.unregister("new_summaries")
+    drop_rows(con, "new_summaries")
     insert(con, "description_summaries", frame)
     # In the same transaction: a run killed before the fold would never put them in.
     outdate_graph(con)

@@ -29,6 +29,7 @@ from graphrag_pipeline.ingest.reading.versions import reader_versions
 from graphrag_pipeline.ingest.staging import DERIVED, of_batch
 from graphrag_pipeline.ingest.to_extract import Part, chunks_to_extract, parts_of
 from graphrag_pipeline.store.batches import Batch
+from graphrag_pipeline.store.frames import drop_rows, put_rows, stream_rows
 from graphrag_pipeline.store.index_store import assign_identifiers, insert
 from graphrag_pipeline.store.snapshots import is_address
 from graphrag_pipeline.store.workspace import Workspace
@@ -269,7 +270,7 @@ def stage_extraction(
     outcomes = _with_attempts(con, outcomes, version).with_columns(
         extractor=pl.lit(extractor), version=pl.lit(version), batch=pl.lit(batch)
     )
-    con.register("outcomes", outcomes)
+    stream_rows(con, "outcomes", outcomes)
     con.execute(_STAGE_OUTCOMES, {"batch": batch})
     con.unregister("outcomes")
     if extracted.claims is not None:
@@ -330,26 +331,28 @@ def _stage_claims(con: duckdb.DuckDBPyConnection, claims: pl.DataFrame) -> None:
             dtype=pl.String,
         )
     )
-    con.register("new_claims", with_ids.unique("id", keep="first", maintain_order=True))
+    put_rows(con, "new_claims", with_ids.unique("id", keep="first", maintain_order=True))
     assign_identifiers(con, "claim", "SELECT id FROM new_claims")
     con.execute(
         """INSERT INTO staging.claims BY NAME SELECT n.*, i.human_readable_id FROM new_claims n
            JOIN identifiers i ON i.kind = 'claim' AND i.id = n.id"""
     )
-    con.unregister("new_claims")
+    drop_rows(con, "new_claims")
 
 
 def stage_chunks(con: duckdb.DuckDBPyConnection, chunks: pl.DataFrame, key: str) -> None:
     """Stage a batch's chunks: rows of ``CHUNKS`` and ``batch``. Call it in a transaction."""
     con.execute("DELETE FROM staging.chunks WHERE batch = ?", [key])
-    con.register("new_chunks", chunks)
+    put_rows(con, "new_ids", chunks.select("id", "document_id", "ordinal"))
     assign_identifiers(
         con,
         "chunk",
-        """SELECT n.id FROM new_chunks n
+        """SELECT n.id FROM new_ids n
            JOIN identifiers d ON d.kind = 'document' AND d.id = n.document_id
            ORDER BY d.human_readable_id, n.ordinal""",
     )
+    drop_rows(con, "new_ids")
+    stream_rows(con, "new_chunks", chunks)
     con.execute(
         """INSERT INTO staging.chunks BY NAME SELECT n.*, i.human_readable_id FROM new_chunks n
            JOIN identifiers i ON i.kind = 'chunk' AND i.id = n.id"""

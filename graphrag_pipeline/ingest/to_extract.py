@@ -19,6 +19,7 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.extraction.extractors import extraction_version
 from graphrag_pipeline.ingest.chunk_blocks import chunk_blocks
 from graphrag_pipeline.ingest.staging import of_batch
+from graphrag_pipeline.store.frames import drop_rows, put_rows
 
 EXTRACTED = """
 SELECT chunk_id AS id FROM extractions
@@ -102,9 +103,9 @@ def chunks_to_extract(
         again = con.execute(_READ_AGAIN, {**batch, "version": version}).pl()
         staged = con.execute(_STAGED_ELSEWHERE, {"key": key}).pl()
         otherwise = pl.concat([_read_otherwise(con, again, marks), staged])
-    con.register("read_otherwise", otherwise)
+    put_rows(con, "read_otherwise", otherwise)
     todo = con.execute(_TODO, {**batch, "version": version}).pl()
-    con.unregister("read_otherwise")
+    drop_rows(con, "read_otherwise")
     return _given(todo, marks).with_columns(
         text=todo["text"], context=_contexts(todo, settings.chunks.prepend_metadata)
     )
@@ -131,11 +132,12 @@ def chunks_extracted(
     extracted = con.execute(EXTRACTED, {"version": extraction_version(settings)}).pl()
     if settings.extraction.extractor in _NOT_BY_RULE:
         return extracted
-    con.register("read_documents", documents)
-    con.register("read_blocks", blocks)
+    is_titled = pl.col("id").is_in(blocks.filter(kind="title")["document_id"].implode())
+    text = pl.when(is_titled).then("text").otherwise(pl.lit(""))
+    put_rows(con, "read_documents", documents.select("id", "n_chars", text.alias("text")))
+    put_rows(con, "read_blocks", blocks)
     marks = _marks(con, "FROM read_documents", "FROM read_blocks", {})
-    for name in ("read_documents", "read_blocks"):
-        con.unregister(name)
+    drop_rows(con, "read_documents", "read_blocks")
     again = chunks.join(extracted, on="id", how="semi")
     return extracted.join(_read_otherwise(con, again, marks), on="id", how="anti")
 

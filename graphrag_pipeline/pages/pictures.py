@@ -26,6 +26,7 @@ import polars as pl
 
 from graphrag_pipeline.core.files import write_beside
 from graphrag_pipeline.pages.layout import layout_graph
+from graphrag_pipeline.store.frames import drop_rows, put_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -138,9 +139,9 @@ class PictureNames:
 def read_graph(con: duckdb.DuckDBPyConnection) -> GraphToDraw:
     """Return the part of the graph to draw: at most MOST_NODES entities and MOST_EDGES edges."""
     nodes = con.execute(_NODES, {"most": MOST_NODES}).pl()
-    con.register("drawn_places", nodes.select("id").with_row_index("place"))
+    put_rows(con, "drawn_places", nodes.select("id").with_row_index("place"))
     edges = con.execute(_EDGES, {"most": MOST_EDGES}).pl()
-    con.unregister("drawn_places")
+    drop_rows(con, "drawn_places")
     totals = con.execute(_TOTALS).fetchone() or (0, 0)
     return GraphToDraw(nodes, edges, *totals)
 

@@ -15,6 +15,7 @@ from graphrag_pipeline.core.settings import ReportSettings, fingerprint
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.reports.contexts import Context
 from graphrag_pipeline.reports.text import Finding, ReportText, WrittenReports
+from graphrag_pipeline.store.frames import put_rows
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.store.index_store import IndexStore
 
@@ -252,10 +253,10 @@ def _read_evidence(
     con: duckdb.DuckDBPyConnection, contexts: Sequence[Context], hierarchy: Hierarchy
 ) -> _Evidence:
     pairs = [(c.community_id, relationship) for c in contexts for relationship in c.relationships]
-    con.register("reported", _strings([(c.community_id,) for c in contexts], "community_id"))
-    con.register("told", _strings(pairs, "community_id", "relationship_id"))
+    put_rows(con, "reported", _strings([(c.community_id,) for c in contexts], "community_id"))
+    put_rows(con, "told", _strings(pairs, "community_id", "relationship_id"))
     below = {child for context in contexts for child in context.sub_reports}
-    con.register("below", _strings([(child,) for child in sorted(below)], "community_id"))
+    put_rows(con, "below", _strings([(child,) for child in sorted(below)], "community_id"))
     sql = hierarchy.sql
     return _Evidence(
         con.sql(sql(_COMMUNITIES)).pl(),

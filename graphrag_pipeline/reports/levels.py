@@ -23,6 +23,7 @@ from graphrag_pipeline.reports.inputs import (
     whole_hashes,
 )
 from graphrag_pipeline.reports.text import ReportText, ReportWriter, WrittenReports
+from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.store.index_store import IndexStore, insert
@@ -310,14 +311,14 @@ def _tolerated(
     """
     if not (changed and writer.is_paid and settings.max_outdated):
         return {}
-    con.register("now_told", _element_frame(changed))
+    put_rows(con, "now_told", _element_frame(changed))
     values = {
         "version": _version(settings, writer),
         "imported": IMPORTED,
         "most": settings.max_outdated,
     }
     rows = con.execute(_OUTDATED, values).fetchall()
-    con.unregister("now_told")
+    drop_rows(con, "now_told")
     return dict(rows)
 
 
@@ -328,7 +329,7 @@ def _mark_outdated(
         {"community_id": list(shares), "outdated": list(shares.values())},
         schema={"community_id": pl.String, "outdated": pl.Float64},
     )
-    con.register("shares", frame)
+    put_rows(con, "shares", frame)
     con.execute(
         f"""UPDATE hierarchy_reports r SET outdated = coalesce(
                (SELECT s.outdated FROM shares s WHERE s.community_id = r.community_id), 0)
@@ -336,7 +337,7 @@ def _mark_outdated(
                SELECT community_id FROM shares))""",
         {"level": level},
     )
-    con.unregister("shares")
+    drop_rows(con, "shares")
 
 
 def _element_frame(contexts: Iterable[Context]) -> pl.DataFrame:

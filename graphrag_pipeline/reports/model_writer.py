@@ -24,6 +24,7 @@ from graphrag_pipeline.reports.extractive import ExtractiveWriter
 from graphrag_pipeline.reports.parsing import REPORT_PARSING_VERSION, REPORT_SCHEMA, parse_report
 from graphrag_pipeline.reports.references import check_references
 from graphrag_pipeline.reports.text import ReportText, WrittenReports
+from graphrag_pipeline.store.frames import put_rows
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.store.index_store import IndexStore
 
@@ -245,7 +246,7 @@ def _read_rows(
         for id in (*context.sub_reports, *(element.id for element in context.elements))
     }
     with store.read() as con:
-        con.register("shown", pl.DataFrame({"id": sorted(ids)}, schema={"id": pl.String}))
+        put_rows(con, "shown", pl.DataFrame({"id": sorted(ids)}, schema={"id": pl.String}))
         return {section: _grouped(con, hierarchy.sql(query)) for section, query in _ROWS.items()}
 
 

@@ -39,6 +39,7 @@ from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
 from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.llm.running import work_through
+from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.index_store import insert
 
 if TYPE_CHECKING:
@@ -146,13 +147,13 @@ def unexamined_answers(
     con: duckdb.DuckDBPyConnection, answer_ids: Iterable[str], extractor: str
 ) -> list[Unexamined]:
     """Return those of some answers that there are and this extractor has not examined."""
-    con.register("asked", pl.DataFrame({"answer_id": list(answer_ids)}, {"answer_id": pl.String}))
+    put_rows(con, "asked", pl.DataFrame({"answer_id": list(answer_ids)}, {"answer_id": pl.String}))
     try:
         return [
             Unexamined(*row) for row in con.execute(_MISSING, {"extractor": extractor}).fetchall()
         ]
     finally:
-        con.unregister("asked")
+        drop_rows(con, "asked")
 
 
 def plan_claims(settings: Settings, answers: Sequence[Unexamined]) -> StagePlan:
@@ -349,10 +350,10 @@ def _keep(store: EvaluationStore, claims_of: Mapping[str, Sequence[str]], extrac
         orient="row",
     )
     with store.transaction() as con:
-        con.register("examined", examined)
+        put_rows(con, "examined", examined)
         for table in ("claims", "claim_extractions"):
             con.execute(f"DELETE FROM {table} WHERE answer_id IN (SELECT answer_id FROM examined)")
         con.execute(_OUTDATED)
-        con.unregister("examined")
+        drop_rows(con, "examined")
         insert(con, "claims", claims)
         insert(con, "claim_extractions", examined)

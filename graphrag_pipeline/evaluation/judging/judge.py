@@ -38,6 +38,7 @@ from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
 from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.llm.running import work_through
+from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.index_store import insert
 
 if TYPE_CHECKING:
@@ -346,13 +347,13 @@ def _open_verdicts(
 
 def _winners(con: duckdb.DuckDBPyConnection, ids: Sequence[str]) -> dict[str, Won]:
     """Return the verdicts there are, by id."""
-    con.register("asked", pl.DataFrame({"judgment_id": ids}, schema={"judgment_id": pl.String}))
+    put_rows(con, "asked", pl.DataFrame({"judgment_id": ids}, schema={"judgment_id": pl.String}))
     try:
         rows = con.execute(
             "SELECT judgment_id, winner FROM judgments SEMI JOIN asked USING (judgment_id)"
         ).fetchall()
     finally:
-        con.unregister("asked")
+        drop_rows(con, "asked")
     return dict(rows)
 
 

@@ -17,6 +17,7 @@ from graphrag_pipeline.evaluation.metrics.answers import NO_ANSWER, POLAR
 from graphrag_pipeline.evaluation.metrics.groundedness import groundedness
 from graphrag_pipeline.evaluation.metrics.hierarchies import spreads
 from graphrag_pipeline.evaluation.store import EvaluationStore
+from graphrag_pipeline.store.frames import drop_rows, put_rows
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
@@ -220,12 +221,12 @@ def answer_entities(
     leading article aside (``answers_as_entities``), or contains such a name as whole words
     (``answer_entities``). "RAG vs. GraphRAG" (Han et al., 2025, 4.2) found 65.8 % on HotpotQA.
     """
-    con.register("names", release.columns(_NAMES))
+    put_rows(con, "names", release.columns(_NAMES))
     try:
         parameters = {"set": question_set, "none": [*POLAR, *NO_ANSWER]}
         rows = con.execute(_ANSWER_ENTITIES, parameters).pl()
     finally:
-        con.unregister("names")
+        drop_rows(con, "names")
     return [Metric(f"{n}@{question_set}", v) for row in rows.to_dicts() for n, v in row.items()]
 
 

@@ -17,6 +17,7 @@ from graphrag_pipeline.evaluation.metrics.answers import (
     is_polar,
     normalized,
 )
+from graphrag_pipeline.store.frames import drop_rows, put_rows
 
 if TYPE_CHECKING:
     import duckdb
@@ -84,13 +85,12 @@ def retrieval_scores(
     ``questions`` has answer_id, chunk_ids, best first, and passages, at least one;
     ``chunks`` are those retrieved, see :func:`chunks_of`.
     """
-    con.register("asked", questions)
-    con.register("retrieved_chunks", chunks)
+    put_rows(con, "asked", questions)
+    put_rows(con, "retrieved_chunks", chunks)
     try:
         return con.execute(_SCORED, {"depths": list(DEPTHS), "space": _SPACE}).fetchall()
     finally:
-        con.unregister("asked")
-        con.unregister("retrieved_chunks")
+        drop_rows(con, "asked", "retrieved_chunks")
 
 
 def answer_in_context(context: str, gold: Sequence[str]) -> float | None:

@@ -19,6 +19,7 @@ from graphrag_pipeline.ingest.documents import DOCUMENTS, BatchDocuments, stage_
 from graphrag_pipeline.ingest.mention_files import MentionFiles
 from graphrag_pipeline.ingest.stages import IMPORTED, STAGES, stage_chunks, stage_extraction
 from graphrag_pipeline.store.batches import Batch, SourceChange, make_batch
+from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.index_store import assign_identifiers
 from graphrag_pipeline.store.workspace import Workspace
 
@@ -176,12 +177,12 @@ def number(con: duckdb.DuckDBPyConnection, kind: str, pairs: Sequence[tuple[str,
         .unique("id", keep="first", maintain_order=True)
     )
     row = con.execute("SELECT count(*) FROM identifiers WHERE kind = ?", [kind]).fetchone()
-    con.register("numbered", frame)
+    put_rows(con, "numbered", frame)
     if row == (0,) and frame["n"].is_unique().all():
         con.execute("INSERT INTO identifiers SELECT ?, id, n FROM numbered", [kind])
     else:
         assign_identifiers(con, kind, "SELECT id FROM numbered ORDER BY n")
-    con.unregister("numbered")
+    drop_rows(con, "numbered")
 
 
 def _changes(

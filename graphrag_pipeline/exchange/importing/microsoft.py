@@ -36,6 +36,7 @@ from graphrag_pipeline.graph.fold import merge_within
 from graphrag_pipeline.ingest.chunking import CHUNKS
 from graphrag_pipeline.ingest.mention_files import mention_files
 from graphrag_pipeline.reports.levels import adopt_reports
+from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.hierarchy import GRAPH
 from graphrag_pipeline.store.index_store import IndexStore, get_meta, insert, set_meta
 from graphrag_pipeline.store.workspace import Workspace
@@ -203,12 +204,12 @@ def _adopt_reports(
 def _stage_claims(con: duckdb.DuckDBPyConnection, source: _Source, batch: str) -> None:
     claims = source.claims
     number(con, "claim", list(claims.select("id", "human_readable_id").iter_rows()))
-    con.register("new_claims", claims.drop("human_readable_id"))
+    put_rows(con, "new_claims", claims.drop("human_readable_id"))
     numbered = con.sql(
         """SELECT c.*, i.human_readable_id FROM new_claims c
            JOIN identifiers i ON i.kind = 'claim' AND i.id = c.id"""
     ).pl()
-    con.unregister("new_claims")
+    drop_rows(con, "new_claims")
     insert(con, "staging.claims", numbered.with_columns(batch=pl.lit(batch)))
 
 

@@ -36,6 +36,7 @@ from graphrag_pipeline.graph.clustering import Cluster, Edge, build_hierarchy, l
 from graphrag_pipeline.graph.repair import keep_ids, repair_hierarchy
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.reports.levels import FAILURES
+from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import get_meta, set_meta
 from graphrag_pipeline.store.workspace import Workspace
@@ -418,13 +419,12 @@ def _store(con: duckdb.DuckDBPyConnection, draft: Draft, levels: Sequence[LevelC
         "clusters": pl.DataFrame(_cluster_rows(levels), schema=_CLUSTER_ROWS, orient="row"),
     }
     for name, frame in frames.items():
-        con.register(name, frame)
+        put_rows(con, name, frame)
     for table, query in _WANTED.items():
         ATTRIBUTED_COMMUNITIES.replace(con, table, f"({ATTRIBUTED_COMMUNITIES.sql(query)})")
     con.execute("DELETE FROM staging.attributed_clusters")
     con.execute("INSERT INTO staging.attributed_clusters BY NAME FROM clusters")
-    for name in frames:
-        con.unregister(name)
+    drop_rows(con, *frames)
     return len({key for (key,) in before} - set(draft.reports["community_id"]))
 
 

@@ -22,6 +22,7 @@ from graphrag_pipeline.reports.inputs import Elements, Level, level_contexts, re
 from graphrag_pipeline.reports.levels import REPORTS, report_frame, report_row
 from graphrag_pipeline.reports.model_writer import report_writer
 from graphrag_pipeline.reports.text import ReportWriter
+from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.hierarchy import Hierarchy
 from graphrag_pipeline.store.index_store import IndexStore, assign_identifiers
 
@@ -179,17 +180,17 @@ class _DraftStore(IndexStore):
         """Yield a connection for reading, on which the draft has tables, too."""
         with super().read() as con:
             for name, rows in self._tables.items():
-                con.register(name, rows)
+                put_rows(con, name, rows)
             yield con
 
 
 def _described(store: IndexStore, level: int, own: pl.DataFrame) -> pl.DataFrame:
     """Return what is known of communities before they have a report, each with its number."""
     with store.transaction() as con:
-        con.register("own", own)
+        put_rows(con, "own", own)
         assign_identifiers(con, _KIND, "SELECT DISTINCT community_id AS id FROM own ORDER BY id")
         found = con.execute(_DESCRIBED, {"level": level, "kind": _KIND}).pl()
-        con.unregister("own")
+        drop_rows(con, "own")
     return found.cast(dict(_DESCRIPTIONS))  # type: ignore[arg-type]
 
 

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from graphrag_pipeline.store.frames import put_rows
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import get_meta, replace_links, set_meta
 from graphrag_pipeline.store.workspace import Workspace
@@ -83,9 +84,9 @@ def update_similarity(workspace: Workspace) -> SimilarityChanges:
     threshold = least_similarity(vectors, ends)
     edges = _named(ids, similar_pairs(ends, near, k, threshold))
     with workspace.store.transaction() as con:
-        con.register("wanted_edges", edges)
-        con.register("wanted_nearest", _named(ids, near))
-        con.register("wanted_searched", entities.rename({"id": "entity_id"}))
+        put_rows(con, "wanted_edges", edges)
+        put_rows(con, "wanted_nearest", _named(ids, near))
+        put_rows(con, "wanted_searched", entities.rename({"id": "entity_id"}))
         pair_columns = ("source_id", "target_id")
         replace_links(con, "similarity_edges", "wanted_edges", pair_columns)
         replace_links(con, "staging.similarity_nearest", "wanted_nearest", pair_columns)

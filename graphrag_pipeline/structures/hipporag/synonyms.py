@@ -26,6 +26,7 @@ import polars as pl
 
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.text import terms_batch
+from graphrag_pipeline.store.frames import put_rows
 from graphrag_pipeline.store.index_store import get_meta, replace_links, set_meta
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.archrag.similarity import similarities
@@ -85,8 +86,8 @@ def update_synonyms(workspace: Workspace) -> SynonymChanges:
     vectors = _vectors(workspace, titles["id"])
     n, edges = _edges(titles, searched, before, vectors, settings.embeddings.synonym_similarity)
     with workspace.store.transaction() as con:
-        con.register("wanted_synonyms", edges)
-        con.register("searched_titles", titles.rename({"id": "entity_id"}))
+        put_rows(con, "wanted_synonyms", edges)
+        put_rows(con, "searched_titles", titles.rename({"id": "entity_id"}))
         replace_links(con, "synonym_edges", "wanted_synonyms", ("source_id", "target_id"))
         replace_links(con, "staging.synonyms_searched", "searched_titles", ("entity_id",))
         set_meta(con, "synonyms", state)

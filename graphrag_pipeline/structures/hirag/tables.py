@@ -20,6 +20,7 @@ import polars as pl
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.llm.configured import configured_embedder
+from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import (
     assign_identifiers,
@@ -197,10 +198,10 @@ def _read(key: str, values: Mapping[str, list[dict[str, str]]]) -> Summary:
 
 
 def _store_graph(con: duckdb.DuckDBPyConnection, layered: LayeredEntities) -> Mapping[str, int]:
-    con.register("links", layered.links)
+    put_rows(con, "links", layered.links)
     links = con.sql(_LINK_IDS).pl()
-    con.unregister("links")
-    con.register("new_hirag_entities", layered.entities)
+    drop_rows(con, "links")
+    put_rows(con, "new_hirag_entities", layered.entities)
     titles = dict(con.execute("SELECT id, title FROM entities").fetchall())
     titles |= dict(layered.entities.select("id", "title").iter_rows())
     named_links = links.with_columns(
@@ -209,7 +210,7 @@ def _store_graph(con: duckdb.DuckDBPyConnection, layered: LayeredEntities) -> Ma
     )
     texts = named_links.select(pl.concat_str("source", "target", "description", separator=" "))
     n_tokens = pl.Series(count_tokens(texts.to_series().to_list()), dtype=pl.Int64)
-    con.register("new_hirag_links", named_links.with_columns(n_tokens=n_tokens))
+    put_rows(con, "new_hirag_links", named_links.with_columns(n_tokens=n_tokens))
     order = "SELECT id FROM new_hirag_entities ORDER BY layer, size DESC, id"
     assign_identifiers(con, "entity", order)
     assign_identifiers(con, "relationship", "SELECT id FROM new_hirag_links ORDER BY layer, id")
@@ -217,8 +218,7 @@ def _store_graph(con: duckdb.DuckDBPyConnection, layered: LayeredEntities) -> Ma
     con.execute(_WANTED_LINKS)
     changes = replace_changed(con, "hirag_entities", "wanted_hirag_entities")
     replace_changed(con, "hirag_relationships", "wanted_hirag_relationships")
-    for name in ("new_hirag_entities", "new_hirag_links"):
-        con.unregister(name)
+    drop_rows(con, "new_hirag_entities", "new_hirag_links")
     return changes
 
 

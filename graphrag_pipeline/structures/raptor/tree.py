@@ -30,6 +30,7 @@ from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.llm.embedders import Embedder
+from graphrag_pipeline.store.frames import put_rows
 from graphrag_pipeline.store.index_store import (
     assign_identifiers,
     get_meta,
@@ -314,8 +315,8 @@ def _kept_fits(con: duckdb.DuckDBPyConnection, made_with: str) -> dict[int, _Fit
 def _store(con: duckdb.DuckDBPyConnection, layers: Sequence[_Layer], made_with: str) -> None:
     nodes = pl.concat([pl.DataFrame(schema=_NODE), *(layer.nodes for layer in layers)])
     edges = pl.concat([pl.DataFrame(schema=_EDGE), *(layer.edges for layer in layers)])
-    con.register("raptor_new", nodes)
-    con.register("raptor_new_edges", edges)
+    put_rows(con, "raptor_new", nodes)
+    put_rows(con, "raptor_new_edges", edges)
     assign_identifiers(con, "raptor_node", "SELECT id FROM raptor_new ORDER BY layer, id")
     con.execute(
         """CREATE OR REPLACE TEMP TABLE wanted_raptor AS
