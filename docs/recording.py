@@ -63,6 +63,16 @@ _LISTED = {
     "eval_questions": {"questions": ["Which warnings were not heard, and by whom?"]},
     "eval_claims": {"sentences": [{"number": 1, "claims": ["Nadia Fenwright objected."]}]},
     "rerank_passages": {"passages": [2, 1]},
+    "kag_plan": {
+        "steps": [
+            {
+                "kind": "retrieval",
+                "task": "Who objected to the stone?",
+                "subject": "Kestrel Bridge",
+            },
+            {"kind": "deduction", "task": "What came of the objection of #1?", "subject": ""},
+        ]
+    },
     "judge_answers": {"reasoning": "It says more.", "winner": 1},
 }
 

@@ -33,6 +33,8 @@ STEPS = {
     "cot": "step by step; there are no sources",
     "zero_shot": "there are no sources to look at",
     "basic": "from passages of texts",
+    "plan": "Decompose it into steps",
+    "solve": "A question is answered step by step",
     "local": "from tables of a knowledge graph",
 }
 
@@ -99,6 +101,18 @@ def play(messages: list[dict]) -> str:
         return "A report on the clerk of Scrooge, Bob Cratchit."
     if step == "entities":
         return json.dumps({"entities": ["bob cratchit"], "synonyms": ["SCROOGE", "Nobody"]})
+    if step == "plan":
+        return json.dumps(
+            {
+                "steps": [
+                    {"kind": "retrieval", "task": "Who was the clerk?", "subject": "Scrooge"},
+                    {"kind": "retrieval", "task": "Who was the son of #1?", "subject": "#1"},
+                ]
+            }
+        )
+    if step == "solve":
+        step = messages[-1]["content"].partition("The step:")[2]
+        return "Tiny Tim" if "son of" in step else "Bob Cratchit"
     if step == "named":
         return json.dumps({"named": ["Bob Cratchit"], "generic": ["clerk"]})
     if step == "reason":

@@ -755,7 +755,7 @@ def test_global_by_similarity_reads_the_nearest_reports_of_the_root(engine):
 
     roots = {row["id"] for row in op.root_communities(engine.index)}
     assert roots.issuperset(communities())
-    (nearest,) = set(communities(top_k=1, level=2))
+    (nearest,) = set(communities(reports=1, level=2))
     assert nearest == communities()[0]
     texts = [r.text for r in op.findings_of(engine.index, _reports_of(engine, nearest))]
     assert any("radium" in text for text in texts)
@@ -765,7 +765,7 @@ def test_global_by_similarity_reads_the_nearest_reports_of_the_root(engine):
 
 def test_a_model_answers_from_the_nearest_reports_in_one_call(ask):
     with ModelServer(play) as server:
-        found = ask(server, "global", mode="similarity", top_k=2)
+        found = ask(server, "global", mode="similarity", reports=2)
     assert found.calls == {"answer": 1}
     assert [record.kind for record in found.retrieval.records] == ["report", "report"]
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _AROUND_ENTITIES = frozenset({"local", "auto", "selection", "integration", "drift"})
 _KEY, _ANEW = "vectors:", "vectors_written_anew:"
 _CHUNKS_ALONE = frozenset(
-    ["basic", "bm25", "hybrid", "global", "kg_triplets", "kg_triplets_text", "hipporag",
+    ["basic", "bm25", "hybrid", "kg_triplets", "kg_triplets_text", "hipporag",
      "hipporag2", "raptor", "lazy", "text_summary", "ircot", "zero_shot", "cot"]
 )  # fmt: skip
 
@@ -47,14 +47,14 @@ RELATIONSHIPS = VectorTable(
        NULL::INTEGER AS level, NULL::VARCHAR AS batch FROM relationships""",
     made_from=("relationships",),
     about="Vectors and full text of relationships, in LanceDB.",
-    read_by=frozenset({"ppr", "auto", "lightrag", "archrag"}),
+    read_by=frozenset({"ppr", "auto", "lightrag", "archrag", "kag"}),
 )
 REPORTS = VectorTable(
     "community_reports",
     "SELECT id, full_content AS text, level, NULL::VARCHAR AS batch FROM community_reports",
     made_from=("community_reports",),
     about="Vectors and full text of community reports, in LanceDB.",
-    read_by=_AROUND_ENTITIES,
+    read_by=_AROUND_ENTITIES | {"global"},
 )
 TABLES = (CHUNKS, ENTITIES, RELATIONSHIPS, REPORTS)
 """The vector tables of every index."""

@@ -58,13 +58,13 @@ class GlobalParameters:
     ``max_ratings`` of them, and reads those rated at least ``threshold`` (0 to 5).
 
     ``mode`` ``similarity`` is Community-GraphRAG (Global) of Han et al., 2025, 3.2: of the reports
-    of the highest level, the root, whatever ``level`` says, the ``top_k`` most similar to the
+    of the highest level, the root, whatever ``level`` says, the ``reports`` most similar to the
     question are the context of one call.
     """
 
     mode: str = choice(MAP_REDUCE, (MAP_REDUCE, SIMILARITY))
     level: int = hierarchy_level(2)
-    top_k: int = number(10)
+    reports: int = number(10)
     candidates: int = number(256)
     findings_per_report: int = number(3)
     max_context_tokens: int = number(12_000)
@@ -107,7 +107,7 @@ def _findings_of_nearest(index: Release, question: str, p: GlobalParameters) -> 
 
 def _nearest_reports(index: Release, question: str, p: GlobalParameters) -> op.Ranking:
     roots = op.reports_at(index, 0)
-    return op.most_similar(index, "community_reports", question, roots, p.top_k)
+    return op.most_similar(index, "community_reports", question, roots, p.reports)
 
 
 def asks_for_themes(question: str) -> bool:

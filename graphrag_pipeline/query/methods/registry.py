@@ -31,6 +31,7 @@ BUILT_IN = {
     "fast_graphrag": "fast_graphrag:FAST_GRAPHRAG",
     "hirag": "hirag_search:HIRAG",
     "raptor": "raptor_search:RAPTOR",
+    "kag": "kag_search:KAG",
     "ppr": "ppr_search:PPR",
     "auto": "auto_search:AUTO",
     "selection": "combined_search:SELECTION",

@@ -1,0 +1,226 @@
+"""KAG: a question as a logical form, whose steps are solved on the graph and on text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.core.text import terms
+from graphrag_pipeline.llm.errors import ModelError
+from graphrag_pipeline.query import operators as op
+from graphrag_pipeline.query.methods.kag_arithmetic import ArithmeticStepError, reckon
+from graphrag_pipeline.query.methods.kag_plan import (
+    PLAN_SCHEMA,
+    LogicalStep,
+    plan_by_rule,
+    read_plan,
+)
+from graphrag_pipeline.query.methods.method import Method, number
+from graphrag_pipeline.query.results import Record
+from graphrag_pipeline.query.writing.asking import Final
+from graphrag_pipeline.query.writing.lists import one_line_of
+from graphrag_pipeline.query.writing.references import Shown, shown_to_model
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.release import Release
+    from graphrag_pipeline.query.writing.asking import Asking
+
+UNKNOWN = "unknown"
+_CHUNK_CANDIDATES, _EDGE_CANDIDATES = 200, 200
+_LONGEST = 300
+_PROMPT_TOKENS, _PLAN_TOKENS, _RESULT_TOKENS, _ANSWER_TOKENS = 500, 250, 40, 600
+
+
+@dataclass(frozen=True)
+class KagParameters:
+    """KAG's logical-form solver: Liang et al., 2024 (arXiv 2409.13731), sections 2.2 and 2.3.
+
+    A model decomposes the question into at most ``steps``: retrieval, deduction, arithmetic and
+    summary, each of which may name the results of those before it. A retrieval starts from its
+    subject in the graph, takes the ``relationships`` of it that are most like what it asks, and by
+    mutual indexing the text these come from; where the graph does not have the subject, the text
+    nearest to it, and what that names. ``top_k`` chunks of each are read, within ``step_tokens``,
+    and answered in a line. A deduction reads the results alone; arithmetic is reckoned here. The
+    answer is composed from all results and the best of what was read, in ``max_context_tokens``.
+
+    Where this differs. KAG aligns its graph by a schema and concepts that people write; here it is
+    the graph as it is. Its planner may plan anew after each step; here it plans once. Without a
+    model a rule for English decomposes, and a step's result is the entity it leads to.
+    """
+
+    steps: int = number(5)
+    top_k: int = number(5)
+    relationships: int = number(10)
+    reranked: int = number(40, least=0)
+    step_tokens: int = number(4000)
+    max_context_tokens: int = number(12_000)
+
+
+@dataclass
+class Solution:
+    """What the steps so far have come to: a result each, and what each has read."""
+
+    results: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    read: list[list[Record]] = field(default_factory=list)
+
+    def add(self, step: LogicalStep, result: str, records: Sequence[Record] = ()) -> None:
+        """Take in what a step has come to."""
+        self.results.append(result)
+        self.lines.append(f"{len(self.results)}. {step.kind}: {step.task} = {result or UNKNOWN}")
+        self.read.append(list(records))
+
+
+def kag_search(index: Release, question: str, p: KagParameters) -> list[Record]:
+    """Return what the steps of a question read, decomposed and solved by rule."""
+    solution = Solution()
+    for planned in plan_by_rule(index, question, p.steps):
+        step = planned.bound(solution.results)
+        records = step_records(index, step, p) if step.kind == "retrieval" else []
+        solution.add(step, _result_by_rule(index, planned, step, records, solution), records)
+        index.trace.step(f"{solution.lines[-1]} (by rule)")
+    whole = LogicalStep("retrieval", question)
+    return _composed(index, [step_records(index, whole, p), *solution.read], p)
+
+
+def step_records(index: Release, step: LogicalStep, p: KagParameters) -> list[Record]:
+    """Return entities, relationships and chunks for a retrieval, each led to by the other."""
+    n = op.n_candidates(index, p.top_k, p.reranked)
+    near = op.nearest(index, "chunks", step.task, max(n, _CHUNK_CANDIDATES))
+    subjects = op.entities_titled(index, [step.subject]) if step.subject else {}
+    subjects = subjects or op.entities_named_in(index, step.task, p.top_k, apart=True)
+    if not subjects:
+        subjects = op.entities_in(index, op.by_place(op.best(near, 1)), p.top_k)
+    touching = op.relationships_of(index, subjects, _EDGE_CANDIDATES)
+    edges = op.most_similar(index, "relationships", step.task, touching, p.relationships)
+    of_graph = op.chunks_of(index, {}, op.by_place(edges), limit=_CHUNK_CANDIDATES)
+    ranking = op.best(op.fuse([list(near), [key for key in near if key in of_graph]]), n)
+    chunks = op.best(op.rerank(index, step.task, ranking, p.reranked), p.top_k)
+    nodes = op.fill(index, op.entity_records(index, subjects), p.step_tokens // 6)
+    links = op.fill(index, op.relationship_records(index, edges), p.step_tokens // 3)
+    budget = p.step_tokens - op.tokens_of(index, nodes) - op.tokens_of(index, links)
+    text = op.fill(index, op.chunk_records(index, op.chunks_within(index, chunks, budget)), budget)
+    return [*nodes, *links, *text]
+
+
+async def kag_answer(asking: Asking, p: KagParameters) -> Final | None:
+    """Decompose the question, solve its steps one after the other, and compose the answer."""
+    index, solution = asking.index, Solution()
+    for planned in await _plan(asking, p):
+        step = planned.bound(solution.results)
+        records: list[Record] = []
+        if step.kind == "retrieval":
+            records = await asking.retrieve(partial(step_records, index, step, p))
+        result = await _result(asking, planned, step, records, solution)
+        solution.add(step, result, records)
+        asking.trace.step(solution.lines[-1])
+    records = await asking.retrieve(lambda: _composed(index, solution.read, p))
+    if not records:
+        return None
+    values = {"context": shown_to_model(records), "text": "\n".join(solution.lines)}
+    return Final("answer", "kag_answer", values, Shown(records), tuple(records))
+
+
+async def _plan(asking: Asking, p: KagParameters) -> list[LogicalStep]:
+    """Return the steps that a model gives; those of the rule where it gives none to read."""
+    read = partial(read_plan, most=p.steps)
+    try:
+        return await asking.read("plan", read, PLAN_SCHEMA, "kag_plan", most=str(p.steps))
+    except ModelError as error:
+        if error.stops_everything:
+            raise
+        asking.failures.append(f"plan: {error}")
+    text = asking.search_text
+    return await asking.retrieve(lambda: plan_by_rule(asking.index, text, p.steps))
+
+
+async def _result(
+    asking: Asking,
+    planned: LogicalStep,
+    step: LogicalStep,
+    records: Sequence[Record],
+    solution: Solution,
+) -> str:
+    """Return what a step comes to, empty if that is not known."""
+    if step.kind == "arithmetic":
+        return _reckoned(asking.failures, planned, solution)
+    values = {
+        "context": shown_to_model(records) if records else "",
+        "text": "\n".join(solution.lines),
+        "queries": step.task,
+    }
+    try:
+        said = one_line_of(await asking.say(step.kind, "kag_step", **values))[:_LONGEST]
+    except ModelError as error:
+        if error.stops_everything:
+            raise
+        asking.failures.append(f"{step.kind}: {error}")
+        return ""
+    return "" if said.strip(" .").casefold() == UNKNOWN else said
+
+
+def _reckoned(failures: list[str], planned: LogicalStep, solution: Solution) -> str:
+    try:
+        return reckon(planned.task, solution.results)
+    except ArithmeticStepError as error:
+        failures.append(f"arithmetic: {planned.task}: {error}")
+        return ""
+
+
+def _result_by_rule(
+    index: Release,
+    planned: LogicalStep,
+    step: LogicalStep,
+    records: Sequence[Record],
+    solution: Solution,
+) -> str:
+    """Return the entity that a retrieval leads to, or what is reckoned; a deduction has none."""
+    if step.kind == "arithmetic":
+        return _reckoned([], planned, solution)
+    if step.kind != "retrieval":
+        return ""
+    asked = set(terms(step.task))
+    own = {record.id for record in records if record.kind == "entity"}
+    for edge in (record for record in records if record.kind == "relationship"):
+        ends = [edge.attributes[end] for end in ("source_id", "target_id")]
+        far = next((key for key in ends if key not in own), "")
+        for record in op.entity_records(index, {far: 1.0}) if far else ():
+            if not asked.issuperset(terms(record.title)):
+                return record.title
+    chunks = {record.id: 1.0 for record in records if record.kind == "chunk"}
+    named = op.entity_records(index, op.entities_in(index, op.best(chunks, 1), 10))
+    return next((r.title for r in named if not asked.issuperset(terms(r.title))), "")
+
+
+def _composed(
+    index: Release, of_steps: Sequence[Sequence[Record]], p: KagParameters
+) -> list[Record]:
+    """Return the records of all steps by turns, each once: a third each for the graph's two."""
+    records = {(r.kind, r.id): r for of_step in of_steps for r in of_step}
+    budget, composed = p.max_context_tokens, []
+    for kind, share in (("entity", 1 / 6), ("relationship", 1 / 6), ("chunk", 1.0)):
+        turns = [{r.id: r.score for r in of_step if r.kind == kind} for of_step in of_steps]
+        candidates = [records[kind, key] for key in op.in_turn(*turns)]
+        part = op.fill(index, candidates, min(budget, int(p.max_context_tokens * share)))
+        budget -= op.tokens_of(index, part)
+        composed += part
+    return composed
+
+
+def kag_estimate(index: Release, p: KagParameters) -> tuple[float, float, float]:
+    """Return what an answer takes with all its steps: calls, tokens read and written."""
+    calls = p.steps + 2
+    read = p.steps * p.step_tokens + p.max_context_tokens + calls * _PROMPT_TOKENS
+    return calls, read, _PLAN_TOKENS + p.steps * _RESULT_TOKENS + _ANSWER_TOKENS
+
+
+KAG = Method(
+    name="kag",
+    summary="steps of a logical form, each solved on graph and text",
+    parameters=KagParameters,
+    retrieve=kag_search,
+    answer=kag_answer,
+    estimate=kag_estimate,
+)
