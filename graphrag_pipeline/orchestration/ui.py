@@ -1,4 +1,4 @@
-"""Dagster's UI: its servers in a process group of their own, told of when they listen."""
+"""Dagster's UI: its servers, which end with the command, told of when they listen."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.guarded import guarded
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.orchestration.runs import dagster_home
 
@@ -59,22 +60,19 @@ def _started(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start the servers; whatever ends this process ends them, once.
 
-    In its own group, a server does not get a Ctrl-C from the terminal beside the one passed on,
-    which would break off its orderly end.
+    Out of reach of the terminal, they do not get a Ctrl-C beside the one passed on, which would
+    break off their orderly end.
     """
-    servers = subprocess.Popen(command, env={**os.environ, **environment}, process_group=0)
-    before = {
-        number: signal.signal(number, lambda *_: servers.send_signal(signal.SIGINT))
-        for number in _ENDING
-    }
-    try:
-        yield servers
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        if servers.poll() is None:
-            servers.send_signal(signal.SIGINT)
-            servers.wait()
+    with guarded(command, env={**os.environ, **environment}) as servers:
+        before = {
+            number: signal.signal(number, lambda *_: servers.send_signal(signal.SIGINT))
+            for number in _ENDING
+        }
+        try:
+            yield servers
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 def _require_free(host: str, port: int) -> None:
