@@ -243,7 +243,7 @@ def _questions(settings: Settings) -> Iterator[Step]:
         for name in METHODS | MODEL_METHODS:
             yield name, lambda name=name: engine.answer(QUESTION, name)
         yield "global, dynamic", lambda: engine.answer(QUESTION, "global", dynamic=True)
-        yield "archrag, direct", lambda: engine.answer(QUESTION, "archrag", direct=True)
+        yield "archrag, own answer", lambda: engine.answer(QUESTION, "archrag", own_answer=True)
     query = settings.query.model_copy(update={"reranker": "llm"})
     reranked = settings.model_copy(update={"query": query})
     with QueryEngine(settings=reranked) as engine, mock.patch.object(reranking, "MOST_SECONDS", 60):

@@ -364,11 +364,11 @@ def test_points_of_no_use_are_dropped_and_the_rest_merged_in_order(built, monkey
         given = by_model(built, server, query={"answers": "llm"}).settings
         with QueryEngine(built.log.home, settings=given) as engine:
             plain = engine.answer(QUESTION, method="archrag")
-            direct = engine.answer(QUESTION, method="archrag", direct=True)
+            direct = engine.answer(QUESTION, method="archrag", own_answer=True)
         merged = [r.text for r in server.requests if "Write the answer." in r.text]
     # A call for each of three layers, and one to merge.
     assert plain.calls == {"map": 3, "reduce": 1}
-    assert direct.calls == {"map": 4, "direct": 1, "reduce": 1}
+    assert direct.calls == {"map": 4, "own answer": 1, "reduce": 1}
     assert plain.references_removed == 1
     # A report whose findings name no place cites the chunks that mention most of its entities.
     with QueryEngine(built.log.home, settings=given) as engine:
@@ -386,6 +386,30 @@ def test_points_of_no_use_are_dropped_and_the_rest_merged_in_order(built, monkey
     assert "Direct" not in merged[0]
 
 
+def test_the_ablations_of_a_question_leave_out_what_they_say(built, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    with ModelServer(points) as server:
+        given = by_model(built, server, query={"answers": "llm"}).settings
+        with QueryEngine(built.log.home, settings=given) as engine:
+            levels = {
+                layers: {
+                    record.attributes["level"]
+                    for record in engine.retrieve(QUESTION, "archrag", layers=layers).records
+                    if record.kind == "report"
+                }
+                for layers in ("all", "single", "entities")
+            }
+            answers = {
+                layers: engine.answer(QUESTION, "archrag", layers=layers).calls
+                for layers in ("single", "entities")
+            }
+            direct = engine.answer(QUESTION, "archrag", prompting="direct")
+    assert levels == {"all": {1, 2}, "single": {1}, "entities": set()}
+    assert answers == {"single": {"map": 2, "reduce": 1}, "entities": {"map": 1, "reduce": 1}}
+    assert direct.calls == {"answer": 1}
+    assert {record.kind for record in direct.retrieval.records} >= {"report", "entity"}
+
+
 def test_an_answer_of_its_own_that_cannot_be_read_costs_that_part_alone(built, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     unread = Fault(text="Hm.")
@@ -393,9 +417,9 @@ def test_an_answer_of_its_own_that_cannot_be_read_costs_that_part_alone(built, m
         server.misbehave(lambda r: unread if "-----Direct answer-----" in r.text else None)
         given = by_model(built, server, query={"answers": "llm"}).settings
         with QueryEngine(built.log.home, settings=given) as engine:
-            found = engine.answer(QUESTION, method="archrag", direct=True)
-    assert [failure.split(":")[0] for failure in found.failures] == ["direct"]
-    assert found.calls == {"map": 5, "direct": 1, "reduce": 1}
+            found = engine.answer(QUESTION, method="archrag", own_answer=True)
+    assert [failure.split(":")[0] for failure in found.failures] == ["own answer"]
+    assert found.calls == {"map": 5, "own answer": 1, "reduce": 1}
     assert found.text.startswith("Alice paid Bob")
 
 

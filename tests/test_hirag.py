@@ -492,6 +492,20 @@ def test_each_mode_gives_its_part_and_all_give_text(search):
         search.retrieve(question, "hirag", mode="hi")
 
 
+def test_without_the_hierarchical_index_the_graph_itself_is_searched(search):
+    question = "What links Marie Curie and the clerk of Scrooge?"
+    flat = search.retrieve(question, "hirag", hi_index=False)
+    assert flat.steps == ()
+    assert {r.kind for r in flat.records} == {"report", "entity", "relationship", "chunk"}
+    assert not any("layer" in record.attributes for record in flat.records)
+    own = {row["id"] for row in search.index.rows("SELECT id FROM community_reports")}
+    assert own.issuperset(record.id for record in flat.records if record.kind == "report")
+    keys = [_key("Fezziwig"), _key("Scrooge"), _key("Marie Curie")]
+    bridged = op.bridge_relationships(search.index, keys, 999, flat=True)
+    records = op.layered_relationship_records(search.index, bridged)
+    assert [record.title for record in records] == ["Scrooge – Fezziwig"]
+
+
 def test_entities_of_higher_layers_are_found_too_and_bring_no_text_of_their_own(search):
     found = op.entities_of_layers(search.index, "Christmas and others", 3)
     assert CHRISTMAS in found

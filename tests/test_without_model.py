@@ -56,7 +56,7 @@ def test_hirag_says_what_its_index_lacks(engine):
 def test_where_no_community_is_found_the_best_entities_are_joined(engine, monkeypatch):
     found = engine.retrieve("Fezziwig and Scrooge", "hirag", mode="bridge")
     assert "no community found" not in " ".join(found.steps)
-    monkeypatch.setattr(op, "communities_of_layers", lambda *_: {})
+    monkeypatch.setattr(op, "communities_of_layers", lambda *_, **__: {})
     found = engine.retrieve("Fezziwig and Scrooge", "hirag", mode="bridge")
     assert found.steps[-1] == "no community found: the best entities are the key entities"
     ids = {record.attributes["source_id"] for record in found.records if record.kind != "chunk"}

@@ -22,6 +22,7 @@ from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods import method_named
+from graphrag_pipeline.query.methods.archrag_search import ADAPTIVE
 from graphrag_pipeline.query.methods.global_search import MAP_REDUCE
 from graphrag_pipeline.query.methods.text_summary import TextSummaryParameters, chunks_to_read
 
@@ -174,4 +175,5 @@ def _calls(workload: Workload) -> int:
         return 2 + parameters["width"] * parameters["depth"]
     if workload.condition.method == "ircot":
         return parameters["steps"] + 1
-    return _ARCHRAG_CALLS if workload.condition.method == "archrag" else 1
+    filters = workload.condition.method == "archrag" and parameters["prompting"] == ADAPTIVE
+    return _ARCHRAG_CALLS if filters else 1

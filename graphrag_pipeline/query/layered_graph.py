@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 _NODES = """
 SELECT id, (row_number() OVER (ORDER BY id) - 1)::INTEGER AS node
-FROM (SELECT id FROM entities UNION ALL SELECT id FROM hirag_entities)
+FROM (SELECT id FROM entities UNION ALL SELECT id FROM hirag_entities WHERE {layered})
 """
 _EDGES = f"""
 WITH nodes AS ({_NODES}), edges AS (
     SELECT id, source_id, target_id, weight, n_tokens FROM relationships UNION ALL
-    SELECT id, source_id, target_id, weight, n_tokens FROM hirag_relationships)
+    SELECT id, source_id, target_id, weight, n_tokens FROM hirag_relationships WHERE {{layered}})
 SELECT one.node AS one, two.node AS two, weight::FLOAT AS weight, n_tokens, e.id
 FROM edges e JOIN nodes one ON one.id = source_id JOIN nodes two ON two.id = target_id
 WHERE one.node <> two.node ORDER BY e.id
@@ -33,11 +33,13 @@ class LayeredGraph:
 
     ``edges`` are relationships and links between layers, by id, and ``lengths`` the tokens of each;
     ``adjacency`` has each pair once,
-    whatever joins it; ``degrees`` say with how many others a node is joined.
+    whatever joins it; ``degrees`` say with how many others a node is joined. Without ``layered``
+    it is the graph of the entities alone.
     """
 
-    def __init__(self, read: Callable[[str], pa.Table]) -> None:
-        nodes, edges = read(f"SELECT id FROM ({_NODES}) ORDER BY node"), read(_EDGES)
+    def __init__(self, read: Callable[[str], pa.Table], *, layered: bool = True) -> None:
+        nodes = read(f"SELECT id FROM ({_NODES.format(layered=layered)}) ORDER BY node")
+        edges = read(_EDGES.format(layered=layered))
         self.ids = _bytes(nodes)
         first, second, weight = (edges[name].to_numpy() for name in ("one", "two", "weight"))
         self.edges = Edges(first, second, weight, _bytes(edges))

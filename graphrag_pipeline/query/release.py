@@ -162,6 +162,11 @@ class Release:
         return self._once("layered graph", lambda: LayeredGraph(self.columns))
 
     @property
+    def flat_graph(self) -> LayeredGraph:
+        """The same of the entities alone, loaded when first asked for."""
+        return self._once("flat graph", lambda: LayeredGraph(self.columns, layered=False))
+
+    @property
     def layers(self) -> CommunityHnsw:
         """The C-HNSW over entities and attributed communities, loaded when first asked for."""
         return self._once("layers", self._open_layers)

@@ -8,14 +8,19 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.query import operators as op
-from graphrag_pipeline.query.methods.method import Method, flag, number
+from graphrag_pipeline.query.methods.method import Method, choice, flag, number
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.writing.map_reduce import Scored, points_of, reduced
 from graphrag_pipeline.query.writing.references import Shown
+from graphrag_pipeline.query.writing.single import from_records
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
     from graphrag_pipeline.query.writing.asking import Asking, Final
+
+LAYERS = {"all": None, "single": 2, "entities": 1}
+"""What is searched: how many layers, from the lowest."""
+ADAPTIVE, DIRECT = "adaptive", "direct"
 
 _EDGES_CONSIDERED = 200
 
@@ -31,10 +36,15 @@ class ArchRagParameters:
     best that fit in as many tokens are merged (equations 1 and 2).
 
     Where this differs. The authors' code searches each layer from the top, and with its defaults
-    only the lowest two; here it is as in the paper. ``direct`` filters the model's answer without
-    an index, too: the code always does, the paper does not say so. ``chunks`` that the entities
-    and relationships come from are shown, so that an answer can cite text; the paper shows none
-    (0). Where nothing is left, no answer is made up from what the model knows.
+    only the lowest two; here it is as in the paper. ``own_answer`` filters the model's answer
+    without an index, too: the code always does, the paper does not say so. ``chunks`` that the
+    entities and relationships come from are shown, so that an answer can cite text; the paper shows
+    none (0). Where nothing is left, no answer is made up from what the model knows.
+
+    The ablations of table 3 that are of a question: ``layers`` ``single`` searches entities and
+    the communities of one level (Single-Layer), ``entities`` entities alone (Entity-Only);
+    ``prompting`` ``direct`` answers from all that was found in one call, unfiltered (Direct
+    Prompt).
     """
 
     k: int = number(5)
@@ -43,7 +53,9 @@ class ArchRagParameters:
     chunks: int = number(5, least=0)
     reranked: int = number(40, least=0)
     filter_tokens: int = number(4000)
-    direct: bool = flag(False)
+    layers: str = choice("all", tuple(LAYERS))
+    prompting: str = choice(ADAPTIVE, (ADAPTIVE, DIRECT))
+    own_answer: bool = flag(False)
     max_context_tokens: int = number(12_000)
 
 
@@ -57,7 +69,8 @@ def archrag_layers(index: Release, question: str, p: ArchRagParameters) -> list[
 
     Reports have half of the tokens, in equal shares, and come as summaries where they do not fit.
     """
-    entities, *communities = op.nearest_in_layers(index, question, p.k, p.ef)
+    layers = op.nearest_in_layers(index, question, p.k, p.ef)[: LAYERS[p.layers]]
+    entities, *communities = layers
     share = p.max_context_tokens // 2 // max(1, len(communities))
     reports = [
         op.fill(index, op.attributed_report_records(index, level), share, shorter=op.summarised)
@@ -91,18 +104,20 @@ async def archrag_answer(asking: Asking, p: ArchRagParameters) -> Final | None:
     """Filter what was retrieved of each layer, and merge (adaptive filtering-based generation)."""
     index = asking.index
     layers = await asking.retrieve(lambda: archrag_layers(index, asking.search_text, p))
+    if p.prompting == DIRECT:
+        return from_records(list(chain.from_iterable(reversed(layers))), "local_answer")
     groups = await asking.retrieve(
         lambda: [part for layer in layers for part in op.groups(index, layer, p.filter_tokens)]
     )
-    parts = [lambda: _from_the_model_alone(asking)] if p.direct else []
-    direct = await asking.each("direct", parts, one_at_least=False)
-    more = [point for points in direct for point in points or ()]
+    parts = [lambda: _from_the_model_alone(asking)] if p.own_answer else []
+    own = await asking.each("own answer", parts, one_at_least=False)
+    more = [point for points in own for point in points or ()]
     return await reduced(asking, groups, p.filter_tokens, "archrag", "context", more)
 
 
 async def _from_the_model_alone(asking: Asking) -> Sequence[Scored]:
     """Return the points of an answer that the model gives, step by step, without any record."""
-    text = await asking.say("direct", "cot_answer")
+    text = await asking.say("own answer", "cot_answer")
     context = f"\n-----Direct answer-----\n{text}\n"
     return await points_of(asking, "archrag_map", Shown(), context=context)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.query import operators as op
-from graphrag_pipeline.query.methods.method import Method, choice, hierarchy_level, number
+from graphrag_pipeline.query.methods.method import Method, choice, flag, hierarchy_level, number
 from graphrag_pipeline.query.results import Record
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ class HiragParameters:
 
     ``mode`` says which of these are given to the answer: ``full`` is the code's hi, ``local``
     hi_local, ``global`` hi_global, ``bridge`` hi_bridge, and ``nobridge`` hi_nobridge, the paper's
-    "w/o Bridge"; each with text. No call of a model is made before the answer.
+    "w/o Bridge"; each with text. No call of a model is made before the answer. Without
+    ``hi_index`` the same is done on the graph without layers and its communities ("w/o HiIndex").
 
     Where paper and code differ. The code takes the key entities in the order of a set, so that
     paths change from run to run; here, as in the paper, in the order they are collected. The paper
@@ -41,6 +42,7 @@ class HiragParameters:
     """
 
     mode: str = choice("full", MODES)
+    hi_index: bool = flag(True)
     entities: int = number(20)
     key_entities: int = number(10)
     level: int = hierarchy_level(2)
@@ -53,16 +55,13 @@ class HiragParameters:
 
 def hirag_search(index: Release, question: str, p: HiragParameters) -> list[Record]:
     """Return reports, entities, the bridge between them and chunks, as ``mode`` asks."""
-    candidates = op.entities_of_layers(index, question, _CANDIDATES * p.entities)
-    for lack in op.lacks_of_layers(index):
-        index.trace.step(lack)
+    candidates = _candidates(index, question, p)
     local = op.best(candidates, p.entities)
     reports: list[Record] = []
     if p.mode != "local":
-        reports_found = op.layered_report_records(
-            index, op.communities_of_layers(index, local, p.level)
-        )
-        reports = op.fill(index, reports_found, _budgets(p)[0])
+        found = op.communities_of_layers(index, local, p.level, flat=not p.hi_index)
+        candidate_reports = op.layered_report_records(index, found, flat=not p.hi_index)
+        reports = op.fill(index, candidate_reports, _budgets(p)[0])
     edges = _bridge(index, reports, candidates, p) if p.mode in ("full", "bridge") else []
     nodes = _nodes(index, local, p) if p.mode in ("full", "local", "nobridge") else []
     budget = _budgets(p)[2] - op.tokens_of(index, nodes)
@@ -71,6 +70,16 @@ def hirag_search(index: Release, question: str, p: HiragParameters) -> list[Reco
     text = op.fill(index, op.chunk_records(index, chunks), budget)
     shown_reports = reports if p.mode in ("full", "global", "nobridge") else []
     return [*shown_reports, *nodes, *edges, *text]
+
+
+def _candidates(index: Release, question: str, p: HiragParameters) -> Ranking:
+    """Return the entities most similar to the question; say what the layers lack that they need."""
+    if not p.hi_index:
+        return op.nearest(index, "entities", question, _CANDIDATES * p.entities)
+    candidates = op.entities_of_layers(index, question, _CANDIDATES * p.entities)
+    for lack in op.lacks_of_layers(index):
+        index.trace.step(lack)
+    return candidates
 
 
 def _budgets(p: HiragParameters) -> list[int]:
@@ -86,12 +95,13 @@ def _bridge(
     Where no community is found, as in the code, the first candidates are the key entities.
     """
     communities = [record.attributes["community_id"] for record in reports]
-    keys = op.key_entities(index, communities, candidates, p.key_entities)
+    flat = not p.hi_index
+    keys = op.key_entities(index, communities, candidates, p.key_entities, flat=flat)
     if not keys:
         index.trace.step("no community found: the best entities are the key entities")
         keys = list(op.best(candidates, p.key_entities))
     budget = _budgets(p)[1]
-    edges = op.bridge_relationships(index, keys, budget)
+    edges = op.bridge_relationships(index, keys, budget, flat=flat)
     return op.fill(index, op.layered_relationship_records(index, edges), budget)
 
 

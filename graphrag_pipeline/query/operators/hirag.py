@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 _MEMBERSHIPS = """
 SELECT entity_id, m.community_id, c.level, rating
-FROM hirag_community_members m
-JOIN hirag_communities c ON c.id = m.community_id AND c.level = m.level
-JOIN hirag_community_reports r ON r.community_id = c.id
+FROM {of}community_members m
+JOIN {of}communities c ON c.id = m.community_id AND c.level = m.level
+JOIN {of}community_reports r ON r.community_id = c.id
 """
 _REPORTS = """
 SELECT c.id, r.id AS report_id, c.human_readable_id, r.title, r.summary, r.full_content, r.rating,
        r.community_id, c.level, c.size
-FROM hirag_community_reports r JOIN hirag_communities c ON c.id = r.community_id
+FROM {of}community_reports r JOIN {of}communities c ON c.id = r.community_id
 """
 _ENTITIES = """
 SELECT id, human_readable_id, title, type, description, size AS frequency, degree, layer
@@ -82,14 +82,17 @@ def lacks_of_layers(index: Release) -> list[str]:
 
 
 @operator
-def communities_of_layers(index: Release, entities: Ranking, level: int) -> Ranking:
+def communities_of_layers(
+    index: Release, entities: Ranking, level: int, *, flat: bool = False
+) -> Ranking:
     """Rank the communities of entities of all layers, by how many of them, then by rating.
 
     Those with a report, that first stand at ``level`` or above (equation 13; levels: the code).
+    ``flat``: those of the graph without layers.
     """
     import numpy as np
 
-    memberships = index.kept(_MEMBERSHIPS)
+    memberships = index.kept(_of(_MEMBERSHIPS, flat))
     rows, _ = memberships.having("entity_id", entities)
     rows = rows[memberships.values("level")[rows] <= level]
     ids, first, counts = np.unique(
@@ -101,13 +104,18 @@ def communities_of_layers(index: Release, entities: Ranking, level: int) -> Rank
 
 @operator
 def key_entities(
-    index: Release, communities: Iterable[str], candidates: Ranking, most: int
+    index: Release,
+    communities: Iterable[str],
+    candidates: Ranking,
+    most: int,
+    *,
+    flat: bool = False,
 ) -> list[str]:
     """Return the ``most`` first candidates of each community, one community after the other.
 
     Each once: the order in which equations 14 and 15 collect them.
     """
-    memberships, keys = index.kept(_MEMBERSHIPS), list(candidates)
+    memberships, keys = index.kept(_of(_MEMBERSHIPS, flat)), list(candidates)
     rows, places = memberships.having("entity_id", candidates)
     members: dict[str, list[str]] = defaultdict(list)
     community_ids = decoded(memberships.ids("community_id")[rows])
@@ -118,7 +126,9 @@ def key_entities(
 
 
 @operator
-def bridge_relationships(index: Release, entities: Iterable[str], budget: int) -> Ranking:
+def bridge_relationships(
+    index: Release, entities: Iterable[str], budget: int, *, flat: bool = False
+) -> Ranking:
     """Rank relationships along shortest paths from each entity to the next.
 
     All between the entities on these paths (equations 15 and 16), in all layers, by the degrees of
@@ -126,7 +136,7 @@ def bridge_relationships(index: Release, entities: Iterable[str], budget: int) -
     """
     import numpy as np
 
-    graph = index.layered_graph
+    graph = index.flat_graph if flat else index.layered_graph
     is_on = np.zeros(len(graph.ids), np.bool_)
     walked = index.trace.timing(bridge)(graph.adjacency, graph.nodes_of(entities))
     is_on[walked] = True
@@ -163,9 +173,11 @@ def chunks_by_links(index: Release, entities: Ranking) -> Ranking:
 
 
 @operator
-def layered_report_records(index: Release, communities: Ranking) -> list[Record]:
+def layered_report_records(
+    index: Release, communities: Ranking, *, flat: bool = False
+) -> list[Record]:
     """Return the reports on ranked communities of all layers, in their order."""
-    rows = index.records(_REPORTS, communities)
+    rows = index.records(_of(_REPORTS, flat), communities)
     return [
         report_record(row["report_id"], row, score)
         for key, score in communities.items()
@@ -182,6 +194,11 @@ def layered_relationship_records(index: Release, relationships: Ranking) -> list
     """Return the records of ranked relationships and links between layers, in their order."""
     records = [*relationship_records(index, relationships), *_links(index, relationships)]
     return _in_order(relationships, records)
+
+
+def _of(sql: str, flat: bool) -> str:
+    """Return what reads the communities of all layers, or those of the graph without layers."""
+    return sql.format(of="" if flat else "hirag_")
 
 
 def _in_order(ranking: Ranking, records: list[Record]) -> list[Record]:
