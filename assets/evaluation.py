@@ -16,7 +16,13 @@ from graphrag_pipeline.assets.publishing import PUBLISHED_INDEX
 from graphrag_pipeline.assets.stages import Check, Outcome, Stage, Table
 from graphrag_pipeline.core.errors import GraphRAGError
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.evaluation.evaluate import count_claims, finish, judge_answers, score_answers
+from graphrag_pipeline.evaluation.evaluate import (
+    count_claims,
+    finish,
+    grade_answers,
+    judge_answers,
+    score_answers,
+)
 from graphrag_pipeline.evaluation.experiment import read_experiment
 from graphrag_pipeline.evaluation.history import drops, record_means
 from graphrag_pipeline.evaluation.metrics.index import known_metrics, measure_index
@@ -163,6 +169,7 @@ def score_experiment(index: IndexResource) -> Outcome:
     experiment = read_experiment(_file(index))
     n_scores = score_answers(store, experiment, index.settings)
     examined, failures = count_claims(store, experiment, index.settings)
+    graded = grade_answers(store, experiment, index.settings)
     with store.transaction() as con:
         record_means(con, experiment.name)
         fallen = drops(con, experiment.name, options.watch, options.max_drop)
@@ -173,7 +180,8 @@ def score_experiment(index: IndexResource) -> Outcome:
         {
             "scores": n_scores,
             "claims_of_answers": examined,
-            "failures": len(failures),
+            "gradings": graded.made,
+            "failures": len(failures) + len(graded.failures),
             **values,
         },
         failed=len(fallen),
@@ -185,7 +193,7 @@ def judge_experiment(index: IndexResource) -> Outcome:
     """Have the judge compare the answers in pairs."""
     store = EvaluationStore(index.home)
     experiment = read_experiment(_file(index))
-    n_judged, failures = judge_answers(store, experiment, index.settings)
+    judged = judge_answers(store, experiment, index.settings)
     finish(store, experiment)
     with store.read() as con:
         overall = con.execute(_OVERALL, [experiment.name]).fetchall()
@@ -194,8 +202,8 @@ def judge_experiment(index: IndexResource) -> Outcome:
         rows = compared.fetchall()
     return Outcome(
         {
-            "verdicts": n_judged,
-            "failures": len(failures),
+            "verdicts": judged.made,
+            "failures": len(judged.failures),
             **{f"{pair}: win rate": round(rate, 4) for pair, rate in overall},
             "comparisons": markdown_rows(names, rows),
         }

@@ -74,6 +74,8 @@ _LISTED = {
         ]
     },
     "judge_answers": {"reasoning": "It says more.", "winner": 1},
+    "grade_answer": {"reasoning": "It leaves out the year.", "score": 6},
+    "find_shared": {"first": [1], "second": [1]},
 }
 
 Key = tuple[str, str]
@@ -251,8 +253,8 @@ def _questions(settings: Settings) -> Iterator[Step]:
 
 
 def _evaluate(settings: Settings) -> None:
+    from graphrag_pipeline.evaluation.criteria import CRITERIA
     from graphrag_pipeline.evaluation.judging.claims import Unexamined, examine
-    from graphrag_pipeline.evaluation.judging.criteria import CRITERIA
     from graphrag_pipeline.evaluation.judging.judge import OpenVerdict, ShownAnswer, judge
     from graphrag_pipeline.evaluation.questions.generating import (
         Numbers,
@@ -280,6 +282,33 @@ def _evaluate(settings: Settings) -> None:
         replicate=0,
     )
     judge(settings, store, [verdict])
+    _grade(settings, long)
+
+
+def _grade(settings: Settings, answer: str) -> None:
+    from graphrag_pipeline.evaluation.criteria import REFERENCE_CRITERIA
+    from graphrag_pipeline.evaluation.inquiring import Inquiry, ask_inquiries
+    from graphrag_pipeline.evaluation.judging import differential, reference
+    from graphrag_pipeline.evaluation.store import EvaluationStore
+
+    two = {
+        "first_answer": "1. Nadia Fenwright objected.\n2. She was dismissed.",
+        "second_answer": "1. Nadia Fenwright did.",
+    }
+    gold = {
+        "criterion": REFERENCE_CRITERIA["completeness"],
+        "answers": "- Nadia Fenwright, in March 2002",
+        "text": answer,
+    }
+    graded = {"kind": "", "question": "", "answer_id": "", "subject": "", "replicate": 0}
+    inquiries = [
+        (reference.FORM, gold, graded),
+        (differential.FORM, two, {"first_answer": "a", "second_answer": "b"}),
+    ]
+    store = EvaluationStore(settings.home_path)
+    for form, values, columns in inquiries:
+        inquiry = Inquiry(id="i", values={"question": QUESTION, **values}, columns=columns)
+        ask_inquiries(settings, store, form, [inquiry])
 
 
 def _tune(settings: Settings, documents: Path, target: Path) -> None:

@@ -15,7 +15,7 @@ from llm_helpers import in_environment, processes
 from model_server import Messages, ModelServer, unauthorized
 
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.evaluation.judging.criteria import CRITERIA
+from graphrag_pipeline.evaluation.criteria import CRITERIA
 from graphrag_pipeline.evaluation.judging.judge import (
     AnswerPair,
     OpenVerdict,

@@ -13,9 +13,9 @@ from strict_server import StrictServer
 
 from graphrag_pipeline.core.errors import ConfigError, InputError
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.evaluation.criteria import CRITERIA
 from graphrag_pipeline.evaluation.evaluate import plan_experiment, run_experiment
 from graphrag_pipeline.evaluation.experiment import Experiment, read_experiment
-from graphrag_pipeline.evaluation.judging.criteria import CRITERIA
 from graphrag_pipeline.evaluation.store import EvaluationStore
 
 QUESTIONS = ["Who was the clerk of Scrooge?", "Where was Marie Curie born?"]

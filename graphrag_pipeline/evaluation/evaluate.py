@@ -8,16 +8,14 @@ from dataclasses import dataclass
 
 from graphrag_pipeline.core.errors import InputError, NothingPublishedError, StorageError
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.evaluation.experiment import Experiment, Judge
+from graphrag_pipeline.evaluation.experiment import Experiment
 from graphrag_pipeline.evaluation.history import record_means
-from graphrag_pipeline.evaluation.judging import claims
-from graphrag_pipeline.evaluation.judging import judge as judging
+from graphrag_pipeline.evaluation.inquiring import Asked
+from graphrag_pipeline.evaluation.judging import claims, judge_step, reference
 from graphrag_pipeline.evaluation.pricing import (
     plan_answers,
     plan_claims_unseen,
-    plan_judging_unseen,
 )
-from graphrag_pipeline.evaluation.questions.question import Question
 from graphrag_pipeline.evaluation.running import (
     Answered,
     Workload,
@@ -31,6 +29,9 @@ from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.llm.configured import spending_since
 from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.store.spending import ledger_position
+
+GRADINGS = (reference,)
+"""Modules that plan and run what models do with each answer by itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +65,7 @@ class Evaluated:
     answered: Answered
     scores: int
     claims: int
+    gradings: int
     verdicts: int
     failures: tuple[str, ...]
 
@@ -81,7 +83,11 @@ def plan_experiment(settings: Settings, experiment: Experiment) -> ExperimentPla
     stages = [
         *plan_answers(store, experiment, settings, conditions),
         *_plan_claims(store, experiment, settings, conditions),
-        *_plan_verdicts(store, experiment, settings, conditions, questions),
+        *(
+            stage
+            for step in (*GRADINGS, judge_step)
+            for stage in step.plan(store, experiment, settings, conditions, questions)
+        ),
     ]
     n_missing = sum(len(workload.unanswered) for workload in conditions)
     return ExperimentPlan(
@@ -117,7 +123,8 @@ def _run(store: EvaluationStore, experiment: Experiment, settings: Settings) -> 
     summary = answer_questions(store, experiment, settings)
     scores = score_answers(store, experiment, settings)
     examined, unexamined = count_claims(store, experiment, settings)
-    verdicts, unjudged = judge_answers(store, experiment, settings)
+    graded = grade_answers(store, experiment, settings)
+    judged = judge_answers(store, experiment, settings)
     with store.transaction() as con:
         record_means(con, experiment.name)
     finish(store, experiment)
@@ -126,8 +133,9 @@ def _run(store: EvaluationStore, experiment: Experiment, settings: Settings) -> 
         answered=summary,
         scores=scores,
         claims=examined,
-        verdicts=verdicts,
-        failures=(*unexamined, *unjudged),
+        gradings=graded.made,
+        verdicts=judged.made,
+        failures=(*unexamined, *graded.failures, *judged.failures),
     )
 
 
@@ -175,29 +183,17 @@ def count_claims(
     return examined.made, examined.failures
 
 
-def judge_answers(
-    store: EvaluationStore, experiment: Experiment, settings: Settings
-) -> tuple[int, tuple[str, ...]]:
+def grade_answers(store: EvaluationStore, experiment: Experiment, settings: Settings) -> Asked:
+    """Have models grade an experiment's answers in the ways it names, but for judge and claims."""
+    outcome = Asked()
+    for step in GRADINGS:
+        outcome += step.run(store, experiment, settings)
+    return outcome
+
+
+def judge_answers(store: EvaluationStore, experiment: Experiment, settings: Settings) -> Asked:
     """Have the judge compare an experiment's answers; return its new verdicts, and failures."""
-    if (judge_settings := experiment.judge) is None:
-        with store.transaction() as con:
-            con.execute("DELETE FROM comparisons WHERE experiment = ?", [experiment.name])
-        return 0, ()
-    settings = judge_settings.settings(settings)
-    judge = _judge_of(judge_settings, settings)
-    with store.read() as con:
-        pairs = judging.pairs_of(
-            con, experiment.name, against=judge_settings.against, questions=judge_settings.questions
-        )
-        verdicts = judging.open_verdicts(
-            con, pairs, judge_settings.criteria, judge_settings.replicates, judge
-        )
-    judged = judging.judge(settings, store, verdicts)
-    with store.transaction() as con:
-        judging.compare(
-            con, experiment.name, pairs, judge_settings.criteria, judge_settings.replicates, judge
-        )
-    return judged.made, judged.failures
+    return judge_step.run(store, experiment, settings)
 
 
 def _plan_claims(
@@ -218,41 +214,9 @@ def _plan_claims(
     return [claims.plan_claims(settings, unexamined)]
 
 
-def _plan_verdicts(
-    store: EvaluationStore,
-    experiment: Experiment,
-    settings: Settings,
-    conditions: Sequence[Workload],
-    questions: Sequence[Question],
-) -> list[StagePlan]:
-    judge_settings = experiment.judge
-    if judge_settings is None:
-        return []
-    settings = judge_settings.settings(settings)
-    if any(workload.unanswered for workload in conditions):
-        n_questions = min(judge_settings.questions or len(questions), len(questions))
-        n_pairs = (
-            _pairs(judge_settings, sum(not workload.error for workload in conditions)) * n_questions
-        )
-        return [
-            plan_judging_unseen(
-                settings, n_pairs * len(judge_settings.criteria) * judge_settings.replicates * 2
-            )
-        ]
-    judge = _judge_of(judge_settings, settings)
-    with store.read() as con:
-        pairs = judging.pairs_of(
-            con, experiment.name, against=judge_settings.against, questions=judge_settings.questions
-        )
-        verdicts = judging.open_verdicts(
-            con, pairs, judge_settings.criteria, judge_settings.replicates, judge
-        )
-    return [judging.plan_judging(settings, verdicts)]
-
-
 def replicates_in_vain(settings: Settings, experiment: Experiment) -> tuple[str, ...]:
     """Say of which steps the replicates are the same call at temperature 0."""
-    steps = {"judge": experiment.judge}
+    steps = {"judge": experiment.judge, "reference": experiment.reference}
     return tuple(
         f"{name}: {step.replicates} replicates at temperature 0 are the same call made "
         f"{step.replicates} times, and differ by the server's chance alone: set temperature above "
@@ -260,11 +224,3 @@ def replicates_in_vain(settings: Settings, experiment: Experiment) -> tuple[str,
         for name, step in steps.items()
         if step and step.replicates > 1 and not step.settings(settings).llm.temperature
     )
-
-
-def _judge_of(judge: Judge, settings: Settings) -> judging.JudgeModel:
-    return judging.judge_of(settings, judge.own_criteria, judge.answered_by(settings))
-
-
-def _pairs(judge: Judge, conditions: int) -> int:
-    return max(0, conditions - 1 if judge.against else conditions * (conditions - 1) // 2)

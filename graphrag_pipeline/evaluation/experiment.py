@@ -31,7 +31,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.evaluation.steps import Claims, Judge
+from graphrag_pipeline.evaluation.steps import Claims, Judge, Reference
 from graphrag_pipeline.query.ask import Ask
 from graphrag_pipeline.query.methods import methods_taking, read_method
 from graphrag_pipeline.query.short_answers import AnswerStyle
@@ -103,6 +103,7 @@ class _File(_Strict):
     condition: tuple[_Given, ...] = ()
     judge: Judge | None = None
     claims: Claims | None = None
+    reference: Reference | None = None
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ class Experiment:
 
     ``questions`` is a file or the name of a stored set, of which the first ``limit`` are asked (0:
     all). ``retrieval_only`` asks for no answers. ``metrics`` are those beyond the usual ones.
-    ``judge`` and ``claims`` are None where no model is to look at the answers.
+    ``judge``, ``claims`` and ``reference`` are None where no model is to look at the answers.
     """
 
     name: str
@@ -122,6 +123,12 @@ class Experiment:
     metrics: tuple[str, ...] = ()
     judge: Judge | None = None
     claims: Claims | None = None
+    reference: Reference | None = None
+
+    @property
+    def asks_models(self) -> bool:
+        """Whether a model is to look at the answers."""
+        return any((self.judge, self.claims, self.reference))
 
 
 def read_experiment(file: Path) -> Experiment:
@@ -183,6 +190,7 @@ def _experiment(contents: _File, file: Path) -> Experiment:
             metrics=contents.metrics,
             judge=contents.judge,
             claims=contents.claims,
+            reference=contents.reference,
         )
     )
 
@@ -264,6 +272,9 @@ def checked(experiment: Experiment) -> Experiment:
     judge = experiment.judge or Judge()
     if judge.against and judge.against not in names:
         raise InputError(f"judge.against = {judge.against!r} is no condition of the experiment")
-    if experiment.retrieval_only and (experiment.judge or experiment.claims):
+    reference = experiment.reference or Reference()
+    if reference.condition and reference.condition not in names:
+        raise InputError(f"reference.condition = {reference.condition!r} is no condition")
+    if experiment.retrieval_only and experiment.asks_models:
         raise InputError("retrieval_only makes no answers: there is nothing to judge")
     return experiment

@@ -226,6 +226,71 @@ COMMENT ON COLUMN comparisons.p_second IS 'What p would be with condition_a alwa
 COMMENT ON COLUMN comparisons.winner IS 'The better condition: p_corrected and p_agreed below 0.05, for the same side; empty where there is none.';
 COMMENT ON COLUMN comparisons.verdict IS 'Why there is a winner or none, and what the order of answers did to it, in words.';
 
+CREATE TABLE IF NOT EXISTS gradings (
+    grading_id VARCHAR PRIMARY KEY,
+    kind VARCHAR NOT NULL,
+    question VARCHAR NOT NULL,
+    answer_id VARCHAR NOT NULL,
+    subject VARCHAR NOT NULL,
+    replicate INTEGER NOT NULL,
+    model VARCHAR NOT NULL,
+    value DOUBLE NOT NULL,
+    reason VARCHAR NOT NULL,
+    made_at TIMESTAMPTZ NOT NULL
+);
+COMMENT ON TABLE gradings IS 'What a model said, in a number, of one answer or one retrieved passage.';
+COMMENT ON COLUMN gradings.grading_id IS 'Hash of the texts, the criterion, the replicate, the model and the prompt: of all that the number depends on.';
+COMMENT ON COLUMN gradings.kind IS 'reference: an answer scored against a reference, from 1 to 10. assertion: whether an answer meets an assertion, 1 or 0. relevance: whether a passage bears on the question, 1 or 0.';
+COMMENT ON COLUMN gradings.question IS 'The question.';
+COMMENT ON COLUMN gradings.answer_id IS 'The answer; empty where a passage is graded.';
+COMMENT ON COLUMN gradings.subject IS 'The criterion, the assertion_id, or the chunk.';
+COMMENT ON COLUMN gradings.replicate IS 'Number of the repetition, from 0.';
+COMMENT ON COLUMN gradings.model IS 'Model that graded.';
+COMMENT ON COLUMN gradings.value IS 'The number.';
+COMMENT ON COLUMN gradings.reason IS 'The model''s reason.';
+COMMENT ON COLUMN gradings.made_at IS 'When it was graded.';
+
+CREATE TABLE IF NOT EXISTS differences (
+    difference_id VARCHAR PRIMARY KEY,
+    first_answer VARCHAR NOT NULL,
+    second_answer VARCHAR NOT NULL,
+    first_shared INTEGER[] NOT NULL,
+    second_shared INTEGER[] NOT NULL,
+    model VARCHAR NOT NULL,
+    made_at TIMESTAMPTZ NOT NULL
+);
+COMMENT ON TABLE differences IS 'Which sentences two answers share, for judging by what they do not.';
+COMMENT ON COLUMN differences.difference_id IS 'Hash of the question, both answers, the model and the prompt.';
+COMMENT ON COLUMN differences.first_answer IS 'answer_id of the one answer.';
+COMMENT ON COLUMN differences.second_answer IS 'answer_id of the other.';
+COMMENT ON COLUMN differences.first_shared IS 'Numbers of the one answer''s sentences that the other says too, from 1.';
+COMMENT ON COLUMN differences.second_shared IS 'The same of the other answer.';
+COMMENT ON COLUMN differences.model IS 'Model that found them.';
+COMMENT ON COLUMN differences.made_at IS 'When it found them.';
+
+CREATE TABLE IF NOT EXISTS agreements (
+    experiment VARCHAR NOT NULL,
+    criterion VARCHAR NOT NULL,
+    metric VARCHAR NOT NULL,
+    question_id VARCHAR NOT NULL,
+    condition_a VARCHAR NOT NULL,
+    condition_b VARCHAR NOT NULL,
+    majority VARCHAR NOT NULL,
+    value_a DOUBLE NOT NULL,
+    value_b DOUBLE NOT NULL,
+    PRIMARY KEY (experiment, criterion, metric, question_id, condition_a, condition_b)
+);
+COMMENT ON TABLE agreements IS 'What the judge''s majority and the claims say of two answers to one question (GraphRAG, section 5).';
+COMMENT ON COLUMN agreements.experiment IS 'The experiment.';
+COMMENT ON COLUMN agreements.criterion IS 'The judge''s criterion: comprehensiveness or diversity.';
+COMMENT ON COLUMN agreements.metric IS 'What the claims are counted by: claims, or claim_clusters at a threshold.';
+COMMENT ON COLUMN agreements.question_id IS 'The question.';
+COMMENT ON COLUMN agreements.condition_a IS 'The one condition.';
+COMMENT ON COLUMN agreements.condition_b IS 'The other.';
+COMMENT ON COLUMN agreements.majority IS 'The condition that more than half of all verdicts name; empty where there is none.';
+COMMENT ON COLUMN agreements.value_a IS 'Claims or clusters of condition_a''s answer.';
+COMMENT ON COLUMN agreements.value_b IS 'Those of condition_b''s.';
+
 CREATE TABLE IF NOT EXISTS index_metrics (
     release VARCHAR NOT NULL,
     metric VARCHAR NOT NULL,

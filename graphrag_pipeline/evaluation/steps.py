@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from graphrag_pipeline.evaluation.judging.criteria import CRITERIA
+from graphrag_pipeline.evaluation.criteria import CRITERIA, REFERENCE_CRITERIA
 from graphrag_pipeline.evaluation.step_models import StepModel
 
 Text = Annotated[str, Field(min_length=1, max_length=4000)]
 Replicates = Annotated[int, Field(ge=1, le=100)]
 
 
-class Judge(StepModel):
-    """How answers are compared by a model.
+class _ByCriteria(StepModel):
+    """A step that goes by criteria: ``SHIPPED`` ones, and the user's own.
 
-    ``criteria`` are names of those that ship and of ``own_criteria``, by default all of these. A
-    table in their place holds own criteria, by name and text, and ``true`` for one that ships.
+    ``criteria`` are names of both, by default all. A table in their place holds own criteria, by
+    name and text, and ``true`` for one that ships.
     """
+
+    SHIPPED: ClassVar[Mapping[str, str]]
 
     criteria: tuple[str, ...] = ()
     own_criteria: dict[Text, Text] = Field(default_factory=dict)
-    replicates: Replicates = 5
-    against: str = ""
-    questions: Annotated[int, Field(ge=0)] = 0
+
+    @property
+    def meanings(self) -> dict[str, str]:
+        """What the model is told of each criterion."""
+        return {**self.SHIPPED, **self.own_criteria}
 
     @model_validator(mode="before")
     @classmethod
@@ -38,18 +42,40 @@ class Judge(StepModel):
         return {**values, "criteria": chosen, "own_criteria": own}
 
     @model_validator(mode="after")
-    def _check_criteria(self) -> Judge:
-        if both := sorted(CRITERIA.keys() & self.own_criteria.keys()):
+    def _check_criteria(self) -> Self:
+        if both := sorted(self.SHIPPED.keys() & self.own_criteria.keys()):
             raise ValueError(
                 f"criterion {both[0]!r} ships with the program: write {both[0]} = true, or give "
                 "your own another name"
             )
-        known = [*CRITERIA, *self.own_criteria]
-        if strangers := [name for name in self.criteria if name not in known]:
-            raise ValueError(f"criterion {strangers[0]!r} is none of {', '.join(known)}")
+        if strangers := [name for name in self.criteria if name not in self.meanings]:
+            raise ValueError(f"criterion {strangers[0]!r} is none of {', '.join(self.meanings)}")
         if not self.criteria:
-            object.__setattr__(self, "criteria", tuple(known))
+            object.__setattr__(self, "criteria", tuple(self.meanings))
         return self
+
+
+class Judge(_ByCriteria):
+    """How answers are compared by a model, in pairs.
+
+    ``differential`` shows the judge only what the two answers do not share.
+    """
+
+    SHIPPED = CRITERIA
+
+    replicates: Replicates = 5
+    against: str = ""
+    questions: Annotated[int, Field(ge=0)] = 0
+    differential: bool = False
+
+
+class Reference(_ByCriteria):
+    """How answers are scored against gold answers, or against those of a ``condition``."""
+
+    SHIPPED = REFERENCE_CRITERIA
+
+    replicates: Replicates = 1
+    condition: str = ""
 
 
 class Claims(StepModel):

@@ -38,6 +38,11 @@ DELETE FROM questions WHERE question_set NOT IN (SELECT question_set FROM experi
 DELETE FROM scores WHERE answer_id NOT IN (SELECT answer_id FROM answers);
 DELETE FROM claims WHERE answer_id NOT IN (SELECT answer_id FROM answers);
 DELETE FROM claim_extractions WHERE answer_id NOT IN (SELECT answer_id FROM answers);
+DELETE FROM agreements WHERE experiment NOT IN (SELECT experiment FROM experiments);
+DELETE FROM gradings WHERE answer_id NOT IN (SELECT answer_id FROM answers UNION ALL SELECT '')
+    OR question NOT IN (SELECT question FROM questions);
+DELETE FROM differences WHERE first_answer NOT IN (SELECT answer_id FROM answers)
+    OR second_answer NOT IN (SELECT answer_id FROM answers);
 DELETE FROM judgments WHERE first_answer NOT IN (SELECT answer_id FROM answers)
     OR second_answer NOT IN (SELECT answer_id FROM answers);
 """

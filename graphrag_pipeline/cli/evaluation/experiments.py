@@ -10,7 +10,12 @@ import typer
 
 from graphrag_pipeline.cli import console
 from graphrag_pipeline.cli.command import prints, settings_here
-from graphrag_pipeline.cli.evaluation.results import Results, results_of, show_results
+from graphrag_pipeline.cli.evaluation.results import (
+    Results,
+    result_values,
+    results_of,
+    show_results,
+)
 from graphrag_pipeline.cli.progress import progress
 from graphrag_pipeline.cli.wording import money
 from graphrag_pipeline.core.errors import InputError
@@ -49,7 +54,7 @@ Named = Annotated[str, typer.Option(help="Name of the experiment (default: the q
 _WARNINGS = 5
 
 
-@prints(show_results)
+@prints(show_results, result_values)
 def run(
     spec: Spec = None,
     questions: Questions = "",
@@ -195,7 +200,7 @@ def _agree(settings: Settings, experiment: Experiment, yes: bool) -> None:
     from graphrag_pipeline.evaluation.evaluate import plan_experiment
 
     answers = settings.query.answers == "llm" and not experiment.retrieval_only
-    if not (answers or experiment.judge or experiment.claims):
+    if not (answers or experiment.asks_models):
         return
     estimate = plan_experiment(settings, experiment)
     if estimate.stages:
@@ -225,4 +230,5 @@ def _tell(outcome: Evaluated) -> None:
         f"{outcome.answered.made:,} answers made, {outcome.answered.reused:,} made before; "
         f"{outcome.scores:,} scores, {outcome.verdicts:,} verdicts"
         + (f", claims of {outcome.claims:,} answers" if outcome.claims else "")
+        + (f", {outcome.gradings:,} gradings" if outcome.gradings else "")
     )

@@ -12,18 +12,23 @@ import typer
 from graphrag_pipeline.cli import console
 from graphrag_pipeline.cli.command import prints, settings_here
 from graphrag_pipeline.cli.wording import money
+from graphrag_pipeline.core.errors import InputError
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
+    from graphrag_pipeline.evaluation.judging.agreement import Agreement
     from graphrag_pipeline.evaluation.results import Difference
     from graphrag_pipeline.pages.evaluation import WrittenEvaluation
 
 _DIFFERENCES = ("metric", "left", "right", "difference", "95 %", "p (Holm)")
 _HEADINGS = {
     "recall@5": "recall@5", "all_gold@5": "all@5", "answer_in_context": "in context",
-    "accuracy": "accuracy", "f1": "f1", "claims": "claims", "claim_clusters@0.7": "clusters",
+    "accuracy": "accuracy", "f1": "f1", "abstained": "abstained",
+    "reference_correctness": "correct/10", "reference_completeness": "complete/10",
+    "claims": "claims", "claim_clusters@0.7": "clusters",
 }  # fmt: skip
-_OF_ANSWERS = ("accuracy", "f1")
+_OF_ANSWERS = ("accuracy", "f1", "abstained")
+_NUMBERS = ("claim", "reference_")
 
 
 @dataclass(frozen=True)
@@ -33,18 +38,20 @@ class Results:
     experiment: str
     conditions: list[dict[str, Any]]
     metrics: list[dict[str, Any]]
+    agreement: list[Agreement]
 
 
 def results_of(settings: Settings, experiment: str | None) -> Results:
     """Return what an experiment found; without a name, the latest."""
     from graphrag_pipeline.evaluation import results
+    from graphrag_pipeline.evaluation.judging.agreement import agreements
     from graphrag_pipeline.evaluation.store import EvaluationStore
 
     with EvaluationStore(settings.home_path).read() as con:
         name = results.named_experiment(con, experiment)
         conditions = results.costs(con, name).rows(named=True)
         metrics = results.means(results.question_scores(con, name)).rows(named=True)
-    return Results(name, conditions, metrics)
+        return Results(name, conditions, metrics, agreements(con, name))
 
 
 def show_results(results: Results) -> None:
@@ -60,6 +67,22 @@ def show_results(results: Results) -> None:
         ("condition", *map(_HEADINGS.__getitem__, metrics), "tokens", *["cost"] * is_paid, "ms"),
         [_line(row, metrics, means, is_paid) for row in results.conditions],
     )
+    for agreement in results.agreement:
+        console.say(_agreement(agreement))
+
+
+def _agreement(agreement: Agreement) -> str:
+    of = f"{agreement.decided:,} of {agreement.comparisons:,} comparisons"
+    share = "" if agreement.share is None else (
+        f"; {agreement.metric} name the same answer in {100 * agreement.share:.0f} % of them"
+    )  # fmt: skip
+    return f"{agreement.criterion}: the judge's majority decides {of}{share}"
+
+
+def result_values(results: Results) -> dict[str, Any]:
+    """Return what an experiment found as plain values."""
+    shares = [{**asdict(agreement), "share": agreement.share} for agreement in results.agreement]
+    return {**asdict(results), "agreement": shares}
 
 
 def _show_differences(differences: Sequence[Difference]) -> None:
@@ -101,10 +124,10 @@ def _line(
 
 
 def _mean(metric: str, value: float | None) -> str:
-    """Return a mean as shown: a share in percent, claims as their number."""
+    """Return a mean as shown: a share in percent, claims and marks as their number."""
     if value is None:
         return "-"
-    return f"{value if metric.startswith('claim') else 100 * value:.1f}"
+    return f"{value if metric.startswith(_NUMBERS) else 100 * value:.1f}"
 
 
 def _difference(difference: Difference) -> tuple[str, ...]:
@@ -118,14 +141,34 @@ def _difference(difference: Difference) -> tuple[str, ...]:
     )
 
 
-@prints(show_results)
+@prints(show_results, result_values)
 def results(
     experiment: Annotated[
         str | None, typer.Argument(help="An experiment (default: the latest).")
     ] = None,
+    agreement: Annotated[
+        Path | None,
+        typer.Option(help="Write what judge and claims say of each pair of answers to this CSV."),
+    ] = None,
 ) -> Results:
-    """Show what an experiment found, a line for each condition."""
-    return results_of(settings_here(), experiment)
+    """Show what an experiment found, a line for each condition.
+
+    Where its answers were judged and their claims counted, it says how often both name the same
+    answer as the better one.
+    """
+    from graphrag_pipeline.core.files import write_beside
+    from graphrag_pipeline.evaluation.judging.agreement import agreement_details
+    from graphrag_pipeline.evaluation.store import EvaluationStore
+
+    found = results_of(settings_here(), experiment)
+    if agreement is not None:
+        with EvaluationStore(settings_here().home_path).read() as con:
+            details = agreement_details(con, found.experiment)
+        if details.is_empty():
+            raise InputError(f"{found.experiment} has no answers with both verdicts and claims")
+        write_beside(agreement, details.write_csv().encode())
+        console.note(f"Wrote {agreement}")
+    return found
 
 
 @prints(_show_differences, _difference_values)

@@ -28,7 +28,7 @@ from graphrag_pipeline.core.progress import Listener, report
 from graphrag_pipeline.core.prompting import Prompt, load_prompt, prompt_version
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.tokens import count_tokens
-from graphrag_pipeline.evaluation.judging.criteria import CRITERIA
+from graphrag_pipeline.evaluation.criteria import CRITERIA
 from graphrag_pipeline.evaluation.judging.verdict_text import explain
 from graphrag_pipeline.evaluation.judging.verdicts import Comparison, Verdict, Won, compare_verdicts
 from graphrag_pipeline.evaluation.keeping import keeping
@@ -262,6 +262,27 @@ def judge(
     return Judged(n_judged, tuple(failures))
 
 
+def verdicts_of(
+    con: duckdb.DuckDBPyConnection,
+    pairs: Sequence[AnswerPair],
+    criteria: Sequence[str],
+    replicates: int,
+    judge: JudgeModel,
+) -> list[Verdict]:
+    """Return the verdicts there are on pairs; identical answers tie without one."""
+    expected = [
+        (pair, is_ahead, verdict)
+        for pair in pairs
+        for is_ahead, verdict in _open_verdicts(pair, criteria, replicates, judge)
+    ]
+    winners = _winners(con, [verdict.id for pair, _, verdict in expected if not pair.is_same])
+    return [
+        _verdict(pair, is_ahead, verdict, "tie" if pair.is_same else winners[verdict.id])
+        for pair, is_ahead, verdict in expected
+        if pair.is_same or verdict.id in winners
+    ]
+
+
 def compare(
     con: duckdb.DuckDBPyConnection,
     experiment: str,
@@ -275,17 +296,7 @@ def compare(
     Questions that a pair has verdicts on in one order only do not count. The connection is one of
     a transaction.
     """
-    expected = [
-        (pair, is_ahead, verdict)
-        for pair in pairs
-        for is_ahead, verdict in _open_verdicts(pair, criteria, replicates, judge)
-    ]
-    winners = _winners(con, [verdict.id for pair, _, verdict in expected if not pair.is_same])
-    verdicts = [
-        _verdict(pair, is_ahead, verdict, "tie" if pair.is_same else winners[verdict.id])
-        for pair, is_ahead, verdict in expected
-        if pair.is_same or verdict.id in winners
-    ]
+    verdicts = verdicts_of(con, pairs, criteria, replicates, judge)
     conditions = dict.fromkeys(n for pair in pairs for n in (pair.condition_a, pair.condition_b))
     comparisons = compare_verdicts(verdicts, list(conditions))
     write_comparisons(con, experiment, comparisons)

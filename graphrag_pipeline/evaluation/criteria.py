@@ -21,3 +21,12 @@ CRITERIA: Mapping[str, str] = {
     "is.",
 }
 """What each criterion means, as the judge is told; GraphRAG's but for "overall"."""
+
+REFERENCE_CRITERIA: Mapping[str, str] = {
+    "correctness": "Correctness: how far what the answer says agrees with the reference. What "
+    "contradicts the reference, or claims what it rules out, counts against the answer; what the "
+    "answer leaves out does not.",
+    "completeness": "Completeness: how much of what the reference says the answer says too. What "
+    "it leaves out counts against the answer; what it says beyond the reference does not.",
+}
+"""What an answer is scored by against a reference; the names are benchmark-qed's."""

@@ -1,0 +1,197 @@
+"""Questions to a model about answers and passages: planned, asked once, and kept as they are told.
+
+Each step of an evaluation makes its inquiries, each with an id that is a hash of all that its
+answer depends on. Those whose id is in the step's table are not asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import polars as pl
+
+from graphrag_pipeline.core.identity import make_id
+from graphrag_pipeline.core.progress import Listener, report
+from graphrag_pipeline.core.prompting import Prompt, load_prompt, prompt_version
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.tokens import count_tokens
+from graphrag_pipeline.evaluation.keeping import keeping
+from graphrag_pipeline.evaluation.step_models import StepModel
+from graphrag_pipeline.evaluation.store import EvaluationStore
+from graphrag_pipeline.llm.configured import model_prices, prompts_folder, with_model
+from graphrag_pipeline.llm.errors import ModelError
+from graphrag_pipeline.llm.pricing import StagePlan
+from graphrag_pipeline.llm.running import work_through
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.llm.client import ModelClient
+
+STAGE = "evaluation"
+"""What the ledger calls the calls."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inquiry:
+    """A question to a model; ``columns`` are kept beside what it says.
+
+    Inquiries that differ in ``replicate`` alone are calls of their own.
+    """
+
+    id: str
+    values: Mapping[str, str]
+    columns: Mapping[str, Any]
+    replicate: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """How one kind of inquiry is put, read and kept.
+
+    ``parse`` turns an answer into columns of ``table``; it raises ModelOutputError for one that
+    says none. ``answer_tokens`` is what an answer takes, for the plan.
+    """
+
+    name: str
+    prompt: str
+    table: str
+    key: str
+    parse: Callable[[str], Mapping[str, Any]]
+    json_schema: Mapping[str, Any]
+    answer_tokens: int
+    columns: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How many inquiries were answered, and why others were not; those are still missing."""
+
+    made: int = 0
+    failures: tuple[str, ...] = ()
+
+    def __add__(self, other: Asked) -> Asked:
+        """Return both together."""
+        return Asked(self.made + other.made, (*self.failures, *other.failures))
+
+
+def made_by(form: Form, step: StepModel, settings: Settings) -> str:
+    """Return a hash of the model and the prompt; ``settings`` are the step's."""
+    prompt = prompt_version(form.prompt, folder=prompts_folder(settings))
+    return make_id(form.name, prompt, *map(repr, step.answered_by(settings)))
+
+
+def unanswered(
+    con: duckdb.DuckDBPyConnection, form: Form, inquiries: Sequence[Inquiry]
+) -> list[Inquiry]:
+    """Return the inquiries that are not in the form's table, each once."""
+    distinct = {inquiry.id: inquiry for inquiry in inquiries}
+    con.register("asked", pl.DataFrame({"id": list(distinct)}, {"id": pl.String}))
+    try:
+        rows = con.execute(
+            f"SELECT id FROM asked WHERE id NOT IN (SELECT {form.key} FROM {form.table})"
+        ).fetchall()
+    finally:
+        con.unregister("asked")
+    missing = {id for (id,) in rows}
+    return [inquiry for id, inquiry in distinct.items() if id in missing]
+
+
+def plan_inquiries(settings: Settings, form: Form, inquiries: Sequence[Inquiry]) -> StagePlan:
+    """Return what asking these would take: a call each, retries left out."""
+    prompt = load_prompt(form.prompt, prompts_folder(settings))
+    around = _around(prompt)
+    texts = {text for inquiry in inquiries for text in inquiry.values.values()}
+    in_order = sorted(texts)
+    lengths = dict(zip(in_order, count_tokens(in_order), strict=True))
+    tokens = sum(
+        around + sum(lengths[text] for text in inquiry.values.values()) for inquiry in inquiries
+    )
+    return _plan(settings, form, len(inquiries), tokens)
+
+
+def plan_unseen(settings: Settings, form: Form, inquiries: int, tokens: int) -> StagePlan:
+    """Return what so many inquiries would take, of ``tokens`` each besides the prompt."""
+    prompt = load_prompt(form.prompt, prompts_folder(settings))
+    return _plan(settings, form, inquiries, inquiries * (_around(prompt) + tokens))
+
+
+def ask_inquiries(
+    settings: Settings,
+    store: EvaluationStore,
+    form: Form,
+    inquiries: Sequence[Inquiry],
+    progress: Listener = report,
+) -> Asked:
+    """Ask, and keep each answer in the form's table.
+
+    An answer that cannot be read is asked for once more, then left out, and told. Raises the
+    model's error when no further call can succeed; what was answered until then is kept.
+    """
+    if not inquiries:
+        return Asked()
+    prompt = load_prompt(form.prompt, prompts_folder(settings))
+    again = load_prompt("report_retry", prompts_folder(settings))
+    failures: list[str] = []
+    n_made = 0
+
+    async def ask_all(client: ModelClient) -> None:
+        async def ask(inquiry: Inquiry) -> None:
+            nonlocal n_made
+            try:
+                values = await client.read(
+                    prompt.render(**inquiry.values),
+                    form.parse,
+                    stage=STAGE,
+                    json_schema=form.json_schema,
+                    # The first replicate is the plain call; the others are not its cached answer.
+                    variant=f"replicate {inquiry.replicate}" if inquiry.replicate else None,
+                    again=lambda error: again.render(error=error),
+                )
+                keep({form.key: inquiry.id, **inquiry.columns, **values,
+                      "model": settings.llm.model, "made_at": datetime.now(UTC)})  # fmt: skip
+                n_made += 1
+            except ModelError as error:
+                if error.stops_everything:
+                    raise
+                failures.append(f"{form.name}: {error}")
+            progress(form.name, n_made + len(failures), len(inquiries))
+
+        await work_through(inquiries, ask, 2 * client.options.concurrency)
+
+    with keeping(store, form.table, form.key, form.columns) as keep:
+        with_model(settings, ask_all)
+    return Asked(n_made, tuple(failures))
+
+
+def put_scores(con: duckdb.DuckDBPyConnection, question_set: str, scores: pl.DataFrame) -> int:
+    """Make these the scores of answers; columns answer_id, metric, value. Returns how many."""
+    con.register("graded", scores.select("answer_id", "metric", "value"))
+    try:
+        con.execute(
+            "INSERT OR REPLACE INTO scores SELECT answer_id, ?, metric, value FROM graded",
+            [question_set],
+        )
+    finally:
+        con.unregister("graded")
+    return scores.height
+
+
+def _around(prompt: Prompt) -> int:
+    talk = prompt.render(**dict.fromkeys(prompt.placeholders, ""))
+    return sum(count_tokens([message["content"] for message in talk]))
+
+
+def _plan(settings: Settings, form: Form, calls: int, tokens: int) -> StagePlan:
+    output, model = calls * form.answer_tokens, settings.llm.model
+    return StagePlan(
+        stage=form.name,
+        model=model,
+        calls=calls,
+        cached=0,
+        prompt_tokens=tokens,
+        completion_tokens=output,
+        cost=model_prices(settings).cost(model, tokens, output),
+    )
