@@ -20,7 +20,9 @@ import duckdb
 import pyarrow as pa
 import pytest
 from artefacts import copy_of
+from conftest import Engine
 from index_process import by_model, update
+from killed_command import killed_at
 from model_server import ModelServer
 from test_check import PLAIN, digests, in_folder, story
 from test_llm_pipeline import mind
@@ -29,6 +31,7 @@ from typer.testing import CliRunner
 from graphrag_pipeline import Index
 from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.errors import InputError, StorageError
+from graphrag_pipeline.orchestration.runs import index_folder, opened_instance
 from graphrag_pipeline.query import retrieve
 from graphrag_pipeline.releases.kept import published_release
 from graphrag_pipeline.store.hashing import rows_hash
@@ -100,6 +103,39 @@ def test_a_restored_index_is_the_same_and_goes_on_without_paying(tmp_path):
         before = len(server.requests)
         assert update(other) == published_release(home)
         assert len(server.requests) == before
+
+
+def test_dagster_shows_the_history_that_was_restored(tmp_path):
+    engine = Engine(tmp_path / "one", PLAIN)
+    engine.write({"0.md": story(0)})
+    index_folder(engine.workspace, engine.inbox)
+    told = history_of(engine.workspace)
+    assert {"published_index", "chunks"} <= dict(told[1]).keys()
+    for with_history in (False, True):
+        archive = tmp_path / f"{with_history}.tar.zst"
+        back_up(engine.workspace, archive, with_history=with_history)
+        other = Engine(tmp_path / str(with_history), PLAIN)
+        restore(archive, other.log.home)
+        assert history_of(other.workspace) == (told if with_history else ([], [])), with_history
+    other.write({"0.md": story(0), "1.md": story(1)})
+    index_folder(other.workspace, other.inbox)
+    runs, assets = history_of(other.workspace)
+    assert runs[-len(told[0]) :] == told[0]
+    assert (runs[0][2], dict(assets)["published_index"]) == ("SUCCESS", runs[0][0])
+
+
+def history_of(workspace: Workspace) -> tuple[list[tuple[str, str, str, bool]], list[Any]]:
+    """Return the runs that Dagster shows, the newest first, and the run that made each asset."""
+    with opened_instance(workspace.settings) as instance:
+        records = instance.get_latest_materialization_event
+        assets = [(key.to_user_string(), records(key)) for key in instance.all_asset_keys()]
+        return (
+            [
+                (run.run_id, run.job_name, run.status.value, bool(instance.all_logs(run.run_id)))
+                for run in instance.get_runs()
+            ],
+            sorted((key, event.run_id) for key, event in assets if event),
+        )
 
 
 def test_a_question_is_answered_from_a_restored_index(index, archive, tmp_path):
@@ -414,3 +450,29 @@ def test_a_restore_that_is_killed_leaves_a_whole_home_or_none(archive, tmp_path)
         step += 5
     assert step > 5
     assert_nothing_left(place, "home")
+
+
+@pytest.mark.waits
+@pytest.mark.parametrize("stride", [29, pytest.param(1, marks=pytest.mark.nightly)])
+def test_a_backup_that_is_killed_is_whole_or_not_there_and_the_next_clears_up(
+    stride, index, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(index.home.parent)
+    before, kept = digests(index.home), tmp_path / "kept"
+    archive, step, n_whole = kept / "a.tar.zst", 0, 0
+    while (ended := killed_at(step, tmp_path, "backup", str(archive))).returncode:
+        assert ended.returncode == -signal.SIGKILL, ended.stderr
+        if archive.exists():
+            n_whole += 1
+            restored = restore(archive, tmp_path / str(step))
+            assert state_of(restored.home) == state_of(index.home)
+            archive.unlink()
+        step += stride
+    assert step >= 3 * stride
+    assert n_whole > 0 or stride > 1
+    assert_nothing_left(kept, archive.name)
+    assert digests(index.home) == before
+    restored = restore(archive, tmp_path / "whole")
+    assert digests(restored.home).keys() <= before.keys()
+    settings = PLAIN.model_copy(update={"home": str(restored.home)})
+    assert check(Workspace(settings)).problems == ()

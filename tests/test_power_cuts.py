@@ -1,6 +1,8 @@
 """A power cut takes back no release, and leaves none by half."""
 
+import errno
 import json
+import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 from power import Disk
 
+from graphrag_pipeline.core import files
 from graphrag_pipeline.core.files import make_folder, write_beside
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
@@ -136,3 +139,21 @@ def test_folders_that_are_made_are_synced_in_those_above(tmp_path, disk):
     write_beside(tmp_path / "a" / "b" / "c" / "file", b"content")
     for place in ("a", "a/b", "a/b/c", "a/b/c/file"):
         assert disk.has_name(tmp_path / place)
+
+
+@on_linux
+@pytest.mark.parametrize("knows_it", [True, False])
+def test_on_a_mac_the_disk_is_asked_to_empty_its_own_cache(tmp_path, monkeypatch, disk, knows_it):
+    asked = []
+
+    def ask(handle: int, command: int) -> None:
+        asked.append((Path(os.readlink(f"/proc/self/fd/{handle}")), command))
+        if not knows_it:
+            raise OSError(errno.ENOTSUP, "not supported")
+
+    monkeypatch.setattr(files.fcntl, "fcntl", ask)
+    monkeypatch.setattr(files, "_FULL_SYNC", 51)
+    (tmp_path / "beside").write_bytes(b"content")
+    files.replace_durably(tmp_path / "beside", tmp_path / "file")
+    assert asked == [(tmp_path / "beside", 51), (tmp_path, 51)]
+    assert disk.is_synced(tmp_path / "file") is not knows_it

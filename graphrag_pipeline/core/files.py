@@ -18,10 +18,16 @@ from pathlib import Path
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.temporary import sweep, temporary_folder
 
+try:
+    import fcntl
+except ModuleNotFoundError:  # on Windows
+    fcntl = None
+
 PRIVATE = 0o700
 # What file systems answer that know no syncing of folders, and folders that may not be read.
 _NOT_FOR_FOLDERS = {errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES, errno.EPERM}
 _IS_WINDOWS = os.name == "nt"
+_FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
 
 
 def make_folder(folder: Path, mode: int = PRIVATE) -> None:
@@ -83,16 +89,6 @@ def make_private(file: Path) -> None:
                 file.chmod(0o600)
 
 
-def put_in_place(beside: Path, path: Path) -> None:
-    """Rename a file onto another once all of it is on the disk. Raises OSError."""
-    handle = os.open(beside, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-    beside.replace(path)
-
-
 def write_beside(path: Path, data: bytes) -> None:
     """Write a file so that it is there whole or not at all.
 
@@ -144,9 +140,19 @@ def sync_file(path: Path) -> None:
     """Wait until a file's content is on disk. Raises OSError."""
     handle = os.open(path, os.O_RDWR if _IS_WINDOWS else os.O_RDONLY)
     try:
-        os.fsync(handle)
+        _flush(handle)
     finally:
         os.close(handle)
+
+
+def _flush(handle: int) -> None:
+    """Sync an open file. On macOS that reaches the disk's own cache only, unless asked for more."""
+    if fcntl is not None and _FULL_SYNC is not None:
+        # File systems of other machines may not know it.
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(handle, _FULL_SYNC)
+            return
+    os.fsync(handle)
 
 
 def sync_folder(path: Path) -> None:

@@ -16,7 +16,6 @@ import os
 import re
 import shutil
 import sqlite3
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,7 +25,7 @@ from pathlib import Path
 import duckdb
 
 from graphrag_pipeline.core.errors import InputError, StorageError
-from graphrag_pipeline.core.files import PRIVATE, make_private, put_in_place
+from graphrag_pipeline.core.files import PRIVATE, make_private, replace_durably
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.temporary import sweep, temporary_folder
 from graphrag_pipeline.evaluation.store import EvaluationStore
@@ -54,6 +53,7 @@ _HINT = "latest_version_hint.json"
 _SECRET = re.compile(
     r"(?im)^\s*[\w.\-\"']*(api_?key|secret|token|password)[\w.\-\"']*\s*=\s*[\"'][^\"']|://[^/\s:]+:[^@\s]+@"
 )
+_TEMPORARY = "backup"
 _NEEDED_SPARE = 64 * 2**20
 
 
@@ -94,7 +94,8 @@ def back_up(workspace: Workspace, archive: Path, *, with_history: bool = False) 
         raise InputError(f"there is no index in {home} to back up")
     if archive.exists() or archive.is_symlink():
         raise InputError(f"{archive} is there already: name another file, or remove it")
-    with _told_of(archive), temporary_folder(home, "backup") as folder:
+    sweep(home, _TEMPORARY)
+    with _told_of(archive), temporary_folder(home, _TEMPORARY) as folder:
         left_out = _gather(workspace, folder, with_history=with_history)
         contents = _contents(folder)
         archive.parent.mkdir(parents=True, exist_ok=True)
@@ -104,7 +105,7 @@ def back_up(workspace: Workspace, archive: Path, *, with_history: bool = False) 
             make_private(beside)
             with beside.open("wb") as file:
                 write_archive(file, folder, contents)
-            put_in_place(beside, archive)
+            replace_durably(beside, archive)
         return Backup(
             archive,
             contents.release,
@@ -138,9 +139,8 @@ def restore(archive: Path, home: Path, mode: int = PRIVATE) -> Restored:
             folder.mkdir(PRIVATE)
             source.unpack(folder)
             _protect(folder)
-            _sync_all(folder)
             folder.chmod(mode)
-            folder.rename(home)
+            replace_durably(folder, home)
         contents = source.contents
     return Restored(
         home, contents.release, len(contents.members), contents.n_bytes, contents.made_at
@@ -312,18 +312,6 @@ def _protect(folder: Path) -> None:
         path.chmod(path.stat().st_mode & _NOBODY_WRITES)
     if Home(folder).calls.is_file():
         make_private(Home(folder).calls)
-
-
-def _sync_all(folder: Path) -> None:
-    """Have all files of a folder, and their names, on the disk."""
-    for place, _, names in os.walk(folder):
-        paths = [Path(place, name) for name in names]
-        for path in [*paths, Path(place)] if sys.platform != "win32" else paths:
-            handle = os.open(path, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from pathlib import Path
 import duckdb
 
 from graphrag_pipeline.core.errors import GraphRAGError, StorageError
-from graphrag_pipeline.core.files import put_in_place
+from graphrag_pipeline.core.files import replace_durably
 from graphrag_pipeline.core.temporary import temporary_folder
 from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.graph.communities import forget_state
@@ -108,7 +108,7 @@ def rebuild_index_file(workspace: Workspace, problems: Sequence[Problem]) -> lis
         with _file_beside(path) as beside:
             _copy_release(source, beside, workspace)
             aside = _put_aside(path)
-            put_in_place(beside, path)
+            replace_durably(beside, path)
         kept = f"; the damaged file is {aside}" if aside else ""
         return [f"made index.duckdb anew from release {release}{kept}"]
     return []
@@ -274,7 +274,7 @@ def _name_versions(
         beside.chmod(mode)
         for table, version in versions.items():
             workspace.vectors.tag_version(release, table, version)
-        put_in_place(beside, path)
+        replace_durably(beside, path)
     if is_published and not published.samefile(path):
         put_back(workspace.home, release)
     with workspace.store.transaction() as con:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.core.files import make_private, put_in_place
+from graphrag_pipeline.core.files import make_private, replace_durably
 from graphrag_pipeline.core.temporary import temporary_folder
 from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.llm.database import open_database
@@ -40,7 +40,7 @@ def salvage(path: Path, position: int) -> list[str]:
             for ending in _BESIDE:
                 with contextlib.suppress(FileNotFoundError):
                     Path(f"{path}{ending}").rename(f"{aside}{ending}")
-            put_in_place(beside, path)
+            replace_durably(beside, path)
     except OSError as error:
         raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
     kept = ", ".join(f"{number:,} of {table}" for table, number in counts.items() if number)
