@@ -173,7 +173,7 @@ class Stage:
     ``work`` is given the index, then the key of a batch where the stage is run batch by batch, then
     what the launchpad was told where there is a ``config``. ``part`` of ``parts`` says how far the
     display of progress is when it begins. Where it ``spends``, its calls of a model are accounted
-    for.
+    for, and the run is refused before where the disk has no room.
     """
 
     name: str
@@ -210,6 +210,8 @@ class Stage:
         def stage(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult]:
             index = getattr(context.resources, names.resource)
             with readable_failures():
+                if self.spends:
+                    index.check_space()
                 if self.by_batch:
                     yield self._run_batches(context, index, names)
                 else:

@@ -17,11 +17,13 @@ from graphrag_pipeline.core.errors import GraphRAGError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.memory import as_out_of_memory
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.ingest.stages import pending_batches
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.releases.kept import release_file
 from graphrag_pipeline.resources.liveness import show_life
 from graphrag_pipeline.store.cache_limit import keep_cache_within
 from graphrag_pipeline.store.index_store import IndexStore, connect_published
+from graphrag_pipeline.store.space import changes_of, check_space
 from graphrag_pipeline.store.spending import LEDGER_TAG, Spent, ledger_position, spending
 from graphrag_pipeline.store.workspace import Workspace
 
@@ -69,6 +71,7 @@ class IndexResource(DuckDBResource):
     )
 
     _given_ledger_began: int | None = PrivateAttr(default=None)
+    _space_is_checked: bool = PrivateAttr(default=False)
 
     @classmethod
     def of(cls, settings: Settings) -> IndexResource:
@@ -121,6 +124,12 @@ class IndexResource(DuckDBResource):
     def spending(self) -> contextlib.AbstractContextManager[Spent]:
         """Account for a stage's model calls: within the run's budget, and in ``llm_calls``."""
         return spending(self.workspace, self._ledger_began)
+
+    def check_space(self) -> None:
+        """Refuse a run that the disk has no room for, before its first stage; warn of little."""
+        if not self._space_is_checked:
+            check_space(self.workspace, changes_of(self.workspace, pending_batches(self.workspace)))
+            self._space_is_checked = True
 
     def keep_cache_within(self) -> None:
         """Keep the cache of answers within ``llm.cache_gb``, at the end of a run."""

@@ -5,9 +5,12 @@ import logging
 import pytest
 from conftest import Engine
 
+from graphrag_pipeline.assets.names import BATCHES
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.settings import BatchSettings, Settings
+from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB, build_definitions
 from graphrag_pipeline.index import Index
+from graphrag_pipeline.orchestration.runs import RunFailedError, index_folder, opened_instance
 from graphrag_pipeline.planning.plan import plan_run
 from graphrag_pipeline.store import space
 from graphrag_pipeline.store.space import check_space, free_bytes, space_for
@@ -34,6 +37,29 @@ def test_a_run_is_refused_where_the_index_cannot_be_copied(indexed: Engine, monk
     assert indexed.rows("SELECT count(*) FROM documents") == [(1,)]
     monkeypatch.undo()
     assert Index(indexed.workspace.settings).update(indexed.inbox).counts["documents"] == 2
+
+
+@pytest.mark.parametrize("job", [INGEST_JOB, REFRESH_JOB])
+def test_a_run_of_dagster_is_refused_before_its_first_stage(indexed: Engine, monkeypatch, job):
+    leave(monkeypatch, 1_000_000)
+    definitions = build_definitions(indexed.workspace.settings)
+    with opened_instance(indexed.workspace.settings) as instance:
+        (batch,) = (batch.key for batch in indexed.cut())
+        instance.add_dynamic_partitions(BATCHES, [batch])
+        run = definitions.resolve_job_def(job).execute_in_process(
+            instance=instance,
+            partition_key=batch if job == INGEST_JOB else None,
+            raise_on_error=False,
+        )
+    assert not run.success
+    assert not [event for event in run.all_events if event.is_step_materialization]
+    (failure,) = [event.step_failure_data for event in run.all_events if event.is_step_failure]
+    assert failure.user_failure_data.description.startswith("no room in ")
+    assert failure.user_failure_data.metadata["exit_code"].value == StorageError.exit_code
+    with pytest.raises(RunFailedError, match=r"no room in .* needs about") as refused:
+        index_folder(indexed.workspace, indexed.inbox)
+    assert refused.value.exit_code == StorageError.exit_code
+    assert indexed.rows("SELECT count(*) FROM documents") == [(1,)]
 
 
 def test_a_run_that_may_fit_is_warned_of_and_goes_on(indexed: Engine, monkeypatch, caplog):

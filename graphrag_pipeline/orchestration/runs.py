@@ -32,7 +32,6 @@ from graphrag_pipeline.resources.index import BESIDE_OTHERS
 from graphrag_pipeline.resources.liveness import end_dead_runs
 from graphrag_pipeline.sensors.runs import COMMAND, FIRST_BATCH, LAST_BATCH, VERSION, files_of
 from graphrag_pipeline.stages import PUBLISH
-from graphrag_pipeline.store.space import changes_of, check_space
 from graphrag_pipeline.store.spending import LEDGER_TAG, ledger_position, uses_model
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import ask_for_clustering
@@ -147,7 +146,6 @@ def run_pending(workspace: Workspace) -> IndexOutcome:
     with opened_instance(settings) as instance:
         _wait_for_others(instance, REFRESH_JOB)
         pending = pending_batches(workspace)
-        check_space(workspace, changes_of(workspace, pending))
         for keys in _add_partitions(instance, pending):
             files = files_of([workspace.batches.get(key) for key in keys])
             tags = {FIRST_BATCH: keys[0], LAST_BATCH: keys[-1], **files, **version, **shared}
