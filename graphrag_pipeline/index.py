@@ -24,6 +24,8 @@ from graphrag_pipeline.releases.kept import (
 )
 from graphrag_pipeline.releases.rollback import Rollback, rollback
 from graphrag_pipeline.sql import query_published
+from graphrag_pipeline.store import cache_limit
+from graphrag_pipeline.store.cache_limit import CacheUse
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.snapshots import is_address, snapshot_folder
 from graphrag_pipeline.store.workspace import Workspace
@@ -233,6 +235,16 @@ class Index(Workspace):
         home cannot be written in, to repair; what is damaged is a problem and no error.
         """
         return (checking.repair if repair else checking.check)(self)
+
+    def cache(self, *, vacuum: bool = False) -> CacheUse:
+        """Return what the cache of paid answers takes, by stage, purpose and model.
+
+        ``vacuum`` first drops what is above ``llm.cache_gb``, used least recently, and gives free
+        space back to the disk: what is needed again is bought again. Nothing that was used today or
+        yesterday goes, and without that setting nothing at all. Sizes are in bytes. Raises
+        StorageError, and nothing is lost, where there is no room to do so.
+        """
+        return (cache_limit.vacuum if vacuum else cache_limit.measure_use)(self)
 
     def backup(self, archive: str | Path, *, with_history: bool = False) -> Backup:
         """Write index, releases, vectors, manifests and paid answers to one archive (tar, zstd).

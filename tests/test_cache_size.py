@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
+import resource
+import signal
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -20,9 +23,11 @@ from graphrag_pipeline.core.settings import LlmSettings, Settings
 from graphrag_pipeline.index import Index
 from graphrag_pipeline.llm import ModelClient, last_position
 from graphrag_pipeline.llm.cache import today
-from graphrag_pipeline.llm.cache_size import measure_cache, trim_cache, vacuum_cache
+from graphrag_pipeline.llm.cache_size import _give_back, measure_cache, trim_cache, vacuum_cache
 from graphrag_pipeline.llm.database import open_database
 from graphrag_pipeline.llm.offline import vectors_known
+from graphrag_pipeline.llm.purpose import making
+from graphrag_pipeline.orchestration.runs import index_folder
 from graphrag_pipeline.upkeep.salvaging import salvage
 
 LONG = "what is asked here " * 400
@@ -67,7 +72,9 @@ def fill(home: Path, number: int, first: int = 0, n_bytes: int = 2000) -> None:
     ]
     with contextlib.closing(open_database(Home(home).calls)) as con:
         con.execute("BEGIN")
-        con.executemany("INSERT INTO responses VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL)", rows)
+        con.executemany(
+            "INSERT INTO responses VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)", rows
+        )
         con.execute("COMMIT")
         con.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
@@ -228,7 +235,7 @@ def test_an_older_file_is_taken_over_and_its_entries_count_from_their_day(
     assert entries.entries == 3
     assert (str(entries.oldest_use), str(entries.newest_use)) == ("1970-01-02", "1970-01-04")
     with opened(tmp_path) as con:
-        assert con.execute("PRAGMA user_version").fetchone() == (4,)
+        assert con.execute("PRAGMA user_version").fetchone() == (5,)
         assert con.execute("SELECT count(*) FROM embedding_widths").fetchone() == (0,)
 
 
@@ -255,6 +262,56 @@ def test_an_older_file_is_written_anew_once_and_shrinks_by_itself_then(tmp_path:
     assert size_of(tmp_path) <= most
     trim_cache(tmp_path, most // 2)
     assert size_of(tmp_path) <= most // 2
+
+
+@contextlib.contextmanager
+def no_file_above(n_bytes: int) -> Iterator[None]:
+    """Let no file grow beyond so many bytes, as a full disk would not."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+def test_a_full_disk_is_said_in_one_line_and_harms_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_old: bool
+) -> None:
+    make_old(tmp_path, 2, entries=900, n_bytes=4000) if is_old else fill(tmp_path, 900, 0, 4000)
+    with contextlib.closing(open_database(Home(tmp_path).calls)) as con:
+        con.execute("DELETE FROM responses WHERE rowid % 2")
+        con.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    before, kept = size_of(tmp_path), keys_of(tmp_path)
+    monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 10**8}))
+    with no_file_above(100_000), pytest.raises(StorageError) as refused:
+        vacuum_cache(tmp_path)
+    assert "nothing was lost" in str(refused.value) or "free the disk" in str(refused.value)
+    assert keys_of(tmp_path) == kept
+    vacuum_cache(tmp_path)
+    assert size_of(tmp_path) < 0.6 * before
+    with opened(tmp_path) as con:
+        assert con.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert keys_of(tmp_path) == kept
+
+
+def test_to_shrink_takes_little_room(tmp_path: Path) -> None:
+    fill(tmp_path, 2500, 0, 4000)
+    with contextlib.closing(open_database(Home(tmp_path).calls)) as con:
+        con.execute("DELETE FROM responses")
+        con.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        seen = []
+        con.set_trace_callback(lambda sql: seen.append(log_of(tmp_path).stat().st_size))
+        _give_back(con)
+    assert size_of(tmp_path) < 200_000
+    assert 0 < max(seen) < 5_000_000
+
+
+def log_of(home: Path) -> Path:
+    return Path(f"{Home(home).calls}-wal")
 
 
 def test_without_room_to_write_it_anew_nothing_is_lost(
@@ -349,7 +406,32 @@ def test_the_command_shows_and_shrinks(tmp_path: Path, monkeypatch: pytest.Monke
     assert vacuumed["bytes_before"] == before
     assert vacuumed["file_bytes"] == size_of(tmp_path) <= 1_000_000
     assert vacuumed["dropped"]["chat"] == 1000 - len(keys_of(tmp_path))
-    assert "1.0 MB (llm.cache_gb)" in run("cache")
+    shown = run("cache")
+    assert "1.0 MB (llm.cache_gb)" in shown
+    assert re.search(r"^not noted +not noted +chat +m ", shown, re.M)
+
+
+def test_entries_are_told_apart_by_stage_and_purpose(tmp_path: Path) -> None:
+    def entries() -> list[tuple[object, ...]]:
+        size = Index(tmp_path).cache().size
+        return [(e.kind, e.stage, e.of_index, e.entries) for e in size.entries]
+
+    fill(tmp_path, 2)
+    with ModelServer() as server:
+        ask(server, tmp_path, "a question")
+        with making("a row"):
+            ask_many(server, tmp_path, ["a part", "another part"])
+        with_client(server, tmp_path, lambda client: client.embed(["a text"], stage="entities"))
+        bought = [("chat", "test", True, 2), ("chat", "test", False, 1)]
+        vectors = [("embeddings", "entities", None, 1)]
+        assert entries() == [("chat", None, None, 2), *bought, *vectors]
+        with making("another row"):
+            ask(server, tmp_path, "a question")
+    assert entries()[1:] == [("chat", "test", True, 3), *vectors]
+    before = Index(tmp_path).cache().size.entries[1].n_bytes
+    used = Index(tmp_path, Settings(llm=LlmSettings(cache_gb=0.000_001))).cache(vacuum=True)
+    assert used.dropped == {"chat": 2}
+    assert [entries.n_bytes for entries in used.size.entries[:1]] == [before]
 
 
 def test_the_command_says_that_there_is_no_cache_yet(
@@ -360,7 +442,8 @@ def test_the_command_says_that_there_is_no_cache_yet(
     assert not Home(tmp_path).calls.exists()
 
 
-def test_a_run_keeps_the_cache_within_its_limit(tmp_path: Path) -> None:
+@pytest.mark.parametrize("by_dagster", [False, True])
+def test_a_run_keeps_the_cache_within_its_limit(tmp_path: Path, by_dagster: bool) -> None:
     folder, home = tmp_path / "documents", tmp_path / "home"
     folder.mkdir()
     home.mkdir()
@@ -369,6 +452,7 @@ def test_a_run_keeps_the_cache_within_its_limit(tmp_path: Path) -> None:
     Index(home).update(folder)
     assert len(keys_of(home)) == 1000
     (folder / "a.txt").write_text("Alice met Bob in London.")
-    Index(home, Settings(home=str(home), llm=LlmSettings(cache_gb=0.001))).update(folder)
+    index = Index(home, Settings(home=str(home), llm=LlmSettings(cache_gb=0.001)))
+    index_folder(index, folder) if by_dagster else index.update(folder)
     assert 0 < len(keys_of(home)) < 500
     assert size_of(home) <= 1_000_000

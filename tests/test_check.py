@@ -191,7 +191,9 @@ def _calls(workspace: Workspace) -> None:
             (hashlib.sha256(b"%d" % n).digest(), "m", f"answer {n} " * 20, 1, 1, "stop", 0.0)
             for n in range(2000)
         ]
-        con.executemany("INSERT INTO responses VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL)", rows)
+        con.executemany(
+            "INSERT INTO responses VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)", rows
+        )
         con.execute("COMMIT")
         con.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     data = bytearray(path.read_bytes())

@@ -1,6 +1,7 @@
 """A run for which the disk has no room is refused before it begins."""
 
 import logging
+from typing import Any
 
 import pytest
 from conftest import Engine
@@ -13,7 +14,9 @@ from graphrag_pipeline.index import Index
 from graphrag_pipeline.orchestration.runs import RunFailedError, index_folder, opened_instance
 from graphrag_pipeline.planning.plan import plan_run
 from graphrag_pipeline.store import space
+from graphrag_pipeline.store.sources import SourceChange
 from graphrag_pipeline.store.space import check_space, free_bytes, space_for
+from graphrag_pipeline.store.workspace import Workspace
 
 
 @pytest.fixture
@@ -82,6 +85,29 @@ def test_a_plan_says_what_is_needed_and_free(indexed: Engine, monkeypatch):
     plan = plan_run(indexed.workspace, indexed.inbox)
     assert plan.space.free == 5_000_000_000
     assert plan.space.needed > plan.space.least > 0
+
+
+def test_what_is_needed_is_no_less_than_what_is_taken(tmp_path):
+    engine = Engine(tmp_path)
+    for number in range(40):
+        engine.write({f"{number}.txt": f"{number}: Ada Lovelace met Charles Babbage. " * 200})
+    needed = plan_run(engine.workspace, engine.inbox).space.needed
+    Index(engine.workspace.settings).update(engine.inbox)
+    files = {path.stat().st_ino: path.stat() for path in engine.log.home.rglob("*")}
+    assert sum(stat.st_size for stat in files.values()) < needed < 100_000_000
+
+
+def test_long_vectors_and_structures_take_more(indexed: Engine):
+    change = SourceChange(uri="c.txt", action="add", sha256="", n_bytes=10**6, mtime_ns=0)
+
+    def needed(**given: Any) -> int:
+        settings = Settings(home=str(indexed.log.home), **given)
+        return space_for(Workspace(settings), [change]).needed // 10**6
+
+    plain = needed()
+    assert needed(embeddings={"dimensions": 1536}) - plain == pytest.approx(26, abs=2)
+    assert needed(hierarchies={"raptor": True, "hirag": True}) - plain == 16
+    assert needed(profile="llm") - plain > 50
 
 
 def test_free_space_is_that_of_the_disk_a_new_home_will_be_on(tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,19 +11,8 @@ from graphrag_pipeline.cli import console
 from graphrag_pipeline.cli.command import prints, settings_here
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from graphrag_pipeline.llm.cache_size import CacheSize
-
-
-@dataclass(frozen=True, kw_only=True)
-class CacheUse:
-    """What the cache takes now; where it was vacuumed, what it took before and what was dropped."""
-
-    size: CacheSize
-    limit_bytes: int
-    bytes_before: int | None = None
-    dropped: Mapping[str, int] | None = None
+    from graphrag_pipeline.llm.cache_size import Entries
+    from graphrag_pipeline.store.cache_limit import CacheUse
 
 
 def cache_values(use: CacheUse) -> dict[str, Any]:
@@ -37,7 +26,7 @@ def cache_values(use: CacheUse) -> dict[str, Any]:
 
 
 def show_cache(use: CacheUse) -> None:
-    """Print what the cache takes, by kind and model, and what was given back."""
+    """Print what the cache takes, by stage and purpose, and what was given back."""
     size = use.size
     if not size.file_bytes:
         console.say("The cache is empty: no model has been asked yet.")
@@ -54,12 +43,29 @@ def show_cache(use: CacheUse) -> None:
     console.fact("ledger", f"{size.calls:,} calls, which stay")
     if size.entries:
         console.table(
-            ("kind", "model", "entries", "MB", "last used from", "to"),
+            ("stage", "for", "kind", "model", "entries", "MB", "last used from", "to"),
             [
-                (e.kind, e.model, e.entries, round(e.n_bytes / 1e6, 1), e.oldest_use, e.newest_use)
+                (
+                    e.stage or "not noted",
+                    _purpose(e),
+                    e.kind,
+                    e.model,
+                    e.entries,
+                    round(e.n_bytes / 1e6, 1),
+                    e.oldest_use,
+                    e.newest_use,
+                )
                 for e in size.entries
             ],
         )
+
+
+def _purpose(entries: Entries) -> str:
+    if entries.kind == "embeddings":
+        return "search"
+    if entries.of_index is None:
+        return "not noted"
+    return "the index" if entries.of_index else "questions"
 
 
 @prints(show_cache, cache_values)
@@ -78,20 +84,9 @@ def cache(
     entries that were not used for longest are dropped first, none that was used today or yesterday:
     what is needed again is bought again. Without that setting nothing is dropped.
     """
-    from graphrag_pipeline.llm.cache_size import measure_cache, trim_cache, vacuum_cache
-    from graphrag_pipeline.store.cache_limit import cache_limit
-    from graphrag_pipeline.store.workspace import Workspace
+    from graphrag_pipeline.index import Index
 
-    workspace = Workspace(settings_here())
-    home, limit = workspace.home, cache_limit(workspace)
-    if not vacuum:
-        return CacheUse(size=measure_cache(home), limit_bytes=limit)
-    before = measure_cache(home).file_bytes
-    dropped = trim_cache(home, limit) if limit else {}
-    vacuum_cache(home)
-    return CacheUse(
-        size=measure_cache(home), limit_bytes=limit, bytes_before=before, dropped=dropped
-    )
+    return Index(settings_here()).cache(vacuum=vacuum)
 
 
 def _megabytes(n_bytes: int) -> str:

@@ -19,11 +19,12 @@ _SQL_VARIABLES = 500
 _PUT_RESPONSE = """
 INSERT OR IGNORE INTO responses (
     key, model, text, prompt_tokens, completion_tokens, finish_reason, made_for, created_at,
-    used_on
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    used_on, stage
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _PUT_EMBEDDING = """
-INSERT OR REPLACE INTO embeddings (key, model, vector, created_at, used_on) VALUES (?, ?, ?, ?, ?)
+INSERT OR REPLACE INTO embeddings (key, model, vector, created_at, used_on, stage)
+VALUES (?, ?, ?, ?, ?, ?)
 """
 _DAY = 86_400
 
@@ -89,15 +90,15 @@ class VectorSource:
         return Write(sql, [(self._head.digest(), dimensions)])
 
 
-def put_response(key: bytes, model: str, response: CachedResponse) -> Write:
-    """Return the write that keeps an answer."""
-    return Write(_PUT_RESPONSE, [(key, model, *response, time.time(), today())])
+def put_response(key: bytes, model: str, response: CachedResponse, stage: str) -> Write:
+    """Return the write that keeps an answer, and the stage that has bought it."""
+    return Write(_PUT_RESPONSE, [(key, model, *response, time.time(), today(), stage)])
 
 
-def put_embeddings(model: str, vectors: Mapping[bytes, Vector]) -> Write:
-    """Return the write that keeps vectors."""
+def put_embeddings(model: str, vectors: Mapping[bytes, Vector], stage: str) -> Write:
+    """Return the write that keeps vectors, and the stage that has bought them."""
     now, day = time.time(), today()
-    rows = [(key, model, vector.tobytes(), now, day) for key, vector in vectors.items()]
+    rows = [(key, model, vector.tobytes(), now, day, stage) for key, vector in vectors.items()]
     return Write(_PUT_EMBEDDING, rows)
 
 

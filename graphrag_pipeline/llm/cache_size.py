@@ -23,18 +23,21 @@ from graphrag_pipeline.llm.ledger import day_since
 
 _SHARE_LEFT = 0.9
 _DROPPED_AT_ONCE = 500
-_PAGES_AT_ONCE = 10_000
+_PAGES_AT_ONCE = 500
 _INCREMENTAL = 2
 _KINDS = {"responses": "chat", "embeddings": "embeddings"}
 _ENTRIES = f"""
-SELECT 'responses' AS kind, key, model, {USED_ON} AS used_on, created_at,
-       length(CAST(text AS BLOB)) + 150 AS n_bytes FROM responses
+SELECT 'responses' AS kind, key, model, stage,
+       CASE WHEN made_for IS NOT NULL THEN 1 WHEN stage IS NOT NULL THEN 0 END AS of_index,
+       {USED_ON} AS used_on, created_at, length(CAST(text AS BLOB)) + 150 AS n_bytes FROM responses
 UNION ALL
-SELECT 'embeddings', key, model, {USED_ON}, created_at, length(vector) + 150 FROM embeddings
+SELECT 'embeddings', key, model, stage, NULL, {USED_ON}, created_at, length(vector) + 150
+FROM embeddings
 """
-_BY_MODEL = f"""
-SELECT kind, model, count(*), sum(n_bytes), min(used_on), max(used_on) FROM ({_ENTRIES})
-GROUP BY kind, model ORDER BY kind DESC, sum(n_bytes) DESC, model
+_BY_PURPOSE = f"""
+SELECT kind, model, stage, of_index, count(*), sum(n_bytes), min(used_on), max(used_on)
+FROM ({_ENTRIES}) GROUP BY kind, model, stage, of_index
+ORDER BY kind DESC, sum(n_bytes) DESC, model, stage, of_index
 """
 _OLDEST = f"""
 SELECT kind, key FROM (
@@ -48,13 +51,18 @@ SELECT kind, key FROM (
 
 @dataclass(frozen=True, kw_only=True)
 class Entries:
-    """The answers (``chat``) or vectors (``embeddings``) of a model; bytes are about what it takes.
+    """The answers (``chat``) or vectors (``embeddings``) that a stage has bought of a model.
 
-    ``oldest_use`` and ``newest_use`` are days (UTC) on which one of them was last used.
+    ``stage`` is None for those of an older program, which did not note it. ``of_index`` says of
+    answers whether rows of the index were made from them; the others answered questions, or served
+    an evaluation. It is None for vectors, and where it was not noted. ``n_bytes`` is about what
+    they take; ``oldest_use`` and ``newest_use`` are days (UTC) on which one of them was last used.
     """
 
     kind: str
     model: str
+    stage: str | None
+    of_index: bool | None
     entries: int
     n_bytes: int
     oldest_use: date
@@ -85,12 +93,20 @@ def measure_cache(home: Path) -> CacheSize:
             calls=con.execute("SELECT count(*) FROM llm_calls").fetchone()[0],
             entries=[
                 Entries(
-                    kind=_KINDS[kind], model=model, entries=entries, n_bytes=n_bytes,
-                    oldest_use=_date(oldest), newest_use=_date(newest),
+                    kind=_KINDS[kind],
+                    model=model,
+                    stage=stage,
+                    of_index=None if of_index is None else bool(of_index),
+                    entries=entries,
+                    n_bytes=n_bytes,
+                    oldest_use=_date(oldest),
+                    newest_use=_date(newest),
                 )
-                for kind, model, entries, n_bytes, oldest, newest in con.execute(_BY_MODEL)
+                for kind, model, stage, of_index, entries, n_bytes, oldest, newest in con.execute(
+                    _BY_PURPOSE
+                )
             ],
-        )  # fmt: skip
+        )
 
 
 def trim_cache(home: Path, most_bytes: int, *, since: int | None = None) -> Mapping[str, int]:
@@ -172,12 +188,16 @@ def _drop(
 
 
 def _give_back(con: sqlite3.Connection) -> None:
-    """Cut free pages off the file, some at a time, so that others may write in between."""
+    """Cut free pages off the file, some at a time.
+
+    Others may write in between, and the log of changes takes no more of a disk that may be full.
+    """
     if _pragma(con, "auto_vacuum") == _INCREMENTAL:
         free = _pragma(con, "freelist_count")
         for _ in range(0, free, _PAGES_AT_ONCE):
             # A statement that `execute` runs stops after its first page.
             con.executescript(f"PRAGMA incremental_vacuum({_PAGES_AT_ONCE})")
+            con.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
     con.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 

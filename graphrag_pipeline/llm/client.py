@@ -333,7 +333,7 @@ class ModelClient:
             response = CachedResponse(
                 answer.text, usage.prompt, usage.completion, answer.finish_reason, made_for()
             )
-            writes.append(put_response(key, self.options.model, response))
+            writes.append(put_response(key, self.options.model, response, request.stage))
         await self._database.write(writes)
         if self.options.log_content:
             log.debug("answered: %s", answer.text)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import queue
+import shutil
 import sqlite3
 import threading
 import time
@@ -17,8 +18,10 @@ from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.files import make_folder, make_private
 
 _BUSY_SECONDS = 60.0
-_VERSION = 4
+_VERSION = 5
 _NEW = 0
+_PRIMARY_CODE = 0xFF
+_LEAST_FREE = 1 << 20
 _WIDTHS = """
 CREATE TABLE IF NOT EXISTS embedding_widths (
     source BLOB PRIMARY KEY,
@@ -36,7 +39,8 @@ CREATE TABLE IF NOT EXISTS responses (
     finish_reason TEXT NOT NULL,
     created_at REAL NOT NULL,
     made_for TEXT,
-    used_on INTEGER
+    used_on INTEGER,
+    stage TEXT
 )
 """,
     """
@@ -45,7 +49,8 @@ CREATE TABLE IF NOT EXISTS embeddings (
     model TEXT NOT NULL,
     vector BLOB NOT NULL,
     created_at REAL NOT NULL,
-    used_on INTEGER
+    used_on INTEGER,
+    stage TEXT
 )
 """,
     """
@@ -72,6 +77,10 @@ _MIGRATIONS = {
     3: (
         "ALTER TABLE responses ADD COLUMN used_on INTEGER",
         "ALTER TABLE embeddings ADD COLUMN used_on INTEGER",
+    ),
+    4: (
+        "ALTER TABLE responses ADD COLUMN stage TEXT",
+        "ALTER TABLE embeddings ADD COLUMN stage TEXT",
     ),
 }
 
@@ -237,12 +246,32 @@ def _resolve(waiting: Sequence[asyncio.Future[None]], error: StorageError | None
             done.set_exception(error)
 
 
+def _is_full(path: Path, error: Exception) -> bool:
+    """Whether an error is for want of room: SQLite has several words for that."""
+    if isinstance(error, sqlite3.Error):
+        if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+            return True
+        if error.sqlite_errorcode & _PRIMARY_CODE != sqlite3.SQLITE_IOERR:
+            return False
+    elif not isinstance(error, OSError):
+        return False
+    try:
+        return shutil.disk_usage(path.parent).free < _LEAST_FREE
+    except OSError:
+        return False
+
+
 def storage_error(path: Path, error: Exception) -> StorageError:
     """Return what is said of an error of the file, and what to do."""
     if isinstance(error, PermissionError):
         return StorageError(
             f"cannot use {path}: permission denied; paid answers are their owner's alone, whoever "
             "else may read the home: ask without a model, or as its owner"
+        )
+    if _is_full(path, error):
+        return StorageError(
+            f"cannot write {path}: the disk is full; free some of it and run again: nothing that "
+            "was kept is lost"
         )
     return StorageError(
         f"cannot use {path}: {error}; free the disk or move the file away, and run again"

@@ -95,7 +95,7 @@ class EmbeddingCalls:
             if first.shape == second.shape:
                 self._width = second.shape[1]
                 key, vector = self._source.keys([_PROBE])[0], normalised(second)[0]
-                vectors = put_embeddings(self._options.embedding_model, {key: vector})
+                vectors = put_embeddings(self._options.embedding_model, {key: vector}, stage)
                 writes += [vectors, self._source.put_width(self._width)]
             await self._database.write(writes)
         return self._width
@@ -149,7 +149,7 @@ class EmbeddingCalls:
         rows, turn = await self._request_vectors(texts, stage, batch)
         vectors = dict(zip(group, normalised(rows), strict=True))
         model = self._options.embedding_model
-        writes = [put_calls(turn.call()), put_embeddings(model, vectors)]
+        writes = [put_calls(turn.call()), put_embeddings(model, vectors, stage)]
         await self._database.write([*writes, self._source.put_width(rows.shape[1])])
         return vectors
 

@@ -39,6 +39,7 @@ LOCAL = "local:"
 
 _LOADING_SECONDS = 60.0
 _BATCH = 8
+_STAGE = "query"
 
 
 class RerankingError(GraphRAGError):
@@ -134,14 +135,14 @@ def kept_scores(home: Path, encoder: CrossEncoder, question: str, passages: Sequ
         if kept is not None:
             with contextlib.suppress(ValueError):
                 scores = _checked(json.loads(kept.text), len(passages))
-                call = Call("query", encoder.name, cached=True)
+                call = Call(_STAGE, encoder.name, cached=True)
                 database.write_later([put_calls(call)])
                 return scores
         began = time.perf_counter()
         scores = encoder.scores(question, passages)
-        call = Call("query", encoder.name, seconds=time.perf_counter() - began)
+        call = Call(_STAGE, encoder.name, seconds=time.perf_counter() - began)
         response = CachedResponse(json.dumps(scores), 0, 0, "stop")
-        database.write_later([put_calls(call), put_response(key, encoder.name, response)])
+        database.write_later([put_calls(call), put_response(key, encoder.name, response, _STAGE)])
         return scores
 
 

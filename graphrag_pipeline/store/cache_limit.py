@@ -3,13 +3,47 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.llm.cache_size import trim_cache
+from graphrag_pipeline.llm.cache_size import CacheSize, measure_cache, trim_cache, vacuum_cache
 from graphrag_pipeline.store.workspace import Workspace
 
 log = logging.getLogger(__name__)
 _GB = 1_000_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheUse:
+    """What the cache takes now; where it was vacuumed, what it took before and what was dropped.
+
+    Sizes are in bytes; a limit of 0 is none. ``dropped`` counts entries by kind.
+    """
+
+    size: CacheSize
+    limit_bytes: int
+    bytes_before: int | None = None
+    dropped: Mapping[str, int] | None = None
+
+
+def measure_use(workspace: Workspace) -> CacheUse:
+    """Return what the cache takes, by stage and purpose. Raises StorageError."""
+    return CacheUse(size=measure_cache(workspace.home), limit_bytes=cache_limit(workspace))
+
+
+def vacuum(workspace: Workspace) -> CacheUse:
+    """Drop what is above the limit, used least recently, and give free space back to the disk.
+
+    Raises StorageError, and nothing is lost, where there is no room to do so.
+    """
+    home, limit = workspace.home, cache_limit(workspace)
+    before = measure_cache(home).file_bytes
+    dropped = trim_cache(home, limit) if limit else {}
+    vacuum_cache(home)
+    return CacheUse(
+        size=measure_cache(home), limit_bytes=limit, bytes_before=before, dropped=dropped
+    )
 
 
 def cache_limit(workspace: Workspace) -> int:
