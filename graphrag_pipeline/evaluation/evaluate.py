@@ -153,7 +153,11 @@ def score_answers(store: EvaluationStore, experiment: Experiment, settings: Sett
     if not any(question.answers or question.passages for question in questions):
         return 0
     n_scores, release_ids = 0, set[str]()
+    if any(condition.given for condition in experiment.conditions):
+        n_scores += score(store, None, set_name, experiment.metrics, settings)
     for condition in experiment.conditions:
+        if condition.given is not None:
+            continue
         # What cannot be opened was left out of the answers, too, and told.
         unaskable = contextlib.suppress(NothingPublishedError, InputError, StorageError)
         with unaskable, open_engine(condition, settings) as engine:

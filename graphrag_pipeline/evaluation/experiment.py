@@ -31,6 +31,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.evaluation.answers_elsewhere import METHOD, GivenAnswers, read_answers
 from graphrag_pipeline.evaluation.steps import Claims, Judge, Reference
 from graphrag_pipeline.query.ask import Ask
 from graphrag_pipeline.query.methods import methods_taking, read_method
@@ -61,6 +62,7 @@ class Condition:
     """A method with parameters, on what is published in ``home`` (default: the settings').
 
     ``answer_style`` is that of its answers, by default the experiment's, then the settings'.
+    ``given`` are its answers where they were made elsewhere: nothing is asked then.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Condition:
     home: Path | None = None
     release: str | None = None
     answer_style: AnswerStyle | None = None
+    given: GivenAnswers | None = field(default=None, repr=False)
 
     def ask(self, question: str) -> Ask:
         """Return a question as this condition asks it."""
@@ -101,6 +104,7 @@ class _File(_Strict):
     limit: Annotated[int, Field(ge=0)] = 0
     metrics: tuple[str, ...] = ()
     condition: tuple[_Given, ...] = ()
+    answers: tuple[str, ...] = ()
     judge: Judge | None = None
     claims: Claims | None = None
     reference: Reference | None = None
@@ -184,7 +188,7 @@ def _experiment(contents: _File, file: Path) -> Experiment:
         Experiment(
             name=contents.name or file.stem,
             questions=_questions(contents.questions, file.parent),
-            conditions=tuple(styled),
+            conditions=(*styled, *_given([file.parent / name for name in contents.answers])),
             retrieval_only=contents.retrieval_only,
             limit=contents.limit,
             metrics=contents.metrics,
@@ -208,6 +212,11 @@ def _preset(name: str) -> Mapping[str, Any]:
     if name and name not in PRESETS:
         raise InputError(f"preset = {name!r}: use one of {', '.join(PRESETS)}")
     return PRESETS.get(name, {})
+
+
+def _given(files: Sequence[Path]) -> list[Condition]:
+    answers = read_answers(files)
+    return [Condition(name, METHOD, given=given) for name, given in answers.items()]
 
 
 def _questions(name: str, folder: Path) -> str:
@@ -266,7 +275,9 @@ def checked(experiment: Experiment) -> Experiment:
     """Return an experiment; raises InputError if it cannot be run as it is."""
     names = [condition.name for condition in experiment.conditions]
     if not names:
-        raise InputError("an experiment needs conditions: methods, a preset or [[condition]]")
+        raise InputError(
+            "an experiment needs conditions: methods, a preset, [[condition]] or answers"
+        )
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"two conditions are called {twice[0]!r}: give one another name")
     judge = experiment.judge or Judge()
@@ -275,6 +286,7 @@ def checked(experiment: Experiment) -> Experiment:
     reference = experiment.reference or Reference()
     if reference.condition and reference.condition not in names:
         raise InputError(f"reference.condition = {reference.condition!r} is no condition")
-    if experiment.retrieval_only and experiment.asks_models:
+    given = any(condition.given for condition in experiment.conditions)
+    if experiment.retrieval_only and (experiment.asks_models or given):
         raise InputError("retrieval_only makes no answers: there is nothing to judge")
     return experiment

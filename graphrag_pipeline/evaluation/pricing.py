@@ -61,7 +61,8 @@ def plan_answers(
     conditions: Sequence[Workload],
 ) -> list[StagePlan]:
     """Return the calls for the missing answers, a stage for each condition, if a model is asked."""
-    due = [workload for workload in conditions if workload.unanswered]
+    asked = [workload for workload in conditions if workload.condition.given is None]
+    due = [workload for workload in asked if workload.unanswered]
     if not experiment.retrieval_only and settings.query.answers == "llm":
         return [_plan(store, settings, workload) for workload in due]
     return [

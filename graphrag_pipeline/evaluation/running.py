@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -17,6 +17,7 @@ from graphrag_pipeline.core.errors import ConfigError, GraphRAGError, InputError
 from graphrag_pipeline.core.progress import report
 from graphrag_pipeline.core.settings import CONFIG_FILE, Settings, fingerprint, load_settings
 from graphrag_pipeline.core.tokens import count_tokens
+from graphrag_pipeline.evaluation.answers_elsewhere import check_questions, row_of
 from graphrag_pipeline.evaluation.experiment import Condition, Experiment
 from graphrag_pipeline.evaluation.keeping import keeping
 from graphrag_pipeline.evaluation.questions.datasets import read_questions
@@ -79,7 +80,8 @@ class Answered:
 def load_questions(store: EvaluationStore, experiment: Experiment) -> tuple[str, list[Question]]:
     """Return the name of the question set and the questions to ask; a file is stored as a set.
 
-    Raises InputError where there is neither a file nor a set of the name.
+    Raises InputError where there is neither a file nor a set of the name, and for answers made
+    elsewhere to other questions.
     """
     file = Path(experiment.questions)
     name = experiment.questions
@@ -90,6 +92,9 @@ def load_questions(store: EvaluationStore, experiment: Experiment) -> tuple[str,
             put_questions(con, name, questions)
     with store.read() as con:
         questions = get_questions(con, name)
+    for condition in experiment.conditions:
+        if condition.given is not None:
+            check_questions(condition.given, questions)
     return name, questions[: experiment.limit or None]
 
 
@@ -194,6 +199,9 @@ def open_engine(condition: Condition, settings: Settings) -> Iterator[QueryEngin
 def _look_at(
     condition: Condition, experiment: Experiment, settings: Settings, questions: Sequence[Question]
 ) -> Workload:
+    if (given := condition.given) is not None:
+        ids = {q.id: given[q.text].id for q in questions if q.text in given}
+        return Workload(condition, "", {}, ids, ())
     try:
         with open_engine(condition, settings) as engine:
             method = method_named(condition.method)
@@ -241,7 +249,9 @@ def _with_missing(workload: Workload, questions: Sequence[Question], have: set[s
     if workload.error:
         return workload
     unanswered = tuple(
-        question for question in questions if workload.answer_ids[question.id] not in have
+        question
+        for question in questions
+        if (id := workload.answer_ids.get(question.id)) and id not in have
     )
     return Workload(
         workload.condition, workload.release, workload.parameters, workload.answer_ids, unanswered
@@ -255,6 +265,10 @@ def _ask(
     keep_answer: Callable[[dict[str, Any]], None],
 ) -> list[str]:
     """Make a condition's missing answers; return why some could not be made."""
+    if (given := workload.condition.given) is not None:
+        for question in workload.unanswered:
+            keep_answer(row_of(given[question.text]))
+        return []
     if not workload.unanswered:
         return []
     problems: list[str] = []
@@ -384,6 +398,9 @@ def _forget(store: EvaluationStore, answers: Sequence[str]) -> None:
 
 
 def _begin(store: EvaluationStore, experiment: Experiment, set_name: str) -> None:
+    # Answers made elsewhere are rows of ``answers``.
+    conditions = tuple(replace(condition, given=None) for condition in experiment.conditions)
+    experiment = replace(experiment, conditions=conditions)
     spec = json.dumps(asdict(experiment), default=_plain, sort_keys=True)
     with store.transaction() as con:
         con.execute(

@@ -71,14 +71,14 @@ Score = tuple[str, str, float]
 
 def score(
     store: EvaluationStore,
-    release: Release,
+    release: Release | None,
     question_set: str,
     metrics: Sequence[str] = (),
     settings: Settings | None = None,
 ) -> int:
     """Score the answers made from a release to the questions of a set, those not scored yet.
 
-    Gold answers give the ``USUAL`` scores, ``IN_CONTEXT`` and what ``metrics`` names beyond them
+    Without a release they are those made elsewhere, for which ``settings`` are needed. Gold answers give the ``USUAL`` scores, ``IN_CONTEXT`` and what ``metrics`` names beyond them
     (of ``COMPUTED``); gold passages the ``RETRIEVAL`` ones, where the method retrieves
     chunks for any question at all. An answer that no model wrote is evidence, and says neither yes
     nor no. ``settings`` give the encoder of BERTScore, by default the release's: scores by another
@@ -86,18 +86,24 @@ def score(
 
     Raises InputError for an unknown metric, or one that needs what is not installed.
     """
-    settings = settings or release.settings
+    if settings is None:
+        assert release is not None, "what was made elsewhere has no settings"
+        settings = release.settings
     check_metrics(metrics, settings)
     encoder = encoder_of(settings) if "bertscore" in metrics else None
     if encoder:
         _forget_other_encoder(store, encoder)
     with store.read() as con:
-        parameters = {"set": question_set, "release": release.facts.id, "in_context": IN_CONTEXT}
+        parameters = {
+            "set": question_set,
+            "release": release.facts.id if release else "",
+            "in_context": IN_CONTEXT,
+        }
         answers = con.execute(_DUE, parameters).pl()
     scores = [
         *_of_answers(answers, metrics, encoder),
         *_of_contexts(answers),
-        *_of_retrieval(answers, release),
+        *(_of_retrieval(answers, release) if release else []),
     ]
     rows = pl.DataFrame(scores, _SCORES, orient="row")
     with store.transaction() as con:
