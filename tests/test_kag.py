@@ -18,7 +18,12 @@ from graphrag_pipeline.query.methods.kag_arithmetic import (
     reckon,
 )
 from graphrag_pipeline.query.methods.kag_plan import LogicalStep, plan_by_rule, read_plan
-from graphrag_pipeline.query.methods.kag_search import KAG, KagParameters, step_records
+from graphrag_pipeline.query.methods.kag_search import (
+    KAG,
+    KagParameters,
+    _number_by_rule,
+    step_records,
+)
 
 QUESTION = "Who was the son of the clerk of Scrooge?"
 
@@ -160,6 +165,9 @@ def test_a_rule_takes_chains_from_the_inside_and_names_one_by_one(engine):
         "retrieval",
         "deduction",
     ]
+    compared = tasks("What is the difference between Scrooge and Marley?")
+    assert compared[0][1] == "What is the difference Scrooge?"
+    assert compared[2][0] == "deduction"
     assert len(tasks("a of b of c of d of e of f of g", most=3)) <= 3
 
 
@@ -184,7 +192,7 @@ def test_without_a_model_each_step_leads_to_the_next_and_is_told(engine):
     first, second = found.steps
     assert first.startswith("1. retrieval: clerk of Scrooge = ")
     result = first.partition(" = ")[2].removesuffix(" (by rule)")
-    assert second.startswith(f"2. retrieval: Who was the son of {result} = ")
+    assert second == f"2. retrieval: Who was the son of {result} (by rule)"
     assert {r.kind for r in found.records} == {"entity", "relationship", "chunk"}
     assert engine.answer(QUESTION, "kag").citations
 
@@ -262,3 +270,28 @@ def test_an_estimate_is_no_less_than_what_is_asked(ask, engine):
     assert answer.model_calls <= calls == parameters.steps + 2
     assert answer.prompt_tokens <= read
     assert answer.completion_tokens <= written
+
+
+def test_a_number_by_rule_is_that_of_the_sentence_about_the_subject(tmp_path):
+    texts = {
+        "a": "Ada Brown was born in 1815. Ada Brown had 3 dogs. Bea Green met her in 1840.",
+        "b": "Bea Green was born in 1850, in a town of 12,000. She was fond of Ada Brown.",
+    }
+    publish(tmp_path, documents=texts)
+    with QueryEngine(tmp_path, settings=settings_for(tmp_path)) as opened:
+        p = KagParameters()
+
+        def found(task, subject):
+            step = LogicalStep("retrieval", task, subject)
+            return _number_by_rule(opened.index, step, step_records(opened.index, step, p))
+
+        assert found("How many years older was born Ada Brown", "Ada Brown") == "1815"
+        assert found("How many more dogs had Ada Brown", "Ada Brown") == "3"
+        assert found("How many years older was Clara White", "Clara White") == ""
+
+
+def test_what_no_later_step_needs_is_not_claimed(engine):
+    (only,) = engine.retrieve("What is radium?", "kag").steps
+    assert only == "1. retrieval: What is radium? (by rule)"
+    steps = engine.retrieve("What do Scrooge and Marley have in common?", "kag").steps
+    assert [step.count(" = ") for step in steps] == [0, 0, 0]

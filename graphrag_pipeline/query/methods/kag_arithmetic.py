@@ -78,11 +78,17 @@ def number_in(text: str) -> float | None:
     matches = list(_NUMBER.finditer(text))
     if not matches:
         return None
-    year = _YEAR.search(text) if len(matches) > 1 else None
+    year = year_in(text) if len(matches) > 1 else None
     if year is not None:
-        return float(year[0])
+        return year
     scale = _SCALE.match(text, matches[0].end())
     return float(matches[0][0].replace(",", "")) * (_SCALES[scale[1].lower()] if scale else 1.0)
+
+
+def year_in(text: str) -> float | None:
+    """Return the first year that a text states, 1000 to 2099."""
+    year = _YEAR.search(text)
+    return float(year[0]) if year else None
 
 
 def _number_of(step: int, results: Sequence[str]) -> float:

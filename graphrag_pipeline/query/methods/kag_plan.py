@@ -44,11 +44,12 @@ PLAN_SCHEMA: Mapping[str, Any] = {
 _LONGEST = 400
 _NAMED, _PAIR = 4, 2
 _LINK = re.compile(r"\s+(?:of|who|whom|that|which|whose|where)\s+", re.IGNORECASE)
-_YEARS = re.compile(
+_DIFFERENCE = re.compile(
     r"\bhow (?:many|much) (?:\w+ )?(?:years?|older|younger|more|fewer|less|longer|shorter|later|"
-    r"earlier|larger|higher|taller)\b|\bdifference between\b",
+    r"earlier|larger|higher|taller)\b",
     re.IGNORECASE,
 )
+_BETWEEN = re.compile(r"\bbetween\s+", re.IGNORECASE)
 _SMALL = re.compile(r"^(?:the|a|an|is|was|are|were|did|does|do|in|on|at|by)\s+", re.IGNORECASE)
 
 
@@ -104,13 +105,21 @@ def plan_by_rule(index: Release, question: str, most: int) -> list[LogicalStep]:
     """
     named = op.entity_records(index, op.entities_named_in(index, question, _NAMED, apart=True))
     names = [record.title for record in named][: max(1, most - 1)]
-    differs = _YEARS.search(question) is not None
+    differs = _DIFFERENCE.search(question) is not None
     if len(names) > 1 and (differs or asks_to_compare(question)):
         steps = [LogicalStep("retrieval", _about(question, name, names), name) for name in names]
         if differs and len(names) == _PAIR:
             return [*steps, LogicalStep("arithmetic", "abs(#1 - #2)")]
         return [*steps, LogicalStep("deduction", question)]
     return _chain(question, names, most)
+
+
+def use_of(number: int, later: Sequence[LogicalStep]) -> str:
+    """Return what later steps need of a step's result: "number", "name", or "" for nothing."""
+    users = [s for s in later if str(number) in REFERENCE.findall(f"{s.task} {s.subject}")]
+    if any(step.kind == "arithmetic" for step in users):
+        return "number"
+    return "name" if users else ""
 
 
 def _chain(question: str, names: Sequence[str], most: int) -> list[LogicalStep]:
@@ -130,11 +139,12 @@ def _chain(question: str, names: Sequence[str], most: int) -> list[LogicalStep]:
 
 def _about(question: str, name: str, names: Sequence[str]) -> str:
     """Return a question without the names of others that it compares one with."""
-    text = question
+    text = _BETWEEN.sub("", question)
     for other in names:
         if other != name:
-            text = re.sub(re.escape(other), " ", text, flags=re.IGNORECASE)
-    return " ".join(text.split())
+            joined = rf"(?:\b(?:and|or|than)\s+)?{re.escape(other)}(?:\s+(?:and|or)\b)?"
+            text = re.sub(joined, " ", text, flags=re.IGNORECASE)
+    return re.sub(r"\s+(?=[?.,])", "", " ".join(text.split()))
 
 
 def _with_results(text: str, results: Sequence[str]) -> str:

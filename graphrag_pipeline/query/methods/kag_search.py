@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.text import terms
+from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.query import operators as op
-from graphrag_pipeline.query.methods.kag_arithmetic import ArithmeticStepError, reckon
+from graphrag_pipeline.query.methods.kag_arithmetic import (
+    ArithmeticStepError,
+    number_in,
+    reckon,
+    year_in,
+)
 from graphrag_pipeline.query.methods.kag_plan import (
     PLAN_SCHEMA,
     LogicalStep,
     plan_by_rule,
     read_plan,
+    use_of,
 )
 from graphrag_pipeline.query.methods.method import Method, number
 from graphrag_pipeline.query.results import Record
@@ -47,7 +55,8 @@ class KagParameters:
 
     Where this differs. KAG aligns its graph by a schema and concepts that people write; here it is
     the graph as it is. Its planner may plan anew after each step; here it plans once. Without a
-    model a rule for English decomposes, and a step's result is the entity it leads to.
+    model a rule for English decomposes; a result that later steps need is the entity that the step
+    leads to, or the number in the sentence about its subject.
     """
 
     steps: int = number(5)
@@ -66,20 +75,28 @@ class Solution:
     lines: list[str] = field(default_factory=list)
     read: list[list[Record]] = field(default_factory=list)
 
-    def add(self, step: LogicalStep, result: str, records: Sequence[Record] = ()) -> None:
-        """Take in what a step has come to."""
-        self.results.append(result)
-        self.lines.append(f"{len(self.results)}. {step.kind}: {step.task} = {result or UNKNOWN}")
+    def add(self, step: LogicalStep, result: str | None, records: Sequence[Record] = ()) -> None:
+        """Take in what a step has come to: "" if that is not known, None if nobody asks."""
+        self.results.append(result or "")
+        said = "" if result is None else f" = {result or UNKNOWN}"
+        self.lines.append(f"{len(self.results)}. {step.kind}: {step.task}{said}")
         self.read.append(list(records))
 
 
 def kag_search(index: Release, question: str, p: KagParameters) -> list[Record]:
     """Return what the steps of a question read, decomposed and solved by rule."""
     solution = Solution()
-    for planned in plan_by_rule(index, question, p.steps):
+    plan = plan_by_rule(index, question, p.steps)
+    for number_of_step, planned in enumerate(plan, 1):
         step = planned.bound(solution.results)
         records = step_records(index, step, p) if step.kind == "retrieval" else []
-        solution.add(step, _result_by_rule(index, planned, step, records, solution), records)
+        if step.kind == "arithmetic":
+            result = _reckoned([], planned, solution)
+            step = step if result else planned
+        else:
+            use = use_of(number_of_step, plan[number_of_step:])
+            result = _BY_RULE[use](index, step, records) if use else None
+        solution.add(step, result, records)
         index.trace.step(f"{solution.lines[-1]} (by rule)")
     whole = LogicalStep("retrieval", question)
     return _composed(index, [step_records(index, whole, p), *solution.read], p)
@@ -169,18 +186,8 @@ def _reckoned(failures: list[str], planned: LogicalStep, solution: Solution) -> 
         return ""
 
 
-def _result_by_rule(
-    index: Release,
-    planned: LogicalStep,
-    step: LogicalStep,
-    records: Sequence[Record],
-    solution: Solution,
-) -> str:
-    """Return the entity that a retrieval leads to, or what is reckoned; a deduction has none."""
-    if step.kind == "arithmetic":
-        return _reckoned([], planned, solution)
-    if step.kind != "retrieval":
-        return ""
+def _name_by_rule(index: Release, step: LogicalStep, records: Sequence[Record]) -> str:
+    """Return the entity that a retrieval leads to."""
     asked = set(terms(step.task))
     own = {record.id for record in records if record.kind == "entity"}
     for edge in (record for record in records if record.kind == "relationship"):
@@ -192,6 +199,30 @@ def _result_by_rule(
     chunks = {record.id: 1.0 for record in records if record.kind == "chunk"}
     named = op.entity_records(index, op.entities_in(index, op.best(chunks, 1), 10))
     return next((r.title for r in named if not asked.issuperset(terms(r.title))), "")
+
+
+def _number_by_rule(_: Release, step: LogicalStep, records: Sequence[Record]) -> str:
+    """Return the number in the sentence about the subject that is most like the task.
+
+    A question of years, or of what is older, earlier or later, takes nothing but a year.
+    """
+    subject, asked = set(terms(step.subject)), set(terms(step.task))
+    number_of = year_in if _OF_TIME.search(step.task) else number_in
+    best, most = "", -1
+    for text in (record.text for record in records if record.kind == "chunk"):
+        for start, end in sentence_spans(text):
+            sentence = text[start:end]
+            words = set(terms(sentence))
+            if len(words & asked) <= most or not subject <= words:
+                continue
+            value = number_of(re.sub(re.escape(step.subject), " ", sentence, flags=re.IGNORECASE))
+            if value is not None:
+                best, most = f"{value:g}", len(words & asked)
+    return best
+
+
+_OF_TIME = re.compile(r"\b(?:years?|older|younger|earlier|later)\b", re.IGNORECASE)
+_BY_RULE = {"name": _name_by_rule, "number": _number_by_rule}
 
 
 def _composed(
