@@ -78,9 +78,10 @@ def score(
 ) -> int:
     """Score the answers made from a release to the questions of a set, those not scored yet.
 
-    Without a release they are those made elsewhere, for which ``settings`` are needed. Gold answers give the ``USUAL`` scores, ``IN_CONTEXT`` and what ``metrics`` names beyond them
-    (of ``COMPUTED``); gold passages the ``RETRIEVAL`` ones, where the method retrieves
-    chunks for any question at all. An answer that no model wrote is evidence, and says neither yes
+    Without a release they are those made elsewhere, for which ``settings`` are needed. Gold answers
+    give the ``USUAL`` scores, ``IN_CONTEXT`` and what ``metrics`` names beyond them (of
+    ``COMPUTED``); gold passages the ``RETRIEVAL`` ones, where the method retrieves chunks for any
+    question at all. An answer that no model wrote is evidence, and says neither yes
     nor no. ``settings`` give the encoder of BERTScore, by default the release's: scores by another
     encoder are made again. Returns the number of scores written.
 
