@@ -12,6 +12,7 @@ import dagster as dg
 from dagster_dbt import DbtCliInvocation, DbtCliResource
 from packaging.version import Version
 
+from graphrag_pipeline.core.guarded import guard_of
 from graphrag_pipeline.marts.build import PROJECT, TARGET, Build, dbt_command
 
 
@@ -41,8 +42,19 @@ class MartsDbt(DbtCliResource):
 
 
 def build_dbt() -> MartsDbt:
-    """Return the resource. Raises ConfigError when dbt is not installed."""
+    """Return the resource. Raises ConfigError when dbt is not installed.
+
+    A run that is killed ends dbt, too, which would go on writing in a folder that is swept.
+    """
     project = str(PROJECT)
+    executable, *flags = (
+        [*guard_of(), str(dbt_command())] if os.name == "posix" else [dbt_command()]
+    )
     return MartsDbt(
-        project_dir=project, profiles_dir=project, target=TARGET, dbt_executable=str(dbt_command())
+        project_dir=project,
+        profiles_dir=project,
+        target=TARGET,
+        dbt_executable=executable,
+        # They stand before all that dbt is told.
+        global_config_flags=flags,
     )

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import signal
-from collections.abc import Iterator
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import duckdb
 import polars as pl
 import pytest
-from commands import run_python
+from commands import PATIENCE, ForkedPython, command, run_python
 from dagster_helpers import failed_checks, metadata_of
+from killed_command import killed_at
 from query_fixture import DOCUMENTS, publish
 from typer.testing import CliRunner
 
@@ -426,6 +432,72 @@ def test_a_killed_build_leaves_the_last_marts_and_the_next_clears_up(built, home
     with marts.building(home):
         pass
     assert not list((home / "dbt").glob(".building.*"))
+
+
+def works_in(folder: Path) -> list[int]:
+    """Return the processes that were started with a folder in their environment."""
+    pids = []
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if str(folder).encode() in environ.read_bytes():
+                pids.append(int(environ.parent.name))
+    return pids
+
+
+def seen(what: str, look: Callable[[], Any]) -> Any:
+    until = time.monotonic() + PATIENCE
+    while not (found := look()):
+        assert time.monotonic() < until, f"{what}: not seen in time"
+        time.sleep(0.05)
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up as Linux shows them")
+def test_dbt_ends_with_a_killed_build_and_readers_keep_the_last_marts(built, home: Path) -> None:
+    command = ["-m", "graphrag_pipeline.cli", "marts", "--force"]
+    with ForkedPython(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            place = home / "dbt"
+            file = seen("dbt's file", lambda: [*place.glob(".building.*/content/marts.duckdb")])[0]
+            assert works_in(file.parent)
+        finally:
+            process.kill()
+    seen("the end of dbt", lambda: not works_in(file.parent))
+    whole = marts.built_marts(home)
+    assert whole is not None
+    assert whole.release == "r1"
+    assert runs.run_marts(load_settings()).built is False
+    assert not list(home.rglob("*.tmp"))
+
+
+@pytest.mark.nightly
+def test_marts_killed_at_any_step_leave_whole_ones_and_the_next_build_is_right(
+    built, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = shutil.copytree(home, tmp_path / "home")
+    monkeypatch.setenv("GRAPHRAG_HOME", str(place))
+    monkeypatch.setenv("DAGSTER_HOME", str(place / "dagster"))
+    before = marts.built_marts(place)
+    assert before is not None
+    step, code = 0, -signal.SIGKILL
+    while code:
+        ended = killed_at(step, place, "marts", "--force")
+        code = ended.returncode
+        assert code in (0, -signal.SIGKILL), ended.stderr
+        whole = marts.built_marts(place)
+        assert whole is not None
+        assert (whole.release, whole.rows) == (before.release, before.rows)
+        seen("the end of dbt", lambda: not works_in(place / "dbt"))
+        step += 3
+    assert step > 10
+    done = command("marts", "--force")
+    assert done.returncode == 0, done.stderr
+    assert not list(place.rglob("*.tmp"))
+    with dg.DagsterInstance.from_config(str(place / "dagster")) as instance:
+        assert {run.status for run in instance.get_runs()} <= {
+            dg.DagsterRunStatus.SUCCESS,
+            dg.DagsterRunStatus.FAILURE,
+        }
 
 
 def test_a_build_is_of_one_release_and_readers_do_not_hold_it_up(

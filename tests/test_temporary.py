@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -87,6 +88,27 @@ def test_whose_making_was_killed_or_whose_removal_was_is_removed(tmp_path: Path)
     (made / temporary._CONTENT / "rest").touch()
     sweep(tmp_path)
     assert not made.exists()
+
+
+def test_what_is_written_in_one_that_was_removed_is_removed(tmp_path: Path) -> None:
+    with temporary_folder(tmp_path, "part") as folder:
+        pass
+    folder.mkdir(parents=True)
+    (folder / "late").touch()
+    sweep(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_programs_before_this_one_left_goes_when_it_is_a_day_old(tmp_path: Path) -> None:
+    (tmp_path / "releases").mkdir()
+    left = ("published.duckdb.77.tmp", "releases/.a.json.9.tmp", "releases/r.8.tmp.packed.wal")
+    for name in (*left, "mine.tmp", "releases/new.77.tmp"):
+        (tmp_path / name).touch()
+    for name in (*left, "mine.tmp"):
+        os.utime(tmp_path / name, (0, time.time() - 25 * 60 * 60))
+    sweep_home(tmp_path)
+    files = {p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file()}
+    assert files == {"mine.tmp", "releases/new.77.tmp"}
 
 
 def test_what_only_looks_like_one_stays(tmp_path: Path) -> None:

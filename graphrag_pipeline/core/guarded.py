@@ -1,8 +1,8 @@
 """Commands that end with the process that started them, however it ends, and leave nothing behind.
 
-Between the two stands a process that does little else than wait. It holds one end of a pipe; the
-operating system closes the other when the process that started it ends, be it by ``kill -9``. A
-command's own processes are in a group with it, and end with it likewise.
+Between the two stands a process that does little else than look whether its parent is still there:
+after a ``kill -9``, too, the system gives it another one. A command's own processes are in a group
+with it, and end with it likewise.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 _GRACE_SECONDS = 15.0
 _POLL_SECONDS = 0.1
 _PR_SET_PDEATHSIG = 1
+_WHO_STARTS = 0
 _SIGNALLED = 128
 _PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP")
 
@@ -31,31 +32,28 @@ def guarded(command: Sequence[str], **options: Any) -> Iterator[subprocess.Popen
     """Start a command, with what :class:`subprocess.Popen` takes; end it if it runs still.
 
     It is out of reach of the terminal's Ctrl-C. Signals for it go to the process that is yielded,
-    whose exit code is the command's. Windows knows no such groups: there the command runs as it is.
+    whose exit code is the command's. On Windows, without such groups, it runs by itself.
+    """
+    group = {} if os.name == "nt" else {"process_group": 0}
+    with subprocess.Popen([*guard_of(os.getpid()), *command], **group, **options) as process:
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGINT if group else signal.SIGTERM)
+
+
+def guard_of(parent: int | None = None) -> list[str]:
+    """Return what to put before a command, so that it ends with its parent; nothing on Windows.
+
+    The parent is who starts it, if no other is named.
     """
     if os.name == "nt":
-        with subprocess.Popen(command, **options) as process:
-            yield process
-        return
-    watched, held = os.pipe()
-    guard = [sys.executable, "-m", __name__, str(watched), *command]
-    try:
-        process = subprocess.Popen(guard, pass_fds=(watched,), process_group=0, **options)
-    except BaseException:
-        os.close(held)
-        raise
-    finally:
-        os.close(watched)
-    try:
-        yield process
-    finally:
-        os.close(held)
-        with process:
-            pass
+        return []
+    return [sys.executable, "-m", __name__, str(parent or _WHO_STARTS)]
 
 
 def _main() -> None:
-    watched, *command = sys.argv[1:]
+    parent = int(sys.argv[1]) or os.getppid()
     started: list[int] = []
 
     def pass_on(number: int, _: FrameType | None) -> None:
@@ -65,11 +63,9 @@ def _main() -> None:
 
     for name in _PASSED_ON:
         signal.signal(getattr(signal, name), pass_on)
-    process = subprocess.Popen(command, process_group=0, preexec_fn=_end_with_parent)
+    process = subprocess.Popen(sys.argv[2:], process_group=0, preexec_fn=_end_with_parent)
     started.append(process.pid)
-    watcher = threading.Thread(target=_end_when_closed, args=(int(watched), process.pid))
-    watcher.daemon = True
-    watcher.start()
+    threading.Thread(target=_end_with, args=(parent, process.pid), daemon=True).start()
     # Until it is waited for, nobody else can get the number of the command's group.
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     _tell_group(process.pid, signal.SIGTERM)
@@ -81,17 +77,18 @@ def _main() -> None:
     sys.exit(code if code >= 0 else _SIGNALLED - code)
 
 
+def _end_with(parent: int, command: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_POLL_SECONDS)
+    _tell(command, signal.SIGINT)
+    time.sleep(_GRACE_SECONDS)
+    _tell_group(command, signal.SIGKILL)
+
+
 def _end_with_parent() -> None:
     """Have this process told when the guard itself is killed, where the system can do that."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
-
-
-def _end_when_closed(watched: int, command: int) -> None:
-    os.read(watched, 1)
-    _tell(command, signal.SIGINT)
-    time.sleep(_GRACE_SECONDS)
-    _tell_group(command, signal.SIGKILL)
 
 
 def _tell(pid: int, number: int) -> None:

@@ -11,7 +11,9 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
+import re
 import shutil
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +25,8 @@ _CONTENT = "content"
 _SUFFIX = ".tmp"
 _RANDOM = "[0-9a-f]" * 8
 _MOST_CHARACTERS = 40
+_OLD = re.compile(r"\.\d+\.tmp(\.wal|\.packed(\.wal)?)?$")
+_DAY_SECONDS = 24 * 60 * 60
 
 
 @contextlib.contextmanager
@@ -63,12 +67,28 @@ def abandoned(place: Path) -> list[Path]:
 
 
 def sweep_home(home: Path) -> None:
-    """Remove those in a folder and in the folders directly in it."""
-    sweep(home)
+    """Remove those in a folder and in the folders directly in it.
+
+    With them go files that programs before this one have left, named after a process, once they are
+    a day old: they were at work for minutes.
+    """
+    _sweep_folder(home)
     with contextlib.suppress(OSError):
         for folder in home.iterdir():
             if folder.is_dir():
-                sweep(folder)
+                _sweep_folder(folder)
+
+
+def _sweep_folder(folder: Path) -> None:
+    sweep(folder)
+    for path in folder.glob("*.tmp*"):
+        with contextlib.suppress(OSError):
+            if _OLD.search(path.name) and path.is_file() and _is_of_another_day(path):
+                path.unlink()
+
+
+def _is_of_another_day(path: Path) -> bool:
+    return time.time() - path.lstat().st_mtime > _DAY_SECONDS
 
 
 def _make(place: Path, name: str) -> tuple[Path, int]:
@@ -113,7 +133,9 @@ def _is_left(outer: Path) -> bool:
         # An empty one was made a moment ago, or is all that is left; it goes if it is empty still.
         with contextlib.suppress(OSError):
             outer.rmdir()
-        return False
+        # Content comes after the owner and goes before: without one, somebody wrote it who was
+        # started by a killed owner and did not end with it.
+        return outer.is_dir() and [path.name for path in outer.iterdir()] == [_CONTENT]
     except OSError:
         return False
     try:

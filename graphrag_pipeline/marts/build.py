@@ -26,6 +26,7 @@ import duckdb
 
 from graphrag_pipeline.core.errors import BusyError, ConfigError, StorageError
 from graphrag_pipeline.core.files import replace_durably
+from graphrag_pipeline.core.guarded import guarded
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.core.temporary import sweep, temporary_folder
@@ -283,16 +284,17 @@ def _parse_anew(command: Path, parsed: Path) -> None:
 def _parse(command: Path, folder: Path) -> None:
     arguments = ["parse", "--quiet", "--project-dir", PROJECT, "--profiles-dir", PROJECT]
     arguments += ["--target", TARGET, "--target-path", folder, "--log-path", folder]
-    process = subprocess.run(
-        [command, *arguments],
+    with guarded(
+        [str(command), *map(str, arguments)],
         cwd=folder.parent,
         env={**os.environ, **dbt_environment()},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
-        check=False,
-    )
+    ) as process:
+        said, _ = process.communicate()
     if process.returncode:
-        output = " ".join((process.stdout + process.stderr).split())
+        output = " ".join(said.split())
         raise ConfigError(f"dbt cannot read {PROJECT}: {output[-_MOST_TOLD:]}")
 
 

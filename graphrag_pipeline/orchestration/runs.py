@@ -22,7 +22,7 @@ from graphrag_pipeline.core.home import Home, make_home
 from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.core.memory import OutOfMemoryError, says_out_of_memory
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.core.temporary import sweep, temporary_folder
+from graphrag_pipeline.core.temporary import sweep, sweep_home, temporary_folder
 from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB, build_definitions
 from graphrag_pipeline.ingest.stages import pending_batches, stage_versions
 from graphrag_pipeline.marts.build import MARTS_JOB, built_marts, marts_outdated
@@ -167,6 +167,7 @@ def run_marts(settings: Settings, *, force: bool = False) -> MartsOutcome:
     """
     home = settings.home_path
     release_file(home)
+    sweep_home(home)
     if not force and not marts_outdated(home):
         return _marts_outcome(home)
     defs = build_definitions(settings, marts=True)
