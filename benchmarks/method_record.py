@@ -26,6 +26,7 @@ _DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE = _DOCS / "how-to" / "compare.md"
 PICTURE = _DOCS / "images" / "methods.svg"
 BEGIN, END = "[//]: # (from benchmarks/methods.json)\n", "[//]: # (end)\n"
+COLUMNS = "R@5 | 95 % | all@5 | tokens | ms | answers | ms more"
 _LEAST_CHANGE = {"recall@5": 0.0, "tokens": 0.02}
 """Changes of the mean up to this share of it are none, however sure."""
 _SHOWN = "MuSiQue"
@@ -143,17 +144,26 @@ def shown(recorded: Mapping[str, Run]) -> str:
 def _table(label: str, run: Run) -> str:
     lines = [
         f"\n{label}:\n",
-        "| | method | R@5 | 95 % | all@5 | tokens | ms | answers | ms more |",
+        f"| | method | {COLUMNS} |",
         "| ---: | --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |",
     ]
-    for number, (method, row) in enumerate(run.items(), start=1):
-        gold = "–" if row.holds_answer is None else f"{100 * row.holds_answer:.0f}"
-        more = "–" if row.holds_answer is None else f"{row.answer_milliseconds:.0f}"
-        lines.append(
-            f"| {number} | `{method}` | {_shares(row)} "
-            f"| {statistics.fmean(row.tokens):,.0f} | {row.milliseconds:.0f} | {gold} | {more} |"
-        )
+    lines += [
+        f"| {number} | `{method}` | {_cells(row)} |"
+        for number, (method, row) in enumerate(run.items(), start=1)
+    ]
     return "\n".join(lines) + "\n"
+
+
+def rows_of(method: str, recorded: Mapping[str, Run]) -> list[tuple[str, str]]:
+    """Return what was asked of what, and the cells of :data:`COLUMNS`, of each run of a method."""
+    return [(label, _cells(run[method])) for label, run in recorded.items() if method in run]
+
+
+def _cells(row: Recorded) -> str:
+    gold = "–" if row.holds_answer is None else f"{100 * row.holds_answer:.0f}"
+    more = "–" if row.holds_answer is None else f"{row.answer_milliseconds:.0f}"
+    tokens = f"{statistics.fmean(row.tokens):,.0f}"
+    return f"{_shares(row)} | {tokens} | {row.milliseconds:.0f} | {gold} | {more}"
 
 
 def _shares(row: Recorded) -> str:

@@ -18,6 +18,17 @@ from typing import Any
 import duckdb
 import yaml
 
+from benchmarks.method_record import COLUMNS, read_record, rows_of
+from docs.flow_pictures import PICTURES, in_words, picture
+from docs.method_entries import (
+    NO_VALUE,
+    Meaning,
+    MethodEntry,
+    common_meanings,
+    entry_of,
+    value_shown,
+)
+
 PAGES = Path(__file__).parent / "reference"
 _ABOUT_MACROS = "Called by name; those that give rows stand in FROM."
 _ABOUT_MARTS = (
@@ -47,12 +58,16 @@ class Entry:
 
 @dataclass(frozen=True)
 class Part:
-    """A heading, what it says of itself, and the things under it, in a table with these columns."""
+    """A heading, what it says of itself, and the things under it, in a table with these columns.
+
+    ``text`` stands before the table, ``after`` behind it.
+    """
 
     entry: Entry
     columns: tuple[str, ...] = ()
     entries: Sequence[Entry] = ()
     text: str = ""
+    after: str = ""
 
 
 def undocumented() -> list[str]:
@@ -67,11 +82,23 @@ def undocumented() -> list[str]:
 
 
 def pages() -> dict[Path, str]:
-    """Return the reference pages: their files and contents."""
+    """Return the reference pages and their pictures: their files and contents."""
     from docs.prompt_page import prompts_page
 
     described = {PAGES / f"{name}.md": page(name) for name in PARTS}
-    return described | {PAGES / "prompts.md": NOTE + prompts_page()}
+    return described | {PAGES / "prompts.md": NOTE + prompts_page()} | flow_pictures()
+
+
+def flow_pictures() -> dict[Path, str]:
+    """Return the picture of each method's flow."""
+    from graphrag_pipeline.query import METHODS, MODEL_METHODS
+
+    entries = {name: entry_of(name) for name in METHODS | MODEL_METHODS}
+    return {
+        PICTURES / f"{name}.svg": picture(name, entry.flow)
+        for name, entry in entries.items()
+        if entry
+    }
 
 
 def page(name: str) -> str:
@@ -91,6 +118,7 @@ def _render(part: Part) -> str:
     if part.entries:
         rows = [part.columns, tuple("---" for _ in part.columns), *(e.row for e in part.entries)]
         lines.append("".join(f"| {' | '.join(map(_cell, row))} |\n" for row in rows))
+    lines += [f"{part.after}\n"] if part.after else []
     return "\n".join(lines)
 
 
@@ -236,32 +264,65 @@ def method_parts() -> Iterator[Part]:
         about = inspect.getdoc(method.parameters) or ""
         # A dataclass without a docstring has its signature for one.
         is_written = not about.startswith(f"{method.parameters.__name__}(")
-        entries = [_parameter(name, parameter) for parameter in fields(method.parameters)]
         needed = " Needs a model to answer." if method.needs_model else ""
         summary = f"{method.summary[:1].upper()}{method.summary[1:]}.{needed}"
-        yield Part(
-            Entry(name, summary if is_written else ""),
-            ("parameter", "takes"),
-            entries,
-            about,
-        )
+        heading = Entry(name, summary if is_written else "")
+        declared = fields(method.parameters)
+        if entry := entry_of(name):
+            yield _described(heading, entry, declared)
+        else:
+            entries = [_parameter(name, parameter) for parameter in declared]
+            yield Part(heading, ("parameter", "takes"), entries, about)
+
+
+def _described(heading: Entry, entry: MethodEntry, declared: Sequence[Field[Any]]) -> Part:
+    """Return the part of a method that :mod:`docs.method_entries` describes."""
+    name = heading.name
+    prompts = dict.fromkeys(prompt for step in entry.flow for prompt in step.prompts)
+    links = ", ".join(f"[`{prompt}`](prompts.md#{prompt})" for prompt in prompts)
+    said = in_words(name, entry.flow).replace("[", "(").replace("]", ")")
+    text = (
+        f"{entry.idea}\n\nSource: {entry.source}.\n\n**When to use it.** {entry.when}\n\n"
+        f"![{said}](../images/methods/{name}.svg)\n\nPrompts: {links}."
+    )
+    measured = "".join(f"| {label} | {cells} |\n" for label, cells in rows_of(name, read_record()))
+    columns = f"data | {COLUMNS}"
+    table = f"| {columns} |\n|{' --- |' * (columns.count('|') + 1)}\n{measured}"
+    after = (
+        f"**What differs, and why.** {entry.differs}\n\n"
+        f"**Quality and cost.** Calls of a model for an answer: {entry.calls}."
+        + (f"\n\n{table.rstrip()}" if measured else " Recall and tokens: not recorded yet.")
+    )
+    rows = [_explained(name, entry, parameter) for parameter in declared]
+    return Part(heading, ("parameter", "default", "source", "meaning"), rows, text, after)
+
+
+def _explained(method: str, entry: MethodEntry, parameter: Field[Any]) -> Entry:
+    known = {**common_meanings(), **entry.parameters}
+    told = known.get(parameter.name, Meaning(meaning="", source=NO_VALUE))
+    meaning = f"{told.meaning}<br>{_takes(parameter)}"
+    default = f"`{value_shown(parameter.default)}`"
+    row = (f"`{parameter.name}`", default, told.source, meaning)
+    return Entry(f"{method} {parameter.name}", told.meaning, row)
 
 
 def _parameter(method: str, parameter: Field[Any]) -> Entry:
-    rule = parameter.metadata
-    if "parse" in rule:
-        takes = "a level of the hierarchy: `0` or `C0` for the root"
-    elif rule["type"] is bool:
-        takes = "`true`, `false`"
-    elif rule["type"] is str:
-        words = rule["among"]() if callable(rule["among"]) else rule["among"]
-        takes = _code(words)
-    elif rule["type"] is float:
-        takes = f"a number from {rule['least']} to {rule['most']}"
-    else:
-        takes = f"a whole number, at least {rule['least']}"
+    takes = _takes(parameter)
     taken = f"{takes}; default `{_toml(parameter.default)}`"
     return Entry(f"{method} {parameter.name}", takes, (f"`{parameter.name}`", taken))
+
+
+def _takes(parameter: Field[Any]) -> str:
+    rule = parameter.metadata
+    if "parse" in rule:
+        return "a level of the hierarchy: `0` or `C0` for the root"
+    if rule["type"] is bool:
+        return "`true`, `false`"
+    if rule["type"] is str:
+        return _code(rule["among"]() if callable(rule["among"]) else rule["among"])
+    if rule["type"] is float:
+        return f"a number from {rule['least']} to {rule['most']}"
+    return f"a whole number, at least {rule['least']}"
 
 
 def table_parts() -> Iterator[Part]:
@@ -388,10 +449,19 @@ PARTS: dict[str, tuple[str, Callable[[], Iterator[Part]]]] = {
         setting_parts,
     ),
     "methods": (
-        "# Methods\n\nEvery method and what its parameters take, as `query --method "
-        "NAME:parameter=value` and `compare` have them. [Methods and papers](../methods.md) "
-        "compares them; a [method of your own](../how-to/extend.md#a-method-of-your-own) "
-        "stands here, too, where the page is made with it.\n",
+        "# Methods\n\nEvery method: its idea, when to use it, its flow, its parameters, as "
+        "`query --method NAME:parameter=value` and `compare` have them, what differs from its "
+        "source, and what it finds and takes. [Methods and papers](../methods.md) compares them; "
+        "a [method of your own](../how-to/extend.md#a-method-of-your-own) stands here, too, where "
+        "the page is made with it.\n\nIn the pictures a brown step asks a model, a blue one does "
+        "not; one with a dashed edge is not always taken. Without a model a rule takes the place "
+        "of a brown step, or it is left out. In the tables of parameters *source* is the value "
+        "of the paper, or of its authors' code; `-` where it has none. The tables of quality "
+        "are [those of all methods](../how-to/compare.md#every-method-on-the-same-questions), "
+        "without a model: recall of the gold passages among the first five in percent, with its "
+        "95 % interval; the share of questions with all of them; tokens of context, and "
+        "milliseconds of CPU to retrieve it; the share of questions whose extractive answer holds "
+        "a gold answer, and the milliseconds that writing it takes.\n",
         method_parts,
     ),
     "tables": (
@@ -417,7 +487,8 @@ PARTS: dict[str, tuple[str, Callable[[], Iterator[Part]]]] = {
 
 def main() -> None:
     """Write the reference pages."""
-    PAGES.mkdir(exist_ok=True)
+    for folder in (PAGES, PICTURES):
+        folder.mkdir(exist_ok=True)
     for path, text in pages().items():
         path.write_text(text)
 

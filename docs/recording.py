@@ -246,6 +246,8 @@ def _questions(settings: Settings) -> Iterator[Step]:
             yield name, lambda name=name: engine.answer(QUESTION, name)
         yield "global, dynamic", lambda: engine.answer(QUESTION, "global", dynamic=True)
         yield "archrag, own answer", lambda: engine.answer(QUESTION, "archrag", own_answer=True)
+        yield "archrag, direct", lambda: engine.answer(QUESTION, "archrag", prompting="direct")
+        yield "global, similarity", lambda: engine.answer(QUESTION, "global", mode="similarity")
     query = settings.query.model_copy(update={"reranker": "llm"})
     reranked = settings.model_copy(update={"query": query})
     with QueryEngine(settings=reranked) as engine, mock.patch.object(reranking, "MOST_SECONDS", 60):

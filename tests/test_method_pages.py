@@ -1,0 +1,157 @@
+"""The page on methods: each is described as it is, and what no longer holds is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from docs import generate, method_entries
+from docs.flow_pictures import picture
+from docs.method_entries import Step, entry_of, faults
+from graphrag_pipeline.query.methods import Method, method_named
+from graphrag_pipeline.query.methods.method import number
+from graphrag_pipeline.query.methods.registry import BUILT_IN
+
+ENTRY = """
+source = "a paper"
+idea = "It asks. It reads. It answers."
+when = "Always."
+calls = "2"
+differs = "Nothing."
+[[flow]]
+does = "Name the question's entities"
+prompts = ["question_entities"]
+[[flow]]
+does = "Answer"
+prompts = ["local_answer"]
+[parameters]
+depth = {meaning = "how deep", source = "3"}
+"""
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Two parameters, one of them described for several methods."""
+
+    depth: int = number(3)
+    reranked: int = number(40)
+
+
+@pytest.fixture
+def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """What is told of a method that sends what ``kg_triplets`` sends, described by this text."""
+    common = (method_entries.ENTRIES / "_common.toml").read_text()
+    method = replace(method_named("kg_triplets"), parameters=Parameters)
+
+    def of(text: str | None, **changes: Any) -> list[str]:
+        (tmp_path / "_common.toml").write_text(common)
+        (tmp_path / "kg_triplets.toml").unlink(missing_ok=True)
+        if text is not None:
+            (tmp_path / "kg_triplets.toml").write_text(text)
+        monkeypatch.setattr(method_entries, "ENTRIES", tmp_path)
+        methods: dict[str, Method[Any]] = {"kg_triplets": replace(method, **changes)}
+        return [line.removeprefix("docs/methods/kg_triplets.toml: ") for line in faults(methods)]
+
+    return of
+
+
+def test_every_method_is_described_as_it_is() -> None:
+    assert list(faults({name: method_named(name) for name in BUILT_IN})) == []
+
+
+def test_a_right_entry_has_no_fault(told: Callable[..., list[str]]) -> None:
+    assert told(ENTRY) == []
+
+
+def test_a_method_without_an_entry_is_told(told: Callable[..., list[str]]) -> None:
+    assert told(None) == ["is not there; write it as the others beside it, then: make docs"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("It reads. ", "", "idea has 2 sentences; say it in 3"),
+        ('calls = "2"', 'calls = ""', "calls is empty"),
+        ("depth =", "width =", "add [parameters] depth = {meaning = ..., source = ...}"),
+        ("depth =", "width =", "the method has no parameter width any more; take it out"),
+        ('source = "3"', 'source = "4"', "depth is 3 here, not 4: say why in differs"),
+        (
+            'prompts = ["question_entities"]\n',
+            "",
+            "the method asks the model with question_entities: no step has that in prompts",
+        ),
+        (
+            '"question_entities"',
+            '"question_entities"]\n[[flow]]\ndoes = "Test"\nprompts = ["lazy_test"',
+            "step 2 asks the model, but the method sends no lazy_test",
+        ),
+        (
+            'does = "Answer"',
+            'does = "Answer"\nagain = "twice"',
+            "step 2: again needs since, the number of the step it goes back to",
+        ),
+    ],
+)
+def test_what_no_longer_holds_is_told(
+    told: Callable[..., list[str]], old: str, new: str, fault: str
+) -> None:
+    assert old in ENTRY
+    assert fault in told(ENTRY.replace(old, new))
+
+
+def test_another_default_is_told(told: Callable[..., list[str]]) -> None:
+    @dataclass(frozen=True)
+    class Deeper:
+        depth: int = number(4)
+
+    assert told(ENTRY, parameters=Deeper) == ["depth is 4 here, not 3: say why in differs"]
+
+
+def test_an_entry_of_no_method_is_told(told: Callable[..., list[str]], tmp_path: Path) -> None:
+    (tmp_path / "gone.toml").write_text(ENTRY)
+    assert told(ENTRY) == [
+        "docs/methods/gone.toml: there is no such method any more; delete the file"
+    ]
+
+
+def test_a_file_that_is_no_entry_is_told_by_name(told: Callable[..., list[str]]) -> None:
+    for text in ("idea =", ENTRY.replace("when =", "where =")):
+        with pytest.raises(ValueError, match=r"kg_triplets\.toml: "):
+            told(text)
+
+
+def test_a_picture_shows_every_step_within_its_card() -> None:
+    for name in BUILT_IN:
+        entry = entry_of(name)
+        assert entry is not None
+        root = ElementTree.fromstring(picture(name, entry.flow))
+        texts = [element for element in root.iter() if element.tag.endswith("}text")]
+        shown = " ".join(element.text or "" for element in texts)
+        assert [step.does for step in entry.flow if step.does not in shown] == []
+        assert shown.count("asks the model") == sum(bool(step.prompts) for step in entry.flow)
+        # The widest of common fonts takes 0.6 of a letter's size on average.
+        for element in texts:
+            wide = 0.6 * float(element.attrib["font-size"]) * len(element.text or "")
+            assert float(element.attrib["x"]) + wide < 377, element.text
+
+
+def test_text_in_a_picture_is_escaped() -> None:
+    drawn = picture("<b>", [Step(does='<script>"&'), Step(does="x", again="y", since=1)])
+    root = ElementTree.fromstring(drawn)
+    assert {element.tag.rpartition("}")[2] for element in root.iter()} == {
+        "svg", "rect", "text", "path",
+    }  # fmt: skip
+    assert '<script>"&' in [element.text for element in root.iter()]
+    assert "href" not in drawn
+
+
+def test_the_page_has_what_was_measured_and_what_each_parameter_is_by_default() -> None:
+    page = generate.page("methods")
+    ppr = page.partition("\n## ppr\n")[2].partition("\n## ")[0]
+    assert "| `damping` | `0.6` | 0.5 (HippoRAG 2) |" in ppr
+    assert "\n| MuSiQue, graph rule, hashing | 73.8 | 68 to 80 | 51 | 1,259 |" in ppr
