@@ -5,8 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 import zlib
-from collections.abc import Iterator
-from typing import IO, Any
+from collections.abc import Iterator, Mapping
 from xml.etree import ElementTree
 from xml.parsers import expat
 
@@ -17,6 +16,9 @@ _SUSPECT_BYTES, _SUSPECT_RATIO = 5_000_000, 100
 _MOST_ENTRIES = 20_000
 _MARKUP = (".xml", ".rels", ".xhtml", ".html", ".htm", ".opf", ".ncx")
 _BLOCK = 1 << 16
+Parts = Mapping[str, bytes]
+"""The parts of an archive by their names: what is markup unpacked, all else empty."""
+
 _PROPERTIES = {
     "title": "title",
     "creator": "author",
@@ -31,12 +33,12 @@ _PROPERTIES = {
 
 def open_archive(
     data: bytes, options: ReadingOptions, *, kind: str, suffix: str, most_unpacked: int = 0
-) -> zipfile.ZipFile:
-    """Open an archive whose markup unpacks within bounds; `kind` names the format to people.
+) -> Parts:
+    """Unpack the markup of an archive, within bounds; `kind` names the format to people.
 
-    All markup together may have `most_unpacked` bytes (0: `max_file_bytes`). It is a copy in which
-    the markup is unpacked and all else empty, so that nobody who reads it unpacks any more. Raises
-    Unreadable for what is damaged, encrypted, a zip bomb or an older format of the same programs.
+    All markup together may have `most_unpacked` bytes (0: `max_file_bytes`). Whatever else is in
+    the archive is not unpacked: it is there, and empty. Raises Unreadable for what is damaged,
+    encrypted, a zip bomb or an older format of the same programs.
     """
     if data.startswith(_OLD_OFFICE):
         old = suffix[:4]
@@ -47,44 +49,46 @@ def open_archive(
         raise Unreadable(f"the file is not {kind}, or it is damaged") from None
     with archive:
         _require_bounded(archive, most_unpacked or options.max_file_bytes)
-        return _unpacked(archive)
+        return {
+            name: _unpacked(archive, part) if is_markup(name) else b""
+            for name, part in {part.filename: part for part in archive.infolist()}.items()
+        }
 
 
-def _unpacked(archive: zipfile.ZipFile) -> zipfile.ZipFile:
-    """Return the archive with its markup unpacked, and all else empty.
+def is_markup(name: str) -> bool:
+    """Whether a part of an archive is text with markup, by its name."""
+    return name.lower().endswith(_MARKUP)
 
-    A part is read no further than it says it is long, in blocks: asked for all of a part, zipfile
-    unpacks up to 2 GB at once and cuts off what is too much.
+
+def _unpacked(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> bytes:
+    """Return a part, no more of it than it says it is long.
+
+    It is read in blocks: asked for all of a part, zipfile unpacks up to 2 GB at once and cuts off
+    what is too much.
     """
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as copy:
-        for name, part in {part.filename: part for part in archive.infolist()}.items():
-            with copy.open(name, "w") as written:
-                if name.lower().endswith(_MARKUP):
-                    _unpack(archive, part, written)
-    return zipfile.ZipFile(file)
-
-
-def _unpack(archive: zipfile.ZipFile, part: zipfile.ZipInfo, into: IO[bytes]) -> None:
     try:
         with archive.open(part) as packed:
-            while block := packed.read(_BLOCK):
-                into.write(block)
+            return b"".join(iter(lambda: packed.read(_BLOCK), b""))
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, ValueError) as error:
         raise Unreadable(f"a part of the document is damaged ({error})") from None
 
 
-def bytes_of(archive: zipfile.ZipFile) -> io.BytesIO:
-    """Return an open archive that :func:`open_archive` gave, as a file for a library to open."""
-    file: Any = archive.fp
-    return io.BytesIO(file.getbuffer())
+def bytes_of(parts: Parts) -> io.BytesIO:
+    """Return unpacked parts as a file for a library to open: nothing in it is packed any more."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as copy:
+        for name, part in parts.items():
+            with copy.open(name, "w") as written:
+                written.write(part)
+    file.seek(0)
+    return file
 
 
 def _require_bounded(archive: zipfile.ZipFile, most_unpacked: int) -> None:
     parts = archive.infolist()
     if len(parts) > _MOST_ENTRIES:
         raise Unreadable(f"the archive has {len(parts):,} entries, more than {_MOST_ENTRIES:,}")
-    markup = [part for part in parts if part.filename.lower().endswith(_MARKUP)]
+    markup = [part for part in parts if is_markup(part.filename)]
     if any(part.flag_bits & 1 for part in markup):
         raise Unreadable("encrypted: save it without a password")
     size, packed = sum(part.file_size for part in markup), sum(p.compress_size for p in markup)
@@ -96,12 +100,11 @@ def _require_bounded(archive: zipfile.ZipFile, most_unpacked: int) -> None:
         raise Unreadable(f"the document unpacks to {size:,} bytes from {packed:,}: a zip bomb")
 
 
-def require_plain_xml(archive: zipfile.ZipFile, most_elements: int) -> None:
+def require_plain_xml(parts: Parts, most_elements: int) -> None:
     """Raise Unreadable if a part declares a DOCTYPE or all have more than `most_elements`."""
     elements = 0
-    for part in archive.infolist():
-        if part.filename.lower().endswith((".xml", ".rels")):
-            xml = archive.read(part)
+    for name, xml in parts.items():
+        if name.lower().endswith((".xml", ".rels")):
             refuse_doctype(xml)
             elements += xml.count(b"<") - xml.count(b"</")
     if elements > most_elements:
@@ -134,10 +137,10 @@ def parse_xml(xml: bytes, parser: expat.XMLParserType) -> Iterator[None]:
     parser.Parse(b"", True)
 
 
-def properties(archive: zipfile.ZipFile, part: str) -> dict[str, Scalar]:
+def properties(parts: Parts, name: str) -> dict[str, Scalar]:
     """Return the title, author, date and so on that a document says of itself in a part."""
     try:
-        xml = archive.read(part)
+        xml = parts[name]
         refuse_doctype(xml)
         root = ElementTree.fromstring(xml)
     except (KeyError, ElementTree.ParseError, expat.ExpatError):

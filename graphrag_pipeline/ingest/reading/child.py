@@ -9,9 +9,11 @@ import importlib
 import os
 import pickle
 import queue
+import select
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,6 +23,8 @@ from graphrag_pipeline.ingest.reading.frames import read_frame, write_frame
 from graphrag_pipeline.ingest.reading.model import ReadingOptions
 
 READY = b"ready"
+LENGTH = 8
+"""Bytes of the number that a request begins with: how long its first part is."""
 OUT_OF_MEMORY = b"memory"
 WALL_TO_CPU = 10
 """How much longer than its time of the processor a file may take by the clock."""
@@ -32,18 +36,18 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     _limit_memory(megabytes)
-    requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(sys.stdin.buffer, requests), daemon=True).start()
+    requests = _requests(sys.stdin.buffer)
     write_frame(answers, READY)
-    while True:
-        path, options = pickle.loads(requests.get())
-        data = requests.get()
+    for request in requests:
+        end = LENGTH + int.from_bytes(request[:LENGTH])
+        path, options = pickle.loads(request[LENGTH:end])
+        data = bytes(request[end:])
         # Recognised pages have limits of their own, and their number has none.
         _limit_time(seconds, is_clocked=options.ocr is None)
         answer = _answer(path, options, data, most_answered)
         _limit_time(0, is_clocked=True)
         write_frame(answers, answer)
-        del data, answer
+        del request, data, answer
 
 
 def _answer(path: Path, options: ReadingOptions, data: bytes, most: int) -> bytes:
@@ -59,10 +63,32 @@ def _answer(path: Path, options: ReadingOptions, data: bytes, most: int) -> byte
     return answer
 
 
-def _listen(requests: BinaryIO, into: queue.SimpleQueue[bytes]) -> None:
-    """Take in what is asked; end the process, whatever it does, when its parent is gone."""
-    while (frame := read_frame(requests)) is not None:
-        into.put(frame)
+def _requests(asked: BinaryIO) -> Iterator[bytes]:
+    """Yield what is asked; end the process, whatever it does, when its parent is gone."""
+    if hasattr(select, "poll"):
+        threading.Thread(target=_end_with, args=(asked.fileno(),), daemon=True).start()
+        return _read_all(asked)
+    taken_in: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_take_in, args=(asked, taken_in), daemon=True).start()
+    return iter(taken_in.get, None)
+
+
+def _end_with(pipe: int) -> None:
+    """End the process when the other end of its input is closed, without reading any of it."""
+    hung_up = select.poll()
+    hung_up.register(pipe, 0)
+    hung_up.poll()
+    os._exit(0)
+
+
+def _read_all(asked: BinaryIO) -> Iterator[bytes]:
+    while (request := read_frame(asked)) is not None:
+        yield request
+
+
+def _take_in(asked: BinaryIO, into: queue.SimpleQueue[bytes]) -> None:
+    for request in _read_all(asked):
+        into.put(request)
     os._exit(0)
 
 

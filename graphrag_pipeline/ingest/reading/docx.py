@@ -30,11 +30,10 @@ def read_docx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     The parts of the archive may unpack to at most `max_file_bytes` of XML, together,
     and a zip bomb is refused before it unpacks.
     """
-    archive = open_archive(data, options, kind="a Word document", suffix=".docx")
-    with archive:
-        require_plain_xml(archive, _MOST_ELEMENTS)
-        about = properties(archive, "docProps/core.xml")
-        file = bytes_of(archive)
+    parts = open_archive(data, options, kind="a Word document", suffix=".docx")
+    require_plain_xml(parts, _MOST_ELEMENTS)
+    about = properties(parts, "docProps/core.xml")
+    file = bytes_of(parts)
     page = parse_html(_BACK_LINK.sub("", _as_html(file)))
     if not page.text:
         raise Unreadable("the document holds no text")

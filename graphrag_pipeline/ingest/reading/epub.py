@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import posixpath
-import zipfile
 from pathlib import Path
 from urllib.parse import unquote
 from xml.etree import ElementTree
 from xml.parsers import expat
 
-from graphrag_pipeline.ingest.reading.archives import open_archive, properties_of, refuse_doctype
+from graphrag_pipeline.ingest.reading.archives import (
+    Parts,
+    open_archive,
+    properties_of,
+    refuse_doctype,
+)
 from graphrag_pipeline.ingest.reading.blocks import Block
 from graphrag_pipeline.ingest.reading.html import parse_html
 from graphrag_pipeline.ingest.reading.model import (
@@ -27,16 +31,15 @@ _FONTS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC"
 
 def read_epub(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     """Read one book: its chapters in reading order, without the navigation page."""
-    with open_archive(data, options, kind="an EPUB", suffix=".epub") as archive:
-        names = set(archive.namelist())
-        _refuse_encrypted(archive, names)
-        place = _package_place(archive, names)
-        package = _xml(archive, names, place)
-        chapters = [
-            parse_html(archive.read(name).decode("utf-8", "replace"))
-            for name in _reading_order(package, posixpath.dirname(place))
-            if name in names
-        ]
+    parts = open_archive(data, options, kind="an EPUB", suffix=".epub")
+    _refuse_encrypted(parts)
+    place = _package_place(parts)
+    package = _xml(parts, place)
+    chapters = [
+        parse_html(parts[name].decode("utf-8", "replace"))
+        for name in _reading_order(package, posixpath.dirname(place))
+        if name in parts
+    ]
     texts: list[str] = []
     blocks: list[Block] = []
     start = 0
@@ -52,33 +55,33 @@ def read_epub(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     return whole_document(path, _BETWEEN.join(texts), title, about, blocks)
 
 
-def _refuse_encrypted(archive: zipfile.ZipFile, names: set[str]) -> None:
+def _refuse_encrypted(parts: Parts) -> None:
     place = "META-INF/encryption.xml"
-    if place not in names:
+    if place not in parts:
         return
     methods = {
         node.get("Algorithm", "")
-        for node in _xml(archive, names, place).iter()
+        for node in _xml(parts, place).iter()
         if node.tag.endswith("}EncryptionMethod")
     }
     if not methods <= set(_FONTS):
         raise Unreadable("the book is encrypted (DRM)")
 
 
-def _package_place(archive: zipfile.ZipFile, names: set[str]) -> str:
-    container = _xml(archive, names, "META-INF/container.xml")
+def _package_place(parts: Parts) -> str:
+    container = _xml(parts, "META-INF/container.xml")
     for node in container.iter():
         if node.tag.endswith("rootfile") and (place := node.get("full-path")):
             return place
     raise Unreadable("the file is not an EPUB: its container names no package")
 
 
-def _xml(archive: zipfile.ZipFile, names: set[str], name: str) -> ElementTree.Element:
-    if name not in names:
+def _xml(parts: Parts, name: str) -> ElementTree.Element:
+    if name not in parts:
         raise Unreadable(f"the file is not an EPUB, or it is damaged: it has no {name[:100]}")
-    if archive.getinfo(name).file_size > _MOST_PACKAGE_BYTES:
+    xml = parts[name]
+    if len(xml) > _MOST_PACKAGE_BYTES:
         raise Unreadable(f"{name[:100]} has more than {_MOST_PACKAGE_BYTES:,} bytes")
-    xml = archive.read(name)
     try:
         refuse_doctype(xml)
         return ElementTree.fromstring(xml)

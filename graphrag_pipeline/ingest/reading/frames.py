@@ -7,10 +7,11 @@ from typing import BinaryIO
 _LENGTH = 8
 
 
-def write_frame(pipe: BinaryIO, content: bytes) -> None:
-    """Send a message. Raises OSError where nobody reads."""
-    pipe.write(len(content).to_bytes(_LENGTH))
-    pipe.write(content)
+def write_frame(pipe: BinaryIO, *parts: bytes) -> None:
+    """Send parts as one message. Raises OSError where nobody reads."""
+    pipe.write(sum(map(len, parts)).to_bytes(_LENGTH))
+    for part in parts:
+        pipe.write(part)
     pipe.flush()
 
 

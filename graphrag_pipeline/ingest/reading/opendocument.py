@@ -7,11 +7,10 @@ the format, odfdo, keeps a tree and needs 26 s for a text of 2 MB of XML, which 
 from __future__ import annotations
 
 import html
-import zipfile
 from pathlib import Path
 from xml.parsers import expat
 
-from graphrag_pipeline.ingest.reading.archives import open_archive, parse_xml, properties
+from graphrag_pipeline.ingest.reading.archives import Parts, open_archive, parse_xml, properties
 from graphrag_pipeline.ingest.reading.html import parse_html
 from graphrag_pipeline.ingest.reading.model import (
     ReadingOptions,
@@ -52,9 +51,9 @@ def read_opendocument(path: Path, data: bytes, options: ReadingOptions) -> ReadR
     In a presentation the title of a slide is a heading; the speaker's notes follow the slide.
     Changes that were tracked as deleted, comments and tables of contents are left out.
     """
-    with _open(path, data, options) as archive:
-        content = _content(archive)
-        about = properties(archive, "meta.xml")
+    parts = _open(path, data, options)
+    content = _content(parts)
+    about = properties(parts, "meta.xml")
     page = parse_html(_Markup().of(content))
     if not page.text:
         raise Unreadable("the document holds no text")
@@ -64,23 +63,20 @@ def read_opendocument(path: Path, data: bytes, options: ReadingOptions) -> ReadR
 
 def read_ods(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     """Read a spreadsheet as the csv reader reads tables: a document for each row of each sheet."""
-    with _open(path, data, options) as archive:
-        content = _content(archive)
+    content = _content(_open(path, data, options))
     return read_sheets(path, _Sheets(options).of(content), options)
 
 
-def _open(path: Path, data: bytes, options: ReadingOptions) -> zipfile.ZipFile:
+def _open(path: Path, data: bytes, options: ReadingOptions) -> Parts:
     return open_archive(data, options, kind="an OpenDocument file", suffix=path.suffix.lower())
 
 
-def _content(archive: zipfile.ZipFile) -> bytes:
-    names = set(archive.namelist())
-    manifest = "META-INF/manifest.xml"
-    if manifest in names and b"encryption-data" in archive.read(manifest):
+def _content(parts: Parts) -> bytes:
+    if b"encryption-data" in parts.get("META-INF/manifest.xml", b""):
         raise Unreadable("encrypted: save it without a password")
-    if "content.xml" not in names:
+    if "content.xml" not in parts:
         raise Unreadable("the file is not an OpenDocument file: it has no content.xml")
-    return archive.read("content.xml")
+    return parts["content.xml"]
 
 
 class _Reader:

@@ -32,10 +32,10 @@ def read_pptx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
 
     Dates, footers and slide numbers are left out.
     """
-    with open_archive(data, options, kind="a presentation", suffix=".pptx") as archive:
-        require_plain_xml(archive, _MOST_ELEMENTS)
-        about = properties(archive, "docProps/core.xml")
-        file = bytes_of(archive)
+    parts = open_archive(data, options, kind="a presentation", suffix=".pptx")
+    require_plain_xml(parts, _MOST_ELEMENTS)
+    about = properties(parts, "docProps/core.xml")
+    file = bytes_of(parts)
     with require_extra("pptx", "office", "pptx"):
         from pptx import Presentation
     presentation = Presentation(file)

@@ -24,7 +24,7 @@ from typing import Any
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.settings import fingerprint
 from graphrag_pipeline.ingest.reading.answers import read_answer
-from graphrag_pipeline.ingest.reading.child import OUT_OF_MEMORY, READY, WALL_TO_CPU
+from graphrag_pipeline.ingest.reading.child import LENGTH, OUT_OF_MEMORY, READY, WALL_TO_CPU
 from graphrag_pipeline.ingest.reading.deaths import Deaths
 from graphrag_pipeline.ingest.reading.files import read_file, refused
 from graphrag_pipeline.ingest.reading.frames import read_frame, write_frame
@@ -145,8 +145,8 @@ class _Child:
         """Return what a file gives. Raises _Died."""
         answer = None
         with suppress(OSError):
-            write_frame(self._in, pickle.dumps((path, options)))
-            write_frame(self._in, data)
+            asked = pickle.dumps((path, options))
+            write_frame(self._in, len(asked).to_bytes(LENGTH), asked, data)
             answer = read_frame(self._out, self._most)
         if answer is None:
             raise self._death()

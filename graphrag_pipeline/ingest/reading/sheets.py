@@ -49,14 +49,12 @@ def read_xlsx(path: Path, data: bytes, options: ReadingOptions) -> ReadResult:
     Its XML may unpack to four times `max_file_bytes`, as it says each cell in about 40 bytes.
     """
     most = _UNPACKED_TO_PACKED * options.max_file_bytes
-    with open_archive(
-        data, options, kind="a workbook", suffix=".xlsx", most_unpacked=most
-    ) as archive:
-        for part in archive.infolist():
-            if part.filename.lower().endswith((".xml", ".rels")):
-                with archive.open(part) as opened:
-                    refuse_doctype(opened.read(1 << 20))
-        file = bytes_of(archive)
+    parts = open_archive(data, options, kind="a workbook", suffix=".xlsx", most_unpacked=most)
+    for name, xml in parts.items():
+        if name.lower().endswith((".xml", ".rels")):
+            refuse_doctype(xml[: 1 << 20])
+    file = bytes_of(parts)
+    del parts
     with require_extra("openpyxl", "office", "xlsx"):
         from openpyxl import load_workbook
     with warnings.catch_warnings():
