@@ -35,6 +35,13 @@ Context = Annotated[
     int | None,
     typer.Option(help="So many more sentences on either side of each (without a model)."),
 ]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Only of documents whose metadata, title or uri say so: --where year=2020. Several "
+        "values of one key: any of them; several keys: all of them."
+    ),
+]
 _OF_METHODS = "Options of some methods"
 Level = Annotated[
     str | None,
@@ -128,6 +135,7 @@ def query(
         ),
     ] = None,
     release: OfRelease = None,
+    where: Where = None,
     response_type: ResponseType = None,
     history: History = None,
     short: Annotated[
@@ -167,6 +175,7 @@ def query(
     numbers = {"sentences": sentences, "context": context}
     options |= {name: number for name, number in numbers.items() if number is not None}
     options |= {"settings": settings, "home": settings.home_path, "release": release}
+    options |= {"where": _filter(where or ())}
     from graphrag_pipeline.query import answer, stream_answer
 
     if stream:
@@ -205,6 +214,17 @@ def compare(
         release=release,
         settings=settings,
     )
+
+
+def _filter(conditions: Sequence[str]) -> dict[str, list[str]]:
+    """Return what KEY=VALUE conditions ask for; InputError for one that is none."""
+    where: dict[str, list[str]] = {}
+    for condition in conditions:
+        key, equals, value = condition.partition("=")
+        if not (key.strip() and equals):
+            raise InputError(f"--where {condition!r}: write it as KEY=VALUE, such as year=2020")
+        where.setdefault(key.strip(), []).append(value.strip())
+    return where
 
 
 def _taken(method: str, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.query.history import HISTORY_TURNS, Turn, recent_turns
+from graphrag_pipeline.query.limited import checked_where
 from graphrag_pipeline.query.short_answers import check_style
 
 SENTENCES = 5
@@ -28,12 +29,16 @@ class Ask:
     model writes it, ``sentences`` is how many sentences the answer has at most, and ``context`` how
     many more stand on either side of each.
 
-    Raises InputError for an empty question, what is no conversation, and what is no number.
+    ``where`` limits the question to documents: by keys of their metadata, ``title`` or ``uri``,
+    each with the value to be met, or several of which one is.
+
+    Raises InputError for an empty question, what is no conversation, no filter, and no number.
     """
 
     question: str
     method: str = "local"
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    where: Mapping[str, Any] = field(default_factory=dict)
     history: Sequence[Turn] = ()
     history_turns: int = HISTORY_TURNS
     response_type: str | None = None
@@ -49,6 +54,7 @@ class Ask:
         checked = {
             "question": plain_question(self.question),
             "history": tuple(recent_turns(self.history, self.history_turns)),
+            "where": checked_where(self.where),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -59,6 +65,7 @@ class Ask:
         question: str | Ask,
         method: str = "local",
         *,
+        where: Mapping[str, Any] | None = None,
         history: Sequence[Turn] = (),
         history_turns: int = HISTORY_TURNS,
         response_type: str | None = None,
@@ -74,6 +81,7 @@ class Ask:
             question=question,
             method=method,
             parameters=parameters,
+            where=where or {},
             history=history,
             history_turns=history_turns,
             response_type=response_type,

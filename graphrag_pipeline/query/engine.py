@@ -69,7 +69,8 @@ class QueryEngine:
         Raises InputError for an empty question, an unknown method or parameter, a value out of
         range, or a budget too small for any of what is found.
         """
-        return self._retrieved(_ask(question, method, parameters), self.index.traced(Trace()))
+        ask = _ask(question, method, parameters)
+        return self._retrieved(ask, self.index.limited(ask.where).traced(Trace()))
 
     def rehearse(self, question: str | Ask, method: str = "local", **parameters: Any) -> Retrieval:
         """Return :meth:`retrieve` without its reranker: what answers need is loaded then.
@@ -79,15 +80,16 @@ class QueryEngine:
         query = self.index.settings.query
         if query.reranker.startswith(LOCAL):
             cross_encoder(query.reranker).load()
-        index = self.index.traced(Trace())
+        ask = _ask(question, method, parameters)
+        index = self.index.limited(ask.where).traced(Trace())
         plain = query.model_copy(update={"reranker": ""})
         index.settings = index.settings.model_copy(update={"query": plain})
-        return self._retrieved(_ask(question, method, parameters), index)
+        return self._retrieved(ask, index)
 
     def answer(self, question: str | Ask, method: str = "local", **options: Any) -> Answer:
         """Return an answer with its citations; see :meth:`retrieve` for errors.
 
-        ``options`` are the method's parameters, and ``history``, ``history_turns``,
+        ``options`` are the method's parameters, and ``where``, ``history``, ``history_turns``,
         ``response_type``, ``answer_style``, ``sentences`` and ``context`` of :class:`Ask`. Also
         raises the model's error, and InputError where a model is needed and none is set.
         """
@@ -180,7 +182,7 @@ class QueryEngine:
         )
 
     def _extracted(self, ask: Ask) -> Answer:
-        index = self.index.traced(Trace())
+        index = self.index.limited(ask.where).traced(Trace())
         with index.trace.counting_embeddings(index.settings):
             return extractive_answer(
                 index, self._retrieved(ask, index), sentences=ask.sentences, context=ask.context

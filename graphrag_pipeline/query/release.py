@@ -7,8 +7,9 @@ import copy
 import functools
 import json
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +20,7 @@ from graphrag_pipeline.core.errors import (
     StorageError,
 )
 from graphrag_pipeline.core.settings import load_settings
+from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.core.tokens import encoding_for
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.llm.embedders import EmbeddingError
@@ -26,6 +28,7 @@ from graphrag_pipeline.query.chunk_tree import ChunkTree
 from graphrag_pipeline.query.graph_arrays import GraphArrays
 from graphrag_pipeline.query.kept_rows import KeptRows, read_if_small
 from graphrag_pipeline.query.layered_graph import LayeredGraph
+from graphrag_pipeline.query.limited import Place, Where, described, found_within, whole_ids
 from graphrag_pipeline.query.trace import Trace
 from graphrag_pipeline.releases.kept import nothing_published, release_file
 from graphrag_pipeline.store.index_store import connect_published
@@ -44,6 +47,9 @@ if TYPE_CHECKING:
     from graphrag_pipeline.structures.archrag.chnsw import CommunityHnsw
 
 VECTORS = "vectors"
+_LIMITS_REMEMBERED = 8
+_COUNTED = ("n_documents", "n_chunks", "n_entities", "n_relationships", "n_communities")
+_COUNT = "SELECT count(*) AS n FROM {table}"
 _QUESTIONS_REMEMBERED = 64
 
 T = TypeVar("T")
@@ -73,13 +79,22 @@ class ReleaseFacts:
     counts: Mapping[str, int]
 
 
+@dataclass(frozen=True)
+class _Limit:
+    """Which documents a release shows, and where that is."""
+
+    where: Where
+    place: Place
+
+
 class Release:
     """One complete, unchanging release: rows by SQL, vectors by search.
 
     A release published meanwhile does not show: the open file stays as it is on disk, and the
     vector tables are read at the versions recorded in it. Safe to use from several threads.
     Vectors, the embedder, and the rows that questions keep asking for are loaded when first needed.
-    ``trace`` takes note of what operators do with it: see :meth:`traced`.
+    ``trace`` takes note of what operators do with it: see :meth:`traced`. :meth:`limited` gives it
+    as if it held some documents only.
     """
 
     def __init__(
@@ -92,6 +107,9 @@ class Release:
         self.trace = Trace()
         self._lock = threading.RLock()
         self._loaded: dict[tuple[str, str], Any] = {}
+        self._whole = self
+        self._limit: _Limit | None = None
+        self._limits: OrderedDict[tuple[tuple[str, tuple[str, ...]], ...], Release] = OrderedDict()
         self.row_tokens: dict[tuple[str, str, str], int] = {}
         self.facts = self._read_facts()
         self.embed_question = functools.lru_cache(_QUESTIONS_REMEMBERED)(self._embed_question)
@@ -106,7 +124,33 @@ class Release:
         """Return this release for one question; all that is loaded is shared."""
         release = copy.copy(self)
         release.trace = trace
+        if self._limit is not None:
+            n = self.facts.counts["n_documents"]
+            trace.step(f"limited to {counted(n, 'document')}: {described(self._limit.where)}")
         return release
+
+    def limited(self, where: Where) -> Release:
+        """Return this release as if it held only the documents that a filter matches.
+
+        The last few filters are remembered. Raises InputError where no document matches, and where
+        an older program made the release.
+        """
+        whole = self._whole
+        if not where:
+            return whole
+        key = tuple(where.items())
+        with whole._lock:
+            release = whole._limits.get(key) or whole._limited(where)
+            whole._limits[key] = release
+            whole._limits.move_to_end(key)
+            if len(whole._limits) > _LIMITS_REMEMBERED:
+                whole._limits.popitem(last=False)
+        return release
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether this shows some documents only."""
+        return self._limit is not None
 
     def rows(self, sql: str, **parameters: object) -> list[dict[str, Any]]:
         """Return the rows of one of the project's own queries; values go in as ``$name``.
@@ -184,13 +228,21 @@ class Release:
         self._check_embedded(table)
         with _storage_errors():
             vector = self.embed_question(question)
-            return self._vectors.search(table, vector, k, columns=columns)
+            return self._within(
+                table,
+                k,
+                lambda n, among: self._vectors.search(
+                    table, vector, n, among=among, columns=columns
+                ),
+            )
 
     def similarities(self, table: str, question: str, ids: Sequence[str]) -> dict[str, float]:
         """Return the cosine of a question and each of these rows of a vector table."""
         self._check_embedded(table)
         with _storage_errors():
-            return self._vectors.similarities(table, self.embed_question(question), ids)
+            own = self._own(table)
+            found = ids if own is None else [key for key in ids if key in own]
+            return self._vectors.similarities(table, self.embed_question(question), found)
 
     def search_text(
         self,
@@ -205,13 +257,27 @@ class Release:
 
         Of all, or of those with the ids ``among``.
         """
+        own = self._own(table)
         with _storage_errors():
-            return self._vectors.fulltext(table, question, k, columns=columns, among=among)
+            if among is not None:
+                found = among if own is None else [key for key in among if key in own]
+                return self._vectors.fulltext(table, question, k, columns=columns, among=found)
+            return self._within(
+                table,
+                k,
+                lambda n, among: self._vectors.fulltext(
+                    table, question, n, columns=columns, among=among
+                ),
+            )
 
     def search_terms(self, table: str, weights: Mapping[str, float], k: int) -> pa.Table:
         """Return (id, score) of the ``k`` rows that best match weighed search terms by BM25."""
         with _storage_errors():
-            return self._vectors.match_terms(table, weights, k)
+            return self._within(
+                table,
+                k,
+                lambda n, among: self._vectors.match_terms(table, weights, n, among=among),
+            )
 
     def term_counts(self, table: str, terms: Sequence[str]) -> tuple[dict[str, int], int]:
         """Return how many rows of a vector table hold each search term, and of how many rows."""
@@ -257,6 +323,37 @@ class Release:
                 "method to embeddings.methods, and index again"
             )
 
+    def _limited(self, where: Where) -> Release:
+        import duckdb
+
+        try:
+            place = Place(self._con, where)
+        except duckdb.Error as error:
+            raise InputError(
+                f"release {self.facts.id} cannot be limited to documents, an older program made it "
+                f"({_first_line(error)}): index again"
+            ) from error
+        release = copy.copy(self)
+        release._limit = _Limit(where, place)
+        release._loaded, release.row_tokens = {}, {}
+        counts = {name: release.rows(_COUNT.format(table=name[2:]))[0]["n"] for name in _COUNTED}
+        release.facts = replace(self.facts, counts={**self.facts.counts, **counts})
+        return release
+
+    def _own(self, table: str) -> frozenset[str] | None:
+        """Return the ids that a limited release may find in a vector table, None for all."""
+        if self._limit is None:
+            return None
+        return self._once(
+            "own", lambda: frozenset(row["id"] for row in self.rows(whole_ids(table))), table
+        )
+
+    def _within(
+        self, table: str, k: int, search: Callable[[int, Sequence[str] | None], pa.Table]
+    ) -> pa.Table:
+        own = self._own(table)
+        return search(k, None) if own is None else found_within(search, own, k)
+
     def _once(self, name: str, load: Callable[[], T], of: str = "") -> T:
         """Return what is loaded when first asked for, then shared."""
         with self._lock:
@@ -274,11 +371,11 @@ class Release:
     @property
     def _vectors(self) -> VectorSnapshot:
         folder, versions = self.home / VECTORS, self.facts.vector_versions
-        return self._once("vectors", lambda: VectorSnapshot(folder, versions))
+        return self._whole._once("vectors", lambda: VectorSnapshot(folder, versions))
 
     @property
     def _embedder(self) -> Embedder:
-        return self._once("embedder", self._configured_embedder)
+        return self._whole._once("embedder", self._configured_embedder)
 
     def _configured_embedder(self) -> Embedder:
         embedder = configured_embedder(self.settings, "query")
@@ -307,7 +404,7 @@ class Release:
         with self._lock:
             cursor = self._con.cursor()
         try:
-            cursor.execute("USE published")
+            cursor.execute(f"USE {self._limit.place.name if self._limit else 'published'}")
             yield cursor
         finally:
             cursor.close()

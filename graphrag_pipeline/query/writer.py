@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -37,6 +38,7 @@ async def write_answer(
     method = method_named(ask.method)
     parameters = method.parametrise(ask.parameters, index.settings)
     options = model_options(index.settings)
+    index = await asyncio.to_thread(index.limited, ask.where)
     async with ModelClient(options, index.home, since=budget_since()) as client:
         asking = Asking(index, client, ask, prompts=prompts_folder(index.settings))
         final = await method.last_call(asking, parameters)

@@ -365,6 +365,7 @@ class VectorSnapshot:
         k: int,
         *,
         where: str | None = None,
+        among: Sequence[str] | None = None,
         columns: Sequence[str] = (),
     ) -> pa.Table:
         """Return the ``k`` rows nearest to a vector.
@@ -376,6 +377,8 @@ class VectorSnapshot:
         where
             SQL condition on ``level`` and ``batch``, applied before the search. It is code: never
             build it from what a user typed.
+        among
+            The ids of the rows to look at, in place of ``where``.
         columns
             Further columns to return (``text``, ``level``, ``batch``).
 
@@ -390,13 +393,14 @@ class VectorSnapshot:
             return _no_hits(columns)
         in_memory = self._hold(table, lance_table)
         query = _checked_query(lance_table, table, vector, in_memory)
-        if in_memory is not None and where is None:
+        rows = where if among is None else _has_id(among)
+        if in_memory is not None and rows is None:
             return _with_columns(lance_table, columns, *in_memory.nearest(query, k))
         search: Any = lance_table.search(query, vector_column_name=_VECTOR, query_type="vector")
         search = search.distance_type("cosine").refine_factor(_REFINE).limit(k)
         search = search.select(["id", *columns, "_distance"])
-        if where is not None:
-            search = search.where(where, prefilter=True)
+        if rows is not None:
+            search = search.where(rows, prefilter=True)
         hits = search.to_arrow()
         return _hits(hits, rounded(1.0 - hits["_distance"].to_numpy()), columns)
 
@@ -436,12 +440,19 @@ class VectorSnapshot:
         rows = where if among is None else _has_id(among)
         return self._matches(table, {1.0: words} if words else {}, k, rows, columns)
 
-    def match_terms(self, table: str, weights: Mapping[str, float], k: int) -> pa.Table:
+    def match_terms(
+        self,
+        table: str,
+        weights: Mapping[str, float],
+        k: int,
+        *,
+        among: Sequence[str] | None = None,
+    ) -> pa.Table:
         """Return the ``k`` rows that best match search terms by BM25, each by its weight."""
         by_weight: dict[float, list[str]] = {}
         for term, weight in weights.items():
             by_weight.setdefault(weight, []).append(term)
-        return self._matches(table, by_weight, k)
+        return self._matches(table, by_weight, k, None if among is None else _has_id(among))
 
     def _matches(
         self,

@@ -53,6 +53,7 @@ _OF_EVERY_QUESTION = frozenset(
     (
         "question",
         "method",
+        "where",
         "history",
         "history_turns",
         "response_type",

@@ -36,7 +36,8 @@ def nearest_in_layers(index: Release, question: str, k: int, ef: int) -> list[Ra
     """Rank the ``k`` nodes of each layer most similar to a question, by hierarchical search.
 
     Entities come first, then the communities of level 1 and so on. ``ef`` is how many candidates
-    the search keeps. Where vectors know words only, each layer is searched by BM25. Raises
+    the search keeps. Where vectors know words only, each layer is searched by BM25; of some
+    documents alone, the communities are searched without the index. Raises
     InputError where the release has no such index.
     """
     if "attributed_communities" not in index.facts.vector_versions:
@@ -44,8 +45,8 @@ def nearest_in_layers(index: Release, question: str, k: int, ef: int) -> list[Ra
             f"release {index.facts.id} has no attributed communities: set hierarchies.attributed "
             "= true, index again, and ask once more"
         )
-    if index.lexical:
-        return [nearest(index, "entities", question, k), *_by_words(index, question, k)]
+    if index.lexical or index.is_limited:
+        return [nearest(index, "entities", question, k), *_of_levels(index, question, k)]
     layers = index.layers
     layers_hits = layers.search(index.embed_question(question)[None], k, ef)
     return [
@@ -58,9 +59,10 @@ def nearest_in_layers(index: Release, question: str, k: int, ef: int) -> list[Ra
     ]
 
 
-def _by_words(index: Release, question: str, k: int) -> list[Ranking]:
-    """Return for each level, the lowest first, the ``k`` best of the best communities by BM25."""
-    hits = index.search_text("attributed_communities", question, _MOST_MATCHES, columns=("level",))
+def _of_levels(index: Release, question: str, k: int) -> list[Ranking]:
+    """Return for each level, the lowest first, the ``k`` best of the best communities of all."""
+    search = index.search_text if index.lexical else index.search_vectors
+    hits = search("attributed_communities", question, _MOST_MATCHES, columns=("level",))
     columns = (hits[name].to_pylist() for name in ("id", "score", "level"))
     of_levels: dict[int, Ranking] = {}
     for key, score, level in zip(*columns, strict=True):

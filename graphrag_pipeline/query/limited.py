@@ -1,0 +1,180 @@
+"""A release as if it held some documents only: those whose metadata are as asked for.
+
+Every method honours that, for every method reads a release by SQL and by searches, and both show
+what rests on these documents alone: ``limited.sql`` says what becomes of each table. A search by
+vectors or words finds only what is whole, for what else is embedded says things of other documents.
+How rare a word is in a full-text search is counted over all documents.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.core.errors import InputError
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+Where = Mapping[str, tuple[str, ...]]
+"""Keys of metadata, or ``title`` and ``uri``, and for each the values of which one must be met."""
+
+_MOST_KEYS, _MOST_VALUES = 20, 1000
+_FEW = 1000
+"""Up to so many rows are searched by name; of more the best of all are looked through."""
+_WIDER = 4
+_NUMBERS = itertools.count()
+_VIEWS = (
+    "resolved_claims",
+    "resolved_entity_mentions",
+    "resolved_relationship_mentions",
+    "communities",
+    "community_members",
+    "community_reports",
+    "hirag_communities",
+    "hirag_community_members",
+    "hirag_community_reports",
+    "attributed_members",
+    "attributed_entities",
+    "attributed_communities",
+    "facts",
+)
+_VIEW_SQL = """
+SELECT sql FROM duckdb_views() WHERE database_name = 'published' AND view_name = ?
+"""
+# A value of metadata may be a list, which readers join by commas: then one of it is enough.
+_MATCHING = """
+CREATE TABLE kept_documents AS
+SELECT id FROM (
+    SELECT id, title, uri, {values} FROM published.documents)
+WHERE {conditions}
+"""
+_VALUES = """
+CASE json_type(metadata, $key{n}) WHEN 'ARRAY' THEN json_extract(metadata, $key{n})::VARCHAR[]
+ELSE list_append(string_split(json_extract_string(metadata, $key{n}), ', '),
+                 json_extract_string(metadata, $key{n})) END AS values{n}
+"""
+_COLUMNS = ("title", "uri")
+_WHOLE = {
+    "chunks": "SELECT id FROM chunks",
+    "entities": "SELECT id FROM entities ANTI JOIN mixed_entities USING (id)",
+    "relationships": """
+        SELECT id FROM relationships SEMI JOIN (FROM counted_relationships WHERE is_whole) w
+        USING (id) ANTI JOIN mixed_entities s ON s.id = source_id
+        ANTI JOIN mixed_entities t ON t.id = target_id""",
+    "community_reports": "SELECT id FROM community_reports",
+    "facts": "SELECT id FROM facts",
+    "entity_titles": "SELECT id FROM entities ANTI JOIN mixed_entities USING (id)",
+    "raptor_nodes": "SELECT id FROM raptor_nodes",
+    "hirag_entities": "SELECT id FROM hirag_entities",
+    "attributed_communities": """
+        SELECT id FROM attributed_communities WHERE full_content IS NOT NULL""",
+}
+"""The rows of each vector table that a search may find."""
+
+
+class Place:
+    """The schema that holds a limited release, for as long as anybody refers to it."""
+
+    def __init__(self, con: duckdb.DuckDBPyConnection, where: Where) -> None:
+        self.name = f"memory.limited_{next(_NUMBERS)}"
+        own = con.cursor()
+        try:
+            own.execute(f"CREATE SCHEMA {self.name}")
+            weakref.finalize(self, _drop, con, self.name)
+            own.execute(f"USE {self.name}")
+            _keep_documents(own, where)
+            if not own.table("kept_documents").count("*").fetchall()[0][0]:
+                raise InputError(f"no document has {described(where)}: ask of others")
+            own.execute(files("graphrag_pipeline.query").joinpath("limited.sql").read_text("utf-8"))
+            for view in _VIEWS:
+                row = own.execute(_VIEW_SQL, [view]).fetchone()
+                if row:
+                    own.execute(row[0])
+        finally:
+            own.close()
+
+
+def checked_where(where: object) -> Where:
+    """Return a filter as it is applied; raises InputError for what is none."""
+    if not isinstance(where, Mapping):
+        raise InputError('where must be a mapping of metadata to values, such as {"year": "2020"}')
+    checked: dict[str, tuple[str, ...]] = {}
+    for key, value in where.items():
+        values = value if isinstance(value, list | tuple | set | frozenset) else [value]
+        if not isinstance(key, str) or not key or not values or len(values) > _MOST_VALUES:
+            raise InputError(
+                f"where: {key!r} must be a name of metadata with 1 to {_MOST_VALUES:,} values"
+            )
+        checked[key] = tuple(sorted({_as_text(key, each) for each in values}))
+    if len(checked) > _MOST_KEYS:
+        raise InputError(f"where has {len(checked)} keys: at most {_MOST_KEYS} are possible")
+    return dict(sorted(checked.items()))
+
+
+def described(where: Where) -> str:
+    """Return a filter in words, on one line."""
+    parts = (f"{key} = {' or '.join(map(repr, values))}" for key, values in where.items())
+    return " and ".join(parts)
+
+
+def whole_ids(table: str) -> str:
+    """Return the query for the rows of a vector table that a limited search may find."""
+    return _WHOLE[table]
+
+
+def found_within(
+    search: Callable[[int, Sequence[str] | None], pa.Table], ids: frozenset[str], k: int
+) -> pa.Table:
+    """Return the first ``k`` hits of a search that have one of these ids.
+
+    ``search`` takes how many hits to return, and the only ids to look at, or None for all.
+    """
+    import pyarrow as pa
+
+    if len(ids) <= _FEW:
+        return search(k, sorted(ids))
+    n_asked = _WIDER * k
+    while True:
+        hits = search(n_asked, None)
+        within = hits.filter(pa.array([key in ids for key in hits["id"].to_pylist()], pa.bool_()))
+        if len(within) >= k or len(hits) < n_asked:
+            return within.slice(0, k)
+        n_asked *= _WIDER
+
+
+def _as_text(key: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str | int | float):
+        raise InputError(f"where: a value of {key!r} must be text, a number, true or false")
+    return str(value)
+
+
+def _keep_documents(con: duckdb.DuckDBPyConnection, where: Where) -> None:
+    parameters: dict[str, object] = {}
+    values, conditions = ["NULL AS nothing"], []
+    for n, (key, wanted) in enumerate(where.items()):
+        parameters[f"wanted{n}"] = list(wanted)
+        if key in _COLUMNS:
+            conditions.append(f"list_contains($wanted{n}, {key})")
+            continue
+        parameters[f"key{n}"] = "/" + key.replace("~", "~0").replace("/", "~1")
+        values.append(_VALUES.format(n=n))
+        conditions.append(f"list_has_any(values{n}, $wanted{n})")
+    sql = _MATCHING.format(values=", ".join(values), conditions=" AND ".join(conditions))
+    con.execute(sql, parameters)
+
+
+def _drop(con: duckdb.DuckDBPyConnection, name: str) -> None:
+    import duckdb
+
+    with contextlib.suppress(duckdb.Error):
+        own = con.cursor()
+        own.execute(f"DROP SCHEMA {name} CASCADE")
+        own.close()

@@ -1,0 +1,157 @@
+"""Questions limited to documents: every method shows what rests on these alone."""
+
+from __future__ import annotations
+
+import gc
+import json
+
+import pytest
+
+from graphrag_pipeline import Index
+from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.query import METHODS, MODEL_METHODS, QueryEngine, read_method
+from graphrag_pipeline.query.limited import checked_where, described
+
+OPEN = {
+    "harbour.md": "Nadia Fenwright met Orsolya Venn at Harbour House in Osmark. Orsolya Venn wrote "
+    "the Osmark Survey of stone. Nadia Fenwright lived in Osmark.",
+    "survey.md": "The Osmark Survey praised the Kestrel Bridge. Nadia Fenwright built the Kestrel "
+    "Bridge with Leopold Pask. Leopold Pask paid for the Kestrel Bridge.",
+}
+# What only these say, of names that the open ones have too, and of their own.
+SECRET = {
+    "letter.md": "Nadia Fenwright sold the Zinnober Ledger to Quillon Ashgrove. Quillon Ashgrove "
+    "blackmailed Leopold Pask over the Zinnober Ledger and the Kestrel Bridge.",
+    "diary.md": "Quillon Ashgrove owned Thornwick Manor. Orsolya Venn feared Quillon Ashgrove of "
+    "Thornwick Manor. Nadia Fenwright burned the Zinnober Ledger in Osmark.",
+}
+HIDDEN = ("zinnober", "quillon", "ashgrove", "thornwick", "blackmail", "burned", "feared")
+QUESTION = "What did Nadia Fenwright do with Quillon Ashgrove, the Zinnober Ledger and the bridge?"
+SPECS = [
+    *(name for name in METHODS | MODEL_METHODS),
+    "raptor:mode=tree",
+    "lightrag:mode=global",
+    "global:mode=similarity",
+    "global:level=0",
+    "hirag:hi_index=false",
+    "hirag:mode=bridge",
+    "ppr:second_walk=true",
+]
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("limited")
+    documents = folder / "documents"
+    documents.mkdir()
+    for access, texts in {"open": OPEN, "secret": SECRET}.items():
+        for name, text in texts.items():
+            head = f"---\naccess: {access}\ntags: [{access}, '{name[:4]}']\nyear: 2031\n---\n"
+            (documents / name).write_text(head + text)
+    settings = Settings.exactly(
+        {
+            "home": str(folder / "home"),
+            "embeddings": {"facts": True, "synonyms": True, "dimensions": 64},
+            "hierarchies": {"raptor": True, "attributed": True, "hirag": True},
+            "chunks": {"size": 30, "overlap": 5},
+            "graph": {"min_concept_frequency": 1},
+        }
+    )
+    Index(settings).update(documents)
+    with QueryEngine(settings=settings) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_no_method_shows_what_only_other_documents_say(engine, spec):
+    name, options = read_method(spec)
+    found = engine.retrieve(QUESTION, name, where={"access": "open"}, **options)
+    # The steps repeat the question; all else is of the documents.
+    shown = json.dumps([found.to_dict()["records"], found.to_dict()["citations"]]).casefold()
+    assert [word for word in HIDDEN if word in shown] == []
+    if name in METHODS:
+        answer = engine.answer(QUESTION, name, where={"access": "open"}, **options)
+        assert [word for word in HIDDEN if word in answer.text.casefold()] == []
+        titles = {citation.uri.split("/")[-1] for citation in answer.citations if citation.uri}
+        assert titles <= OPEN.keys()
+
+
+@pytest.mark.parametrize("name", ["bm25", "local", "ppr", "lightrag", "hipporag2", "kag", "basic"])
+def test_what_the_documents_say_themselves_is_found(engine, name):
+    answer = engine.answer("Who built the Kestrel Bridge?", name, where={"access": "open"})
+    assert "Nadia Fenwright built the Kestrel Bridge with Leopold Pask" in answer.text
+    assert answer.retrieval.steps[0] == "limited to 2 documents: access = 'open'"
+
+
+def test_the_same_words_are_there_without_the_filter(engine):
+    assert "zinnober" in engine.retrieve(QUESTION, "local").context.casefold()
+    assert engine.retrieve(QUESTION, "local").steps == ()
+
+
+def test_an_entity_of_several_documents_says_what_the_kept_ones_say_of_it(engine):
+    limited = engine.index.limited(checked_where({"access": "open"}))
+    (row,) = limited.rows("SELECT * FROM entities WHERE title = 'Nadia Fenwright'")
+    (whole,) = engine.index.rows("SELECT * FROM entities WHERE title = 'Nadia Fenwright'")
+    assert row["id"] == whole["id"]
+    assert 0 < row["frequency"] < whole["frequency"]
+    assert 0 < row["degree"] < whole["degree"]
+    assert row["description"]
+    assert limited.facts.counts["n_documents"] == 2
+    assert not {r["id"] for r in limited.rows("SELECT id FROM communities")} & {
+        r["community_id"]
+        for r in engine.index.rows(
+            "SELECT community_id FROM community_members SEMI JOIN entities e ON e.id = entity_id "
+            "AND e.title = 'Nadia Fenwright'"
+        )
+    }
+
+
+def test_a_community_of_kept_documents_alone_keeps_its_report(engine):
+    limited = engine.index.limited(checked_where({"access": ["open", "secret"]}))
+    for table in ("communities", "community_reports", "entities", "facts", "raptor_nodes"):
+        sql = f"SELECT id FROM {table} ORDER BY id"
+        assert limited.rows(sql) == engine.index.rows(sql), table
+
+
+def test_lists_numbers_titles_and_several_keys_are_compared(engine):
+    def count(**where):
+        return engine.index.limited(checked_where(where)).facts.counts["n_documents"]
+
+    assert count(tags="harb") == 1
+    assert count(tags=["harb", "surv", "none"]) == 2
+    assert count(year=2031) == 4
+    assert count(access="open", tags="surv") == 1
+    uri = engine.index.rows("SELECT uri FROM documents ORDER BY uri LIMIT 1")[0]["uri"]
+    assert count(uri=uri) == 1
+    assert count(**{"access": "open' OR 1=1 --", "tags": "surv"} | {"access": "open"}) == 1
+
+
+@pytest.mark.parametrize(
+    ("where", "why"),
+    [
+        ({"access": "none"}, "no document has access = 'none'"),
+        ({"access": "open' OR '1'='1"}, "no document has"),
+        ({"a') OR (true": "x"}, "no document has"),
+        ({"access": []}, "must be a name of metadata with 1 to 1,000 values"),
+        ({"": "x"}, "must be a name of metadata"),
+        ({"access": None}, "must be text, a number, true or false"),
+        (7, "where must be a mapping"),
+    ],
+)
+def test_a_filter_that_is_none_or_matches_nothing_is_one_line(engine, where, why):
+    with pytest.raises(InputError, match=why.replace("(", r"\(")) as error:
+        engine.retrieve("What?", "bm25", where=where)
+    assert "\n" not in str(error.value)
+
+
+def test_many_filters_leave_little_behind(engine):
+    schemas = "SELECT count(*) AS n FROM duckdb_schemas() WHERE schema_name LIKE 'limited%'"
+    for n in range(10):
+        engine.retrieve("bridge", "bm25", where={"access": ["open", f"x{n}"]})
+    gc.collect()
+    assert engine.index.rows(schemas)[0]["n"] <= 9
+
+
+def test_a_filter_is_told_in_words():
+    assert described(checked_where({"b": [2, "x"], "a": True})) == "a = 'true' and b = '2' or 'x'"
