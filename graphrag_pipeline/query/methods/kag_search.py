@@ -115,9 +115,10 @@ def step_records(index: Release, step: LogicalStep, p: KagParameters) -> list[Re
     of_graph = op.chunks_of(index, {}, op.by_place(edges), limit=_CHUNK_CANDIDATES)
     ranking = op.best(op.fuse([list(near), [key for key in near if key in of_graph]]), n)
     chunks = op.best(op.rerank(index, step.task, ranking, p.reranked), p.top_k)
-    nodes = op.fill(index, op.entity_records(index, subjects), p.step_tokens // 6)
-    links = op.fill(index, op.relationship_records(index, edges), p.step_tokens // 3)
-    budget = p.step_tokens - op.tokens_of(index, nodes) - op.tokens_of(index, links)
+    budget = min(p.step_tokens, p.max_context_tokens)
+    nodes = op.fill(index, op.entity_records(index, subjects), budget // 6)
+    links = op.fill(index, op.relationship_records(index, edges), budget // 3)
+    budget -= op.tokens_of(index, nodes) + op.tokens_of(index, links)
     text = op.fill(index, op.chunk_records(index, op.chunks_within(index, chunks, budget)), budget)
     return [*nodes, *links, *text]
 
