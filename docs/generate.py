@@ -26,8 +26,11 @@ from docs.method_entries import (
     MethodEntry,
     common_meanings,
     entry_of,
+    faults,
     value_shown,
 )
+from graphrag_pipeline.query.methods import method_named
+from graphrag_pipeline.query.methods.registry import BUILT_IN
 
 PAGES = Path(__file__).parent / "reference"
 _ABOUT_MACROS = "Called by name; those that give rows stand in FROM."
@@ -44,6 +47,7 @@ _ABOUT_GROUPS = {
     "them; `raptor_nodes`, `hirag_entities` and `attributed_communities` with their hierarchies.",
 }
 _MARTS = Path(__file__).parents[1] / "dbt_reports" / "models" / "marts" / "marts.yml"
+_OVERVIEW = Path(__file__).parent / "methods.md"
 NOTE = "<!-- Made by `make docs` from the code: edit that. -->\n"
 
 
@@ -289,12 +293,18 @@ def _described(heading: Entry, entry: MethodEntry, declared: Sequence[Field[Any]
     columns = f"data | {COLUMNS}"
     table = f"| {columns} |\n|{' --- |' * (columns.count('|') + 1)}\n{measured}"
     after = (
-        f"**What differs, and why.** {entry.differs}\n\n"
+        f"**What differs, and why.** {entry.differs}{_more(name)}\n\n"
         f"**Quality and cost.** Calls of a model for an answer: {entry.calls}."
         + (f"\n\n{table.rstrip()}" if measured else " Recall and tokens: not recorded yet.")
     )
     rows = [_explained(name, entry, parameter) for parameter in declared]
     return Part(heading, ("parameter", "default", "source", "meaning"), rows, text, after)
+
+
+def _more(method: str) -> str:
+    """Return a link to what else there is to say of a method, if anything."""
+    is_there = f"\n### {method}\n" in _OVERVIEW.read_text("utf-8")
+    return f" More: [Methods and papers](../methods.md#{method})." if is_there else ""
 
 
 def _explained(method: str, entry: MethodEntry, parameter: Field[Any]) -> Entry:
@@ -486,11 +496,13 @@ PARTS: dict[str, tuple[str, Callable[[], Iterator[Part]]]] = {
 
 
 def main() -> None:
-    """Write the reference pages."""
+    """Write the reference pages; say what the entries of methods lack."""
     for folder in (PAGES, PICTURES):
         folder.mkdir(exist_ok=True)
     for path, text in pages().items():
         path.write_text(text)
+    if wrong := list(faults({name: method_named(name) for name in BUILT_IN})):
+        raise SystemExit("\n".join(wrong))
 
 
 if __name__ == "__main__":

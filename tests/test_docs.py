@@ -18,9 +18,11 @@ import pytest
 from conftest import Engine
 
 from docs import generate
+from docs.method_entries import entry_of
 from graphrag_pipeline.cli import app as cli
 from graphrag_pipeline.core.prompting import prompt_names
 from graphrag_pipeline.query import METHODS, MODEL_METHODS, operators, parameter_rows
+from graphrag_pipeline.query.methods import method_named
 from graphrag_pipeline.releases.publishing import publish
 from graphrag_pipeline.sql import query_published
 from graphrag_pipeline.structures.vector_tables import TABLES, update_vectors
@@ -76,19 +78,30 @@ def test_the_readme_links_to_what_there_is() -> None:
         assert not anchor or anchor in [re.sub(r"\W+", "-", h.lower()) for h in headings]
 
 
-def test_the_page_on_methods_names_every_method_parameter_and_operator() -> None:
+def test_the_page_on_methods_lists_every_method_and_operator() -> None:
     text = (ROOT / "docs" / "methods.md").read_text()
-    sections = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##)", text, re.M | re.S))
-    methods = METHODS | MODEL_METHODS
-    assert list(sections) == list(methods)
-    for name, method in methods.items():
-        missing = [p for p, _, _ in parameter_rows(method) if f"`{p}`" not in sections[name]]
-        assert missing == [], name
-        for parameter, kind, default in parameter_rows(method):
-            shown = f"{default:,}" if kind is int else str(default)
-            assert kind is bool or shown in sections[name], f"{name}: {parameter} = {default}"
+    rows = re.findall(
+        r"^\| \[`(\w+)`\]\(reference/methods\.md#\1\) \| [^|]+ \| ([^|]+) \|", text, re.M
+    )
+    entries = {name: entry_of(name) for name in METHODS | MODEL_METHODS}
+    assert rows == [(name, entry.calls if entry else "") for name, entry in entries.items()]
     silent = [name for name in operators.__all__ if name != "Ranking" and f"`{name}`" not in text]
     assert silent == []
+
+
+def test_the_page_on_methods_says_parameters_and_defaults_that_there_are() -> None:
+    text = (ROOT / "docs" / "methods.md").read_text()
+    sections = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##)", text, re.M | re.S))
+    assert sections
+    for name, section in sections.items():
+        defaults = {row[0]: row[2] for row in parameter_rows(method_named(name))}
+        said = re.findall(r"`(\w+)`\s\((\d[\d,]*(?:\.\d+)?)\b", section)
+        wrong = {
+            (parameter, value)
+            for parameter, value in said
+            if parameter in defaults and float(value.replace(",", "")) != defaults[parameter]
+        }
+        assert wrong == set(), name
 
 
 @dataclass(frozen=True)
