@@ -74,6 +74,8 @@ _LISTED = {
         ]
     },
     "judge_answers": {"reasoning": "It says more.", "winner": 1},
+    "write_assertions": {"assertions": [{"statement": "Fenwright objected.", "sources": [1]}]},
+    "check_assertions": {"met": [1]},
     "grade_answer": {"reasoning": "It leaves out the year.", "score": 6},
     "find_shared": {"first": [1], "second": [1]},
 }
@@ -290,7 +292,7 @@ def _evaluate(settings: Settings) -> None:
 def _grade(settings: Settings, answer: str) -> None:
     from graphrag_pipeline.evaluation.criteria import REFERENCE_CRITERIA
     from graphrag_pipeline.evaluation.inquiring import Inquiry, ask_inquiries
-    from graphrag_pipeline.evaluation.judging import differential, reference
+    from graphrag_pipeline.evaluation.judging import assertions, differential, reference
     from graphrag_pipeline.evaluation.store import EvaluationStore
 
     two = {
@@ -305,11 +307,18 @@ def _grade(settings: Settings, answer: str) -> None:
     graded = {"kind": "", "question": "", "answer_id": "", "subject": "", "replicate": 0}
     inquiries = [
         (reference.FORM, gold, graded),
+        (assertions.WRITING, {"context": two["first_answer"], "number": "8"}, {"question": ""}),
+        (assertions.CHECKING, {"facts": "1. Fenwright objected.", "text": answer}, graded),
         (differential.FORM, two, {"first_answer": "a", "second_answer": "b"}),
     ]
     store = EvaluationStore(settings.home_path)
     for form, values, columns in inquiries:
-        inquiry = Inquiry(id="i", values={"question": QUESTION, **values}, columns=columns)
+        inquiry = Inquiry(
+            id=form.prompt,
+            values={"question": QUESTION, **values},
+            columns=columns,
+            finish=lambda said, form=form: {"value": 1.0, "reason": ""} if "met" in said else said,
+        )
         ask_inquiries(settings, store, form, [inquiry])
 
 

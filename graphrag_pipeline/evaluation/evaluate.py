@@ -11,7 +11,7 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.evaluation.experiment import Experiment
 from graphrag_pipeline.evaluation.history import record_means
 from graphrag_pipeline.evaluation.inquiring import Asked
-from graphrag_pipeline.evaluation.judging import claims, judge_step, reference
+from graphrag_pipeline.evaluation.judging import assertions, claims, judge_step, reference
 from graphrag_pipeline.evaluation.pricing import (
     plan_answers,
     plan_claims_unseen,
@@ -30,7 +30,7 @@ from graphrag_pipeline.llm.configured import spending_since
 from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.store.spending import ledger_position
 
-GRADINGS = (reference,)
+GRADINGS = (reference, assertions)
 """Modules that plan and run what models do with each answer by itself."""
 
 
@@ -220,7 +220,11 @@ def _plan_claims(
 
 def replicates_in_vain(settings: Settings, experiment: Experiment) -> tuple[str, ...]:
     """Say of which steps the replicates are the same call at temperature 0."""
-    steps = {"judge": experiment.judge, "reference": experiment.reference}
+    steps = {
+        "judge": experiment.judge,
+        "reference": experiment.reference,
+        "assertions": experiment.assertions,
+    }
     return tuple(
         f"{name}: {step.replicates} replicates at temperature 0 are the same call made "
         f"{step.replicates} times, and differ by the server's chance alone: set temperature above "

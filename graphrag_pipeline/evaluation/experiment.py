@@ -32,7 +32,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.evaluation.answers_elsewhere import METHOD, GivenAnswers, read_answers
-from graphrag_pipeline.evaluation.steps import Claims, Judge, Reference
+from graphrag_pipeline.evaluation.steps import Assertions, Claims, Judge, Reference
 from graphrag_pipeline.query.ask import Ask
 from graphrag_pipeline.query.methods import methods_taking, read_method
 from graphrag_pipeline.query.short_answers import AnswerStyle
@@ -108,6 +108,7 @@ class _File(_Strict):
     judge: Judge | None = None
     claims: Claims | None = None
     reference: Reference | None = None
+    assertions: Assertions | None = None
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ class Experiment:
 
     ``questions`` is a file or the name of a stored set, of which the first ``limit`` are asked (0:
     all). ``retrieval_only`` asks for no answers. ``metrics`` are those beyond the usual ones.
-    ``judge``, ``claims`` and ``reference`` are None where no model is to look at the answers.
+    ``judge`` and the other steps are None where no model is to look at the answers.
     """
 
     name: str
@@ -128,11 +129,12 @@ class Experiment:
     judge: Judge | None = None
     claims: Claims | None = None
     reference: Reference | None = None
+    assertions: Assertions | None = None
 
     @property
     def asks_models(self) -> bool:
         """Whether a model is to look at the answers."""
-        return any((self.judge, self.claims, self.reference))
+        return any((self.judge, self.claims, self.reference, self.assertions))
 
 
 def read_experiment(file: Path) -> Experiment:
@@ -195,6 +197,7 @@ def _experiment(contents: _File, file: Path) -> Experiment:
             judge=contents.judge,
             claims=contents.claims,
             reference=contents.reference,
+            assertions=contents.assertions,
         )
     )
 

@@ -30,6 +30,12 @@ from graphrag_pipeline.llm.running import work_through
 if TYPE_CHECKING:
     from graphrag_pipeline.llm.client import ModelClient
 
+_MEANS = """
+INSERT OR REPLACE INTO scores
+SELECT a.answer_id, ?, a.metric, avg(g.value) FROM asked a JOIN gradings g USING (grading_id)
+GROUP BY ALL
+"""
+
 STAGE = "evaluation"
 """What the ledger calls the calls."""
 
@@ -38,13 +44,15 @@ STAGE = "evaluation"
 class Inquiry:
     """A question to a model; ``columns`` are kept beside what it says.
 
-    Inquiries that differ in ``replicate`` alone are calls of their own.
+    Inquiries that differ in ``replicate`` alone are calls of their own. ``finish`` turns what the
+    form reads of the answer into columns, where that takes what this inquiry alone knows.
     """
 
     id: str
     values: Mapping[str, str]
     columns: Mapping[str, Any]
     replicate: int = 0
+    finish: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +151,7 @@ def ask_inquiries(
             try:
                 values = await client.read(
                     prompt.render(**inquiry.values),
-                    form.parse,
+                    lambda text: inquiry.finish(form.parse(text)),
                     stage=STAGE,
                     json_schema=form.json_schema,
                     # The first replicate is the plain call; the others are not its cached answer.
@@ -166,17 +174,20 @@ def ask_inquiries(
     return Asked(n_made, tuple(failures))
 
 
-def put_scores(con: duckdb.DuckDBPyConnection, question_set: str, scores: pl.DataFrame) -> int:
-    """Make these the scores of answers; columns answer_id, metric, value. Returns how many."""
-    con.register("graded", scores.select("answer_id", "metric", "value"))
+def put_means(
+    con: duckdb.DuckDBPyConnection,
+    question_set: str,
+    inquiries: Sequence[Inquiry],
+    metric: Callable[[Inquiry], str],
+) -> None:
+    """Make the means of ``gradings`` over replicates the scores of answers."""
+    names = ("grading_id", "answer_id", "metric")
+    rows = [(inquiry.id, inquiry.columns["answer_id"], metric(inquiry)) for inquiry in inquiries]
+    con.register("asked", pl.DataFrame(rows, dict.fromkeys(names, pl.String), orient="row"))
     try:
-        con.execute(
-            "INSERT OR REPLACE INTO scores SELECT answer_id, ?, metric, value FROM graded",
-            [question_set],
-        )
+        con.execute(_MEANS, [question_set])
     finally:
-        con.unregister("graded")
-    return scores.height
+        con.unregister("asked")
 
 
 def _around(prompt: Prompt) -> int:

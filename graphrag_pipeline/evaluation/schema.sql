@@ -240,15 +240,29 @@ CREATE TABLE IF NOT EXISTS gradings (
 );
 COMMENT ON TABLE gradings IS 'What a model said, in a number, of one answer or one retrieved passage.';
 COMMENT ON COLUMN gradings.grading_id IS 'Hash of the texts, the criterion, the replicate, the model and the prompt: of all that the number depends on.';
-COMMENT ON COLUMN gradings.kind IS 'reference: an answer scored against a reference, from 1 to 10. assertion: whether an answer meets an assertion, 1 or 0. relevance: whether a passage bears on the question, 1 or 0.';
+COMMENT ON COLUMN gradings.kind IS 'reference: an answer scored against a reference, from 1 to 10. assertion: the share of a question''s assertions that an answer meets. relevance: whether a passage bears on the question, 1 or 0.';
 COMMENT ON COLUMN gradings.question IS 'The question.';
 COMMENT ON COLUMN gradings.answer_id IS 'The answer; empty where a passage is graded.';
-COMMENT ON COLUMN gradings.subject IS 'The criterion, the assertion_id, or the chunk.';
+COMMENT ON COLUMN gradings.subject IS 'The criterion, the set_id of the assertions, or the chunk.';
 COMMENT ON COLUMN gradings.replicate IS 'Number of the repetition, from 0.';
 COMMENT ON COLUMN gradings.model IS 'Model that graded.';
 COMMENT ON COLUMN gradings.value IS 'The number.';
 COMMENT ON COLUMN gradings.reason IS 'The model''s reason.';
 COMMENT ON COLUMN gradings.made_at IS 'When it was graded.';
+
+CREATE TABLE IF NOT EXISTS assertion_sets (
+    set_id VARCHAR PRIMARY KEY,
+    question VARCHAR NOT NULL,
+    assertions STRUCT(statement VARCHAR, sources VARCHAR[])[] NOT NULL,
+    model VARCHAR NOT NULL,
+    made_at TIMESTAMPTZ NOT NULL
+);
+COMMENT ON TABLE assertion_sets IS 'What an answer to a question must say, as a model wrote it from the corpus.';
+COMMENT ON COLUMN assertion_sets.set_id IS 'Hash of the question, the passages read, the model and the prompt.';
+COMMENT ON COLUMN assertion_sets.question IS 'The question.';
+COMMENT ON COLUMN assertion_sets.assertions IS 'Statements, the most important first, each with the sentences of the corpus that it comes from.';
+COMMENT ON COLUMN assertion_sets.model IS 'Model that wrote them.';
+COMMENT ON COLUMN assertion_sets.made_at IS 'When it wrote them.';
 
 CREATE TABLE IF NOT EXISTS differences (
     difference_id VARCHAR PRIMARY KEY,

@@ -82,3 +82,11 @@ class Claims(StepModel):
     """How claims are counted: distances at which two belong together."""
 
     thresholds: tuple[Annotated[float, Field(gt=0, le=1)], ...] = (0.5, 0.6, 0.7, 0.8)
+
+
+class Assertions(StepModel):
+    """What answers must say: at most so many assertions a question, from so many passages."""
+
+    per_question: Annotated[int, Field(ge=1, le=50)] = 8
+    passages: Annotated[int, Field(ge=1, le=200)] = 10
+    replicates: Replicates = 1

@@ -41,6 +41,10 @@ DELETE FROM claim_extractions WHERE answer_id NOT IN (SELECT answer_id FROM answ
 DELETE FROM agreements WHERE experiment NOT IN (SELECT experiment FROM experiments);
 DELETE FROM gradings WHERE answer_id NOT IN (SELECT answer_id FROM answers UNION ALL SELECT '')
     OR question NOT IN (SELECT question FROM questions);
+-- They quote documents, and nobody noted which.
+DELETE FROM assertion_sets WHERE EXISTS (FROM dirty_releases)
+    OR question NOT IN (SELECT question FROM questions);
+DELETE FROM gradings WHERE answer_id = '' AND EXISTS (FROM dirty_releases);
 DELETE FROM differences WHERE first_answer NOT IN (SELECT answer_id FROM answers)
     OR second_answer NOT IN (SELECT answer_id FROM answers);
 DELETE FROM judgments WHERE first_answer NOT IN (SELECT answer_id FROM answers)

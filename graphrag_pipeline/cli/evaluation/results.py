@@ -17,6 +17,7 @@ from graphrag_pipeline.core.errors import InputError
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
     from graphrag_pipeline.evaluation.judging.agreement import Agreement
+    from graphrag_pipeline.evaluation.judging.permutation import Permuted
     from graphrag_pipeline.evaluation.results import Difference
     from graphrag_pipeline.pages.evaluation import WrittenEvaluation
 
@@ -25,7 +26,7 @@ _HEADINGS = {
     "recall@5": "recall@5", "all_gold@5": "all@5", "answer_in_context": "in context",
     "accuracy": "accuracy", "f1": "f1", "abstained": "abstained",
     "reference_correctness": "correct/10", "reference_completeness": "complete/10",
-    "claims": "claims", "claim_clusters@0.7": "clusters",
+    "assertions_met": "assertions", "claims": "claims", "claim_clusters@0.7": "clusters",
 }  # fmt: skip
 _OF_ANSWERS = ("accuracy", "f1", "abstained")
 _NUMBERS = ("claim", "reference_")
@@ -39,19 +40,24 @@ class Results:
     conditions: list[dict[str, Any]]
     metrics: list[dict[str, Any]]
     agreement: list[Agreement]
+    tests: list[Permuted]
 
 
 def results_of(settings: Settings, experiment: str | None) -> Results:
     """Return what an experiment found; without a name, the latest."""
     from graphrag_pipeline.evaluation import results
     from graphrag_pipeline.evaluation.judging.agreement import agreements
+    from graphrag_pipeline.evaluation.judging.assertions import METRIC
+    from graphrag_pipeline.evaluation.judging.permutation import permutation_tests
     from graphrag_pipeline.evaluation.store import EvaluationStore
 
     with EvaluationStore(settings.home_path).read() as con:
         name = results.named_experiment(con, experiment)
         conditions = results.costs(con, name).rows(named=True)
-        metrics = results.means(results.question_scores(con, name)).rows(named=True)
-        return Results(name, conditions, metrics, agreements(con, name))
+        scores = results.question_scores(con, name)
+        metrics = results.means(scores).rows(named=True)
+        tests = permutation_tests(scores, METRIC)
+        return Results(name, conditions, metrics, agreements(con, name), tests)
 
 
 def show_results(results: Results) -> None:
@@ -69,6 +75,11 @@ def show_results(results: Results) -> None:
     )
     for agreement in results.agreement:
         console.say(_agreement(agreement))
+    for test in results.tests:
+        console.say(
+            f"{test.metric}: {test.condition_a} less {test.condition_b} is {test.difference:+.3f} "
+            f"over {test.questions:,} questions, p = {test.p_corrected:.2g} (permutation, Holm)"
+        )
 
 
 def _agreement(agreement: Agreement) -> str:

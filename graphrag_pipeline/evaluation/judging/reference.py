@@ -12,7 +12,6 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import duckdb
-import polars as pl
 
 from graphrag_pipeline.core.identity import content_hash, make_id
 from graphrag_pipeline.core.settings import Settings
@@ -24,7 +23,7 @@ from graphrag_pipeline.evaluation.inquiring import (
     made_by,
     plan_inquiries,
     plan_unseen,
-    put_scores,
+    put_means,
     unanswered,
 )
 from graphrag_pipeline.evaluation.metrics.answers import bare
@@ -55,7 +54,7 @@ LEFT JOIN experiment_answers y ON y.experiment = $experiment AND y.condition = $
 LEFT JOIN answers r ON r.answer_id = y.answer_id
 WHERE a.text <> '' ORDER BY q.position, a.answer_id
 """
-_KEPT = "SELECT grading_id, value FROM gradings SEMI JOIN asked USING (grading_id)"
+_SET = "SELECT question_set FROM experiments WHERE experiment = ?"
 
 
 def parse_score(text: str) -> Mapping[str, Any]:
@@ -121,7 +120,13 @@ def run(store: EvaluationStore, experiment: Experiment, settings: Settings) -> A
         missing = unanswered(con, FORM, inquiries)
     asked = ask_inquiries(settings, store, FORM, missing)
     with store.transaction() as con:
-        _put_means(con, experiment.name, inquiries)
+        row = con.execute(_SET, [experiment.name]).fetchone()
+        put_means(
+            con,
+            row[0] if row else "",
+            inquiries,
+            lambda inquiry: METRIC.format(inquiry.columns["subject"]),
+        )
     return asked
 
 
@@ -150,30 +155,3 @@ def _inquiries(
             for (name, meaning), n in product(meanings.items(), range(step.replicates))
         ]  # fmt: skip
     return inquiries
-
-
-def _put_means(
-    con: duckdb.DuckDBPyConnection, experiment: str, inquiries: Sequence[Inquiry]
-) -> None:
-    row = con.execute(
-        "SELECT question_set FROM experiments WHERE experiment = ?", [experiment]
-    ).fetchone()
-    frame = pl.DataFrame(
-        {
-            "grading_id": [inquiry.id for inquiry in inquiries],
-            "answer_id": [inquiry.columns["answer_id"] for inquiry in inquiries],
-            "metric": [METRIC.format(inquiry.columns["subject"]) for inquiry in inquiries],
-        },
-        schema=dict.fromkeys(("grading_id", "answer_id", "metric"), pl.String),
-    )
-    con.register("asked", frame)
-    try:
-        values = con.execute(_KEPT).pl()
-    finally:
-        con.unregister("asked")
-    means = (
-        frame.join(values, on="grading_id")
-        .group_by("answer_id", "metric")
-        .agg(pl.col("value").mean())
-    )
-    put_scores(con, row[0] if row else "", means)
