@@ -76,6 +76,7 @@ _LISTED = {
     "judge_answers": {"reasoning": "It says more.", "winner": 1},
     "write_assertions": {"assertions": [{"statement": "Fenwright objected.", "sources": [1]}]},
     "check_assertions": {"met": [1]},
+    "label_passage": {"reasoning": "It names her.", "relevant": True},
     "grade_answer": {"reasoning": "It leaves out the year.", "score": 6},
     "find_shared": {"first": [1], "second": [1]},
 }
@@ -292,7 +293,7 @@ def _evaluate(settings: Settings) -> None:
 def _grade(settings: Settings, answer: str) -> None:
     from graphrag_pipeline.evaluation.criteria import REFERENCE_CRITERIA
     from graphrag_pipeline.evaluation.inquiring import Inquiry, ask_inquiries
-    from graphrag_pipeline.evaluation.judging import assertions, differential, reference
+    from graphrag_pipeline.evaluation.judging import assertions, differential, reference, relevance
     from graphrag_pipeline.evaluation.store import EvaluationStore
 
     two = {
@@ -307,6 +308,7 @@ def _grade(settings: Settings, answer: str) -> None:
     graded = {"kind": "", "question": "", "answer_id": "", "subject": "", "replicate": 0}
     inquiries = [
         (reference.FORM, gold, graded),
+        (relevance.FORM, {"context": answer}, graded),
         (assertions.WRITING, {"context": two["first_answer"], "number": "8"}, {"question": ""}),
         (assertions.CHECKING, {"facts": "1. Fenwright objected.", "text": answer}, graded),
         (differential.FORM, two, {"first_answer": "a", "second_answer": "b"}),

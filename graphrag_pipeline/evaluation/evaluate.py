@@ -11,7 +11,13 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.evaluation.experiment import Experiment
 from graphrag_pipeline.evaluation.history import record_means
 from graphrag_pipeline.evaluation.inquiring import Asked
-from graphrag_pipeline.evaluation.judging import assertions, claims, judge_step, reference
+from graphrag_pipeline.evaluation.judging import (
+    assertions,
+    claims,
+    judge_step,
+    reference,
+    relevance,
+)
 from graphrag_pipeline.evaluation.pricing import (
     plan_answers,
     plan_claims_unseen,
@@ -30,7 +36,7 @@ from graphrag_pipeline.llm.configured import spending_since
 from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.store.spending import ledger_position
 
-GRADINGS = (reference, assertions)
+GRADINGS = (reference, assertions, relevance)
 """Modules that plan and run what models do with each answer by itself."""
 
 

@@ -32,7 +32,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.evaluation.answers_elsewhere import METHOD, GivenAnswers, read_answers
-from graphrag_pipeline.evaluation.steps import Assertions, Claims, Judge, Reference
+from graphrag_pipeline.evaluation.steps import Assertions, Claims, Judge, Reference, Relevance
 from graphrag_pipeline.query.ask import Ask
 from graphrag_pipeline.query.methods import methods_taking, read_method
 from graphrag_pipeline.query.short_answers import AnswerStyle
@@ -109,6 +109,7 @@ class _File(_Strict):
     claims: Claims | None = None
     reference: Reference | None = None
     assertions: Assertions | None = None
+    relevance: Relevance | None = None
 
 
 @dataclass(frozen=True)
@@ -130,9 +131,15 @@ class Experiment:
     claims: Claims | None = None
     reference: Reference | None = None
     assertions: Assertions | None = None
+    relevance: Relevance | None = None
 
     @property
     def asks_models(self) -> bool:
+        """Whether a model is to look at the answers, or at what was retrieved for them."""
+        return any((self.reads_answers, self.relevance))
+
+    @property
+    def reads_answers(self) -> bool:
         """Whether a model is to look at the answers."""
         return any((self.judge, self.claims, self.reference, self.assertions))
 
@@ -198,6 +205,7 @@ def _experiment(contents: _File, file: Path) -> Experiment:
             claims=contents.claims,
             reference=contents.reference,
             assertions=contents.assertions,
+            relevance=contents.relevance,
         )
     )
 
@@ -290,6 +298,6 @@ def checked(experiment: Experiment) -> Experiment:
     if reference.condition and reference.condition not in names:
         raise InputError(f"reference.condition = {reference.condition!r} is no condition")
     given = any(condition.given for condition in experiment.conditions)
-    if experiment.retrieval_only and (experiment.asks_models or given):
+    if experiment.retrieval_only and (experiment.reads_answers or given):
         raise InputError("retrieval_only makes no answers: there is nothing to judge")
     return experiment

@@ -90,3 +90,9 @@ class Assertions(StepModel):
     per_question: Annotated[int, Field(ge=1, le=50)] = 8
     passages: Annotated[int, Field(ge=1, le=200)] = 10
     replicates: Replicates = 1
+
+
+class Relevance(StepModel):
+    """Whether retrieved chunks bear on the question, among so many that come first."""
+
+    at: Annotated[tuple[Annotated[int, Field(ge=1, le=100)], ...], Field(min_length=1)] = (5, 10)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _DIFFERENCES = ("metric", "left", "right", "difference", "95 %", "p (Holm)")
 _HEADINGS = {
     "recall@5": "recall@5", "all_gold@5": "all@5", "answer_in_context": "in context",
+    "precision@5": "prec@5", "cluster_recall@5": "clusters@5",
     "accuracy": "accuracy", "f1": "f1", "abstained": "abstained",
     "reference_correctness": "correct/10", "reference_completeness": "complete/10",
     "assertions_met": "assertions", "claims": "claims", "claim_clusters@0.7": "clusters",
