@@ -63,6 +63,7 @@ _LISTED = {
     "eval_questions": {"questions": ["Which warnings were not heard, and by whom?"]},
     "eval_claims": {"sentences": [{"number": 1, "claims": ["Nadia Fenwright objected."]}]},
     "rerank_passages": {"passages": [2, 1]},
+    "next_questions": {"questions": ["What became of Nadia Fenwright?"]},
     "kag_plan": {
         "steps": [
             {
@@ -248,6 +249,7 @@ def _questions(settings: Settings) -> Iterator[Step]:
         for name in METHODS | MODEL_METHODS:
             yield name, lambda name=name: engine.answer(QUESTION, name)
         yield "global, dynamic", lambda: engine.answer(QUESTION, "global", dynamic=True)
+        yield "basic, follow_ups", lambda: engine.answer(QUESTION, "basic", follow_ups=3)
         yield "archrag, own answer", lambda: engine.answer(QUESTION, "archrag", own_answer=True)
         yield "archrag, direct", lambda: engine.answer(QUESTION, "archrag", prompting="direct")
         yield "global, similarity", lambda: engine.answer(QUESTION, "global", mode="similarity")

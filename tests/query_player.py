@@ -34,6 +34,7 @@ STEPS = {
     "zero_shot": "there are no sources to look at",
     "basic": "from passages of texts",
     "plan": "Decompose it into steps",
+    "next": "Suggest what the same person",
     "solve": "A question is answered step by step",
     "local": "from tables of a knowledge graph",
 }
@@ -110,6 +111,8 @@ def play(messages: list[dict]) -> str:
                 ]
             }
         )
+    if step == "next":
+        return json.dumps({"questions": ["Who was the clerk of Scrooge", "Who was Tiny Tim?"]})
     if step == "solve":
         step = messages[-1]["content"].partition("The step:")[2]
         return "Tiny Tim" if "son of" in step else "Bob Cratchit"

@@ -23,6 +23,7 @@ _MOST_OF_A_TITLE = 200
 def show_answer(answer: Answer) -> None:
     """Print an answer, the places it cites, what is amiss with it, and what it cost."""
     console.say(answer.text.rstrip())
+    _show_follow_ups(answer)
     _show_grounds(answer)
 
 
@@ -35,7 +36,15 @@ def show_stream(stream: AnswerStream) -> None:
             console.write(piece)
     finally:
         console.write("" if last == "\n" else "\n")
+    _show_follow_ups(stream.answer)
     _show_grounds(stream.answer)
+
+
+def _show_follow_ups(answer: Answer) -> None:
+    if answer.follow_ups:
+        console.say("\nTo ask next:")
+    for question in answer.follow_ups:
+        console.say_whole(f"- {one_line(question)}")
 
 
 def show_compared(results: Sequence[Compared]) -> None:

@@ -146,6 +146,9 @@ def query(
     ] = False,
     sentences: Sentences = None,
     context: Context = None,
+    follow_ups: Annotated[
+        int, typer.Option(help="Suggest so many questions that may come next.")
+    ] = 0,
     stream: Annotated[
         bool, typer.Option("--stream", help="Print the answer while it is written.")
     ] = False,
@@ -175,7 +178,7 @@ def query(
     numbers = {"sentences": sentences, "context": context}
     options |= {name: number for name, number in numbers.items() if number is not None}
     options |= {"settings": settings, "home": settings.home_path, "release": release}
-    options |= {"where": _filter(where or ())}
+    options |= {"where": _filter(where or ()), "follow_ups": follow_ups}
     from graphrag_pipeline.query import answer, stream_answer
 
     if stream:

@@ -29,6 +29,7 @@ class Ask:
     model writes it, ``sentences`` is how many sentences the answer has at most, and ``context`` how
     many more stand on either side of each.
 
+    ``follow_ups`` is how many questions are suggested that may come next, none by default.
     ``where`` limits the question to documents: by keys of their metadata, ``title`` or ``uri``,
     each with the value to be met, or several of which one is.
 
@@ -45,10 +46,12 @@ class Ask:
     answer_style: str | None = None
     sentences: int = SENTENCES
     context: int = 0
+    follow_ups: int = 0
 
     def __post_init__(self) -> None:
         _check_number("sentences", self.sentences, 1)
         _check_number("context", self.context, 0)
+        _check_number("follow_ups", self.follow_ups, 0)
         if self.answer_style is not None:
             check_style(self.answer_style)
         checked = {
@@ -72,6 +75,7 @@ class Ask:
         answer_style: str | None = None,
         sentences: int = SENTENCES,
         context: int = 0,
+        follow_ups: int = 0,
         **parameters: Any,
     ) -> Ask:
         """Return a question with its options, all others being parameters of the method."""
@@ -88,6 +92,7 @@ class Ask:
             answer_style=answer_style,
             sentences=sentences,
             context=context,
+            follow_ups=follow_ups,
         )
 
 

@@ -12,6 +12,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import ExitStack, aclosing
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from graphrag_pipeline.llm.running import run_calls
 from graphrag_pipeline.query.answering import extractive_answer
 from graphrag_pipeline.query.ask import Ask
 from graphrag_pipeline.query.citations import citations_of, distinct
+from graphrag_pipeline.query.follow_ups import follow_ups_by_rule
 from graphrag_pipeline.query.methods import Method, method_named
 from graphrag_pipeline.query.methods.method import as_mapping
 from graphrag_pipeline.query.release import Release, open_release
@@ -89,9 +91,10 @@ class QueryEngine:
     def answer(self, question: str | Ask, method: str = "local", **options: Any) -> Answer:
         """Return an answer with its citations; see :meth:`retrieve` for errors.
 
-        ``options`` are the method's parameters, and ``where``, ``history``, ``history_turns``,
-        ``response_type``, ``answer_style``, ``sentences`` and ``context`` of :class:`Ask`. Also
-        raises the model's error, and InputError where a model is needed and none is set.
+        ``options`` are the method's parameters, and ``where``, ``follow_ups``, ``history``,
+        ``history_turns``, ``response_type``, ``answer_style``, ``sentences`` and ``context`` of
+        :class:`Ask`. Also raises the model's error, and InputError where a model is needed and none
+        is set.
         """
         ask = self._checked(question, method, options)
         if not self.writes:
@@ -184,9 +187,15 @@ class QueryEngine:
     def _extracted(self, ask: Ask) -> Answer:
         index = self.index.limited(ask.where).traced(Trace())
         with index.trace.counting_embeddings(index.settings):
-            return extractive_answer(
+            answer = extractive_answer(
                 index, self._retrieved(ask, index), sentences=ask.sentences, context=ask.context
             )
+            asked = "\n".join(
+                [ask.question, *(text for role, text in ask.history if role == "user")]
+            )
+            n = ask.follow_ups
+            questions = follow_ups_by_rule(index, asked, answer.text, n) if n else ()
+            return replace(answer, follow_ups=questions)
 
     def _written(self, ask: Ask, *, stream: bool) -> AsyncGenerator[str | Answer, None]:
         return write_answer(self.index, ask, stream=stream)

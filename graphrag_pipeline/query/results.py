@@ -114,7 +114,8 @@ class Answer:
     embeddings among them; ``cached_calls`` were answered from the cache. ``calls`` has both by step
     (embed, rate, map, reduce and so on). ``references_removed`` counts references to what was not
     in the model's context. ``failures`` has one line for each part of the work that gave nothing
-    and was left out. ``timings`` are seconds; ``first_piece`` is when a written answer began.
+    and was left out. ``follow_ups`` are questions that may come next, where they are asked for.
+    ``timings`` are seconds; ``first_piece`` is when a written answer began.
     """
 
     query: str
@@ -133,6 +134,7 @@ class Answer:
     cached_calls: int = 0
     calls: Mapping[str, int] = field(default_factory=dict)
     failures: tuple[str, ...] = ()
+    follow_ups: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""

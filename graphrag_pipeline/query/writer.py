@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.configured import budget_since, model_options, prompts_folder
 from graphrag_pipeline.query.citations import citations_of, distinct
+from graphrag_pipeline.query.follow_ups import follow_ups_by_model
 from graphrag_pipeline.query.methods.method import Method, as_mapping
 from graphrag_pipeline.query.methods.registry import method_named
 from graphrag_pipeline.query.results import Answer, Retrieval
@@ -54,8 +55,12 @@ async def write_answer(
                 yield piece
         written = "".join(texts)
         text = _Written(short_form(written) if asking.is_short else written, final, references)
+        questions: tuple[str, ...] = ()
+        if ask.follow_ups and final is not None:
+            questions = await follow_ups_by_model(asking, text.text, ask.follow_ups)
         answer = await _with_places(asking, method, parameters, text)
-    yield replace(answer, timings=_timings(asking, time.perf_counter() - began, first))
+    timings = _timings(asking, time.perf_counter() - began, first)
+    yield replace(answer, timings=timings, follow_ups=questions)
 
 
 @dataclass(frozen=True)

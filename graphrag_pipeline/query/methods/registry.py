@@ -59,6 +59,7 @@ _OF_EVERY_QUESTION = frozenset(
         "response_type",
         "answer_style",
         "sentences",
+        "follow_ups",
         "context",
     )
 ).union(("home", "release", "settings"))
