@@ -18,7 +18,7 @@ from llm_helpers import document_in, stage_of
 from model_server import Messages, ModelServer
 from test_llm_pipeline import mind
 from test_ocr import scan
-from traces import stores, traces
+from traces import stores, traces, traces_of
 
 from graphrag_pipeline.cli.index_views import show_status
 from graphrag_pipeline.core.errors import InputError
@@ -79,7 +79,7 @@ def plain(plain_stores: None, engine: Engine) -> Engine:
 
 
 def places_of(home: Path, scratch: Path) -> dict[str, set[str]]:
-    return {word: places for word in CANARIES if (places := traces(home, word, scratch))}
+    return {word: places for word, places in traces_of(home, CANARIES, scratch).items() if places}
 
 
 def run_by_dagster(engine: Engine) -> None:
@@ -112,11 +112,11 @@ def test_nothing_of_a_forgotten_document_is_left_in_any_store(
     engine = by_model(tmp_path, server.base_url, hierarchies=STRUCTURES, input={"ocr": True})
     home = engine.log.home
     engine.write(STAYING)
-    run_by_dagster(engine)
+    run(engine)
     engine.write({**GOING, "scan.pdf": scan("a page")})
     run_by_dagster(engine)
     engine.write({f"{NAME}.md": f"{SECRET} Bob Jones met Alice Smith again.\n"})
-    run_by_dagster(engine)
+    run(engine)
     fill(home, Filled("zq", ("basic", "local"), [Question(f"Who is {QUESTION}?", (ENTITY,))]))
     with duckdb.connect(str(Home(home).marts)) as con:
         con.execute(f"CREATE TABLE daily AS SELECT '{ENTITY}' AS title")
@@ -153,7 +153,8 @@ def test_nothing_of_a_forgotten_document_is_left_in_any_store(
     assert told.answers.dropped
     assert told.dropped_runs
     assert places_of(home, tmp_path) == {}
-    assert [name for name in (*GOING, "scan.pdf") if traces(home, name, tmp_path)] == []
+    files = traces_of(home, (*GOING, "scan.pdf"), tmp_path)
+    assert [name for name, places in files.items() if places] == []
     assert list(check(engine.workspace).problems) == []
     summary = summarise(engine.workspace)
     assert summary["removed_files"] == 0

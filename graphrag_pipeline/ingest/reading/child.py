@@ -41,13 +41,14 @@ def main() -> None:
     for request in requests:
         end = LENGTH + int.from_bytes(request[:LENGTH])
         path, options = pickle.loads(request[LENGTH:end])
-        data = bytes(request[end:])
+        data = request[end:]
+        del request
         # Recognised pages have limits of their own, and their number has none.
         _limit_time(seconds, is_clocked=options.ocr is None)
         answer = _answer(path, options, data, most_answered)
         _limit_time(0, is_clocked=True)
         write_frame(answers, answer)
-        del request, data, answer
+        del data, answer
 
 
 def _answer(path: Path, options: ReadingOptions, data: bytes, most: int) -> bytes:
