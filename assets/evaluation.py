@@ -23,11 +23,12 @@ from graphrag_pipeline.evaluation.evaluate import (
     judge_answers,
     score_answers,
 )
-from graphrag_pipeline.evaluation.experiment import read_experiment
+from graphrag_pipeline.evaluation.experiment import Experiment, read_experiment
 from graphrag_pipeline.evaluation.history import drops, record_means
 from graphrag_pipeline.evaluation.metrics.index import known_metrics, measure_index
+from graphrag_pipeline.evaluation.preset_runs import fitted
 from graphrag_pipeline.evaluation.results import costs, means, metric_order, question_scores
-from graphrag_pipeline.evaluation.running import answer_questions
+from graphrag_pipeline.evaluation.running import answer_questions, load_questions
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.query.release import open_release
 from graphrag_pipeline.resources import IndexResource
@@ -135,10 +136,16 @@ def measure_release(index: IndexResource) -> Outcome:
     return Outcome({**values, "release": id})
 
 
+def _experiment(index: IndexResource) -> Experiment:
+    experiment = read_experiment(_file(index))
+    _, questions = load_questions(EvaluationStore(index.home), experiment)
+    return fitted(experiment, index.settings, questions)[0]
+
+
 def answer_experiment(index: IndexResource) -> Outcome:
     """Answer the experiment's questions in each of its conditions."""
     store = EvaluationStore(index.home)
-    experiment = read_experiment(_file(index))
+    experiment = _experiment(index)
     outcome = answer_questions(store, experiment, index.settings)
     with store.read() as con:
         took = costs(con, experiment.name)
@@ -166,7 +173,7 @@ def score_experiment(index: IndexResource) -> Outcome:
     """Score the answers, and compare the watched metric with the run before."""
     options = index.settings.evaluation
     store = EvaluationStore(index.home)
-    experiment = read_experiment(_file(index))
+    experiment = _experiment(index)
     n_scores = score_answers(store, experiment, index.settings)
     examined, failures = count_claims(store, experiment, index.settings)
     graded = grade_answers(store, experiment, index.settings)
@@ -192,7 +199,7 @@ def score_experiment(index: IndexResource) -> Outcome:
 def judge_experiment(index: IndexResource) -> Outcome:
     """Have the judge compare the answers in pairs."""
     store = EvaluationStore(index.home)
-    experiment = read_experiment(_file(index))
+    experiment = _experiment(index)
     judged = judge_answers(store, experiment, index.settings)
     finish(store, experiment)
     with store.read() as con:

@@ -361,6 +361,26 @@ def table_parts() -> Iterator[Part]:
     yield Part(Entry("All macros", _ABOUT_MACROS), ("macro", "what it gives", "example"), macros)
 
 
+def preset_parts() -> Iterator[Part]:
+    """Yield the presets by paper, with their tables and figures and the command for each."""
+    from graphrag_pipeline.evaluation.paper import paper_of, preset_names
+
+    for name in preset_names():
+        paper = paper_of(name)
+        made = [
+            (table.number, table.title, f'`graphrag-pipeline eval tables -t "{table.number}"`')
+            for table in paper.table
+        ]
+        absent = [(missing.number, f"Not made: {missing.why}.", "") for missing in paper.missing]
+        rows = [Entry(f"{name} {row[0]}", row[1], row) for row in (*made, *absent)]
+        conditions = ", ".join(f"{row.name} (`{row.method or '-'}`)" for row in paper.condition)
+        command = f"    graphrag-pipeline eval run --preset {name} --questions FILE"
+        text = f"Conditions: {conditions}.\n\n{command}\n"
+        yield Part(
+            Entry(name, f"{paper.title}."), ("table or figure", "what", "command"), rows, text
+        )
+
+
 def mart_parts() -> Iterator[Part]:
     """Yield the marts of the dbt project with their columns."""
     described = yaml.safe_load(_MARTS.read_text())
@@ -485,6 +505,12 @@ PARTS: dict[str, tuple[str, Callable[[], Iterator[Part]]]] = {
         "their own: `marts.duckdb` in the home folder. `graphrag-pipeline marts` builds them; in "
         "`graphrag-pipeline sql` they are `marts.NAME`.\n",
         mart_parts,
+    ),
+    "presets": (
+        "# Presets by paper\n\nThe tables and figures of the papers, by number, on your own "
+        "corpus: what `eval run --preset` asks and judges, and `eval tables` shows, with the "
+        "paper's own figures below yours. What it would cost says `eval plan --preset`.\n",
+        preset_parts,
     ),
     "assets": (
         "# Dagster assets\n\nThe assets as Dagster's UI shows them, with four levels of "

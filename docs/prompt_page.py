@@ -63,6 +63,7 @@ _MAX_WORDS: Mapping[str, str] = {
     "community_report": "`reports.max_words`",
     "summarise_descriptions": "0.6 of `graph.max_description_tokens`, at least 50",
     "summarise_descriptions_reduce": "0.6 of `graph.max_description_tokens`, at least 50",
+    "thorough_answer": "`query.reduce_words`",
     "summarise_texts": "0.75 of `hierarchies.summary_tokens`",
 }
 _LONGEST = 1200

@@ -250,6 +250,7 @@ def _questions(settings: Settings) -> Iterator[Step]:
             yield name, lambda name=name: engine.answer(QUESTION, name)
         yield "global, dynamic", lambda: engine.answer(QUESTION, "global", dynamic=True)
         yield "basic, follow_ups", lambda: engine.answer(QUESTION, "basic", follow_ups=3)
+        yield "basic, thorough", lambda: engine.answer(QUESTION, "basic", thorough=True)
         yield "archrag, own answer", lambda: engine.answer(QUESTION, "archrag", own_answer=True)
         yield "archrag, direct", lambda: engine.answer(QUESTION, "archrag", prompting="direct")
         yield "global, similarity", lambda: engine.answer(QUESTION, "global", mode="similarity")

@@ -16,13 +16,13 @@ from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.evaluation.evaluate import plan_experiment, run_experiment
 from graphrag_pipeline.evaluation.experiment import (
-    PRESETS,
     WORDS,
     Experiment,
     Judge,
     experiment_of,
     read_experiment,
 )
+from graphrag_pipeline.evaluation.paper import paper_of
 from graphrag_pipeline.evaluation.results import compare_results, costs, means, question_scores
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.llm import TerminalModelError
@@ -103,7 +103,7 @@ def test_presets_are_the_papers_conditions():
     assert {c.parameters["max_context_tokens"] for c in six} == {8000}
     windows = experiment_of("e", "q", [], preset="context-window").conditions
     budgets = [c.parameters["max_context_tokens"] for c in windows]
-    assert budgets == list(PRESETS["context-window"]["context_tokens"])
+    assert budgets == list(paper_of("context-window").context_tokens)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_presets_are_the_papers_conditions():
         ("questions = 'q'", "needs conditions"),
         ("questions = 'q'\nmethods = ['locale']", "unknown method 'locale'"),
         ("questions = 'q'\nmethods = ['local', 'local']", "two conditions are called 'local'"),
-        ("questions = 'q'\npreset = 'paper'", "use one of graphrag"),
+        ("questions = 'q'\npreset = 'paper'", "use one of archrag, context-window, graphrag"),
         ("questions = 'q'\nmethods = ['local']\n[judge]\nagainst = 'x'", "is no condition"),
         ("questions = 'q'\nmethods = ['local']\n[judge]\ncriteria = ['wit']", "'wit' is none of"),
         ("questions = ", "not valid TOML"),

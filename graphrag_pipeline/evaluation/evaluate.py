@@ -18,6 +18,7 @@ from graphrag_pipeline.evaluation.judging import (
     reference,
     relevance,
 )
+from graphrag_pipeline.evaluation.preset_runs import fitted, note_indexes
 from graphrag_pipeline.evaluation.pricing import (
     plan_answers,
     plan_claims_unseen,
@@ -82,9 +83,10 @@ def plan_experiment(settings: Settings, experiment: Experiment) -> ExperimentPla
     Where no answer of a method is known yet, its tokens are guessed from what it retrieves for the
     first questions. Raises InputError for questions or metrics that there are not.
     """
-    check_metrics(experiment.metrics, settings)
     store = EvaluationStore(settings.home_path)
     _, questions = load_questions(store, experiment)
+    experiment, fitting = fitted(experiment, settings, questions)
+    check_metrics(experiment.metrics, settings)
     conditions = look(store, experiment, settings, questions)
     stages = [
         *plan_answers(store, experiment, settings, conditions),
@@ -103,12 +105,11 @@ def plan_experiment(settings: Settings, experiment: Experiment) -> ExperimentPla
         to_make=n_missing,
         reused=sum(len(workload.answer_ids) for workload in conditions) - n_missing,
         stages=tuple(stages),
-        errors=tuple(
-            f"{workload.condition.name}: {workload.error}"
-            for workload in conditions
-            if workload.error
+        errors=(
+            *(f"{name}: {reason}" for name, reason in experiment.lacking),
+            *(f"{w.condition.name}: {w.error}" for w in conditions if w.error),
         ),
-        notes=replicates_in_vain(settings, experiment),
+        notes=(*fitting, *replicates_in_vain(settings, experiment)),
     )
 
 
@@ -120,9 +121,12 @@ def run_experiment(settings: Settings, experiment: Experiment) -> Evaluated:
     Raises InputError if no condition can be asked, and the model's error where no further call can
     succeed.
     """
+    store = EvaluationStore(settings.home_path)
+    _, questions = load_questions(store, experiment)
+    experiment, _ = fitted(experiment, settings, questions)
     check_metrics(experiment.metrics, settings)
     with spending_since(ledger_position(settings.home_path)):
-        return _run(EvaluationStore(settings.home_path), experiment, settings)
+        return _run(store, experiment, settings)
 
 
 def _run(store: EvaluationStore, experiment: Experiment, settings: Settings) -> Evaluated:
@@ -133,6 +137,8 @@ def _run(store: EvaluationStore, experiment: Experiment, settings: Settings) -> 
     judged = judge_answers(store, experiment, settings)
     with store.transaction() as con:
         record_means(con, experiment.name)
+    if experiment.preset:
+        note_indexes(store, experiment, settings)
     finish(store, experiment)
     return Evaluated(
         experiment=experiment.name,

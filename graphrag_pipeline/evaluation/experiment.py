@@ -4,7 +4,7 @@ It is read from a TOML file::
 
     name = "levels"
     questions = "questions.jsonl"      # a file beside this one, or the name of a question set
-    preset = "graphrag"                # C0 C1 C2 C3 TS SS, as in the GraphRAG paper
+    preset = "graphrag"                # its conditions, judge and tables, as in the paper
     methods = ["local", "lightrag:mode=mix"]
     levels = [0, 1]                    # each method that reads a level, at each of these
     context_tokens = [8000, 16000]     # each method with a budget, with each of these
@@ -22,7 +22,7 @@ It is read from a TOML file::
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -32,29 +32,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.evaluation.answers_elsewhere import METHOD, GivenAnswers, read_answers
+from graphrag_pipeline.evaluation.paper import Paper, paper_of
 from graphrag_pipeline.evaluation.steps import Assertions, Claims, Judge, Reference, Relevance
 from graphrag_pipeline.query.ask import Ask
 from graphrag_pipeline.query.methods import methods_taking, read_method
 from graphrag_pipeline.query.short_answers import AnswerStyle
 
-WORDS = {
-    "C0": "global:level=0",
-    "C1": "global:level=1",
-    "C2": "global:level=2",
-    "C3": "global:level=3",
-    "TS": "text_summary",
-    "SS": "basic:top_k=1000",
-}
-"""Conditions of the GraphRAG paper (4.1.2), by their names there.
-
-SS fills the context window with the chunks most like the question.
-"""
-
-PRESETS: Mapping[str, Mapping[str, Any]] = {
-    "graphrag": {"conditions": tuple(WORDS), "context_tokens": (8000,)},
-    "context-window": {"conditions": ("SS",), "context_tokens": (8000, 16000, 32000, 64000)},
-}
-"""graphrag: the paper's six conditions (4.1). context-window: its study of sizes (appendix C)."""
+WORDS: Mapping[str, str] = paper_of("graphrag").methods
+"""Conditions of the GraphRAG paper (4.1.2), by their names there."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +104,8 @@ class Experiment:
     ``questions`` is a file or the name of a stored set, of which the first ``limit`` are asked (0:
     all). ``retrieval_only`` asks for no answers. ``metrics`` are those beyond the usual ones.
     ``judge`` and the other steps are None where no model is to look at the answers.
+    ``preset`` names the paper whose tables it fills, ``lacking`` its conditions that there are not,
+    with the reason.
     """
 
     name: str
@@ -132,6 +119,8 @@ class Experiment:
     reference: Reference | None = None
     assertions: Assertions | None = None
     relevance: Relevance | None = None
+    preset: str = ""
+    lacking: tuple[tuple[str, str], ...] = ()
 
     @property
     def asks_models(self) -> bool:
@@ -176,12 +165,15 @@ def experiment_of(
 ) -> Experiment:
     """Return the experiment that runs methods, or the paper's conditions such as C0, on questions.
 
-    ``preset`` adds those of :data:`PRESETS`. A method that reads a community level is run at each
-    of ``levels``, one that has a budget with each of ``context_tokens``; ``more`` are further
-    fields of :class:`Experiment`. Raises InputError for an unknown method or parameter.
+    ``preset`` adds the conditions, metrics, judge and claims of a paper, where others are not
+    given: see :mod:`~graphrag_pipeline.evaluation.paper`.
+
+    A method that reads a community level is run at each of ``levels``, one that has a budget with
+    each of ``context_tokens``; ``more`` are further fields of :class:`Experiment`. Raises
+    InputError for an unknown method or parameter.
     """
     conditions = _conditions(methods, preset, levels, context_tokens)
-    return checked(Experiment(name, questions, tuple(conditions), **more))
+    return checked(_by_preset(Experiment(name, questions, tuple(conditions), **more), preset))
 
 
 def _experiment(contents: _File, file: Path) -> Experiment:
@@ -194,18 +186,21 @@ def _experiment(contents: _File, file: Path) -> Experiment:
         for condition in (*spread, *tables)
     ]
     return checked(
-        Experiment(
-            name=contents.name or file.stem,
-            questions=_questions(contents.questions, file.parent),
-            conditions=(*styled, *_given([file.parent / name for name in contents.answers])),
-            retrieval_only=contents.retrieval_only,
-            limit=contents.limit,
-            metrics=contents.metrics,
-            judge=contents.judge,
-            claims=contents.claims,
-            reference=contents.reference,
-            assertions=contents.assertions,
-            relevance=contents.relevance,
+        _by_preset(
+            Experiment(
+                name=contents.name or file.stem,
+                questions=_questions(contents.questions, file.parent),
+                conditions=(*styled, *_given([file.parent / name for name in contents.answers])),
+                retrieval_only=contents.retrieval_only,
+                limit=contents.limit,
+                metrics=contents.metrics,
+                judge=contents.judge,
+                claims=contents.claims,
+                reference=contents.reference,
+                assertions=contents.assertions,
+                relevance=contents.relevance,
+            ),
+            contents.preset,
         )
     )
 
@@ -213,16 +208,50 @@ def _experiment(contents: _File, file: Path) -> Experiment:
 def _conditions(
     methods: Sequence[str], preset: str, levels: Sequence[int], budgets: Sequence[int]
 ) -> list[Condition]:
-    preset_settings = _preset(preset)
-    specs = [*preset_settings.get("conditions", ()), *methods]
-    budgets = budgets or preset_settings.get("context_tokens", ())
-    return _spread([_condition(spec) for spec in specs], levels, budgets)
+    paper = paper_of(preset) if preset else None
+    rows = [] if paper is None else list(_of_paper(paper)[0])
+    budgets = budgets or (paper.context_tokens if paper else ())
+    return _spread([*rows, *map(_condition, methods)], levels, budgets)
 
 
-def _preset(name: str) -> Mapping[str, Any]:
-    if name and name not in PRESETS:
-        raise InputError(f"preset = {name!r}: use one of {', '.join(PRESETS)}")
-    return PRESETS.get(name, {})
+def _of_paper(paper: Paper) -> tuple[list[Condition], dict[str, str]]:
+    """Return the conditions of a paper, and why others are lacking, by name."""
+    conditions, lacking = [], {row.name: row.lacks for row in paper.condition if row.lacks}
+    for name, spec in paper.methods.items():
+        try:
+            conditions.append(Condition(name, *read_method(spec)))
+        except InputError as error:
+            lacking[name] = str(error).partition(":")[0]
+    return conditions, lacking
+
+
+def _by_preset(experiment: Experiment, preset: str) -> Experiment:
+    """Return an experiment with what a preset says beyond conditions, where it says nothing."""
+    if not preset:
+        return experiment
+    paper = paper_of(preset)
+    names = {condition.name for condition in experiment.conditions}
+    asks = not experiment.retrieval_only
+    judge = experiment.judge or (_judge_of(paper, names) if asks else None)
+    claims = Claims.model_validate(paper.claims) if paper.claims and asks else None
+    return replace(
+        experiment,
+        metrics=experiment.metrics or paper.metrics,
+        judge=judge,
+        claims=experiment.claims or claims,
+        preset=preset,
+        lacking=tuple(_of_paper(paper)[1].items()),
+    )
+
+
+def _judge_of(paper: Paper, names: Collection[str]) -> Judge | None:
+    if paper.judge is None:
+        return None
+    among = [name for name in paper.judge.get("among", ()) if name in names]
+    against = paper.judge.get("against", "")
+    return Judge.model_validate(
+        {**paper.judge, "among": among, "against": against if against in names else ""}
+    )
 
 
 def _given(files: Sequence[Path]) -> list[Condition]:
@@ -294,6 +323,8 @@ def checked(experiment: Experiment) -> Experiment:
     judge = experiment.judge or Judge()
     if judge.against and judge.against not in names:
         raise InputError(f"judge.against = {judge.against!r} is no condition of the experiment")
+    if strangers := [name for name in judge.among if name not in names]:
+        raise InputError(f"judge.among: {strangers[0]!r} is no condition of the experiment")
     reference = experiment.reference or Reference()
     if reference.condition and reference.condition not in names:
         raise InputError(f"reference.condition = {reference.condition!r} is no condition")

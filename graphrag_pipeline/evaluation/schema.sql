@@ -338,3 +338,16 @@ COMMENT ON COLUMN metric_history.release IS 'Release that was asked.';
 COMMENT ON COLUMN metric_history.questions IS 'How many questions have it: only means over as many are compared.';
 COMMENT ON COLUMN metric_history.mean IS 'Mean over the questions that have it.';
 COMMENT ON COLUMN metric_history.measured_at IS 'When the run was scored; the same for all its rows.';
+
+CREATE TABLE IF NOT EXISTS release_facts (
+    release VARCHAR NOT NULL,
+    fact VARCHAR NOT NULL,
+    item VARCHAR NOT NULL,
+    value DOUBLE NOT NULL,
+    PRIMARY KEY (release, fact, item)
+);
+COMMENT ON TABLE release_facts IS 'What tables of the papers say of an index, noted when a preset is run.';
+COMMENT ON COLUMN release_facts.release IS 'The release.';
+COMMENT ON COLUMN release_facts.fact IS 'corpus, indexing, bytes, units or unit_tokens.';
+COMMENT ON COLUMN release_facts.item IS 'What it is of: a part of the index, a level (C0 to C3, TS for the text), a count.';
+COMMENT ON COLUMN release_facts.value IS 'Its value.';

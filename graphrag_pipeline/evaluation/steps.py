@@ -58,13 +58,15 @@ class _ByCriteria(StepModel):
 class Judge(_ByCriteria):
     """How answers are compared by a model, in pairs.
 
-    ``differential`` shows the judge only what the two answers do not share.
+    ``differential`` shows the judge only what the two answers do not share. ``against`` is the
+    condition that all others are compared with, ``among`` those that are compared, by default all.
     """
 
     SHIPPED = CRITERIA
 
     replicates: Replicates = 5
     against: str = ""
+    among: tuple[str, ...] = ()
     questions: Annotated[int, Field(ge=0)] = 0
     differential: bool = False
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import typer
 
-from graphrag_pipeline.cli.evaluation import experiments, index, questions, results, win_rates
+from graphrag_pipeline.cli.evaluation import (
+    experiments,
+    index,
+    questions,
+    results,
+    tables,
+    win_rates,
+)
 
 app = typer.Typer(
     name="eval",
@@ -17,6 +24,7 @@ for _command in (
     experiments.run,
     experiments.plan,
     results.results,
+    tables.tables,
     results.compare,
     index.index,
     questions.questions,

@@ -40,7 +40,13 @@ Methods = Annotated[
         "method that needs no model, or a preset's).",
     ),
 ]
-Preset = Annotated[str, typer.Option(help="graphrag: C0-C3, TS, SS. context-window: 8k to 64k.")]
+Preset = Annotated[
+    str,
+    typer.Option(
+        help="A paper's conditions, judge and tables: graphrag, archrag, hirag, rag_vs_graphrag; "
+        "or context-window, 8k to 64k."
+    ),
+]
 Levels = Annotated[
     str, typer.Option(help="Community levels, separated by commas, for methods that read one.")
 ]
@@ -83,7 +89,7 @@ def run(
     with progress("evaluating"):
         outcome = run_experiment(settings, experiment_chosen)
     _tell(outcome)
-    return results_of(settings, experiment_chosen.name)
+    return results_of(settings, experiment_chosen.name, outcome.answered.errors)
 
 
 def _show_plan(plan: ExperimentPlan) -> None:

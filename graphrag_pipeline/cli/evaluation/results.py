@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,13 +11,17 @@ import typer
 
 from graphrag_pipeline.cli import console
 from graphrag_pipeline.cli.command import prints, settings_here
+from graphrag_pipeline.cli.evaluation.tables import show_tables
 from graphrag_pipeline.cli.wording import money
 from graphrag_pipeline.core.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from graphrag_pipeline.core.settings import Settings
     from graphrag_pipeline.evaluation.judging.agreement import Agreement
     from graphrag_pipeline.evaluation.judging.permutation import Permuted
+    from graphrag_pipeline.evaluation.presets.tables import PaperTable
     from graphrag_pipeline.evaluation.results import Difference
     from graphrag_pipeline.pages.evaluation import WrittenEvaluation
 
@@ -35,21 +39,31 @@ _NUMBERS = ("claim", "reference_")
 
 @dataclass(frozen=True)
 class Results:
-    """What an experiment found: what each condition took, and the mean of each of its metrics."""
+    """What an experiment found: what each condition took, and the mean of each of its metrics.
+
+    ``tables`` are those of the paper whose preset it is.
+    """
 
     experiment: str
     conditions: list[dict[str, Any]]
     metrics: list[dict[str, Any]]
     agreement: list[Agreement]
     tests: list[Permuted]
+    tables: list[PaperTable] = field(default_factory=list)
 
 
-def results_of(settings: Settings, experiment: str | None) -> Results:
-    """Return what an experiment found; without a name, the latest."""
+def results_of(
+    settings: Settings, experiment: str | None, reasons: Mapping[str, str] | None = None
+) -> Results:
+    """Return what an experiment found; without a name, the latest.
+
+    ``reasons`` say why conditions were left out of a run that just ended.
+    """
     from graphrag_pipeline.evaluation import results
     from graphrag_pipeline.evaluation.judging.agreement import agreements
     from graphrag_pipeline.evaluation.judging.assertions import METRIC
     from graphrag_pipeline.evaluation.judging.permutation import permutation_tests
+    from graphrag_pipeline.evaluation.presets.tables import tables_of_experiment
     from graphrag_pipeline.evaluation.store import EvaluationStore
 
     with EvaluationStore(settings.home_path).read() as con:
@@ -58,7 +72,8 @@ def results_of(settings: Settings, experiment: str | None) -> Results:
         scores = results.question_scores(con, name)
         metrics = results.means(scores).rows(named=True)
         tests = permutation_tests(scores, METRIC)
-        return Results(name, conditions, metrics, agreements(con, name), tests)
+        tables = tables_of_experiment(con, name, reasons or {})
+        return Results(name, conditions, metrics, agreements(con, name), tests, tables)
 
 
 def show_results(results: Results) -> None:
@@ -81,6 +96,9 @@ def show_results(results: Results) -> None:
             f"{test.metric}: {test.condition_a} less {test.condition_b} is {test.difference:+.3f} "
             f"over {test.questions:,} questions, p = {test.p_corrected:.2g} (permutation, Holm)"
         )
+    show_tables(results.tables, is_brief=True)
+    if results.tables:
+        console.note("with the paper's own figures: graphrag-pipeline eval tables")
 
 
 def _agreement(agreement: Agreement) -> str:

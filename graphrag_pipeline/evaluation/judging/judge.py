@@ -71,6 +71,7 @@ JOIN answers a ON a.answer_id = x.answer_id
 JOIN answers b ON b.answer_id = y.answer_id
 WHERE experiment = $experiment AND cx.position < cy.position
   AND ($against = '' OR $against IN (x.condition, y.condition))
+  AND ($among = [] OR (list_contains($among, x.condition) AND list_contains($among, y.condition)))
   AND ($questions = 0 OR q.position < $questions)
 ORDER BY cx.position, cy.position, q.position
 """
@@ -151,14 +152,24 @@ def judge_of(
 
 
 def pairs_of(
-    con: duckdb.DuckDBPyConnection, experiment: str, *, against: str = "", questions: int = 0
+    con: duckdb.DuckDBPyConnection,
+    experiment: str,
+    *,
+    against: str = "",
+    among: Sequence[str] = (),
+    questions: int = 0,
 ) -> list[AnswerPair]:
     """Return the pairs of answers of an experiment, conditions and questions in their order.
 
-    ``against`` leaves only the pairs with this condition, ``questions`` only the first so many
-    questions (0: all).
+    ``against`` leaves only the pairs with this condition, ``among`` only those of two of these,
+    ``questions`` only the first so many questions (0: all).
     """
-    parameters = {"experiment": experiment, "against": against, "questions": questions}
+    parameters = {
+        "experiment": experiment,
+        "against": against,
+        "among": list(among),
+        "questions": questions,
+    }
     rows = con.execute(_PAIRS, parameters).fetchall()
     return [
         AnswerPair(

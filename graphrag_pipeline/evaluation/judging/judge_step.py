@@ -40,13 +40,17 @@ def plan(
     n_verdicts = len(step.criteria) * step.replicates * 2
     if any(workload.unanswered for workload in workloads):
         n_questions = min(step.questions or len(questions), len(questions))
-        pairs = _pairs(step, sum(not workload.error for workload in workloads)) * n_questions
+        pairs = _pairs(step, workloads) * n_questions
         first = [plan_unseen(settings, differential.FORM, pairs, _TWO_ANSWERS)]
         stages = first if step.differential else []
         return [*stages, plan_judging_unseen(settings, pairs * n_verdicts)]
     with store.read() as con:
         pairs = judging.pairs_of(
-            con, experiment.name, against=step.against, questions=step.questions
+            con,
+            experiment.name,
+            against=step.against,
+            among=step.among,
+            questions=step.questions,
         )
         stages = []
         if step.differential:
@@ -74,7 +78,11 @@ def run(store: EvaluationStore, experiment: Experiment, settings: Settings) -> A
     judge = _judge_of(step, settings)
     with store.read() as con:
         pairs = judging.pairs_of(
-            con, experiment.name, against=step.against, questions=step.questions
+            con,
+            experiment.name,
+            against=step.against,
+            among=step.among,
+            questions=step.questions,
         )
     failures: tuple[str, ...] = ()
     if step.differential:
@@ -105,5 +113,7 @@ def _judge_of(step: Judge, settings: Settings) -> judging.JudgeModel:
     return judging.judge_of(settings, criteria, step.answered_by(settings))
 
 
-def _pairs(step: Judge, conditions: int) -> int:
-    return max(0, conditions - 1 if step.against else conditions * (conditions - 1) // 2)
+def _pairs(step: Judge, workloads: Sequence[Workload]) -> int:
+    names = [workload.condition.name for workload in workloads if not workload.error]
+    n = sum(name in step.among for name in names) if step.among else len(names)
+    return max(0, n - 1 if step.against else n * (n - 1) // 2)

@@ -1,0 +1,80 @@
+"""`eval tables`: the tables of a paper, filled from an experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphrag_pipeline.cli import console
+from graphrag_pipeline.cli.command import prints, settings_here
+from graphrag_pipeline.core.errors import InputError
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.evaluation.presets.tables import PaperTable
+
+_HERE, _PAPER = "here", "paper"
+
+
+def show_tables(tables: Sequence[PaperTable], *, is_brief: bool = False) -> None:
+    """Print tables as the paper has them: what was measured, then the paper's own figures.
+
+    Where it is brief without these, and without what is not made at all.
+    """
+    for table in tables:
+        if is_brief and not table.columns:
+            continue
+        console.say()
+        console.say(": ".join(filter(None, (table.number, table.title))))
+        rows = [
+            (source, label, name, *(_cell(cell, table.decimals) for cell in cells))
+            for source, part in (
+                (_HERE, table.measured),
+                (_PAPER, () if is_brief else table.printed),
+            )
+            for label, name, cells in part
+        ]
+        if rows:
+            width = len(table.columns) + 3
+            filled = [(*row, *["-"] * (width - len(row))) for row in rows]
+            console.show_rows(("", "", "", *table.columns), filled)
+        for note in table.notes:
+            console.note(note)
+
+
+def _cell(cell: float | str | None, decimals: int) -> str:
+    if cell is None:
+        return "-"
+    return cell if isinstance(cell, str) else f"{cell:,.{decimals}f}"
+
+
+@prints(show_tables)
+def tables(
+    experiment: Annotated[
+        str | None, typer.Argument(help="An experiment by a preset (default: the latest).")
+    ] = None,
+    number: Annotated[
+        str, typer.Option("--table", "-t", help='Only these, such as "Table 2,Figure 3".')
+    ] = "",
+) -> Sequence[PaperTable]:
+    """Show the tables and figures of a paper by number, measured on your corpus.
+
+    They are those of the experiment's preset (`eval run --preset`), in the paper's layout and with
+    its own figures below yours. What is missing says why.
+    """
+    from graphrag_pipeline.evaluation import results
+    from graphrag_pipeline.evaluation.presets.tables import tables_of_experiment
+    from graphrag_pipeline.evaluation.store import EvaluationStore
+
+    with EvaluationStore(settings_here().home_path).read() as con:
+        name = results.named_experiment(con, experiment)
+        every = tables_of_experiment(con, name, {})
+    if not every:
+        raise InputError(f"{name} has no preset of a paper: eval run --preset makes one that has")
+    wanted = [part.strip().casefold() for part in number.split(",") if part.strip()]
+    chosen = [table for table in every if not wanted or table.number.casefold() in wanted]
+    if not chosen:
+        numbers = ", ".join(table.number for table in every)
+        raise InputError(f"--table {number}: there are {numbers}")
+    return chosen

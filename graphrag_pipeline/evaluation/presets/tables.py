@@ -1,0 +1,119 @@
+"""The tables of a paper, filled from an experiment, with the paper's own figures beside."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import duckdb
+
+from graphrag_pipeline.evaluation.paper import Paper, TableSpec, paper_of, preset_names
+from graphrag_pipeline.evaluation.presets.found import Found
+from graphrag_pipeline.evaluation.presets.kinds import KINDS, Cell, Group
+
+_SPEC = "SELECT spec FROM experiments WHERE experiment = ?"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperTable:
+    """A table or figure by its number: what was measured, and what the paper prints.
+
+    Rows are (heading, name, cells) with a cell for each column, None where there is no value.
+    ``notes`` say in a line each what is missing, and why.
+    """
+
+    number: str
+    title: str
+    columns: tuple[str, ...]
+    measured: tuple[tuple[str, str, tuple[Cell, ...]], ...]
+    printed: tuple[tuple[str, str, tuple[Cell, ...]], ...]
+    notes: tuple[str, ...]
+    decimals: int
+
+
+def tables_of_experiment(
+    con: duckdb.DuckDBPyConnection, experiment: str, reasons: Mapping[str, str]
+) -> list[PaperTable]:
+    """Return the tables of the preset that an experiment was made by; none where there was none.
+
+    ``reasons`` say why conditions were left out, beyond those that the experiment knows of.
+    """
+    row = con.execute(_SPEC, [experiment]).fetchone()
+    spec = json.loads(row[0]) if row else {}
+    preset = spec.get("preset") or ""
+    if preset not in preset_names():
+        return []
+    known = {str(name): str(reason) for name, reason in spec.get("lacking") or ()}
+    return tables_of(con, experiment, preset, {**known, **reasons})
+
+
+def tables_of(
+    con: duckdb.DuckDBPyConnection, experiment: str, preset: str, reasons: Mapping[str, str]
+) -> list[PaperTable]:
+    """Return the tables of a preset from an experiment; ``reasons`` are of absent conditions."""
+    paper, found = paper_of(preset), Found(con, experiment)
+    tables = [_table(found, spec, paper, reasons) for spec in paper.table]
+    absent = [
+        PaperTable(
+            number=missing.number,
+            title="",
+            columns=(),
+            measured=(),
+            printed=(),
+            notes=(f"not made: {missing.why}",),
+            decimals=0,
+        )
+        for missing in paper.missing
+    ]
+    return [*tables, *absent]
+
+
+def _table(found: Found, spec: TableSpec, paper: Paper, reasons: Mapping[str, str]) -> PaperTable:
+    groups = KINDS[spec.kind](found, spec)
+    return PaperTable(
+        number=spec.number,
+        title=spec.title,
+        columns=next((group.columns for group in groups if group.columns), tuple(spec.columns)),
+        measured=tuple(_rows(groups)),
+        printed=tuple(
+            (label, row, tuple(cell if cell != "" else None for cell in cells))
+            for label, rows in spec.printed.items()
+            for row, cells in rows.items()
+        ),
+        notes=(*([spec.note] if spec.note else []), *_notes(found, spec, paper, reasons, groups)),
+        decimals=spec.decimals,
+    )
+
+
+def _rows(groups: Sequence[Group]) -> Iterator[tuple[str, str, tuple[Cell, ...]]]:
+    for group in groups:
+        for name, cells in group.rows.items():
+            yield group.label, name, tuple(cells)
+
+
+def _notes(
+    found: Found,
+    spec: TableSpec,
+    paper: Paper,
+    reasons: Mapping[str, str],
+    groups: Sequence[Group],
+) -> Iterator[str]:
+    """Say which conditions a table lacks and why, or that nothing of it was measured."""
+    names = {row.name for row in paper.condition}
+    wanted = dict.fromkeys([*spec.rows, *spec.columns.values(), spec.against])
+    absent = [name for name in wanted if name in names and name not in found.methods]
+    yield from (f"{name}: {reasons.get(name, 'gave no answer')}" for name in absent)
+    cells = [cell for group in groups for row in group.rows.values() for cell in row]
+    if not absent and all(cell is None or cell == _EVEN for cell in cells):
+        yield _WHY_EMPTY.get(spec.kind, _NO_SCORES)
+
+
+_EVEN = 50.0
+_NO_SCORES = "nothing was measured: the questions have no gold answers, or the metric was left out"
+_NO_JUDGE = "nothing was measured: no judge compared the answers"
+_NO_INDEX = "nothing was measured: the index lacks it"
+_WHY_EMPTY = {
+    **dict.fromkeys(("win_rates", "duels", "pairs", "orders", "agreement"), _NO_JUDGE),
+    **dict.fromkeys(("hierarchies", "graphs", "units", "indexing", "storage"), _NO_INDEX),
+}
