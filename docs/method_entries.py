@@ -22,7 +22,7 @@ ENTRIES = Path(__file__).parent / "methods"
 PROMPTS = Path(__file__).parent / "reference" / "prompts.md"
 NO_VALUE = "-"
 _SENTENCES = 3
-_OF_EVERY_METHOD = frozenset({"report_retry", "rerank_passages"})
+_OF_EVERY_METHOD = frozenset({"next_questions", "report_retry", "rerank_passages"})
 """Prompts that any method may send: they are no step of its flow."""
 
 

@@ -779,7 +779,7 @@ COMMENT ON TABLE hirag_entities IS 'Entities that summarise clusters of entities
 COMMENT ON COLUMN hirag_entities.id IS '32 hexadecimal digits, made from layer and normalised title.';
 COMMENT ON COLUMN hirag_entities.human_readable_id IS 'Small integer shown to people and models; never that of an entity.';
 COMMENT ON COLUMN hirag_entities.layer IS 'Its layer, from 1; the entities of the graph are layer 0.';
-COMMENT ON COLUMN hirag_entities.title IS 'What the cluster has in common; by rule, its most central member and others.';
+COMMENT ON COLUMN hirag_entities.title IS 'What the cluster has in common; by rule, its most central members and others.';
 COMMENT ON COLUMN hirag_entities.type IS 'One of nine general types, by a model; by rule, the type of the most central member.';
 COMMENT ON COLUMN hirag_entities.description IS 'What it is; by rule, what is known of its most central members.';
 COMMENT ON COLUMN hirag_entities.size IS 'Number of entities of the graph beneath it.';
