@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from model_server import ModelServer, unauthorized
@@ -23,6 +24,7 @@ from graphrag_pipeline.evaluation.questions.generating import (
     plan_generation,
 )
 from graphrag_pipeline.evaluation.questions.question import get_questions, put_questions
+from graphrag_pipeline.evaluation.questions.sampling import sample_passages
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.llm.errors import ModelOutputError, TerminalModelError
 from graphrag_pipeline.query import open_release
@@ -211,3 +213,41 @@ def test_the_command_describes_the_corpus_keeps_the_set_and_writes_it(
     run(str(out), "--set", "copy")
     copied, made = (json.loads(run("--set", name, "--json")) for name in ("copy", "generated"))
     assert copied["questions"] == made["questions"]
+
+
+class Corpus:
+    """A release of chunks alone."""
+
+    def __init__(self, texts):
+        self.texts = texts
+
+    def rows(self, sql, *, most):
+        assert "community" not in sql
+        return [{"title": f"t{n}", "text": text} for n, text in enumerate(self.texts)][:most]
+
+
+def test_a_sample_has_a_passage_of_every_part_of_the_corpus_the_largest_first():
+    parts = {
+        "tide harbour pilots ships moor quay anchor": 12,
+        "soprano aria overture curtain orchestra stage": 8,
+        "eelgrass meadow sediment larvae salinity": 4,
+    }
+    texts = [f"{words} {words} note {n}" for words, size in parts.items() for n in range(size)]
+    corpus: Any = Corpus(texts)
+    sampled = sample_passages(corpus, len(parts))
+    assert [passage.text.split()[0] for passage in sampled] == ["tide", "soprano", "eelgrass"]
+    assert sample_passages(corpus, 3) == sampled
+    few: Any = Corpus(texts[:2])
+    assert len(sample_passages(few, 3)) == 2
+
+
+def test_a_description_quotes_documents_and_not_the_reports_of_the_index(tmp_path) -> None:
+    home = publish(tmp_path / "home")
+    with open_release(home, settings=settings_for(home)) as release:
+        described = describe_corpus(release)
+        summaries = release.rows("SELECT summary FROM community_reports")
+        chunks = release.rows("SELECT text FROM chunks")
+    assert summaries
+    assert not any(row["summary"] in described for row in summaries)
+    starts = [" ".join(row["text"].split())[:80] for row in chunks]
+    assert sum(start in described for start in starts) >= min(len(starts), 5)

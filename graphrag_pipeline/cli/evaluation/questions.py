@@ -28,7 +28,7 @@ Generate = Annotated[
     bool, typer.Option("--generate", help="Let the model write them (GraphRAG, Algorithm 1).")
 ]
 Description = Annotated[
-    str, typer.Option(help="What the documents are about (default: taken from the index).")
+    str, typer.Option(help="What the documents are about (default: titles and passages of them).")
 ]
 SetName = Annotated[
     str, typer.Option("--set", help="Name of the set (default: the file's, or generated).")

@@ -10,6 +10,7 @@ again, for a bounded number of rounds.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,7 @@ from graphrag_pipeline.evaluation.questions.question import (
     put_questions,
     set_names,
 )
+from graphrag_pipeline.evaluation.questions.sampling import sample_passages
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.llm.configured import answered_by, model_prices, prompts_folder, with_model
 from graphrag_pipeline.llm.embedders import HashingEmbedder
@@ -62,10 +64,8 @@ _DOCUMENTS_NAMED = 20
 _LONGEST = 600
 _LENGTHS = {"personas": 60, "tasks": 40, "questions": 30}
 """Tokens of one of each, on average, for the plan."""
-_REPORTS = """
-SELECT r.title, r.summary FROM community_reports r JOIN communities c ON c.id = r.community_id
-WHERE r.level = 0 ORDER BY c.size DESC, r.id
-"""
+_PASSAGES = 16
+_PASSAGE_CHARS = 400
 
 
 @dataclass(frozen=True)
@@ -130,14 +130,19 @@ def generate_questions(
 
 
 def describe_corpus(release: Release) -> str:
-    """Return a description of a release's documents, made of the reports on its largest parts."""
+    """Return a description of a release's documents: titles, and passages from all parts of it.
+
+    Not the index's own reports, which would have questions ask for what some methods read.
+    """
     counts = release.facts.counts
     rows = release.rows(
         "SELECT title FROM documents ORDER BY human_readable_id LIMIT $n", n=_DOCUMENTS_NAMED
     )
     titles = "; ".join(row["title"] for row in rows)
     lines = [f"A collection of {counts['n_documents']} documents, among them: {titles}."]
-    lines += [f"- {row['title']}: {row['summary']}" for row in release.rows(_REPORTS)]
+    for passage in sample_passages(release, _PASSAGES):
+        text = textwrap.shorten(passage.text, _PASSAGE_CHARS, placeholder=" ...")
+        lines.append(f"- from {passage.title}: {text}")
     lengths = count_tokens(lines, release.encoding)
     fits = np.cumsum(lengths) <= _DESCRIPTION_TOKENS
     return "\n".join(line for line, fit in zip(lines, fits, strict=True) if fit) or lines[0][:8000]
