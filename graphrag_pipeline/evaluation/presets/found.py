@@ -87,6 +87,7 @@ class Found:
             con.execute(_TIMES, [experiment]).pl(), "condition", how="left"
         )
         self._costs: Mapping[str, Mapping[str, Any]] = {r["condition"]: r for r in took.to_dicts()}
+        self.answered = self._costs.keys()
         self.comparisons = [
             Comparison(*r) for r in con.execute(_COMPARISONS, [experiment]).fetchall()
         ]

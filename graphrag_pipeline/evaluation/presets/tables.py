@@ -102,7 +102,7 @@ def _notes(
     """Say which conditions a table lacks and why, or that nothing of it was measured."""
     names = {row.name for row in paper.condition}
     wanted = dict.fromkeys([*spec.rows, *spec.columns.values(), spec.against])
-    absent = [name for name in wanted if name in names and name not in found.methods]
+    absent = [name for name in wanted if name in names and name not in found.answered]
     yield from (f"{name}: {reasons.get(name, 'gave no answer')}" for name in absent)
     cells = [cell for group in groups for row in group.rows.values() for cell in row]
     if not absent and all(cell is None or cell == _EVEN for cell in cells):
