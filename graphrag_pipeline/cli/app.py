@@ -28,6 +28,7 @@ from graphrag_pipeline.cli import (
     plan,
     query,
     releases,
+    serve,
     ui,
     upkeep,
 )
@@ -133,6 +134,7 @@ for _command in (
     exports.export,
     pages.explore,
     pages.report,
+    serve.serve,
     ui.ui,
     index.notify,
     index.import_graphrag,

@@ -547,6 +547,32 @@ class ReleaseSettings(_Section):
     """Share of chunks or of reports at which the model may fail: above it nothing is published."""
 
 
+class ServerSettings(_Section):
+    """What `serve` answers from, and how much at once."""
+
+    collections: dict[str, Place] = {}
+    """Other indexes to serve: a name, and the home folder it is of. The index of these settings is
+    the collection default, unless that name is given to another."""
+    threads: Annotated[int, Field(ge=0, le=256)] = 0
+    """Threads in which questions are worked on; 0: one for each core of the processor."""
+    waiting: Positive = 64
+    """Most questions that are worked on or wait; one more is told to come again later."""
+    timeout_seconds: Annotated[float, Field(gt=0, le=3600)] = 120.0
+    """A question that takes longer is stopped."""
+    origins: tuple[Address, ...] = ()
+    """Addresses (http://localhost:3000) of pages whose scripts may ask; none but its own."""
+
+    @field_validator("collections")
+    @classmethod
+    def _names_are_plain(cls, collections: dict[str, str]) -> dict[str, str]:
+        for name in collections:
+            if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", name):
+                raise ValueError(
+                    f"server.collections: {name!r} must be a name of letters, digits, - and _"
+                )
+        return collections
+
+
 _BY_MODEL: dict[str, dict[str, object]] = {
     "extraction": {"extractor": "llm"},
     "graph": {"summaries": "llm"},
@@ -647,6 +673,7 @@ class Settings(BaseSettings):
     notify: NotifySettings = NotifySettings()
     evaluation: EvaluationSettings = EvaluationSettings()
     releases: ReleaseSettings = ReleaseSettings()
+    server: ServerSettings = ServerSettings()
 
     @classmethod
     def settings_customise_sources(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.core.errors import GraphRAGError, InputError
 from graphrag_pipeline.core.tokens import count_tokens
+from graphrag_pipeline.llm.running import run_calls
 from graphrag_pipeline.query.ask import Ask, plain_question
+from graphrag_pipeline.query.control import StoppedError
 from graphrag_pipeline.query.engine import QueryEngine
 from graphrag_pipeline.query.methods import method_named, read_method
 from graphrag_pipeline.query.results import Answer, Retrieval
@@ -82,21 +85,39 @@ def compare(
     Raises InputError for no method, an unknown method or parameter and an empty question; where all
     fail, an error like the first that tells all; and the errors of opening a release.
     """
+    asks = compared_asks(question, methods)
+    with QueryEngine(home, release=release, settings=settings) as engine:
+        return run_calls(
+            lambda: compare_on(engine, asks, retrieval_only=retrieval_only, rehearse=True)
+        )
+
+
+def compared_asks(question: str, methods: Sequence[str]) -> dict[str, Ask]:
+    """Return what is asked of each method that is named; see :func:`compare` for errors."""
     plain_question(question)
     asks = {spec.strip(): _ask(question, spec) for spec in methods if spec.strip()}
     if not asks:
         raise InputError("no method to compare: name some, such as bm25 and local")
-    with QueryEngine(home, release=release, settings=settings) as engine:
+    return asks
+
+
+async def compare_on(
+    engine: QueryEngine, asks: Mapping[str, Ask], *, retrieval_only: bool, rehearse: bool = False
+) -> list[Compared]:
+    """Return :func:`compare` on an engine that is open.
+
+    ``rehearse`` loads what the methods share before the first is timed, by asking each twice.
+    """
+    for ask in asks.values():
+        method_named(ask.method).parametrise(ask.parameters, engine.index.settings)
+    if rehearse and engine.index.settings.embeddings.embedder != "llm":
         for ask in asks.values():
-            method_named(ask.method).parametrise(ask.parameters, engine.index.settings)
-        if engine.index.settings.embeddings.embedder != "llm":
-            for ask in asks.values():
-                with contextlib.suppress(GraphRAGError):
-                    engine.rehearse(ask)
-        outcomes = [
-            _compared(engine, spec, ask, retrieval_only=retrieval_only)
-            for spec, ask in asks.items()
-        ]
+            with contextlib.suppress(GraphRAGError):
+                await asyncio.to_thread(engine.rehearse, ask)
+    outcomes = [
+        await _compared(engine, spec, ask, retrieval_only=retrieval_only)
+        for spec, ask in asks.items()
+    ]
     errors = {compared.method: error for compared, error in outcomes if error}
     if len(errors) == len(outcomes):
         raise _together(errors)
@@ -116,12 +137,14 @@ def _together(errors: Mapping[str, GraphRAGError]) -> GraphRAGError:
     return type(first)("; ".join(f"{method}: {error}" for method, error in errors.items()))
 
 
-def _compared(
+async def _compared(
     engine: QueryEngine, spec: str, ask: Ask, *, retrieval_only: bool
 ) -> tuple[Compared, GraphRAGError | None]:
     try:
-        answer = None if retrieval_only else engine.answer(ask)
-        retrieval = answer.retrieval if answer else engine.retrieve(ask)
+        answer = None if retrieval_only else await engine.aanswer(ask)
+        retrieval = answer.retrieval if answer else await engine.aretrieve(ask)
+    except StoppedError:
+        raise
     except GraphRAGError as error:
         return Compared(spec, error=str(error)), error
     tokens = count_tokens([retrieval.context], engine.index.encoding)[0]

@@ -9,6 +9,7 @@ a context (``results.render_context``), and an answer is made from them: the evi
 from __future__ import annotations
 
 import asyncio
+import copy
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import ExitStack, aclosing
@@ -25,6 +26,7 @@ from graphrag_pipeline.llm.running import run_calls
 from graphrag_pipeline.query.answering import extractive_answer
 from graphrag_pipeline.query.ask import Ask
 from graphrag_pipeline.query.citations import citations_of, distinct
+from graphrag_pipeline.query.control import Control
 from graphrag_pipeline.query.follow_ups import follow_ups_by_rule
 from graphrag_pipeline.query.methods import Method, method_named
 from graphrag_pipeline.query.methods.method import as_mapping
@@ -134,6 +136,16 @@ class QueryEngine:
         if not self.writes:
             return await asyncio.to_thread(self._extracted, ask)
         return await _last(self._written(ask, stream=False))
+
+    def controlled(self, control: Control) -> QueryEngine:
+        """Return this engine for one question that is watched, and may be stopped, by ``control``.
+
+        It is not to be closed: the release stays that of this engine.
+        """
+        engine = copy.copy(self)
+        engine._stack = ExitStack()
+        engine.index = self.index.controlled(control)
+        return engine
 
     @property
     def writes(self) -> bool:

@@ -25,6 +25,7 @@ from graphrag_pipeline.core.tokens import encoding_for
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.llm.embedders import EmbeddingError
 from graphrag_pipeline.query.chunk_tree import ChunkTree
+from graphrag_pipeline.query.control import Control, Usage
 from graphrag_pipeline.query.graph_arrays import GraphArrays
 from graphrag_pipeline.query.kept_rows import KeptRows, read_if_small
 from graphrag_pipeline.query.layered_graph import LayeredGraph
@@ -105,6 +106,8 @@ class Release:
         self.settings = settings
         self._con = con
         self.trace = Trace()
+        self.control = Control()
+        self._usage = Usage()
         self._lock = threading.RLock()
         self._loaded: dict[tuple[str, str], Any] = {}
         self._whole = self
@@ -124,6 +127,7 @@ class Release:
         """Return this release for one question; all that is loaded is shared."""
         release = copy.copy(self)
         release.trace = trace
+        trace.control = self.control
         if self._limit is not None:
             n = self.facts.counts["n_documents"]
             trace.step(f"limited to {counted(n, 'document')}: {described(self._limit.where)}")
@@ -137,7 +141,7 @@ class Release:
         """
         whole = self._whole
         if not where:
-            return whole
+            return whole.controlled(self.control)
         key = tuple(where.items())
         with whole._lock:
             release = whole._limits.get(key) or whole._limited(where)
@@ -145,12 +149,50 @@ class Release:
             whole._limits.move_to_end(key)
             if len(whole._limits) > _LIMITS_REMEMBERED:
                 whole._limits.popitem(last=False)
-        return release
+        return release.controlled(self.control)
 
     @property
     def is_limited(self) -> bool:
         """Whether this shows some documents only."""
         return self._limit is not None
+
+    def controlled(self, control: Control) -> Release:
+        """Return this release for one question that is watched and may be stopped.
+
+        What is loaded for all questions is loaded to its end.
+        """
+        release = copy.copy(self)
+        release.control = control
+        return release
+
+    @property
+    def _uncontrolled(self) -> Release:
+        """This release for what all questions share: no one question may stop it."""
+        return self.controlled(Control())
+
+    def check_readable(self) -> None:
+        """Read a row of the file and of each vector table. Raises StorageError where one is gone.
+
+        That is what a question would meet with; nothing is kept for it in memory.
+        """
+        self.rows("SELECT id FROM releases LIMIT 1")
+        with _storage_errors():
+            snapshot = VectorSnapshot(self.home / VECTORS, self.facts.vector_versions)
+            for table, version in self.facts.vector_versions.items():
+                if version and not snapshot.dimensions(table):
+                    raise StorageError(f"the vectors of {table} in {self.home} are gone")
+                next(snapshot.scan(table, ["id"]), None)
+
+    def close(self) -> None:
+        """Close the file as soon as no question reads it, and forget what was loaded."""
+        self._usage.end()
+        for limited in self._limits.values():
+            limited._loaded.clear()
+        self._limits.clear()
+        self._con.close()
+        self._loaded.clear()
+        self.row_tokens.clear()
+        self.embed_question.cache_clear()
 
     def rows(self, sql: str, **parameters: object) -> list[dict[str, Any]]:
         """Return the rows of one of the project's own queries; values go in as ``$name``.
@@ -193,27 +235,29 @@ class Release:
     @property
     def graph(self) -> GraphArrays:
         """The graph as arrays, loaded when first asked for."""
-        return self._once("graph", lambda: GraphArrays(self.columns))
+        return self._once("graph", lambda: GraphArrays(self._uncontrolled.columns))
 
     @property
     def chunk_tree(self) -> ChunkTree:
         """Where chunks stand in the hierarchy of communities, loaded when first asked for."""
-        return self._once("chunk tree", lambda: ChunkTree(self.columns))
+        return self._once("chunk tree", lambda: ChunkTree(self._uncontrolled.columns))
 
     @property
     def layered_graph(self) -> LayeredGraph:
         """The graph of all layers as arrays, loaded when first asked for."""
-        return self._once("layered graph", lambda: LayeredGraph(self.columns))
+        return self._once("layered graph", lambda: LayeredGraph(self._uncontrolled.columns))
 
     @property
     def flat_graph(self) -> LayeredGraph:
         """The same of the entities alone, loaded when first asked for."""
-        return self._once("flat graph", lambda: LayeredGraph(self.columns, layered=False))
+        return self._once(
+            "flat graph", lambda: LayeredGraph(self._uncontrolled.columns, layered=False)
+        )
 
     @property
     def layers(self) -> CommunityHnsw:
         """The C-HNSW over entities and attributed communities, loaded when first asked for."""
-        return self._once("layers", self._open_layers)
+        return self._once("layers", self._uncontrolled._open_layers)
 
     def search_vectors(
         self, table: str, question: str, k: int, *, columns: Sequence[str] = ()
@@ -375,7 +419,7 @@ class Release:
 
     @property
     def _embedder(self) -> Embedder:
-        return self._whole._once("embedder", self._configured_embedder)
+        return self._whole._once("embedder", self._whole._configured_embedder)
 
     def _configured_embedder(self) -> Embedder:
         embedder = configured_embedder(self.settings, "query")
@@ -396,18 +440,23 @@ class Release:
             with self._cursor() as cursor:
                 cursor.execute(sql, {name: _bound(v) for name, v in parameters.items()})
                 yield cursor
+        except duckdb.InterruptException:
+            self.control.check()
+            raise
         except (duckdb.IOException, duckdb.CatalogException) as error:
             raise StorageError(f"cannot read {self.file}: {_first_line(error)}") from error
 
     @contextlib.contextmanager
     def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        with self._lock:
-            cursor = self._con.cursor()
-        try:
-            cursor.execute(f"USE {self._limit.place.name if self._limit else 'published'}")
-            yield cursor
-        finally:
-            cursor.close()
+        with self._usage.use():
+            with self._lock:
+                cursor = self._con.cursor()
+            try:
+                cursor.execute(f"USE {self._limit.place.name if self._limit else 'published'}")
+                with self.control.running(cursor):
+                    yield cursor
+            finally:
+                cursor.close()
 
     def _read_facts(self) -> ReleaseFacts:
         rows = self.rows(_FACTS)
@@ -439,9 +488,12 @@ def open_release(
     file = release_file(home, release)
     con = connect_published(file)
     try:
-        yield Release(home, settings or load_settings(home=home), file, con)
-    finally:
+        opened = Release(home, settings or load_settings(home=home), file, con)
+    except BaseException:
         con.close()
+        raise
+    with contextlib.closing(opened):
+        yield opened
 
 
 @contextlib.contextmanager

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.llm.ledger import hearing
+from graphrag_pipeline.query.control import Control
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
@@ -61,6 +62,7 @@ class Trace:
     def __init__(self) -> None:
         self.steps: list[str] = []
         self.seconds: dict[str, float] = {}
+        self.control = Control()
         self._spending = Spending()
         self._any_records = False
         self._any_fit = False
@@ -69,12 +71,17 @@ class Trace:
     def step(self, line: str) -> None:
         """Say what was decided."""
         self.steps.append(line)
+        self.control.tell(line)
 
     def timing(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
-        """Return a function that does the same and adds its seconds under its name."""
+        """Return a function that does the same and adds its seconds under its name.
+
+        It raises StoppedError where the question was stopped.
+        """
 
         @functools.wraps(function)
         def timed(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            self.control.check()
             start = time.perf_counter()
             try:
                 return function(*args, **kwargs)

@@ -1,0 +1,33 @@
+"""`serve`: the published index over HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from graphrag_pipeline.cli import console
+from graphrag_pipeline.cli.command import OfRelease, settings_here
+
+
+def serve(
+    host: Annotated[str, typer.Option(help="Address of this machine to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="Port; 0 takes any that is free.")
+    ] = 8000,
+    workers: Annotated[
+        int, typer.Option(min=1, max=64, help="Processes, each with the index open.")
+    ] = 1,
+    release: OfRelease = None,
+) -> None:
+    """Answer questions over HTTP: /openapi.json describes it (needs the extra server)."""
+    from graphrag_pipeline.serving.server import serve as serve_http
+
+    serve_http(
+        settings_here(),
+        host=host,
+        port=port,
+        workers=workers,
+        release=release,
+        announce=console.note,
+    )

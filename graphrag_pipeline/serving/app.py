@@ -1,0 +1,63 @@
+"""The application: its addresses, behind its guard, over the collections."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+
+from graphrag_pipeline.serving.guard import Guard
+from graphrag_pipeline.serving.limits import Limits
+from graphrag_pipeline.serving.metrics import Metrics
+from graphrag_pipeline.serving.problems import add_problem_handlers
+from graphrag_pipeline.serving.routes import documents, graph, operations, questions
+from graphrag_pipeline.serving.state import Server
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.core.settings import ServerSettings
+    from graphrag_pipeline.serving.holding import Collections
+
+
+def create_app(collections: Collections, settings: ServerSettings) -> FastAPI:
+    """Return the application over some collections, which it closes in the end.
+
+    It has no pages that would fetch scripts from the network: ``/openapi.json`` describes it.
+    """
+    limits = Limits(settings)
+    server = Server(collections, limits, Metrics(lambda: limits.inside))
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        asyncio.get_running_loop().set_default_executor(limits.executor)
+        try:
+            yield
+        finally:
+            limits.close()
+            collections.close()
+
+    app = FastAPI(
+        title="GraphRAG pipeline",
+        description="Questions on the published index, with citations.",
+        version=version("graphrag-pipeline"),
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    app.state.server = server
+    add_problem_handlers(app)
+    for routes in (questions, documents, graph, operations):
+        app.include_router(routes.router)
+    if settings.origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=[origin.rstrip("/") for origin in settings.origins],
+            allow_methods=["GET", "POST"],
+            allow_headers=["*"],
+        )
+    app.add_middleware(Guard, origins=settings.origins, metrics=server.metrics)
+    return app

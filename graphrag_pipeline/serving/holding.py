@@ -1,0 +1,264 @@
+"""One open engine for each collection, on the release that is published now.
+
+A new release shows within a second. Questions that began on the one before end on it: each holds a
+lease, and an engine is closed with its last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from graphrag_pipeline.core.errors import ConfigError, GraphRAGError, InputError, StorageError
+from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.core.settings import CONFIG_FILE, load_settings
+from graphrag_pipeline.query.engine import QueryEngine
+from graphrag_pipeline.releases.kept import find_release
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.core.settings import Settings
+
+log = logging.getLogger("graphrag_pipeline")
+
+DEFAULT = "default"
+LOOK_SECONDS = 1.0
+_MOST_PINNED = 2
+
+T = TypeVar("T")
+_File = tuple[int, int, int, int]
+
+
+@dataclass
+class _Held:
+    """An open engine, the file it was opened from, and how many questions use it."""
+
+    engine: QueryEngine
+    file: _File | None
+    leases: int = 0
+    is_retired: bool = False
+
+
+class Holder:
+    """The engine of one collection. Safe to use from several threads.
+
+    ``release`` pins it to one that is kept. Nothing is opened before the first lease.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        settings: Settings,
+        *,
+        release: str | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name = name
+        self.settings = settings
+        self.home = settings.home_path
+        self.n_switches = 0
+        self._release = release
+        self._clock = clock
+        self._current: _Held | None = None
+        self._pinned: OrderedDict[str, _Held] = OrderedDict()
+        self._looked = float("-inf")
+        self._lock = threading.Lock()
+        self._opening = threading.Lock()
+
+    @contextlib.contextmanager
+    def lease(self, release: str | None = None) -> Iterator[QueryEngine]:
+        """Yield an engine on the published release, or on another that is kept, while it is used.
+
+        Raises NothingPublishedError where there is no release, InputError for one that is not kept,
+        and StorageError or ConfigError where it cannot be opened and none was open before.
+        """
+        held = self._take(release or self._release)
+        try:
+            yield held.engine
+        finally:
+            self._give_back(held)
+
+    def use(self, work: Callable[[QueryEngine], T], release: str | None = None) -> T:
+        """Return what some work gives that reads only; see :meth:`lease`.
+
+        Where a purge takes the files of an older release away in the second before that is seen,
+        the work is done once more, on the new one.
+        """
+        try:
+            with self.lease(release) as engine:
+                return work(engine)
+        except StorageError:
+            if not self.look():
+                raise
+        with self.lease(release) as engine:
+            return work(engine)
+
+    def look(self) -> bool:
+        """Look at once whether another release was published; return whether it was, and is open.
+
+        Where nothing is open, that is whether something could be opened.
+        """
+        before = self._current
+        self._looked = float("-inf")
+        with contextlib.suppress(GraphRAGError), self.lease():
+            pass
+        return self._current is not before
+
+    def close(self) -> None:
+        """Close what is open; an engine that answers is closed with its last question."""
+        with self._lock:
+            open_ones = [*([self._current] if self._current else []), *self._pinned.values()]
+            self._current = None
+            self._pinned.clear()
+        for held in open_ones:
+            self._retire(held)
+
+    def _take(self, release: str | None) -> _Held:
+        if release is not None:
+            return self._take_pinned(release)
+        self._look_if_due()
+        with self._lock:
+            assert self._current is not None
+            self._current.leases += 1
+            return self._current
+
+    def _look_if_due(self) -> None:
+        """Open what is published, where that is another file than the one that is open.
+
+        One thread opens it; the others go on with what is open, if anything is.
+        """
+        if self._current is not None and self._clock() - self._looked < LOOK_SECONDS:
+            return
+        if not self._opening.acquire(blocking=self._current is None):
+            return
+        try:
+            if self._current is None or self._clock() - self._looked >= LOOK_SECONDS:
+                self._open_published()
+        finally:
+            self._opening.release()
+
+    def _open_published(self) -> None:
+        file = _file_of(Home(self.home).published)
+        before = self._current
+        if before is not None and (file is None or file == before.file):
+            self._looked = self._clock()
+            return
+        try:
+            engine = QueryEngine(self.home, settings=self.settings)
+        except GraphRAGError as error:
+            self._looked = self._clock()
+            if before is None:
+                raise
+            log.warning(
+                "%s stays on release %s: %s", self.name, before.engine.index.facts.id, error
+            )
+            return
+        with self._lock:
+            self._current = _Held(engine, file)
+            self._looked = self._clock()
+        if before is not None:
+            self.n_switches += 1
+            self._retire(before)
+
+    def _take_pinned(self, prefix: str) -> _Held:
+        release = find_release(self.home, prefix)
+        with self._lock:
+            held = self._pinned.get(release)
+            if held is not None:
+                self._pinned.move_to_end(release)
+                held.leases += 1
+                return held
+        engine = QueryEngine(self.home, release=release, settings=self.settings)
+        with self._lock:
+            # Another thread may have opened it meanwhile: then there are two for a while.
+            dropped = [self._pinned.pop(release)] if release in self._pinned else []
+            held = self._pinned[release] = _Held(engine, None, leases=1)
+            while len(self._pinned) > _MOST_PINNED:
+                dropped.append(self._pinned.popitem(last=False)[1])
+        for old in dropped:
+            self._retire(old)
+        return held
+
+    def _give_back(self, held: _Held) -> None:
+        with self._lock:
+            held.leases -= 1
+            is_last = held.is_retired and not held.leases
+        if is_last:
+            held.engine.close()
+
+    def _retire(self, held: _Held) -> None:
+        with self._lock:
+            held.is_retired = True
+            is_free = not held.leases
+        if is_free:
+            held.engine.close()
+
+
+@dataclass(frozen=True)
+class Collections:
+    """The collections that are served, by name; ``default`` is asked where none is named."""
+
+    holders: Mapping[str, Holder]
+    default: str
+
+    def named(self, name: str | None) -> Holder:
+        """Return the holder of a collection. Raises UnknownCollectionError for no such name."""
+        holder = self.holders.get(self.default if name is None else name)
+        if holder is None:
+            raise UnknownCollectionError(
+                f"there is no collection {name}: there are {', '.join(self.holders)}"
+            )
+        return holder
+
+    def close(self) -> None:
+        """Close the engines of all."""
+        for holder in self.holders.values():
+            holder.close()
+
+
+class UnknownCollectionError(InputError):
+    """A collection was named that is not served."""
+
+
+def open_collections(settings: Settings, *, release: str | None = None) -> Collections:
+    """Return the collections of some settings; ``release`` pins the default one.
+
+    A collection whose home has a settings file of its own is asked by that, another by
+    ``settings``. Raises ConfigError for a collection whose folder is not there.
+    """
+    named = {name: Path(folder) for name, folder in settings.server.collections.items()}
+    holders = {
+        name: Holder(name, _settings_of(name, folder.expanduser(), settings))
+        for name, folder in named.items()
+    }
+    if DEFAULT not in holders:
+        holders = {DEFAULT: Holder(DEFAULT, settings, release=release), **holders}
+    return Collections(holders, DEFAULT)
+
+
+def _settings_of(name: str, folder: Path, settings: Settings) -> Settings:
+    home = Path(os.path.abspath(folder))
+    if not home.is_dir():
+        raise ConfigError(
+            f"server.collections: {name} = {str(folder)!r}: there is no such folder; name the home "
+            "of an index (.graphrag)"
+        )
+    if (home / CONFIG_FILE).is_file():
+        return load_settings(home=str(home))
+    return settings.model_copy(update={"home": str(home)})
+
+
+def _file_of(path: Path) -> _File | None:
+    """Return what tells one published file from another, or None where there is none."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns

@@ -1,0 +1,155 @@
+"""What went wrong, as RFC 9457 problem details: a status, and what to do about it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field
+from pydantic_core import to_json
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from graphrag_pipeline.core.errors import (
+    BusyError,
+    ConfigError,
+    GraphRAGError,
+    InputError,
+    NothingPublishedError,
+    StorageError,
+)
+from graphrag_pipeline.llm.errors import BudgetExceededError, ModelError, TransientModelError
+from graphrag_pipeline.query.control import StoppedError
+from graphrag_pipeline.serving.holding import UnknownCollectionError
+
+log = logging.getLogger("graphrag_pipeline")
+
+MEDIA_TYPE = "application/problem+json"
+_SOON = "5"
+_LATER = "30"
+
+
+class ProblemDetails(BaseModel):
+    """A problem as it is sent."""
+
+    type: str = Field("about:blank", description="Always about:blank: status and title say it.")
+    title: str = Field(description="The name of the status.")
+    status: int
+    detail: str = Field(description="What is wrong, and what to do.")
+    errors: list[dict[str, str]] | None = Field(
+        None, description="Of a request that is not valid: each place and what is wrong there."
+    )
+
+
+class Problem(Exception):
+    """Something that ends a request, with its status; ``headers`` are sent along."""
+
+    def __init__(
+        self, status: int, detail: str, *, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.headers = dict(headers or {})
+
+    def to_dict(self, errors: Sequence[Mapping[str, str]] = ()) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        title = HTTPStatus(self.status).phrase
+        plain = {"type": "about:blank", "title": title, "status": self.status}
+        return {**plain, "detail": self.detail, **({"errors": [*errors]} if errors else {})}
+
+
+def problem_of(error: GraphRAGError) -> Problem:
+    """Return one of the project's own errors as a problem.
+
+    What the caller can mend is told as it is. What only who runs the server can mend goes to the
+    log, for it names folders and settings.
+    """
+    match error:
+        case UnknownCollectionError():
+            return Problem(404, str(error))
+        case InputError():
+            return Problem(422, str(error))
+        case NothingPublishedError():
+            return Problem(
+                503,
+                "nothing is published yet: run graphrag-pipeline index, and ask again",
+                headers={"Retry-After": _LATER},
+            )
+        case BudgetExceededError():
+            return Problem(429, str(error), headers={"Retry-After": _LATER})
+        case TransientModelError():
+            wait = str(round(error.retry_after)) if error.retry_after else _SOON
+            return Problem(503, str(error), headers={"Retry-After": wait})
+        case ModelError():
+            return Problem(502, str(error))
+        case StoppedError():
+            return Problem(503, str(error))
+    log.error("%s", error)
+    if isinstance(error, BusyError | StorageError):
+        detail = "the index cannot be read now: the log of the server says why"
+        return Problem(503, detail, headers={"Retry-After": _SOON})
+    what = "settings do not fit the index" if isinstance(error, ConfigError) else "it failed"
+    return Problem(500, f"{what}: the log of the server says why")
+
+
+def response_of(problem: Problem, errors: Sequence[Mapping[str, str]] = ()) -> Response:
+    """Return a problem as it is sent."""
+    return Response(
+        to_json(problem.to_dict(errors)),
+        problem.status,
+        headers=problem.headers,
+        media_type=MEDIA_TYPE,
+    )
+
+
+def add_problem_handlers(app: FastAPI) -> None:
+    """Have every error of an application sent as a problem."""
+
+    async def of_problem(_: Request, error: Any) -> Response:
+        return response_of(error)
+
+    async def of_project(_: Request, error: Any) -> Response:
+        return response_of(problem_of(error))
+
+    async def of_http(_: Request, error: Any) -> Response:
+        return response_of(Problem(error.status_code, _detail(error), headers=error.headers))
+
+    async def of_validation(_: Request, error: Any) -> Response:
+        places = [_place(each) for each in error.errors()]
+        first = f"{places[0]['place']}: {places[0]['problem']}" if places else "not valid"
+        return response_of(Problem(422, first), places)
+
+    async def of_anything(_: Request, error: Any) -> Response:
+        return response_of(Problem(500, "it failed: the log of the server says why"))
+
+    app.add_exception_handler(Problem, of_problem)
+    app.add_exception_handler(GraphRAGError, of_project)
+    app.add_exception_handler(HTTPException, of_http)
+    app.add_exception_handler(RequestValidationError, of_validation)
+    app.add_exception_handler(Exception, of_anything)
+
+
+def _detail(error: HTTPException) -> str:
+    if error.status_code == 404:
+        return "there is no such address: /openapi.json lists all"
+    if error.status_code == 405:
+        return "this address does not take that method: /openapi.json says which it takes"
+    return str(error.detail)
+
+
+def _place(error: Mapping[str, Any]) -> dict[str, str]:
+    """Return where a request is not valid, and why; what was sent is not repeated."""
+    place = ".".join(str(part) for part in error["loc"][1:]) or "body"
+    if error["type"] == "extra_forbidden":
+        return {"place": place, "problem": "there is no such field: remove it"}
+    if error["type"] == "json_invalid":
+        return {"place": "body", "problem": "it is not JSON"}
+    if error["type"] in ("model_attributes_type", "dict_type") and place == "body":
+        return {"place": place, "problem": "send a JSON object, as Content-Type: application/json"}
+    message = error["msg"]
+    return {"place": place, "problem": message[:1].lower() + message[1:]}

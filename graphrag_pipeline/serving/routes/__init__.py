@@ -1,0 +1,1 @@
+"""The addresses, by what they are about; each module has a ``router``."""

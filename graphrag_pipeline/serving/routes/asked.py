@@ -1,0 +1,111 @@
+"""What a caller sends with a question, and what comes of it before it is asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from graphrag_pipeline.query.ask import SENTENCES, Ask
+from graphrag_pipeline.query.methods import method_named, read_method
+from graphrag_pipeline.serving.limits import (
+    MOST_METHODS,
+    QUESTION_CHARACTERS,
+    check_parameters,
+)
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.engine import QueryEngine
+
+_OF_COLLECTION = "The collection to ask; without it, the default one."
+_OF_RELEASE = "Another release that is kept: its id, or the first characters of it."
+
+
+class Turn(BaseModel):
+    """One turn of the conversation before a question."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    role: Literal["user", "assistant"]
+    content: str
+
+
+class Place(BaseModel):
+    """Where to ask."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    question: str = Field(min_length=1, max_length=QUESTION_CHARACTERS)
+    collection: str | None = Field(None, description=_OF_COLLECTION)
+    release: str | None = Field(None, max_length=128, description=_OF_RELEASE)
+
+
+class ToRetrieve(Place):
+    """A question whose evidence is wanted."""
+
+    method: str | None = Field(
+        None,
+        max_length=200,
+        description="A method, as in bm25 or lightrag:mode=local. Without it: local where a model "
+        "writes the answers, else auto.",
+    )
+    parameters: dict[str, JsonValue] = Field(
+        default_factory=dict, description="Those of the method: see /v1/methods."
+    )
+    where: dict[str, JsonValue] = Field(
+        default_factory=dict,
+        description="Only documents with this metadata, title or uri: a value, or several.",
+    )
+
+    def ask(self, engine: QueryEngine) -> Ask:
+        """Return what is asked.
+
+        Raises InputError where it cannot be, and a 422 Problem for more than is given.
+        """
+        method, parameters = self._method(engine)
+        return Ask(question=self.question, method=method, parameters=parameters, where=self.where)
+
+    def _method(self, engine: QueryEngine) -> tuple[str, dict[str, Any]]:
+        named = self.method or ("local" if engine.writes else "auto")
+        method, in_name = read_method(named)
+        parameters = {**self.parameters, **in_name}
+        method_named(method).parametrise(parameters, engine.index.settings)
+        check_parameters(method, parameters)
+        return method, parameters
+
+
+class ToAnswer(ToRetrieve):
+    """A question that is to be answered."""
+
+    history: list[Turn] = Field(default_factory=list, description="Where a model writes.")
+    response_type: str | None = Field(
+        None, max_length=500, description="Length and form, such as 'one paragraph' (with a model)."
+    )
+    answer_style: Literal["full", "short"] | None = None
+    sentences: int = Field(SENTENCES, ge=1, le=100, description="At most so many (no model).")
+    context: int = Field(0, ge=0, le=100, description="More on either side of each (no model).")
+
+    def ask(self, engine: QueryEngine) -> Ask:
+        """Return what is asked, and raise what :meth:`ToRetrieve.ask` does."""
+        method, parameters = self._method(engine)
+        engine.check(method, parameters, self.answer_style)
+        return Ask(
+            question=self.question,
+            method=method,
+            parameters=parameters,
+            where=self.where,
+            history=[(turn.role, turn.content) for turn in self.history],
+            response_type=self.response_type,
+            answer_style=self.answer_style,
+            sentences=self.sentences,
+            context=self.context,
+        )
+
+
+class ToCompare(Place):
+    """A question that several methods are asked."""
+
+    methods: list[str] = Field(
+        default=["basic", "bm25", "local", "global"], min_length=1, max_length=MOST_METHODS
+    )
+    retrieval_only: bool = Field(False, description="Retrieve, and make no answers.")

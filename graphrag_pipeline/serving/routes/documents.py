@@ -1,0 +1,84 @@
+"""`/v1/documents`: what was indexed, and its text."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from graphrag_pipeline.serving.limits import TEXT_CHARACTERS
+from graphrag_pipeline.serving.routes.questions import PROBLEMS
+from graphrag_pipeline.serving.routes.reading import CollectionName, MostRows, one, read
+from graphrag_pipeline.serving.state import json_response
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.release import Release
+
+router = APIRouter(prefix="/v1/documents", tags=["documents"], responses=PROBLEMS)
+
+_COLUMNS = "id, human_readable_id, title, uri, source, n_chars, metadata::VARCHAR AS metadata"
+_PAGE = f"""
+SELECT {_COLUMNS} FROM documents WHERE human_readable_id > $after
+ORDER BY human_readable_id LIMIT $most
+"""
+_DOCUMENT = f"""
+SELECT {_COLUMNS}, (SELECT count(*) FROM chunks c WHERE c.document_id = d.id) AS n_chunks
+FROM documents d WHERE id = $id
+"""
+_TEXT = """
+SELECT id, title, uri, n_chars, $start::BIGINT AS start_char,
+       least(n_chars, $until) AS end_char, substr(text, $start + 1, $until - $start) AS text
+FROM documents WHERE id = $id
+"""
+
+
+@router.get("")
+async def documents(
+    request: Request,
+    after: Annotated[int, Query(ge=-1, description="The human_readable_id to begin after.")] = -1,
+    most: MostRows = 50,
+    collection: CollectionName = None,
+) -> Response:
+    """List documents, in the order in which they first came; ``next`` is where to go on."""
+
+    def listed(index: Release) -> dict[str, Any]:
+        rows = [_plain(row) for row in index.rows(_PAGE, after=after, most=most)]
+        following = rows[-1]["human_readable_id"] if len(rows) == most else None
+        total = index.facts.counts["n_documents"]
+        return {"documents": rows, "total": total, "next": following, "release": index.facts.id}
+
+    return json_response(await read(request, collection, listed))
+
+
+@router.get("/{id}")
+async def document(request: Request, id: str, collection: CollectionName = None) -> Response:
+    """Return what is known of a document, without its text."""
+
+    def found(index: Release) -> dict[str, Any]:
+        return _plain(one(index.rows(_DOCUMENT, id=id), "document"))
+
+    return json_response(await read(request, collection, found))
+
+
+@router.get("/{id}/text")
+async def text(
+    request: Request,
+    id: str,
+    start: Annotated[int, Query(ge=0, description="The first character, from 0.")] = 0,
+    end: Annotated[int | None, Query(ge=0, description="After the last character.")] = None,
+    collection: CollectionName = None,
+) -> Response:
+    """Return characters of a document's text, as citations count them; at most 100,000 at once."""
+    until = start + TEXT_CHARACTERS if end is None else min(end, start + TEXT_CHARACTERS)
+
+    def found(index: Release) -> dict[str, Any]:
+        rows = index.rows(_TEXT, id=id, start=start, until=max(start, until))
+        return one(rows, "document")
+
+    return json_response(await read(request, collection, found))
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "metadata": json.loads(row["metadata"])}

@@ -1,0 +1,73 @@
+"""`/health`, `/ready`, `/metrics` and `/v1/releases`: for those who run the server."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from graphrag_pipeline.core.errors import GraphRAGError
+from graphrag_pipeline.releases.kept import list_releases
+from graphrag_pipeline.serving.metrics import MEDIA_TYPE
+from graphrag_pipeline.serving.problems import Problem, problem_of
+from graphrag_pipeline.serving.routes.questions import PROBLEMS
+from graphrag_pipeline.serving.routes.reading import CollectionName
+from graphrag_pipeline.serving.state import json_response, server_of
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.engine import QueryEngine
+    from graphrag_pipeline.serving.holding import Holder
+
+router = APIRouter(tags=["operations"], responses={503: PROBLEMS[503]})
+
+
+@router.get("/health")
+async def health() -> dict[str, str]:
+    """Say that the process answers."""
+    return {"status": "ok"}
+
+
+@router.get("/ready")
+async def ready(request: Request, collection: CollectionName = None) -> Response:
+    """Say whether questions can be answered: a release is open, and its vectors can be read.
+
+    503 with the reason where one collection, or the one that is named, has none.
+    """
+    collections = server_of(request).collections
+    names = [collection] if collection is not None else list(collections.holders)
+    holders = [collections.named(name) for name in names]
+    # In a thread of its own: a server whose threads are all busy is ready.
+    apart, loop = server_of(request).limits.apart, asyncio.get_running_loop()
+    releases = [await loop.run_in_executor(apart, _release_of, holder) for holder in holders]
+    return json_response({"status": "ready", "releases": dict(zip(names, releases, strict=True))})
+
+
+@router.get("/v1/releases")
+async def releases(request: Request, collection: CollectionName = None) -> Response:
+    """List the releases that are kept, the newest first."""
+    holder = server_of(request).collections.named(collection)
+    kept = await asyncio.to_thread(list_releases, holder.home)
+    return json_response({"releases": kept})
+
+
+@router.get("/metrics", response_class=Response)
+async def metrics(request: Request) -> Response:
+    """Return the numbers that Prometheus reads."""
+    return Response(server_of(request).metrics.text(), media_type=MEDIA_TYPE)
+
+
+def _release_of(holder: Holder) -> str:
+    """Return the id of the release that answers. Raises a 503 Problem where none can."""
+    try:
+        return holder.use(_checked)
+    except GraphRAGError as error:
+        problem = problem_of(error)
+        detail = f"{holder.name}: {problem.detail}"
+        raise Problem(503, detail, headers=problem.headers) from error
+
+
+def _checked(engine: QueryEngine) -> str:
+    engine.index.check_readable()
+    return engine.index.facts.id

@@ -1,0 +1,45 @@
+"""Rows of the published release, for addresses that look something up."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import Query
+
+from graphrag_pipeline.query.control import Control
+from graphrag_pipeline.serving.limits import MOST_ROWS, attended
+from graphrag_pipeline.serving.problems import Problem
+from graphrag_pipeline.serving.state import server_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fastapi import Request
+
+    from graphrag_pipeline.query.release import Release
+
+CollectionName = Annotated[
+    str | None, Query(description="The collection; without it, the default one.")
+]
+MostRows = Annotated[int, Query(ge=1, le=MOST_ROWS, description="At most so many rows.")]
+
+
+async def read(request: Request, collection: str | None, work: Callable[[Release], Any]) -> Any:
+    """Return what some reading of the published release gives, within the limits."""
+    server = server_of(request)
+    holder = server.collections.named(collection)
+    control = Control()
+
+    def reading() -> Any:
+        return holder.use(lambda engine: work(engine.index.controlled(control)))
+
+    with server.limits.place():
+        return await attended(request, control, asyncio.to_thread(reading), server.limits.seconds)
+
+
+def one(rows: list[dict[str, Any]], what: str) -> dict[str, Any]:
+    """Return the only row. Raises a 404 Problem, naming ``what``, where there is none."""
+    if not rows:
+        raise Problem(404, f"there is no such {what} in this release: ids change with a new one")
+    return rows[0]

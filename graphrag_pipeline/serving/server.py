@@ -1,0 +1,149 @@
+"""The process that listens: one worker, or several on one port."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import os
+import signal
+import socket
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.core.errors import ConfigError, GraphRAGError, InputError
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from graphrag_pipeline.core.settings import Settings
+    from graphrag_pipeline.serving.holding import Collections
+
+_EXTRA = ("fastapi", "uvicorn", "prometheus_client")
+_BACKLOG = 512
+_MORE_SECONDS = 5
+
+
+def serve(
+    settings: Settings,
+    *,
+    host: str,
+    port: int,
+    workers: int,
+    release: str | None,
+    announce: Callable[[str], None],
+) -> None:
+    """Answer until SIGTERM or Ctrl-C; what runs then is ended first, and nothing new is taken.
+
+    ``port`` 0 takes any that is free; ``release`` pins the default collection. ``announce`` is
+    given each line to tell: collections that have no release yet, and the address. Raises
+    ConfigError where the extra ``server`` is not installed or a collection is missing, InputError
+    where the address cannot be listened on.
+    """
+    _require_extra()
+    import uvicorn
+    from uvicorn.supervisors import Multiprocess
+
+    from graphrag_pipeline.serving.guard import is_loopback
+    from graphrag_pipeline.serving.holding import open_collections
+
+    if not is_loopback(host):
+        raise InputError(
+            f"cannot listen on {host}: there are no keys yet, so only this machine may ask; "
+            "leave out --host"
+        )
+    with contextlib.closing(open_collections(settings, release=release)) as collections:
+        listener = _listening(host, port)
+        _tell_unready(collections, announce)
+    options = uvicorn.Config(
+        functools.partial(worker_app, settings, release),
+        factory=True,
+        workers=workers,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=round(settings.server.timeout_seconds) + _MORE_SECONDS,
+    )
+    announce(f"Answering on {_address(listener)} (stop with Ctrl-C)")
+    with contextlib.closing(listener), _ended_quietly():
+        if workers == 1:
+            uvicorn.Server(options).run(sockets=[listener])
+        else:
+            with _numbers_together():
+                Multiprocess(options, sockets=[listener]).run()
+
+
+def worker_app(settings: Settings, release: str | None) -> FastAPI:
+    """Return the application of one worker."""
+    from graphrag_pipeline.serving.app import create_app
+    from graphrag_pipeline.serving.holding import open_collections
+
+    return create_app(open_collections(settings, release=release), settings.server)
+
+
+def _require_extra() -> None:
+    for name in _EXTRA:
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError:
+            raise ConfigError(
+                f"serve needs {name}: install it by pip install 'graphrag-pipeline[server]'"
+            ) from None
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens, so that nobody takes the port before the workers are ready."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise InputError(
+            f"cannot listen on {host}:{port}: {error.strerror}; name another with --port"
+        ) from None
+    listener.set_inheritable(True)
+    return listener
+
+
+def _address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _tell_unready(collections: Collections, announce: Callable[[str], None]) -> None:
+    """Say which collections cannot be asked yet. They can once a release is there."""
+    for holder in collections.holders.values():
+        try:
+            with holder.lease():
+                pass
+        except GraphRAGError as error:
+            announce(f"{holder.name}: {error}; until then /ready answers 503")
+
+
+@contextlib.contextmanager
+def _ended_quietly() -> Iterator[None]:
+    """Take the signal that ends the server for its end: uvicorn raises it once more after that."""
+    ending = (signal.SIGTERM, signal.SIGINT)
+    before = {number: signal.signal(number, lambda *_: None) for number in ending}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def _numbers_together() -> Iterator[None]:
+    """Let the workers keep their numbers in one folder, so that each can tell those of all."""
+    from graphrag_pipeline.serving.metrics import WORKERS_FOLDER
+
+    with tempfile.TemporaryDirectory(prefix="graphrag-metrics-") as folder:
+        os.environ[WORKERS_FOLDER] = folder
+        try:
+            yield
+        finally:
+            del os.environ[WORKERS_FOLDER]
