@@ -82,6 +82,7 @@ class ToAnswer(ToRetrieve):
         None, max_length=500, description="Length and form, such as 'one paragraph' (with a model)."
     )
     answer_style: Literal["full", "short"] | None = None
+    follow_ups: int = Field(0, ge=0, le=20, description="Questions to suggest as the next.")
     sentences: int = Field(SENTENCES, ge=1, le=100, description="At most so many (no model).")
     context: int = Field(0, ge=0, le=100, description="More on either side of each (no model).")
 
@@ -97,6 +98,7 @@ class ToAnswer(ToRetrieve):
             history=[(turn.role, turn.content) for turn in self.history],
             response_type=self.response_type,
             answer_style=self.answer_style,
+            follow_ups=self.follow_ups,
             sentences=self.sentences,
             context=self.context,
         )
