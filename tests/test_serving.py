@@ -31,6 +31,7 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query.control import Control, StoppedError
 from graphrag_pipeline.releases.kept import changing_releases, keep_published, put_back
+from graphrag_pipeline.serving.extra import require_extra
 from graphrag_pipeline.serving.holding import LOOK_SECONDS, Holder, open_collections
 from graphrag_pipeline.serving.server import serve
 
@@ -585,7 +586,7 @@ def test_what_keeps_the_server_from_starting_is_one_line(
         serve_here(settings, host="0.0.0.0")
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     with pytest.raises(ConfigError, match=r"pip install 'graphrag-pipeline\[server\]'"):
-        serve_here(settings)
+        require_extra()
 
 
 @pytest.mark.live

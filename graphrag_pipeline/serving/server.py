@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import os
 import signal
 import socket
@@ -12,15 +11,20 @@ import tempfile
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.core.errors import ConfigError, GraphRAGError, InputError
+import uvicorn
+from uvicorn.supervisors import Multiprocess
+
+from graphrag_pipeline.core.errors import GraphRAGError, InputError
+from graphrag_pipeline.serving.app import create_app
+from graphrag_pipeline.serving.guard import is_loopback
+from graphrag_pipeline.serving.holding import Collections, open_collections
+from graphrag_pipeline.serving.metrics import WORKERS_FOLDER
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from graphrag_pipeline.core.settings import Settings
-    from graphrag_pipeline.serving.holding import Collections
 
-_EXTRA = ("fastapi", "uvicorn", "prometheus_client")
 _BACKLOG = 512
 _MORE_SECONDS = 5
 
@@ -38,16 +42,8 @@ def serve(
 
     ``port`` 0 takes any that is free; ``release`` pins the default collection. ``announce`` is
     given each line to tell: collections that have no release yet, and the address. Raises
-    ConfigError where the extra ``server`` is not installed or a collection is missing, InputError
-    where the address cannot be listened on.
+    ConfigError where a collection is missing, InputError where the address cannot be listened on.
     """
-    _require_extra()
-    import uvicorn
-    from uvicorn.supervisors import Multiprocess
-
-    from graphrag_pipeline.serving.guard import is_loopback
-    from graphrag_pipeline.serving.holding import open_collections
-
     if not is_loopback(host):
         raise InputError(
             f"cannot listen on {host}: there are no keys yet, so only this machine may ask; "
@@ -76,20 +72,7 @@ def serve(
 
 def worker_app(settings: Settings, release: str | None) -> FastAPI:
     """Return the application of one worker."""
-    from graphrag_pipeline.serving.app import create_app
-    from graphrag_pipeline.serving.holding import open_collections
-
     return create_app(open_collections(settings, release=release), settings.server)
-
-
-def _require_extra() -> None:
-    for name in _EXTRA:
-        try:
-            importlib.import_module(name)
-        except ModuleNotFoundError:
-            raise ConfigError(
-                f"serve needs {name}: install it by pip install 'graphrag-pipeline[server]'"
-            ) from None
 
 
 def _listening(host: str, port: int) -> socket.socket:
@@ -139,8 +122,6 @@ def _ended_quietly() -> Iterator[None]:
 @contextlib.contextmanager
 def _numbers_together() -> Iterator[None]:
     """Let the workers keep their numbers in one folder, so that each can tell those of all."""
-    from graphrag_pipeline.serving.metrics import WORKERS_FOLDER
-
     with tempfile.TemporaryDirectory(prefix="graphrag-metrics-") as folder:
         os.environ[WORKERS_FOLDER] = folder
         try:
