@@ -98,7 +98,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def dagster(home: Path, tmp_path: Path) -> Iterator[Dagster]:
     """Dagster's servers; every process of theirs is gone afterwards, whatever happens."""
-    port = _free_port()
+    port = free_port()
     command = [sys.executable, "-m", "graphrag_pipeline.cli", "ui", "--port", str(port)]
     with (tmp_path / "dagster.log").open("wb") as log:
         process = subprocess.Popen(
@@ -132,7 +132,7 @@ def _started_in(session: int, folder: Path) -> list[int]:
     return found
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
