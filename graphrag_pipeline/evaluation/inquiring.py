@@ -26,6 +26,7 @@ from graphrag_pipeline.llm.configured import model_prices, prompts_folder, with_
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.llm.running import work_through
+from graphrag_pipeline.store.frames import stream_rows
 
 if TYPE_CHECKING:
     from graphrag_pipeline.llm.client import ModelClient
@@ -96,7 +97,7 @@ def unanswered(
 ) -> list[Inquiry]:
     """Return the inquiries that are not in the form's table, each once."""
     distinct = {inquiry.id: inquiry for inquiry in inquiries}
-    con.register("asked", pl.DataFrame({"id": list(distinct)}, {"id": pl.String}))
+    stream_rows(con, "asked", pl.DataFrame({"id": list(distinct)}, {"id": pl.String}))
     try:
         rows = con.execute(
             f"SELECT id FROM asked WHERE id NOT IN (SELECT {form.key} FROM {form.table})"
@@ -183,7 +184,7 @@ def put_means(
     """Make the means of ``gradings`` over replicates the scores of answers."""
     names = ("grading_id", "answer_id", "metric")
     rows = [(inquiry.id, inquiry.columns["answer_id"], metric(inquiry)) for inquiry in inquiries]
-    con.register("asked", pl.DataFrame(rows, dict.fromkeys(names, pl.String), orient="row"))
+    stream_rows(con, "asked", pl.DataFrame(rows, dict.fromkeys(names, pl.String), orient="row"))
     try:
         con.execute(_MEANS, [question_set])
     finally:

@@ -34,6 +34,7 @@ from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.store.frames import stream_rows
 
 if TYPE_CHECKING:
     from graphrag_pipeline.evaluation.experiment import Experiment
@@ -212,7 +213,9 @@ def _checking(
     written: Mapping[str, Inquiry],
 ) -> list[Inquiry]:
     set_of = {question: inquiry.id for question, inquiry in written.items()}
-    con.register("asked", pl.DataFrame({"set_id": list(set_of.values())}, {"set_id": pl.String}))
+    stream_rows(
+        con, "asked", pl.DataFrame({"set_id": list(set_of.values())}, {"set_id": pl.String})
+    )
     try:
         sets = dict(con.execute(_KEPT).fetchall())
     finally:

@@ -22,6 +22,7 @@ from graphrag_pipeline.evaluation.step_models import StepModel
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.store.frames import stream_rows
 
 SUFFIX: Final = " (differential)"
 """What the name of a criterion ends with where answers are judged so."""
@@ -104,8 +105,8 @@ def without_shared(
     con: duckdb.DuckDBPyConnection, pairs: Sequence[AnswerPair], asked: Mapping[str, AnswerPair]
 ) -> list[AnswerPair]:
     """Return the pairs without what they share; those of which that is not known are left out."""
-    con.register(
-        "asked", pl.DataFrame({"difference_id": list(asked)}, {"difference_id": pl.String})
+    stream_rows(
+        con, "asked", pl.DataFrame({"difference_id": list(asked)}, {"difference_id": pl.String})
     )
     try:
         rows = con.execute(_KEPT).fetchall()

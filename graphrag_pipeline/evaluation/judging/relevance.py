@@ -37,6 +37,7 @@ from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.llm.embedders import HashingEmbedder
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object, parse_yes_no
+from graphrag_pipeline.store.frames import stream_rows
 
 if TYPE_CHECKING:
     from graphrag_pipeline.evaluation.experiment import Experiment
@@ -219,7 +220,9 @@ def _put_scores(
     inquiries: Mapping[str, Inquiry],
     depths: Sequence[int],
 ) -> None:
-    con.register("asked", pl.DataFrame({"grading_id": list(inquiries)}, {"grading_id": pl.String}))
+    stream_rows(
+        con, "asked", pl.DataFrame({"grading_id": list(inquiries)}, {"grading_id": pl.String})
+    )
     labels = dict(con.execute(_KEPT).fetchall())
     con.unregister("asked")
     by_question: dict[str, dict[str, Sequence[str]]] = {}
@@ -233,7 +236,7 @@ def _put_scores(
         cluster_of = {**known, **dict(zip(relevant, clusters, strict=True))}
         scores += relevance_scores(first, cluster_of, depths)
     schema = {"answer_id": pl.String, "metric": pl.String, "value": pl.Float64}
-    con.register("labelled", pl.DataFrame(scores, schema, orient="row"))
+    stream_rows(con, "labelled", pl.DataFrame(scores, schema, orient="row"))
     con.execute(
         "INSERT OR REPLACE INTO scores SELECT answer_id, ?, metric, value FROM labelled",
         [question_set],
