@@ -215,6 +215,43 @@ def test_the_command_describes_the_corpus_keeps_the_set_and_writes_it(
     assert copied["questions"] == made["questions"]
 
 
+def test_questions_have_a_model_of_their_own_with_its_address_key_and_temperature(
+    tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setenv("GRAPHRAG_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-answers")
+    monkeypatch.setenv("WRITERS_KEY", "sk-of-the-writer")
+    few = ("--personas", "2", "--tasks", "2", "--questions-per-task", "2",
+           "--description", "Old papers.")  # fmt: skip
+
+    def run(*arguments):
+        return CliRunner().invoke(cli.app, ["eval", "questions", *few, *arguments])
+
+    with ModelServer(Mind()) as main, ModelServer(Mind()) as own:
+        monkeypatch.setenv("GRAPHRAG_LLM__BASE_URL", main.base_url)
+        writer = ("--model", "gpt-4o", "--base-url", own.base_url, "--temperature", "0.7",
+                  "--api-key-env", "WRITERS_KEY")  # fmt: skip
+        assert "7 calls of gpt-4o" in run("--plan", *writer).output
+        assert "8 questions" in run("--generate", *writer).output
+        sent = {(r.headers["authorization"], r.body["model"], r.body["temperature"])
+                for r in own.requests}  # fmt: skip
+        assert sent == {("Bearer sk-of-the-writer", "gpt-4o", 0.7)}
+        assert (len(own.requests), main.requests) == (7, [])
+        other = run("--generate", "--model", "gpt-4o")
+        assert (other.exit_code, main.requests) == (2, [])
+        assert "made otherwise" in other.output
+    refused = {
+        ("--generate", "--temperature", "3"): "--temperature: ",
+        ("--generate", "--base-url", "http://me:word@host/v1"): "--base-url: must hold no password",
+        ("--generate", "--api-key-env", "sk-secret"): "--api-key-env: must be",
+        ("--model", "gpt-4o"): "with --generate or --plan alone",
+    }
+    for arguments, message in refused.items():
+        result = run(*arguments)
+        assert (result.exit_code, message in result.output) == (2, True), result.output
+        assert "sk-secret" not in result.output
+
+
 class Corpus:
     """A release of chunks alone."""
 

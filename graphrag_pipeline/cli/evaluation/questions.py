@@ -16,6 +16,7 @@ from graphrag_pipeline.core.errors import InputError
 
 if TYPE_CHECKING:
     from graphrag_pipeline.evaluation.questions.question_sets import QuestionSet
+    from graphrag_pipeline.evaluation.step_models import StepModel
     from graphrag_pipeline.llm.pricing import StagePlan
 
     Result = QuestionSet | StagePlan | Sequence[Mapping[str, object]]
@@ -32,6 +33,14 @@ Description = Annotated[
 ]
 SetName = Annotated[
     str, typer.Option("--set", help="Name of the set (default: the file's, or generated).")
+]
+Model = Annotated[str, typer.Option(help="Model that writes them (default: that of [llm]).")]
+BaseUrl = Annotated[str, typer.Option(help="Address of that model (default: that of [llm]).")]
+KeyVariable = Annotated[
+    str, typer.Option(help="Environment variable that holds the key of that address.")
+]
+Temperature = Annotated[
+    float | None, typer.Option(help="Temperature of that model (default: that of [llm]).")
 ]
 QuestionOutput = Annotated[
     Path | None, typer.Option("--output", "-o", help="Write the set here as JSON Lines, too.")
@@ -81,6 +90,10 @@ def questions(
     tasks: Annotated[int, typer.Option(help="Tasks of each person.")] = 5,
     questions_per_task: Annotated[int, typer.Option(help="Questions for each task.")] = 5,
     description: Description = "",
+    model: Model = "",
+    base_url: BaseUrl = "",
+    api_key_env: KeyVariable = "",
+    temperature: Temperature = None,
     plan: Annotated[
         bool, typer.Option("--plan", help="Only show what --generate would cost.")
     ] = False,
@@ -98,14 +111,17 @@ def questions(
 
     if file is not None and (generate or plan):
         raise InputError("give a file of questions, or --generate or --plan, not both")
+    step = _step_model(model, base_url, api_key_env, temperature)
+    if step and not (generate or plan):
+        raise InputError("a model is asked with --generate or --plan alone")
     settings, numbers = settings_here(), Numbers(personas, tasks, questions_per_task)
     if plan:
-        return question_sets.plan(settings, numbers, description)
+        return question_sets.plan(settings, numbers, description, step)
     if not (generate or file or question_set):
         return question_sets.all_sets(settings)
     if generate:
         with progress("asking for questions"):
-            questions = question_sets.make(settings, numbers, question_set, description)
+            questions = question_sets.make(settings, numbers, question_set, description, step)
     elif file is not None:
         questions = question_sets.take(settings, file, question_set, format)
     else:
@@ -116,3 +132,23 @@ def questions(
     for failure in questions.failures:
         console.note(f"warning: {failure}")
     return questions
+
+
+def _step_model(
+    model: str, base_url: str, api_key_env: str, temperature: float | None
+) -> StepModel | None:
+    """Return the model that the options name, None where they name none."""
+    from pydantic import ValidationError
+
+    from graphrag_pipeline.evaluation.step_models import StepModel
+
+    values = {"model": model, "base_url": base_url, "api_key_env": api_key_env}
+    if not any(values.values()) and temperature is None:
+        return None
+    try:
+        return StepModel.model_validate({**values, "temperature": temperature})
+    except ValidationError as error:
+        first = error.errors()[0]
+        option = str(first["loc"][0]).replace("_", "-")
+        reason = first["msg"].removeprefix("Value error, ")
+        raise InputError(f"--{option}: {reason}") from None

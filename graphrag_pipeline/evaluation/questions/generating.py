@@ -32,8 +32,9 @@ from graphrag_pipeline.evaluation.questions.question import (
     set_names,
 )
 from graphrag_pipeline.evaluation.questions.sampling import sample_passages
+from graphrag_pipeline.evaluation.step_models import StepModel
 from graphrag_pipeline.evaluation.store import EvaluationStore
-from graphrag_pipeline.llm.configured import answered_by, model_prices, prompts_folder, with_model
+from graphrag_pipeline.llm.configured import model_prices, prompts_folder, with_model
 from graphrag_pipeline.llm.embedders import HashingEmbedder
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
@@ -107,16 +108,20 @@ def generate_questions(
     numbers: Numbers,
     question_set: str,
     description: str,
+    step: StepModel | None = None,
 ) -> Generated:
     """Make a question set by Algorithm 1, or return the one that was made with the same values.
 
+    ``step`` is the model that writes, by default that of ``settings``.
     Answers are cached as they come, so that a run that was ended goes on where it was. A set some
     of whose questions could not be had is kept, and asked for again when it is next wanted.
 
     Raises InputError if the set is there and was made otherwise, and the model's error if no
     personas can be had or every other call would meet it too.
     """
-    made_from = _made_from(settings, numbers, description)
+    step = step or StepModel()
+    settings = step.settings(settings)
+    made_from = _made_from(settings, numbers, description, step)
     if (stored := _stored_set(store, question_set, made_from)) is not None:
         return stored
     result = with_model(
@@ -148,8 +153,11 @@ def describe_corpus(release: Release) -> str:
     return "\n".join(line for line, fit in zip(lines, fits, strict=True) if fit) or lines[0][:8000]
 
 
-def plan_generation(settings: Settings, numbers: Numbers, description: str) -> StagePlan:
+def plan_generation(
+    settings: Settings, numbers: Numbers, description: str, step: StepModel | None = None
+) -> StagePlan:
     """Return what generating takes at most, nothing being cached or asked for again."""
+    settings = (step or StepModel()).settings(settings)
     folder = prompts_folder(settings)
     k, n = numbers.personas, numbers.tasks
     calls = zip(_PROMPTS, (1, k, k * n), _LENGTHS.items(), strict=True)
@@ -176,11 +184,10 @@ def _key(question_set: str) -> str:
     return f"generated {question_set}"
 
 
-def _made_from(settings: Settings, numbers: Numbers, description: str) -> str:
+def _made_from(settings: Settings, numbers: Numbers, description: str, step: StepModel) -> str:
     prompts = prompt_version(*_PROMPTS, folder=prompts_folder(settings))
-    return make_id(
-        "questions", prompts, repr(answered_by(settings.llm)), repr(numbers), description
-    )
+    answered_by = repr(step.answered_by(settings))
+    return make_id("questions", prompts, answered_by, repr(numbers), description)
 
 
 def _ids(questions: Sequence[Question]) -> str:

@@ -15,6 +15,7 @@ from graphrag_pipeline.evaluation.questions.generating import (
     plan_generation,
 )
 from graphrag_pipeline.evaluation.questions.question import Question, get_questions, put_questions
+from graphrag_pipeline.evaluation.step_models import StepModel
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.query.release import open_release
@@ -63,22 +64,32 @@ def take(settings: Settings, file: Path, name: str = "", format: str = "") -> Qu
 
 
 def make(
-    settings: Settings, numbers: Numbers, name: str = "", description: str = ""
+    settings: Settings,
+    numbers: Numbers,
+    name: str = "",
+    description: str = "",
+    step: StepModel | None = None,
 ) -> QuestionSet:
-    """Let the model make a question set; without a description, of what is published."""
-    store, corpus_description = (
+    """Let a model make a question set; without a description, of what is published."""
+    corpus_description = _corpus_description(settings, description)
+    generated = generate_questions(
         EvaluationStore(settings.home_path),
-        _corpus_description(settings, description),
+        settings,
+        numbers,
+        name or GENERATED,
+        corpus_description,
+        step,
     )
-    generated = generate_questions(store, settings, numbers, name or GENERATED, corpus_description)
     return QuestionSet(
         name or GENERATED, generated.questions, generated.duplicates, generated.failures
     )
 
 
-def plan(settings: Settings, numbers: Numbers, description: str = "") -> StagePlan:
+def plan(
+    settings: Settings, numbers: Numbers, description: str = "", step: StepModel | None = None
+) -> StagePlan:
     """Return what making a question set takes; nothing is asked."""
-    return plan_generation(settings, numbers, _corpus_description(settings, description))
+    return plan_generation(settings, numbers, _corpus_description(settings, description), step)
 
 
 def show(settings: Settings, name: str) -> QuestionSet:
