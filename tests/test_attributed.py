@@ -39,10 +39,12 @@ from graphrag_pipeline.structures.archrag.communities import (
     calinski_harabasz,
     communities_of,
     community_graph,
+    links_of,
     update_attributed,
 )
 from graphrag_pipeline.structures.archrag.index import update_chnsw
 from graphrag_pipeline.structures.archrag.similarity import update_similarity
+from graphrag_pipeline.structures.archrag.spectral import spectral_clusters
 from graphrag_pipeline.structures.registry import ask_for_clustering, vector_tables
 from graphrag_pipeline.structures.vector_tables import ENTITIES, update_vectors
 
@@ -142,6 +144,23 @@ def test_communities_are_linked_where_their_members_are_also_by_likeness():
     assert sorted(above.entities.rows()) == [("x", "a"), ("x", "b"), ("y", "c"), ("z", "d")]
 
 
+def test_links_alone_weigh_one_each():
+    assert links_of(graph_of_four()).rows() == [(0, 1, 1.0), (1, 2, 1.0)]
+
+
+def test_spectral_clustering_cuts_where_a_part_hangs_together_least():
+    ids = [f"{n:02}" for n in range(13)]
+    cliques = [
+        (a, b, 0.9) for low in (0, 5) for a in range(low, low + 5) for b in range(a + 1, low + 5)
+    ]
+    schema = {"source": pl.Int64, "target": pl.Int64, "similarity": pl.Float64}
+    edges = pl.DataFrame([*cliques, (4, 5, 0.2), (10, 11, 0.5)], schema, orient="row")
+    clusters = spectral_clusters(ids, edges, 5, 1)
+    found = sorted(cluster.members for cluster in clusters)
+    assert found == [tuple(ids[:5]), tuple(ids[5:10]), ("10", "11"), ("12",)]
+    assert [c.id for c in clusters] == [c.id for c in spectral_clusters(ids, edges, 5, 2)]
+
+
 def test_calinski_harabasz_is_the_papers():
     vectors = np.array([[0, 0], [0, 2], [4, 0], [4, 2]], np.float32)
     # Between: 4 x 2 squared / (2 - 1); within: 4 x 1 / (4 - 2).
@@ -191,6 +210,24 @@ def test_circles_are_communities_and_several_circles_one_above(built):
     assert {level for level, _ in rows[12:]} == {2}
     assert all(len(clans) > 1 for _, clans in rows[12:])
     assert sorted(clan for _, clans in rows[12:] for clan in clans) == sorted(CLANS)
+
+
+@pytest.mark.parametrize("by", ["links", "spectral", "spectral_links"])
+def test_ablations_cluster_otherwise_and_are_left_again(copied, by):
+    def clustered(by: str) -> Engine:
+        asked = HierarchySettings(attributed=True, attributed_clustering=by)
+        return Engine(copied.inbox.parent, Settings(**{**ASKED, "hierarchies": asked}))
+
+    query = "SELECT community_id, member_id FROM attributed_members ORDER BY ALL"
+    before = copied.rows(query)
+    engine = clustered(by)
+    done, _ = follow(engine)
+    sizes = engine.rows("SELECT size FROM attributed_communities WHERE level = 1")
+    assert sum(size for (size,) in sizes) == 84
+    # Three parts of four circles each: a fifteenth of 28 nodes is two clusters a part.
+    assert done.reports[1] == {"links": 12}.get(by, 6)
+    follow(clustered("attributed"))
+    assert copied.rows(query) == before
 
 
 def test_the_invariants_hold_and_would_see_an_entity_without_a_community(built):
@@ -259,7 +296,9 @@ def test_one_more_document_writes_only_what_it_touches_and_leaves_no_trace_when_
     monkeypatch.setattr(
         attributed,
         "communities_of",
-        lambda *given, follows: asked.append(follows) or communities_of(*given, follows=follows),
+        lambda *given, follows, **more: (
+            asked.append(follows) or communities_of(*given, follows=follows, **more)
+        ),
     )
     ask_for_clustering(copied.workspace)
     follow(copied)

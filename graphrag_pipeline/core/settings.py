@@ -373,6 +373,12 @@ class HierarchySettings(_Section):
     each, and an index over them all (ArchRAG): the method archrag needs it."""
     attributed_levels: Annotated[int, Field(ge=1, le=10)] = 4
     """attributed: most levels of communities above the entities."""
+    attributed_clustering: Literal["attributed", "links", "spectral", "spectral_links"] = (
+        "attributed"
+    )
+    """attributed: what clusters them: Leiden over links and likeness (attributed, as ArchRAG does)
+    or over links alone (links); or spectral clustering, made anew at every change, of links and
+    likeness (spectral) or of links alone (spectral_links). All but the first are ablations."""
     hirag: bool = False
     """Keep layers of entities that summarise clusters of entities, and communities over all layers
     with a report on each (HiRAG): the method hirag needs it."""

@@ -13,6 +13,9 @@ of members link two communities is counted, but does not count: in Algorithm 1 e
 anew. A node that joins no other at a level stands on as it is; an entity that does is a community
 of one, without a report, so that every level covers every entity.
 
+``hierarchies.attributed_clustering`` has the paper's ablations too: Leiden over the links alone,
+each of weight one, and spectral clustering, with the edges between like nodes and without them.
+
 The clusters of each level are repaired as the graph changes (:mod:`~graphrag_pipeline.
 community_repair`), and made anew past ``communities.max_drift``. A report is written again only
 where the hash of what it is written from has changed, whoever writes it.
@@ -58,6 +61,7 @@ from graphrag_pipeline.structures.archrag.similarity import (
     similarities,
     unit,
 )
+from graphrag_pipeline.structures.archrag.spectral import spectral_clusters
 from graphrag_pipeline.structures.structure import VectorTable
 from graphrag_pipeline.structures.vector_tables import stale_tables
 
@@ -194,12 +198,23 @@ def update_attributed(workspace: Workspace) -> AttributedChanges:
         follows = (get_meta(con, "attributed") or "").startswith(_clustering(settings))
         embedded = _Embedded.read(con, workspace)
         draft = Draft(con, settings)
+    by = settings.hierarchies.attributed_clustering
     levels: list[LevelClusters] = []
     quality: tuple[float | None, float | None] = (None, None)
     for level in range(1, settings.hierarchies.attributed_levels + 1):
-        edges = augmented(nodes, similar if level == 1 else None)
+        if by == "links":
+            edges = links_of(nodes)
+        else:
+            known = similar.clear() if by == "spectral_links" else similar if level == 1 else None
+            edges = augmented(nodes, known)
         found = communities_of(
-            level, nodes.ids, edges, old.get(level, []), settings.communities, follows=follows
+            level,
+            nodes.ids,
+            edges,
+            old.get(level, []),
+            settings.communities,
+            follows=follows,
+            spectral=by.startswith("spectral"),
         )
         if not found.groups:
             break
@@ -240,6 +255,13 @@ def forget_clusters(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("UPDATE meta SET value = '' WHERE key = 'attributed'")
 
 
+def links_of(nodes: Nodes) -> pl.DataFrame:
+    """Return the edges (source, target, similarity) of a graph as it is, each of weight one."""
+    one, two = nodes.links
+    ends = pl.DataFrame({"source": np.minimum(one, two), "target": np.maximum(one, two)})
+    return ends.unique().with_columns(similarity=pl.lit(1.0)).sort("source", "target")
+
+
 def augmented(nodes: Nodes, similar: pl.DataFrame | None = None) -> pl.DataFrame:
     """Return the edges (source, target, similarity) of a graph with those between like nodes.
 
@@ -268,18 +290,25 @@ def communities_of(
     settings: CommunitySettings,
     *,
     follows: bool,
+    spectral: bool = False,
 ) -> LevelClusters:
-    """Return the communities of a level: ``old`` clusters repaired, or if not ``follows``, anew."""
-    given = settings.model_copy(update={"max_cluster_size": LARGEST})
-    named: list[Edge] = list(
-        zip(
-            ids.gather(edges["source"]).to_list(),
-            ids.gather(edges["target"]).to_list(),
-            edges["similarity"].to_list(),
-            strict=True,
+    """Return the communities of a level: ``old`` clusters repaired, or if not ``follows``, anew.
+
+    With ``spectral`` they are made anew by spectral clustering.
+    """
+    if spectral:
+        clusters = keep_ids(old, spectral_clusters(ids.to_list(), edges, LARGEST, settings.seed))
+    else:
+        given = settings.model_copy(update={"max_cluster_size": LARGEST})
+        named: list[Edge] = list(
+            zip(
+                ids.gather(edges["source"]).to_list(),
+                ids.gather(edges["target"]).to_list(),
+                edges["similarity"].to_list(),
+                strict=True,
+            )
         )
-    )
-    clusters = _clustered(ids.to_list(), named, old, given, follows=follows)
+        clusters = _clustered(ids.to_list(), named, old, given, follows=follows)
     divided = {cluster.parent_id for cluster in clusters}
     rows = [
         (
@@ -456,8 +485,9 @@ def _old_clusters(con: duckdb.DuckDBPyConnection) -> Mapping[int, list[Cluster]]
 
 
 def _clustering(settings: Settings) -> str:
-    given = settings.communities
-    return f"{ATTRIBUTED_VERSION}:{given.resolution}:{given.seed}:"
+    given, by = settings.communities, settings.hierarchies.attributed_clustering
+    ablation = "" if by == "attributed" else f"/{by}"
+    return f"{ATTRIBUTED_VERSION}{ablation}:{given.resolution}:{given.seed}:"
 
 
 def _state(con: duckdb.DuckDBPyConnection, settings: Settings) -> str:
