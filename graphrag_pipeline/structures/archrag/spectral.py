@@ -39,7 +39,7 @@ def spectral_clusters(
     for nodes in np.split(order, np.flatnonzero(np.diff(part[order])) + 1) if len(ids) else []:
         label = _cut(graph[nodes][:, nodes], -(-len(nodes) // size), seed)
         for number in np.unique(label):
-            members = tuple(sorted(ids[place] for place in nodes[label == number].tolist()))
+            members = tuple(sorted(str(ids[place]) for place in nodes[label == number].tolist()))
             clusters.append(Cluster(make_id("community", 0, *members), 0, 0, None, members))
     return clusters
 
