@@ -28,7 +28,8 @@ from graphrag_pipeline.evaluation.questions.question import (
     set_name_of,
 )
 from graphrag_pipeline.evaluation.store import EvaluationStore
-from graphrag_pipeline.llm.configured import answered_by, prompts_folder
+from graphrag_pipeline.evaluation.taking import Taken, counting
+from graphrag_pipeline.llm.configured import answered_by, model_prices, prompts_folder
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.llm.running import run_calls, work_through
 from graphrag_pipeline.query import Answer, QueryEngine, Retrieval
@@ -307,13 +308,15 @@ def _ask_in_turn(
     note: Callable[[Question, GraphRAGError], None],
 ) -> None:
     ask = engine.retrieve if experiment.retrieval_only else engine.answer
+    prices = model_prices(engine.index.settings)
     for question in workload.unanswered:
         try:
-            result = ask(workload.condition.ask(question.text))
+            with counting(prices) as taken:
+                result = ask(workload.condition.ask(question.text))
         except GraphRAGError as error:
             note(question, error)
         else:
-            keep_answer(_row(engine, workload, question, result))
+            keep_answer(_row(engine, workload, question, result, taken))
 
 
 def _ask_together(
@@ -322,21 +325,28 @@ def _ask_together(
     keep_answer: Callable[[dict[str, Any]], None],
     note: Callable[[Question, GraphRAGError], None],
 ) -> None:
+    prices = model_prices(engine.index.settings)
+
     async def ask(question: Question) -> None:
         try:
-            result = await engine.aanswer(workload.condition.ask(question.text))
+            with counting(prices) as taken:
+                result = await engine.aanswer(workload.condition.ask(question.text))
         except GraphRAGError as error:
             note(question, error)
         else:
-            keep_answer(_row(engine, workload, question, result))
+            keep_answer(_row(engine, workload, question, result, taken))
 
     run_calls(lambda: work_through(workload.unanswered, ask, _AT_ONCE))
 
 
 def _row(
-    engine: QueryEngine, workload: Workload, question: Question, result: Answer | Retrieval
+    engine: QueryEngine,
+    workload: Workload,
+    question: Question,
+    result: Answer | Retrieval,
+    taken: Taken,
 ) -> dict[str, Any]:
-    """Return an answer as a row of ``answers``."""
+    """Return an answer as a row of ``answers``, with what it took."""
     retrieval = result.retrieval if isinstance(result, Answer) else result
     context = retrieval.context
     row = {
@@ -352,10 +362,7 @@ def _row(
         "citations": 0,
         "citations_resolved": 0,
         "context_tokens": count_tokens([context], engine.index.encoding)[0],
-        "prompt_tokens": 0,
-        "completion_tokens": 0,
-        "model_calls": 0,
-        "cost": 0.0,
+        **taken.columns(),
         "retrieve_ms": retrieval.timings["total"] * _MILLISECONDS,
         "total_ms": retrieval.timings["total"] * _MILLISECONDS,
         "failures": [],
@@ -372,10 +379,6 @@ def _answer_fields(engine: QueryEngine, answer: Answer) -> dict[str, Any]:
         "text": answer.text,
         "citations": resolved + answer.references_removed,
         "citations_resolved": resolved,
-        "prompt_tokens": answer.prompt_tokens,
-        "completion_tokens": answer.completion_tokens,
-        "model_calls": answer.model_calls,
-        "cost": answer.cost,
         "total_ms": answer.timings["total"] * _MILLISECONDS,
         "failures": list(answer.failures),
     }

@@ -32,7 +32,7 @@ from graphrag_pipeline.llm.embeddings import (
 )
 from graphrag_pipeline.llm.errors import TerminalModelError, TransientModelError
 from graphrag_pipeline.llm.flights import Flights
-from graphrag_pipeline.llm.ledger import Call, put_calls
+from graphrag_pipeline.llm.ledger import Call, is_heard, put_calls
 from graphrag_pipeline.llm.options import LlmOptions
 
 _PATH = "/embeddings"
@@ -72,7 +72,8 @@ class EmbeddingCalls:
         wanted = dict(zip(keys, itertools.chain.from_iterable(parts), strict=True))
         vectors = await self._cached(list(wanted))
         if vectors:
-            call = Call(stage, options.embedding_model, batch, cached=True)
+            n_tokens = self._n_tokens(wanted[key].text for key in vectors)
+            call = Call(stage, options.embedding_model, batch, n_tokens, cached=True)
             self._database.write_later([put_calls(call)])
         while missing := [key for key in wanted if key not in vectors]:
             async with self._flights.leading(missing) as mine:
@@ -107,6 +108,12 @@ class EmbeddingCalls:
             if number % _YIELD_EVERY == 0:
                 await asyncio.sleep(0)
         return parts
+
+    def _n_tokens(self, texts: Iterable[str]) -> int:
+        """Return the tokens of texts where somebody wants to know what their vectors took."""
+        if not is_heard("taken"):
+            return 0
+        return sum(count_tokens(list(texts), encoding_for(self._options.embedding_model)))
 
     async def _cached(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
         """Return the usable vectors that are kept; those that are not are dropped."""

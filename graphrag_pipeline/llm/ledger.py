@@ -6,11 +6,11 @@ import contextlib
 import sqlite3
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.llm.budget import Amount
@@ -26,15 +26,20 @@ _PUT_CALL = (
 )
 
 
-_listener: ContextVar[Callable[[Call], object] | None] = ContextVar("call_listener", default=None)
+Role = Literal["step", "taken"]
+_NO_LISTENERS: Mapping[Role, Callable[[Call], object]] = {}
+_listeners: ContextVar[Mapping[Role, Callable[[Call], object]]] = ContextVar(
+    "call_listeners", default=_NO_LISTENERS
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
     """A row of the table ``llm_calls``: one HTTP request, or one answer found in the cache.
 
-    The tokens of a cached call are those it once took; its cost is 0. The cost is None where the
-    model's price is not known. ``error`` is why there is no answer.
+    The tokens of a cached call are those it once took; its cost is 0. Those of cached embeddings
+    are counted only for a listener of the role "taken". The cost is None where the model's price is
+    not known. ``error`` is why there is no answer.
     """
 
     stage: str
@@ -52,20 +57,28 @@ class Call:
 
 def put_calls(*calls: Call) -> Write:
     """Return the write that records calls."""
-    if listener := _listener.get():
+    for listener in _listeners.get().values():
         for call in calls:
             listener(call)
     return Write(_PUT_CALL, [astuple(call) for call in calls])
 
 
 @contextlib.contextmanager
-def hearing(listener: Callable[[Call], object]) -> Iterator[None]:
-    """Let ``listener(call)`` hear of each call recorded within this context."""
-    token = _listener.set(listener)
+def hearing(listener: Callable[[Call], object], role: Role = "step") -> Iterator[None]:
+    """Let ``listener(call)`` hear of each call recorded within this context.
+
+    Of several listeners of one role the innermost hears.
+    """
+    token = _listeners.set({**_listeners.get(), role: listener})
     try:
         yield
     finally:
-        _listener.reset(token)
+        _listeners.reset(token)
+
+
+def is_heard(role: Role) -> bool:
+    """Whether a listener of this role hears what is recorded now."""
+    return role in _listeners.get()
 
 
 def last_position(home: Path) -> int:
