@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import polars as pl
 import pytest
 from model_server import Messages
 from query_fixture import publish
@@ -16,6 +17,7 @@ from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.evaluation.evaluate import plan_experiment, run_experiment
 from graphrag_pipeline.evaluation.experiment import Experiment, read_experiment
+from graphrag_pipeline.evaluation.metrics.retrieval import IN_CONTEXT
 from graphrag_pipeline.evaluation.results import costs, means, question_scores
 from graphrag_pipeline.evaluation.store import EvaluationStore
 
@@ -85,6 +87,33 @@ def test_answers_made_elsewhere_need_no_index(tmp_path: Path) -> None:
             "theirs",
             "one only",
         }
+
+
+def test_an_answer_without_contexts_is_not_said_to_lack_the_gold_answer(tmp_path: Path) -> None:
+    answer = {"question": CLERK, "answer": "Bob Cratchit"}
+    contexts = {"told": ["Bob Cratchit is the clerk."], "untold": [], "blank": [" "],
+                "wrong": ["Nothing of him."]}  # fmt: skip
+    entries = [{**answer, "condition": name, "contexts": c} for name, c in contexts.items()]
+    spec = experiment(tmp_path, lines(*entries), more="")
+    home = tmp_path / "empty"
+    run_experiment(Settings(home=str(home)), spec)
+
+    def in_context() -> dict[str, float]:
+        with EvaluationStore(home).read() as con:
+            rows = means(question_scores(con, "beside")).filter(pl.col("metric") == IN_CONTEXT)
+        return {row["condition"]: row["mean"] for row in rows.rows(named=True)}
+
+    assert in_context() == {"told": 1, "wrong": 0}
+    # As a program has written it that took an unknown context for an empty one.
+    with EvaluationStore(home).transaction() as con:
+        con.execute(
+            "INSERT OR REPLACE INTO scores SELECT a.answer_id, e.question_set, ?, 0 "
+            "FROM answers a, experiments e WHERE a.context = ''",
+            [IN_CONTEXT],
+        )
+    assert in_context()["untold"] == 0
+    run_experiment(Settings(home=str(home)), spec)
+    assert in_context() == {"told": 1, "wrong": 0}
 
 
 @pytest.mark.parametrize(

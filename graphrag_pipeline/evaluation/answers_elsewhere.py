@@ -120,8 +120,8 @@ def _answer(file: Path, where: str, entry: Any) -> tuple[str, GivenAnswer]:
         raise InputError(f"{where}: no answer: a text was expected in the field answer")
     listed = entry.get("contexts", entry.get("context")) or []
     items = listed if isinstance(listed, list) else [listed]
-    contexts = [_context(where, item) for item in items]
-    answer = GivenAnswer(question, _storable(text), tuple(contexts), where)
+    contexts = tuple(context for item in items if (context := _context(where, item)).strip())
+    answer = GivenAnswer(question, _storable(text), contexts, where)
     return clean(entry.get("condition")) or file.stem, answer
 
 

@@ -9,6 +9,7 @@ import duckdb
 import polars as pl
 
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.evaluation.answers_elsewhere import METHOD
 from graphrag_pipeline.evaluation.metrics.answers import (
     COMPUTED,
     EXTRA,
@@ -61,6 +62,10 @@ ORDER BY c.position, grouping(q.type) DESC, type, s.metric
 """
 
 _ENCODER = "bertscore encoder"
+_WITHOUT_CONTEXT = """
+DELETE FROM scores WHERE metric = ? AND answer_id IN
+    (SELECT answer_id FROM answers WHERE method = ? AND context = '')
+"""
 _OTHERS = "DELETE FROM scores WHERE metric IN (SELECT unnest(?::VARCHAR[]))"
 
 _SCORES = pl.Schema({"answer_id": pl.String, "metric": pl.String, "value": pl.Float64})
@@ -79,11 +84,11 @@ def score(
     """Score the answers made from a release to the questions of a set, those not scored yet.
 
     Without a release they are those made elsewhere, for which ``settings`` are needed. Gold answers
-    give the ``USUAL`` scores, ``IN_CONTEXT`` and what ``metrics`` names beyond them (of
-    ``COMPUTED``); gold passages the ``RETRIEVAL`` ones, where the method retrieves chunks for any
-    question at all. An answer that no model wrote is evidence, and says neither yes
-    nor no. ``settings`` give the encoder of BERTScore, by default the release's: scores by another
-    encoder are made again. Returns the number of scores written.
+    give the ``USUAL`` scores, ``IN_CONTEXT`` (but to one made elsewhere whose context is not known)
+    and what ``metrics`` names beyond them (of ``COMPUTED``); gold passages the ``RETRIEVAL`` ones,
+    where the method retrieves chunks for any question at all. An answer that no model wrote is
+    evidence, and says neither yes nor no. ``settings`` give the encoder of BERTScore, by default
+    the release's: scores by another encoder are made again. Returns the number of scores written.
 
     Raises InputError for an unknown metric, or one that needs what is not installed.
     """
@@ -108,6 +113,7 @@ def score(
     ]
     rows = pl.DataFrame(scores, _SCORES, orient="row")
     with store.transaction() as con:
+        con.execute(_WITHOUT_CONTEXT, [IN_CONTEXT, METHOD])
         put_rows(con, "found", rows)
         con.execute(_KEEP, [question_set])
         drop_rows(con, "found")
@@ -174,7 +180,9 @@ def _answer_text(row: dict[str, object]) -> str:
 
 
 def _of_contexts(rows: pl.DataFrame) -> Iterator[Score]:
-    for row in rows.filter(pl.col("answers").list.len() > 0).iter_rows(named=True):
+    # What an answer made elsewhere was made from need not be known: that says nothing against it.
+    is_known = (pl.col("method") != METHOD) | (pl.col("context") != "")
+    for row in rows.filter(pl.col("answers").list.len() > 0, is_known).iter_rows(named=True):
         if IN_CONTEXT not in row["scored"]:
             value = answer_in_context(row["context"], row["answers"])
             if value is not None:
