@@ -186,6 +186,15 @@ def test_the_command_fills_the_tables_and_says_what_is_missing(home, tmp_path, m
     assert listed.exit_code == 0, listed.output
     assert "Community-GraphRAG (Local)" in listed.output
     assert "no judge compared the answers" in listed.output
+    with EvaluationStore(home).read() as con:
+        why = dict(con.execute("SELECT condition, reason FROM unanswered").fetchall())
+    said = {note for table in shown.values() for note in table["notes"]}
+    assert {f"{name}: {reason}" for name, reason in why.items()} <= said
+    assert "needs a language model" in why["IRCoT+RAG"]
+    later = CliRunner().invoke(app, ["eval", "tables", "asked", "--json"])
+    notes = {table["number"]: table["notes"] for table in json.loads(later.stdout)}
+    assert notes == {number: table["notes"] for number, table in shown.items()}
+    assert any("reading, chunking and extraction" in note for note in notes["Table 26"])
     wrong = CliRunner().invoke(app, ["eval", "tables", "asked", "-t", "Table 99"])
     assert wrong.exit_code != 0
     assert "there are Table 1, Table 2" in " ".join(wrong.output.split())

@@ -162,6 +162,8 @@ def answer_questions(
                     failures[workload.condition.name] = (len(problems), problems[0])
     finally:
         _note_answers(store, experiment, conditions)
+        everything = {name: (len(questions), reason) for name, reason in unaskable.items()}
+        _note_unanswered(store, experiment, {**failures, **everything})
     n_wanted = sum(len(workload.answer_ids) for workload in conditions)
     return Answered(len(questions), n_answered, n_wanted - total, unaskable, failures)
 
@@ -439,6 +441,16 @@ def _note_answers(
         con.execute(
             "DELETE FROM experiment_answers WHERE answer_id NOT IN (SELECT answer_id FROM answers)"
         )
+
+
+def _note_unanswered(
+    store: EvaluationStore, experiment: Experiment, reasons: Mapping[str, tuple[int, str]]
+) -> None:
+    rows = [[experiment.name, name, *reason] for name, reason in reasons.items()]
+    with store.transaction() as con:
+        con.execute("DELETE FROM unanswered WHERE experiment = ?", [experiment.name])
+        if rows:
+            con.executemany("INSERT INTO unanswered VALUES (?, ?, ?, ?)", rows)
 
 
 def _plain(value: object) -> object:

@@ -54,6 +54,19 @@ COMMENT ON COLUMN conditions.method IS 'Retrieval method.';
 COMMENT ON COLUMN conditions.parameters IS 'All its parameters, as JSON.';
 COMMENT ON COLUMN conditions.release IS 'Release that was asked.';
 
+CREATE TABLE IF NOT EXISTS unanswered (
+    experiment VARCHAR NOT NULL,
+    condition VARCHAR NOT NULL,
+    questions INTEGER NOT NULL,
+    reason VARCHAR NOT NULL,
+    PRIMARY KEY (experiment, condition)
+);
+COMMENT ON TABLE unanswered IS 'Conditions that could not answer when their experiment was last run, or not all questions.';
+COMMENT ON COLUMN unanswered.experiment IS 'The experiment.';
+COMMENT ON COLUMN unanswered.condition IS 'Name of the condition.';
+COMMENT ON COLUMN unanswered.questions IS 'How many of its questions have no answer for this reason or another.';
+COMMENT ON COLUMN unanswered.reason IS 'Why: the first reason, of several.';
+
 CREATE TABLE IF NOT EXISTS answers (
     answer_id VARCHAR PRIMARY KEY,
     question VARCHAR NOT NULL,

@@ -38,6 +38,7 @@ DELETE FROM questions WHERE question_set NOT IN (SELECT question_set FROM experi
 DELETE FROM scores WHERE answer_id NOT IN (SELECT answer_id FROM answers);
 DELETE FROM claims WHERE answer_id NOT IN (SELECT answer_id FROM answers);
 DELETE FROM claim_extractions WHERE answer_id NOT IN (SELECT answer_id FROM answers);
+DELETE FROM unanswered WHERE experiment NOT IN (SELECT experiment FROM experiments);
 DELETE FROM agreements WHERE experiment NOT IN (SELECT experiment FROM experiments);
 DELETE FROM gradings WHERE answer_id NOT IN (SELECT answer_id FROM answers UNION ALL SELECT '')
     OR question NOT IN (SELECT question FROM questions);

@@ -89,7 +89,7 @@ def run(
     with progress("evaluating"):
         outcome = run_experiment(settings, experiment_chosen)
     _tell(outcome)
-    return results_of(settings, experiment_chosen.name, outcome.answered.errors)
+    return results_of(settings, experiment_chosen.name)
 
 
 def _show_plan(plan: ExperimentPlan) -> None:

@@ -16,8 +16,6 @@ from graphrag_pipeline.cli.wording import money
 from graphrag_pipeline.core.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from graphrag_pipeline.core.settings import Settings
     from graphrag_pipeline.evaluation.judging.agreement import Agreement
     from graphrag_pipeline.evaluation.judging.permutation import Permuted
@@ -52,13 +50,8 @@ class Results:
     tables: list[PaperTable] = field(default_factory=list)
 
 
-def results_of(
-    settings: Settings, experiment: str | None, reasons: Mapping[str, str] | None = None
-) -> Results:
-    """Return what an experiment found; without a name, the latest.
-
-    ``reasons`` say why conditions were left out of a run that just ended.
-    """
+def results_of(settings: Settings, experiment: str | None) -> Results:
+    """Return what an experiment found; without a name, the latest."""
     from graphrag_pipeline.evaluation import results
     from graphrag_pipeline.evaluation.judging.agreement import agreements
     from graphrag_pipeline.evaluation.judging.assertions import METRIC
@@ -72,7 +65,7 @@ def results_of(
         scores = results.question_scores(con, name)
         metrics = results.means(scores).rows(named=True)
         tests = permutation_tests(scores, METRIC)
-        tables = tables_of_experiment(con, name, reasons or {})
+        tables = tables_of_experiment(con, name)
         return Results(name, conditions, metrics, agreements(con, name), tests, tables)
 
 

@@ -69,7 +69,7 @@ def tables(
 
     with EvaluationStore(settings_here().home_path).read() as con:
         name = results.named_experiment(con, experiment)
-        every = tables_of_experiment(con, name, {})
+        every = tables_of_experiment(con, name)
     if not every:
         raise InputError(f"{name} has no preset of a paper: eval run --preset makes one that has")
     wanted = [part.strip().casefold() for part in number.split(",") if part.strip()]

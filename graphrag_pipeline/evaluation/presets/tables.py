@@ -13,6 +13,7 @@ from graphrag_pipeline.evaluation.presets.found import Found
 from graphrag_pipeline.evaluation.presets.kinds import KINDS, Cell, Group
 
 _SPEC = "SELECT spec FROM experiments WHERE experiment = ?"
+_UNANSWERED = "SELECT condition, reason FROM unanswered WHERE experiment = ?"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,20 +33,16 @@ class PaperTable:
     decimals: int
 
 
-def tables_of_experiment(
-    con: duckdb.DuckDBPyConnection, experiment: str, reasons: Mapping[str, str]
-) -> list[PaperTable]:
-    """Return the tables of the preset that an experiment was made by; none where there was none.
-
-    ``reasons`` say why conditions were left out, beyond those that the experiment knows of.
-    """
+def tables_of_experiment(con: duckdb.DuckDBPyConnection, experiment: str) -> list[PaperTable]:
+    """Return the tables of the preset that an experiment was made by; none where there was none."""
     row = con.execute(_SPEC, [experiment]).fetchone()
     spec = json.loads(row[0]) if row else {}
     preset = spec.get("preset") or ""
     if preset not in preset_names():
         return []
-    known = {str(name): str(reason) for name, reason in spec.get("lacking") or ()}
-    return tables_of(con, experiment, preset, {**known, **reasons})
+    lacking = {str(name): str(reason) for name, reason in spec.get("lacking") or ()}
+    unanswered = dict(con.execute(_UNANSWERED, [experiment]).fetchall())
+    return tables_of(con, experiment, preset, {**lacking, **unanswered})
 
 
 def tables_of(
@@ -107,9 +104,16 @@ def _notes(
     cells = [cell for group in groups for row in group.rows.values() for cell in row]
     if not absent and all(cell is None or cell == _EVEN for cell in cells):
         yield _WHY_EMPTY.get(spec.kind, _NO_SCORES)
+    if not _TIMED.isdisjoint(spec.columns.values()):
+        yield _STAGES_TIMED
 
 
 _EVEN = 50.0
+_TIMED = {"construction_s", "seconds"}
+_STAGES_TIMED = (
+    "seconds of indexing are those of reading, chunking and extraction, batch by batch: graph, "
+    "communities, reports and embeddings are not in them"
+)
 _NO_SCORES = "nothing was measured: the questions have no gold answers, or the metric was left out"
 _NO_JUDGE = "nothing was measured: no judge compared the answers"
 _NO_INDEX = "nothing was measured: the index lacks it"
