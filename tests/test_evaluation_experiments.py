@@ -154,6 +154,22 @@ def test_another_experiment_uses_the_answers_there_are(home, questions):
     assert all(one.difference == 0 and not one.is_sure for one in found)
 
 
+def test_why_a_condition_has_no_answer_is_kept_until_it_has(home, questions):
+    def reasons():
+        with EvaluationStore(home).read() as con:
+            return con.execute("SELECT * FROM unanswered ORDER BY condition").fetchall()
+
+    with ModelServer(lambda messages: "No list.") as server:
+        experiment = experiment_of("why", questions, ["bm25", "global:level=0"])
+        done = run_experiment(with_model(home, server), experiment)
+        assert done.answered.failed.keys() == {"global:level=0"}
+        ((name, (number, reason)),) = done.answered.failed.items()
+        assert reasons() == [("why", name, number, reason)]
+    with ModelServer(play) as server:
+        run_experiment(with_model(home, server), experiment)
+    assert reasons() == []
+
+
 def test_a_model_is_asked_once_for_each_answer_and_the_plan_knew_it(home, questions):
     with ModelServer(play) as server:
         settings = with_model(home, server)
