@@ -251,6 +251,38 @@ def test_what_changes_after_a_purge_is_indexed_as_ever(plain, capsys):
     assert number == last + 1
 
 
+def test_tables_and_manifests_say_the_same_of_files_that_stay(plain):
+    engine = plain
+    texts = {**STAYING, "c.txt": "Nora Quill met Alice Smith.", "y.txt": "Dora Green sang."}
+    engine.write({**texts, "a-copy.txt": STAYING["a.txt"]})
+    run(engine)
+    engine.write({"a-copy.txt": None, "b.txt": "Dora Green left.", "c.txt": None})
+    engine.write({"moved.txt": texts["c.txt"], "y.txt": None})
+    run(engine)
+    engine.write({"moved.txt": None, "c.txt": texts["c.txt"], "y.txt": "Bob Jones sang."})
+    run(engine)
+    before = engine.rows(TABLES["documents"])
+    sweep(engine)
+    assert list(check(engine.workspace).problems) == []
+    assert sorted(engine.rows(TABLES["documents"])) == sorted(before)
+    log = engine.workspace.batches
+    listed = {(batch.key, change.uri) for batch in log.batches() for change in batch.changes}
+    rows = engine.rows("SELECT batch, uri, status FROM batch_sources")
+    assert {(batch, uri) for batch, uri, _ in rows} == listed
+    assert {uri for _, uri, status in rows if status == "ok"} == log.sources().keys()
+    # Programs before this one have kept such names in manifests alone.
+    with engine.workspace.store.transaction() as con:
+        con.execute("DELETE FROM batch_sources WHERE status = 'superseded'")
+    assert [p for p in check(engine.workspace).problems if p.check == "batch_ledger"] == []
+    # To read a batch once more, as after a change of settings, changes nothing.
+    with engine.workspace.store.transaction() as con:
+        con.execute("DELETE FROM batch_stages")
+    with engine.workspace.turn():
+        run_stages(engine.workspace)
+    assert sorted(engine.rows("SELECT batch, uri, status FROM batch_sources")) == sorted(rows)
+    assert sorted(engine.rows(TABLES["documents"])) == sorted(before)
+
+
 @pytest.mark.parametrize(
     "step",
     [

@@ -113,11 +113,14 @@ def _other_sources(
 ) -> Iterator[Problem]:
     listed = {(batch, uri): sha256 for batch, uri, sha256 in rows}
     taken_in = {batch for batch, _ in listed}
+    last = {change.uri: key for key in sorted(batches) for change in batches[key].changes}
     lacking, other = [], []
     for key in batches.keys() & taken_in:
         for change in batches[key].changes:
             if (key, change.uri) not in listed:
-                lacking.append(change.uri)
+                # A purge by programs before this one has left the names of earlier versions.
+                if change.sha256 or (last[change.uri], change.uri) not in listed:
+                    lacking.append(change.uri)
             elif change.sha256 and listed[key, change.uri] not in (change.sha256, None):
                 other.append(change.uri)
     for what, uris, remedy in (

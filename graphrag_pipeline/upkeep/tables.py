@@ -12,14 +12,18 @@ from graphrag_pipeline.store.batches import Batch
 from graphrag_pipeline.store.workspace import Workspace
 
 ERROR_TAKEN_OUT = "an error; what it said was taken out"
+# Of what files were before, the names alone stay, as in their manifests.
 _EARLIER_FILES = """
-DELETE FROM batch_sources WHERE (uri, batch) NOT IN (
-    SELECT (uri, max(batch)) FROM batch_sources SEMI JOIN source_names USING (uri)
-    WHERE status <> 'superseded' GROUP BY uri);
+DELETE FROM batch_sources WHERE uri NOT IN (SELECT uri FROM source_names);
+UPDATE batch_sources SET sha256 = NULL, n_bytes = 0, status = 'superseded', n_documents = 0
+WHERE (uri, batch) NOT IN (
+    SELECT (uri, max(batch)) FROM batch_sources WHERE status <> 'superseded' GROUP BY uri);
+UPDATE batch_sources SET action = 'add' WHERE action = 'rename';
 DELETE FROM quarantine q WHERE NOT EXISTS (
-    SELECT 1 FROM batch_sources b WHERE b.batch = q.batch
+    SELECT 1 FROM batch_sources b WHERE b.batch = q.batch AND b.status <> 'superseded'
     AND (b.uri = q.uri OR starts_with(q.uri, b.uri || '#')));
 """
+_NOT_LISTED = "DELETE FROM batch_sources WHERE batch = ? AND uri NOT IN (SELECT unnest(?))"
 _ERRORS = f"UPDATE llm_calls SET error = '{ERROR_TAKEN_OUT}' WHERE error IS NOT NULL"
 _NUMBERED = """
 SELECT DISTINCT schema_name || '."' || replace(table_name, '"', '""') || '"'
@@ -38,7 +42,7 @@ DELETE FROM identifiers WHERE id = '' AND (kind, human_readable_id) NOT IN (FROM
 DROP TABLE numbered; DROP TABLE highest;
 """
 _STAGED = "SELECT count(*) FROM batch_stages WHERE staged"
-_OF_BATCHES = ("batches", "batch_stages", "graph_batches")
+_OF_BATCHES = ("batches", "batch_sources", "batch_stages", "graph_batches")
 
 
 def waiting_batches(workspace: Workspace) -> list[str]:
@@ -82,6 +86,7 @@ def take_out_batches(
             for table in _OF_BATCHES:
                 con.execute(f"DELETE FROM {table} WHERE batch = ?", [key])
         else:
+            con.execute(_NOT_LISTED, [key, [change.uri for change in batch.changes]])
             _same_versions(con, version_of, workspace.batches.get(key), batch)
 
 
