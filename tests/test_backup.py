@@ -40,6 +40,7 @@ from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.upkeep.archives import CONTENTS
 from graphrag_pipeline.upkeep.backups import back_up, restore
 from graphrag_pipeline.upkeep.checking import check
+from graphrag_pipeline.upkeep.purging import purge
 
 _TABLES = "SELECT schema_name, table_name FROM duckdb_tables() WHERE NOT temporary ORDER BY ALL"
 
@@ -476,3 +477,17 @@ def test_a_backup_that_is_killed_is_whole_or_not_there_and_the_next_clears_up(
     assert digests(restored.home).keys() <= before.keys()
     settings = PLAIN.model_copy(update={"home": str(restored.home)})
     assert check(Workspace(settings)).problems == ()
+
+
+def test_an_archive_within_the_index_is_refused(index):
+    with pytest.raises(InputError, match="outside of it"):
+        back_up(index, index.home / "vectors" / "a.tar.zst")
+
+
+def test_an_index_is_backed_up_and_restored_after_a_purge(index, tmp_path):
+    purge(index)
+    made = back_up(index, tmp_path / "purged.tar.zst")
+    restored = Workspace(in_folder(tmp_path / "again", PLAIN))
+    restore(made.archive, restored.home)
+    assert state_of(restored.home) == state_of(index.home)
+    assert [problem.line for problem in check(restored).problems] == []

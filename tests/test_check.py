@@ -22,11 +22,13 @@ from typer.testing import CliRunner
 
 from graphrag_pipeline import Index, Settings
 from graphrag_pipeline.cli.app import app
+from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.settings import EmbeddingSettings, HierarchySettings
 from graphrag_pipeline.definitions import build_definitions
 from graphrag_pipeline.exchange.importing import import_graphrag
 from graphrag_pipeline.ingest.stages import ingest_chunks, ingest_documents, ingest_extractions
 from graphrag_pipeline.llm.database import open_database
+from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.releases.kept import release_ids
 from graphrag_pipeline.releases.rollback import rollback
 from graphrag_pipeline.stages import refresh_stages
@@ -706,3 +708,15 @@ def test_the_nightly_check_shows_the_lines(index):
     assert not evaluation.passed
     assert evaluation.metadata["problems"].value == 1
     assert "tags of releases that are not kept" in str(evaluation.metadata["lines"].value)
+
+
+def test_a_question_to_damaged_vectors_is_one_error_that_says_what_to_do(index):
+    for path in (index.paths.vectors / "chunks.lance" / "data").iterdir():
+        path.write_bytes(b"x")
+    with (
+        QueryEngine(index.home, settings=index.settings) as engine,
+        pytest.raises(StorageError, match="check --repair") as raised,
+    ):
+        engine.answer(story(1), "basic")
+    assert "\n" not in str(raised.value)
+    assert ".rs" not in str(raised.value)

@@ -384,7 +384,8 @@ def test_who_waits_long_for_another_run_says_so_in_one_line(index: Index, tmp_pa
         holder.communicate("\n", timeout=60)
         rest = [process.communicate(timeout=300)[1] for process in waiting]
     assert [process.returncode for process in waiting] == [0, 0]
-    assert not any("waiting for" in text for text in rest)
+    # Of the holder it is said once; one of the two may have to wait for the other as long.
+    assert not any(said in text for text in rest)
     assert not index.paths.run_process.exists()
     assert index.sql("SELECT count(*) FROM documents")[1] == [(3,)]
 

@@ -237,6 +237,7 @@ def test_our_own_address_beats_that_of_somebody_else(found, monkeypatch) -> None
         ({"home_mode": "0640"}, '"0700"'),
         ({"home_mode": 0o750}, "in quotes"),
         ({"home_mode": "rwx"}, "rights"),
+        ({"home_mode": "0777"}, "not everybody may write"),
     ],
 )
 def test_addresses_of_files_nul_and_wrong_rights_are_refused(values, said: str) -> None:

@@ -86,9 +86,11 @@ def _place(place: object) -> object:
 
 
 def _rights(mode: object) -> str:
-    if not isinstance(mode, str) or not re.fullmatch(r"0?[0-7]?7[0-7][0-7]", mode):
+    if not isinstance(mode, str) or not re.fullmatch(r"0?[0-7]?7[0-7][0145]", mode):
         raise PydanticCustomError(
-            "rights", 'must be rights in quotes, such as "0700" (you alone) or "0750" (your group)'
+            "rights",
+            'must be rights in quotes by which not everybody may write, such as "0700" (you alone) '
+            'or "0750" (your group)',
         )
     return mode
 

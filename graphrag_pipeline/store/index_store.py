@@ -327,7 +327,9 @@ def connect_published(path: Path, **more: Path) -> duckdb.DuckDBPyConnection:
         con.execute("SET enable_external_access = false")
     except duckdb.Error as error:
         con.close()
-        raise StorageError(f"cannot open {file}: {_first_line(error)}") from error
+        raise StorageError(
+            f"cannot open {file}: {_first_line(error)}; run graphrag-pipeline check"
+        ) from error
     return con
 
 

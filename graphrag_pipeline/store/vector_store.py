@@ -14,12 +14,12 @@ import os
 import re
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -63,7 +63,10 @@ _VECTOR = "vector"
 _TERMS = "terms"
 _ID_AND_VECTOR = ["id", _VECTOR]
 _ID_AND_TERMS = ["id", _TERMS]
-_LANCE_IO = "LanceError(IO)"
+_LANCE, _LANCE_IO = "lance", "LanceError(IO)"
+_SOURCE = re.compile(r", [^ ]*\.rs:\d.*|, /rustc/.*")
+_LONGEST = 160
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _TAG = re.compile(r"[A-Za-z0-9._-]+")
 _EMBEDDER = b"embedder"
@@ -91,6 +94,16 @@ def row_schema() -> pa.Schema:
 
 class VectorStoreError(StorageError):
     """A request the vector store cannot serve; the message says what to do next."""
+
+
+class DamagedVectorsError(VectorStoreError):
+    """Vectors are there and cannot be read; ``reason`` is what LanceDB says of it."""
+
+    def __init__(self, table: str, reason: str) -> None:
+        super().__init__(
+            f"vectors of {table} cannot be read ({reason}): run graphrag-pipeline check --repair"
+        )
+        self.reason = reason
 
 
 @dataclass(frozen=True)
@@ -337,6 +350,27 @@ class VectorStore:
         return _keyed(cast("LanceTable", created))
 
 
+def _read(read: _Method) -> _Method:
+    """Let a method of a snapshot raise DamagedVectorsError for whatever LanceDB raises of files."""
+
+    @functools.wraps(read)
+    def reading(*given: Any, **named: Any) -> Any:
+        try:
+            return read(*given, **named)
+        except (OSError, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and _LANCE not in str(error):
+                raise
+            table = given[1] if len(given) > 1 else named["table"]
+            raise DamagedVectorsError(str(table), lance_reason(error)) from error
+
+    return cast(_Method, reading)
+
+
+def lance_reason(error: BaseException) -> str:
+    """Return what an error of LanceDB says, without the place in its own source it ends with."""
+    return _SOURCE.sub("", str(error).splitlines()[0]).split(_LANCE_IO)[-1].strip(": ")[:_LONGEST]
+
+
 class VectorSnapshot:
     """Vector and full-text search over the tables at fixed versions, read-only.
 
@@ -358,6 +392,7 @@ class VectorSnapshot:
         self._held: dict[str, HeldVectors | None] = {}
         self._terms: dict[str, HeldTerms] = {}
 
+    @_read
     def search(
         self,
         table: str,
@@ -404,6 +439,7 @@ class VectorSnapshot:
         hits = search.to_arrow()
         return _hits(hits, rounded(1.0 - hits["_distance"].to_numpy()), columns)
 
+    @_read
     def similarities(
         self,
         table: str,
@@ -420,6 +456,7 @@ class VectorSnapshot:
             in_memory = HeldVectors(*_matrix(_with_ids(lance_table, ids)))
         return in_memory.similarities(query, ids)
 
+    @_read
     def fulltext(
         self,
         table: str,
@@ -440,6 +477,7 @@ class VectorSnapshot:
         rows = where if among is None else _has_id(among)
         return self._matches(table, {1.0: words} if words else {}, k, rows, columns)
 
+    @_read
     def match_terms(
         self,
         table: str,
@@ -478,6 +516,7 @@ class VectorSnapshot:
                 return hits.slice(0, k)
             n_asked *= 2
 
+    @_read
     def term_counts(self, table: str, terms: Sequence[str]) -> tuple[dict[str, int], int]:
         """Return how many rows hold each search term, and of how many rows.
 
@@ -487,6 +526,7 @@ class VectorSnapshot:
         held = self._hold_terms(table)
         return {term: held.count(term) for term in terms}, len(held)
 
+    @_read
     def terms_held(
         self, table: str, ids: Sequence[str], terms: Sequence[str]
     ) -> npt.NDArray[np.bool_]:
@@ -497,11 +537,13 @@ class VectorSnapshot:
             held = HeldTerms(rows["id"].to_pylist(), rows[_TERMS].combine_chunks())
         return held.held(ids, terms)
 
+    @_read
     def vectors(self, table: str, ids: Sequence[str]) -> dict[str, npt.NDArray[np.float32]]:
         """Return the vectors of those ids that the table holds."""
         lance_table = self._table(table)
         return {} if lance_table is None else _vectors_of(lance_table, ids)
 
+    @_read
     def matrix(self, table: str) -> tuple[list[str], npt.NDArray[np.float32]]:
         """Return the ids of a table, ascending, and their vectors, one a row."""
         lance_table = self._table(table)
@@ -516,11 +558,13 @@ class VectorSnapshot:
             query: Any = lance_table.search().select(list(columns))
             yield from query.to_batches(SLICE_ROWS)
 
+    @_read
     def dimensions(self, table: str) -> int:
         """Return the length of a table's vectors; 0 where it has no version."""
         lance_table = self._table(table)
         return 0 if lance_table is None else _dimensions(lance_table)
 
+    @_read
     def count(self, table: str) -> int:
         """Return the number of rows of a table."""
         lance_table = self._table(table)

@@ -141,8 +141,19 @@ def note_versions(con: duckdb.DuckDBPyConnection, versions: Mapping[str, int]) -
 
 def version_of(con: duckdb.DuckDBPyConnection, table: VectorTable) -> int:
     """Return the version of a vector table that holds what the index held when it was made."""
-    state = get_meta(con, _key(table)) or "@0"
-    of, _, version = (get_meta(con, f"{_ANEW}{table.name}") or "").rpartition(">")
+    return _version(con, table.name)
+
+
+def noted_versions(con: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """Return the version of every vector table that the index knows, by the table's name."""
+    rows = con.execute("SELECT key FROM meta WHERE starts_with(key, ?)", [_KEY]).fetchall()
+    names = sorted(key.removeprefix(_KEY) for (key,) in rows)
+    return {name: _version(con, name) for name in names}
+
+
+def _version(con: duckdb.DuckDBPyConnection, name: str) -> int:
+    state = get_meta(con, f"{_KEY}{name}") or "@0"
+    of, _, version = (get_meta(con, f"{_ANEW}{name}") or "").rpartition(">")
     return int(version if of == state else state.rsplit("@", 1)[1])
 
 

@@ -32,6 +32,7 @@ from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.releases.kept import changing_releases, published_release
 from graphrag_pipeline.store.vector_store import VectorStore
 from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.structures.vector_tables import noted_versions
 from graphrag_pipeline.upkeep.archives import (
     Contents,
     Member,
@@ -86,14 +87,19 @@ def back_up(workspace: Workspace, archive: Path, *, with_history: bool = False) 
     ``with_history`` takes in Dagster's runs. Keys are in none of it: settings with what looks like
     one are left out, and said so.
 
-    Raises InputError where there is no index, or a file where the archive is to be, and
-    StorageError where the disk is full: nothing is left behind.
+    Raises InputError where there is no index, or a file where the archive is to be, or that is in
+    the index itself, and StorageError where the disk is full: nothing is left behind.
     """
     home = workspace.home
     if not workspace.exists:
         raise InputError(f"there is no index in {home} to back up")
     if archive.exists() or archive.is_symlink():
         raise InputError(f"{archive} is there already: name another file, or remove it")
+    if archive.resolve().is_relative_to(home.resolve()):
+        raise InputError(
+            f"{archive} would lie in the index itself, where forget and purge do not look: name a "
+            "file outside of it"
+        )
     sweep(home, _TEMPORARY)
     with _told_of(archive), temporary_folder(home, _TEMPORARY) as folder:
         left_out = _gather(workspace, folder, with_history=with_history)
@@ -196,16 +202,13 @@ def _make_fit(folder: Path) -> tuple[str, int] | None:
     """Leave out what the copy of the index does not know; return what it knows and is not there."""
     kept = release_paths(folder)
     with duckdb.connect(str(folder / "index.duckdb"), read_only=True) as con:
-        rows = con.execute(
-            "SELECT key, value FROM meta WHERE starts_with(key, 'vectors:')"
-        ).fetchall()
-    for key, value in rows:
-        table = folder / "vectors" / f"{key.partition(':')[2]}.lance"
-        _drop_versions_after(table, int(value.rsplit("@", 1)[1]))
+        versions = noted_versions(con)
+    for name, last in versions.items():
+        _drop_versions_after(folder / "vectors" / f"{name}.lance", last)
     for tag in (folder / "vectors").glob("*.lance/_refs/tags/*.json"):
         if tag.stem not in kept:
             tag.unlink()
-    return _lacking_vectors(folder, kept, dict(rows))
+    return _lacking_vectors(folder, kept, versions)
 
 
 def _drop_versions_after(table: Path, last: int) -> None:
@@ -221,10 +224,10 @@ def _drop_versions_after(table: Path, last: int) -> None:
 
 
 def _lacking_vectors(
-    folder: Path, kept: Mapping[str, Path], states: Mapping[str, str]
+    folder: Path, kept: Mapping[str, Path], versions: Mapping[str, int]
 ) -> tuple[str, int] | None:
     """Return a version of vectors that the index or a release names and that cannot be opened."""
-    named = {(key.partition(":")[2], int(value.rsplit("@", 1)[1])) for key, value in states.items()}
+    named = set(versions.items())
     for path in kept.values():
         with contextlib.suppress(duckdb.Error, StorageError):
             named |= _named_by(path)

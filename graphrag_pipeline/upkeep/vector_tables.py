@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterator, Mapping
 
 import duckdb
@@ -12,7 +11,11 @@ import numpy as np
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.llm.configured import configured_embedder, model_options
 from graphrag_pipeline.llm.offline import vectors_known
-from graphrag_pipeline.store.vector_store import row_digest
+from graphrag_pipeline.store.vector_store import (
+    DamagedVectorsError,
+    lance_reason,
+    row_digest,
+)
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import made_vector_tables
 from graphrag_pipeline.structures.structure import VectorTable
@@ -24,8 +27,6 @@ UNREADABLE = "vector_files"
 
 _TEXTS = "SELECT id, sha256(text) FROM ({texts})"
 _COLUMNS = ("id", "content_hash", "vector")
-_SOURCE = re.compile(r", [^ ]*/\.cargo/.*")
-_LONGEST_REASON = 160
 
 
 @contextlib.contextmanager
@@ -33,19 +34,16 @@ def reading_vectors() -> Iterator[None]:
     """Raise StorageError for whatever LanceDB, or the Rust below it, raises about a file."""
     try:
         yield
+    except DamagedVectorsError as error:
+        raise StorageError(error.reason) from error
     except StorageError:
         raise
     except (OSError, RuntimeError, ValueError) as error:
-        raise StorageError(_reason(error)) from error
+        raise StorageError(lance_reason(error)) from error
     except BaseException as error:
         if type(error).__name__ != "PanicException":
             raise
-        raise StorageError(_reason(error)) from None
-
-
-def _reason(error: BaseException) -> str:
-    """Return what an error says, without the place in LanceDB's own source that it ends with."""
-    return _SOURCE.sub("", str(error).splitlines()[0])[:_LONGEST_REASON]
+        raise StorageError(lance_reason(error)) from None
 
 
 def find_wrong_vectors(workspace: Workspace) -> Iterator[Problem]:
