@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -43,7 +43,9 @@ def sample_passages(release: Release, number: int) -> list[SampledPassage]:
     from sklearn.cluster import MiniBatchKMeans
 
     vectors = HashingEmbedder().embed([passage.text for passage in passages])
-    model = MiniBatchKMeans(number, random_state=_SEED, n_init=1, max_iter=_ROUNDS)
+    # Its stubs know "auto" alone, and centres that may be a text.
+    kind: Any = MiniBatchKMeans
+    model = kind(number, random_state=_SEED, n_init=1, max_iter=_ROUNDS)
     labels = model.fit_predict(vectors)
     distances = ((vectors - model.cluster_centers_[labels]) ** 2).sum(axis=1)
     sizes = np.bincount(labels, minlength=number)
