@@ -7,10 +7,8 @@ from typing import Any
 import dagster as dg
 
 from graphrag_pipeline.assets import Names
-from graphrag_pipeline.releases.kept import published_release
 from graphrag_pipeline.resources import IndexResource
-from graphrag_pipeline.resources.liveness import end_dead_runs
-from graphrag_pipeline.sensors.runs import unfinished_runs
+from graphrag_pipeline.sensors.runs import run_of_release
 
 
 def build_evaluation_schedule(
@@ -26,12 +24,6 @@ def build_evaluation_schedule(
         description="Runs the experiment, and its check whether the watched metric has fallen.",
     )
     def evaluation_schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        end_dead_runs(context.instance)
-        under_way = unfinished_runs(context.instance, job.name)
-        if under_way:
-            return dg.SkipReason(f"run {under_way[0].run_id} is still under way")
-        if published_release(index.home) is None:
-            return dg.SkipReason("nothing is published yet")
-        return dg.RunRequest()
+        return run_of_release(context.instance, job.name, index.home)
 
     return evaluation_schedule

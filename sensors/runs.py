@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import dagster as dg
 
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.text import counted
+from graphrag_pipeline.releases.kept import published_release
+from graphrag_pipeline.resources.liveness import end_dead_runs
 from graphrag_pipeline.store.batches import Batch
 
 BATCH = "dagster/partition"
@@ -34,6 +37,18 @@ def unfinished_runs(
 ) -> list[dg.DagsterRun]:
     """Return the runs that are waiting or under way, of one job or of all."""
     return list(instance.get_runs(dg.RunsFilter(job_name=job_name, statuses=_UNFINISHED)))
+
+
+def run_of_release(
+    instance: dg.DagsterInstance, job_name: str, home: Path
+) -> dg.RunRequest | dg.SkipReason:
+    """Ask for a run of a job on the published release, unless one is under way or none is there."""
+    end_dead_runs(instance)
+    if under_way := unfinished_runs(instance, job_name):
+        return dg.SkipReason(f"run {under_way[0].run_id} is still under way")
+    if published_release(home) is None:
+        return dg.SkipReason("nothing is published yet")
+    return dg.RunRequest()
 
 
 def is_about(run: dg.DagsterRun, batch: str) -> bool:
