@@ -7,7 +7,6 @@ import io
 import json
 import multiprocessing
 import os
-import resource
 import shutil
 import signal
 import tarfile
@@ -21,6 +20,7 @@ import pyarrow as pa
 import pytest
 from artefacts import copy_of
 from conftest import Engine
+from full_disk import no_file_above
 from index_process import by_model, update
 from killed_command import killed_at
 from model_server import ModelServer
@@ -396,24 +396,11 @@ def test_an_archive_that_is_there_is_left_alone(index, archive):
 # Trouble
 
 
-@contextmanager
-def no_room(n_bytes: int) -> Iterator[None]:
-    """Let no file grow beyond so many bytes, as a full disk would not."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, handler)
-
-
 def test_where_there_is_no_room_nothing_is_left_behind(index, archive, tmp_path):
     before = digests(index.home)
-    with no_room(100_000), pytest.raises(StorageError, match="cannot write"):
+    with no_file_above(100_000), pytest.raises(StorageError, match="cannot write"):
         back_up(index, tmp_path / "other" / "a.tar.zst")
-    with no_room(100_000), pytest.raises(StorageError, match="cannot write"):
+    with no_file_above(100_000), pytest.raises(StorageError, match="cannot write"):
         restore(archive, tmp_path / "place" / "home")
     assert digests(index.home) == before
     assert not (tmp_path / "other").exists() or not any((tmp_path / "other").iterdir())

@@ -3,8 +3,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import resource
-import signal
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -12,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from full_disk import no_file_above
 from llm_helpers import ask, ask_many, calls_since, options_for, processes, with_client
 from model_server import ModelServer
 from typer.testing import CliRunner
@@ -262,19 +261,6 @@ def test_an_older_file_is_written_anew_once_and_shrinks_by_itself_then(tmp_path:
     assert size_of(tmp_path) <= most
     trim_cache(tmp_path, most // 2)
     assert size_of(tmp_path) <= most // 2
-
-
-@contextlib.contextmanager
-def no_file_above(n_bytes: int) -> Iterator[None]:
-    """Let no file grow beyond so many bytes, as a full disk would not."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, handler)
 
 
 @pytest.mark.parametrize("is_old", [False, True])
