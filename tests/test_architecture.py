@@ -57,7 +57,7 @@ def test_rows_are_handed_to_duckdb_in_one_place_alone() -> None:
         for path in room.rglob("*.py")
         if re.search(r"\bcon\.register\(|\bfrom_arrow\(con", path.read_text())
     }
-    assert others == {f"{PACKAGE}/store/frames.py"}, "use put_rows or stream_rows"
+    assert others == {f"{PACKAGE}/store/frames.py"}, "use put_rows or streamed"
 
 
 def test_only_the_command_line_imports_our_modules_within_functions() -> None:

@@ -38,15 +38,15 @@ HANDED_OVER = """
 import resource
 import duckdb, polars as pl
 import pyarrow.dataset
-from graphrag_pipeline.store.frames import put_rows, stream_rows
+from graphrag_pipeline.store.frames import put_rows, streamed
 rows = pl.DataFrame({"n": range(2000)}).with_columns(text=pl.col("n").cast(pl.String))
 with duckdb.connect(config={"threads": 1}) as con:
     con.execute("CREATE TABLE all_rows (n BIGINT, text VARCHAR)")
     used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + 500 * 2**20,) * 2)
     put_rows(con, "copied", rows)
-    stream_rows(con, "streamed", rows)
-    con.execute("INSERT INTO all_rows SELECT * FROM copied UNION ALL SELECT * FROM streamed")
+    with streamed(con, "once", rows):
+        con.execute("INSERT INTO all_rows SELECT * FROM copied UNION ALL SELECT * FROM once")
     print(con.execute("SELECT count(*) FROM all_rows JOIN copied USING (n, text)").fetchall())
 """
 FEW, MANY = (40, 400), (5, 20, 60, 120, 200, 300, 400, 500, 640, 800, 1000, 1400)

@@ -26,7 +26,7 @@ from graphrag_pipeline.llm.configured import model_prices, prompts_folder, with_
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.llm.running import work_through
-from graphrag_pipeline.store.frames import stream_rows
+from graphrag_pipeline.store.frames import streamed
 
 if TYPE_CHECKING:
     from graphrag_pipeline.llm.client import ModelClient
@@ -97,13 +97,10 @@ def unanswered(
 ) -> list[Inquiry]:
     """Return the inquiries that are not in the form's table, each once."""
     distinct = {inquiry.id: inquiry for inquiry in inquiries}
-    stream_rows(con, "asked", pl.DataFrame({"id": list(distinct)}, {"id": pl.String}))
-    try:
+    with streamed(con, "asked", pl.DataFrame({"id": list(distinct)}, {"id": pl.String})):
         rows = con.execute(
             f"SELECT id FROM asked WHERE id NOT IN (SELECT {form.key} FROM {form.table})"
         ).fetchall()
-    finally:
-        con.unregister("asked")
     missing = {id for (id,) in rows}
     return [inquiry for id, inquiry in distinct.items() if id in missing]
 
@@ -184,11 +181,9 @@ def put_means(
     """Make the means of ``gradings`` over replicates the scores of answers."""
     names = ("grading_id", "answer_id", "metric")
     rows = [(inquiry.id, inquiry.columns["answer_id"], metric(inquiry)) for inquiry in inquiries]
-    stream_rows(con, "asked", pl.DataFrame(rows, dict.fromkeys(names, pl.String), orient="row"))
-    try:
+    asked = pl.DataFrame(rows, dict.fromkeys(names, pl.String), orient="row")
+    with streamed(con, "asked", asked):
         con.execute(_MEANS, [question_set])
-    finally:
-        con.unregister("asked")
 
 
 def _around(prompt: Prompt) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from graphrag_pipeline.evaluation.store import EvaluationStore
-from graphrag_pipeline.store.frames import stream_rows
+from graphrag_pipeline.store.frames import streamed
 
 _EVERY_SECONDS = 1.0
 
@@ -31,8 +31,8 @@ def keeping(
         nonlocal began
         if waiting:
             rows = pl.DataFrame(waiting, schema_overrides=schema, infer_schema_length=None)
-            with store.transaction() as con:
-                stream_rows(con, "made", rows.unique(key, keep="first", maintain_order=True))
+            distinct = rows.unique(key, keep="first", maintain_order=True)
+            with store.transaction() as con, streamed(con, "made", distinct):
                 con.execute(
                     f"INSERT INTO {table} BY NAME FROM made "
                     f"WHERE {key} NOT IN (SELECT {key} FROM {table})"

@@ -21,7 +21,7 @@ from graphrag_pipeline.graph.record_links import link_records
 from graphrag_pipeline.graph.resolution.aliases import aliases_state
 from graphrag_pipeline.graph.titles import update_titles
 from graphrag_pipeline.ingest.staging import take_in_staged
-from graphrag_pipeline.store.frames import stream_rows
+from graphrag_pipeline.store.frames import streamed
 from graphrag_pipeline.store.index_store import (
     assign_identifiers,
     get_meta,
@@ -347,10 +347,9 @@ def _add_tokens(con: duckdb.DuckDBPyConnection, table: str, text: str, encoding:
         {"id": new["id"], "n": count_tokens(new["text"].to_list(), encoding)},
         schema={"id": pl.String, "n": pl.Int64},
     )
-    stream_rows(con, "new_counts", counts)
-    con.execute(
-        f"""CREATE OR REPLACE TEMP TABLE wanted_{table} AS
-            SELECT w.*, coalesce(c.n_tokens, n.n) AS n_tokens FROM wanted_{table} w
-            JOIN counted_{table} c USING (id) LEFT JOIN new_counts n USING (id)"""
-    )
-    con.unregister("new_counts")
+    with streamed(con, "new_counts", counts):
+        con.execute(
+            f"""CREATE OR REPLACE TEMP TABLE wanted_{table} AS
+                SELECT w.*, coalesce(c.n_tokens, n.n) AS n_tokens FROM wanted_{table} w
+                JOIN counted_{table} c USING (id) LEFT JOIN new_counts n USING (id)"""
+        )

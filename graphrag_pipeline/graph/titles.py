@@ -13,7 +13,7 @@ import polars as pl
 
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.text import fold, normalize_title, terms
-from graphrag_pipeline.store.frames import stream_rows
+from graphrag_pipeline.store.frames import streamed
 from graphrag_pipeline.store.index_store import replace_links
 
 _LONGEST = 200  # characters; a longer line names nothing that anyone asks for
@@ -88,7 +88,6 @@ def update_titles(con: duckdb.DuckDBPyConnection) -> None:
         for name in names_of_title(title, kind)
     ]
     columns = [(name, pl.String) for name in ("written", "kind", "title", "entity_id", "key")]
-    stream_rows(con, "title_keys", pl.DataFrame(keys, schema=columns, orient="row"))
-    con.execute(_WANTED)
-    con.unregister("title_keys")
+    with streamed(con, "title_keys", pl.DataFrame(keys, schema=columns, orient="row")):
+        con.execute(_WANTED)
     replace_links(con, "chunk_titles", "wanted_titles", ("chunk_id", "entity_id"))

@@ -21,7 +21,7 @@ from graphrag_pipeline.ingest.reading.files import refused, too_large, why_not_o
 from graphrag_pipeline.ingest.reading.model import DocumentTable, OcrOptions
 from graphrag_pipeline.ingest.reading.separate import Limits, Readers
 from graphrag_pipeline.store.batches import Batch, BatchLog
-from graphrag_pipeline.store.frames import drop_rows, put_rows, stream_rows
+from graphrag_pipeline.store.frames import drop_rows, put_rows, streamed
 from graphrag_pipeline.store.index_store import assign_identifiers, insert
 from graphrag_pipeline.store.opening import open_source
 from graphrag_pipeline.store.snapshots import shown_path
@@ -208,13 +208,12 @@ def stage_documents(con: duckdb.DuckDBPyConnection, batch: Batch, read: BatchDoc
     put_rows(con, "read_ids", read.documents.select("id", "uri"))
     assign_identifiers(con, "document", "SELECT id FROM read_ids ORDER BY uri")
     drop_rows(con, "read_ids")
-    stream_rows(con, "read_documents", read.documents)
-    con.execute(
-        """INSERT INTO staging.documents BY NAME
-           SELECT d.*, i.human_readable_id FROM read_documents d
-           JOIN identifiers i ON i.kind = 'document' AND i.id = d.id"""
-    )
-    con.unregister("read_documents")
+    with streamed(con, "read_documents", read.documents):
+        con.execute(
+            """INSERT INTO staging.documents BY NAME
+               SELECT d.*, i.human_readable_id FROM read_documents d
+               JOIN identifiers i ON i.kind = 'document' AND i.id = d.id"""
+        )
     insert(con, "staging.blocks", read.blocks)
     _store_manifest(con, batch, read)
 

@@ -29,7 +29,7 @@ from graphrag_pipeline.ingest.reading.versions import reader_versions
 from graphrag_pipeline.ingest.staging import DERIVED, of_batch
 from graphrag_pipeline.ingest.to_extract import Part, chunks_to_extract, parts_of
 from graphrag_pipeline.store.batches import Batch
-from graphrag_pipeline.store.frames import drop_rows, put_rows, stream_rows
+from graphrag_pipeline.store.frames import drop_rows, put_rows, streamed
 from graphrag_pipeline.store.index_store import assign_identifiers, insert
 from graphrag_pipeline.store.snapshots import is_address
 from graphrag_pipeline.store.workspace import Workspace
@@ -270,9 +270,8 @@ def stage_extraction(
     outcomes = _with_attempts(con, outcomes, version).with_columns(
         extractor=pl.lit(extractor), version=pl.lit(version), batch=pl.lit(batch)
     )
-    stream_rows(con, "outcomes", outcomes)
-    con.execute(_STAGE_OUTCOMES, {"batch": batch})
-    con.unregister("outcomes")
+    with streamed(con, "outcomes", outcomes):
+        con.execute(_STAGE_OUTCOMES, {"batch": batch})
     if extracted.claims is not None:
         counts["claims"] = len(extracted.claims)
         _stage_claims(con, extracted.claims.with_columns(batch=pl.lit(batch)))
@@ -352,12 +351,11 @@ def stage_chunks(con: duckdb.DuckDBPyConnection, chunks: pl.DataFrame, key: str)
            ORDER BY d.human_readable_id, n.ordinal""",
     )
     drop_rows(con, "new_ids")
-    stream_rows(con, "new_chunks", chunks)
-    con.execute(
-        """INSERT INTO staging.chunks BY NAME SELECT n.*, i.human_readable_id FROM new_chunks n
-           JOIN identifiers i ON i.kind = 'chunk' AND i.id = n.id"""
-    )
-    con.unregister("new_chunks")
+    with streamed(con, "new_chunks", chunks):
+        con.execute(
+            """INSERT INTO staging.chunks BY NAME SELECT n.*, i.human_readable_id FROM new_chunks n
+               JOIN identifiers i ON i.kind = 'chunk' AND i.id = n.id"""
+        )
 
 
 def _once(

@@ -8,6 +8,7 @@ it reads by itself, but once only. So rows that are read again are copied into a
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -21,19 +22,24 @@ _STREAM = "streamed_rows"
 
 def put_rows(con: duckdb.DuckDBPyConnection, name: str, rows: pl.DataFrame | pa.Table) -> None:
     """Copy rows into a temporary table, which lasts no longer than the connection."""
-    stream_rows(con, _STREAM, rows)
-    try:
+    with streamed(con, _STREAM, rows):
         con.execute(f'CREATE OR REPLACE TEMP TABLE "{name}" AS FROM {_STREAM}')
-    finally:
-        con.unregister(_STREAM)
 
 
-def stream_rows(con: duckdb.DuckDBPyConnection, name: str, rows: pl.DataFrame | pa.Table) -> None:
+@contextlib.contextmanager
+def streamed(
+    con: duckdb.DuckDBPyConnection, name: str, rows: pl.DataFrame | pa.Table
+) -> Iterator[None]:
     """Show rows, without a copy, to one scan of one statement; a second one is an error.
 
-    ``con.unregister`` takes them away.
+    What fails within is what is raised, even where the connection is of no more use.
     """
     con.register(name, rows.__arrow_c_stream__())
+    try:
+        yield
+    finally:
+        with contextlib.suppress(duckdb.Error):
+            con.unregister(name)
 
 
 def drop_rows(con: duckdb.DuckDBPyConnection, *names: str) -> None:

@@ -17,7 +17,7 @@ from graphrag_pipeline.core.errors import BusyError, StorageError
 from graphrag_pipeline.core.files import make_folder, private_temporary, replace_durably
 from graphrag_pipeline.core.locks import FairLock
 from graphrag_pipeline.core.temporary import temporary_folder
-from graphrag_pipeline.store.frames import stream_rows
+from graphrag_pipeline.store.frames import streamed
 from graphrag_pipeline.store.migrations import ensure_schema
 
 if TYPE_CHECKING:
@@ -347,11 +347,8 @@ def add_what_older_lack(con: duckdb.DuckDBPyConnection) -> None:
 
 def insert(con: duckdb.DuckDBPyConnection, table: str, rows: pl.DataFrame | pa.Table) -> None:
     """Append rows to a table by column name. ``table`` is a name of the project's own schema."""
-    stream_rows(con, "incoming_rows", rows)
-    try:
+    with streamed(con, "incoming_rows", rows):
         con.execute(f"INSERT INTO {table} BY NAME SELECT * FROM incoming_rows")
-    finally:
-        con.unregister("incoming_rows")
 
 
 def replace_changed(con: duckdb.DuckDBPyConnection, table: str, wanted: str) -> Mapping[str, int]:

@@ -34,7 +34,7 @@ from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
-from graphrag_pipeline.store.frames import stream_rows
+from graphrag_pipeline.store.frames import streamed
 
 if TYPE_CHECKING:
     from graphrag_pipeline.evaluation.experiment import Experiment
@@ -213,13 +213,9 @@ def _checking(
     written: Mapping[str, Inquiry],
 ) -> list[Inquiry]:
     set_of = {question: inquiry.id for question, inquiry in written.items()}
-    stream_rows(
-        con, "asked", pl.DataFrame({"set_id": list(set_of.values())}, {"set_id": pl.String})
-    )
-    try:
+    ids = pl.DataFrame({"set_id": list(set_of.values())}, {"set_id": pl.String})
+    with streamed(con, "asked", ids):
         sets = dict(con.execute(_KEPT).fetchall())
-    finally:
-        con.unregister("asked")
     version = made_by(CHECKING, step, settings)
     inquiries = []
     for answer_id, question_id, question, text in con.execute(_ANSWERS, [experiment]).fetchall():

@@ -22,7 +22,7 @@ from graphrag_pipeline.evaluation.step_models import StepModel
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
-from graphrag_pipeline.store.frames import stream_rows
+from graphrag_pipeline.store.frames import streamed
 
 SUFFIX: Final = " (differential)"
 """What the name of a criterion ends with where answers are judged so."""
@@ -105,13 +105,9 @@ def without_shared(
     con: duckdb.DuckDBPyConnection, pairs: Sequence[AnswerPair], asked: Mapping[str, AnswerPair]
 ) -> list[AnswerPair]:
     """Return the pairs without what they share; those of which that is not known are left out."""
-    stream_rows(
-        con, "asked", pl.DataFrame({"difference_id": list(asked)}, {"difference_id": pl.String})
-    )
-    try:
+    ids = pl.DataFrame({"difference_id": list(asked)}, {"difference_id": pl.String})
+    with streamed(con, "asked", ids):
         rows = con.execute(_KEPT).fetchall()
-    finally:
-        con.unregister("asked")
     shared = {id: (set(first), set(second)) for id, first, second in rows}
     reduced = {
         (pair.a.answer_id, pair.b.answer_id): replace(

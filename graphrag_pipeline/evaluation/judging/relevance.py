@@ -37,7 +37,7 @@ from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.llm.embedders import HashingEmbedder
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object, parse_yes_no
-from graphrag_pipeline.store.frames import stream_rows
+from graphrag_pipeline.store.frames import streamed
 
 if TYPE_CHECKING:
     from graphrag_pipeline.evaluation.experiment import Experiment
@@ -220,11 +220,9 @@ def _put_scores(
     inquiries: Mapping[str, Inquiry],
     depths: Sequence[int],
 ) -> None:
-    stream_rows(
-        con, "asked", pl.DataFrame({"grading_id": list(inquiries)}, {"grading_id": pl.String})
-    )
-    labels = dict(con.execute(_KEPT).fetchall())
-    con.unregister("asked")
+    ids = pl.DataFrame({"grading_id": list(inquiries)}, {"grading_id": pl.String})
+    with streamed(con, "asked", ids):
+        labels = dict(con.execute(_KEPT).fetchall())
     by_question: dict[str, dict[str, Sequence[str]]] = {}
     for item in retrieved:
         by_question.setdefault(item.question, {})[item.answer_id] = item.labels
@@ -236,9 +234,8 @@ def _put_scores(
         cluster_of = {**known, **dict(zip(relevant, clusters, strict=True))}
         scores += relevance_scores(first, cluster_of, depths)
     schema = {"answer_id": pl.String, "metric": pl.String, "value": pl.Float64}
-    stream_rows(con, "labelled", pl.DataFrame(scores, schema, orient="row"))
-    con.execute(
-        "INSERT OR REPLACE INTO scores SELECT answer_id, ?, metric, value FROM labelled",
-        [question_set],
-    )
-    con.unregister("labelled")
+    with streamed(con, "labelled", pl.DataFrame(scores, schema, orient="row")):
+        con.execute(
+            "INSERT OR REPLACE INTO scores SELECT answer_id, ?, metric, value FROM labelled",
+            [question_set],
+        )

@@ -15,7 +15,7 @@ import polars as pl
 
 from graphrag_pipeline.graph.resolution.pairs import Entity, Pair, shared_documents
 from graphrag_pipeline.llm.embedders import Embedder, Vectors
-from graphrag_pipeline.store.frames import put_rows, stream_rows
+from graphrag_pipeline.store.frames import put_rows, streamed
 from graphrag_pipeline.store.index_store import memory_database
 
 _BLOCK = 12
@@ -47,8 +47,7 @@ def similar_pairs(entities: Sequence[Entity], embedder: Embedder, most: int) -> 
     pairs = _in_blocks(keys)
     near = _cosines(vectors, pairs)
     frame = pl.DataFrame({"place": range(len(titles)), "text": titles}, schema=_TITLES)
-    with memory_database() as con:
-        stream_rows(con, "pairs", pairs.with_columns(near=near))
+    with memory_database() as con, streamed(con, "pairs", pairs.with_columns(near=near)):
         put_rows(con, "titles", frame)
         limits = {"alike": _ALIKE, "near": _NEAR, "most": most}
         rows = con.execute(_KEPT, limits).fetchall()
