@@ -262,8 +262,9 @@ def _questions(settings: Settings) -> Iterator[Step]:
 
 def _evaluate(settings: Settings) -> None:
     from graphrag_pipeline.evaluation.criteria import CRITERIA
+    from graphrag_pipeline.evaluation.inquiring import Inquiry, ask_inquiries
     from graphrag_pipeline.evaluation.judging.claims import Unexamined, examine
-    from graphrag_pipeline.evaluation.judging.judge import OpenVerdict, ShownAnswer, judge
+    from graphrag_pipeline.evaluation.judging.judge import FORM
     from graphrag_pipeline.evaluation.questions.generating import (
         Numbers,
         describe_corpus,
@@ -280,16 +281,14 @@ def _evaluate(settings: Settings) -> None:
         "Nadia Fenwright, the inspector, objected in March 2002. She was dismissed a month later."
     )
     examine(settings, store, [Unexamined("a", QUESTION, long)])
-    verdict = OpenVerdict(
+    texts = {"first_answer": long, "second_answer": "Nadia Fenwright did."}
+    verdict = Inquiry(
         id="v",
-        question=QUESTION,
-        first=ShownAnswer("a", long),
-        second=ShownAnswer("b", "Nadia Fenwright did."),
-        criterion="directness",
-        meaning=CRITERIA["directness"],
-        replicate=0,
-    )
-    judge(settings, store, [verdict])
+        values={"criterion": CRITERIA["directness"], "question": QUESTION, **texts},
+        columns={"question": QUESTION, "first_answer": "a", "second_answer": "b",
+                 "criterion": "directness", "replicate": 0},
+    )  # fmt: skip
+    ask_inquiries(settings, store, FORM, [verdict])
     _grade(settings, long)
 
 

@@ -16,18 +16,18 @@ from model_server import Messages, ModelServer, unauthorized
 
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.evaluation.criteria import CRITERIA
+from graphrag_pipeline.evaluation.inquiring import Asked, Inquiry, ask_inquiries, plan_inquiries
 from graphrag_pipeline.evaluation.judging.judge import (
+    FORM,
     AnswerPair,
-    OpenVerdict,
     compare,
-    judge,
     judge_of,
     open_verdicts,
     pairs_of,
     parse_verdict,
-    plan_judging,
 )
 from graphrag_pipeline.evaluation.judging.verdicts import Comparison
+from graphrag_pipeline.evaluation.steps import Judge
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.llm import ModelOutputError, TerminalModelError
 from graphrag_pipeline.store.index_store import insert
@@ -95,6 +95,10 @@ def prefers_longer(messages: Messages) -> str:
     return f"```json\n{json.dumps({'reasoning': 'longer', 'winner': winner})}\n```"
 
 
+def judge(settings: Settings, store: EvaluationStore, verdicts: list[Inquiry]) -> Asked:
+    return ask_inquiries(settings, store, FORM, verdicts)
+
+
 class Bench:
     """A store with an experiment, its pairs, and a judge."""
 
@@ -107,7 +111,7 @@ class Bench:
         with self.store.read() as con:
             return pairs_of(con, "e")
 
-    def missing(self, criteria: tuple[str, ...] = ONE, replicates: int = 1) -> list[OpenVerdict]:
+    def missing(self, criteria: tuple[str, ...] = ONE, replicates: int = 1) -> list[Inquiry]:
         pairs = self.pairs()
         with self.store.read() as con:
             return open_verdicts(con, pairs, criteria, replicates, judge_of(self.settings))
@@ -207,7 +211,7 @@ def test_what_cannot_be_read_is_asked_for_once_more_and_then_stays_missing(tmp_p
         done = judge(bench.settings, bench.store, bench.missing())
         assert len(server.requests) == QUESTIONS * 2 * 2
     assert (done.made, len(done.failures)) == (QUESTIONS * 2 - 2, 2)
-    assert {one.question for one in bench.missing()} == {"What of 3?"}
+    assert {one.values["question"] for one in bench.missing()} == {"What of 3?"}
     assert bench.compare()[0].questions == QUESTIONS - 1
 
 
@@ -226,7 +230,7 @@ def test_what_cannot_be_read_is_asked_for_once_more_and_then_stays_missing(tmp_p
 )
 def test_verdicts_are_read_leniently_and_never_guessed(text: str, winner: str) -> None:
     if winner:
-        assert parse_verdict(text)[0] == winner
+        assert parse_verdict(text)["winner"] == winner
         return
     with pytest.raises(ModelOutputError):
         parse_verdict(text)
@@ -288,7 +292,7 @@ def test_the_plan_counts_and_prices_what_is_missing(tmp_path: Path) -> None:
     with ModelServer(prefers_longer) as server:
         bench = Bench(server, tmp_path)
         wanted = bench.missing(TWO)
-        plan = plan_judging(bench.settings, wanted)
+        plan = plan_inquiries(bench.settings, FORM, wanted)
         assert plan.calls == len(wanted) == QUESTIONS * 2 * 2
         assert server.requests == []
         judge(bench.settings, bench.store, wanted)
@@ -296,7 +300,7 @@ def test_the_plan_counts_and_prices_what_is_missing(tmp_path: Path) -> None:
         assert plan.cost == pytest.approx(
             (plan.prompt_tokens * 0.4 + plan.completion_tokens * 1.6) / 1e6
         )
-    assert plan_judging(bench.settings, bench.missing(TWO)).calls == 0
+    assert plan_inquiries(bench.settings, FORM, bench.missing(TWO)).calls == 0
 
 
 def test_pairs_can_be_those_with_one_condition_and_of_the_first_questions(tmp_path: Path) -> None:
@@ -304,7 +308,7 @@ def test_pairs_can_be_those_with_one_condition_and_of_the_first_questions(tmp_pa
     fill(store, ("a", "b", "c"))
     with store.read() as con:
         assert len(pairs_of(con, "e")) == 3 * QUESTIONS
-        found = pairs_of(con, "e", against="c", questions=2)
+        found = pairs_of(con, "e", Judge(against="c", questions=2))
     assert [(p.condition_a, p.condition_b, p.question_id) for p in found] == [
         ("a", "c", "q0"), ("a", "c", "q1"), ("b", "c", "q0"), ("b", "c", "q1"),
     ]  # fmt: skip

@@ -6,10 +6,10 @@ answer depends on. Those whose id is in the step's table are not asked again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 import polars as pl
@@ -40,13 +40,17 @@ GROUP BY ALL
 STAGE = "evaluation"
 """What the ledger calls the calls."""
 
+Item = TypeVar("Item")
+Parsed = TypeVar("Parsed")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Inquiry:
     """A question to a model; ``columns`` are kept beside what it says.
 
     Inquiries that differ in ``replicate`` alone are calls of their own. ``finish`` turns what the
-    form reads of the answer into columns, where that takes what this inquiry alone knows.
+    form reads of the answer into columns, where that takes what this inquiry alone knows. A failure
+    is told under ``name``, by default the form's.
     """
 
     id: str
@@ -54,24 +58,34 @@ class Inquiry:
     columns: Mapping[str, Any]
     replicate: int = 0
     finish: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
+    name: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Form:
-    """How one kind of inquiry is put, read and kept.
-
-    ``parse`` turns an answer into columns of ``table``; it raises ModelOutputError for one that
-    says none. ``answer_tokens`` is what an answer takes, for the plan.
-    """
+class Wording:
+    """How a model is asked: the prompt, and the schema of its answer."""
 
     name: str
     prompt: str
+    json_schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form(Wording):
+    """How one kind of inquiry is put, read and kept.
+
+    ``parse`` turns an answer into columns of ``table``; it raises ModelOutputError for one that
+    says none. ``answer_tokens`` is what an answer takes, for the plan. ``model`` and ``made_at``
+    name the columns for who answered, and when.
+    """
+
     table: str
     key: str
     parse: Callable[[str], Mapping[str, Any]]
-    json_schema: Mapping[str, Any]
     answer_tokens: int
     columns: Mapping[str, Any] | None = None
+    model: str = "model"
+    made_at: str = "made_at"
 
 
 @dataclass(frozen=True)
@@ -138,37 +152,78 @@ def ask_inquiries(
     """
     if not inquiries:
         return Asked()
-    prompt = load_prompt(form.prompt, prompts_folder(settings))
-    again = load_prompt("report_retry", prompts_folder(settings))
+
+    async def ask(reader: Reader, inquiry: Inquiry) -> None:
+        def parse(text: str) -> Mapping[str, Any]:
+            return inquiry.finish(form.parse(text))
+
+        values = await reader.read(inquiry.values, parse, inquiry.replicate)
+        keep({form.key: inquiry.id, **inquiry.columns, **values,
+              form.model: settings.llm.model, form.made_at: datetime.now(UTC)})  # fmt: skip
+
+    with keeping(store, form.table, form.key, form.columns) as keep:
+        return ask_each(
+            settings, form, inquiries, ask, progress, lambda inquiry: inquiry.name or form.name
+        )
+
+
+class Reader:
+    """Asks a model in one wording; an answer that cannot be read is asked for once more."""
+
+    def __init__(self, client: ModelClient, settings: Settings, wording: Wording) -> None:
+        folder = prompts_folder(settings)
+        self._client = client
+        self._prompt = load_prompt(wording.prompt, folder)
+        self._again = load_prompt("report_retry", folder)
+        self._json_schema = wording.json_schema
+
+    async def read(
+        self, values: Mapping[str, str], parse: Callable[[str], Parsed], replicate: int = 0
+    ) -> Parsed:
+        """Return what ``parse`` reads of the answer."""
+        return await self._client.read(
+            self._prompt.render(**values),
+            parse,
+            stage=STAGE,
+            json_schema=self._json_schema,
+            # The first replicate is the plain call; the others are not its cached answer.
+            variant=f"replicate {replicate}" if replicate else None,
+            again=lambda error: self._again.render(error=error),
+        )
+
+
+def ask_each(
+    settings: Settings,
+    wording: Wording,
+    items: Sequence[Item],
+    ask: Callable[[Reader, Item], Awaitable[None]],
+    progress: Listener = report,
+    name: Callable[[Item], str] | None = None,
+) -> Asked:
+    """Ask what each item takes, several at a time; a failure is told under the item's ``name``.
+
+    Raises the model's error when no further call can succeed.
+    """
     failures: list[str] = []
     n_made = 0
 
     async def ask_all(client: ModelClient) -> None:
-        async def ask(inquiry: Inquiry) -> None:
+        reader = Reader(client, settings, wording)
+
+        async def ask_item(item: Item) -> None:
             nonlocal n_made
             try:
-                values = await client.read(
-                    prompt.render(**inquiry.values),
-                    lambda text: inquiry.finish(form.parse(text)),
-                    stage=STAGE,
-                    json_schema=form.json_schema,
-                    # The first replicate is the plain call; the others are not its cached answer.
-                    variant=f"replicate {inquiry.replicate}" if inquiry.replicate else None,
-                    again=lambda error: again.render(error=error),
-                )
-                keep({form.key: inquiry.id, **inquiry.columns, **values,
-                      "model": settings.llm.model, "made_at": datetime.now(UTC)})  # fmt: skip
+                await ask(reader, item)
                 n_made += 1
             except ModelError as error:
                 if error.stops_everything:
                     raise
-                failures.append(f"{form.name}: {error}")
-            progress(form.name, n_made + len(failures), len(inquiries))
+                failures.append(f"{name(item) if name else wording.name}: {error}")
+            progress(wording.name, n_made + len(failures), len(items))
 
-        await work_through(inquiries, ask, 2 * client.options.concurrency)
+        await work_through(items, ask_item, 2 * client.options.concurrency)
 
-    with keeping(store, form.table, form.key, form.columns) as keep:
-        with_model(settings, ask_all)
+    with_model(settings, ask_all)
     return Asked(n_made, tuple(failures))
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import duckdb
 import numpy as np
@@ -23,9 +23,10 @@ import polars as pl
 
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.progress import Listener, report
-from graphrag_pipeline.core.prompting import Message, Prompt, load_prompt, prompt_version
+from graphrag_pipeline.core.prompting import load_prompt, prompt_version
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.tokens import count_tokens
+from graphrag_pipeline.evaluation.inquiring import Asked, Reader, Wording, ask_each
 from graphrag_pipeline.evaluation.metrics.answers import (
     UNSPACED,
     bare,
@@ -34,18 +35,13 @@ from graphrag_pipeline.evaluation.metrics.answers import (
 )
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
-from graphrag_pipeline.llm.configured import answered_by, model_prices, prompts_folder, with_model
-from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
+from graphrag_pipeline.llm.configured import answered_by, model_prices, prompts_folder
+from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
 from graphrag_pipeline.llm.pricing import StagePlan
-from graphrag_pipeline.llm.running import work_through
 from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.index_store import insert
 
-if TYPE_CHECKING:
-    from graphrag_pipeline.llm.client import ModelClient
-
-STAGE: Final = "evaluation"
 SENTENCES: Final = 40
 """So many sentences are asked about at once."""
 CLAIMS: Final = "claims"
@@ -53,32 +49,35 @@ CLAIMS: Final = "claims"
 CLUSTERS: Final = "claim_clusters@{:g}"
 """Name of the score that counts their clusters at a threshold."""
 
-_PROMPT = "eval_claims"
 _VERSION = "1"
 _WORD = re.compile(r"[^\W_]+")
 _BEFORE = 5
 _MOST = 1000
 _LONGEST = 1000
 _CLAIM_TOKENS_PER_TOKEN = 1.2
-_SCHEMA = {
-    "type": "object",
-    "properties": {
-        "sentences": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "number": {"type": "integer"},
-                    "claims": {"type": "array", "items": {"type": "string"}},
+_WORDING = Wording(
+    name=CLAIMS,
+    prompt="eval_claims",
+    json_schema={
+        "type": "object",
+        "properties": {
+            "sentences": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "number": {"type": "integer"},
+                        "claims": {"type": "array", "items": {"type": "string"}},
+                    },
+                    "required": ["number", "claims"],
+                    "additionalProperties": False,
                 },
-                "required": ["number", "claims"],
-                "additionalProperties": False,
-            },
-        }
+            }
+        },
+        "required": ["sentences"],
+        "additionalProperties": False,
     },
-    "required": ["sentences"],
-    "additionalProperties": False,
-}
+)
 _MISSING = """
 SELECT answer_id, question, text FROM answers SEMI JOIN asked USING (answer_id)
 LEFT JOIN claim_extractions e USING (answer_id)
@@ -110,14 +109,6 @@ class Unexamined:
 
 
 @dataclass(frozen=True)
-class Examined:
-    """How many answers were examined, and why others were not; those are still missing."""
-
-    made: int
-    failures: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class _Piece:
     """Sentences that are asked about at once, and those before them."""
 
@@ -125,13 +116,15 @@ class _Piece:
     before: tuple[str, ...]
     sentences: tuple[str, ...]
 
-    def messages(self, prompt: Prompt) -> list[Message]:
+    @property
+    def values(self) -> dict[str, str]:
+        """What the prompt is filled with."""
         numbered = [f"{n}. {sentence}" for n, sentence in enumerate(self.sentences, 1)]
-        return prompt.render(
-            question=self.question,
-            context="\n".join(self.before) or "(nothing)",
-            text="\n".join(numbered),
-        )
+        return {
+            "question": self.question,
+            "context": "\n".join(self.before) or "(nothing)",
+            "text": "\n".join(numbered),
+        }
 
 
 def extractor_of(settings: Settings, answered: Sequence[object] = ()) -> str:
@@ -139,7 +132,7 @@ def extractor_of(settings: Settings, answered: Sequence[object] = ()) -> str:
 
     ``answered`` is what decides the model's answers, where that is more than the settings say.
     """
-    prompt = prompt_version(_PROMPT, folder=prompts_folder(settings))
+    prompt = prompt_version(_WORDING.prompt, folder=prompts_folder(settings))
     return make_id("claims", _VERSION, prompt, *map(repr, answered or answered_by(settings.llm)))
 
 
@@ -158,9 +151,9 @@ def unexamined_answers(
 
 def plan_claims(settings: Settings, answers: Sequence[Unexamined]) -> StagePlan:
     """Return what examining these answers would take, retries left out."""
-    prompt = load_prompt(_PROMPT, prompts_folder(settings))
+    prompt = load_prompt(_WORDING.prompt, prompts_folder(settings))
     pieces = {piece for answer in answers for piece in _pieces(answer)}
-    talks = [message["content"] for piece in pieces for message in piece.messages(prompt)]
+    talks = [message["content"] for piece in pieces for message in prompt.render(**piece.values)]
     claim_tokens = sum(count_tokens(["\n".join(piece.sentences) for piece in pieces]))
     read, output = sum(count_tokens(talks)), round(claim_tokens * _CLAIM_TOKENS_PER_TOKEN)
     cost = model_prices(settings).cost(settings.llm.model, read, output)
@@ -182,7 +175,7 @@ def examine(
     progress: Listener = report,
     *,
     extractor: str = "",
-) -> Examined:
+) -> Asked:
     """Ask for the claims of answers and keep them in ``claims``, duplicates removed.
 
     The same answer to the same question is asked about once. An answer some part of which cannot be
@@ -190,38 +183,25 @@ def examine(
     answered until then is kept.
     """
     if not unexamined:
-        return Examined(0, ())
+        return Asked()
     claims: dict[tuple[str, str], list[str]] = {}
-    failures: list[str] = []
     answers = {(answer.question, answer.text): answer for answer in unexamined}
-    prompt = load_prompt(_PROMPT, prompts_folder(settings))
-    again = load_prompt("report_retry", prompts_folder(settings))
 
-    async def ask(client: ModelClient) -> None:
-        async def examine_answer(answer: Unexamined) -> None:
-            sentences: list[str] = []
-            try:
-                for piece in _pieces(answer):
-                    sentences += await _ask(client, prompt, again, piece)
-                claims[answer.question, answer.text] = distinct(sentences)
-            except ModelError as error:
-                if error.stops_everything:
-                    raise
-                failures.append(f"claims: {error}")
-            progress(CLAIMS, len(claims) + len(failures), len(answers))
+    async def ask(reader: Reader, answer: Unexamined) -> None:
+        parts = [await reader.read(piece.values, parse_claims) for piece in _pieces(answer)]
+        claims[answer.question, answer.text] = distinct([claim for part in parts for claim in part])
 
-        await work_through(list(answers.values()), examine_answer, 2 * client.options.concurrency)
-
+    asked = Asked()
     try:
-        with_model(settings, ask)
+        asked = ask_each(settings, _WORDING, list(answers.values()), ask, progress)
     finally:
-        sentences_of = {
+        claims_of = {
             answer.answer_id: claims[answer.question, answer.text]
             for answer in unexamined
             if (answer.question, answer.text) in claims
         }
-        _keep(store, sentences_of, extractor or extractor_of(settings))
-    return Examined(len(sentences_of), tuple(failures))
+        _keep(store, claims_of, extractor or extractor_of(settings))
+    return Asked(len(claims_of), asked.failures)
 
 
 def score_claims(store: EvaluationStore, experiment: str, thresholds: Sequence[float]) -> int:
@@ -323,18 +303,6 @@ def _pieces(answer: Unexamined) -> Iterator[_Piece]:
     for first in range(0, len(sentences), SENTENCES):
         before = tuple(sentences[max(0, first - _BEFORE) : first])
         yield _Piece(answer.question, before, tuple(sentences[first : first + SENTENCES]))
-
-
-async def _ask(client: ModelClient, prompt: Prompt, again: Prompt, piece: _Piece) -> list[str]:
-    """Return the claims of a piece; an answer that cannot be read is asked for once more."""
-    talk = piece.messages(prompt)
-    return await client.read(
-        talk,
-        parse_claims,
-        stage=STAGE,
-        json_schema=_SCHEMA,
-        again=lambda error: again.render(error=error),
-    )
 
 
 def _keep(store: EvaluationStore, claims_of: Mapping[str, Sequence[str]], extractor: str) -> None:

@@ -15,50 +15,28 @@ a verdict's id.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from dataclasses import asdict, dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import polars as pl
 
 from graphrag_pipeline.core.identity import content_hash, make_id
-from graphrag_pipeline.core.progress import Listener, report
-from graphrag_pipeline.core.prompting import Prompt, load_prompt, prompt_version
+from graphrag_pipeline.core.prompting import prompt_version
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.evaluation.criteria import CRITERIA
+from graphrag_pipeline.evaluation.inquiring import STAGE, Form, Inquiry, unanswered
 from graphrag_pipeline.evaluation.judging.verdict_text import explain
 from graphrag_pipeline.evaluation.judging.verdicts import Comparison, Verdict, Won, compare_verdicts
-from graphrag_pipeline.evaluation.keeping import keeping
-from graphrag_pipeline.evaluation.store import EvaluationStore
-from graphrag_pipeline.llm.configured import answered_by, model_prices, prompts_folder, with_model
-from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
+from graphrag_pipeline.evaluation.steps import Judge
+from graphrag_pipeline.llm.configured import answered_by, prompts_folder
+from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
-from graphrag_pipeline.llm.pricing import StagePlan
-from graphrag_pipeline.llm.running import work_through
 from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.index_store import insert
 
-if TYPE_CHECKING:
-    from graphrag_pipeline.llm.client import ModelClient
-
-STAGE = "evaluation"
-REPLICATES = 5
-_PROMPT = "judge_answers"
-_VERDICT_TOKENS = 80
-"""What a verdict takes: the explanations of the recorded judgments have 67 tokens on average."""
 _WINNERS: Mapping[str, Won] = {"0": "tie", "1": "first", "2": "second", "tie": "tie"}
-_SCHEMA = {
-    "type": "object",
-    "properties": {
-        "reasoning": {"type": "string"},
-        "winner": {"type": "integer", "enum": [0, 1, 2]},
-    },
-    "required": ["reasoning", "winner"],
-    "additionalProperties": False,
-}
 _PAIRS = """
 SELECT q.question_id, q.question, x.condition, y.condition, a.answer_id, a.text, b.answer_id, b.text
 FROM experiments
@@ -104,35 +82,45 @@ class AnswerPair:
 
 @dataclass(frozen=True)
 class JudgeModel:
-    """Who judges: the model's name, and a hash of what decides its verdicts besides the answers.
+    """Who judges: a hash of what decides its verdicts besides the answers.
 
     ``criteria`` are what the judge is told of each criterion by name.
     """
 
-    name: str
     version: str
-    criteria: Mapping[str, str] = field(default_factory=lambda: CRITERIA)
+    criteria: Mapping[str, str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class OpenVerdict:
-    """A verdict to be asked for; ``id`` is a hash of all that it depends on."""
-
-    id: str
-    question: str
-    first: ShownAnswer
-    second: ShownAnswer
-    criterion: str
-    meaning: str
-    replicate: int
+def parse_verdict(text: str) -> Mapping[str, Any]:
+    """Return the winner and the reason that a judge's answer gives. Raises ModelOutputError."""
+    parsed, _ = parse_json_object(text)
+    value = parsed.get("winner")
+    word = str(value).strip().lower().removeprefix("answer").strip().removesuffix(".0")
+    if word not in _WINNERS:
+        raise ModelOutputError('the answer must be a JSON object with a "winner": 1, 2 or 0')
+    return {"winner": _WINNERS[word], "explanation": str(parsed.get("reasoning") or "")}
 
 
-@dataclass(frozen=True)
-class Judged:
-    """How many verdicts were given, and why others were not; those are still missing."""
-
-    made: int
-    failures: tuple[str, ...]
+FORM = Form(
+    name=STAGE,
+    prompt="judge_answers",
+    table="judgments",
+    key="judgment_id",
+    parse=parse_verdict,
+    json_schema={
+        "type": "object",
+        "properties": {
+            "reasoning": {"type": "string"},
+            "winner": {"type": "integer", "enum": [0, 1, 2]},
+        },
+        "required": ["reasoning", "winner"],
+        "additionalProperties": False,
+    },
+    # The explanations of the recorded judgments have 67 tokens on average.
+    answer_tokens=80,
+    model="judge",
+    made_at="judged_at",
+)
 
 
 def judge_of(
@@ -145,30 +133,27 @@ def judge_of(
     ``criteria`` are those of the user's own, ``answered`` what decides its answers besides the
     prompt, where that is more than the settings say.
     """
-    prompt = prompt_version(_PROMPT, folder=prompts_folder(settings))
+    prompt = prompt_version(FORM.prompt, folder=prompts_folder(settings))
     answered = answered or answered_by(settings.llm)
     version = make_id("judge", prompt, *map(repr, answered))
-    return JudgeModel(settings.llm.model, version, {**CRITERIA, **(criteria or {})})
+    return JudgeModel(version, {**CRITERIA, **(criteria or {})})
 
 
 def pairs_of(
     con: duckdb.DuckDBPyConnection,
     experiment: str,
-    *,
-    against: str = "",
-    among: Sequence[str] = (),
-    questions: int = 0,
+    step: Judge | None = None,
 ) -> list[AnswerPair]:
     """Return the pairs of answers of an experiment, conditions and questions in their order.
 
-    ``against`` leaves only the pairs with this condition, ``among`` only those of two of these,
-    ``questions`` only the first so many questions (0: all).
+    ``step`` leaves only those that it is to compare, by default all.
     """
+    step = step or Judge()
     parameters = {
         "experiment": experiment,
-        "against": against,
-        "among": list(among),
-        "questions": questions,
+        "against": step.against,
+        "among": list(step.among),
+        "questions": step.questions,
     }
     rows = con.execute(_PAIRS, parameters).fetchall()
     return [
@@ -190,87 +175,15 @@ def open_verdicts(
     criteria: Sequence[str],
     replicates: int,
     judge: JudgeModel,
-) -> list[OpenVerdict]:
+) -> list[Inquiry]:
     """Return the verdicts on these pairs that are not in ``judgments``, each once: a call each."""
-    verdicts = {
-        verdict.id: verdict
+    verdicts = [
+        verdict
         for pair in pairs
         if not pair.is_same
-        for _, verdict in _open_verdicts(pair, criteria, replicates, judge)
-    }
-    have = _winners(con, list(verdicts))
-    return [verdict for verdict in verdicts.values() if verdict.id not in have]
-
-
-def plan_judging(settings: Settings, verdicts: Sequence[OpenVerdict]) -> StagePlan:
-    """Return what asking for these verdicts would take: a call each, retries left out."""
-    prompt = load_prompt(_PROMPT, prompts_folder(settings))
-    meanings = dict.fromkeys(verdict.meaning for verdict in verdicts)
-    of_criterion = {
-        meaning: _length(_messages(prompt, "", "", "", meaning)) for meaning in meanings
-    }
-    texts = {
-        text
-        for verdict in verdicts
-        for text in (verdict.question, verdict.first.text, verdict.second.text)
-    }
-    in_order = sorted(texts)
-    of_text = dict(zip(in_order, count_tokens(in_order), strict=True))
-    tokens = sum(
-        of_criterion[verdict.meaning]
-        + of_text[verdict.question]
-        + of_text[verdict.first.text]
-        + of_text[verdict.second.text]
-        for verdict in verdicts
-    )
-    output, model = len(verdicts) * _VERDICT_TOKENS, settings.llm.model
-    cost = model_prices(settings).cost(model, tokens, output)
-    return StagePlan(
-        stage=STAGE,
-        model=model,
-        calls=len(verdicts),
-        cached=0,
-        prompt_tokens=tokens,
-        completion_tokens=output,
-        cost=cost,
-    )
-
-
-def judge(
-    settings: Settings,
-    store: EvaluationStore,
-    verdicts: Sequence[OpenVerdict],
-    progress: Listener = report,
-) -> Judged:
-    """Ask for verdicts and keep each in ``judgments``; ``progress`` is told how far it is.
-
-    A verdict that cannot be had is left out, and told. Raises the model's error when no further
-    call can succeed; what was answered until then is kept.
-    """
-    if not verdicts:
-        return Judged(0, ())
-    prompt = load_prompt(_PROMPT, prompts_folder(settings))
-    again = load_prompt("report_retry", prompts_folder(settings))
-    failures: list[str] = []
-    n_judged = 0
-
-    async def ask(client: ModelClient) -> None:
-        async def judge_verdict(verdict: OpenVerdict) -> None:
-            nonlocal n_judged
-            try:
-                keep(_row(verdict, settings.llm.model, *await _ask(client, prompt, again, verdict)))
-                n_judged += 1
-            except ModelError as error:
-                if error.stops_everything:
-                    raise
-                failures.append(f"{verdict.criterion}: {error}")
-            progress(STAGE, n_judged + len(failures), len(verdicts))
-
-        await work_through(verdicts, judge_verdict, 2 * client.options.concurrency)
-
-    with keeping(store, "judgments", "judgment_id") as keep:
-        with_model(settings, ask)
-    return Judged(n_judged, tuple(failures))
+        for _, verdict in _verdicts_on(pair, criteria, replicates, judge)
+    ]
+    return unanswered(con, FORM, verdicts)
 
 
 def verdicts_of(
@@ -284,7 +197,7 @@ def verdicts_of(
     expected = [
         (pair, is_ahead, verdict)
         for pair in pairs
-        for is_ahead, verdict in _open_verdicts(pair, criteria, replicates, judge)
+        for is_ahead, verdict in _verdicts_on(pair, criteria, replicates, judge)
     ]
     winners = _winners(con, [verdict.id for pair, _, verdict in expected if not pair.is_same])
     return [
@@ -332,19 +245,9 @@ def write_comparisons(
         insert(con, "comparisons", pl.DataFrame(rows, infer_schema_length=None))
 
 
-def parse_verdict(text: str) -> tuple[Won, str]:
-    """Return the winner and the reason that a judge's answer gives. Raises ModelOutputError."""
-    parsed, _ = parse_json_object(text)
-    value = parsed.get("winner")
-    word = str(value).strip().lower().removeprefix("answer").strip().removesuffix(".0")
-    if word not in _WINNERS:
-        raise ModelOutputError('the answer must be a JSON object with a "winner": 1, 2 or 0')
-    return _WINNERS[word], str(parsed.get("reasoning") or "")
-
-
-def _open_verdicts(
+def _verdicts_on(
     pair: AnswerPair, criteria: Sequence[str], replicates: int, judge: JudgeModel
-) -> Iterator[tuple[bool, OpenVerdict]]:
+) -> Iterator[tuple[bool, Inquiry]]:
     """Yield all verdicts on a pair, each with whether condition_a's answer is shown first."""
     hashes = content_hash(pair.a.text), content_hash(pair.b.text)
     for criterion, is_ahead, n in product(criteria, (True, False), range(replicates)):
@@ -355,16 +258,17 @@ def _open_verdicts(
         id = make_id("judgment", *about)
         yield (
             is_ahead,
-            OpenVerdict(
+            Inquiry(
                 id=id,
-                question=pair.question,
-                first=first,
-                second=second,
-                criterion=criterion,
-                meaning=meaning,
+                name=criterion,
+                values={"criterion": meaning, "question": pair.question,
+                        "first_answer": first.text, "second_answer": second.text},
+                columns={"question": pair.question, "first_answer": first.answer_id,
+                         "second_answer": second.answer_id, "criterion": criterion,
+                         "replicate": n},
                 replicate=n,
             ),
-        )
+        )  # fmt: skip
 
 
 def _winners(con: duckdb.DuckDBPyConnection, ids: Sequence[str]) -> dict[str, Won]:
@@ -379,60 +283,14 @@ def _winners(con: duckdb.DuckDBPyConnection, ids: Sequence[str]) -> dict[str, Wo
     return dict(rows)
 
 
-def _verdict(pair: AnswerPair, is_ahead: bool, wanted_verdict: OpenVerdict, winner: Won) -> Verdict:
+def _verdict(pair: AnswerPair, is_ahead: bool, inquiry: Inquiry, winner: Won) -> Verdict:
     conditions = pair.condition_a, pair.condition_b
     first, second = conditions if is_ahead else conditions[::-1]
     return Verdict(
         question=pair.question_id,
-        criterion=wanted_verdict.criterion,
+        criterion=inquiry.name,
         first=first,
         second=second,
         winner=winner,
-        replicate=wanted_verdict.replicate,
+        replicate=inquiry.replicate,
     )
-
-
-async def _ask(
-    client: ModelClient, prompt: Prompt, again: Prompt, verdict: OpenVerdict
-) -> tuple[Won, str]:
-    """Return winner and reason; an answer that cannot be read is asked for once more."""
-    # The first replicate is the plain call; the others must not be answered by its cached answer.
-    variant = f"replicate {verdict.replicate}" if verdict.replicate else None
-    talk = _messages(
-        prompt, verdict.question, verdict.first.text, verdict.second.text, verdict.meaning
-    )
-    return await client.read(
-        talk,
-        parse_verdict,
-        stage=STAGE,
-        json_schema=_SCHEMA,
-        variant=variant,
-        again=lambda error: again.render(error=error),
-    )
-
-
-def _messages(
-    prompt: Prompt, question: str, first: str, second: str, meaning: str
-) -> list[dict[str, str]]:
-    return prompt.render(
-        criterion=meaning, question=question, first_answer=first, second_answer=second
-    )
-
-
-def _length(messages: Sequence[Mapping[str, str]]) -> int:
-    return sum(count_tokens([message["content"] for message in messages]))
-
-
-def _row(verdict: OpenVerdict, model: str, winner: Won, explanation: str) -> dict[str, Any]:
-    return {
-        "judgment_id": verdict.id,
-        "question": verdict.question,
-        "first_answer": verdict.first.answer_id,
-        "second_answer": verdict.second.answer_id,
-        "criterion": verdict.criterion,
-        "replicate": verdict.replicate,
-        "judge": model,
-        "winner": winner,
-        "explanation": explanation,
-        "judged_at": datetime.now(UTC),
-    }

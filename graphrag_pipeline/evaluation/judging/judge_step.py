@@ -45,13 +45,7 @@ def plan(
         stages = first if step.differential else []
         return [*stages, plan_judging_unseen(settings, pairs * n_verdicts)]
     with store.read() as con:
-        pairs = judging.pairs_of(
-            con,
-            experiment.name,
-            against=step.against,
-            among=step.among,
-            questions=step.questions,
-        )
+        pairs = judging.pairs_of(con, experiment.name, step)
         stages = []
         if step.differential:
             asked = differential.inquiries_of(pairs, step, settings)
@@ -64,7 +58,7 @@ def plan(
             ]
         judge = _judge_of(step, settings)
         verdicts = judging.open_verdicts(con, pairs, _names(step), step.replicates, judge)
-    return [*stages, judging.plan_judging(settings, verdicts)]
+    return [*stages, plan_inquiries(settings, judging.FORM, verdicts)]
 
 
 def run(store: EvaluationStore, experiment: Experiment, settings: Settings) -> Asked:
@@ -77,13 +71,7 @@ def run(store: EvaluationStore, experiment: Experiment, settings: Settings) -> A
     settings = step.settings(settings)
     judge = _judge_of(step, settings)
     with store.read() as con:
-        pairs = judging.pairs_of(
-            con,
-            experiment.name,
-            against=step.against,
-            among=step.among,
-            questions=step.questions,
-        )
+        pairs = judging.pairs_of(con, experiment.name, step)
     failures: tuple[str, ...] = ()
     if step.differential:
         shared = differential.inquiries_of(pairs, step, settings)
@@ -94,7 +82,7 @@ def run(store: EvaluationStore, experiment: Experiment, settings: Settings) -> A
             pairs = differential.without_shared(con, pairs, shared)
     with store.read() as con:
         verdicts = judging.open_verdicts(con, pairs, _names(step), step.replicates, judge)
-    judged = judging.judge(settings, store, verdicts)
+    judged = ask_inquiries(settings, store, judging.FORM, verdicts)
     with store.transaction() as con:
         given = (pairs, _names(step), step.replicates, judge)
         judging.compare(con, experiment.name, *given)
