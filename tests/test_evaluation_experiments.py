@@ -23,6 +23,7 @@ from graphrag_pipeline.evaluation.experiment import (
     read_experiment,
 )
 from graphrag_pipeline.evaluation.paper import paper_of
+from graphrag_pipeline.evaluation.questions.question import Question
 from graphrag_pipeline.evaluation.results import compare_results, costs, means, question_scores
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.llm import TerminalModelError
@@ -117,6 +118,7 @@ def test_presets_are_the_papers_conditions():
         ("questions = 'q'\npreset = 'paper'", "use one of archrag, context-window, graphrag"),
         ("questions = 'q'\nmethods = ['local']\n[judge]\nagainst = 'x'", "is no condition"),
         ("questions = 'q'\nmethods = ['local']\n[judge]\ncriteria = ['wit']", "'wit' is none of"),
+        ("questions = 'q'\nmethods = ['local']\nwhere = {year = []}", "1 to 1,000 values"),
         ("questions = ", "not valid TOML"),
     ],
 )
@@ -152,6 +154,45 @@ def test_another_experiment_uses_the_answers_there_are(home, questions):
         found = compare_results(con, "one", "two")
     assert {one.condition for one in found} == {"bm25"}
     assert all(one.difference == 0 and not one.is_sure for one in found)
+
+
+def test_an_experiment_can_be_limited_to_documents(home, questions, tmp_path):
+    file = written(
+        tmp_path,
+        f"""
+        questions = "{questions}"
+        methods = ["bm25"]
+        where = {{title = "Marie Curie"}}
+        [[condition]]
+        name = "carol"
+        method = "bm25"
+        where = {{title = ["A Christmas Carol"]}}
+        [[condition]]
+        name = "no such document"
+        method = "bm25"
+        where = {{title = "Nowhere"}}
+        """,
+    )
+    settings = without_model(home)
+    whole = run_experiment(settings, experiment_of("whole", questions, ["bm25"]))
+    done = run_experiment(settings, read_experiment(file))
+    assert (whole.answered.made, done.answered.made) == (2, 4)
+    assert done.answered.errors == {
+        "no such document": "no document has title = 'Nowhere': ask of others"
+    }
+    with EvaluationStore(home).read() as con:
+        scores = question_scores(con, "experiment").filter(metric="recall@5")
+        told = dict(con.execute("SELECT condition, parameters FROM conditions").fetchall())
+    carol, curie = (Question(each["question"]).id for each in QUESTIONS)
+    rows = scores.select("condition", "question_id", "value").rows()
+    assert {(name, id): value for name, id, value in rows} == {
+        ("bm25", carol): 0,
+        ("bm25", curie): 1,
+        ("carol", carol): 1,
+        ("carol", curie): 0,
+    }
+    assert json.loads(told["carol"])["where"] == {"title": ["A Christmas Carol"]}
+    assert run_experiment(settings, read_experiment(file)).answered.made == 0
 
 
 def test_why_a_condition_has_no_answer_is_kept_until_it_has(home, questions):
@@ -208,8 +249,10 @@ def test_the_command_tells_of_every_condition(home, questions, monkeypatch):
     assert "recall@5" in done.stdout
     told = CliRunner().invoke(app, ["eval", "results", "by command", "--json"])
     assert [row["condition"] for row in json.loads(told.stdout)["conditions"]] == ["bm25", "basic"]
-    planned = CliRunner().invoke(app, ["eval", "plan", "-q", questions, "-m", "bm25"])
-    assert "0 answers to make, 2 made before" in planned.stdout
+    plan = ["eval", "plan", "-q", questions, "-m", "bm25"]
+    assert "0 answers to make, 2 made before" in CliRunner().invoke(app, plan).stdout
+    limited = CliRunner().invoke(app, [*plan, "--where", "title=Marie Curie"])
+    assert "2 answers to make, 0 made before" in limited.stdout
 
 
 def test_the_command_says_what_to_name(home, monkeypatch):

@@ -10,7 +10,7 @@ import pytest
 from graphrag_pipeline import Index
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.query import METHODS, MODEL_METHODS, QueryEngine, read_method
+from graphrag_pipeline.query import METHODS, MODEL_METHODS, QueryEngine, compare, read_method
 from graphrag_pipeline.query.limited import checked_where, described
 
 OPEN = {
@@ -87,6 +87,24 @@ def test_what_the_documents_say_themselves_is_found(engine, name):
 def test_the_same_words_are_there_without_the_filter(engine):
     assert "zinnober" in engine.retrieve(QUESTION, "local").context.casefold()
     assert engine.retrieve(QUESTION, "local").steps == ()
+
+
+@pytest.mark.parametrize("retrieval_only", [False, True])
+def test_a_comparison_asks_every_method_of_the_same_documents(engine, retrieval_only):
+    found = compare(
+        QUESTION,
+        ["bm25", "local", "ppr"],
+        where={"access": "open"},
+        retrieval_only=retrieval_only,
+        settings=engine.index.settings,
+    )
+    shown = json.dumps([each.to_dict() for each in found]).replace(QUESTION, "").casefold()
+    assert [word for word in HIDDEN if word in shown] == []
+    assert {each.retrieval.steps[0] for each in found if each.retrieval} == {
+        "limited to 2 documents: access = 'open'"
+    }
+    with pytest.raises(InputError, match="no document has access = 'none'"):
+        compare(QUESTION, ["bm25"], where={"access": "none"}, settings=engine.index.settings)
 
 
 def test_an_entity_of_several_documents_says_what_the_kept_ones_say_of_it(engine):

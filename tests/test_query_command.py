@@ -246,6 +246,16 @@ def test_each_method_has_a_block_with_answer_citations_and_cost(server, compare)
     assert max(map(len, re.findall("^──.*$", out, re.MULTILINE))) == 80
 
 
+def test_a_comparison_can_be_limited_to_documents(server, compare):
+    asked = (QUESTION, "-m", "basic", "--retrieval-only", "--json")
+    found = json.loads(compare(*asked, "--where", "title=Marie Curie")[1])
+    assert {c["document_title"] for each in found for c in each["citations"]} == {"Marie Curie"}
+    assert {each["steps"][0] for each in found} == {"limited to 1 document: title = 'Marie Curie'"}
+    assert refused(compare(*asked, "--where", "title")) == (
+        "error: --where 'title': write it as KEY=VALUE, such as year=2020"
+    )
+
+
 def test_a_comparison_tells_of_failed_steps_and_several_summaries(server, compare):
     unread = Fault(text="Hm.")
     server.misbehave(lambda r: unread if step_of(r.messages) == "classify" else None)

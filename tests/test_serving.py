@@ -180,6 +180,9 @@ def test_evidence_alone_and_several_methods_side_by_side(served: Served) -> None
     compared = served.post("/v1/compare", question=QUESTION, methods=["bm25", "ppr:top_k=3"])
     assert [each["method"] for each in compared.json()] == ["bm25", "ppr:top_k=3"]
     assert all(each["citations"] and each["context_tokens"] for each in compared.json())
+    nothing = {"question": QUESTION, "methods": ["bm25"], "where": {"title": "no such title"}}
+    refused = served.post("/v1/compare", **nothing)
+    assert "no document has title = 'no such title'" in refused.json()["detail"]
 
 
 def events_of(response: requests.Response) -> list[tuple[str, Any]]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 import typer
 
 from graphrag_pipeline.cli import console
+from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.rows import one_line
 
 if TYPE_CHECKING:
@@ -30,6 +31,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")
 OfRelease = Annotated[
     str | None,
     typer.Option("--release", help="A kept release: its id, or the first characters of it."),
+]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Only of documents whose metadata, title or uri say so: --where year=2020. Several "
+        "values of one key: any of them; several keys: all of them."
+    ),
 ]
 Raw = Annotated[
     bool,
@@ -53,6 +61,17 @@ Verify = Annotated[
     typer.Option("--verify", help="Read all files, also those that look as they did."),
 ]
 _MOST_PROBLEMS = 10
+
+
+def documents_where(conditions: Sequence[str] | None) -> dict[str, list[str]]:
+    """Return what KEY=VALUE conditions ask for; raises InputError for one that is none."""
+    where: dict[str, list[str]] = {}
+    for condition in conditions or ():
+        key, equals, value = condition.partition("=")
+        if not (key.strip() and equals):
+            raise InputError(f"--where {condition!r}: write it as KEY=VALUE, such as year=2020")
+        where.setdefault(key.strip(), []).append(value.strip())
+    return where
 
 
 def plain_values(result: Any) -> Any:

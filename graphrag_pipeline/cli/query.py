@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphrag_pipeline.cli import answer_views, console
-from graphrag_pipeline.cli.command import OfRelease, Raw, prints, settings_here
+from graphrag_pipeline.cli.command import (
+    OfRelease,
+    Raw,
+    Where,
+    documents_where,
+    prints,
+    settings_here,
+)
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.rows import records, write_csv
 
@@ -34,13 +41,6 @@ Sentences = Annotated[
 Context = Annotated[
     int | None,
     typer.Option(help="So many more sentences on either side of each (without a model)."),
-]
-Where = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Only of documents whose metadata, title or uri say so: --where year=2020. Several "
-        "values of one key: any of them; several keys: all of them."
-    ),
 ]
 _OF_METHODS = "Options of some methods"
 Level = Annotated[
@@ -178,7 +178,7 @@ def query(
     numbers = {"sentences": sentences, "context": context}
     options |= {name: number for name, number in numbers.items() if number is not None}
     options |= {"settings": settings, "home": settings.home_path, "release": release}
-    options |= {"where": _filter(where or ()), "follow_ups": follow_ups}
+    options |= {"where": documents_where(where), "follow_ups": follow_ups}
     from graphrag_pipeline.query import answer, stream_answer
 
     if stream:
@@ -204,6 +204,7 @@ def compare(
         ),
     ] = False,
     release: OfRelease = None,
+    where: Where = None,
 ) -> list[Compared]:
     """Answer a question by several methods, side by side: citations, tokens, cost and time."""
     from graphrag_pipeline.query import compare as compare_methods
@@ -212,22 +213,12 @@ def compare(
     return compare_methods(
         question,
         methods.split(","),
+        where=documents_where(where),
         retrieval_only=retrieval_only,
         home=settings.home_path,
         release=release,
         settings=settings,
     )
-
-
-def _filter(conditions: Sequence[str]) -> dict[str, list[str]]:
-    """Return what KEY=VALUE conditions ask for; InputError for one that is none."""
-    where: dict[str, list[str]] = {}
-    for condition in conditions:
-        key, equals, value = condition.partition("=")
-        if not (key.strip() and equals):
-            raise InputError(f"--where {condition!r}: write it as KEY=VALUE, such as year=2020")
-        where.setdefault(key.strip(), []).append(value.strip())
-    return where
 
 
 def _taken(method: str, options: Mapping[str, Any]) -> dict[str, Any]:

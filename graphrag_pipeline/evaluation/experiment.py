@@ -8,6 +8,7 @@ It is read from a TOML file::
     methods = ["local", "lightrag:mode=mix"]
     levels = [0, 1]                    # each method that reads a level, at each of these
     context_tokens = [8000, 16000]     # each method with a budget, with each of these
+    where = {year = ["2019", "2020"]}  # asked of these documents only
 
     [[condition]]
     name = "smaller chunks"
@@ -35,6 +36,7 @@ from graphrag_pipeline.evaluation.answers_elsewhere import METHOD, GivenAnswers,
 from graphrag_pipeline.evaluation.paper import Paper, paper_of
 from graphrag_pipeline.evaluation.steps import Assertions, Claims, Judge, Reference, Relevance
 from graphrag_pipeline.query.ask import Ask
+from graphrag_pipeline.query.limited import Where, checked_where
 from graphrag_pipeline.query.methods import methods_taking, read_method
 from graphrag_pipeline.query.short_answers import AnswerStyle
 
@@ -46,6 +48,7 @@ WORDS: Mapping[str, str] = paper_of("graphrag").methods
 class Condition:
     """A method with parameters, on what is published in ``home`` (default: the settings').
 
+    ``where`` limits it to documents, as that of :class:`~graphrag_pipeline.query.ask.Ask`.
     ``answer_style`` is that of its answers, by default the experiment's, then the settings'.
     ``given`` are its answers where they were made elsewhere: nothing is asked then.
     """
@@ -56,11 +59,17 @@ class Condition:
     home: Path | None = None
     release: str | None = None
     answer_style: AnswerStyle | None = None
+    where: Where = field(default_factory=dict)
     given: GivenAnswers | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "where", checked_where(self.where))
 
     def ask(self, question: str) -> Ask:
         """Return a question as this condition asks it."""
-        return Ask(question=question, method=self.method, parameters=self.parameters)
+        return Ask(
+            question=question, method=self.method, parameters=self.parameters, where=self.where
+        )
 
 
 class _Strict(BaseModel):
@@ -75,6 +84,7 @@ class _Given(_Strict):
     home: str = ""
     release: str = ""
     answer_style: AnswerStyle | None = None
+    where: dict[str, Any] = Field(default_factory=dict)
 
 
 class _File(_Strict):
@@ -85,6 +95,7 @@ class _File(_Strict):
     levels: tuple[int, ...] = ()
     context_tokens: tuple[int, ...] = ()
     answer_style: AnswerStyle | None = None
+    where: dict[str, Any] = Field(default_factory=dict)
     retrieval_only: bool = False
     limit: Annotated[int, Field(ge=0)] = 0
     metrics: tuple[str, ...] = ()
@@ -161,6 +172,7 @@ def experiment_of(
     preset: str = "",
     levels: Sequence[int] = (),
     context_tokens: Sequence[int] = (),
+    where: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> Experiment:
     """Return the experiment that runs methods, or the paper's conditions such as C0, on questions.
@@ -169,10 +181,14 @@ def experiment_of(
     given: see :mod:`~graphrag_pipeline.evaluation.paper`.
 
     A method that reads a community level is run at each of ``levels``, one that has a budget with
-    each of ``context_tokens``; ``more`` are further fields of :class:`Experiment`. Raises
-    InputError for an unknown method or parameter.
+    each of ``context_tokens``, all of the documents that ``where`` says; ``more`` are further
+    fields of :class:`Experiment`. Raises InputError for an unknown method or parameter, and for
+    what is no filter.
     """
-    conditions = _conditions(methods, preset, levels, context_tokens)
+    conditions = [
+        replace(condition, where=where or {})
+        for condition in _conditions(methods, preset, levels, context_tokens)
+    ]
     return checked(_by_preset(Experiment(name, questions, tuple(conditions), **more), preset))
 
 
@@ -182,7 +198,11 @@ def _experiment(contents: _File, file: Path) -> Experiment:
     )
     tables = [_from_table(table, file.parent) for table in contents.condition]
     styled = [
-        replace(condition, answer_style=condition.answer_style or contents.answer_style)
+        replace(
+            condition,
+            answer_style=condition.answer_style or contents.answer_style,
+            where=condition.where or contents.where,
+        )
         for condition in (*spread, *tables)
     ]
     return checked(
@@ -274,6 +294,7 @@ def _from_table(table: _Given, folder: Path) -> Condition:
         home=home,
         release=table.release or None,
         answer_style=table.answer_style,
+        where=table.where,
     )
 
 

@@ -25,6 +25,7 @@ from graphrag_pipeline.query.methods import method_named
 from graphrag_pipeline.query.methods.archrag_search import ADAPTIVE
 from graphrag_pipeline.query.methods.global_search import MAP_REDUCE
 from graphrag_pipeline.query.methods.text_summary import TextSummaryParameters, chunks_to_read
+from graphrag_pipeline.query.release import Release
 
 _SAMPLED = 3
 _PROMPT_TOKENS = 600
@@ -83,11 +84,9 @@ def plan_claims_unseen(settings: Settings, answers: int) -> StagePlan:
 
 
 def _plan(store: EvaluationStore, settings: Settings, workload: Workload) -> StagePlan:
-    import json
-
     parameters = {
         "method": workload.condition.method,
-        "parameters": json.dumps(workload.parameters, sort_keys=True),
+        "parameters": workload.told_parameters,
         "model": settings.llm.model,
     }
     with store.read() as con:
@@ -118,9 +117,10 @@ def _stage(settings: Settings, name: str, answers: int, tokens: Tokens) -> Stage
 def _guess(settings: Settings, workload: Workload) -> Tokens:
     method = method_named(workload.condition.method)
     with open_engine(workload.condition, settings) as engine:
+        index = engine.index.limited(workload.condition.where)
         if method.estimate is not None:
-            return method.estimate(engine.index, method.parameters(**workload.parameters))
-        if (whole := _whole(engine, workload)) is not None:
+            return method.estimate(index, method.parameters(**workload.parameters))
+        if (whole := _whole(index, workload)) is not None:
             return whole
         tokens = statistics.fmean(
             _context_tokens(engine, workload, question.text)
@@ -142,9 +142,9 @@ def _reranking(settings: Settings, parameters: Mapping[str, Any]) -> Tokens:
     return 1, reranked * _PASSAGE_TOKENS, _LIST_TOKENS
 
 
-def _whole(engine: QueryEngine, workload: Workload) -> Tokens | None:
+def _whole(index: Release, workload: Workload) -> Tokens | None:
     """Return what a method takes that reads all reports of a level, or all text; else None."""
-    index, method = engine.index, workload.condition.method
+    method = workload.condition.method
     if method == "global" and workload.parameters["mode"] == MAP_REDUCE:
         records = op.report_records(index, op.reports_at(index, workload.parameters["level"]))
     elif method == "text_summary":
@@ -161,9 +161,7 @@ def _whole(engine: QueryEngine, workload: Workload) -> Tokens | None:
 
 def _context_tokens(engine: QueryEngine, workload: Workload, question: str) -> int:
     try:
-        retrieval = engine.rehearse(
-            question, workload.condition.method, **workload.condition.parameters
-        )
+        retrieval = engine.rehearse(workload.condition.ask(question))
     except GraphRAGError:
         return workload.parameters.get("max_context_tokens", 0)
     return count_tokens([retrieval.context], engine.index.encoding)[0]

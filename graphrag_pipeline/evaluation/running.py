@@ -62,6 +62,12 @@ class Workload:
     unanswered: tuple[Question, ...]
     error: str = ""
 
+    @property
+    def told_parameters(self) -> str:
+        """The parameters as JSON, and ``where`` it is asked where that is not everywhere."""
+        where = {"where": self.condition.where} if self.condition.where else {}
+        return json.dumps({**self.parameters, **where}, sort_keys=True)
+
 
 @dataclass(frozen=True)
 class Answered:
@@ -212,6 +218,7 @@ def _look_at(
                 engine.check(condition.method, condition.parameters)
             values = as_mapping(method.parametrise(condition.parameters, settings))
             release = engine.index.facts.id
+            engine.index.limited(condition.where)
     except GraphRAGError as error:
         return Workload(
             condition=condition,
@@ -223,6 +230,8 @@ def _look_at(
         )
     made_by = [] if experiment.retrieval_only else _made_by(engine.index.settings)
     found_by = _found_by(settings, values)
+    if condition.where:
+        found_by["where"] = condition.where
     key = (version("graphrag-pipeline"), condition.method, found_by, release, made_by)
     answer_ids = {question.id: fingerprint(question.text, *key) for question in questions}
     return Workload(condition, release, values, answer_ids, ())
@@ -355,7 +364,7 @@ def _row(
         "answer_id": workload.answer_ids[question.id],
         "question": question.text,
         "method": workload.condition.method,
-        "parameters": json.dumps(workload.parameters, sort_keys=True),
+        "parameters": workload.told_parameters,
         "release": workload.release,
         "model": "",
         "text": "",
@@ -421,7 +430,7 @@ def _note_answers(
     askable = [workload for workload in conditions if not workload.error]
     rows = [
         [experiment.name, workload.condition.name, n, workload.condition.method,
-         json.dumps(workload.parameters, sort_keys=True), workload.release]
+         workload.told_parameters, workload.release]
         for n, workload in enumerate(askable)
     ]  # fmt: skip
     answers = pl.DataFrame(

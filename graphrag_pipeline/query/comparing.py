@@ -71,6 +71,7 @@ def compare(
     question: str,
     methods: Sequence[str],
     *,
+    where: Mapping[str, Any] | None = None,
     retrieval_only: bool = False,
     home: str | Path | None = None,
     release: str | None = None,
@@ -80,22 +81,26 @@ def compare(
 
     A method is named as in ``bm25`` or, with parameters, ``lightrag:mode=local:top_k=20``. One that
     fails, for want of a model or in a call, gives its error and does not keep the others from
-    theirs. What they share is loaded before the first is timed.
+    theirs. What they share is loaded before the first is timed. ``where`` limits all to documents,
+    as that of :class:`~graphrag_pipeline.query.ask.Ask`.
 
-    Raises InputError for no method, an unknown method or parameter and an empty question; where all
-    fail, an error like the first that tells all; and the errors of opening a release.
+    Raises InputError for no method, an unknown method or parameter, no filter and an empty
+    question; where all fail, an error like the first that tells all; and the errors of opening a
+    release.
     """
-    asks = compared_asks(question, methods)
+    asks = compared_asks(question, methods, where)
     with QueryEngine(home, release=release, settings=settings) as engine:
         return run_calls(
             lambda: compare_on(engine, asks, retrieval_only=retrieval_only, rehearse=True)
         )
 
 
-def compared_asks(question: str, methods: Sequence[str]) -> dict[str, Ask]:
+def compared_asks(
+    question: str, methods: Sequence[str], where: Mapping[str, Any] | None = None
+) -> dict[str, Ask]:
     """Return what is asked of each method that is named; see :func:`compare` for errors."""
     plain_question(question)
-    asks = {spec.strip(): _ask(question, spec) for spec in methods if spec.strip()}
+    asks = {spec.strip(): _ask(question, spec, where or {}) for spec in methods if spec.strip()}
     if not asks:
         raise InputError("no method to compare: name some, such as bm25 and local")
     return asks
@@ -124,9 +129,9 @@ async def compare_on(
     return [compared for compared, _ in outcomes]
 
 
-def _ask(question: str, spec: str) -> Ask:
+def _ask(question: str, spec: str, where: Mapping[str, Any]) -> Ask:
     method, parameters = read_method(spec)
-    return Ask(question=question, method=method, parameters=parameters)
+    return Ask(question=question, method=method, parameters=parameters, where=where)
 
 
 def _together(errors: Mapping[str, GraphRAGError]) -> GraphRAGError:

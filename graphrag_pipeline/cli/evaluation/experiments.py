@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphrag_pipeline.cli import console
-from graphrag_pipeline.cli.command import prints, settings_here
+from graphrag_pipeline.cli.command import Where, documents_where, prints, settings_here
 from graphrag_pipeline.cli.evaluation.results import (
     Results,
     result_values,
@@ -72,6 +73,7 @@ def run(
     judge: Judged = False,
     claims: CountClaims = False,
     name: Named = "",
+    where: Where = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask about the cost.")] = False,
 ) -> Results:
     """Answer questions by several methods and score the answers.
@@ -83,7 +85,7 @@ def run(
 
     settings = settings_here()
     experiment_chosen = _experiment(
-        spec, questions, methods, preset, levels, retrieval_only, limit, judge, claims, name
+        spec, questions, methods, preset, levels, retrieval_only, limit, judge, claims, name, where
     )
     _agree(settings, experiment_chosen, yes)
     with progress("evaluating"):
@@ -128,13 +130,14 @@ def plan(
     judge: Judged = False,
     claims: CountClaims = False,
     name: Named = "",
+    where: Where = None,
 ) -> ExperimentPlan:
     """Show what a run of an experiment would do and cost. No model is asked."""
     from graphrag_pipeline.evaluation.evaluate import plan_experiment
 
     settings = settings_here()
     chosen = _experiment(
-        spec, questions, methods, preset, levels, retrieval_only, limit, judge, claims, name
+        spec, questions, methods, preset, levels, retrieval_only, limit, judge, claims, name, where
     )
     return plan_experiment(settings, chosen)
 
@@ -150,6 +153,7 @@ def _experiment(
     judge: bool,
     claims: bool,
     name: str,
+    where: Sequence[str] | None,
 ) -> Experiment:
     from dataclasses import replace
 
@@ -163,8 +167,10 @@ def _experiment(
     from graphrag_pipeline.query.methods import METHODS
 
     if spec is not None:
-        if questions or methods or preset or levels:
-            raise InputError("an experiment's file says its questions and methods: leave them out")
+        if questions or methods or preset or levels or where:
+            raise InputError(
+                "an experiment's file says its questions, methods and documents: leave them out"
+            )
         chosen = read_experiment(spec)
         return checked(
             replace(
@@ -185,6 +191,7 @@ def _experiment(
         or ([] if preset else list(METHODS)),
         preset=preset,
         levels=_numbers(levels),
+        where=documents_where(where),
         retrieval_only=retrieval_only,
         limit=limit,
         judge=Judge() if judge else None,

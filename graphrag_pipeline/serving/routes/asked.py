@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.engine import QueryEngine
 
 _OF_COLLECTION = "The collection to ask; without it, the default one."
+_OF_DOCUMENTS = "Only documents with this metadata, title or uri: a value, or several."
 _OF_RELEASE = "Another release that is kept: its id, or the first characters of it."
 
 
@@ -52,10 +53,7 @@ class ToRetrieve(Place):
     parameters: dict[str, JsonValue] = Field(
         default_factory=dict, description="Those of the method: see /v1/methods."
     )
-    where: dict[str, JsonValue] = Field(
-        default_factory=dict,
-        description="Only documents with this metadata, title or uri: a value, or several.",
-    )
+    where: dict[str, JsonValue] = Field(default_factory=dict, description=_OF_DOCUMENTS)
 
     def ask(self, engine: QueryEngine) -> Ask:
         """Return what is asked.
@@ -110,4 +108,5 @@ class ToCompare(Place):
     methods: list[str] = Field(
         default=["basic", "bm25", "local", "global"], min_length=1, max_length=MOST_METHODS
     )
+    where: dict[str, JsonValue] = Field(default_factory=dict, description=_OF_DOCUMENTS)
     retrieval_only: bool = Field(False, description="Retrieve, and make no answers.")

@@ -57,7 +57,7 @@ async def retrieve(request: Request, asked: ToRetrieve) -> Response:
 @router.post("/compare")
 async def compare(request: Request, asked: ToCompare) -> Response:
     """Return what several methods give for one question: citations, tokens, cost and seconds."""
-    asks = compared_asks(asked.question, asked.methods)
+    asks = compared_asks(asked.question, asked.methods, asked.where)
     for ask in asks.values():
         check_parameters(ask.method, ask.parameters)
 
