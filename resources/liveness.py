@@ -37,16 +37,28 @@ def end_dead_runs(instance: dg.DagsterInstance) -> list[dg.DagsterRun]:
     Returns the runs that are under way. Runs of other machines and of other projects show no sign
     here and are left alone.
     """
-    living = []
-    for run in instance.get_runs(dg.RunsFilter(statuses=_UNDER_WAY)):
-        alive = _is_alive(_sign(instance, run.run_id))
-        if alive:
-            living.append(run)
-        elif alive is not None:
-            instance.report_run_failed(run, "its process is gone: killed, or the machine stopped")
+    living, dead = _living_and_dead(instance)
+    for run in dead:
+        instance.report_run_failed(run, "its process is gone: killed, or the machine stopped")
     _free_slots(instance)
     _forget_finished(instance)
     return living
+
+
+def count_dead_runs(instance: dg.DagsterInstance) -> int:
+    """Return how many runs :func:`end_dead_runs` would report as failed."""
+    return len(_living_and_dead(instance)[1])
+
+
+def _living_and_dead(
+    instance: dg.DagsterInstance,
+) -> tuple[list[dg.DagsterRun], list[dg.DagsterRun]]:
+    living, dead = [], []
+    for run in instance.get_runs(dg.RunsFilter(statuses=_UNDER_WAY)):
+        alive = _is_alive(_sign(instance, run.run_id))
+        if alive is not None:
+            (living if alive else dead).append(run)
+    return living, dead
 
 
 def _free_slots(instance: dg.DagsterInstance) -> None:

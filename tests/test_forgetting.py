@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+import dagster as dg
 import duckdb
 import pytest
 from conftest import Engine
@@ -20,16 +21,21 @@ from test_llm_pipeline import mind
 from test_ocr import scan
 from traces import stores, traces, traces_of
 
+from graphrag_pipeline.cli.forgetting import show_purge
 from graphrag_pipeline.cli.index_views import show_status
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.evaluation.questions.question import Question
-from graphrag_pipeline.orchestration.runs import index_folder
+from graphrag_pipeline.orchestration.runs import index_folder, opened_instance
 from graphrag_pipeline.planning.status import summarise
 from graphrag_pipeline.query import open_release
+from graphrag_pipeline.resources.liveness import show_life
+from graphrag_pipeline.store.scanning import LeftOut
+from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.updating import cut_batches, run_stages
 from graphrag_pipeline.upkeep.checking import check
-from graphrag_pipeline.upkeep.purging import plan_purge, purge
+from graphrag_pipeline.upkeep.purging import Purge, plan_purge, purge
 
 NAME, TEXT, METADATA = "zqvkname7714", "zqvktext8825", "zqvkmeta9936"
 ENTITY, ANSWER, QUESTION = "Zqvkaperson Zqvkbperson", "zqvkanswer5503", "zqvkquestion6614"
@@ -93,8 +99,20 @@ def run(engine: Engine) -> None:
         run_stages(workspace)
 
 
-def sweep(engine: Engine, *names: str):
+def sweep(engine: Engine, *names: str) -> Purge:
     return purge(engine.workspace, names)
+
+
+@dg.job
+def nothing() -> None:
+    """A run of it leaves a line in Dagster's history."""
+
+
+def what_goes(plan: Purge, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """Return the lines that say what goes, or is gone."""
+    show_purge(plan)
+    lines = [line.partition("go")[2] for line in capsys.readouterr().out.splitlines()]
+    return [line.partition(": ")[2] for line in lines if line.startswith((": ", "ne: "))]
 
 
 @pytest.mark.slow
@@ -122,10 +140,12 @@ def test_nothing_of_a_forgotten_document_is_left_in_any_store(
         con.execute(f"CREATE TABLE daily AS SELECT '{ENTITY}' AS title")
     Home(home).notices.write_text(json.dumps({"index": {"why": f"{NAME}.md failed", "hooks": []}}))
     Home(home).reader_deaths.write_text(json.dumps({"0": {"why": f"{NAME}.md killed it"}}))
-    Home(home).left_out.write_text(json.dumps({"names": [f"{NAME}.md"]}))
     (home / "llm_cache.sqlite.damaged-1").write_text(ANSWER)
     engine.write({**dict.fromkeys(GOING), "scan.pdf": None})
     run_by_dagster(engine)
+    links = LeftOut("links", "", 1, (f"{NAME}.md",))
+    own = LeftOut(".graphragignore", f"{BROKEN}.pdf", 2, (f"{BROKEN}.pdf", f"{NAME}.d/x"))
+    engine.workspace.batches.note_left_out(engine.inbox, [links, own])
 
     before = places_of(home, tmp_path)
     assert set(before) == set(CANARIES)
@@ -147,9 +167,12 @@ def test_nothing_of_a_forgotten_document_is_left_in_any_store(
     assert {place for place in before[TEXT] if ".duckdb:" in place}
 
     names = [str(engine.inbox / name) for name in (*GOING, "scan.pdf")]
+    plan = plan_purge(engine.workspace, names)
     told = sweep(engine, *names)
     assert len(told.sources) == 3
     assert told.removed == []
+    assert told.dropped_runs == plan.dropped_runs
+    assert told.dropped_releases == plan.dropped_releases
     assert told.answers.dropped
     assert told.dropped_runs
     assert places_of(home, tmp_path) == {}
@@ -281,6 +304,41 @@ def test_tables_and_manifests_say_the_same_of_files_that_stay(plain):
         run_stages(engine.workspace)
     assert sorted(engine.rows("SELECT batch, uri, status FROM batch_sources")) == sorted(rows)
     assert sorted(engine.rows(TABLES["documents"])) == sorted(before)
+
+
+def test_a_dry_run_says_what_the_run_then_does_and_links_stay_left_out(plain, tmp_path, capsys):
+    engine = plain
+    (tmp_path / "outside.txt").write_text("Nobody reads this.")
+    engine.write({**STAYING, "c.txt": "Nora Quill met Alice Smith."})
+    (engine.inbox / "link.txt").symlink_to(tmp_path / "outside.txt")
+    run(engine)
+    engine.write({".graphragignore": "c.txt\n", "d.txt": "Dora Green met Nora Quill."})
+    run(engine)
+    statuses = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.STARTED)
+    with opened_instance(engine.workspace.settings) as instance:
+        _, dead, living = (
+            instance.create_run_for_job(nothing, status=status).run_id
+            for status in (*statuses, dg.DagsterRunStatus.STARTED)
+        )
+        show_life(instance, living)
+        (Home(engine.log.home).dagster / "alive" / f"{dead}.lock").touch()
+    plan = plan_purge(engine.workspace, ["documents/c.txt"])
+    told = sweep(engine, "documents/c.txt")
+    with opened_instance(engine.workspace.settings) as instance:
+        assert [run.run_id for run in instance.get_runs()] == [living]
+    assert (plan.dropped_runs, len(plan.dropped_releases)) == (2, 2)
+    assert what_goes(plan, capsys) == what_goes(told, capsys)
+    rules = summarise(engine.workspace)["left_out"]
+    names = {name for rule in rules for name in rule["names"]}
+    assert names == {".graphragignore", "link.txt"}
+    assert "c.txt" not in Home(engine.log.home).left_out.read_text()
+
+
+def test_where_no_index_is_a_purge_leaves_the_folder_alone(tmp_path):
+    for act in (plan_purge, purge):
+        with pytest.raises(InputError, match="there is no index in"):
+            act(Workspace(Settings(home=str(tmp_path / ".graphrag"))))
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

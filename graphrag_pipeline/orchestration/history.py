@@ -21,7 +21,7 @@ from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.orchestration.runs import opened_instance
-from graphrag_pipeline.resources.liveness import end_dead_runs
+from graphrag_pipeline.resources.liveness import count_dead_runs, end_dead_runs
 from graphrag_pipeline.store.batches import BatchLog
 from graphrag_pipeline.upkeep.answers import compact
 
@@ -48,7 +48,7 @@ def empty_history(settings: Settings) -> int:
     """
     place = Home(settings.home_path).dagster
     with opened_instance(settings) as instance:
-        if type(instance.event_log_storage) is not SqliteEventLogStorage:
+        if not _is_in_files(instance):
             return 0
         end_dead_runs(instance)
         under_way = instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED))
@@ -62,6 +62,19 @@ def empty_history(settings: Settings) -> int:
     with opened_instance(settings) as instance:
         _tell_again(instance, assets, BatchLog(settings.home_path))
     return n_finished
+
+
+def finished_runs(settings: Settings) -> int:
+    """Return how many runs :func:`empty_history` would take out."""
+    with opened_instance(settings) as instance:
+        if not _is_in_files(instance):
+            return 0
+        n_unfinished = instance.get_runs_count(dg.RunsFilter(statuses=_UNFINISHED))
+        return instance.get_runs_count() - n_unfinished + count_dead_runs(instance)
+
+
+def _is_in_files(instance: dg.DagsterInstance) -> bool:
+    return type(instance.event_log_storage) is SqliteEventLogStorage
 
 
 def _materialised(instance: dg.DagsterInstance) -> Iterator[tuple[dg.AssetKey, set[str]]]:

@@ -311,6 +311,7 @@ class BatchLog:
         The sources are the same afterwards. Raises StorageError if one cannot be written.
         """
         with self._lock():
+            self._leave_out_without(self.gone())
             smaller = self.without_gone(done)
             for key, batch in smaller.items():
                 if batch is None:
@@ -318,9 +319,41 @@ class BatchLog:
                 else:
                     self.save(batch)
             self._see_only(self.sources())
-            # The next scan makes it again.
-            Home(self.home).left_out.unlink(missing_ok=True)
             return len(smaller)
+
+    def _leave_out_without(self, gone: Collection[str]) -> None:
+        """Write down what is left out of folders without the names of files that are gone."""
+        path = Home(self.home).left_out
+        if not path.exists():
+            return
+        try:
+            by_root = {
+                root: [asdict(rule) for rule in self._rules_without(gone, root, rules)]
+                for root, rules in self.left_out().items()
+            }
+        except (AttributeError, KeyError, TypeError):
+            # The next scan makes it again.
+            path.unlink(missing_ok=True)
+            return
+        write_beside(path, json.dumps(by_root, indent=1).encode())
+
+    def _rules_without(
+        self, gone: Collection[str], root: str, rules: Sequence[LeftOut]
+    ) -> Iterator[LeftOut]:
+        """Yield the rules that name no file that is gone, and of the others what they name else."""
+        folder, prefix = self.folder_of(root), _prefix(root)
+        last_names = {uri.rpartition("/")[2] for uri in gone} - {""}
+        for rule in rules:
+            names = tuple(
+                name
+                for name in rule.names
+                if os.path.lexists(folder / _unprintable(name))
+                and f"{prefix}{name}" not in gone
+                and not any(uri.startswith(f"{prefix}{name.rstrip('/')}/") for uri in gone)
+            )
+            number = rule.number - len(rule.names) + len(names)
+            if number and rule.pattern.rstrip("/").rpartition("/")[2] not in last_names:
+                yield replace(rule, number=number, names=names)
 
     def _see_only(self, sources: Collection[str]) -> None:
         """Forget how files looked that are not among these."""

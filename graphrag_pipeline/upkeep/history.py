@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
@@ -23,8 +24,19 @@ def wipe_history(settings: Settings) -> int:
     A history that is kept elsewhere is left alone. Raises StorageError where a file cannot be
     written.
     """
-    is_here = (Home(settings.home_path).dagster / "history").is_dir()
-    if history_elsewhere(settings) is not None or not is_here:
-        return 0
+    return _history().empty_history(settings) if _is_here(settings) else 0
+
+
+def finished_runs(settings: Settings) -> int:
+    """Return the number of runs that :func:`wipe_history` would take out."""
+    return _history().finished_runs(settings) if _is_here(settings) else 0
+
+
+def _is_here(settings: Settings) -> bool:
+    is_there = (Home(settings.home_path).dagster / "history").is_dir()
+    return is_there and history_elsewhere(settings) is None
+
+
+def _history() -> ModuleType:
     # The engine knows no Dagster: it is loaded by name, and only where Dagster has run.
-    return import_module("graphrag_pipeline.orchestration.history").empty_history(settings)
+    return import_module("graphrag_pipeline.orchestration.history")

@@ -15,7 +15,7 @@ from graphrag_pipeline.store.workspace import Workspace
 
 _MADE_AGAIN = (
     *("marts.duckdb", "marts.duckdb.wal", "dbt", "pictures", "notices.json"),
-    *("left_out.json", "reader_deaths.json"),
+    "reader_deaths.json",
 )
 # What a repair has put aside.
 _DAMAGED = "*.damaged-*"

@@ -34,7 +34,7 @@ from graphrag_pipeline.upkeep.experiments import (
     drop_experiments,
     unused_experiments,
 )
-from graphrag_pipeline.upkeep.history import history_elsewhere, wipe_history
+from graphrag_pipeline.upkeep.history import finished_runs, history_elsewhere, wipe_history
 from graphrag_pipeline.upkeep.leftovers import drop_leftovers, made_again
 from graphrag_pipeline.upkeep.naming import check_gone, named_sources
 from graphrag_pipeline.upkeep.tables import (
@@ -95,6 +95,7 @@ def plan_purge(workspace: Workspace, names: Sequence[str] = ()) -> Purge:
         answers=unused_answers(workspace, removed),
         experiments=unused_experiments(workspace, clean),
         dropped_files=made_again(workspace),
+        dropped_runs=finished_runs(workspace.settings),
         bytes_before=_size(workspace.home),
         elsewhere=_elsewhere(workspace),
     )
@@ -111,9 +112,10 @@ def purge(workspace: Workspace, names: Sequence[str] = ()) -> Purge:
     batches wait to be indexed, and after a rollback; what an update and publishing raise. A purge
     that was killed or failed is completed by the next.
     """
+    _check_there(workspace)
     with workspace.turn():
         sources = _checked(workspace, names)
-        before = _size(workspace.home)
+        before, releases = _size(workspace.home), release_ids(workspace.home)
         is_begun = workspace.paths.purge_mark.exists()
         workspace.paths.purge_mark.touch()
         removed = _remove(workspace, sources, is_begun=is_begun)
@@ -124,6 +126,8 @@ def purge(workspace: Workspace, names: Sequence[str] = ()) -> Purge:
         done,
         sources=sources,
         removed=removed,
+        # Not the one that the removal itself has published: nobody has seen it.
+        dropped_releases=releases,
         bytes_before=before,
         bytes_after=_size(workspace.home),
         elsewhere=_elsewhere(workspace),
@@ -139,8 +143,7 @@ def _elsewhere(workspace: Workspace) -> list[str]:
 
 def _checked(workspace: Workspace, names: Sequence[str]) -> list[str]:
     """Return the files of these names. Raises InputError where they, or all, cannot be purged."""
-    if not workspace.exists:
-        raise InputError(f"there is no index in {workspace.home}")
+    _check_there(workspace)
     if newest := rolled_back_from(workspace.home):
         raise InputError(
             f"readers see an older release than the index holds: graphrag-pipeline rollback "
@@ -155,6 +158,11 @@ def _checked(workspace: Workspace, names: Sequence[str]) -> list[str]:
         )
     check_gone(workspace, sources)
     return sources
+
+
+def _check_there(workspace: Workspace) -> None:
+    if not workspace.exists:
+        raise InputError(f"there is no index in {workspace.home}")
 
 
 def _present(workspace: Workspace, sources: Collection[str]) -> list[str]:
@@ -180,7 +188,7 @@ def _sweep(workspace: Workspace, clean: Collection[str]) -> Purge:
     release = publish(workspace, anew=True).id
     _say("releases")
     with changing_releases(workspace.home):
-        dropped = keep_only(workspace.home, release)
+        keep_only(workspace.home, release)
         workspace.vectors.drop_tags(sorted(workspace.vectors.tags().keys() - {release}))
         workspace.vectors.keep_last()
     _say("answers")
@@ -196,7 +204,7 @@ def _sweep(workspace: Workspace, clean: Collection[str]) -> Purge:
         sources=(),
         removed=(),
         release=release,
-        dropped_releases=dropped,
+        dropped_releases=(),
         answers=answers,
         experiments=experiments,
         dropped_files=files,
