@@ -134,7 +134,8 @@ def embed_again(workspace: Workspace, problems: Sequence[Problem]) -> list[str]:
         own = [problem for problem in problems if _table_of(problem) == name]
         if any(problem.check == UNREADABLE for problem in own):
             done.append(f"put the damaged vectors of {name} aside, as {set_aside(workspace, name)}")
-        done.append(_embed(workspace, tables[name]))
+        anew = f"noted anew which version of the vectors of {name} is the index's"
+        done.append(_embed(workspace, tables[name]) or anew)
     return done
 
 
@@ -169,9 +170,7 @@ def embed_releases_again(workspace: Workspace, problems: Sequence[Problem]) -> l
                 _name_versions(workspace, release, path, {**versions, **made})
                 changed |= {table: known_vector_tables()[table] for table in made}
                 done.append(f"embedded {', '.join(made)} of release {release} again")
-    for table in changed.values():
-        done.append(_embed(workspace, table))
-    return done
+    return [*done, *filter(None, (_embed(workspace, table) for table in changed.values()))]
 
 
 def set_tags(workspace: Workspace, problems: Sequence[Problem]) -> list[str]:
@@ -187,10 +186,10 @@ def set_tags(workspace: Workspace, problems: Sequence[Problem]) -> list[str]:
                     vectors.at({table: version}).count(table)
                     vectors.tag_version(release, table, version)
                     set_anew += 1
-    return [
-        f"let go of {counted(len(orphans), 'release')} that are not kept, and protected "
-        f"{counted(set_anew, 'version')} of vectors"
-    ]
+    done = [f"let go of {counted(len(orphans), 'release')} no longer kept"] if orphans else []
+    if set_anew:
+        done.append(f"protected {counted(set_anew, 'version')} of vectors")
+    return done
 
 
 def finish(workspace: Workspace) -> list[str]:
@@ -213,6 +212,7 @@ def _table_of(problem: Problem) -> str:
 
 
 def _embed(workspace: Workspace, table: VectorTable) -> str:
+    """Bring a vector table up to date; return what that took, nothing where it was."""
     with workspace.store.read() as con:
         wanted = rows_of(con, table)
         version = version_of(con, table)
@@ -230,10 +230,12 @@ def _embed(workspace: Workspace, table: VectorTable) -> str:
         raise
     except GraphRAGError as error:
         return f"marked {table.name}: graphrag-pipeline index embeds it again ({error})"
-    return (
-        f"embedded {changes.embedded:,} rows of {table.name} again, and removed "
-        f"{changes.removed:,} vectors"
-    )
+    changed = []
+    if changes.embedded:
+        changed.append(f"embedded {counted(changes.embedded, 'row')} of {table.name} again")
+    if changes.removed:
+        changed.append(f"removed {counted(changes.removed, 'vector')} of {table.name}")
+    return ", and ".join(changed)
 
 
 def _embed_release(workspace: Workspace, path: Path, versions: dict[str, int]) -> dict[str, int]:
