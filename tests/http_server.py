@@ -16,6 +16,7 @@ from graphrag_pipeline.core.settings import ServerSettings, Settings
 from graphrag_pipeline.releases.publishing import publish_copy
 from graphrag_pipeline.serving.app import create_app
 from graphrag_pipeline.serving.holding import Collections, Holder
+from graphrag_pipeline.serving.keys import Keyring
 from graphrag_pipeline.store.index_store import IndexStore
 
 
@@ -26,12 +27,18 @@ def published(home: Path, release: str = "r1", **given: Any) -> Path:
     return home
 
 
+def bearer(key: str) -> dict[str, str]:
+    """Return the header that shows a key."""
+    return {"Authorization": f"Bearer {key}"}
+
+
 class Served:
     """A server over some homes, from ``with`` to the end of its block."""
 
     def __init__(
         self,
         homes: Mapping[str, Path | Settings],
+        keyring: Keyring | None = None,
         **server: Any,
     ) -> None:
         self.holders = {
@@ -39,7 +46,7 @@ class Served:
             for name, home in homes.items()
         }
         self.app = create_app(
-            Collections(self.holders, next(iter(homes))), ServerSettings(**server)
+            Collections(self.holders, next(iter(homes))), ServerSettings(**server), keyring
         )
         config = uvicorn.Config(self.app, port=0, log_level="critical", lifespan="on")
         self._server = uvicorn.Server(config)
@@ -74,5 +81,6 @@ class Served:
     def get(self, path: str, **given: Any) -> requests.Response:
         return self.http.get(self.url + path, timeout=60, **given)
 
-    def post(self, path: str, **body: Any) -> requests.Response:
-        return self.http.post(self.url + path, json=body, timeout=60)
+    def post(self, path: str, key: str = "", **body: Any) -> requests.Response:
+        headers = bearer(key) if key else {}
+        return self.http.post(self.url + path, json=body, headers=headers, timeout=60)

@@ -585,7 +585,9 @@ def test_what_keeps_the_server_from_starting_is_one_line(
         pytest.raises(InputError, match=r"already in use; name another with --port"),
     ):
         serve_here(settings, port=taken.getsockname()[1])
-    with pytest.raises(InputError, match=r"cannot listen on 0\.0\.0\.0: there are no keys"):
+    with pytest.raises(
+        InputError, match=r"cannot listen on 0\.0\.0\.0: there are no keys, so only this machine"
+    ):
         serve_here(settings, host="0.0.0.0")
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     with pytest.raises(ConfigError, match=r"pip install 'graphrag-pipeline\[server\]'"):

@@ -23,6 +23,7 @@ from graphrag_pipeline.cli import (
     exports,
     forgetting,
     index,
+    keys,
     marts,
     pages,
     plan,
@@ -87,6 +88,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(evaluation.app)
+app.add_typer(keys.app)
 
 
 def _show_version(wanted: bool) -> None:

@@ -89,8 +89,8 @@ def make_private(file: Path) -> None:
                 file.chmod(0o600)
 
 
-def write_beside(path: Path, data: bytes) -> None:
-    """Write a file so that it is there whole or not at all.
+def write_beside(path: Path, data: bytes, *, is_private: bool = False) -> None:
+    """Write a file so that it is there whole or not at all; a private one is its owner's alone.
 
     Raises StorageError when the disk is full or read-only.
     """
@@ -98,6 +98,8 @@ def write_beside(path: Path, data: bytes) -> None:
         _make_plain_folder(path.parent)
         with temporary_folder(path.parent, path.name) as folder:
             beside = folder / "file"
+            if is_private:
+                make_private(beside)
             beside.write_bytes(data)
             replace_durably(beside, path)
     except OSError as error:

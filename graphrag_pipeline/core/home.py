@@ -102,6 +102,16 @@ class Home:
         return self.folder / "notices.json"
 
     @property
+    def keys(self) -> Path:
+        """The keys by which callers of the server are known, as hashes."""
+        return self.folder / "keys.json"
+
+    @property
+    def keys_lock(self) -> Path:
+        """The file that is held locked while keys are added or revoked."""
+        return self.folder / "keys.lock"
+
+    @property
     def purge_mark(self) -> Path:
         """A file that is there while a purge goes on, or where one was killed."""
         return self.folder / "purge.unfinished"

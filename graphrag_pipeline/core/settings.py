@@ -567,6 +567,8 @@ class ServerSettings(_Section):
     """Most questions that are worked on or wait; one more is told to come again later."""
     timeout_seconds: Annotated[float, Field(gt=0, le=3600)] = 120.0
     """A question that takes longer is stopped."""
+    hosts: tuple[str, ...] = ()
+    """Names (graph.example.com) by which it may be called where there are keys; none set: any."""
     origins: tuple[Address, ...] = ()
     """Addresses (http://localhost:3000) of pages whose scripts may ask; none but its own."""
 

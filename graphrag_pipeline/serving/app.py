@@ -12,6 +12,7 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from graphrag_pipeline.serving.guard import Guard
+from graphrag_pipeline.serving.keys import Keyring
 from graphrag_pipeline.serving.limits import Limits
 from graphrag_pipeline.serving.metrics import Metrics
 from graphrag_pipeline.serving.problems import add_problem_handlers
@@ -23,10 +24,13 @@ if TYPE_CHECKING:
     from graphrag_pipeline.serving.holding import Collections
 
 
-def create_app(collections: Collections, settings: ServerSettings) -> FastAPI:
+def create_app(
+    collections: Collections, settings: ServerSettings, keyring: Keyring | None = None
+) -> FastAPI:
     """Return the application over some collections, which it closes in the end.
 
-    It has no pages that would fetch scripts from the network: ``/openapi.json`` describes it.
+    ``keyring`` knows who may ask; without it, whoever asks from this machine may. It has
+    no pages that would fetch scripts from the network: ``/openapi.json`` describes it.
     """
     limits = Limits(settings)
     server = Server(collections, limits, Metrics(lambda: limits.inside))
@@ -52,12 +56,21 @@ def create_app(collections: Collections, settings: ServerSettings) -> FastAPI:
     add_problem_handlers(app)
     for routes in (questions, documents, graph, operations):
         app.include_router(routes.router)
+    app.add_middleware(
+        Guard,
+        keyring=keyring or Keyring(),
+        hosts=settings.hosts,
+        origins=settings.origins,
+        metrics=server.metrics,
+    )
     if settings.origins:
+        # Before the guard: a browser asks without a key whether it may ask with one, and may read
+        # what the guard refuses.
         app.add_middleware(
             CORSMiddleware,
             allow_origins=[origin.rstrip("/") for origin in settings.origins],
             allow_methods=["GET", "POST"],
             allow_headers=["*"],
+            expose_headers=["Retry-After"],
         )
-    app.add_middleware(Guard, origins=settings.origins, metrics=server.metrics)
     return app

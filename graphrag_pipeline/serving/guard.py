@@ -2,7 +2,7 @@
 
 Without keys only this machine may ask. A page of somebody else, open in a browser here, is not this
 machine: it is told from its Origin, and from a Host whose name it had resolved to this address (DNS
-rebinding).
+rebinding). With keys, whoever shows none may call what is in ``OPEN``, and nothing else.
 """
 
 from __future__ import annotations
@@ -14,14 +14,19 @@ from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
 
+from graphrag_pipeline.core.errors import GraphRAGError
+from graphrag_pipeline.serving.callers import NOBODY, caller_with, set_caller, unauthorized
 from graphrag_pipeline.serving.limits import BODY_BYTES
-from graphrag_pipeline.serving.problems import Problem, response_of
+from graphrag_pipeline.serving.problems import Problem, problem_of, response_of
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from graphrag_pipeline.serving.keys import Keyring
     from graphrag_pipeline.serving.metrics import Metrics
 
+OPEN = frozenset({"/health", "/ready", "/openapi.json"})
+"""What may be read without a key. Nothing of an index is told there."""
 _HEADERS = [
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
@@ -32,17 +37,34 @@ _TOO_LARGE = f"a request has at most {BODY_BYTES // 1024} KB: send less"
 
 
 class Guard:
-    """Refuses strangers (403) and bodies that are too large (413); counts what is answered."""
+    """Finds who asks. Refuses strangers (401, 403) and bodies that are too large (413).
 
-    def __init__(self, app: ASGIApp, *, origins: Collection[str], metrics: Metrics) -> None:
+    It counts what is answered. ``hosts`` are the names that a request may call this server by;
+    this machine's own are always among them. Where there are keys and no hosts, every name is.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        keyring: Keyring,
+        hosts: Collection[str],
+        origins: Collection[str],
+        metrics: Metrics,
+    ) -> None:
         self._app = app
+        self._keyring = keyring
+        self._hosts = {host.lower() for host in hosts}
         self._origins = {_origin(address) for address in origins}
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it on."""
-        if scope["type"] != "http":
+        if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
             return
         status = 500
 
@@ -54,7 +76,7 @@ class Guard:
             await send(message)
 
         try:
-            if problem := self._refusal(scope):
+            if problem := self._refused(scope):
                 await response_of(problem)(scope, receive, send_guarded)
             else:
                 await self._app(scope, _bounded(receive), send_guarded)
@@ -62,25 +84,55 @@ class Guard:
             route = getattr(scope.get("route"), "path", "other")
             self._metrics.requests.labels(route, str(status)).inc()
 
-    def _refusal(self, scope: Scope) -> Problem | None:
+    def _refused(self, scope: Scope) -> Problem | None:
+        """Note who asks; return why he may not, or None."""
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-        if not is_loopback(_host_of(headers.get(b"host", ""))):
-            return Problem(
-                403, "without keys, only this machine may ask: use http://127.0.0.1 or localhost"
-            )
-        origin = headers.get(b"origin")
-        if origin is not None and not self._may_ask(origin):
-            return Problem(403, "a page of that origin may not ask: name it in origins of [server]")
-        length = headers.get(b"content-length", "0")
-        if not length.isdigit() or len(length) > 12 or int(length) > BODY_BYTES:
-            return Problem(413, _TOO_LARGE)
+        try:
+            self._check_host(headers.get(b"host", ""))
+            is_ours = self._is_ours(scope, headers)
+            caller = caller_with(self._keyring, headers, is_ours=is_ours)
+            set_caller(scope, caller)
+            if caller is NOBODY and not _is_open(scope):
+                return unauthorized("this needs a key")
+            length = headers.get(b"content-length", "0")
+            if not length.isdigit() or len(length) > 12 or int(length) > BODY_BYTES:
+                return Problem(413, _TOO_LARGE)
+        except Problem as problem:
+            return problem
+        except GraphRAGError as error:
+            return problem_of(error)
         return None
 
-    def _may_ask(self, origin: str) -> bool:
+    def _check_host(self, header: str) -> None:
+        host = _host_of(header)
+        if is_loopback(host) or host in self._hosts:
+            return
+        if not self._keyring.is_required:
+            raise Problem(
+                403, "without keys, only this machine may ask: use http://127.0.0.1 or localhost"
+            )
+        if self._hosts:
+            raise Problem(
+                403, "the server has no such name: whoever runs it sets hosts in [server]"
+            )
+
+    def _is_ours(self, scope: Scope, headers: dict[bytes, str]) -> bool:
+        """Whether no page of another origin asks. Raises a 403 Problem for one that may not."""
+        origin = headers.get(b"origin")
+        if origin is None:
+            return headers.get(b"sec-fetch-site", "none") in ("none", "same-origin")
         try:
-            return _origin(origin) in self._origins or is_loopback(urlsplit(origin).hostname or "")
+            scheme, place = _origin(origin)
+            is_near = is_loopback(urlsplit(origin).hostname or "")
         except ValueError:
+            scheme, place, is_near = "", "", False
+        # What stands before it may speak TLS, so that the scheme here need not be the page's.
+        if place and place == headers.get(b"host", "").lower():
+            return True
+        # With keys, a page of this machine is a stranger too, unless it is named.
+        if (scheme, place) in self._origins or (is_near and not self._keyring.is_required):
             return False
+        raise Problem(403, "a page of that origin may not ask: name it in origins of [server]")
 
 
 def is_loopback(host: str) -> bool:
@@ -99,6 +151,10 @@ def _host_of(header: str) -> str:
         return urlsplit(f"//{header}").hostname or ""
     except ValueError:
         return ""
+
+
+def _is_open(scope: Scope) -> bool:
+    return scope["path"] in OPEN and scope["method"] in ("GET", "HEAD")
 
 
 def _origin(address: str) -> tuple[str, str]:

@@ -25,6 +25,7 @@ from graphrag_pipeline.core.errors import (
 from graphrag_pipeline.llm.errors import BudgetExceededError, ModelError, TransientModelError
 from graphrag_pipeline.query.control import StoppedError
 from graphrag_pipeline.serving.holding import UnknownCollectionError
+from graphrag_pipeline.serving.keys import without_keys
 
 log = logging.getLogger("graphrag_pipeline")
 
@@ -60,7 +61,11 @@ class Problem(Exception):
         """Return plain values, ready for JSON."""
         title = HTTPStatus(self.status).phrase
         plain = {"type": "about:blank", "title": title, "status": self.status}
-        return {**plain, "detail": self.detail, **({"errors": [*errors]} if errors else {})}
+        return {
+            **plain,
+            "detail": without_keys(self.detail),
+            **({"errors": [*errors]} if errors else {}),
+        }
 
 
 def problem_of(error: GraphRAGError) -> Problem:
@@ -89,7 +94,7 @@ def problem_of(error: GraphRAGError) -> Problem:
             return Problem(502, str(error))
         case StoppedError():
             return Problem(503, str(error))
-    log.error("%s", error)
+    log.error("%s", without_keys(str(error)))
     if isinstance(error, BusyError | StorageError):
         detail = "the index cannot be read now: the log of the server says why"
         return Problem(503, detail, headers={"Retry-After": _SOON})

@@ -15,9 +15,11 @@ import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from graphrag_pipeline.core.errors import GraphRAGError, InputError
+from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.serving.app import create_app
 from graphrag_pipeline.serving.guard import is_loopback
 from graphrag_pipeline.serving.holding import Collections, open_collections
+from graphrag_pipeline.serving.keys import Keyring
 from graphrag_pipeline.serving.metrics import WORKERS_FOLDER
 
 if TYPE_CHECKING:
@@ -44,16 +46,17 @@ def serve(
     given each line to tell: collections that have no release yet, and the address. Raises
     ConfigError where a collection is missing, InputError where the address cannot be listened on.
     """
-    if not is_loopback(host):
+    needs_keys = Keyring(Home(settings.home_path).keys).is_required
+    if not is_loopback(host) and not needs_keys:
         raise InputError(
-            f"cannot listen on {host}: there are no keys yet, so only this machine may ask; "
-            "leave out --host"
+            f"cannot listen on {host}: there are no keys, so only this machine may ask; make one "
+            "by graphrag-pipeline keys add NAME, or leave out --host"
         )
     with contextlib.closing(open_collections(settings, release=release)) as collections:
         listener = _listening(host, port)
         _tell_unready(collections, announce)
     options = uvicorn.Config(
-        functools.partial(worker_app, settings, release),
+        functools.partial(worker_app, settings, release, needs_keys=needs_keys),
         factory=True,
         workers=workers,
         log_level="warning",
@@ -61,6 +64,8 @@ def serve(
         server_header=False,
         timeout_graceful_shutdown=round(settings.server.timeout_seconds) + _MORE_SECONDS,
     )
+    if not is_loopback(host):
+        announce("Keys and answers are sent in the clear: put a proxy with TLS before it")
     announce(f"Answering on {_address(listener)} (stop with Ctrl-C)")
     with contextlib.closing(listener), _ended_quietly():
         if workers == 1:
@@ -70,9 +75,10 @@ def serve(
                 Multiprocess(options, sockets=[listener]).run()
 
 
-def worker_app(settings: Settings, release: str | None) -> FastAPI:
-    """Return the application of one worker."""
-    return create_app(open_collections(settings, release=release), settings.server)
+def worker_app(settings: Settings, release: str | None, *, needs_keys: bool) -> FastAPI:
+    """Return the application of one worker; ``needs_keys``: also where the keys are lost."""
+    keyring = Keyring(Home(settings.home_path).keys, required=needs_keys)
+    return create_app(open_collections(settings, release=release), settings.server, keyring)
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, cast
 from pydantic_core import to_json
 from starlette.responses import Response
 
+from graphrag_pipeline.serving.callers import caller_of
+
 if TYPE_CHECKING:
     from fastapi import Request
 
-    from graphrag_pipeline.serving.holding import Collections
+    from graphrag_pipeline.serving.holding import Collections, Holder
     from graphrag_pipeline.serving.limits import Limits
     from graphrag_pipeline.serving.metrics import Metrics
 
@@ -28,6 +30,15 @@ class Server:
 def server_of(request: Request) -> Server:
     """Return what the addresses share."""
     return cast("Server", request.app.state.server)
+
+
+def holder_of(request: Request, collection: str | None) -> Holder:
+    """Return what holds the collection that a caller means.
+
+    Raises a Problem where it is not his, UnknownCollectionError where there is none of that name.
+    """
+    collections = server_of(request).collections
+    return collections.named(caller_of(request).collection(collection, collections.default))
 
 
 def json_response(value: Any) -> Response:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from graphrag_pipeline.serving.callers import needs
 from graphrag_pipeline.serving.limits import TEXT_CHARACTERS
 from graphrag_pipeline.serving.routes.questions import PROBLEMS
 from graphrag_pipeline.serving.routes.reading import CollectionName, MostRows, one, read
@@ -16,7 +17,9 @@ from graphrag_pipeline.serving.state import json_response
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
-router = APIRouter(prefix="/v1/documents", tags=["documents"], responses=PROBLEMS)
+router = APIRouter(
+    prefix="/v1/documents", tags=["documents"], responses=PROBLEMS, dependencies=[needs("read")]
+)
 
 _COLUMNS = "id, human_readable_id, title, uri, source, n_chars, metadata::VARCHAR AS metadata"
 _PAGE = f"""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from graphrag_pipeline.serving.callers import needs
 from graphrag_pipeline.serving.limits import MOST_HOPS
 from graphrag_pipeline.serving.routes.questions import PROBLEMS
 from graphrag_pipeline.serving.routes.reading import CollectionName, MostRows, one, read
@@ -15,7 +16,7 @@ from graphrag_pipeline.serving.state import json_response
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
-router = APIRouter(prefix="/v1", tags=["graph"], responses=PROBLEMS)
+router = APIRouter(prefix="/v1", tags=["graph"], responses=PROBLEMS, dependencies=[needs("read")])
 
 _MOST_PLACES = 50
 _ENTITY = "e.id, e.human_readable_id, e.title, e.type, e.description, e.frequency, e.degree"

@@ -10,11 +10,12 @@ from starlette.responses import Response
 
 from graphrag_pipeline.core.errors import GraphRAGError
 from graphrag_pipeline.releases.kept import list_releases
+from graphrag_pipeline.serving.callers import NOBODY, caller_of, needs
 from graphrag_pipeline.serving.metrics import MEDIA_TYPE
 from graphrag_pipeline.serving.problems import Problem, problem_of
 from graphrag_pipeline.serving.routes.questions import PROBLEMS
 from graphrag_pipeline.serving.routes.reading import CollectionName
-from graphrag_pipeline.serving.state import json_response, server_of
+from graphrag_pipeline.serving.state import holder_of, json_response, server_of
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.engine import QueryEngine
@@ -33,26 +34,37 @@ async def health() -> dict[str, str]:
 async def ready(request: Request, collection: CollectionName = None) -> Response:
     """Say whether questions can be answered: a release is open, and its vectors can be read.
 
-    503 with the reason where one collection, or the one that is named, has none.
+    503 with the reason where one collection, or the one that is named, has none. Which it is, and
+    which releases answer, is told to those alone who may ask it.
     """
-    collections = server_of(request).collections
-    names = [collection] if collection is not None else list(collections.holders)
-    holders = [collections.named(name) for name in names]
+    caller, holders = caller_of(request), server_of(request).collections.holders
+    asked = [holder_of(request, collection)] if collection is not None else [*holders.values()]
     # In a thread of its own: a server whose threads are all busy is ready.
     apart, loop = server_of(request).limits.apart, asyncio.get_running_loop()
-    releases = [await loop.run_in_executor(apart, _release_of, holder) for holder in holders]
-    return json_response({"status": "ready", "releases": dict(zip(names, releases, strict=True))})
+    releases: dict[str, str] = {}
+    for holder in asked:
+        try:
+            release = await loop.run_in_executor(apart, _release_of, holder)
+        except Problem as problem:
+            if caller.may_see(holder.name):
+                raise
+            raise Problem(503, "a collection is not ready", headers=problem.headers) from None
+        if caller.may_see(holder.name):
+            releases[holder.name] = release
+    return json_response(
+        {"status": "ready", **({} if caller is NOBODY else {"releases": releases})}
+    )
 
 
-@router.get("/v1/releases")
+@router.get("/v1/releases", dependencies=[needs("read")])
 async def releases(request: Request, collection: CollectionName = None) -> Response:
     """List the releases that are kept, the newest first."""
-    holder = server_of(request).collections.named(collection)
+    holder = holder_of(request, collection)
     kept = await asyncio.to_thread(list_releases, holder.home)
     return json_response({"releases": kept})
 
 
-@router.get("/metrics", response_class=Response)
+@router.get("/metrics", response_class=Response, dependencies=[needs("metrics")])
 async def metrics(request: Request) -> Response:
     """Return the numbers that Prometheus reads."""
     return Response(server_of(request).metrics.text(), media_type=MEDIA_TYPE)

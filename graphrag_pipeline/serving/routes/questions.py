@@ -17,16 +17,20 @@ from graphrag_pipeline.query.control import Control
 from graphrag_pipeline.query.engine import QueryEngine
 from graphrag_pipeline.query.methods import METHODS, MODEL_METHODS, parameter_rows
 from graphrag_pipeline.query.results import Answer, Retrieval
+from graphrag_pipeline.serving.callers import needs
+from graphrag_pipeline.serving.holding import Holder
 from graphrag_pipeline.serving.limits import attended, check_parameters
 from graphrag_pipeline.serving.problems import ProblemDetails
 from graphrag_pipeline.serving.routes.asked import Place, ToAnswer, ToCompare, ToRetrieve
 from graphrag_pipeline.serving.routes.stream import EVENTS, events
-from graphrag_pipeline.serving.state import Server, json_response, server_of
+from graphrag_pipeline.serving.state import holder_of, json_response, server_of
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
-    status: {"model": ProblemDetails} for status in (403, 404, 413, 422, 429, 503)
+    status: {"model": ProblemDetails} for status in (401, 403, 404, 413, 422, 429, 503)
 }
-router = APIRouter(prefix="/v1", tags=["questions"], responses=PROBLEMS)
+router = APIRouter(
+    prefix="/v1", tags=["questions"], responses=PROBLEMS, dependencies=[needs("query")]
+)
 
 T = TypeVar("T")
 
@@ -40,7 +44,7 @@ async def query(request: Request, asked: ToAnswer) -> Response:
 
     server = server_of(request)
     result = await answered(request, asked, answer)
-    server.metrics.answered(server.collections.named(asked.collection).name, result)
+    server.metrics.answered(holder_of(request, asked.collection).name, result)
     return json_response(result)
 
 
@@ -77,10 +81,10 @@ async def stream(request: Request, asked: ToAnswer) -> Response:
     """
     server = server_of(request)
     stack = contextlib.AsyncExitStack()
-    holder = server.collections.named(asked.collection)
+    holder = holder_of(request, asked.collection)
     try:
         stack.enter_context(server.limits.place())
-        engine = await stack.enter_async_context(leased(server, asked))
+        engine = await stack.enter_async_context(leased(holder, asked.release))
         ask = asked.ask(engine)
     except BaseException:
         await stack.aclose()
@@ -101,7 +105,7 @@ async def stream(request: Request, asked: ToAnswer) -> Response:
 @router.get("/methods")
 async def methods(request: Request, collection: str | None = None) -> Response:
     """List the methods, their parameters, and which can answer as the collection is set."""
-    settings = server_of(request).collections.named(collection).settings
+    settings = holder_of(request, collection).settings
     writes = settings.query.answers == "llm"
     return json_response(
         [
@@ -132,12 +136,12 @@ async def answered(
     once more, on the new one.
     """
     server = server_of(request)
-    holder = server.collections.named(asked.collection)
+    holder = holder_of(request, asked.collection)
     control = Control()
     start = time.perf_counter()
 
     async def once() -> T:
-        async with leased(server, asked) as engine:
+        async with leased(holder, asked.release) as engine:
             return await work(engine.controlled(control))
 
     async def done() -> T:
@@ -156,9 +160,9 @@ async def answered(
 
 
 @contextlib.asynccontextmanager
-async def leased(server: Server, asked: Place) -> AsyncIterator[QueryEngine]:
+async def leased(holder: Holder, release: str | None) -> AsyncIterator[QueryEngine]:
     """Yield the engine of a collection; a release is opened in a thread."""
-    lease = server.collections.named(asked.collection).lease(asked.release)
+    lease = holder.lease(release)
     engine = await asyncio.to_thread(lease.__enter__)
     try:
         yield engine

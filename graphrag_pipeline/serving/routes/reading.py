@@ -10,7 +10,7 @@ from fastapi import Query
 from graphrag_pipeline.query.control import Control
 from graphrag_pipeline.serving.limits import MOST_ROWS, attended
 from graphrag_pipeline.serving.problems import Problem
-from graphrag_pipeline.serving.state import server_of
+from graphrag_pipeline.serving.state import holder_of, server_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +28,7 @@ MostRows = Annotated[int, Query(ge=1, le=MOST_ROWS, description="At most so many
 async def read(request: Request, collection: str | None, work: Callable[[Release], Any]) -> Any:
     """Return what some reading of the published release gives, within the limits."""
     server = server_of(request)
-    holder = server.collections.named(collection)
+    holder = holder_of(request, collection)
     control = Control()
 
     def reading() -> Any:
