@@ -22,6 +22,7 @@ from benchmarks import (
     plan,
     reading,
     retrieval_quality,
+    scale,
     small,
     troubles,
     untitled,
@@ -44,6 +45,7 @@ PARTS = (
     "changes",
     "troubles",
     "plan",
+    "scale",
 )
 DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -54,6 +56,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", help=", ".join(PARTS))
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     methods.add_options(parser)
+    scale.add_options(parser)
     options = parser.parse_args()
     if not options.data.is_dir() and options.parts != ["methods"]:
         raise SystemExit(f"the data sets are not in {options.data}: name their folder with --data")
@@ -102,6 +105,9 @@ def main() -> None:
     if "plan" in parts:
         print("\nWhat plan says beside what is then spent on a strict stand-in")
         plan.main(options.data)
+    if "scale" in parts:
+        print("\nHow cost grows with the corpus (embedded default, through Dagster)")
+        scale.main(options)
     if not is_as_recorded:
         raise SystemExit(1)
 
