@@ -171,6 +171,35 @@ def test_the_judge_is_shown_with_what_order_did_to_it(judged):
     assert values == {0, 0.75}
 
 
+def test_who_is_right_alone_is_drawn_and_said(tmp_path):
+    # Both are right on 0 and 1, RAG alone on 2 to 4, GraphRAG alone on 5, neither on 6 to 9.
+    names = ["RAG", "Community-GraphRAG (Local)"]
+    right = {names[0]: range(5), names[1]: (0, 1, 5)}
+    other = "zero <b>shot</b>"
+    scores = {"accuracy": lambda name, n: float(n in right.get(name, ()))}
+    fill(tmp_path, Filled("pair", names, TWELVE[:10], scores=scores))
+    fill(tmp_path, Filled("paper", [*names, other], TWELVE[:10], scores=scores))
+    assert made(tmp_path, "paper").page.overlaps == []
+    with EvaluationStore(tmp_path).transaction() as con:
+        con.execute(
+            "UPDATE experiments SET spec = json_merge_patch(spec, ?) WHERE experiment = 'paper'",
+            [json.dumps({"preset": "rag_vs_graphrag"})],
+        )
+    pair, paper = (made(tmp_path, name) for name in ("pair", "paper"))
+    assert pair.page.overlaps == paper.page.overlaps
+    (drawn,) = paper.page.overlaps
+    assert [quarter.count for quarter in drawn.quarters] == [2, 3, 1, 4]
+    assert drawn.said == (
+        "Only RAG is right on 30.0 % of the questions, only Community-GraphRAG (Local) on 10.0 %. "
+        "Who always chose the one that is right would be right on 60.0 %; RAG alone is on 50.0 %."
+    )
+    assert "RAG in rows, Community-GraphRAG (Local) in columns" in paper.parsed.words
+    assert "only the row right: 30.0 %, 3 questions" in paper.parsed.words
+    fill(tmp_path, Filled("hostile", [HOSTILE, other], TWELVE, scores=scores))
+    assert made(tmp_path, "hostile").page.overlaps[0].questions == 12
+    assert "<b>shot" not in made(tmp_path, "hostile").text
+
+
 def test_questions_on_which_conditions_differ_come_first_with_answers_beside_each_other(gold):
     page, parsed = gold.page, gold.parsed
     first = page.in_full[0]
@@ -214,6 +243,30 @@ def test_an_experiment_that_says_nothing_of_quality_says_what_to_do(tmp_path, mo
     assert (page.finding, len(page.advice), page.charts, page.quality) == ([], steps, [], None)
     assert "Give the questions gold answers" in parsed.words
     assert ("eval run --judge" in parsed.words) == (steps == 2)
+
+
+def test_conditions_without_an_answer_say_why(tmp_path):
+    fill(tmp_path, replace(GOLD, conditions=["good"]))
+    with EvaluationStore(tmp_path).transaction() as con:
+        spec = {"conditions": [{"name": "good"}, {"name": "mute"}, {"name": "poor"}],
+                "lacking": [["absent", "it is another index"]]}  # fmt: skip
+        con.execute("UPDATE experiments SET spec = ?", [json.dumps(spec)])
+        con.execute("INSERT INTO unanswered VALUES ('gold', 'poor', 12, 'no <i>money</i>')")
+    shown = made(tmp_path)
+    assert dict(shown.page.left_out) == {
+        "mute": "gave no answer", "absent": "it is another index", "poor": "no <i>money</i>"
+    }  # fmt: skip
+    assert "<i>money" not in shown.text
+
+
+def test_names_that_look_alike_when_short_are_numbered_in_a_chart():
+    points = [
+        ChartPoint(number=n, name=f"Community-GraphRAG (of {n})", across=n, up=0.5, low=0.5,
+                   high=0.5, said="")
+        for n in (1, 2)
+    ]  # fmt: skip
+    assert [dot.label for dot in draw(points, TOKENS).dots] == ["1", "2"]
+    assert draw(points[:1], TOKENS).dots[0].label.startswith("Community-GraphRAG")
 
 
 def test_an_experiment_without_any_answer_has_a_page(tmp_path):

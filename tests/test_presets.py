@@ -34,7 +34,7 @@ def filled(home: Path, **more) -> None:
 
 def tables(home: Path, preset: str) -> dict[str, Any]:
     with EvaluationStore(home).read() as con:
-        return {table.number: table for table in tables_of(con, "e", preset, {})}
+        return {table.number: table for table in tables_of(con, "e", paper_of(preset), {})}
 
 
 @pytest.mark.parametrize("preset", preset_names())
@@ -191,6 +191,12 @@ def test_the_command_fills_the_tables_and_says_what_is_missing(home, tmp_path, m
     said = {note for table in shown.values() for note in table["notes"]}
     assert {f"{name}: {reason}" for name, reason in why.items()} <= said
     assert "needs a language model" in why["IRCoT+RAG"]
+    brief = CliRunner().invoke(app, ["eval", "results", "asked"])
+    lines = (brief.stdout + brief.stderr).splitlines()
+    (novels,) = [line for line in lines if "no question has a type of two words" in line]
+    assert novels.startswith("Table 3, Table 6, ")
+    assert not any(line.startswith("Table 3:") for line in lines)
+    assert sum(line.startswith("IRCoT+RAG: ") for line in lines) == 1
     later = CliRunner().invoke(app, ["eval", "tables", "asked", "--json"])
     notes = {table["number"]: table["notes"] for table in json.loads(later.stdout)}
     assert notes == {number: table["notes"] for number, table in shown.items()}

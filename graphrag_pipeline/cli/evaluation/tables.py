@@ -20,13 +20,18 @@ _HERE, _PAPER = "here", "paper"
 def show_tables(tables: Sequence[PaperTable], *, is_brief: bool = False) -> None:
     """Print tables as the paper has them: what was measured, then the paper's own figures.
 
-    Where it is brief without these, and without what is not made at all.
+    Where it is brief without these; of tables that nothing was measured for, only the reason. A
+    note that several tables have is printed once.
     """
+    notes: set[str] = set()
     for table in tables:
-        if is_brief and not table.columns:
+        if is_brief and table.is_empty:
             continue
         console.say()
-        console.say(": ".join(filter(None, (table.number, table.title))))
+        if not table.columns:
+            console.say(f"{table.number}: {'; '.join(table.notes)}")
+            continue
+        console.say(f"{table.number}: {table.title}")
         rows = [
             (source, label, name, *(_cell(cell, table.decimals) for cell in cells))
             for source, part in (
@@ -40,7 +45,23 @@ def show_tables(tables: Sequence[PaperTable], *, is_brief: bool = False) -> None
             filled = [(*row, *["-"] * (width - len(row))) for row in rows]
             console.show_rows(("", "", "", *table.columns), filled)
         for note in table.notes:
-            console.note(note)
+            if note not in notes:
+                console.note(note)
+        notes.update(table.notes)
+    if is_brief:
+        _show_empty(tables)
+
+
+def _show_empty(tables: Sequence[PaperTable]) -> None:
+    """Say which tables have nothing, by the reason."""
+    numbers: dict[str, list[str]] = {}
+    for table in tables:
+        if table.is_empty and table.columns:
+            numbers.setdefault("; ".join(table.notes[-1:]), []).append(table.number)
+    if numbers:
+        console.say()
+    for reason, group in numbers.items():
+        console.note(f"{', '.join(group)}: {reason}")
 
 
 def _cell(cell: float | str | None, decimals: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import duckdb
 
@@ -21,7 +22,7 @@ class PaperTable:
     """A table or figure by its number: what was measured, and what the paper prints.
 
     Rows are (heading, name, cells) with a cell for each column, None where there is no value.
-    ``notes`` say in a line each what is missing, and why.
+    ``notes`` say in a line each what is missing, and why; ``is_empty`` that nothing was measured.
     """
 
     number: str
@@ -31,25 +32,31 @@ class PaperTable:
     printed: tuple[tuple[str, str, tuple[Cell, ...]], ...]
     notes: tuple[str, ...]
     decimals: int
+    is_empty: bool
+
+
+def preset_of(con: duckdb.DuckDBPyConnection, experiment: str) -> Paper | None:
+    """Return the preset that an experiment was made by; None where there was none."""
+    preset = _spec(con, experiment).get("preset")
+    return paper_of(preset) if preset in preset_names() else None
 
 
 def tables_of_experiment(con: duckdb.DuckDBPyConnection, experiment: str) -> list[PaperTable]:
     """Return the tables of the preset that an experiment was made by; none where there was none."""
-    row = con.execute(_SPEC, [experiment]).fetchone()
-    spec = json.loads(row[0]) if row else {}
-    preset = spec.get("preset") or ""
-    if preset not in preset_names():
+    paper = preset_of(con, experiment)
+    if paper is None:
         return []
+    spec = _spec(con, experiment)
     lacking = {str(name): str(reason) for name, reason in spec.get("lacking") or ()}
     unanswered = dict(con.execute(_UNANSWERED, [experiment]).fetchall())
-    return tables_of(con, experiment, preset, {**lacking, **unanswered})
+    return tables_of(con, experiment, paper, {**lacking, **unanswered})
 
 
 def tables_of(
-    con: duckdb.DuckDBPyConnection, experiment: str, preset: str, reasons: Mapping[str, str]
+    con: duckdb.DuckDBPyConnection, experiment: str, paper: Paper, reasons: Mapping[str, str]
 ) -> list[PaperTable]:
-    """Return the tables of a preset from an experiment; ``reasons`` are of absent conditions."""
-    paper, found = paper_of(preset), Found(con, experiment)
+    """Return the tables of a paper from an experiment; ``reasons`` are of absent conditions."""
+    found = Found(con, experiment)
     tables = [_table(found, spec, paper, reasons) for spec in paper.table]
     absent = [
         PaperTable(
@@ -60,14 +67,22 @@ def tables_of(
             printed=(),
             notes=(f"not made: {missing.why}",),
             decimals=0,
+            is_empty=True,
         )
         for missing in paper.missing
     ]
     return [*tables, *absent]
 
 
+def _spec(con: duckdb.DuckDBPyConnection, experiment: str) -> dict[str, Any]:
+    row = con.execute(_SPEC, [experiment]).fetchone()
+    return json.loads(row[0]) if row else {}
+
+
 def _table(found: Found, spec: TableSpec, paper: Paper, reasons: Mapping[str, str]) -> PaperTable:
     groups = KINDS[spec.kind](found, spec)
+    cells = [cell for group in groups for row in group.rows.values() for cell in row]
+    is_empty = all(cell is None or cell == _EVEN for cell in cells)
     return PaperTable(
         number=spec.number,
         title=spec.title,
@@ -78,8 +93,9 @@ def _table(found: Found, spec: TableSpec, paper: Paper, reasons: Mapping[str, st
             for label, rows in spec.printed.items()
             for row, cells in rows.items()
         ),
-        notes=(*([spec.note] if spec.note else []), *_notes(found, spec, paper, reasons, groups)),
+        notes=(*([spec.note] if spec.note else []), *_notes(found, spec, paper, reasons, is_empty)),
         decimals=spec.decimals,
+        is_empty=is_empty,
     )
 
 
@@ -94,15 +110,15 @@ def _notes(
     spec: TableSpec,
     paper: Paper,
     reasons: Mapping[str, str],
-    groups: Sequence[Group],
+    is_empty: bool,
 ) -> Iterator[str]:
     """Say which conditions a table lacks and why, or that nothing of it was measured."""
     names = {row.name for row in paper.condition}
     wanted = dict.fromkeys([*spec.rows, *spec.columns.values(), spec.against])
-    absent = [name for name in wanted if name in names and name not in found.answered]
+    asked = [name for name in wanted if name in names]
+    absent = [name for name in asked if name not in found.answered]
     yield from (f"{name}: {reasons.get(name, 'gave no answer')}" for name in absent)
-    cells = [cell for group in groups for row in group.rows.values() for cell in row]
-    if not absent and all(cell is None or cell == _EVEN for cell in cells):
+    if is_empty and (not asked or len(absent) < len(asked)):
         yield _WHY_EMPTY.get(spec.kind, _NO_SCORES)
     if not _TIMED.isdisjoint(spec.columns.values()):
         yield _STAGES_TIMED
@@ -115,9 +131,11 @@ _STAGES_TIMED = (
     "communities, reports and embeddings are not in them"
 )
 _NO_SCORES = "nothing was measured: the questions have no gold answers, or the metric was left out"
+_NO_TYPES = "nothing was measured: no question has a type of two words, as NovelQA's have (mh plot)"
 _NO_JUDGE = "nothing was measured: no judge compared the answers"
 _NO_INDEX = "nothing was measured: the index lacks it"
 _WHY_EMPTY = {
+    "two_ways": _NO_TYPES,
     **dict.fromkeys(("win_rates", "duels", "pairs", "orders", "agreement"), _NO_JUDGE),
     **dict.fromkeys(("hierarchies", "graphs", "units", "indexing", "storage"), _NO_INDEX),
 }

@@ -54,7 +54,8 @@ def draw(points: Sequence[ChartPoint], across: Measure) -> Chart:
     is_log = min(p.across for p in points) > 0 and _span(points) > _LOG_FROM
     x, x_ticks = _x_axis([p.across for p in points], is_log)
     y, y_ticks = _y_axis(min(p.low for p in points), max(p.high for p in points))
-    is_numbered = len(points) > _MOST_NAMED
+    names = {clip(p.name, _MOST_LABEL) for p in points}
+    is_numbered = len(points) > _MOST_NAMED or len(names) < len(points)
     best = front(points)
     dots = [
         Dot(
@@ -207,9 +208,10 @@ def label_box(text: str, x: float, y: float) -> Box:
 
 
 def text_width(text: str) -> float:
-    """Return about how wide a label is, for a sans-serif letter."""
+    """Return about how wide a label is, in a bold sans-serif letter."""
     wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
-    return FONT * (0.57 * (len(text) - wide) + 1.04 * wide)
+    capitals = sum(letter.isupper() for letter in text)
+    return FONT * (0.6 * (len(text) - wide - capitals) + 0.75 * capitals + 1.04 * wide)
 
 
 def _around(dot: Dot) -> Box:

@@ -25,6 +25,7 @@ from graphrag_pipeline.pages.evaluation.model import (
     IndexMetrics,
     Measure,
 )
+from graphrag_pipeline.pages.evaluation.overlaps import overlaps
 from graphrag_pipeline.pages.evaluation.qualities import Quality, quality_of
 
 _MOST_CHARTS = 4
@@ -33,6 +34,7 @@ _MOST_TYPES = 8
 _HEAD = """
 SELECT question_set, spec, started_at, finished_at FROM experiments WHERE experiment = ?
 """
+_UNANSWERED = "SELECT condition, reason FROM unanswered WHERE experiment = ?"
 _TAKEN = """
 SELECT x.condition, x.question_id, context_tokens::DOUBLE AS context_tokens, total_ms, cost,
        (prompt_tokens + completion_tokens)::DOUBLE AS model_tokens, a.release, a.model,
@@ -100,6 +102,7 @@ def _gather(con: duckdb.DuckDBPyConnection, store: EvaluationStore, name: str) -
         more=qualities.table(brief, names),
         claims=qualities.table(qualities.claims(scores), names),
         by_type=_by_type(main, questions, names),
+        overlaps=overlaps(con, name, gold, names),
         matrices=judge_matrices,
         index=_index(con, name),
         in_full=details.in_full(con, name, store.path.parent, in_brief, head),
@@ -114,9 +117,12 @@ def _head(
     row = con.execute(_HEAD, [name]).fetchone()
     assert row is not None
     question_set, spec, started_at, finished_at = row
-    names_in_spec = [
-        str(condition.get("name", "")) for condition in json.loads(spec).get("conditions", ())
-    ]
+    wanted = json.loads(spec)
+    reasons = {
+        **{str(each.get("name", "")): "gave no answer" for each in wanted.get("conditions", ())},
+        **{str(lacking): str(reason) for lacking, reason in wanted.get("lacking", ())},
+        **dict(con.execute(_UNANSWERED, [name]).fetchall()),
+    }
     costs = timings["cost"]
     return {
         "experiment": name,
@@ -128,7 +134,7 @@ def _head(
         "n_answers": timings.height,
         "model_calls": int(timings["model_calls"].sum()),
         "cost": None if costs.null_count() else float(costs.sum()),
-        "left_out": [condition for condition in names_in_spec if condition not in names],
+        "left_out": [pair for pair in reasons.items() if pair[0] not in names],
     }
 
 

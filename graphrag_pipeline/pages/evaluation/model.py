@@ -107,6 +107,31 @@ class ByType:
     n_more: int
 
 
+@dataclass(frozen=True)
+class Share:
+    """A number of questions, its share of all, and how opaque the colour is that shows it."""
+
+    label: str
+    count: int
+    share: float
+    opacity: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class RightAndWrong:
+    """Which questions two conditions answer right.
+
+    ``quarters`` are those on which both are, the first alone, the second alone, and none.
+    """
+
+    metric: str
+    first: str
+    second: str
+    questions: int
+    quarters: tuple[Share, Share, Share, Share]
+    said: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Duel:
     """The row's condition against the column's, by one criterion.
@@ -196,9 +221,10 @@ class Asked:
 class EvaluationPage:
     """Everything on the page.
 
-    ``finding`` is what came out, in sentences; ``advice`` what to do where nothing could.
-    ``quality`` is what conditions are compared by, None where there are neither scores nor
-    verdicts. ``cost`` is in US dollars, None where a price is not known.
+    ``left_out`` are conditions without an answer, and why. ``finding`` is what came out, in
+    sentences; ``advice`` what to do where nothing could. ``quality`` is what conditions are
+    compared by, None where there are neither scores nor verdicts. ``cost`` is in US dollars, None
+    where a price is not known.
     """
 
     experiment: str
@@ -211,7 +237,7 @@ class EvaluationPage:
     n_answers: int
     model_calls: int
     cost: float | None
-    left_out: Sequence[str]
+    left_out: Sequence[tuple[str, str]]
     finding: Sequence[str]
     advice: Sequence[str]
     conditions: Sequence[ConditionEntry]
@@ -221,6 +247,7 @@ class EvaluationPage:
     more: Table
     claims: Table
     by_type: ByType | None
+    overlaps: Sequence[RightAndWrong]
     matrices: Sequence[Matrix]
     index: IndexMetrics | None
     in_full: Sequence[Asked]

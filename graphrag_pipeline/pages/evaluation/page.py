@@ -12,6 +12,7 @@ from graphrag_pipeline.pages.evaluation import charts
 from graphrag_pipeline.pages.evaluation.gathering import gather
 from graphrag_pipeline.pages.evaluation.model import EvaluationPage, Kind
 from graphrag_pipeline.pages.overview.page import page_environment, written_time
+from graphrag_pipeline.pages.overview.passages import clip
 
 _TEMPLATE = "evaluation.html.j2"
 
@@ -53,6 +54,7 @@ def render(page: EvaluationPage) -> str:
     """Return the page of an experiment. It is self-contained: nothing comes from elsewhere."""
     environment = page_environment("graphrag_pipeline.pages.evaluation")
     environment.filters["value"] = value_text
+    environment.filters["clip"] = clip
     return environment.get_template(_TEMPLATE).render(
         e=page, drawn=charts, started=written_time(page.started_at)
     )

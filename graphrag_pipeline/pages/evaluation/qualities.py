@@ -20,7 +20,8 @@ OF_CLAIMS = "claim"
 
 _WRITTEN_FIRST = ("accuracy", "f1", "exact_match")
 _OF_ANSWERS = {*USUAL, *(name for metric in COMPUTED for name in names_of(metric))}
-_IN_BRIEF = {"precision", "recall", *RETRIEVAL} - {"recall@5", "all_gold@5"}
+_PARTS = {name for metric in COMPUTED for name in names_of(metric)[:-1]}
+_IN_BRIEF = {"precision", "recall", *_PARTS, *RETRIEVAL} - {"recall@5", "all_gold@5"}
 
 _WON = """
 WITH own AS (
