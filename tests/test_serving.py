@@ -283,7 +283,12 @@ def test_ready_looks_itself_and_says_why_not(tmp_path: Path) -> None:
             503,
             "nothing is published yet: run graphrag-pipeline index, and ask again",
         )
+        (unready,) = server.get("/v1/collections").json()["collections"]
+        assert unready["problem"].startswith("nothing is published yet")
         published(tmp_path / "home")
+        (ready,) = server.get("/v1/collections").json()["collections"]
+        assert (ready["name"], ready["release"]) == ("default", "r1")
+        assert ready["counts"]["documents"] == len(DOCUMENTS)
         assert server.get("/ready").json() == {"status": "ready", "releases": {"default": "r1"}}
         shutil.rmtree(tmp_path / "home" / "vectors")
         gone = server.get("/ready")

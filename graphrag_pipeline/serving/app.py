@@ -16,7 +16,7 @@ from graphrag_pipeline.serving.keys import Keyring
 from graphrag_pipeline.serving.limits import Limits
 from graphrag_pipeline.serving.metrics import Metrics
 from graphrag_pipeline.serving.problems import add_problem_handlers
-from graphrag_pipeline.serving.routes import documents, graph, operations, questions
+from graphrag_pipeline.serving.routes import documents, graph, operations, page, questions
 from graphrag_pipeline.serving.state import Server
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ def create_app(
 ) -> FastAPI:
     """Return the application over some collections, which it closes in the end.
 
-    ``keyring`` knows who may ask; without it, whoever asks from this machine may. It has
-    no pages that would fetch scripts from the network: ``/openapi.json`` describes it.
+    ``keyring`` knows who may ask; without it, whoever asks from this machine may. The page is at
+    ``/``; no page fetches scripts from the network: ``/openapi.json`` describes the rest.
     """
     limits = Limits(settings)
     server = Server(collections, limits, Metrics(lambda: limits.inside))
@@ -54,8 +54,9 @@ def create_app(
     )
     app.state.server = server
     add_problem_handlers(app)
-    for routes in (questions, documents, graph, operations):
+    for routes in (questions, documents, graph, operations, page):
         app.include_router(routes.router)
+    app.mount("/page", page.files)
     app.add_middleware(
         Guard,
         keyring=keyring or Keyring(),

@@ -8,7 +8,7 @@ rebinding). With keys, whoever shows none may call what is in ``OPEN``, and noth
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -25,14 +25,16 @@ if TYPE_CHECKING:
     from graphrag_pipeline.serving.keys import Keyring
     from graphrag_pipeline.serving.metrics import Metrics
 
-OPEN = frozenset({"/health", "/ready", "/openapi.json"})
+OPEN = frozenset({"/", "/health", "/ready", "/openapi.json"})
 """What may be read without a key. Nothing of an index is told there."""
+PAGE_FILES = "/page/"
+"""Where the files of the page are, which are open too."""
 _HEADERS = [
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"referrer-policy", b"no-referrer"),
 ]
+_POLICY = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
 _TOO_LARGE = f"a request has at most {BODY_BYTES // 1024} KB: send less"
 
 
@@ -72,7 +74,7 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message = {**message, "headers": [*message["headers"], *_HEADERS]}
+                message = {**message, "headers": _with_ours(message["headers"])}
             await send(message)
 
         try:
@@ -145,6 +147,13 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def _with_ours(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Return headers with those of every answer; a page has a policy of its own."""
+    given = list(headers)
+    policy = [] if any(name == _POLICY[0] for name, _ in given) else [_POLICY]
+    return [*given, *_HEADERS, *policy]
+
+
 def _host_of(header: str) -> str:
     """Return the name of a Host header, without its port and the brackets of IPv6."""
     try:
@@ -154,7 +163,9 @@ def _host_of(header: str) -> str:
 
 
 def _is_open(scope: Scope) -> bool:
-    return scope["path"] in OPEN and scope["method"] in ("GET", "HEAD")
+    path = scope["path"]
+    is_open = path in OPEN or path.startswith(PAGE_FILES)
+    return is_open and scope["method"] in ("GET", "HEAD")
 
 
 def _origin(address: str) -> tuple[str, str]:

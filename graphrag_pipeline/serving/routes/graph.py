@@ -63,7 +63,8 @@ SEMI JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS b) other ON target_id = b
 ORDER BY weight DESC, id LIMIT $most
 """
 _COMMUNITY = """
-SELECT c.id, c.title, c.level, c.last_level, c.parent_id, c.size, c.n_relationships,
+SELECT c.id, c.human_readable_id, c.title, c.level, c.last_level, c.parent_id, c.size,
+       c.n_relationships,
        r.id AS report_id, r.title AS report, r.summary, r.rating
 FROM communities c LEFT JOIN community_reports r ON r.community_id = c.id WHERE c.id = $id
 """

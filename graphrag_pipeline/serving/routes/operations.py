@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -56,6 +56,18 @@ async def ready(request: Request, collection: CollectionName = None) -> Response
     )
 
 
+@router.get("/v1/collections")
+async def collections(request: Request) -> Response:
+    """List the collections that the caller may ask, and what he may do there.
+
+    Each has the release that answers and how much is in it, or the problem why none does.
+    """
+    caller, holders = caller_of(request), server_of(request).collections.holders.values()
+    seen = [holder for holder in holders if caller.may_see(holder.name)]
+    described = [await asyncio.to_thread(_described, holder) for holder in seen]
+    return json_response({"collections": described, "scopes": sorted(caller.scopes)})
+
+
 @router.get("/v1/releases", dependencies=[needs("read")])
 async def releases(request: Request, collection: CollectionName = None) -> Response:
     """List the releases that are kept, the newest first."""
@@ -78,6 +90,20 @@ def _release_of(holder: Holder) -> str:
         problem = problem_of(error)
         detail = f"{holder.name}: {problem.detail}"
         raise Problem(503, detail, headers=problem.headers) from error
+
+
+def _described(holder: Holder) -> dict[str, Any]:
+    try:
+        facts = holder.use(lambda engine: engine.index.facts)
+    except GraphRAGError as error:
+        return {"name": holder.name, "release": None, "problem": problem_of(error).detail}
+    counts = {name.removeprefix("n_"): count for name, count in facts.counts.items()}
+    return {
+        "name": holder.name,
+        "release": facts.id,
+        "created_at": facts.created_at,
+        "counts": counts,
+    }
 
 
 def _checked(engine: QueryEngine) -> str:

@@ -1,0 +1,109 @@
+import { count, dollars, element, foreign, growing, seconds, shortUri, typeName } from "./dom.js";
+import { referencesIn, writeAnswer } from "./prose.js";
+import { cited, entityLink, opener, relationship, report } from "./views.js";
+import { panel } from "./panel.js";
+
+const SHOWN_SOURCES = 5;
+
+/** The citations of an answer, by number and by the references that a model makes to them. */
+export class Citations {
+  constructor(citations = []) {
+    this.all = citations;
+    this.byNumber = new Map(citations.map((each) => [each.number, each]));
+    this.byReference = new Map();
+    for (const { number, references } of citations) {
+      for (const name of references ?? []) {
+        this.byReference.set(name, [...(this.byReference.get(name) ?? []), number]);
+      }
+    }
+  }
+
+  numbersOf(references) {
+    return [...new Set(referencesIn(references).flatMap((name) => this.byReference.get(name) ?? []))];
+  }
+
+  /** Buttons that lead to the places; before the places are known, only their number. */
+  cite(numbers) {
+    return element("span", { class: "cites" }, numbers.map((n) => {
+      const citation = this.byNumber.get(n);
+      if (!citation) return element("span", { class: "cite pending", text: n });
+      return element("button", { type: "button", class: "cite", text: n, title: citation.document_title,
+        "aria-label": `Source ${n}: ${citation.document_title}`,
+        onclick: () => panel.open(cited(citation)) });
+    }));
+  }
+
+  write(place, text, { generated, whole = true }) {
+    place.classList.toggle("picked", !generated);
+    writeAnswer(place, text, { generated, whole, numbersOf: (names) => this.numbersOf(names),
+      cite: (numbers) => this.cite(numbers) });
+  }
+
+  sources() {
+    if (!this.all.length) return null;
+    const once = [...this.byNumber.values()].sort((a, b) => a.number - b.number);
+    return element("section", { class: "sources" }, element("h3", { text: "Sources" }),
+      ...growing(once, (each) => sourceCard(each), { first: SHOWN_SOURCES, name: "cards" }));
+  }
+}
+
+function sourceCard(citation) {
+  const card = element("button", { type: "button", class: "card", onclick: () => panel.open(cited(citation)) },
+    element("span", { class: "line" }, element("span", { class: "cite", text: citation.number }),
+      foreign(citation.document_title || shortUri(citation.uri || "A report"), { class: "name" })),
+    foreign(citation.text, { class: "quote" }),
+    citation.uri ? element("bdi", { class: "note", dir: "auto", title: citation.uri, text: shortUri(citation.uri) }) : null);
+  return element("li", {}, card);
+}
+
+/** What an answer rests on, by kind: entities, relationships, reports and passages. */
+export function evidence({ records }) {
+  const of = (...kinds) => records.filter((record) => kinds.includes(record.kind));
+  const [entities, ties, reports] = [of("entity"), of("relationship"), unique(of("report", "finding"))];
+  const [others, passages] = [of("claim", "summary"), of("chunk").length];
+  const said = [
+    entities.length && count(entities.length, "entity", "entities"),
+    ties.length && count(ties.length, "relationship"),
+    reports.length && count(reports.length, "report"),
+    others.length && count(others.length, "other record"),
+    passages && count(passages, "passage"),
+  ].filter(Boolean);
+  if (!said.length) return null;
+  const details = element("details", { class: "evidence" },
+    element("summary", { text: `Behind this: ${said.join(", ")}` }));
+  const part = (title, rows, make, name) => rows.length && details.append(
+    element("h4", { text: title }), ...growing(rows, make, { first: 12, name }));
+  part("Entities", entities, (record) => element("li", { class: "chip" }, entityLink(record.id, record.title),
+    element("span", { class: "note", text: typeName(record.attributes?.type) })), "chips");
+  part("Relationships", ties, (record) => element("li", {}, opener(relationship(record), foreign(record.title))), "rows");
+  part("Reports", reports, (record) => element("li", {},
+    record.kind === "report" ? opener(() => report(record.id), foreign(record.title)) : foreign(record.title)), "rows");
+  part("Other records", others, (record) => element("li", {}, foreign(record.title),
+    element("p", { class: "quiet clamped", dir: "auto", text: record.text })), "rows");
+  if (!entities.length && !ties.length && !reports.length && !others.length) {
+    details.append(element("p", { class: "quiet", text: "This method reads passages alone; they are the sources above." }));
+  }
+  return details;
+}
+
+function unique(records) {
+  const byTitle = new Map();
+  for (const record of records) if (!byTitle.has(record.title)) byTitle.set(record.title, record);
+  return [...byTitle.values()];
+}
+
+export function stepsOf(steps) {
+  return element("ol", { class: "steps" }, steps.map((text) => element("li", { dir: "auto", text })));
+}
+
+/** What an answer took: calls, tokens, money and time. */
+export function took(answer) {
+  const tokens = answer.prompt_tokens + answer.completion_tokens;
+  return [
+    answer.model_calls ? count(answer.model_calls, "model call") : "no model call",
+    answer.cached_calls ? `${answer.cached_calls.toLocaleString("en")} from the cache` : null,
+    tokens ? count(tokens, "token") : null,
+    answer.model_calls ? dollars(answer.cost) : null,
+    seconds(answer.timings.total ?? 0),
+  ].filter(Boolean).join(" · ");
+}

@@ -1,0 +1,211 @@
+import { events, where } from "./api.js";
+import { Citations, evidence, stepsOf, took } from "./answer.js";
+import { by, element, say } from "./dom.js";
+
+const KEPT = "graphrag.conversation";
+const MOST_KEPT = 30;
+const HISTORY_TURNS = 10;
+
+/** A conversation: questions, their answers as they come, and what was asked before. */
+export class Conversation {
+  constructor(methods) {
+    this.methods = methods;
+    this.turns = [];
+    this.asking = null;
+    this.place = by("conversation");
+    by("composer").addEventListener("submit", (event) => { event.preventDefault(); this.submit(); });
+    by("stop").addEventListener("click", () => this.asking?.abort());
+    by("new").addEventListener("click", () => this.begin());
+    by("question").addEventListener("input", (event) => fit(event.target));
+    by("question").addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      by("composer").requestSubmit();
+    });
+  }
+
+  /** Show the conversation of this tab again, after the explorer or a reload. */
+  restore() {
+    const turns = kept().filter((turn) => turn.collection === where.collection);
+    this.turns = turns;
+    this.place.replaceChildren();
+    for (const turn of turns) new Turn(this, turn.question).finish(turn.answer);
+    this.arrange();
+  }
+
+  begin() {
+    this.asking?.abort();
+    this.turns = [];
+    sessionStorage.removeItem(KEPT);
+    this.place.replaceChildren();
+    this.arrange();
+    by("question").focus();
+  }
+
+  submit() {
+    const question = by("question").value.trim();
+    if (!question || this.asking) return;
+    by("question").value = "";
+    fit(by("question"));
+    this.ask(question);
+  }
+
+  async ask(question) {
+    const turn = new Turn(this, question);
+    const control = new AbortController();
+    this.asking = control;
+    this.arrange();
+    turn.show();
+    say("Searching");
+    try {
+      const body = { question, history: this.history(), ...this.methods.chosen() };
+      if (this.methods.writes && by("follow-ups").checked) body.follow_ups = 3;
+      for await (const [name, value] of events("/v1/query/stream", body, control.signal)) turn.take(name, value);
+      if (!turn.isDone) turn.fail("The answer broke off. Ask again.");
+    } catch (error) {
+      if (error.name === "AbortError") turn.stop();
+      else turn.fail(error.message);
+    } finally {
+      if (this.asking === control) this.asking = null;
+      this.arrange();
+    }
+  }
+
+  /** What a model is told of the turns before; without a model each question stands alone. */
+  history() {
+    if (!this.methods.writes) return [];
+    return this.turns.slice(-HISTORY_TURNS).flatMap(({ question, answer }) => [
+      { role: "user", content: question }, { role: "assistant", content: answer.text }]);
+  }
+
+  keep(question, answer) {
+    this.turns.push({ question, answer, collection: where.collection });
+    try {
+      sessionStorage.setItem(KEPT, JSON.stringify(this.turns.slice(-MOST_KEPT)));
+    } catch {
+      sessionStorage.removeItem(KEPT);
+    }
+  }
+
+  arrange() {
+    const isAsking = this.asking !== null;
+    const isEmpty = !this.place.children.length;
+    by("welcome").hidden = !isEmpty;
+    by("new").hidden = isEmpty || isAsking;
+    by("stop").hidden = !isAsking;
+    by("send").hidden = isAsking;
+    by("question").placeholder = this.turns.length && this.methods.writes
+      ? "Ask on, or ask something else" : "What would you like to know?";
+  }
+}
+
+/** One question and its answer on the page. */
+class Turn {
+  constructor(conversation, question) {
+    Object.assign(this, { conversation, question, text: "", steps: [], isDone: false, citations: new Citations() });
+    this.wait = element("p", { class: "waiting", text: "Searching" });
+    this.how = element("details", { class: "how", hidden: true }, element("summary", { text: "How it searched" }));
+    this.prose = element("div", { class: "prose" });
+    this.rest = element("div", { class: "rest" });
+    this.body = element("div", { class: "answer", "aria-busy": "true" }, this.wait, this.how, this.prose, this.rest);
+    this.place = element("article", { class: "turn" },
+      element("h2", { class: "asked", dir: "auto", text: question }), this.body);
+    conversation.place.append(this.place);
+  }
+
+  show() { this.place.scrollIntoView({ block: "start", behavior: calm() ? "auto" : "smooth" }); }
+
+  take(name, value) {
+    if (name === "step") this.step(value.text);
+    else if (name === "text") this.write(value.text);
+    else if (name === "citations") this.citations = new Citations(value);
+    else if (name === "done") this.done(value);
+    else if (name === "error") this.fail(value.detail);
+  }
+
+  step(text) {
+    this.steps.push(text);
+    this.wait.textContent = text;
+    say(text);
+  }
+
+  /** Pieces that come close together are written at once. */
+  write(piece) {
+    this.text += piece;
+    this.wait.hidden = true;
+    if (this.frame) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = null;
+      if (this.isDone) return;
+      const generated = this.conversation.methods.writes;
+      this.citations.write(this.prose, this.text, { generated, whole: false });
+    });
+  }
+
+  done(answer) {
+    this.finish(answer);
+    this.conversation.keep(this.question, answer);
+    const n = this.citations.byNumber.size;
+    say(`Answered, with ${n} ${n === 1 ? "source" : "sources"}`);
+  }
+
+  finish(answer) {
+    this.end();
+    this.citations = new Citations(answer.citations);
+    this.citations.write(this.prose, answer.text, { generated: answer.generated });
+    const { steps } = answer.retrieval;
+    this.how.hidden = !steps.length;
+    if (steps.length) this.how.append(stepsOf(steps));
+    const failures = answer.failures.map((line) => element("p", { class: "notice", dir: "auto", text: line }));
+    this.rest.replaceChildren(...[...failures, this.citations.sources(), evidence(answer.retrieval),
+      this.next(answer.follow_ups),
+      element("p", { class: "took", text: `${answer.retrieval.method} · ${took(answer)}` })].filter(Boolean));
+  }
+
+  next(questions) {
+    if (!questions.length) return null;
+    return element("ul", { class: "next", "aria-label": "To ask next" }, questions.map((question) =>
+      element("li", {}, element("button", { type: "button", dir: "auto", text: question,
+        onclick: () => { if (!this.conversation.asking) this.conversation.ask(question); } }))));
+  }
+
+  stop() {
+    this.end();
+    this.rest.replaceChildren(element("p", { class: "quiet", text: "Stopped." }));
+    say("Stopped");
+  }
+
+  fail(detail) {
+    this.end();
+    this.rest.replaceChildren(element("p", { class: "bad", role: "alert", dir: "auto", text: detail }),
+      element("button", { type: "button", text: "Ask again", onclick: () => this.again() }));
+  }
+
+  again() {
+    if (this.conversation.asking) return;
+    this.place.remove();
+    this.conversation.ask(this.question);
+  }
+
+  end() {
+    this.isDone = true;
+    this.wait.remove();
+    this.body.removeAttribute("aria-busy");
+    if (this.text) this.citations.write(this.prose, this.text, { generated: this.conversation.methods.writes });
+  }
+}
+
+const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+/** A box as high as its text, up to a part of the window. */
+export function fit(box) {
+  box.rows = Math.min(8, Math.max(2, box.value.split("\n").length));
+}
+
+function kept() {
+  try {
+    return JSON.parse(sessionStorage.getItem(KEPT) ?? "[]");
+  } catch {
+    return [];
+  }
+}

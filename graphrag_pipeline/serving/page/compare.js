@@ -1,0 +1,101 @@
+import { post } from "./api.js";
+import { Citations, stepsOf } from "./answer.js";
+import { by, count, dollars, element, foreign, growing, say, seconds } from "./dom.js";
+import { entityLink } from "./views.js";
+import { fit } from "./ask.js";
+
+const FIRST_CHOSEN = ["basic", "local", "ppr"];
+const LEAST = 2, MOST = 8;
+
+/** One question, asked of several methods. */
+export class Comparison {
+  constructor() {
+    by("compare-form").addEventListener("submit", (event) => { event.preventDefault(); this.compare(); });
+    by("compare-stop").addEventListener("click", () => this.control?.abort());
+    by("compare-question").addEventListener("input", (event) => fit(event.target));
+    by("compare-question").addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      by("compare-form").requestSubmit();
+    });
+  }
+
+  take(methods) {
+    by("compare-methods").replaceChildren(...methods.filter((m) => m.can_answer).map(({ name, summary }) =>
+      element("label", { class: "check", title: summary },
+        element("input", { type: "checkbox", value: name, checked: FIRST_CHOSEN.includes(name) }), ` ${name}`)));
+    by("compared").replaceChildren();
+  }
+
+  async compare() {
+    const question = by("compare-question").value.trim();
+    const methods = [...by("compare-methods").querySelectorAll("input:checked")].map(({ value }) => value);
+    if (!question || this.control) return;
+    if (methods.length < LEAST || methods.length > MOST) {
+      return this.show(element("p", { class: "bad", role: "alert", text: `Choose ${LEAST} to ${MOST} methods.` }));
+    }
+    this.control = new AbortController();
+    this.arrange();
+    this.show(element("p", { class: "waiting", text: `Asking ${methods.join(", ")}` }));
+    try {
+      const retrieval_only = by("compare-retrieval").checked;
+      const results = await post("/v1/compare", { question, methods, retrieval_only }, this.control.signal);
+      this.show(table(results), element("div", { class: "columns" }, results.map(column)));
+      say(`Compared ${results.length} methods`);
+    } catch (error) {
+      const text = error.name === "AbortError" ? "Stopped." : error.message;
+      this.show(element("p", { class: error.name === "AbortError" ? "quiet" : "bad", role: "alert", text }));
+    } finally {
+      this.control = null;
+      this.arrange();
+    }
+  }
+
+  show(...parts) { by("compared").replaceChildren(...parts); }
+
+  arrange() {
+    by("compare-send").hidden = this.control !== null && this.control !== undefined;
+    by("compare-stop").hidden = !this.control;
+  }
+}
+
+function table(results) {
+  const tokens = ({ prompt_tokens: prompt = 0, completion_tokens: written = 0 }) => (prompt + written).toLocaleString("en");
+  const cells = (each) => (each.error ? [element("td", { colspan: 5, text: "failed" })] : [
+    each.citations.length.toLocaleString("en"), each.context_tokens.toLocaleString("en"), tokens(each),
+    each.model_calls ? dollars(each.cost) : "$0", seconds(each.seconds),
+  ].map((text) => element("td", { text })));
+  const head = ["Method", "Citations", "Context tokens", "Paid tokens", "Cost", "Time"];
+  return element("div", { class: "table" }, element("table", {},
+    element("caption", { class: "unseen", text: "What each method took" }),
+    element("thead", {}, element("tr", {}, head.map((text) => element("th", { scope: "col", text })))),
+    element("tbody", {}, results.map((each) => element("tr", {},
+      element("th", { scope: "row", text: each.method }), cells(each))))));
+}
+
+function column(result) {
+  const place = element("article", { class: "column", "aria-label": result.method },
+    element("h2", { text: result.method }));
+  if (result.error) return place.append(element("p", { class: "bad", dir: "auto", text: result.error })), place;
+  const citations = new Citations(result.citations);
+  if (result.text !== undefined) {
+    const prose = element("div", { class: "prose" });
+    citations.write(prose, result.text, { generated: result.generated });
+    place.append(prose);
+  }
+  const entities = result.records.filter(({ kind }) => kind === "entity");
+  const kinds = Map.groupBy(result.records, ({ kind }) => kind);
+  const said = [...kinds].map(([kind, rows]) => count(rows.length, kind, kind === "entity" ? "entities" : `${kind}s`));
+  const sources = citations.sources();
+  place.append(element("p", { class: "took", text: said.join(", ") || "nothing found" }));
+  if (result.steps.length) {
+    place.append(element("details", {}, element("summary", { text: "How it searched" }), stepsOf(result.steps)));
+  }
+  if (sources) place.append(sources);
+  if (entities.length) {
+    place.append(element("h3", { text: "Entities" }), ...growing(entities, ({ id, title }) =>
+      element("li", { class: "chip" }, entityLink(id, title)), { name: "chips" }));
+  }
+  for (const line of result.failures ?? []) place.append(element("p", { class: "notice" }, foreign(line)));
+  return place;
+}

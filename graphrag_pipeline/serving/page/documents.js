@@ -1,0 +1,64 @@
+import { get } from "./api.js";
+import { by, count, element, foreign, say, shortUri, typeName } from "./dom.js";
+import { entityLink, opener, wholeDocument } from "./views.js";
+
+const AT_ONCE = 50;
+
+/** What is indexed: its documents, and its entities by name. */
+export class Documents {
+  constructor() {
+    this.isShown = false;
+    by("find-form").addEventListener("submit", (event) => { event.preventDefault(); this.find(); });
+    by("listed-more").addEventListener("click", () => this.more());
+  }
+
+  /** Begin again, when another collection is chosen. */
+  forget() {
+    this.isShown = false;
+    by("listed").replaceChildren();
+    by("entities").replaceChildren();
+  }
+
+  async show() {
+    if (this.isShown) return;
+    this.isShown = true;
+    this.next = -1;
+    by("listed").replaceChildren();
+    await this.more();
+  }
+
+  async more() {
+    const before = by("listed").children.length;
+    try {
+      const { documents, total, next } = await get("/v1/documents", { after: this.next, most: AT_ONCE });
+      by("listed").append(...documents.map(row));
+      this.next = next;
+      by("listed-more").hidden = next === null;
+      by("listed-facts").textContent = count(total, "document");
+      if (before) by("listed").children[before]?.querySelector("button").focus();
+    } catch (error) {
+      this.isShown = false;
+      by("listed-facts").textContent = error.message;
+    }
+  }
+
+  async find() {
+    const q = by("find").value.trim();
+    if (!q) return by("entities").replaceChildren();
+    try {
+      const { entities } = await get("/v1/entities", { q });
+      const rows = entities.map(({ id, title, type, degree }) => element("li", {}, entityLink(id, title),
+        element("span", { class: "note", text: `${typeName(type)} · ${count(degree, "relationship")}` })));
+      const none = element("p", { class: "quiet", text: "No entity has this in its name." });
+      by("entities").replaceChildren(rows.length ? element("ul", { class: "rows" }, rows) : none);
+      say(`${count(rows.length, "entity", "entities")} found`);
+    } catch (error) {
+      by("entities").replaceChildren(element("p", { class: "bad", text: error.message }));
+    }
+  }
+}
+
+function row(document) {
+  return element("li", {}, opener(wholeDocument(document), foreign(document.title || shortUri(document.uri))),
+    element("bdi", { class: "note", dir: "auto", title: document.uri, text: shortUri(document.uri) }));
+}

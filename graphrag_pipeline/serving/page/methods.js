@@ -1,0 +1,71 @@
+import { by, element } from "./dom.js";
+
+const CHOSEN_BY_SERVER = "Chosen for you";
+
+/** The methods of a collection, and the form in which one is chosen and set. */
+export class Methods {
+  constructor() {
+    this.known = new Map();
+    by("method").addEventListener("change", () => this.describe());
+    by("options-button").addEventListener("click", () => this.toggle());
+  }
+
+  take(methods) {
+    this.known = new Map(methods.map((method) => [method.name, method]));
+    this.writes = methods.some((method) => method.needs_model && method.can_answer);
+    const chosen = by("method").value;
+    const option = ({ name, can_answer: can }) => element("option", { value: name, text: name, disabled: !can });
+    const [usable, others] = [methods.filter((m) => m.can_answer), methods.filter((m) => !m.can_answer)];
+    by("method").replaceChildren(
+      element("option", { value: "", text: CHOSEN_BY_SERVER }),
+      element("optgroup", { label: "Methods" }, usable.map(option)),
+      ...(others.length ? [element("optgroup", { label: "Need a language model" }, others.map(option))] : []));
+    by("method").value = this.known.get(chosen)?.can_answer ? chosen : "";
+    by("follow-ups-label").hidden = !this.writes;
+    this.describe();
+  }
+
+  describe() {
+    const method = this.known.get(by("method").value);
+    by("method-summary").textContent = method
+      ? `${method.name}: ${method.summary}.`
+      : "The server chooses how to search. Choose a method yourself to set its parameters.";
+    by("parameters").replaceChildren(...(method?.parameters ?? []).map(field));
+  }
+
+  toggle() {
+    const isOpen = by("options").hidden;
+    by("options").hidden = !isOpen;
+    by("options-button").setAttribute("aria-expanded", String(isOpen));
+  }
+
+  /** What is asked of the server: a method, and those parameters that were changed. */
+  chosen() {
+    const method = by("method").value;
+    if (!method) return {};
+    const changed = [...by("parameters").querySelectorAll("input")].flatMap((input) => {
+      const value = valueOf(input);
+      return value === undefined || String(value) === input.dataset.default ? [] : [[input.name, value]];
+    });
+    return { method, parameters: Object.fromEntries(changed) };
+  }
+}
+
+function field({ name, type, default: value }) {
+  const label = name.replaceAll("_", " ");
+  const common = { name, dataset: { type, default: String(value) } };
+  if (type === "bool") {
+    return element("label", { class: "check" },
+      element("input", { ...common, type: "checkbox", checked: value === true }), ` ${label}`);
+  }
+  const number = type === "int" || type === "float";
+  return element("label", { class: "field" }, element("span", { text: label }),
+    element("input", { ...common, type: number ? "number" : "text", step: type === "int" ? 1 : "any",
+      value: value ?? "", required: number }));
+}
+
+function valueOf(input) {
+  if (input.dataset.type === "bool") return input.checked;
+  if (input.type !== "number") return input.value;
+  return Number.isNaN(input.valueAsNumber) ? undefined : input.valueAsNumber;
+}

@@ -1,0 +1,82 @@
+import { by, element } from "./dom.js";
+
+const NARROW = matchMedia("(max-width: 980px)");
+
+/**
+ * What is shown beside the answer, or over it on a narrow screen: one view after another, with a
+ * way back. A view is a function that returns the elements to show, or a promise of them.
+ */
+class Panel {
+  constructor() {
+    this.place = by("panel");
+    this.body = by("panel-body");
+    this.past = [];
+    this.turn = 0;
+    by("panel-back").addEventListener("click", () => this.back());
+    by("panel-close").addEventListener("click", () => this.close());
+    NARROW.addEventListener("change", () => this.cover());
+    addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && !this.place.hidden && !by("key-dialog").open) this.close();
+    });
+  }
+
+  /** Open a view; the element that had the focus gets it back in the end. */
+  open(view) {
+    if (this.place.hidden) this.opener = document.activeElement;
+    if (this.view) this.past.push(this.view);
+    return this.show(view);
+  }
+
+  back() { return this.past.length ? this.show(this.past.pop()) : this.close(); }
+
+  close() {
+    this.turn++;
+    this.view = null;
+    this.past = [];
+    this.place.hidden = true;
+    this.body.replaceChildren();
+    this.cover();
+    if (this.opener?.isConnected) this.opener.focus();
+  }
+
+  async show(view) {
+    const turn = ++this.turn;
+    this.view = view;
+    this.place.hidden = false;
+    by("panel-back").hidden = !this.past.length;
+    this.cover();
+    this.body.setAttribute("aria-busy", "true");
+    let parts;
+    try {
+      parts = await view();
+    } catch (error) {
+      parts = [titled("This cannot be shown"), element("p", { class: "bad", text: error.message })];
+    }
+    if (turn !== this.turn) return;
+    this.body.replaceChildren(...parts.flat().filter(Boolean));
+    this.body.removeAttribute("aria-busy");
+    this.place.scrollTop = 0;
+    by("panel-title")?.focus({ preventScroll: true });
+    const mark = this.body.querySelector("mark");
+    if (mark) mark.scrollIntoView({ block: "nearest" });
+  }
+
+  /** On a narrow screen the panel lies over the rest, which cannot be reached meanwhile. */
+  cover() {
+    const covers = NARROW.matches && !this.place.hidden;
+    for (const part of [document.querySelector("main"), document.querySelector("header")]) {
+      part.inert = covers;
+    }
+    document.body.classList.toggle("covered", covers);
+  }
+}
+
+export const panel = new Panel();
+
+/** The heading of a view, which is told and gets the focus when the view is shown. */
+export function titled(text, kind = "") {
+  return [
+    kind ? element("p", { class: "kicker", text: kind }) : null,
+    element("h2", { id: "panel-title", tabindex: "-1", dir: "auto", text }),
+  ];
+}

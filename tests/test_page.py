@@ -1,0 +1,294 @@
+"""The page to ask on, in a real browser: asking, sources, comparing, and text that means harm."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import browser as browser
+from http_server import Served, published
+from model_server import ModelServer, slow_stream
+from query_fixture import DOCUMENTS
+
+from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.serving.keys import Keyring, add_key
+
+pytestmark = pytest.mark.browser
+
+QUESTION = "Who worked as a clerk for Scrooge?"
+CLERK = "Bob Cratchit worked as a clerk for Scrooge in a dismal little cell."
+HOSTILE = (
+    "<img src=x onerror=alert(1)> [Zebra](javascript:alert(2)) "
+    "![Quagga](https://evil.example/p.png) <script>alert(3)</script> "
+    "\u202eesrever [1] **Zebra Quagga**"
+)
+DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    documents = {**DOCUMENTS, "<b onclick=alert(4)>🎩</b>\u202e": f"🎩🎩 {HOSTILE}"}
+    return published(tmp_path_factory.mktemp("paged") / "home", documents=documents)
+
+
+@pytest.fixture(scope="module")
+def served(home: Path) -> Iterator[Served]:
+    with Served({"default": home, "other": home}) as server:
+        yield server
+
+
+@contextmanager
+def opened(browser: Any, served: Served, refused: int = 0, **options: Any) -> Iterator[Any]:
+    """Open the page; in the end nothing was complained of, and no other server was asked.
+
+    ``refused`` is the status of an answer that is expected among others.
+    """
+    context = browser.new_context(**{"viewport": DESKTOP, **options})
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
+    page.on(
+        "request",
+        lambda request: (
+            request.url.startswith((served.url, "data:")) or complaints.append(request.url)
+        ),
+    )
+    try:
+        page.goto(served.url)
+        if refused != 401:
+            page.wait_for_selector("#method option", state="attached")
+        yield page
+        assert [line for line in complaints if not line.endswith(_refusal(refused))] == []
+    finally:
+        context.close()
+
+
+def _refusal(status: int) -> str:
+    return f"status of {status} ({HTTPStatus(status).phrase})" if status else "none"
+
+
+def ask(page: Any, question: str, method: str = "") -> None:
+    page.select_option("#method", method)
+    page.fill("#question", question)
+    page.press("#question", "Enter")
+    page.wait_for_selector(".turn:last-child .took")
+
+
+def press_until(page: Any, key: str, selector: str, most: int = 40) -> None:
+    for _ in range(most):
+        page.keyboard.press(key)
+        if page.evaluate("s => document.activeElement.matches(s)", selector):
+            return
+    raise AssertionError(f"{key} does not lead to {selector}")
+
+
+def test_by_keyboard_alone_a_question_leads_to_its_passage_and_back(
+    browser: Any, served: Served
+) -> None:
+    with opened(browser, served) as page:
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        page.keyboard.type(QUESTION)
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".took")
+        assert "Bob Cratchit" in page.inner_text(".prose")
+        assert page.inner_text("#status").startswith("Answered, with ")
+        assert page.get_attribute(".answer", "aria-busy") is None
+        assert page.locator(".how li").all_text_contents()
+        press_until(page, "Shift+Tab", ".prose button.cite:first-child", most=60)
+        page.keyboard.press("Enter")
+        page.wait_for_selector("mark")
+        marked = page.inner_text("mark")
+        assert any(marked in text for text in DOCUMENTS.values())
+        assert page.evaluate("document.activeElement.id") == "panel-title"
+        page.keyboard.press("Escape")
+        assert page.is_hidden("#panel")
+        assert page.evaluate("document.activeElement.matches('button.cite')")
+
+
+def test_the_passage_is_marked_character_by_character(browser: Any, served: Served) -> None:
+    with opened(browser, served) as page:
+        ask(page, QUESTION, "bm25")
+        page.click(f".card:has-text('{CLERK[:30]}')")
+        page.wait_for_selector("mark")
+        assert page.inner_text("mark") == CLERK
+        whole = page.inner_text(".text").replace("\n", " ")
+        assert whole.startswith("Marley was dead")
+        assert whole.rstrip().endswith("he was a second father.")
+
+
+def test_entities_and_reports_behind_an_answer_lead_on(browser: Any, served: Served) -> None:
+    with opened(browser, served) as page:
+        ask(page, QUESTION, "local")
+        page.click(".evidence summary")
+        page.click(".evidence .chips bdi:text-is('Scrooge')")
+        page.wait_for_selector(".picture .centre")
+        assert page.inner_text("#panel-title") == "Scrooge"
+        ties = page.locator("#panel .tie button").all_inner_texts()
+        assert set(ties) == {"Marley", "Bob Cratchit", "Fezziwig", "London"}
+        page.click("#panel .tie bdi:text-is('Bob Cratchit')")
+        page.wait_for_selector("#panel-title:text-is('Bob Cratchit')")
+        page.click("#panel-back")
+        page.wait_for_selector("#panel-title:text-is('Scrooge')")
+        page.click("#panel section:has(h3:text-is('Communities')) button >> nth=0")
+        page.click("#panel button:text-is('Its report')")
+        page.wait_for_selector(".findings li")
+
+
+def test_methods_stand_side_by_side_with_what_they_take(browser: Any, served: Served) -> None:
+    with opened(browser, served) as page:
+        page.click("#to-compare")
+        page.fill("#compare-question", QUESTION)
+        page.press("#compare-question", "Enter")
+        page.wait_for_selector(".column")
+        rows = page.locator("#compared tbody tr").all_inner_texts()
+        assert [row.split("\t")[0] for row in rows] == ["basic", "local", "ppr"]
+        assert all(re.search(r"\$0\t[\d.]+ m?s$", row) for row in rows)
+        assert page.locator(".column .card").count() >= 3
+        for name in ("local", "ppr"):
+            page.uncheck(f"#compare-methods [value={name}]")
+        page.click("#compare-send")
+        assert "Choose 2 to 8" in page.inner_text("#compared")
+
+
+def test_parameters_and_the_collection_are_those_chosen(browser: Any, served: Served) -> None:
+    with opened(browser, served, refused=422) as page:
+        page.select_option("#collection", "other")
+        page.wait_for_selector("#method option[value=bm25]", state="attached")
+        page.click("#options-button")
+        page.select_option("#method", "bm25")
+        page.fill("#parameters [name=top_k]", "1")
+        page.fill("#question", QUESTION)
+        with page.expect_request("**/v1/query/stream") as sent:
+            page.click("#send")
+        body = json.loads(sent.value.post_data)
+        assert (body["collection"], body["parameters"]) == ("other", {"top_k": 1})
+        page.wait_for_selector(".took")
+        page.reload()
+        page.wait_for_selector(".took")
+        assert page.input_value("#collection") == "other"
+        page.fill("#question", "x" * 8000)
+        page.evaluate("document.getElementById('question').value += 'x'")
+        page.click("#send")
+        page.wait_for_selector(".turn .bad")
+        assert "at most 8000 characters" in page.inner_text(".turn .bad")
+
+
+def test_on_a_phone_nothing_is_cut_off_and_a_source_covers_the_rest(
+    browser: Any, served: Served
+) -> None:
+    with opened(browser, served, viewport=PHONE, color_scheme="dark") as page:
+        for view in ("compare", "documents", "ask"):
+            page.click(f"#to-{view}")
+            assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+        ask(page, QUESTION, "local")
+        assert page.evaluate("document.querySelector('main').scrollWidth") == PHONE["width"]
+        page.click(".prose button.cite >> nth=0")
+        page.wait_for_selector("mark")
+        assert page.evaluate("document.querySelector('main').inert")
+        page.click("#panel-close")
+        assert not page.evaluate("document.querySelector('main').inert")
+
+
+def test_text_of_a_document_stays_text(browser: Any, served: Served) -> None:
+    with opened(browser, served) as page:
+        ask(page, "Zebra Quagga Data Room esrever", "bm25")
+        page.click(".card:has-text('🎩') >> nth=0")
+        page.wait_for_selector("mark")
+        assert "<img src=x onerror=alert(1)>" in page.inner_text(".prose")
+        assert page.inner_text("#panel-title") == "<b onclick=alert(4)>🎩</b>\u202e"
+        assert page.inner_text(".text").startswith("🎩🎩 <img")
+        inert(page)
+
+
+def inert(page: Any) -> None:
+    """Nothing of a text has become an element, a link or a picture."""
+    found = (
+        "main img, main script, main b, #panel img, #panel script, #panel b, #panel a[href^=http]"
+    )
+    assert page.query_selector_all(found) == []
+    assert page.query_selector_all("#conversation a") == []
+    isolated = "el => getComputedStyle(el).unicodeBidi"
+    assert page.eval_on_selector(".card bdi", isolated) == "isolate"
+    assert page.eval_on_selector(".prose li, .prose p", isolated) in ("isolate", "plaintext")
+
+
+def test_a_key_is_asked_for_and_stays_in_the_tab(browser: Any, home: Path, tmp_path: Path) -> None:
+    settings = Settings(home=str(tmp_path))
+    _, text = add_key(settings, "anna", collections={"default"}, scopes={"query", "read"})
+    served = Served({"default": home}, Keyring(Home(tmp_path).keys))
+    with served, opened(browser, served, refused=401) as page:
+        page.wait_for_selector("#key-dialog[open]")
+        page.fill("#key-value", "grp_0000000000000000_nothing")
+        page.click("#key-use")
+        page.wait_for_selector("#key-message:has-text('is not known')")
+        page.fill("#key-value", text)
+        page.press("#key-value", "Enter")
+        page.wait_for_selector("#facts:has-text('5 documents')")
+        ask(page, QUESTION, "bm25")
+        assert page.evaluate("localStorage.length + document.cookie.length") == 0
+        assert text not in page.content()
+        page.click("#key")
+        page.click("#key-forget")
+        page.wait_for_selector("#key-dialog[open]")
+
+
+def with_model(home: Path, model: ModelServer) -> Settings:
+    return Settings(
+        home=str(home),
+        query={"answers": "llm"},
+        llm={"base_url": model.base_url, "model": "gpt-4o-mini"},
+    )
+
+
+def test_a_written_answer_has_markup_and_sources_and_the_next_question_knows_it(
+    browser: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    said = f"## He did\n\n- **Bob** wrote [Data: Sources (0)]\n\n{HOSTILE}"
+    with (
+        ModelServer(lambda _: said) as model,
+        Served({"default": with_model(home, model)}) as server,
+        opened(browser, server) as page,
+    ):
+        ask(page, QUESTION, "basic")
+        assert page.inner_text(".prose h3") == "He did"
+        assert page.inner_text(".prose li strong") == "Bob"
+        assert page.inner_text(".prose li button.cite") == "1"
+        assert "<script>alert(3)</script>" in page.inner_text(".prose")
+        assert re.search(r"basic · 1 model call · [\d,]+ tokens · \$0\.0", page.inner_text(".took"))
+        inert(page)
+        ask(page, "And who tested it?", "basic")
+        messages = model.requests[-1].body["messages"]
+        assert [m["role"] for m in messages if QUESTION in m["content"]] == ["user"]
+        assert any(m["role"] == "assistant" and "He did" in m["content"] for m in messages)
+        page.click("#new")
+        assert page.query_selector(".turn") is None
+
+
+def test_what_streams_shows_as_it_comes_and_can_be_stopped(
+    browser: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    with (
+        ModelServer(lambda _: "word " * 2000, faults=lambda _: slow_stream(0.1)) as model,
+        Served({"default": with_model(home, model)}) as server,
+        opened(browser, server) as page,
+    ):
+        page.fill("#question", QUESTION)
+        page.click("#send")
+        page.wait_for_selector(".prose p:has-text('word')")
+        assert page.get_attribute(".answer", "aria-busy") == "true"
+        page.click("#stop")
+        page.wait_for_selector(".rest:has-text('Stopped')")
+        assert "word" in page.inner_text(".prose")
+        assert page.is_visible("#send")
