@@ -30,7 +30,7 @@ def show_added(added: tuple[Key, str]) -> None:
     console.note(f"This is the key of {key.name}. Keep it now: it is shown this once.")
 
 
-def show_keys(keys: list[Key]) -> None:
+def show_keys(keys: list[dict[str, Any]]) -> None:
     """Print keys as a table."""
     if not keys:
         console.say("There are no keys: only this machine may ask the server.")
@@ -43,11 +43,13 @@ def show_keys(keys: list[Key]) -> None:
             *(", ".join(sorted(key[part])) for part in ("collections", "labels", "scopes")),
             _day(key["expires"]),
             _limits(key),
+            f"${key['usd']:,.2f}",
         )
-        for key in (each.to_dict() for each in keys)
+        for key in keys
     ]
     console.table(
-        ("id", "name", "state", "collections", "labels", "scopes", "expires", "limits"), rows
+        ("id", "name", "state", "collections", "labels", "scopes", "expires", "limits", "spent"),
+        rows,
     )
 
 
@@ -107,12 +109,23 @@ def add(
 
 @app.command("list")
 @prints(show_keys)
-def list_keys() -> list[Key]:
-    """List the keys, also those that are over; no key itself is shown."""
+def list_keys() -> list[dict[str, Any]]:
+    """List the keys, also those that are over, and what they have spent; no key itself is shown."""
     from graphrag_pipeline.core.home import Home
+    from graphrag_pipeline.serving.accounts import Account, spent_by
     from graphrag_pipeline.serving.keys import read_keys
 
-    return read_keys(Home(settings_here().home_path).keys)
+    home = Home(settings_here().home_path)
+    spent, nothing = spent_by(home.accounts), Account(0, 0, 0)
+    return [
+        {
+            **key.to_dict(),
+            "usd": spent.get(key.id, nothing).usd,
+            "prompt_tokens": spent.get(key.id, nothing).prompt_tokens,
+            "completion_tokens": spent.get(key.id, nothing).completion_tokens,
+        }
+        for key in read_keys(home.keys)
+    ]
 
 
 @app.command()

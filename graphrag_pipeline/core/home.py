@@ -112,6 +112,16 @@ class Home:
         return self.folder / "keys.lock"
 
     @property
+    def accounts(self) -> Path:
+        """What each key has taken: requests, tokens, dollars."""
+        return self.folder / "accounts.sqlite"
+
+    @property
+    def audit(self) -> Path:
+        """Who asked what, a line for each question; earlier files of it lie beside it."""
+        return self.folder / "audit" / "audit.jsonl"
+
+    @property
     def purge_mark(self) -> Path:
         """A file that is there while a purge goes on, or where one was killed."""
         return self.folder / "purge.unfinished"

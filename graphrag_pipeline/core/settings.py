@@ -571,6 +571,14 @@ class ServerSettings(_Section):
     """Names (graph.example.com) by which it may be called where there are keys; none set: any."""
     origins: tuple[Address, ...] = ()
     """Addresses (http://localhost:3000) of pages whose scripts may ask; none but its own."""
+    audit: bool = True
+    """Whether each question that is asked with a key is recorded, in audit/ of the home."""
+    audit_text: bool = False
+    """Whether the audit has the text of a question, and not only its hash."""
+    audit_mb: Megabytes = 20.0
+    """A file of the audit that has grown over this is put aside."""
+    audit_files: Positive = 20
+    """Most files of the audit that were put aside; the oldest are removed."""
 
     @field_validator("collections")
     @classmethod

@@ -26,7 +26,7 @@ _PUT_CALL = (
 )
 
 
-Role = Literal["step", "taken"]
+Role = Literal["step", "taken", "caller"]
 _NO_LISTENERS: Mapping[Role, Callable[[Call], object]] = {}
 _listeners: ContextVar[Mapping[Role, Callable[[Call], object]]] = ContextVar(
     "call_listeners", default=_NO_LISTENERS

@@ -24,7 +24,7 @@ class Control:
     """
 
     def __init__(self, on_step: Callable[[str], None] | None = None) -> None:
-        self._on_step = on_step
+        self.on_step = on_step
         self._reason = ""
         self._running: set[duckdb.DuckDBPyConnection] = set()
         self._lock = threading.Lock()
@@ -36,8 +36,8 @@ class Control:
 
     def tell(self, line: str) -> None:
         """Pass a step on to whoever watches."""
-        if self._on_step is not None:
-            self._on_step(line)
+        if self.on_step is not None:
+            self.on_step(line)
 
     def stop(self, reason: str) -> None:
         """Stop the question.

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
+from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.serving.accounts import Accounts
+from graphrag_pipeline.serving.audit import Audit
 from graphrag_pipeline.serving.guard import Guard
 from graphrag_pipeline.serving.keys import Keyring
 from graphrag_pipeline.serving.limits import Limits
@@ -32,8 +35,15 @@ def create_app(
     ``keyring`` knows who may ask; without it, whoever asks from this machine may. The page is at
     ``/``; no page fetches scripts from the network: ``/openapi.json`` describes the rest.
     """
+    keyring = keyring or Keyring()
     limits = Limits(settings)
-    server = Server(collections, limits, Metrics(lambda: limits.inside))
+    server = Server(
+        collections,
+        limits,
+        Metrics(lambda: limits.inside),
+        Accounts(keyring.home and Home(keyring.home).accounts),
+        _audit_of(keyring, settings),
+    )
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -43,6 +53,9 @@ def create_app(
         finally:
             limits.close()
             collections.close()
+            server.accounts.close()
+            if server.audit is not None:
+                server.audit.close()
 
     app = FastAPI(
         title="GraphRAG pipeline",
@@ -59,7 +72,8 @@ def create_app(
     app.mount("/page", page.files)
     app.add_middleware(
         Guard,
-        keyring=keyring or Keyring(),
+        keyring=keyring,
+        accounts=server.accounts,
         hosts=settings.hosts,
         origins=settings.origins,
         metrics=server.metrics,
@@ -75,3 +89,15 @@ def create_app(
             expose_headers=["Retry-After"],
         )
     return app
+
+
+def _audit_of(keyring: Keyring, settings: ServerSettings) -> Audit | None:
+    """Return the audit, which is kept beside the keys; None where there are never any."""
+    if keyring.home is None or not settings.audit:
+        return None
+    return Audit(
+        Home(keyring.home).audit,
+        with_text=settings.audit_text,
+        most_mb=settings.audit_mb,
+        keep=settings.audit_files,
+    )

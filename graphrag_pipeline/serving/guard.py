@@ -22,6 +22,7 @@ from graphrag_pipeline.serving.problems import Problem, problem_of, response_of
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from graphrag_pipeline.serving.accounts import Accounts
     from graphrag_pipeline.serving.keys import Keyring
     from graphrag_pipeline.serving.metrics import Metrics
 
@@ -39,7 +40,8 @@ _TOO_LARGE = f"a request has at most {BODY_BYTES // 1024} KB: send less"
 
 
 class Guard:
-    """Finds who asks. Refuses strangers (401, 403) and bodies that are too large (413).
+    """Finds who asks. Refuses strangers (401, 403), those who ask too often (429) and
+    bodies that are too large (413).
 
     It counts what is answered. ``hosts`` are the names that a request may call this server by;
     this machine's own are always among them. Where there are keys and no hosts, every name is.
@@ -50,12 +52,14 @@ class Guard:
         app: ASGIApp,
         *,
         keyring: Keyring,
+        accounts: Accounts,
         hosts: Collection[str],
         origins: Collection[str],
         metrics: Metrics,
     ) -> None:
         self._app = app
         self._keyring = keyring
+        self._accounts = accounts
         self._hosts = {host.lower() for host in hosts}
         self._origins = {_origin(address) for address in origins}
         self._metrics = metrics
@@ -99,6 +103,7 @@ class Guard:
             length = headers.get(b"content-length", "0")
             if not length.isdigit() or len(length) > 12 or int(length) > BODY_BYTES:
                 return Problem(413, _TOO_LARGE)
+            self._accounts.take_request(caller.key)
         except Problem as problem:
             return problem
         except GraphRAGError as error:

@@ -176,11 +176,16 @@ class Keyring:
         required: bool = False,
         clock: Callable[[], datetime] | None = None,
     ) -> None:
-        self._path = path
+        self.path = path
         self._required = required
         self._clock = clock or _now
         self._stamp: object = None
         self._keys: dict[str, Key] = {}
+
+    @property
+    def home(self) -> Path | None:
+        """The folder of the file."""
+        return self.path and self.path.parent
 
     @property
     def is_required(self) -> bool:
@@ -201,17 +206,17 @@ class Keyring:
         return key if key and is_right and key.state(self._clock()) == "active" else None
 
     def _look(self) -> None:
-        if self._path is None:
+        if self.path is None:
             return
         try:
-            about = self._path.stat()
+            about = self.path.stat()
             stamp = about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_mode
         except FileNotFoundError:
             stamp = None
         except OSError as error:
-            raise StorageError(f"cannot read {self._path}: {error.strerror}") from None
+            raise StorageError(f"cannot read {self.path}: {error.strerror}") from None
         if stamp != self._stamp:
-            self._keys = {key.id: key for key in read_keys(self._path)}
+            self._keys = {key.id: key for key in read_keys(self.path)}
             self._required = self._required or bool(self._keys)
             self._stamp = stamp
 

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from graphrag_pipeline.query.results import Answer
+    from graphrag_pipeline.query.trace import Spending
 
 WORKERS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """The variable that names the folder in which several workers keep their numbers together."""
@@ -49,11 +49,12 @@ class Metrics:
         self._inside = inside
         self._waiting = waiting
 
-    def answered(self, collection: str, answer: Answer) -> None:
-        """Count what an answer took of a model."""
-        self.tokens.labels(collection, "prompt").inc(answer.prompt_tokens)
-        self.tokens.labels(collection, "completion").inc(answer.completion_tokens)
-        self.dollars.labels(collection).inc(answer.cost or 0.0)
+    def answered(self, collection: str, method: str, seconds: float, spending: Spending) -> None:
+        """Count a question, and what it took of a model."""
+        self.seconds.labels(collection, method).observe(seconds)
+        self.tokens.labels(collection, "prompt").inc(spending.prompt_tokens)
+        self.tokens.labels(collection, "completion").inc(spending.completion_tokens)
+        self.dollars.labels(collection).inc(spending.cost or 0.0)
 
     def text(self) -> bytes:
         """Return all numbers in Prometheus' format."""

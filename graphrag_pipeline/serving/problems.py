@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -24,6 +25,8 @@ from graphrag_pipeline.core.errors import (
 )
 from graphrag_pipeline.llm.errors import BudgetExceededError, ModelError, TransientModelError
 from graphrag_pipeline.query.control import StoppedError
+from graphrag_pipeline.serving.accounts import OverLimitError
+from graphrag_pipeline.serving.audit import AuditError
 from graphrag_pipeline.serving.holding import UnknownCollectionError
 from graphrag_pipeline.serving.keys import without_keys
 
@@ -85,6 +88,14 @@ def problem_of(error: GraphRAGError) -> Problem:
                 "nothing is published yet: run graphrag-pipeline index, and ask again",
                 headers={"Retry-After": _LATER},
             )
+        case OverLimitError():
+            return Problem(429, str(error), headers=_when_again(error.retry_after))
+        case AuditError():
+            log.error("%s", error)
+            detail = (
+                "nothing is answered while it cannot be recorded: the log of the server says why"
+            )
+            return Problem(503, detail, headers={"Retry-After": _LATER})
         case BudgetExceededError():
             return Problem(429, str(error), headers={"Retry-After": _LATER})
         case TransientModelError():
@@ -100,6 +111,14 @@ def problem_of(error: GraphRAGError) -> Problem:
         return Problem(503, detail, headers={"Retry-After": _SOON})
     what = "settings do not fit the index" if isinstance(error, ConfigError) else "it failed"
     return Problem(500, f"{what}: the log of the server says why")
+
+
+def _when_again(seconds: float | None) -> dict[str, str]:
+    """Return the headers that say when to ask again, or that it is in vain."""
+    if seconds is None:
+        # Clients of OpenAI's try a 429 again otherwise.
+        return {"X-Should-Retry": "false"}
+    return {"Retry-After": str(max(1, math.ceil(seconds)))}
 
 
 def response_of(problem: Problem, errors: Sequence[Mapping[str, str]] = ()) -> Response:

@@ -13,6 +13,8 @@ from graphrag_pipeline.serving.callers import caller_of
 if TYPE_CHECKING:
     from fastapi import Request
 
+    from graphrag_pipeline.serving.accounts import Accounts
+    from graphrag_pipeline.serving.audit import Audit
     from graphrag_pipeline.serving.holding import Collections, Holder
     from graphrag_pipeline.serving.limits import Limits
     from graphrag_pipeline.serving.metrics import Metrics
@@ -20,11 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Server:
-    """The collections, the limits and the metrics of one process."""
+    """The collections, the limits and the metrics of one process; ``audit`` None: none is kept."""
 
     collections: Collections
     limits: Limits
     metrics: Metrics
+    accounts: Accounts
+    audit: Audit | None
 
 
 def server_of(request: Request) -> Server:

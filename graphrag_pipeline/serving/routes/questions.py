@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -12,18 +11,18 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.query.comparing import compare_on, compared_asks
-from graphrag_pipeline.query.control import Control
+from graphrag_pipeline.query.comparing import Compared, compare_on, compared_asks
 from graphrag_pipeline.query.engine import QueryEngine
 from graphrag_pipeline.query.methods import METHODS, MODEL_METHODS, parameter_rows
 from graphrag_pipeline.query.results import Answer, Retrieval
 from graphrag_pipeline.serving.callers import needs
 from graphrag_pipeline.serving.holding import Holder
+from graphrag_pipeline.serving.inquiry import Inquiry
 from graphrag_pipeline.serving.limits import attended, check_parameters
 from graphrag_pipeline.serving.problems import ProblemDetails
 from graphrag_pipeline.serving.routes.asked import Place, ToAnswer, ToCompare, ToRetrieve
-from graphrag_pipeline.serving.routes.stream import EVENTS, events
-from graphrag_pipeline.serving.state import holder_of, json_response, server_of
+from graphrag_pipeline.serving.routes.stream import EVENTS, EventStream, Streamed, events
+from graphrag_pipeline.serving.state import holder_of, json_response
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": ProblemDetails} for status in (401, 403, 404, 413, 422, 429, 503)
@@ -42,10 +41,7 @@ async def query(request: Request, asked: ToAnswer) -> Response:
     async def answer(engine: QueryEngine) -> Answer:
         return await engine.aanswer(asked.ask(engine))
 
-    server = server_of(request)
-    result = await answered(request, asked, answer)
-    server.metrics.answered(holder_of(request, asked.collection).name, result)
-    return json_response(result)
+    return json_response(await answered(request, asked, answer))
 
 
 @router.post("/retrieve", responses={200: {"model": Retrieval}})
@@ -65,11 +61,11 @@ async def compare(request: Request, asked: ToCompare) -> Response:
     for ask in asks.values():
         check_parameters(ask.method, ask.parameters)
 
-    async def compared(engine: QueryEngine) -> list[dict[str, Any]]:
-        results = await compare_on(engine, asks, retrieval_only=asked.retrieval_only)
-        return [each.to_dict() for each in results]
+    async def compared(engine: QueryEngine) -> list[Compared]:
+        return list(await compare_on(engine, asks, retrieval_only=asked.retrieval_only))
 
-    return json_response(await answered(request, asked, compared, "compare"))
+    results = await answered(request, asked, compared, "compare")
+    return json_response([each.to_dict() for each in results])
 
 
 @router.post("/query/stream", response_class=StreamingResponse, responses=EVENTS)
@@ -79,27 +75,8 @@ async def stream(request: Request, asked: ToAnswer) -> Response:
     ``step`` is a line that says what the method decides, ``text`` a piece of the answer,
     ``citations`` the places it rests on, and ``done`` the whole answer, as ``/v1/query`` gives it.
     """
-    server = server_of(request)
-    stack = contextlib.AsyncExitStack()
-    holder = holder_of(request, asked.collection)
-    try:
-        stack.enter_context(server.limits.place())
-        engine = await stack.enter_async_context(leased(holder, asked.release))
-        ask = asked.ask(engine)
-    except BaseException:
-        await stack.aclose()
-        raise
-
-    def on_answer(answer: Answer) -> None:
-        server.metrics.answered(holder.name, answer)
-        method = server.metrics.seconds.labels(holder.name, answer.method)
-        method.observe(answer.timings.get("total", 0.0))
-
-    return StreamingResponse(
-        events(engine, ask, stack, server.limits.seconds, on_answer),
-        media_type="text/event-stream",
-        headers={"X-Accel-Buffering": "no"},
-    )
+    streamed = await begun(request, asked)
+    return EventStream(streamed, events(streamed))
 
 
 @router.get("/methods")
@@ -135,28 +112,44 @@ async def answered(
     Where a purge takes the files of an older release away before that is seen, the work is done
     once more, on the new one.
     """
-    server = server_of(request)
-    holder = holder_of(request, asked.collection)
-    control = Control()
-    start = time.perf_counter()
+    with inquiry_of(request, asked) as inquiry:
 
-    async def once() -> T:
-        async with leased(holder, asked.release) as engine:
-            return await work(engine.controlled(control))
+        async def once() -> T:
+            async with leased(inquiry.holder, asked.release) as engine:
+                return await work(engine.controlled(inquiry.control))
 
-    async def done() -> T:
-        try:
-            return await once()
-        except StorageError:
-            if not await asyncio.to_thread(holder.look):
-                raise
-        return await once()
+        async def done() -> T:
+            with inquiry.spending():
+                try:
+                    return await once()
+                except StorageError:
+                    if not await asyncio.to_thread(inquiry.holder.look):
+                        raise
+                return await once()
 
-    with server.limits.place():
-        result = await attended(request, control, done(), server.limits.seconds)
-    method = name or getattr(result, "method", "other")
-    server.metrics.seconds.labels(holder.name, method).observe(time.perf_counter() - start)
+        seconds = inquiry.server.limits.seconds
+        result = await attended(request, inquiry.control, done(), seconds)
+        inquiry.finish(result, name)
     return result
+
+
+async def begun(request: Request, asked: ToAnswer) -> Streamed:
+    """Return a question that may be asked, to be answered piece by piece."""
+    stack = contextlib.AsyncExitStack()
+    try:
+        inquiry = stack.enter_context(inquiry_of(request, asked))
+        engine = await stack.enter_async_context(leased(inquiry.holder, asked.release))
+        ask = asked.ask(engine)
+        inquiry.begin()
+    except BaseException as error:
+        await stack.__aexit__(type(error), error, error.__traceback__)
+        raise
+    return Streamed(inquiry, engine, ask, stack)
+
+
+def inquiry_of(request: Request, asked: Place) -> Inquiry:
+    """Return the inquiry of a question at the address that is called."""
+    return Inquiry(request, asked.question, asked.collection, address=request.scope["route"].path)
 
 
 @contextlib.asynccontextmanager

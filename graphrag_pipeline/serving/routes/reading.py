@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import Query
 
 from graphrag_pipeline.query.control import Control
+from graphrag_pipeline.serving.inquiry import record_reading
 from graphrag_pipeline.serving.limits import MOST_ROWS, attended
 from graphrag_pipeline.serving.problems import Problem
 from graphrag_pipeline.serving.state import holder_of, server_of
@@ -35,7 +36,10 @@ async def read(request: Request, collection: str | None, work: Callable[[Release
         return holder.use(lambda engine: work(engine.index.controlled(control)))
 
     with server.limits.place():
-        return await attended(request, control, asyncio.to_thread(reading), server.limits.seconds)
+        seconds = server.limits.seconds
+        result = await attended(request, control, asyncio.to_thread(reading), seconds)
+    record_reading(request, holder.name)
+    return result
 
 
 def one(rows: list[dict[str, Any]], what: str) -> dict[str, Any]:

@@ -1,0 +1,174 @@
+"""One question of one caller: whether he may ask, what it takes, and its line in the audit."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from graphrag_pipeline.core.errors import GraphRAGError
+from graphrag_pipeline.llm.ledger import hearing
+from graphrag_pipeline.query.control import Control
+from graphrag_pipeline.query.trace import Spending
+from graphrag_pipeline.serving.callers import caller_of
+from graphrag_pipeline.serving.problems import Problem
+from graphrag_pipeline.serving.state import holder_of, server_of
+
+if TYPE_CHECKING:
+    from fastapi import Request
+
+    from graphrag_pipeline.llm.ledger import Call
+    from graphrag_pipeline.query.results import Citation
+    from graphrag_pipeline.serving.callers import Caller
+    from graphrag_pipeline.serving.state import Server
+
+log = logging.getLogger("graphrag_pipeline")
+
+
+class Inquiry:
+    """A question, from ``with`` to the end of its block; it has a place among the others then.
+
+    ``control`` stops it. What it takes of a model is charged to its caller's key however it ends.
+    Raises a Problem, OverLimitError or UnknownCollectionError where it may not be asked.
+    """
+
+    def __init__(
+        self, request: Request, question: str, collection: str | None, *, address: str
+    ) -> None:
+        self.server = server_of(request)
+        self.caller = caller_of(request)
+        self.holder = holder_of(request, collection)
+        self.control = Control()
+        self._question = question
+        self._address = address
+        self._spending = Spending()
+        self._lock = threading.Lock()
+        self._place = contextlib.ExitStack()
+        self._began = time.perf_counter()
+        self._is_finished = False
+
+    def __enter__(self) -> Self:
+        self.server.accounts.check_question(self.caller.key)
+        self._place.enter_context(self.server.limits.place())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._place.close()
+        self.fail(error)
+
+    def begin(self) -> None:
+        """Record a question whose answer is shown while it is made. Raises AuditError."""
+        self._record("begun")
+
+    def finish(self, result: object, method: str | None = None) -> None:
+        """Charge, record and count what was found, before it is shown.
+
+        ``method`` is what to call the method where the result does not say. Raises StorageError
+        where it cannot be recorded: then it must not be shown.
+        """
+        self._finish("answered", result)
+        seconds = time.perf_counter() - self._began
+        method = method or str(getattr(result, "method", "other"))
+        self.server.metrics.answered(self.holder.name, method, seconds, self._spending)
+
+    def fail(self, error: BaseException | None) -> None:
+        """Charge and record a question without an answer; ``error`` None: its caller went away.
+
+        One that is finished stays as it is.
+        """
+        if self._is_finished:
+            return
+        try:
+            self._finish(_outcome(error))
+        except GraphRAGError as failure:
+            log.error("%s", failure)
+
+    @contextlib.contextmanager
+    def spending(self) -> Iterator[None]:
+        """Count the calls of models that are made within, by any task or thread of it."""
+        with hearing(self._count, role="caller"):
+            yield
+
+    def _count(self, call: Call) -> None:
+        with self._lock:
+            self._spending.add(call.stage, call)
+
+    def _finish(self, outcome: str, result: object = None) -> None:
+        self._is_finished = True
+        try:
+            self.server.accounts.charge(self.caller.key, self._spending)
+        finally:
+            self._record(outcome, result, self._spending)
+
+    def _record(
+        self, outcome: str, result: object = None, spending: Spending | None = None
+    ) -> None:
+        entry: dict[str, Any] = {
+            "address": self._address,
+            "collection": self.holder.name,
+            "outcome": outcome,
+            "release": getattr(result, "release", None),
+            "method": getattr(result, "method", None),
+            "chunks": _chunks_of(result),
+        }
+        if spending is not None:
+            entry |= {
+                "prompt_tokens": spending.prompt_tokens,
+                "completion_tokens": spending.completion_tokens,
+                "cost": spending.cost,
+                "ms": round((time.perf_counter() - self._began) * 1000),
+            }
+        _write(self.server, self.caller, entry, self._question)
+
+
+def record_reading(request: Request, collection: str) -> None:
+    """Record that something of a collection was looked up, before it is shown. Raises AuditError.
+
+    What was looked for is not recorded, only which item was opened.
+    """
+    entry = {
+        "address": request.scope["route"].path,
+        "collection": collection,
+        "outcome": "read",
+        "item": request.path_params,
+    }
+    _write(server_of(request), caller_of(request), entry)
+
+
+def _write(
+    server: Server, caller: Caller, entry: Mapping[str, Any], question: str | None = None
+) -> None:
+    if server.audit is not None and caller.key_id:
+        who = {"key": caller.key_id, "caller": caller.name}
+        server.audit.write({**who, **entry}, question=question)
+
+
+def _outcome(error: BaseException | None) -> str:
+    match error:
+        case Problem():
+            return str(error.status)
+        case None | asyncio.CancelledError() | GeneratorExit():
+            return "gone"
+    return type(error).__name__
+
+
+def _chunks_of(result: object) -> list[str]:
+    """Return the ids of the chunks that a result shows, each once."""
+    results: Sequence[object] = result if isinstance(result, list | tuple) else [result]
+    shown: dict[str, None] = {}
+    for each in results:
+        for part in (each, getattr(each, "answer", None), getattr(each, "retrieval", None)):
+            citations: Sequence[Citation] = getattr(part, "citations", ())
+            shown |= dict.fromkeys(citation.chunk_id for citation in citations)
+    shown.pop("", None)
+    return list(shown)
