@@ -43,6 +43,7 @@ PRINTS_RESULTS = [
     "import-graphrag",
     "index",
     "marts",
+    "methods",
     "plan",
     "query",
     "releases",
@@ -193,7 +194,6 @@ def test_version_is_one_word(run: Run) -> None:
     ("arguments", "named"),
     [
         (["query"], "question"),
-        (["sql"], "statement"),
         (["nonsense"], "nonsense"),
         (["sql", "SELECT 1", "--format", "xml"], "xml"),
         (["query", "Who?", "--level", "deep"], "level = 'deep'"),

@@ -250,7 +250,8 @@ def test_methods_say_what_they_take_and_releases_what_is_kept(served: Served) ->
     methods = {each["name"]: each for each in served.get("/v1/methods").json()}
     assert methods["bm25"]["can_answer"]
     assert not methods["drift"]["can_answer"]
-    assert {"name": "top_k", "type": "int", "default": 10} in methods["bm25"]["parameters"]
+    top_k = {"name": "top_k", "type": "int", "default": 10, "least": 1}
+    assert top_k in methods["bm25"]["parameters"]
     (release,) = served.get("/v1/releases").json()["releases"]
     assert release["is_current"]
 

@@ -69,6 +69,15 @@ def show_compared(results: Sequence[Compared]) -> None:
             console.say_whole(line, style="dim")
 
 
+def show_sources(citations: Sequence[Citation], numbers: Sequence[int] = ()) -> None:
+    """Print the passages that an answer cites, all or those of some numbers."""
+    for citation in citations:
+        if not numbers or citation.number in numbers:
+            _show_citation(citation)
+            console.say(citation.text.strip())
+            console.say()
+
+
 def _show_first_citations(citations: Sequence[Citation]) -> None:
     if citations:
         console.say()

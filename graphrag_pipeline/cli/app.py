@@ -17,6 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 from graphrag_pipeline.cli import (
+    ask,
     cache,
     console,
     evaluation,
@@ -25,11 +26,13 @@ from graphrag_pipeline.cli import (
     index,
     keys,
     marts,
+    methods,
     pages,
     plan,
     query,
     releases,
     serve,
+    sql,
     ui,
     upkeep,
 )
@@ -122,7 +125,9 @@ for _command in (
     index.status,
     query.query,
     query.compare,
-    query.sql,
+    ask.ask,
+    methods.methods,
+    sql.sql,
     marts.marts,
     releases.releases,
     releases.rollback,
@@ -148,10 +153,10 @@ app.command(context_settings={"ignore_unknown_options": True})(marts.dbt)
 
 
 def _fail(message: str, code: int) -> None:
-    lines = [line for line in message.splitlines() if line.strip()] or ["it failed"]
-    prefix = "" if code == _INTERRUPTED else "error: "
-    for line in lines:
-        console.note(f"{prefix}{line}")
+    if code == _INTERRUPTED:
+        console.note(message)
+    else:
+        console.note_error(message if message.strip() else "it failed")
     raise SystemExit(code)
 
 

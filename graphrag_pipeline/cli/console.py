@@ -43,6 +43,13 @@ def note(text: str) -> None:
     sys.stderr.flush()
 
 
+def note_error(text: str) -> None:
+    """Print what went wrong on standard error, each line marked as that."""
+    for line in text.splitlines():
+        if line.strip():
+            note(f"error: {line}")
+
+
 def confirm(cost: float, most: float, see: str) -> None:
     """Ask whether to spend more than ``most`` dollars; ``see`` is the command that says on what.
 

@@ -1,11 +1,8 @@
-"""`query`, `compare` and `sql`: the published index asked."""
+"""`query` and `compare`: the published index asked."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,14 +11,12 @@ import typer
 from graphrag_pipeline.cli import answer_views, console
 from graphrag_pipeline.cli.command import (
     OfRelease,
-    Raw,
     Where,
     documents_where,
     prints,
     settings_here,
 )
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.core.rows import records, write_csv
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query import Answer, AnswerStream, Compared
@@ -73,24 +68,6 @@ Width = Annotated[
 ]
 
 
-class RowFormat(StrEnum):
-    """How `sql` prints rows."""
-
-    table = "table"
-    csv = "csv"
-    json = "json"
-
-
-@dataclass(frozen=True)
-class Result:
-    """Rows of a statement, and how to print them."""
-
-    names: Sequence[str]
-    rows: Sequence[Sequence[object]]
-    format: RowFormat
-    raw: bool
-
-
 def _show_query(answer: Answer | AnswerStream) -> None:
     from graphrag_pipeline.query import AnswerStream
 
@@ -106,19 +83,6 @@ def _query_values(answer: Answer | AnswerStream) -> dict[str, Any]:
     if isinstance(answer, AnswerStream):
         raise InputError("--stream prints text as it comes: use it without --json")
     return answer.to_dict()
-
-
-def _show_sql(result: Result) -> None:
-    if result.format is RowFormat.json:
-        console.show_json(_records(result))
-    elif result.format is RowFormat.csv:
-        write_csv(sys.stdout, result.names, result.rows, raw=result.raw)
-    else:
-        console.show_rows(result.names, result.rows)
-
-
-def _records(result: Result) -> list[dict[str, object]]:
-    return records(result.names, result.rows)
 
 
 @prints(_show_query, _query_values)
@@ -232,27 +196,3 @@ def _taken(method: str, options: Mapping[str, Any]) -> dict[str, Any]:
             option = f"--{name.replace('_', '-')}"
             raise InputError(f"{option} is for {', '.join(takers)}; {method} does not take it")
     return parameters
-
-
-@prints(_show_sql, _records)
-def sql(
-    statement: Annotated[str, typer.Argument(help="One SQL statement.")],
-    release: OfRelease = None,
-    output: Annotated[
-        RowFormat, typer.Option("--format", "-f", help="How to print the rows.")
-    ] = RowFormat.table,
-    raw: Raw = False,
-) -> Result:
-    """Run SQL on the published release, read-only. The marts are there as marts.NAME.
-
-    Macros answer common questions: "FROM neighbors('X')", "FROM evidence('X', 'Y')".
-    "FROM macros" lists them, each with an example.
-    """
-    from graphrag_pipeline.marts.build import marts_behind
-    from graphrag_pipeline.sql import query_published
-
-    home = settings_here().home_path
-    names, rows = query_published(home, statement, release)
-    if behind := marts_behind(home, statement):
-        console.note(behind)
-    return Result(names, rows, output, raw)

@@ -227,22 +227,21 @@ def is_of_this_version(release: Path) -> bool:
     return schema == (str(migrations()[-1][0]),)
 
 
-def marts_asked_for(home: Path, statement: str) -> dict[str, Path]:
-    """Return what to attach for a statement: the marts under their name, if it asks for them."""
-    path = Home(home).marts
-    return {"marts": path} if _ASKS_FOR_MARTS.search(statement) and path.is_file() else {}
+def asks_for_marts(statement: str) -> bool:
+    """Whether a statement asks for a mart."""
+    return _ASKS_FOR_MARTS.search(statement) is not None
 
 
 def marts_lacking(home: Path, statement: str) -> str | None:
     """Return what to tell whoever asks for marts that are not there, or None."""
-    if not _ASKS_FOR_MARTS.search(statement) or Home(home).marts.is_file():
+    if not asks_for_marts(statement) or Home(home).marts.is_file():
         return None
     return "the marts are not built yet: run graphrag-pipeline marts"
 
 
 def marts_behind(home: Path, statement: str) -> str | None:
     """Return what to tell whoever asks the marts while they tell of something older, or None."""
-    if not _ASKS_FOR_MARTS.search(statement):
+    if not asks_for_marts(statement):
         return None
     try:
         outdated = marts_outdated(home)

@@ -3,6 +3,7 @@
 One of your own is registered: :func:`register_method`, or an entry point.
 """
 
+from graphrag_pipeline.query.methods.listing import list_methods, method_values
 from graphrag_pipeline.query.methods.method import Method, parameter_rows
 from graphrag_pipeline.query.methods.registry import (
     METHODS,
@@ -18,7 +19,9 @@ __all__ = [
     "METHODS",
     "MODEL_METHODS",
     "Method",
+    "list_methods",
     "method_named",
+    "method_values",
     "methods_taking",
     "parameter_rows",
     "read_method",

@@ -124,6 +124,11 @@ def parameter_rows(method: Method[Any]) -> list[tuple[str, type, Any]]:
     ]
 
 
+def words_of(among: Sequence[str] | Callable[[], Sequence[str]]) -> Sequence[str]:
+    """Return the words that a parameter declared by :func:`choice` can be."""
+    return among() if callable(among) else among
+
+
 def as_mapping(parameters: Any) -> dict[str, Any]:
     """Return a parameters dataclass as plain values."""
     return asdict(parameters)
@@ -157,15 +162,11 @@ def _within_window(parameters: P, options: Mapping[str, Any], settings: Settings
     return replace(cast("Any", parameters), max_context_tokens=room)
 
 
-def _words(among: Sequence[str] | Callable[[], Sequence[str]]) -> Sequence[str]:
-    return among() if callable(among) else among
-
-
 def _checked(name: str, value: Any, declared: Field[Any]) -> Any:
     rule = declared.metadata
     value = rule["parse"](value) if "parse" in rule else value
     if rule["type"] is str:
-        words = _words(rule["among"])
+        words = words_of(rule["among"])
         if value not in words:
             raise InputError(f"{name} = {value!r}: must be one of {', '.join(words)}")
         return value

@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.query.comparing import Compared, compare_on, compared_asks
 from graphrag_pipeline.query.engine import QueryEngine
-from graphrag_pipeline.query.methods import METHODS, MODEL_METHODS, parameter_rows
+from graphrag_pipeline.query.methods import list_methods
 from graphrag_pipeline.query.results import Answer, Retrieval
 from graphrag_pipeline.serving.callers import needs
 from graphrag_pipeline.serving.holding import Holder
@@ -82,23 +82,7 @@ async def stream(request: Request, asked: ToAnswer) -> Response:
 @router.get("/methods")
 async def methods(request: Request, collection: str | None = None) -> Response:
     """List the methods, their parameters, and which can answer as the collection is set."""
-    settings = holder_of(request, collection).settings
-    writes = settings.query.answers == "llm"
-    return json_response(
-        [
-            {
-                "name": method.name,
-                "summary": method.summary,
-                "needs_model": method.needs_model,
-                "can_answer": writes or not method.needs_model,
-                "parameters": [
-                    {"name": name, "type": kind.__name__, "default": default}
-                    for name, kind, default in parameter_rows(method)
-                ],
-            }
-            for method in (*METHODS.values(), *MODEL_METHODS.values())
-        ]
-    )
+    return json_response(list_methods(holder_of(request, collection).settings))
 
 
 async def answered(
