@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import re
 import shutil
+from functools import partial
 
 import duckdb
 import numpy as np
@@ -16,7 +18,9 @@ from typer.testing import CliRunner
 
 from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.pages.explorer import write_page
-from graphrag_pipeline.pages.explorer.data import PASSAGES, page_data
+from graphrag_pipeline.pages.explorer.data import page_data
+from graphrag_pipeline.pages.explorer.passages import PASSAGES
+from graphrag_pipeline.pages.explorer.texts import shared
 from graphrag_pipeline.store.index_store import connect_published
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
@@ -77,6 +81,58 @@ def test_passages_quote_the_text_that_names_the_entity(data):
     assert len(named) > len(ENTITIES)
     assert all(title == text for title, text in named)
     assert max(np.bincount(passages["node"])) <= PASSAGES
+
+
+def test_what_has_no_room_is_said_to_be_elsewhere(home, data):
+    everything = sum(map(len, data["entities"]["description"])) + sum(map(len, data["sentences"]))
+    assert not data["origins"]["node"]
+    with contextlib.closing(connect_published(home / "published.duckdb")) as con:
+        little = page_data(con, n_bytes=2000)
+        nothing = page_data(con, n_bytes=0)
+    assert {**nothing["release"]} == {**data["release"]}
+    for name in ("title", "x", "y", "leaf", "degree"):
+        assert nothing["entities"][name] == data["entities"][name]
+    told = [text for text in little["entities"]["description"] if text is not None]
+    assert 0 < len(told) < len(ENTITIES)
+    assert sum(map(len, told)) + sum(map(len, little["sentences"])) < everything
+    assert set(nothing["entities"]["description"]) == {None}
+    assert set(nothing["relationships"]["sentence"]) == {-1}
+    assert set(nothing["communities"]["summary"]) == {None}
+    assert (
+        nothing["sentences"] == nothing["findings"]["summary"] == nothing["excerpts"]["text"] == []
+    )
+    # Where it is said of each of them is there.
+    with_passages = set(data["passages"]["node"])
+    assert set(nothing["origins"]["node"]) == with_passages
+    assert set(little["origins"]["node"]) == with_passages - set(little["passages"]["node"])
+    starts = zip(nothing["origins"]["document"], nothing["origins"]["start"], strict=True)
+    assert all(document >= 0 and start >= 0 for document, start in starts)
+
+
+def test_the_best_connected_of_every_community_are_told_first(home):
+    with contextlib.closing(connect_published(home / "published.duckdb")) as con:
+        entities = page_data(con, n_bytes=2000)["entities"]
+    told = [v for v, text in enumerate(entities["description"]) if text is not None]
+    assert told
+    assert max(entities["degree"]) in [entities["degree"][v] for v in told]
+
+
+def test_more_entities_than_can_be_drawn_leave_out_the_least_connected(home, monkeypatch):
+    monkeypatch.setattr("graphrag_pipeline.pages.explorer.data.MOST_ENTITIES", 5)
+    monkeypatch.setattr("graphrag_pipeline.pages.explorer.data.MOST_RELATIONSHIPS", 3)
+    with contextlib.closing(connect_published(home / "published.duckdb")) as con:
+        data = page_data(con)
+    assert len(data["entities"]["title"]) == 5
+    assert "Scrooge" in data["entities"]["title"]
+    assert data["release"]["n_entities"] == len(ENTITIES)
+    assert len(data["relationships"]["source"]) <= 3
+    assert max(data["relationships"]["source"] + data["relationships"]["target"]) < 5
+    assert set(data["entities"]["leaf"]) <= set(range(len(data["communities"]["title"])))
+
+
+def test_what_is_not_needed_by_one_goes_to_the_others():
+    assert shared({"a": 10, "b": 1, "c": 100}, 30) == {"b": 1, "a": 10, "c": 19}
+    assert shared({"a": 10, "b": 1}, 30) == {"a": 10, "b": 1}
 
 
 def test_text_of_documents_is_nowhere_in_the_file_as_it_is(home, tmp_path):
@@ -261,6 +317,29 @@ def test_communities_are_drilled_into_and_out_of(browser, file):
         page.mouse.click(box["x"] + name["x"], box["y"] + name["y"])
         title = f"explorer.index.communities.title[{name['community']}]"
         until(page, f"document.querySelector('#panel h2').textContent === {title}")
+
+
+@pytest.mark.browser
+def test_a_file_without_room_for_texts_says_where_they_are(browser, home, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "graphrag_pipeline.pages.explorer.page.page_data", partial(page_data, n_bytes=0)
+    )
+    with Opened(browser, write_page(home, tmp_path / "bare.html").path, DESKTOP) as page:
+        left = page.locator("#left-out").inner_text()
+        assert "The texts of 14 entities" in left
+        assert "run graphrag-pipeline serve, and open" in left
+        page.evaluate("explorer.open('entity', explorer.index.entities.title.indexOf('Scrooge'))")
+        wait_for_heading(page, "Scrooge")
+        text = panel(page).inner_text()
+        for known in (
+            "Its description is not in this file",
+            "Bob Cratchit",
+            "docs/0.txt, character",
+        ):
+            assert known in text
+        page.locator("#panel .communities a").first.click()
+        until(page, "location.hash.startsWith('#community=')")
+        until(page, "document.querySelector('#panel .absent').textContent.startsWith('Its report')")
 
 
 @pytest.mark.browser

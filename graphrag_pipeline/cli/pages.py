@@ -25,6 +25,12 @@ def show_page(page: WrittenPage) -> None:
         f"{page.n_communities:,} communities. Open it in a browser; it needs no network.",
         style="dim",
     )
+    if page.n_untold:
+        console.say(
+            f"Texts of {page.n_untold:,} entities did not fit; where they stand is in it. "
+            "To read all: graphrag-pipeline serve, and /explorer in a browser.",
+            style="dim",
+        )
 
 
 def show_report(report: WrittenReport) -> None:

@@ -7,15 +7,17 @@ import hashlib
 from collections.abc import Iterable
 
 
-def policy(scripts: Iterable[str], styles: Iterable[str]) -> str:
+def policy(scripts: Iterable[str], styles: Iterable[str], *, is_served: bool = False) -> str:
     """Return the Content-Security-Policy (W3C, level 3) of a page with such inline elements.
 
-    It loads nothing and sends nothing; text of a document that got into the page as an element or
-    an attribute would neither run nor look like anything.
+    It loads nothing and sends nothing; one that ``is_served`` may ask its own server. Text of a
+    document that got into the page as an element or an attribute would neither run nor look like
+    anything.
     """
+    asking = "connect-src 'self'; " if is_served else ""
     return (
         f"default-src 'none'; script-src {_hashes(scripts)}; style-src {_hashes(styles)}; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
+        f"{asking}img-src data:; base-uri 'none'; form-action 'none'"
     )
 
 

@@ -19,7 +19,14 @@ from graphrag_pipeline.serving.keys import Keyring
 from graphrag_pipeline.serving.limits import Limits
 from graphrag_pipeline.serving.metrics import Metrics
 from graphrag_pipeline.serving.problems import add_problem_handlers
-from graphrag_pipeline.serving.routes import documents, graph, operations, page, questions
+from graphrag_pipeline.serving.routes import (
+    documents,
+    explorer,
+    graph,
+    operations,
+    page,
+    questions,
+)
 from graphrag_pipeline.serving.state import Server
 
 if TYPE_CHECKING:
@@ -67,7 +74,7 @@ def create_app(
     )
     app.state.server = server
     add_problem_handlers(app)
-    for routes in (questions, documents, graph, operations, page):
+    for routes in (questions, documents, graph, explorer, operations, page):
         app.include_router(routes.router)
     app.mount("/page", page.files)
     app.add_middleware(

@@ -9,60 +9,103 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from graphrag_pipeline.pages.explorer.passages import passages_of
+from graphrag_pipeline.pages.explorer.texts import (
+    DESCRIPTION,
+    EXPLANATION,
+    SENTENCE,
+    SHORTENED,
+    SUMMARY,
+    choose_texts,
+)
 from graphrag_pipeline.pages.layout import layout_graph
 
 if TYPE_CHECKING:
     import duckdb
 
-PASSAGES = 5
-"""Most passages of source text kept for one entity."""
+PAGE_BYTES = 4_450_000
+"""About so large is the data of a page at most; a release that takes less is in it whole."""
+MOST_ENTITIES = 50_000
+"""Most entities that are drawn; of more, each root community shows the same share, by links."""
+MOST_RELATIONSHIPS = 150_000
 
-_BEFORE, _AFTER = 140, 180
 _GRID = 20_000
+# How much of a page a byte of text takes, and a row without its texts: measured on names and
+# sentences of English (as JSON, gzip, base64).
+_PACKED = 0.45
+_BARE_BYTES = {"node": 27, "edge": 5, "community": 28, "document": 10}
+# Neighbours in a column are neighbours in the graph, for like values pack well.
 _NUMBERED = """
 CREATE OR REPLACE TEMP TABLE node AS
-SELECT id, row_number() OVER (ORDER BY id) - 1 AS n FROM entities;
+WITH ranked AS (
+    SELECT id, community_id AS root,
+           (row_number() OVER (PARTITION BY community_id ORDER BY degree DESC, id) - 0.5)
+           / count(*) OVER (PARTITION BY community_id) AS rank
+    FROM entities LEFT JOIN community_members m ON m.entity_id = id AND m.level = 0
+)
+SELECT id, rank, row_number() OVER (ORDER BY root, leaf, id) - 1 AS n
+FROM (FROM ranked ORDER BY rank, id LIMIT {most_entities})
+LEFT JOIN (SELECT entity_id AS id, arg_max(community_id, level) AS leaf
+           FROM community_members GROUP BY ALL) USING (id);
+CREATE OR REPLACE TEMP TABLE edge AS
+SELECT r.id, s.n AS source, t.n AS target, weight, type, hash(description) AS sentence,
+       row_number() OVER (ORDER BY weight DESC, s.n, t.n, r.id) - 1 AS n
+FROM relationships r JOIN node s ON s.id = source_id JOIN node t ON t.id = target_id
+ORDER BY n LIMIT {most_relationships};
 CREATE OR REPLACE TEMP TABLE community AS
-SELECT id, row_number() OVER (ORDER BY level, size DESC, id) - 1 AS n FROM communities;
+SELECT id, row_number() OVER (ORDER BY level, size DESC, id) - 1 AS n
+FROM communities c SEMI JOIN (
+    SELECT community_id FROM community_members m JOIN node ON node.id = m.entity_id
+) shown ON shown.community_id = c.id;
 CREATE OR REPLACE TEMP TABLE document AS
 SELECT id, row_number() OVER (ORDER BY uri, id) - 1 AS n FROM documents;
-CREATE OR REPLACE TEMP MACRO shortened(words, most) AS
-CASE WHEN length(words) > most THEN rtrim(left(words, most - 1)) || '…' ELSE words END;
 """
 _RELEASE = """
 SELECT id, strftime(created_at, '%Y-%m-%d %H:%M') AS created_at,
        n_documents, n_chunks, n_entities, n_relationships, n_communities, n_reports
 FROM releases ORDER BY releases.created_at DESC, id DESC LIMIT 1
 """
-_ENTITIES = """
-SELECT human_readable_id AS number, title, type, shortened(description, 1500) AS description,
-       frequency, coalesce(aliases, []) AS aliases
-FROM node JOIN entities USING (id)
+_ENTITIES = f"""
+SELECT human_readable_id AS number, title, type, degree, frequency,
+       CASE WHEN told.n IS NOT NULL THEN shortened(description, {DESCRIPTION}) END AS description,
+       coalesce(aliases, []) AS aliases
+FROM node JOIN entities USING (id) LEFT JOIN told_entities told USING (n)
 LEFT JOIN (SELECT canonical_id AS id, list(title ORDER BY title) AS aliases
            FROM entity_aliases GROUP BY ALL) USING (id)
-ORDER BY n
+ORDER BY node.n
+"""
+# Rules take one sentence for all that stand in it.
+_SENTENCES = f"""
+CREATE OR REPLACE TEMP TABLE sentence AS
+SELECT sentence, arg_min(id, n) AS id, row_number() OVER (ORDER BY min(n)) - 1 AS place
+FROM edge SEMI JOIN told_relationships USING (n) GROUP BY sentence;
+SELECT shortened(description, {SENTENCE}) AS text
+FROM sentence JOIN relationships USING (id) ORDER BY place
 """
 _RELATIONSHIPS = """
-SELECT s.n AS source, t.n AS target, weight, type, shortened(description, 400) AS description
-FROM relationships JOIN node s ON s.id = source_id JOIN node t ON t.id = target_id
-ORDER BY weight DESC, relationships.id
+SELECT source, target, weight, type,
+       CASE WHEN told.n IS NULL THEN -1 ELSE place END AS sentence
+FROM edge LEFT JOIN told_relationships told USING (n) LEFT JOIN sentence USING (sentence)
+ORDER BY edge.n
 """
-_COMMUNITIES = """
+_COMMUNITIES = f"""
 SELECT c.human_readable_id AS number, coalesce(r.title, c.title) AS title, c.level, c.last_level,
        coalesce(p.n, -1) AS parent, size, n_relationships, coalesce(r.writer, '') AS writer,
-       coalesce(shortened(r.summary, 2000), '') AS summary, r.rating, r.coverage,
-       coalesce(r.rating_explanation, '') AS rating_explanation
+       r.rating, r.coverage,
+       CASE WHEN told.n IS NOT NULL THEN shortened(r.summary, {SUMMARY}) END AS summary,
+       CASE WHEN told.n IS NOT NULL THEN r.rating_explanation END AS rating_explanation
 FROM community k JOIN communities c USING (id) LEFT JOIN community p ON p.id = c.parent_id
 LEFT JOIN community_reports r ON r.community_id = c.id
+LEFT JOIN told_communities told ON told.n = k.n
 ORDER BY k.n
 """
-_FINDINGS = """
+_FINDINGS = f"""
 WITH said AS (
-    SELECT k.n AS community, f.summary, shortened(f.explanation, 1500) AS explanation, f.place,
-           f.chunk_id, f.start_char, f.end_char
-    FROM (SELECT community_id AS id, unnest(findings, recursive := true),
-                 generate_subscripts(findings, 1) AS place FROM community_reports) f
-    JOIN community k USING (id)
+    SELECT k.n AS community, f.summary, shortened(f.explanation, {EXPLANATION}) AS explanation,
+           f.place, f.chunk_id, f.start_char, f.end_char
+    FROM community k SEMI JOIN told_communities told ON told.n = k.n JOIN (
+        SELECT community_id AS id, unnest(findings, recursive := true),
+               generate_subscripts(findings, 1) AS place FROM community_reports) f USING (id)
 )
 SELECT community, summary, explanation, coalesce(d.n, -1) AS document,
        coalesce(said.start_char, -1) AS start
@@ -75,50 +118,41 @@ FROM community_members m JOIN node ON node.id = entity_id
 JOIN community ON community.id = community_id
 """
 _DOCUMENTS = "SELECT title, uri FROM document JOIN documents USING (id) ORDER BY n"
-# An import may not say where in a chunk an entity stands: then its title is looked for, or else
-# the longest of its words.
 _PASSAGES = f"""
-WITH found AS (
-    SELECT node.n AS node, c.id AS chunk, document.n AS document, c.start_char AS offset_, c.text,
-           e.n_mentions, entities.title,
-           row_number() OVER (PARTITION BY node.n, c.document_id
-                              ORDER BY e.n_mentions DESC, c.ordinal) AS nth_of_document,
-           count(*) OVER (PARTITION BY node.n) AS n_chunks,
-           e.start_char - c.start_char AS spot, e.end_char - e.start_char AS n_chars
-    FROM entity_chunks e JOIN node ON node.id = e.entity_id JOIN entities ON entities.id = node.id
-    JOIN chunks c ON c.id = e.chunk_id JOIN document ON document.id = c.document_id
-), best AS (
-    FROM found
-    QUALIFY row_number() OVER (PARTITION BY node ORDER BY nth_of_document, n_mentions DESC,
-                               document, offset_) <= {PASSAGES}
-), named AS (
-    SELECT *, CASE WHEN spot IS NOT NULL THEN NULL
-                   WHEN contains(lower(text), lower(title)) THEN lower(title)
-                   ELSE (SELECT arg_max(word, length(word))
-                         FROM unnest(string_split(lower(title), ' ')) AS words(word)
-                         WHERE length(word) > 3 AND contains(lower(best.text), word)) END AS sought
-    FROM best
-), placed AS (
-    SELECT * REPLACE (coalesce(spot, strpos(lower(text), sought) - 1, -1) AS spot,
-                      coalesce(n_chars, length(sought), 0) AS n_chars)
-    FROM named
-)
-SELECT node, chunk, document, offset_, n_chunks, text,
-       greatest(spot, 0) AS marked, CASE WHEN spot < 0 THEN 0 ELSE n_chars END AS n_marked,
-       greatest(spot - {_BEFORE}, 0) AS first, least(greatest(spot, 0) + n_chars + {_AFTER},
-       length(text)) AS last
-FROM placed ORDER BY node, nth_of_document, n_mentions DESC, document, offset_
+SELECT node.n AS node, chunk_id AS chunk, document.n AS document, offset_, n_chunks, text, marked,
+       n_marked, first, last
+FROM ({passages_of("SELECT id FROM node JOIN told_entities USING (n)")}) p
+JOIN node ON node.id = p.entity_id JOIN document ON document.id = p.document_id
+ORDER BY node, nth_of_document, n_mentions DESC, document, offset_
+"""
+# Where an entity stands whose passages are left out.
+_ORIGINS = """
+SELECT node.n AS node, document.n AS document, start FROM (
+    SELECT entity_id, unnest(arg_max(
+        {'document_id': document_id, 'start': coalesce(e.start_char, c.start_char)},
+        (n_mentions, -c.human_readable_id)))
+    FROM entity_chunks e JOIN chunks c ON c.id = e.chunk_id
+    ANTI JOIN (SELECT id FROM node JOIN told_entities USING (n)) told ON told.id = e.entity_id
+    GROUP BY entity_id
+) JOIN node ON node.id = entity_id JOIN document ON document.id = document_id
+ORDER BY node
 """
 
 
-def page_data(con: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+def page_data(con: duckdb.DuckDBPyConnection, n_bytes: int = PAGE_BYTES) -> dict[str, Any]:
     """Return the columns of one release, ready to be written as JSON.
 
     ``con`` is a connection of ``connect_published``. Entities and communities are numbered from
     0; ``leaf`` holds the deepest community of each entity, those above follow from ``parent``.
-    Relationships come strongest first.
+    Relationships come strongest first. Where all texts would take more than about ``n_bytes``,
+    those of the lower ranks are null (``sentence`` -1), and ``origins`` says where to find them.
     """
-    con.execute(_NUMBERED)
+    con.execute(
+        _NUMBERED.format(most_entities=MOST_ENTITIES, most_relationships=MOST_RELATIONSHIPS)
+    )
+    con.execute(SHORTENED)
+    choose_texts(con, max(0, n_bytes - _bare_bytes(con)) / _PACKED)
+    sentences = con.execute(_SENTENCES).pl()["text"]
     entities = con.execute(_ENTITIES).pl()
     edges = con.execute(_RELATIONSHIPS).pl()
     members = _members(con, len(entities))
@@ -137,11 +171,19 @@ def page_data(con: duckdb.DuckDBPyConnection) -> dict[str, Any]:
         },
         "aliases": _aliases(entities),
         "relationships": _lists(edges.with_columns(pl.col("weight").round(3))),
+        "sentences": sentences.to_list(),
         "communities": _lists(con.execute(_COMMUNITIES).pl()),
         "findings": _lists(con.execute(_FINDINGS).pl()),
         "documents": _lists(con.execute(_DOCUMENTS).pl()),
+        "origins": _lists(con.execute(_ORIGINS).pl()),
         **_source_text(con.execute(_PASSAGES).pl()),
     }
+
+
+def _bare_bytes(con: duckdb.DuckDBPyConnection) -> int:
+    """Return about how large a page without texts is."""
+    counts = ((con.table(name).count("*").fetchone() or (0,))[0] for name in _BARE_BYTES)
+    return sum(n * each for n, each in zip(counts, _BARE_BYTES.values(), strict=True))
 
 
 def _lists(table: pl.DataFrame) -> dict[str, list[Any]]:

@@ -42,14 +42,34 @@ class Index {
     this.passagesOf = new Grouped(this.size, data.passages.node);
     const n = communities.title.length;
     this.findingsOf = new Grouped(n, data.findings.community);
+    this.originsOf = new Grouped(this.size, data.origins.node);
     this.aliasesOf = new Grouped(this.size, data.aliases.entity);
     this.levels = Math.max(0, ...new Set(communities.last_level)) + (n ? 1 : 0);
     this.children = Array.from({ length: n }, () => []);
     communities.parent.forEach((p, c) => p !== ROOT && this.children[p].push(c));
     this.members = Array.from({ length: n }, () => []);
     for (let v = 0; v < this.size; v++) for (const c of this.path(v)) this.members[c].push(v);
+    const missing = (column, value) => column.reduce((n, one) => n + (one === value), 0);
+    this.left = {
+      entities: missing(entities.description, null),
+      reports: communities.summary.reduce((n, _, c) => n + !this.isReported(c), 0),
+      sentences: missing(relationships.sentence, -1),
+    };
     this.entityByNumber = new Map(entities.number.map((k, v) => [k, v]));
     this.communityByNumber = new Map(communities.number.map((k, c) => [k, c]));
+  }
+  /** Whether the page itself holds all that there is to show of an entity, or of a report. */
+  isWhole(v) {
+    const { description, degree } = this.entities;
+    const { sentence } = this.relationships;
+    return description[v] !== null && this.edges.count(v) >= degree[v] &&
+      this.edges.of(v).every((e) => sentence[e] >= 0);
+  }
+  isReported(c) { return !this.communities.writer[c] || this.communities.summary[c] !== null; }
+  get isComplete() {
+    return this.size === this.release.n_entities &&
+      this.relationships.source.length === this.release.n_relationships && this.left.entities === 0 &&
+      this.left.reports === 0 && this.left.sentences === 0;
   }
   degree(v) { return this.edges.count(v); }
   neighbour(v, edge) {

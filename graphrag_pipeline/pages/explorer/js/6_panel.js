@@ -22,6 +22,7 @@ class Panel {
   constructor(place, index) {
     this.place = place;
     this.index = index;
+    this.more = new More(index);
     this.colourOf = () => "var(--alone)";
   }
 
@@ -86,6 +87,7 @@ class Panel {
     const standing = index.standing(level).filter((c) => index.communities.size[c] > 1);
     const alone = index.standing(level).length - standing.length;
     const total = index.relationships.source.length;
+    this.fill = null;
     this.show("release",
       element("h2", { text: "The graph" }),
       element("p", { class: "counts", text: [
@@ -94,6 +96,7 @@ class Panel {
         plural(release.n_communities, "community", "communities"),
         plural(release.n_documents, "document", "documents")].join(" · ") }),
       element("p", { class: "quiet", text: `Release ${release.id}, published ${release.created_at} UTC.` }),
+      ...this.leftOut(),
       edgesDrawn < total
         ? element("p", { class: "quiet", id: "edges-drawn", text:
           `Drawn: the ${edgesDrawn.toLocaleString("en")} strongest of ` +
@@ -102,6 +105,22 @@ class Panel {
       this.section(level === 0 ? "Root communities" : `Communities at level ${level}`,
         element("p", { class: "quiet", id: "communities-counted", text: this.counted(standing, alone) }),
         ...this.list(standing, (c) => element("li", {}, this.communityLink(c)), "communities")));
+  }
+
+  /** What of the release is not in this file, and how to see it. */
+  leftOut() {
+    const { index } = this;
+    if (index.isComplete) return [];
+    const { left, release } = index;
+    const drawn = index.size < release.n_entities ? [`${index.size.toLocaleString("en")} entities are drawn, ` +
+      "of every root community those with most links."] : [];
+    const texts = [[left.entities, "entity", "entities"], [left.reports, "report", "reports"],
+      [left.sentences, "relationship", "relationships"]].filter(([n]) => n)
+      .map((each) => plural(...each));
+    const where = this.more.isServed ? "This page asks the server for them."
+      : `Where they stand is here. To read them: ${this.more.how("")}.`;
+    if (texts.length) drawn.push(`The texts of ${texts.join(", ")} are not in this file. ${where}`);
+    return [element("p", { class: "quiet", id: "left-out", text: drawn.join(" ") })];
   }
 
   counted(standing, alone) {
@@ -115,20 +134,45 @@ class Panel {
   }
 
   showEntity(v) {
+    const number = this.index.entities.number[v];
+    this.fill = (found) => this.drawEntity(v, found);
+    this.complete("entities", number, this.index.isWhole(v));
+  }
+
+  /** Show what is here, then what the server adds, unless something else is shown by then. */
+  async complete(kind, number, isWhole) {
+    const { fill, more } = this;
+    fill(more.held(kind, number));
+    if (isWhole || !more.isServed || more.held(kind, number)) return;
+    const found = await more.ask(kind, number);
+    if (this.fill === fill) fill(found);
+  }
+
+  drawEntity(v, found) {
     const { index } = this;
-    const { title, description, frequency } = index.entities;
+    const { title, frequency } = index.entities;
     const aliases = Array.from(index.aliasesOf.of(v), (i) => index.aliases.title[i]);
     const path = index.path(v).reverse().filter((c) => index.communities.size[c] > 1);
+    const description = found?.description ?? index.entities.description[v];
     this.show("entity", this.back(path.at(-1) ?? ROOT),
       element("h2", { text: title[v] }),
       element("p", { class: "facts" },
         element("span", { class: "chip", text: this.typeName(v) }),
-        element("span", { text: `${plural(index.degree(v), "neighbour", "neighbours")} · named in ` +
+        element("span", { text: `${plural(index.entities.degree[v], "neighbour", "neighbours")} · named in ` +
           plural(frequency[v], "passage", "passages") })),
       aliases.length ? element("p", { class: "quiet", text: `Also: ${aliases.join(", ")}` }) : null,
-      element("p", { class: "description", text: description[v] || "No description." }),
+      description === null ? this.absent("Its description", found, `entity=${index.entities.number[v]}`)
+        : element("p", { class: "description", text: description || "No description." }),
       path.length ? this.section("Communities", this.pathList(path)) : null,
-      this.relationships(v), this.sources(v));
+      this.relationships(v, found), this.sources(v, found));
+  }
+
+  /** A line for what is not in this file: it is asked for, could not be had, or how to see it. */
+  absent(what, found, address) {
+    const text = found?.problem ? `${what} could not be had: ${found.problem}`
+      : this.more.isServed ? `${what} comes from the server …`
+        : `${what} is not in this file. To read it: ${this.more.how(`#${address}`)}.`;
+    return element("p", { class: "quiet absent", text });
   }
 
   pathList(path) {
@@ -137,54 +181,91 @@ class Panel {
       element("li", {}, this.communityLink(c, this.levelName(level[c])))));
   }
 
-  relationships(v) {
+  relationships(v, found) {
     const { index } = this;
-    const { weight, type, description } = index.relationships;
-    const edges = Array.from(index.edges.of(v));
-    if (!edges.length) return this.section("Relationships", element("p", { class: "quiet", text: "None." }));
-    const row = (e) => element("li", {},
-      element("div", { class: "neighbour" }, this.entityLink(index.neighbour(v, e)),
-        type[e] ? element("span", { class: "chip", text: type[e] }) : null,
-        element("span", { class: "note", text: `weight ${+weight[e].toFixed(2)}` })),
-      element("p", { text: description[e] }));
-    return this.section(`Relationships (${edges.length.toLocaleString("en")})`,
-      ...this.list(edges, row, "relationships"));
+    const rows = found?.relationships ?? Array.from(index.edges.of(v), (e) => this.relationship(v, e));
+    if (!rows.length) return this.section("Relationships", element("p", { class: "quiet", text: "None." }));
+    const total = index.entities.degree[v];
+    const untold = rows.filter((row) => row.description === null).length;
+    const here = untold && index.entities.description[v] !== null
+      ? this.absent(`What is said of ${plural(untold, "relationship", "relationships")}`, found,
+        `entity=${index.entities.number[v]}`) : null;
+    const row = ({ number, title, type, weight, description }) => element("li", {},
+      element("div", { class: "neighbour" },
+        index.entityByNumber.has(number) ? this.entityLink(index.entityByNumber.get(number))
+          : element("span", { text: title }),
+        type ? element("span", { class: "chip", text: type }) : null,
+        element("span", { class: "note", text: `weight ${+weight.toFixed(2)}` })),
+      description === null ? null : element("p", { text: description }));
+    const shown = rows.length < total ? `${rows.length.toLocaleString("en")} of ` : "";
+    return this.section(`Relationships (${shown}${Math.max(total, rows.length).toLocaleString("en")})`, here,
+      ...this.list(rows, row, "relationships"));
   }
 
-  sources(v) {
+  relationship(v, e) {
+    const { relationships, entities, sentences } = this.index;
+    const { weight, type, sentence } = relationships;
+    const other = this.index.neighbour(v, e);
+    return { number: entities.number[other], title: entities.title[other], type: type[e],
+      weight: weight[e], description: sentence[e] < 0 ? null : sentences[sentence[e]] };
+  }
+
+  sources(v, found) {
     const { index } = this;
-    const rows = Array.from(index.passagesOf.of(v));
-    if (!rows.length) return this.section("Source text", element("p", { class: "quiet", text: "None is recorded." }));
-    const all = index.passages.n_chunks[rows[0]];
+    const rows = found?.passages ?? Array.from(index.passagesOf.of(v), (i) => this.held(i));
+    if (!rows.length) {
+      const [origin] = index.originsOf.of(v);
+      return this.section("Source text", origin === undefined
+        ? element("p", { class: "quiet", text: "None is recorded." })
+        : this.origin(index.origins.document[origin], index.origins.start[origin]));
+    }
+    const all = rows[0].n_chunks;
     return this.section("Source text",
       all > rows.length ? element("p", { class: "quiet", text:
         `${rows.length} of ${all.toLocaleString("en")} passages.` }) : null,
-      ...rows.map((i) => this.passage(i)));
+      ...rows.map((passage) => this.passage(passage)));
   }
 
-  passage(i) {
+  /** A passage that the page holds, as the server gives one. */
+  held(i) {
     const { excerpts, passages, documents } = this.index;
     const excerpt = passages.excerpt[i];
     // Positions count characters, of which some are two units of a string.
     const text = Array.from(excerpts.text[excerpt]);
     const [first, last, at] = [passages.first[i], passages.last[i], passages.marked[i]];
     const end = at + passages.n_marked[i];
-    const part = (from, to) => text.slice(from, to).join("").replace(/\s+/g, " ");
-    const quote = element("blockquote", {}, "… ", part(first, at).replace(/^\S{0,14}\s/, ""));
-    if (end > at) quote.append(element("mark", { text: part(at, end) }));
-    quote.append(part(end, last).replace(/\s\S{0,14}$/, ""), " …");
+    const part = (from, to) => text.slice(from, to).join("");
     const document = excerpts.document[excerpt];
-    return element("figure", {}, quote,
-      this.origin(document, excerpts.start[excerpt] + at, documents.title[document]));
+    return { before: part(first, at), name: part(at, end), after: part(end, last),
+      title: documents.title[document], uri: documents.uri[document],
+      start: excerpts.start[excerpt] + at, n_chunks: passages.n_chunks[i] };
+  }
+
+  passage({ before, name, after, title, uri, start }) {
+    const plain = (text) => text.replace(/\s+/g, " ");
+    const quote = element("blockquote", {}, "… ", plain(before).replace(/^\S{0,14}\s/, ""));
+    if (name) quote.append(element("mark", { text: plain(name) }));
+    quote.append(plain(after).replace(/\s\S{0,14}$/, ""), " …");
+    return element("figure", {}, quote, this.spot(title, uri, start));
   }
 
   origin(document, start) {
     const { title, uri } = this.index.documents;
-    const name = title[document] && title[document] !== uri[document] ? `${title[document]} — ` : "";
-    return element("figcaption", { text: `${name}${uri[document]}, character ${start.toLocaleString("en")}` });
+    return this.spot(title[document], uri[document], start);
+  }
+
+  spot(title, uri, start) {
+    const name = title && title !== uri ? `${title} — ` : "";
+    return element("figcaption", { text: `${name}${uri}, character ${start.toLocaleString("en")}` });
   }
 
   showCommunity(c) {
+    const number = this.index.communities.number[c];
+    this.fill = (found) => this.drawCommunity(c, found);
+    this.complete("communities", number, this.index.isReported(c));
+  }
+
+  drawCommunity(c, found) {
     const { index } = this;
     const { title, level, last_level: last, size, n_relationships: inside, parent } = index.communities;
     const levels = last[c] > level[c] ? `level ${level[c]} to ${last[c]}` : `level ${level[c]}`;
@@ -196,36 +277,47 @@ class Panel {
       element("p", { class: "facts" }, element("span", { class: "chip", text: name }),
         element("span", { text: `${plural(size[c], "entity", "entities")} · ` +
           plural(inside[c], "relationship", "relationships") })),
-      ...this.report(c),
+      ...this.report(c, found),
       children.length ? this.section(`Communities inside (${children.length})`,
         ...this.list(children, (k) => element("li", {}, this.communityLink(k)), "communities")) : null,
-      this.section(`Entities (${members.length.toLocaleString("en")})`,
+      this.section(`Entities (${members.length < size[c] ? `${members.length.toLocaleString("en")} of ` : ""}` +
+        `${size[c].toLocaleString("en")})`,
         ...this.list(members, (v) => element("li", {}, this.entityLink(v)), "members")));
   }
 
-  report(c) {
+  report(c, found) {
     const { index } = this;
-    const { summary, rating, rating_explanation: why, writer, coverage } = index.communities;
+    const { rating, writer, coverage, number } = index.communities;
     if (!writer[c]) return [element("p", { class: "quiet", text: "It has no report." })];
     const said = { extractive: "sentences picked from the text", import: "imported" }[writer[c]];
     const covered = writer[c] === "import" || coverage[c] == null ? ""
       : `, on ${Math.round(coverage[c] * 100)} % of its relationships`;
+    const report = found?.summary !== undefined ? found : this.reportHeld(c);
     return [
-      element("p", { class: "description", text: summary[c] }),
-      element("p", { class: "quiet", title: why[c], text:
+      report ? element("p", { class: "description", text: report.summary })
+        : this.absent("Its report", found, `community=${number[c]}`),
+      element("p", { class: "quiet", title: report?.rating_explanation ?? "", text:
         `Rated ${rating[c].toFixed(1)} of 10. Report: ${said ?? `written by ${writer[c]}`}${covered}.` }),
-      this.findings(c)];
+      report ? this.findings(report.findings) : null];
   }
 
-  findings(c) {
-    const { findings } = this.index;
-    const rows = Array.from(this.index.findingsOf.of(c));
+  /** The report of a community that the page holds, as the server gives one. */
+  reportHeld(c) {
+    const { communities, findings, documents } = this.index;
+    if (communities.summary[c] === null) return null;
+    return { summary: communities.summary[c], rating_explanation: communities.rating_explanation[c],
+      findings: Array.from(this.index.findingsOf.of(c), (i) => ({
+        summary: findings.summary[i], explanation: findings.explanation[i],
+        title: documents.title[findings.document[i]], uri: documents.uri[findings.document[i]],
+        start: findings.start[i] })) };
+  }
+
+  findings(rows) {
     if (!rows.length) return null;
-    return this.section("Findings", element("ol", { class: "findings" }, ...rows.map((i) =>
+    return this.section("Findings", element("ol", { class: "findings" }, ...rows.map((row) =>
       element("li", {},
-        findings.summary[i] && findings.summary[i] !== "Evidence"
-          ? element("strong", { text: findings.summary[i] }) : null,
-        element("p", { text: findings.explanation[i] }),
-        findings.document[i] >= 0 ? this.origin(findings.document[i], findings.start[i]) : null))));
+        row.summary && row.summary !== "Evidence" ? element("strong", { text: row.summary }) : null,
+        element("p", { text: row.explanation }),
+        row.uri ? this.spot(row.title, row.uri, row.start) : null))));
   }
 }

@@ -1,0 +1,48 @@
+"""`/v1/explorer`: what the page of the graph asks for, by the numbers that it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Path, Request
+from starlette.responses import Response
+
+from graphrag_pipeline.pages.explorer.details import community_details, entity_details
+from graphrag_pipeline.serving.routes.questions import PROBLEMS
+from graphrag_pipeline.serving.routes.reading import CollectionName, one, read
+from graphrag_pipeline.serving.state import json_response
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.release import Release
+
+router = APIRouter(prefix="/v1/explorer", tags=["graph"], responses=PROBLEMS)
+
+Number = Annotated[int, Path(ge=0, lt=2**53, description="Its human_readable_id.")]
+
+
+@router.get("/entities/{number}")
+async def entity(request: Request, number: Number, collection: CollectionName = None) -> Response:
+    """Return an entity by its number: relationships, and passages that name it."""
+    return await _details(request, collection, entity_details, number, "entity")
+
+
+@router.get("/communities/{number}")
+async def community(
+    request: Request, number: Number, collection: CollectionName = None
+) -> Response:
+    """Return the report on a community by its number, and where its findings stand."""
+    return await _details(request, collection, community_details, number, "report")
+
+
+async def _details(
+    request: Request,
+    collection: str | None,
+    details: Callable[..., list[dict[str, Any]]],
+    number: int,
+    what: str,
+) -> Response:
+    def found(index: Release) -> dict[str, Any]:
+        return {**one(details(index.rows, number), what), "release": index.facts.id}
+
+    return json_response(await read(request, collection, found))
