@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
 from graphrag_pipeline.pages.explorer.details import community_details, entity_details
+from graphrag_pipeline.serving.callers import needs
 from graphrag_pipeline.serving.routes.questions import PROBLEMS
 from graphrag_pipeline.serving.routes.reading import CollectionName, one, read
 from graphrag_pipeline.serving.state import json_response
@@ -16,7 +17,9 @@ from graphrag_pipeline.serving.state import json_response
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
-router = APIRouter(prefix="/v1/explorer", tags=["graph"], responses=PROBLEMS)
+router = APIRouter(
+    prefix="/v1/explorer", tags=["graph"], responses=PROBLEMS, dependencies=[needs("read")]
+)
 
 Number = Annotated[int, Path(ge=0, lt=2**53, description="Its human_readable_id.")]
 
