@@ -144,6 +144,22 @@ def test_entities_and_reports_behind_an_answer_lead_on(browser: Any, served: Ser
         page.wait_for_selector(".findings li")
 
 
+def test_the_explorer_opens_at_an_entity_and_the_conversation_is_there_after_it(
+    browser: Any, served: Served
+) -> None:
+    with opened(browser, served) as page:
+        ask(page, QUESTION, "local")
+        page.click(".evidence summary")
+        page.click(".evidence .chips bdi:text-is('Scrooge')")
+        page.click("#panel a:text-is('Open in the explorer')")
+        page.wait_for_selector("#panel[data-kind=entity] h2:text-is('Scrooge')")
+        page.click("#home")
+        page.wait_for_selector(".turn .took")
+        assert page.inner_text(".asked") == QUESTION
+    plain = served.get("/v1/explorer", headers={"Accept-Encoding": "identity"}).json()
+    assert "Scrooge" in plain["entities"]["title"]
+
+
 def test_methods_stand_side_by_side_with_what_they_take(browser: Any, served: Served) -> None:
     with opened(browser, served) as page:
         page.click("#to-compare")
@@ -237,6 +253,9 @@ def test_a_key_is_asked_for_and_stays_in_the_tab(browser: Any, home: Path, tmp_p
         ask(page, QUESTION, "bm25")
         assert page.evaluate("localStorage.length + document.cookie.length") == 0
         assert text not in page.content()
+        page.goto(f"{served.url}/explorer")
+        page.wait_for_selector("#panel[data-kind]")
+        page.goto(served.url)
         page.click("#key")
         page.click("#key-forget")
         page.wait_for_selector("#key-dialog[open]")

@@ -14,7 +14,7 @@ def policy(scripts: Iterable[str], styles: Iterable[str], *, is_served: bool = F
     document that got into the page as an element or an attribute would neither run nor look like
     anything.
     """
-    asking = "connect-src 'self'; " if is_served else ""
+    asking = "connect-src 'self'; frame-ancestors 'none'; " if is_served else ""
     return (
         f"default-src 'none'; script-src {_hashes(scripts)}; style-src {_hashes(styles)}; "
         f"{asking}img-src data:; base-uri 'none'; form-action 'none'"

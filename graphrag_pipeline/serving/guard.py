@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.serving.keys import Keyring
     from graphrag_pipeline.serving.metrics import Metrics
 
-OPEN = frozenset({"/", "/health", "/ready", "/openapi.json"})
+OPEN = frozenset({"/", "/explorer", "/health", "/ready", "/openapi.json"})
 """What may be read without a key. Nothing of an index is told there."""
 PAGE_FILES = "/page/"
 """Where the files of the page are, which are open too."""

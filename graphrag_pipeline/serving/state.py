@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import to_json
 from starlette.responses import Response
 
 from graphrag_pipeline.serving.callers import caller_of
+from graphrag_pipeline.serving.explorer import ExplorerData
 
 if TYPE_CHECKING:
     from fastapi import Request
@@ -29,6 +30,7 @@ class Server:
     metrics: Metrics
     accounts: Accounts
     audit: Audit | None
+    explorer: ExplorerData = field(default_factory=ExplorerData)
 
 
 def server_of(request: Request) -> Server:

@@ -2,17 +2,19 @@
 
 from graphrag_pipeline.pages.explorer.details import community_details, entity_details
 from graphrag_pipeline.pages.explorer.page import (
-    ExplorerPage,
     WrittenPage,
-    explorer_page,
+    packed,
+    read_data,
+    render_served,
     write_page,
 )
 
 __all__ = [
-    "ExplorerPage",
     "WrittenPage",
     "community_details",
     "entity_details",
-    "explorer_page",
+    "packed",
+    "read_data",
+    "render_served",
     "write_page",
 ]

@@ -39,15 +39,6 @@ class WrittenPage:
     """Entities whose texts the file had no room for."""
 
 
-@dataclass(frozen=True)
-class ExplorerPage:
-    """A page as bytes, the policy that it is to be served with, and the columns it shows."""
-
-    html: bytes
-    policy: str
-    data: Mapping[str, Any]
-
-
 def write_page(home: Path, path: Path, release: str | None = None) -> WrittenPage:
     """Write the graph of a release as one self-contained HTML file, in place of what is there.
 
@@ -58,12 +49,12 @@ def write_page(home: Path, path: Path, release: str | None = None) -> WrittenPag
     """
     if path.is_dir():
         raise InputError(f"{path} is a folder: name a file in it, such as {path / 'graph.html'}")
-    page = explorer_page(release_file(home, release))
-    write_output(path, page.html)
-    data = page.data
+    data = read_data(release_file(home, release))
+    html = render(data).encode()
+    write_output(path, html)
     return WrittenPage(
         path=path,
-        n_bytes=len(page.html),
+        n_bytes=len(html),
         release=data["release"]["id"],
         n_entities=data["release"]["n_entities"],
         n_relationships=data["release"]["n_relationships"],
@@ -72,18 +63,25 @@ def write_page(home: Path, path: Path, release: str | None = None) -> WrittenPag
     )
 
 
-def explorer_page(file: Path, *, collection: str | None = None) -> ExplorerPage:
-    """Return the page of the release in a file.
+def read_data(file: Path) -> dict[str, Any]:
+    """Return what the page shows of the release in a file; see :func:`page_data`.
 
-    ``collection`` is the one of the server that the page is served by: the page then asks it for
-    what it does not hold. Raises StorageError when the file cannot be read.
+    Raises StorageError when the file cannot be read.
     """
     con = connect_published(file)
     try:
-        data = page_data(con)
+        return page_data(con)
     finally:
         con.close()
-    return render(data, collection=collection)
+
+
+def packed(data: Mapping[str, Any], *, collection: str | None = None) -> bytes:
+    """Return such columns as JSON, by gzip.
+
+    ``collection`` is the one of the server that they are served by: the page then asks it for what
+    it does not hold.
+    """
+    return gzip.compress(to_json({**data, "collection": collection}), _LEVEL, mtime=0)
 
 
 def n_untold(data: Mapping[str, Any]) -> int:
@@ -92,29 +90,38 @@ def n_untold(data: Mapping[str, Any]) -> int:
     return data["release"]["n_entities"] - told
 
 
-def render(data: Mapping[str, Any], *, collection: str | None = None) -> ExplorerPage:
+def render(data: Mapping[str, Any]) -> str:
     """Return the page of such columns as :func:`page_data` gives.
 
     The data is packed (JSON, gzip, base64), so no text of a document can end its element or begin
     another. Only the page's own program and style may run, by their hashes.
     """
+    return _rendered(data=base64.b64encode(packed(data)).decode())[0]
+
+
+def render_served(source: str) -> tuple[str, str]:
+    """Return the page without data, which it asks its server for at ``source``; and its policy."""
+    return _rendered(source=source)
+
+
+def _rendered(*, data: str = "", source: str = "") -> tuple[str, str]:
     libraries, style = (
         file.read_text(encoding="utf-8") for file in (_LIBRARIES, _HERE / "page.css")
     )
     # Numbered, for each of them uses those before it.
     program = "".join(file.read_text(encoding="utf-8") for file in sorted(_HERE.glob("js/*.js")))
-    packed = gzip.compress(to_json({**data, "collection": collection}), _LEVEL, mtime=0)
     environment = Environment(
         loader=PackageLoader("graphrag_pipeline.pages.explorer", "."),
         autoescape=True,
         undefined=StrictUndefined,
     )
-    allowed = policy([libraries, program], [style], is_served=collection is not None)
+    allowed = policy([libraries, program], [style], is_served=bool(source))
     html = environment.get_template("page.html.j2").render(
-        data=base64.b64encode(packed).decode(),
+        data=data,
+        source=source,
         libraries=libraries,
         program=program,
         style=style,
-        policy=allowed,
+        policy="" if source else allowed,
     )
-    return ExplorerPage(html.encode(), allowed, data)
+    return html, allowed

@@ -1,7 +1,8 @@
-"""`/v1/explorer`: what the page of the graph asks for, by the numbers that it shows."""
+"""`/v1/explorer`: what the page of the graph asks for, details by the numbers that it shows."""
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,9 +11,10 @@ from starlette.responses import Response
 
 from graphrag_pipeline.pages.explorer.details import community_details, entity_details
 from graphrag_pipeline.serving.callers import needs
+from graphrag_pipeline.serving.inquiry import record_reading
 from graphrag_pipeline.serving.routes.questions import PROBLEMS
 from graphrag_pipeline.serving.routes.reading import CollectionName, one, read
-from graphrag_pipeline.serving.state import json_response
+from graphrag_pipeline.serving.state import holder_of, json_response, server_of
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
@@ -22,6 +24,19 @@ router = APIRouter(
 )
 
 Number = Annotated[int, Path(ge=0, lt=2**53, description="Its human_readable_id.")]
+
+
+@router.get("")
+async def graph(request: Request, collection: CollectionName = None) -> Response:
+    """Return the whole graph with its places in a picture, in columns, as the explorer shows it."""
+    server, holder = server_of(request), holder_of(request, collection)
+    with server.limits.place():
+        data = await server.explorer.of(holder)
+    record_reading(request, holder.name)
+    if "gzip" not in request.headers.get("accept-encoding", ""):
+        return Response(gzip.decompress(data), media_type="application/json")
+    headers = {"content-encoding": "gzip", "vary": "accept-encoding"}
+    return Response(data, headers=headers, media_type="application/json")
 
 
 @router.get("/entities/{number}")

@@ -1,16 +1,19 @@
-"""`/` and `/page/...`: the page to ask on, which is files of this package and asks the addresses.
+"""`/`, `/page/...` and `/explorer`: pages, which are files of this package and ask the addresses.
 
-What it may do is said by its policy: run and show its own files, and speak to this server alone.
-Text can never become a program or an element there: the browser refuses it (trusted types).
+What one may do is said by its policy: run and show its own files, and speak to this server alone.
+On the page to ask on, text can never become an element: the browser refuses it (trusted types).
 """
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 from fastapi import APIRouter
 from starlette.responses import FileResponse, Response
 from starlette.staticfiles import StaticFiles
+
+from graphrag_pipeline.pages.explorer import render_served
 
 FOLDER = Path(__file__).parents[1] / "page"
 POLICY = (
@@ -28,3 +31,16 @@ async def page() -> Response:
     """Return the page."""
     headers = {"content-security-policy": POLICY}
     return FileResponse(FOLDER / "index.html", headers=headers, media_type="text/html")
+
+
+@router.get("/explorer")
+async def explorer() -> Response:
+    """Return the explorer, which asks for the graph at ``/v1/explorer``."""
+    page, policy = _explorer()
+    headers = {"content-security-policy": policy}
+    return Response(page, headers=headers, media_type="text/html")
+
+
+@functools.cache
+def _explorer() -> tuple[str, str]:
+    return render_served("/v1/explorer")

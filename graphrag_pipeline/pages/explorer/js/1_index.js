@@ -9,6 +9,7 @@ const shortened = (text, most) => {
 };
 
 async function unpack(element) {
+  if (element.dataset.source) return asked(element.dataset.source + location.search);
   const packed = atob(element.textContent.trim());
   element.textContent = "";
   const bytes = new Uint8Array(packed.length);

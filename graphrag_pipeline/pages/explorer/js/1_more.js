@@ -1,3 +1,16 @@
+/** What a server says of why it gives nothing. */
+class Refused extends Error {}
+
+/** Ask the server, with the key that the page to ask on has kept for this tab. */
+async function asked(address) {
+  const key = sessionStorage.getItem("graphrag.key");
+  const headers = key ? { Authorization: `Bearer ${key}` } : {};
+  const response = await fetch(address, { headers });
+  if (response.ok) return response.json();
+  const problem = await response.json().catch(() => ({}));
+  throw new Refused(problem.detail ?? response.statusText);
+}
+
 /** What the page does not hold, from the server that it came from; a file on disk has none. */
 class More {
   constructor({ collection }) {
@@ -17,12 +30,11 @@ class More {
   async ask(kind, number) {
     const address = `/v1/explorer/${kind}/${number}?collection=${encodeURIComponent(this.collection)}`;
     try {
-      const answer = await fetch(address);
-      const found = await answer.json();
-      if (!answer.ok) return { problem: found.detail };
+      const found = await asked(address);
       this.found.set(`${kind}/${number}`, found);
       return found;
-    } catch {
+    } catch (error) {
+      if (error instanceof Refused) return { problem: error.message };
       return { problem: "the server does not answer; is it running?" };
     }
   }

@@ -144,6 +144,10 @@ async function start() {
     window.explorer = explorer;
   } catch (error) {
     note.hidden = false;
+    if (error instanceof Refused) {
+      note.textContent = error.message;
+      return;
+    }
     note.textContent = "The page could not be read; it needs a browser of 2023 or later.";
     throw error;
   }
