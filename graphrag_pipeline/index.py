@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphrag_pipeline.core.errors import ConfigError, InputError
+from graphrag_pipeline.core.errors import AccessError, ConfigError, InputError
 from graphrag_pipeline.core.settings import Settings, load_settings
 from graphrag_pipeline.exchange.exporting import Export, export_release
 from graphrag_pipeline.exchange.importing import ImportResult, import_graphrag
@@ -304,6 +304,13 @@ class Index(Workspace):
             raise InputError(f"open is asked of an index: Index({self!r}).open()")
         return QueryEngine(self.home, release=release, settings=self.settings)
 
+    def view(self, labels: Collection[str]) -> View:
+        """Return what somebody with these labels may see of this index, as ``[access]`` says.
+
+        >>> Index("home").view(["hr", "public"]).answer("Who leads Tyrell?").text  # doctest: +SKIP
+        """
+        return View(self, labels)
+
     def answer(
         self, question: str, method: str = "local", *, release: str | None = None, **options: Any
     ) -> Answer:
@@ -357,6 +364,37 @@ class Index(Workspace):
             (row.pop("source"), row.pop("target"), row) for row in edges.iter_rows(named=True)
         )
         return graph
+
+
+class View:
+    """An index as somebody with some labels may see it: questions, and nothing that shows more.
+
+    See :meth:`QueryEngine.view` for what is shown and for errors.
+    """
+
+    def __init__(self, index: Index, labels: Collection[str]) -> None:
+        self._index = index
+        self._labels = labels
+
+    def open(self) -> QueryEngine:
+        """Open the published release for many questions; close it when done."""
+        return QueryEngine(self._index.home, labels=self._labels, settings=self._index.settings)
+
+    def answer(self, question: str, method: str = "local", **options: Any) -> Answer:
+        """Return an answer with its citations; see :meth:`QueryEngine.answer` for the options."""
+        with self.open() as engine:
+            return engine.answer(question, method, **options)
+
+    def retrieve(self, question: str, method: str = "local", **options: Any) -> Retrieval:
+        """Return the evidence alone; see :meth:`QueryEngine.retrieve` for the options."""
+        with self.open() as engine:
+            return engine.retrieve(question, method, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        """Refuse what an index can do besides: SQL, exports and the like show all documents."""
+        if name.startswith("_") or not hasattr(Index, name):
+            raise AttributeError(f"a view has no {name}")
+        raise AccessError(f"{name} shows more than labels open: it is refused to a view")
 
 
 def _folder(folder: object) -> Path:

@@ -116,13 +116,14 @@ def test_an_entity_of_several_documents_says_what_the_kept_ones_say_of_it(engine
     assert 0 < row["degree"] < whole["degree"]
     assert row["description"]
     assert limited.facts.counts["n_documents"] == 2
-    assert not {r["id"] for r in limited.rows("SELECT id FROM communities")} & {
-        r["community_id"]
-        for r in engine.index.rows(
-            "SELECT community_id FROM community_members SEMI JOIN entities e ON e.id = entity_id "
-            "AND e.title = 'Nadia Fenwright'"
-        )
-    }
+    of_her = """SELECT c.size, c.title, r.writer, r.full_content FROM community_members m
+                JOIN entities e ON e.id = m.entity_id AND e.title = 'Nadia Fenwright'
+                JOIN communities c ON c.id = m.community_id
+                JOIN community_reports r ON r.community_id = c.id WHERE m.level = 0"""
+    (community,), (before,) = limited.rows(of_her), engine.index.rows(of_her)
+    assert community["size"] < before["size"]
+    assert (community["writer"], before["writer"]) == ("stand-in", "extractive")
+    assert "Nadia Fenwright met Orsolya Venn" in community["full_content"]
 
 
 def test_a_community_of_kept_documents_alone_keeps_its_report(engine):

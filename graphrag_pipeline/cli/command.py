@@ -39,6 +39,13 @@ Where = Annotated[
         "values of one key: any of them; several keys: all of them."
     ),
 ]
+AsLabels = Annotated[
+    str | None,
+    typer.Option(
+        "--as-labels",
+        help="Only what somebody with these labels may see, separated by commas (see [access]).",
+    ),
+]
 Raw = Annotated[
     bool,
     typer.Option(
@@ -61,6 +68,13 @@ Verify = Annotated[
     typer.Option("--verify", help="Read all files, also those that look as they did."),
 ]
 _MOST_PROBLEMS = 10
+
+
+def label_list(labels: str | None) -> list[str] | None:
+    """Return labels that stand between commas; None where none were given at all."""
+    if labels is None:
+        return None
+    return [label.strip() for label in labels.split(",") if label.strip()]
 
 
 def documents_where(conditions: Sequence[str] | None) -> dict[str, list[str]]:

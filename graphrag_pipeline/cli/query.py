@@ -10,9 +10,11 @@ import typer
 
 from graphrag_pipeline.cli import answer_views, console
 from graphrag_pipeline.cli.command import (
+    AsLabels,
     OfRelease,
     Where,
     documents_where,
+    label_list,
     prints,
     settings_here,
 )
@@ -100,6 +102,7 @@ def query(
     ] = None,
     release: OfRelease = None,
     where: Where = None,
+    as_labels: AsLabels = None,
     response_type: ResponseType = None,
     history: History = None,
     short: Annotated[
@@ -143,6 +146,7 @@ def query(
     options |= {name: number for name, number in numbers.items() if number is not None}
     options |= {"settings": settings, "home": settings.home_path, "release": release}
     options |= {"where": documents_where(where), "follow_ups": follow_ups}
+    options |= {"labels": label_list(as_labels)}
     from graphrag_pipeline.query import answer, stream_answer
 
     if stream:
@@ -169,6 +173,7 @@ def compare(
     ] = False,
     release: OfRelease = None,
     where: Where = None,
+    as_labels: AsLabels = None,
 ) -> list[Compared]:
     """Answer a question by several methods, side by side: citations, tokens, cost and time."""
     from graphrag_pipeline.query import compare as compare_methods
@@ -178,6 +183,7 @@ def compare(
         question,
         methods.split(","),
         where=documents_where(where),
+        labels=label_list(as_labels),
         retrieval_only=retrieval_only,
         home=settings.home_path,
         release=release,

@@ -23,6 +23,12 @@ class InputError(GraphRAGError):
     exit_code = 2
 
 
+class AccessError(GraphRAGError):
+    """What was asked for is not for somebody with these labels."""
+
+    exit_code = 2
+
+
 class RemovalError(InputError):
     """So many documents are gone from a folder that someone should look before they are removed."""
 

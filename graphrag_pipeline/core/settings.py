@@ -116,6 +116,7 @@ Place = Annotated[str, Field(min_length=1), BeforeValidator(_place)]
 Address = Annotated[str, AfterValidator(_address)]
 EnvironmentVariable = Annotated[str, AfterValidator(_environment_variable)]
 Share = Annotated[float, Field(ge=0, le=1)]
+Label = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:@-]{0,63}$")]
 
 _SET_BY_THE_CLIENT = frozenset({"model", "messages", "n", "stream", "stream_options"})
 
@@ -555,6 +556,50 @@ class ReleaseSettings(_Section):
     """Share of chunks or of reports at which the model may fail: above it nothing is published."""
 
 
+class AccessRule(_Section):
+    """Documents that only some may read."""
+
+    match: Place
+    """Pattern of paths, as in .gitignore: hr/**, *.private.md; * is every document."""
+    labels: Annotated[tuple[Label, ...], Field(min_length=1)]
+    """Who reads them has one of these labels, and one of each further rule that matches."""
+
+    @field_validator("match")
+    @classmethod
+    def _is_one_pattern(cls, match: str) -> str:
+        if match.lstrip()[:1] in ("!", "#", ""):
+            raise ValueError(f"match = {match!r} matches nothing: write a pattern such as hr/**")
+        return match
+
+
+class AccessSettings(_Section):
+    """Who may see which documents. What changes here is published by the next run, at no cost."""
+
+    mode: Literal["off", "filtered", "separate"] = "off"
+    """filtered: a caller with labels sees the documents that they open, and what rests on these
+    alone; need-to-know, not proof against inference. separate: this index is one clearance, opened
+    whole by one of `labels`; other clearances are other indexes. off: everybody sees all."""
+    rules: tuple[AccessRule, ...] = ()
+    """Labels by path (filtered). A document that no rule and no metadata names is nobody's."""
+    metadata: str = ""
+    """Key of the documents' metadata that holds labels, too (filtered): a list, or comma-separated.
+    It narrows what rules say, and never widens it."""
+    labels: tuple[Label, ...] = ()
+    """Labels of which one opens this index (separate)."""
+
+    @model_validator(mode="after")
+    def _means_something(self) -> AccessSettings:
+        has_rules = bool(self.rules or self.metadata)
+        if has_rules != (self.mode == "filtered"):
+            raise ValueError(
+                'access: mode = "filtered" needs [[access.rules]] or metadata, and no other mode '
+                "takes them"
+            )
+        if bool(self.labels) != (self.mode == "separate"):
+            raise ValueError('access: mode = "separate" needs labels, and no other mode takes them')
+        return self
+
+
 class ServerSettings(_Section):
     """What `serve` answers from, and how much at once."""
 
@@ -691,6 +736,7 @@ class Settings(BaseSettings):
     notify: NotifySettings = NotifySettings()
     evaluation: EvaluationSettings = EvaluationSettings()
     releases: ReleaseSettings = ReleaseSettings()
+    access: AccessSettings = AccessSettings()
     server: ServerSettings = ServerSettings()
 
     @classmethod

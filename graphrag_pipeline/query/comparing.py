@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,6 +75,7 @@ def compare(
     retrieval_only: bool = False,
     home: str | Path | None = None,
     release: str | None = None,
+    labels: Collection[str] | None = None,
     settings: Settings | None = None,
 ) -> list[Compared]:
     """Return what each method gives for a question, in their order, on one release.
@@ -82,14 +83,14 @@ def compare(
     A method is named as in ``bm25`` or, with parameters, ``lightrag:mode=local:top_k=20``. One that
     fails, for want of a model or in a call, gives its error and does not keep the others from
     theirs. What they share is loaded before the first is timed. ``where`` limits all to documents,
-    as that of :class:`~graphrag_pipeline.query.ask.Ask`.
+    as that of :class:`~graphrag_pipeline.query.ask.Ask`, ``labels`` to what these may see.
 
     Raises InputError for no method, an unknown method or parameter, no filter and an empty
     question; where all fail, an error like the first that tells all; and the errors of opening a
     release.
     """
     asks = compared_asks(question, methods, where)
-    with QueryEngine(home, release=release, settings=settings) as engine:
+    with QueryEngine(home, release=release, labels=labels, settings=settings) as engine:
         return run_calls(
             lambda: compare_on(engine, asks, retrieval_only=retrieval_only, rehearse=True)
         )

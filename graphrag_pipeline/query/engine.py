@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import ExitStack, aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +28,7 @@ from graphrag_pipeline.query.ask import Ask
 from graphrag_pipeline.query.citations import citations_of, distinct
 from graphrag_pipeline.query.control import Control
 from graphrag_pipeline.query.follow_ups import follow_ups_by_rule
+from graphrag_pipeline.query.limited import checked_labels
 from graphrag_pipeline.query.methods import Method, method_named
 from graphrag_pipeline.query.methods.method import as_mapping
 from graphrag_pipeline.query.release import Release, open_release
@@ -44,7 +45,8 @@ class QueryEngine:
     """Repeated questions on one open release; use it as a context manager, or close it.
 
     Safe to use from several threads. It stays on its release when a new one is published: open
-    another engine to see that.
+    another engine to see that. With ``labels`` it shows what somebody with these may see: see
+    :meth:`view`.
 
     Raises NothingPublishedError when ``home`` (default: that of the settings) holds no release,
     InputError when ``release`` is named (by its id or the beginning of it) and is not kept,
@@ -56,6 +58,7 @@ class QueryEngine:
         home: str | Path | None = None,
         *,
         release: str | None = None,
+        labels: Collection[str] | None = None,
         settings: Settings | None = None,
     ) -> None:
         settings = settings or load_settings(**({} if home is None else {"home": Path(home)}))
@@ -66,6 +69,12 @@ class QueryEngine:
         self.index: Release = self._stack.enter_context(
             open_release(folder, settings=settings, release=release)
         )
+        if labels is not None:
+            try:
+                self.index = self.index.view(checked_labels(labels))
+            except BaseException:
+                self.close()
+                raise
 
     def retrieve(self, question: str | Ask, method: str = "local", **parameters: Any) -> Retrieval:
         """Return what a method finds for a question, with no answer made of it.
@@ -145,6 +154,17 @@ class QueryEngine:
         engine = copy.copy(self)
         engine._stack = ExitStack()
         engine.index = self.index.controlled(control)
+        return engine
+
+    def view(self, labels: Collection[str] | None) -> QueryEngine:
+        """Return this engine as somebody with these labels may ask it; None may see everything.
+
+        It is not to be closed: the release stays that of this engine. For errors see
+        :meth:`Release.view`.
+        """
+        engine = copy.copy(self)
+        engine._stack = ExitStack()
+        engine.index = self.index.view(checked_labels(labels))
         return engine
 
     @property
@@ -234,6 +254,7 @@ def retrieve(
     *,
     home: str | Path | None = None,
     release: str | None = None,
+    labels: Collection[str] | None = None,
     settings: Settings | None = None,
     **parameters: Any,
 ) -> Retrieval:
@@ -243,7 +264,7 @@ def retrieve(
     :class:`QueryEngine` for errors, and use it to ask more than once.
     """
     ask = _ask(question, method, parameters)
-    with QueryEngine(home, release=release, settings=settings) as engine:
+    with QueryEngine(home, release=release, labels=labels, settings=settings) as engine:
         return engine.retrieve(ask)
 
 
@@ -253,6 +274,7 @@ def answer(
     *,
     home: str | Path | None = None,
     release: str | None = None,
+    labels: Collection[str] | None = None,
     settings: Settings | None = None,
     **options: Any,
 ) -> Answer:
@@ -261,7 +283,7 @@ def answer(
     See :meth:`QueryEngine.answer` for the options.
     """
     ask = _ask(question, method, options)
-    with QueryEngine(home, release=release, settings=settings) as engine:
+    with QueryEngine(home, release=release, labels=labels, settings=settings) as engine:
         return engine.answer(ask)
 
 
@@ -271,6 +293,7 @@ def stream_answer(
     *,
     home: str | Path | None = None,
     release: str | None = None,
+    labels: Collection[str] | None = None,
     settings: Settings | None = None,
     **options: Any,
 ) -> AnswerStream:
@@ -278,7 +301,9 @@ def stream_answer(
     ask = _ask(question, method, options)
 
     async def pieces() -> AsyncGenerator[str | Answer, None]:
-        engine = await asyncio.to_thread(QueryEngine, home, release=release, settings=settings)
+        engine = await asyncio.to_thread(
+            QueryEngine, home, release=release, labels=labels, settings=settings
+        )
         with engine:
             async with aclosing(engine.pieces(ask)) as pieces:
                 async for piece in pieces:
@@ -298,12 +323,15 @@ async def aanswer(
     *,
     home: str | Path | None = None,
     release: str | None = None,
+    labels: Collection[str] | None = None,
     settings: Settings | None = None,
     **options: Any,
 ) -> Answer:
     """Return :func:`answer`, with the same options, without blocking the event loop."""
     ask = _ask(question, method, options)
-    engine = await asyncio.to_thread(QueryEngine, home, release=release, settings=settings)
+    engine = await asyncio.to_thread(
+        QueryEngine, home, release=release, labels=labels, settings=settings
+    )
     with engine:
         return await engine.aanswer(ask)
 

@@ -1,9 +1,10 @@
-"""A release as if it held some documents only: those whose metadata are as asked for.
+"""A release as if it held some documents only: those that a filter matches and labels open.
 
 Every method honours that, for every method reads a release by SQL and by searches, and both show
-what rests on these documents alone: ``limited.sql`` says what becomes of each table. A search by
-vectors or words finds only what is whole, for what else is embedded says things of other documents.
-How rare a word is in a full-text search is counted over all documents.
+what rests on these documents alone: ``limited.sql`` says what becomes of each table. A report that
+rests on others, too, is left out, and one of sentences of these documents takes its place. A search
+by vectors or words finds only what is whole, for what else is embedded says things of other
+documents. How rare a word is in a full-text search is counted over all documents.
 """
 
 from __future__ import annotations
@@ -11,23 +12,27 @@ from __future__ import annotations
 import contextlib
 import itertools
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.errors import AccessError, InputError
+from graphrag_pipeline.query.stand_ins import write_stand_ins
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
+    from graphrag_pipeline.core.settings import ReportSettings
+
 Where = Mapping[str, tuple[str, ...]]
 """Keys of metadata, or ``title`` and ``uri``, and for each the values of which one must be met."""
 
 _MOST_KEYS, _MOST_VALUES = 20, 1000
+_WIDER, _WIDEST = 4, 64
+"""The best of all rows are looked through for those wanted, at first four times as many."""
 _FEW = 1000
-"""Up to so many rows are searched by name; of more the best of all are looked through."""
-_WIDER = 4
+"""So many rows, and no more, are searched by name where they are not among these."""
 _NUMBERS = itertools.count()
 _VIEWS = (
     "resolved_claims",
@@ -43,6 +48,8 @@ _VIEWS = (
     "attributed_entities",
     "attributed_communities",
     "facts",
+    "entity_names",
+    "edges",
 )
 _VIEW_SQL = """
 SELECT sql FROM duckdb_views() WHERE database_name = 'published' AND view_name = ?
@@ -53,6 +60,15 @@ CREATE TABLE kept_documents AS
 SELECT id FROM (
     SELECT id, title, uri, {values} FROM published.documents)
 WHERE {conditions}
+"""
+_OPENED = """
+id IN (SELECT document_id FROM published.document_labels
+       GROUP BY document_id HAVING bool_and(list_has_any(labels, $labels)))
+"""
+_KNOWN_LABELS = "SELECT DISTINCT unnest(labels) FROM published.document_labels"
+_N_KEPT = """
+SELECT (SELECT count(*) FROM kept_documents) = (SELECT count(*) FROM published.documents),
+       (SELECT count(*) FROM kept_documents)
 """
 _VALUES = """
 CASE json_type(metadata, $key{n}) WHEN 'ARRAY' THEN json_extract(metadata, $key{n})::VARCHAR[]
@@ -78,26 +94,58 @@ _WHOLE = {
 """The rows of each vector table that a search may find."""
 
 
-class Place:
-    """The schema that holds a limited release, for as long as anybody refers to it."""
+Labels = frozenset[str] | None
+"""What somebody may see by: None is everything."""
 
-    def __init__(self, con: duckdb.DuckDBPyConnection, where: Where) -> None:
+
+class Place:
+    """The schema that holds a limited release, for as long as anybody refers to it.
+
+    ``is_all`` says that all documents are kept: then it holds nothing, and the release is as it is.
+    Raises InputError where no document matches the filter, AccessError where labels open none.
+    """
+
+    def __init__(
+        self,
+        con: duckdb.DuckDBPyConnection,
+        where: Where,
+        labels: Labels,
+        reports: ReportSettings,
+    ) -> None:
         self.name = f"memory.limited_{next(_NUMBERS)}"
         own = con.cursor()
         try:
             own.execute(f"CREATE SCHEMA {self.name}")
             weakref.finalize(self, _drop, con, self.name)
             own.execute(f"USE {self.name}")
-            _keep_documents(own, where)
-            if not own.table("kept_documents").count("*").fetchall()[0][0]:
-                raise InputError(f"no document has {described(where)}: ask of others")
+            _keep_documents(own, where, labels)
+            self.is_all, n_kept = own.execute(_N_KEPT).fetchall()[0]
+            if not n_kept:
+                raise _nothing_kept(where, labels)
+            if self.is_all:
+                return
             own.execute(files("graphrag_pipeline.query").joinpath("limited.sql").read_text("utf-8"))
             for view in _VIEWS:
                 row = own.execute(_VIEW_SQL, [view]).fetchone()
                 if row:
                     own.execute(row[0])
+            write_stand_ins(own, reports)
         finally:
             own.close()
+
+
+def checked_labels(labels: Collection[str] | None) -> Labels:
+    """Return labels as they are compared; raises InputError for what is none."""
+    if labels is None:
+        return None
+    if isinstance(labels, str) or not all(isinstance(label, str) and label for label in labels):
+        raise InputError(f"labels = {labels!r}: must be a list of labels, each a text")
+    return frozenset(labels)
+
+
+def known_labels(con: duckdb.DuckDBPyConnection, labels: frozenset[str]) -> frozenset[str]:
+    """Return those of some labels that some document of a release has."""
+    return labels & {label for (label,) in con.execute(_KNOWN_LABELS).fetchall()}
 
 
 def checked_where(where: object) -> Where:
@@ -137,10 +185,10 @@ def found_within(
     """
     import pyarrow as pa
 
-    if len(ids) <= _FEW:
-        return search(k, sorted(ids))
     n_asked = _WIDER * k
     while True:
+        if n_asked > _WIDEST * k and len(ids) <= _FEW:
+            return search(k, sorted(ids))
         hits = search(n_asked, None)
         within = hits.filter(pa.array([key in ids for key in hits["id"].to_pylist()], pa.bool_()))
         if len(within) >= k or len(hits) < n_asked:
@@ -156,9 +204,25 @@ def _as_text(key: str, value: object) -> str:
     return str(value)
 
 
-def _keep_documents(con: duckdb.DuckDBPyConnection, where: Where) -> None:
+def _nothing_kept(where: Where, labels: Labels) -> InputError | AccessError:
+    if where:
+        return InputError(f"no document has {described(where)}: ask of others")
+    return AccessError(f"no document is open to {labelled(labels or frozenset())}: ask for another")
+
+
+def labelled(labels: frozenset[str]) -> str:
+    """Return labels in words."""
+    if not labels:
+        return "somebody without a label"
+    return f"the label{'s' * (len(labels) > 1)} {', '.join(sorted(labels))}"
+
+
+def _keep_documents(con: duckdb.DuckDBPyConnection, where: Where, labels: Labels) -> None:
     parameters: dict[str, object] = {}
-    values, conditions = ["NULL AS nothing"], []
+    values, conditions = ["NULL AS nothing"], ["true"]
+    if labels is not None:
+        parameters["labels"] = sorted(labels)
+        conditions.append(_OPENED)
     for n, (key, wanted) in enumerate(where.items()):
         parameters[f"wanted{n}"] = list(wanted)
         if key in _COLUMNS:

@@ -9,16 +9,18 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphrag_pipeline.core.errors import (
+    AccessError,
     ConfigError,
     InputError,
     NothingPublishedError,
     StorageError,
 )
+from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import load_settings
 from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.core.tokens import encoding_for
@@ -29,7 +31,16 @@ from graphrag_pipeline.query.control import Control, Usage
 from graphrag_pipeline.query.graph_arrays import GraphArrays
 from graphrag_pipeline.query.kept_rows import KeptRows, read_if_small
 from graphrag_pipeline.query.layered_graph import LayeredGraph
-from graphrag_pipeline.query.limited import Place, Where, described, found_within, whole_ids
+from graphrag_pipeline.query.limited import (
+    Labels,
+    Place,
+    Where,
+    described,
+    found_within,
+    known_labels,
+    labelled,
+    whole_ids,
+)
 from graphrag_pipeline.query.trace import Trace
 from graphrag_pipeline.releases.kept import nothing_published, release_file
 from graphrag_pipeline.store.index_store import connect_published
@@ -82,10 +93,16 @@ class ReleaseFacts:
 
 @dataclass(frozen=True)
 class _Limit:
-    """Which documents a release shows, and where that is."""
+    """Which documents a release shows, and where that is; no place: it shows all that there are."""
 
-    where: Where
-    place: Place
+    where: Where = field(default_factory=dict)
+    labels: Labels = None
+    place: Place | None = None
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What tells one from another."""
+        return (*self.where.items(), self.labels)
 
 
 class Release:
@@ -111,8 +128,10 @@ class Release:
         self._lock = threading.RLock()
         self._loaded: dict[tuple[str, str], Any] = {}
         self._whole = self
-        self._limit: _Limit | None = None
-        self._limits: OrderedDict[tuple[tuple[str, tuple[str, ...]], ...], Release] = OrderedDict()
+        self._is_pinned = False
+        self._limit = _Limit()
+        self._limits: OrderedDict[tuple[object, ...], Release] = OrderedDict()
+        self._limiting = threading.Lock()
         self.row_tokens: dict[tuple[str, str, str], int] = {}
         self.facts = self._read_facts()
         self.embed_question = functools.lru_cache(_QUESTIONS_REMEMBERED)(self._embed_question)
@@ -128,9 +147,10 @@ class Release:
         release = copy.copy(self)
         release.trace = trace
         trace.control = self.control
-        if self._limit is not None:
-            n = self.facts.counts["n_documents"]
-            trace.step(f"limited to {counted(n, 'document')}: {described(self._limit.where)}")
+        if self.is_limited:
+            n = counted(self.facts.counts["n_documents"], "document")
+            where = self._limit.where
+            trace.step(f"limited to {n}" + (f": {described(where)}" if where else ""))
         return release
 
     def limited(self, where: Where) -> Release:
@@ -139,22 +159,71 @@ class Release:
         The last few filters are remembered. Raises InputError where no document matches, and where
         an older program made the release.
         """
+        return self._shown(_Limit(where, self._limit.labels))
+
+    def view(self, labels: Labels) -> Release:
+        """Return this release as somebody with these labels may see it; None may see everything.
+
+        A view of a view shows what both show. Raises AccessError where the labels open nothing and,
+        where access is filtered, for a release that is not the published one, whose labels may have
+        changed since; InputError where access is off.
+        """
+        if labels is None:
+            return self
+        access = self.settings.access
+        if access.mode == "off":
+            raise InputError(
+                "labels open nothing here, for everybody sees all: set access.mode, and index again"
+            )
+        if access.mode == "separate":
+            if not labels & set(access.labels):
+                raise AccessError(f"this index is not open to {labelled(labels)}: ask for another")
+            return self
+        if not self._is_published():
+            raise AccessError("only the published release is open to labels: leave out the release")
+        with self._whole._cursor() as cursor:
+            known = known_labels(cursor, labels)
+        own = self._limit.labels
+        known = known if own is None else known & own
+        if not known:
+            raise AccessError(f"no document is open to {labelled(labels)}: ask for another")
+        return self._shown(_Limit(self._limit.where, known))
+
+    def _is_published(self) -> bool:
+        with contextlib.suppress(OSError):
+            return not self._is_pinned or Home(self.home).published.samefile(self.file)
+        return False
+
+    def _shown(self, limit: _Limit) -> Release:
+        """Return this release within a limit, which is made once for all who ask within it."""
         whole = self._whole
-        if not where:
+        if limit == _Limit():
             return whole.controlled(self.control)
-        key = tuple(where.items())
-        with whole._lock:
-            release = whole._limits.get(key) or whole._limited(where)
-            whole._limits[key] = release
-            whole._limits.move_to_end(key)
-            if len(whole._limits) > _LIMITS_REMEMBERED:
-                whole._limits.popitem(last=False)
+        release = whole._remembered(limit)
+        if release is None:
+            with whole._limiting:
+                release = whole._remembered(limit) or whole._limited(limit)
+                with whole._lock:
+                    whole._limits[limit.key] = release
+                    while len(whole._limits) > _LIMITS_REMEMBERED:
+                        whole._limits.popitem(last=False)
         return release.controlled(self.control)
+
+    def _remembered(self, limit: _Limit) -> Release | None:
+        with self._lock:
+            if limit.key in self._limits:
+                self._limits.move_to_end(limit.key)
+            return self._limits.get(limit.key)
 
     @property
     def is_limited(self) -> bool:
         """Whether this shows some documents only."""
-        return self._limit is not None
+        return self._limit.place is not None
+
+    @property
+    def labels(self) -> Labels:
+        """The labels by which documents are seen, of those that any has; None: all are seen."""
+        return self._limit.labels
 
     def controlled(self, control: Control) -> Release:
         """Return this release for one question that is watched and may be stopped.
@@ -367,26 +436,30 @@ class Release:
                 "method to embeddings.methods, and index again"
             )
 
-    def _limited(self, where: Where) -> Release:
+    def _limited(self, limit: _Limit) -> Release:
         import duckdb
 
         try:
-            place = Place(self._con, where)
+            with self._usage.use():
+                place = Place(self._con, limit.where, limit.labels, self.settings.reports)
         except duckdb.Error as error:
             raise InputError(
                 f"release {self.facts.id} cannot be limited to documents, an older program made it "
                 f"({_first_line(error)}): index again"
             ) from error
         release = copy.copy(self)
-        release._limit = _Limit(where, place)
+        release._limit = replace(limit, place=None if place.is_all else place)
+        if place.is_all:
+            return release
         release._loaded, release.row_tokens = {}, {}
         counts = {name: release.rows(_COUNT.format(table=name[2:]))[0]["n"] for name in _COUNTED}
+        counts["n_reports"] = release.rows(_COUNT.format(table="community_reports"))[0]["n"]
         release.facts = replace(self.facts, counts={**self.facts.counts, **counts})
         return release
 
     def _own(self, table: str) -> frozenset[str] | None:
         """Return the ids that a limited release may find in a vector table, None for all."""
-        if self._limit is None:
+        if not self.is_limited:
             return None
         return self._once(
             "own", lambda: frozenset(row["id"] for row in self.rows(whole_ids(table))), table
@@ -452,7 +525,8 @@ class Release:
             with self._lock:
                 cursor = self._con.cursor()
             try:
-                cursor.execute(f"USE {self._limit.place.name if self._limit else 'published'}")
+                place = self._limit.place
+                cursor.execute(f"USE {place.name if place else 'published'}")
                 with self.control.running(cursor):
                     yield cursor
             finally:
@@ -489,6 +563,7 @@ def open_release(
     con = connect_published(file)
     try:
         opened = Release(home, settings or load_settings(home=home), file, con)
+        opened._is_pinned = release is not None
     except BaseException:
         con.close()
         raise

@@ -30,6 +30,7 @@ from graphrag_pipeline.releases.kept import (
     keep_published,
     published_release,
 )
+from graphrag_pipeline.releases.labels import label_documents
 from graphrag_pipeline.reports.levels import reports_current
 from graphrag_pipeline.reports.model_writer import report_writer
 from graphrag_pipeline.store.hashing import rows_hash
@@ -52,6 +53,7 @@ _LATE_READERS_DAYS = 1.0
 _CONTENT = (
     "documents",
     "document_names",
+    "document_labels",
     "blocks",
     "chunks",
     "entities",
@@ -123,6 +125,7 @@ def _publish(workspace: Workspace, *, anew: bool) -> Release:
     keep_published(home)
     with store.transaction() as con:
         clear_unwanted(con, settings)
+        label_documents(con, settings.access)
         _check_failures(con, settings.releases.max_failed_share)
         _check_consistent(con, settings, embedder.name)
         content = content_hash(con)

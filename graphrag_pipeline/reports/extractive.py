@@ -128,9 +128,23 @@ class ExtractiveWriter:
         """Write a report for each context."""
         with store.read() as con:
             evidence = _read_evidence(con, contexts, hierarchy)
+        return WrittenReports(self._written(evidence, contexts))
+
+    def write_from(
+        self,
+        con: duckdb.DuckDBPyConnection,
+        contexts: Sequence[Context],
+        hierarchy: Hierarchy = GRAPH,
+    ) -> Mapping[str, ReportText]:
+        """Return a report for each context, by community, from tables that are open."""
+        return self._written(_read_evidence(con, contexts, hierarchy), contexts)
+
+    def _written(
+        self, evidence: _Evidence, contexts: Sequence[Context]
+    ) -> Mapping[str, ReportText]:
         sentences = _sentences(evidence, contexts)
         titles = dict(evidence.titles.iter_rows())
-        reports = {
+        return {
             community: write_extractive(
                 title,
                 n_entities,
@@ -144,7 +158,6 @@ class ExtractiveWriter:
                 evidence.communities.iter_rows()
             )
         }
-        return WrittenReports(reports)
 
 
 @dataclass(frozen=True)

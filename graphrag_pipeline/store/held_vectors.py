@@ -37,11 +37,20 @@ class HeldVectors:
         return self._matrix.shape[1]
 
     def nearest(
-        self, query: npt.NDArray[np.float32], k: int
+        self, query: npt.NDArray[np.float32], k: int, among: Sequence[str] | None = None
     ) -> tuple[list[str], npt.NDArray[np.float64]]:
-        """Return the ids of the ``k`` nearest vectors and their cosines, best first, ties by id."""
+        """Return the ids of the ``k`` nearest vectors and their cosines, best first, ties by id.
+
+        Of all, or of those with the ids ``among``.
+        """
         if not query.any():
             return [], np.empty(0)
+        if among is not None:
+            places, is_known = places_of(self._ids, among)
+            own = np.setdiff1d(places[is_known], self._without_direction)
+            scores = self._cosines(query, self._matrix[own])
+            nearest = _highest(scores, min(k, len(own)))
+            return [key.decode() for key in self._ids[own[nearest]].tolist()], scores[nearest]
         scores = self._cosines(query, self._matrix)
         scores[self._without_direction] = -np.inf
         rows = _highest(scores, min(k, len(scores) - len(self._without_direction)))

@@ -122,6 +122,11 @@ COMMENT ON COLUMN document_names.uri IS 'The name: a source file, with #key for 
 COMMENT ON COLUMN document_names.source IS 'The file''s path.';
 COMMENT ON COLUMN document_names.is_first IS 'Whether it is the name in documents.uri: the first in the order of characters.';
 
+CREATE TABLE IF NOT EXISTS document_labels (document_id VARCHAR NOT NULL, labels VARCHAR[] NOT NULL);
+COMMENT ON TABLE document_labels IS 'Who may read each document: a row for each demand, all of which must be met. A document without one is nobody''s. Empty unless access.mode is filtered.';
+COMMENT ON COLUMN document_labels.document_id IS 'The document; joins documents.id.';
+COMMENT ON COLUMN document_labels.labels IS 'The labels of which a reader must have one.';
+
 CREATE TABLE IF NOT EXISTS blocks (
     document_id VARCHAR NOT NULL,
     start_char BIGINT NOT NULL,

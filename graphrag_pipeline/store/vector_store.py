@@ -428,9 +428,9 @@ class VectorSnapshot:
             return _no_hits(columns)
         in_memory = self._hold(table, lance_table)
         query = _checked_query(lance_table, table, vector, in_memory)
+        if in_memory is not None and (among is not None or where is None):
+            return _with_columns(lance_table, columns, *in_memory.nearest(query, k, among))
         rows = where if among is None else _has_id(among)
-        if in_memory is not None and rows is None:
-            return _with_columns(lance_table, columns, *in_memory.nearest(query, k))
         search: Any = lance_table.search(query, vector_column_name=_VECTOR, query_type="vector")
         search = search.distance_type("cosine").refine_factor(_REFINE).limit(k)
         search = search.select(["id", *columns, "_distance"])

@@ -1,0 +1,60 @@
+"""Reports in the place of those that rest on documents which a limited release does not hold.
+
+They are made of sentences, as all reports are without a model, from the limited graph alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.reports.extractive import ExtractiveWriter
+from graphrag_pipeline.reports.inputs import level_contexts, read_elements, read_level
+from graphrag_pipeline.reports.levels import report_frame, report_row
+from graphrag_pipeline.store.hierarchy import GRAPH
+from graphrag_pipeline.structures.hirag.communities import LAYERED
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from graphrag_pipeline.core.settings import ReportSettings
+
+WRITER = "stand-in"
+
+_LACKING = """
+SELECT id, level FROM {communities} c
+ANTI JOIN {reports} r ON r.community_id = c.id WHERE size >= 2
+"""
+_HAS_REPORTS = "SELECT count(*) > 0 FROM published.hierarchy_reports WHERE hierarchy = ?"
+
+
+def write_stand_ins(con: duckdb.DuckDBPyConnection, settings: ReportSettings) -> None:
+    """Write a report for each community that has none, where its hierarchy has reports.
+
+    The deepest first, for reports stand on those of the communities within.
+    """
+    writer = ExtractiveWriter(settings)
+    for hierarchy in (GRAPH, LAYERED):
+        if con.execute(_HAS_REPORTS, [hierarchy.name]).fetchone() != (True,):
+            continue
+        lacking: dict[int, set[str]] = {}
+        for community, level in con.execute(hierarchy.sql(_LACKING)).fetchall():
+            lacking.setdefault(level, set()).add(community)
+        if not lacking:
+            continue
+        elements = read_elements(con, writer, hierarchy)
+        for number in sorted(lacking, reverse=True):
+            level = read_level(con, number, hierarchy)
+            of_these = [c for c in level.communities if c in lacking[number]]
+            contexts = level_contexts(
+                elements,
+                replace(level, communities=of_these),
+                settings.max_context_tokens,
+                writer.version,
+            )
+            reports = writer.write_from(con, contexts, hierarchy)
+            rows = [
+                {**report_row(c, reports[c.community_id]), "level": number, "writer": WRITER}
+                for c in contexts
+            ]
+            hierarchy.insert(con, "reports", report_frame(rows).with_columns(outdated=0.0))
