@@ -30,6 +30,8 @@ _FINDINGS = 5
 _TYPES = ("PERSON", "ORGANIZATION", "GEO", "EVENT")
 _NAMED_ONLY, _RELATED_ONLY = "How they are related is asked for later", "between these entities"
 _NUMBERED = re.compile(r"^(\d+)[.:)]? ", re.MULTILINE)
+_NUMBERED_LINE = re.compile(r"^(\d+)\. (?:\[place \d+\] )?(.+)$", re.MULTILINE)
+_UP_TO = re.compile(r"Write (?:up to )?(\d+) (?:questions|assertions)")
 _WANTED = re.compile(r"Write (\d+) questions|Name (\d+) different tasks|Think of (\d+)")
 
 
@@ -99,13 +101,53 @@ def _evaluated(system: str, shown: str) -> str | None:
             {"number": int(n), "claims": [f"Claim {n} holds."]} for n in _NUMBERED.findall(shown)
         ]
         return json.dumps({"sentences": sentences})
+    if '"sources"' in system:
+        return _with_assertions(system, shown)
+    if "themes that run through" in system:
+        numbers = [int(n) for n in _NUMBERED.findall(shown)]
+        themes = [numbers[n::2] for n in range(2)]
+        return json.dumps(
+            {"themes": [{"theme": f"theme {n}", "questions": of} for n, of in enumerate(themes)]}
+        )
+    if '{"met":' in system:
+        return json.dumps({"met": [int(n) for n in _NUMBERED.findall(shown)][::2]})
+    if '"relevant"' in system:
+        return json.dumps({"reasoning": "It names it.", "relevant": _number(shown) % 2 == 0})
+    if '"score"' in system:
+        return json.dumps({"reasoning": "It says much.", "score": _number(shown) % 10 + 1})
+    if '"second":' in system:
+        return json.dumps({"first": [1], "second": [1]})
     if wanted := _WANTED.search(system):
         kind = ("questions", "tasks", "personas")[(wanted.lastindex or 1) - 1]
         names = _names(shown)
         number = int(wanted[wanted.lastindex or 1])
-        texts = [f"What of {names[n % len(names)]}, {kind} {n}?" for n in range(number)]
+        words = _LONG_WORD.findall(shown)[_number(shown) % 97 :] or ["nothing"]
+        texts = [
+            f"What of {names[n % len(names)]}, {kind} {n}: {' '.join(words[5 * n : 5 * n + 5])}?"
+            for n in range(number)
+        ]
         return json.dumps({kind: texts})
     return None
+
+
+def _with_assertions(system: str, shown: str) -> str:
+    """Return assertions, or questions with theirs, each from a long line and the one halfway.
+
+    A question has the line's last words, so that few are alike.
+    """
+    lines = sorted(_NUMBERED_LINE.findall(shown), key=lambda line: -len(line[1]))
+    number = int((_UP_TO.search(system) or [0, 2])[1])
+    drafts = []
+    for n, (place, line) in enumerate(lines[:number]):
+        other, _ = lines[(n + max(1, len(lines) // 2)) % len(lines)]
+        names = _names(line)[:3]
+        sources = [int(place), int(other)]
+        assertions = [{"statement": f"{line[:120]}", "sources": sources}]
+        question = f"What is said of {', '.join(names)}: {' '.join(line.split()[-9:])}?"
+        drafts.append({"question": question, "names": names, "assertions": assertions})
+    if '{"questions"' in system:
+        return json.dumps({"questions": drafts})
+    return json.dumps({"assertions": [draft["assertions"][0] for draft in drafts]})
 
 
 def _summary_entities(members: str) -> str:

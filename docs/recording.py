@@ -57,10 +57,19 @@ _TUNED = {
     "tune_report_rating": "How much a group decided what was built and what became of it.",
     "tune_entity_types": json.dumps({"entity_types": ["person", "firm", "structure", "inquiry"]}),
 }
+_DRAFT = {
+    "question": "Who objected to the stone?",
+    "assertions": [{"statement": "Nadia Fenwright objected.", "sources": [1]}],
+}
 _LISTED = {
     "eval_personas": {"personas": ["an engineer who writes a history of the bridge"]},
     "eval_tasks": {"tasks": ["find out where warnings were not heard"]},
     "eval_questions": {"questions": ["Which warnings were not heard, and by whom?"]},
+    "eval_data_local": {"questions": [_DRAFT | {"names": ["Kestrel Bridge"]}]},
+    "eval_themes": {"themes": [{"theme": "warnings", "questions": list(range(1, 25))}]},
+    "eval_data_global": {"questions": [_DRAFT]},
+    "eval_data_linked": {"questions": [_DRAFT]},
+    "eval_activity_local": {"questions": [_DRAFT]},
     "eval_claims": {"sentences": [{"number": 1, "claims": ["Nadia Fenwright objected."]}]},
     "rerank_passages": {"passages": [2, 1]},
     "next_questions": {"questions": ["What became of Nadia Fenwright?"]},
@@ -265,11 +274,13 @@ def _evaluate(settings: Settings) -> None:
     from graphrag_pipeline.evaluation.inquiring import Inquiry, ask_inquiries
     from graphrag_pipeline.evaluation.judging.claims import Unexamined, examine
     from graphrag_pipeline.evaluation.judging.judge import FORM
-    from graphrag_pipeline.evaluation.questions.generating import (
+    from graphrag_pipeline.evaluation.making import question_sets
+    from graphrag_pipeline.evaluation.making.generating import (
         Numbers,
         describe_corpus,
         generate_questions,
     )
+    from graphrag_pipeline.evaluation.making.kinds import KINDS, Wanted
     from graphrag_pipeline.evaluation.store import EvaluationStore
     from graphrag_pipeline.query import open_release
 
@@ -277,6 +288,7 @@ def _evaluate(settings: Settings) -> None:
     with open_release(settings.home_path, settings=settings) as release:
         description = describe_corpus(release)
     generate_questions(store, settings, Numbers(1, 1, 1), "recorded", description)
+    question_sets.make_kinds(settings, Wanted(KINDS, 2, personas=1, tasks=1), "kinds")
     long = (
         "Nadia Fenwright, the inspector, objected in March 2002. She was dismissed a month later."
     )

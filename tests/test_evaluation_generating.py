@@ -16,15 +16,15 @@ from typer.testing import CliRunner
 from graphrag_pipeline.cli import app as cli
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.settings import LlmSettings, Settings
-from graphrag_pipeline.evaluation.questions.datasets import read_questions
-from graphrag_pipeline.evaluation.questions.generating import (
+from graphrag_pipeline.evaluation.making.generating import (
     Numbers,
     describe_corpus,
     generate_questions,
     plan_generation,
 )
+from graphrag_pipeline.evaluation.making.sampling import sample_passages
+from graphrag_pipeline.evaluation.questions.datasets import read_questions
 from graphrag_pipeline.evaluation.questions.question import get_questions, put_questions
-from graphrag_pipeline.evaluation.questions.sampling import sample_passages
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.llm.errors import ModelOutputError, TerminalModelError
 from graphrag_pipeline.query import open_release
@@ -47,7 +47,7 @@ class Mind:
         if "different tasks" in system:
             who = "sailor" if "a sailor" in said else "editor"
             return json.dumps({"tasks": [f"{who} plans", f"{who} writes"]})
-        number = int(re.search(r"Write (\d+) questions", system)[1])
+        number = int(re.findall(r"Write (\d+) questions", system)[0])
         return json.dumps({"questions": self.questions(said, number)})
 
     def questions(self, said, number):

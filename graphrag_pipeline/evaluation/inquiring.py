@@ -138,6 +138,14 @@ def plan_unseen(settings: Settings, form: Form, inquiries: int, tokens: int) -> 
     return _plan(settings, form, inquiries, inquiries * (_around(prompt) + tokens))
 
 
+def plan_calls(
+    settings: Settings, stage: str, prompt: str, *, calls: int, tokens: int, answer_tokens: int
+) -> StagePlan:
+    """Return what calls with a prompt take, of ``tokens`` in all besides the prompt's own."""
+    around = _around(load_prompt(prompt, prompts_folder(settings)))
+    return _stage(settings, stage, calls, calls * around + tokens, answer_tokens)
+
+
 def ask_inquiries(
     settings: Settings,
     store: EvaluationStore,
@@ -247,9 +255,13 @@ def _around(prompt: Prompt) -> int:
 
 
 def _plan(settings: Settings, form: Form, calls: int, tokens: int) -> StagePlan:
-    output, model = calls * form.answer_tokens, settings.llm.model
+    return _stage(settings, form.name, calls, tokens, calls * form.answer_tokens)
+
+
+def _stage(settings: Settings, name: str, calls: int, tokens: int, output: int) -> StagePlan:
+    model = settings.llm.model
     return StagePlan(
-        stage=form.name,
+        stage=name,
         model=model,
         calls=calls,
         cached=0,

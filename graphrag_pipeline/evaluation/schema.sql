@@ -23,6 +23,21 @@ COMMENT ON COLUMN questions.type IS 'Kind of question, as its source calls it; e
 COMMENT ON COLUMN questions.persona IS 'Who would ask it, for generated questions; else empty.';
 COMMENT ON COLUMN questions.task IS 'For what task, for generated questions; else empty.';
 
+CREATE TABLE IF NOT EXISTS question_assertions (
+    question_set VARCHAR NOT NULL,
+    question_id VARCHAR NOT NULL,
+    position INTEGER NOT NULL,
+    statement VARCHAR NOT NULL,
+    sources VARCHAR[] NOT NULL,
+    PRIMARY KEY (question_set, question_id, position)
+);
+COMMENT ON TABLE question_assertions IS 'What a complete answer to a question must say, where its set says it.';
+COMMENT ON COLUMN question_assertions.question_set IS 'The set of questions.';
+COMMENT ON COLUMN question_assertions.question_id IS 'The question.';
+COMMENT ON COLUMN question_assertions.position IS 'Place among the question''s assertions, from 0, the most important first.';
+COMMENT ON COLUMN question_assertions.statement IS 'The statement.';
+COMMENT ON COLUMN question_assertions.sources IS 'Sentences of documents that it comes from; empty where they are not known.';
+
 CREATE TABLE IF NOT EXISTS experiments (
     experiment VARCHAR PRIMARY KEY,
     question_set VARCHAR NOT NULL,

@@ -17,8 +17,8 @@ from graphrag_pipeline.cli.evaluation.results import (
     results_of,
     show_results,
 )
+from graphrag_pipeline.cli.evaluation.stages import show_stages, total
 from graphrag_pipeline.cli.progress import progress
-from graphrag_pipeline.cli.wording import money
 from graphrag_pipeline.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -104,12 +104,7 @@ def _show_plan(plan: ExperimentPlan) -> None:
     for note in plan.notes:
         console.note(f"note: {note}")
     if plan.stages:
-        rows = [
-            (s.stage, s.model, s.calls, s.prompt_tokens, s.completion_tokens, money(s.cost))
-            for s in plan.stages
-        ]
-        console.show_rows(("stage", "model", "calls", "tokens in", "tokens out", "cost"), rows)
-        console.say(_total(plan))
+        show_stages(plan.stages)
     else:
         console.say("No model is asked: it costs nothing.")
 
@@ -217,19 +212,12 @@ def _agree(settings: Settings, experiment: Experiment, yes: bool) -> None:
         return
     estimate = plan_experiment(settings, experiment)
     if estimate.stages:
-        console.note(_total(estimate))
+        console.note(total(estimate.stages))
     for note in estimate.notes:
         console.note(f"note: {note}")
     most = settings.llm.confirm_cost
     if not yes and most and (estimate.cost or 0.0) > most:
         console.confirm(estimate.cost or 0.0, most, "graphrag-pipeline eval plan")
-
-
-def _total(plan: ExperimentPlan) -> str:
-    calls = sum(stage.calls for stage in plan.stages)
-    tokens = sum(stage.prompt_tokens + stage.completion_tokens for stage in plan.stages)
-    cost = "at a price that is not known" if plan.cost is None else f"about ${plan.cost:.2f}"
-    return f"{calls:,} calls, {tokens:,} tokens, {cost}"
 
 
 def _tell(outcome: Evaluated) -> None:

@@ -10,24 +10,37 @@ import typer
 
 from graphrag_pipeline.cli import console
 from graphrag_pipeline.cli.command import prints, settings_here
+from graphrag_pipeline.cli.evaluation.stages import show_stages
 from graphrag_pipeline.cli.progress import progress
 from graphrag_pipeline.cli.wording import money
 from graphrag_pipeline.core.errors import InputError
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.evaluation.questions.question_sets import QuestionSet
+    from graphrag_pipeline.evaluation.making.question_sets import QuestionSet
     from graphrag_pipeline.evaluation.step_models import StepModel
     from graphrag_pipeline.llm.pricing import StagePlan
 
-    Result = QuestionSet | StagePlan | Sequence[Mapping[str, object]]
+    Result = QuestionSet | StagePlan | Sequence[StagePlan] | Sequence[Mapping[str, object]]
 
 QuestionFile = Annotated[
     Path | None,
     typer.Argument(help="A file of questions: JSON, JSON Lines, CSV, text, or a data set's own."),
 ]
 Generate = Annotated[
-    bool, typer.Option("--generate", help="Let the model write them (GraphRAG, Algorithm 1).")
+    bool,
+    typer.Option(
+        "--generate", help="Let a model write them: GraphRAG's Algorithm 1, or those of --kind."
+    ),
 ]
+Kinds = Annotated[
+    str,
+    typer.Option(
+        "--kind",
+        help="Kinds to write, separated by commas: data-local, data-global, data-linked, "
+        "activity-local, activity-global, or all. Each question has its assertions.",
+    ),
+]
+Number = Annotated[int, typer.Option(help="How many questions of each kind.")]
 Description = Annotated[
     str, typer.Option(help="What the documents are about (default: titles and passages of them).")
 ]
@@ -48,15 +61,17 @@ QuestionOutput = Annotated[
 
 
 def _show(result: Result) -> None:
-    from graphrag_pipeline.evaluation.questions.question_sets import QuestionSet
+    from graphrag_pipeline.evaluation.making.question_sets import QuestionSet
     from graphrag_pipeline.llm.pricing import StagePlan
 
     if isinstance(result, StagePlan):
         _show_generation(result)
     elif isinstance(result, QuestionSet):
         _show_questions(result)
+    elif result and isinstance(result[0], StagePlan):
+        show_stages([stage for stage in result if isinstance(stage, StagePlan)])
     else:
-        _show_sets(result)
+        _show_sets([row for row in result if not isinstance(row, StagePlan)])
 
 
 def _show_sets(sets: Sequence[Mapping[str, object]]) -> None:
@@ -68,7 +83,10 @@ def _show_sets(sets: Sequence[Mapping[str, object]]) -> None:
 
 def _show_questions(questions: QuestionSet) -> None:
     console.say(f"Question set {questions.name}: {len(questions.questions):,} questions")
-    console.show_rows(("type", "questions", "with answers", "with passages"), questions.by_type())
+    console.show_rows(
+        ("type", "questions", "with answers", "with passages", "with assertions"),
+        questions.by_type(),
+    )
     if questions.duplicates:
         console.note(f"{questions.duplicates:,} left out that had been asked before")
 
@@ -84,11 +102,15 @@ def _show_generation(estimate: StagePlan) -> None:
 def questions(
     file: QuestionFile = None,
     generate: Generate = False,
+    kind: Kinds = "",
+    number: Number = 20,
     personas: Annotated[
         int, typer.Option(help="How many kinds of people ask (with --generate).")
     ] = 5,
     tasks: Annotated[int, typer.Option(help="Tasks of each person.")] = 5,
-    questions_per_task: Annotated[int, typer.Option(help="Questions for each task.")] = 5,
+    questions_per_task: Annotated[
+        int, typer.Option(help="Questions for each task (without --kind).")
+    ] = 5,
     description: Description = "",
     model: Model = "",
     base_url: BaseUrl = "",
@@ -103,11 +125,13 @@ def questions(
 ) -> Result:
     """Keep the questions of a file, let a model write some, or show the question sets.
 
-    Formats: own, musique, hotpotqa, 2wikimultihopqa, multihop-rag, qmsum, squality.
+    Formats: own, musique, hotpotqa, 2wikimultihopqa, multihop-rag, qmsum, squality, nq, novelqa,
+    odsum.
     """
-    from graphrag_pipeline.evaluation.questions import question_sets
+    from graphrag_pipeline.evaluation.making import question_sets
+    from graphrag_pipeline.evaluation.making.generating import Numbers
+    from graphrag_pipeline.evaluation.making.kinds import Wanted
     from graphrag_pipeline.evaluation.questions.datasets import write_questions
-    from graphrag_pipeline.evaluation.questions.generating import Numbers
 
     if file is not None and (generate or plan):
         raise InputError("give a file of questions, or --generate or --plan, not both")
@@ -115,13 +139,22 @@ def questions(
     if step and not (generate or plan):
         raise InputError("a model is asked with --generate or --plan alone")
     settings, numbers = settings_here(), Numbers(personas, tasks, questions_per_task)
+    wanted = Wanted(_kinds(kind), number, personas, tasks)
+    if kind and not (generate or plan):
+        raise InputError("--kind says what --generate or --plan is about: add one of them")
+    if plan and kind:
+        return question_sets.plan_of_kinds(settings, wanted, description, step)
     if plan:
         return question_sets.plan(settings, numbers, description, step)
     if not (generate or file or question_set):
         return question_sets.all_sets(settings)
     if generate:
         with progress("asking for questions"):
-            questions = question_sets.make(settings, numbers, question_set, description, step)
+            questions = (
+                question_sets.make_kinds(settings, wanted, question_set, description, step)
+                if kind
+                else question_sets.make(settings, numbers, question_set, description, step)
+            )
     elif file is not None:
         questions = question_sets.take(settings, file, question_set, format)
     else:
@@ -132,6 +165,13 @@ def questions(
     for failure in questions.failures:
         console.note(f"warning: {failure}")
     return questions
+
+
+def _kinds(names: str) -> tuple[str, ...]:
+    from graphrag_pipeline.evaluation.making.kinds import KINDS
+
+    listed = tuple(dict.fromkeys(part.strip() for part in names.split(",") if part.strip()))
+    return KINDS if listed == ("all",) else listed
 
 
 def _step_model(

@@ -2,8 +2,9 @@
 
 After benchmark-qed's assertions. For each question a model writes assertions from the passages
 that full text search finds in the corpus, whatever method is evaluated, and names the sentences
-that each comes from; one without a sentence is left out. Then a model is shown each answer with the
-assertions of its question, in one call, and names those that the answer meets.
+that each comes from; one without a sentence is left out. A question that has assertions of its own
+keeps these. Then a model is shown each answer with the assertions of its question, in one call, and
+names those that the answer meets.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from graphrag_pipeline.evaluation.inquiring import (
     unanswered,
 )
 from graphrag_pipeline.evaluation.metrics.answers import bare
+from graphrag_pipeline.evaluation.questions.fields import sourced
 from graphrag_pipeline.evaluation.running import load_questions, open_engine
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
@@ -44,7 +46,6 @@ if TYPE_CHECKING:
     from graphrag_pipeline.llm.pricing import StagePlan
 
 METRIC: Final = "assertions_met"
-_LONGEST = 1000
 _STATEMENT_TOKENS, _ANSWER_TOKENS = 40, 700
 _LISTED = pl.List(pl.Struct({"statement": pl.String, "sources": pl.List(pl.String)}))
 _KEPT = "SELECT set_id, assertions FROM assertion_sets SEMI JOIN asked USING (set_id)"
@@ -134,7 +135,7 @@ def plan(
             tokens = _ANSWER_TOKENS + step.per_question * _STATEMENT_TOKENS
             checks = plan_unseen(asking, CHECKING, answers * step.replicates, tokens)
         else:
-            inquiries = _checking(con, experiment.name, step, asking, written)
+            inquiries = _checking(con, experiment.name, step, asking, questions, written)
             checks = plan_inquiries(asking, CHECKING, unanswered(con, CHECKING, inquiries))
     return [plan_inquiries(asking, WRITING, missing), checks]
 
@@ -150,7 +151,7 @@ def run(store: EvaluationStore, experiment: Experiment, settings: Settings) -> A
         missing = unanswered(con, WRITING, list(written.values()))
     asked = ask_inquiries(asking, store, WRITING, missing)
     with store.read() as con:
-        inquiries = _checking(con, experiment.name, step, asking, written)
+        inquiries = _checking(con, experiment.name, step, asking, questions, written)
         unchecked = unanswered(con, CHECKING, inquiries)
     asked += ask_inquiries(asking, store, CHECKING, unchecked)
     with store.transaction() as con:
@@ -161,7 +162,10 @@ def run(store: EvaluationStore, experiment: Experiment, settings: Settings) -> A
 def _writing(
     experiment: Experiment, step: Assertions, settings: Settings, questions: Sequence[Question]
 ) -> dict[str, Inquiry]:
-    """Return what is to be asked for the assertions of each question, by the question's id."""
+    """Return what is to be asked for assertions, by the id of each question that has none."""
+    questions = [question for question in questions if not question.assertions]
+    if not questions:
+        return {}
     asked_here = [condition for condition in experiment.conditions if condition.given is None]
     if not asked_here:
         raise InputError("[assertions] are written from an index: name a method, too")
@@ -194,14 +198,11 @@ class _Sourced:
 
     def __call__(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the assertions that have a sentence; none is an answer, too."""
-        kept: dict[str, list[str]] = {}
-        for item in values["assertions"]:
-            statement = " ".join(str(item.get("statement") or "").split())[:_LONGEST]
-            numbers = item.get("sources") if isinstance(item.get("sources"), list) else []
-            places = [n for n in numbers if type(n) is int and 0 < n <= len(self._sentences)]
-            if statement and places:
-                kept.setdefault(statement, [self._sentences[n - 1] for n in places])
-        listed = [{"statement": text, "sources": sources} for text, sources in kept.items()]
+        kept = sourced(values["assertions"], len(self._sentences))
+        listed = [
+            {"statement": text, "sources": [self._sentences[n - 1] for n in numbers]}
+            for text, numbers in kept.items()
+        ]
         return {"assertions": listed[: self._most]}
 
 
@@ -210,20 +211,17 @@ def _checking(
     experiment: str,
     step: Assertions,
     settings: Settings,
+    questions: Sequence[Question],
     written: Mapping[str, Inquiry],
 ) -> list[Inquiry]:
-    set_of = {question: inquiry.id for question, inquiry in written.items()}
-    ids = pl.DataFrame({"set_id": list(set_of.values())}, {"set_id": pl.String})
-    with streamed(con, "asked", ids):
-        sets = dict(con.execute(_KEPT).fetchall())
+    statements = {**_written(con, written), **_own(questions)}
     version = made_by(CHECKING, step, settings)
     inquiries = []
     for answer_id, question_id, question, text in con.execute(_ANSWERS, [experiment]).fetchall():
-        set_id = set_of.get(question_id, "")
-        if not (listed := sets.get(set_id)):
+        set_id, listed = statements.get(question_id, ("", ()))
+        if not listed:
             continue
-        statements = [item["statement"] for item in listed]
-        facts = "\n".join(f"{n}. {statement}" for n, statement in enumerate(statements, 1))
+        facts = "\n".join(f"{n}. {statement}" for n, statement in enumerate(listed, 1))
         shown = bare(text)
         about = (question, content_hash(shown), content_hash(facts), version)
         inquiries += [
@@ -233,11 +231,37 @@ def _checking(
                 columns={"kind": "assertion", "question": question, "answer_id": answer_id,
                          "subject": set_id, "replicate": n},
                 replicate=n,
-                finish=_Share(len(statements)),
+                finish=_Share(len(listed)),
             )
             for n in range(step.replicates)
         ]  # fmt: skip
     return inquiries
+
+
+def _written(
+    con: duckdb.DuckDBPyConnection, written: Mapping[str, Inquiry]
+) -> dict[str, tuple[str, Sequence[str]]]:
+    """Return the sets that a model wrote, with their ids, by question."""
+    ids = pl.DataFrame(
+        {"set_id": [inquiry.id for inquiry in written.values()]}, {"set_id": pl.String}
+    )
+    with streamed(con, "asked", ids):
+        sets = dict(con.execute(_KEPT).fetchall())
+    return {
+        question: (inquiry.id, [item["statement"] for item in sets[inquiry.id]])
+        for question, inquiry in written.items()
+        if inquiry.id in sets
+    }
+
+
+def _own(questions: Sequence[Question]) -> dict[str, tuple[str, Sequence[str]]]:
+    """Return the assertions that questions have themselves, with a hash of them."""
+    listed = {
+        question.id: [assertion.statement for assertion in question.assertions]
+        for question in questions
+        if question.assertions
+    }
+    return {id: (make_id("own assertions", *texts), texts) for id, texts in listed.items()}
 
 
 class _Share:

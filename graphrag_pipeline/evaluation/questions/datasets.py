@@ -1,9 +1,9 @@
 """Question files: our own formats, and those of the data sets that the papers use.
 
 Ours is an object a question, as JSON lines, a JSON list or CSV: ``question``, ``answers`` (or
-``answer``), ``passages`` (texts, or objects with ``title`` and ``text``), ``type``, ``persona`` and
-``task``, of which only the first is needed; or plain text, a question a line. In CSV a cell that
-begins with a bracket is JSON.
+``answer``), ``passages`` (texts, or objects with ``title`` and ``text``), ``assertions`` (texts, or
+objects with ``statement`` and ``sources``), ``type``, ``persona`` and ``task``, of which only the
+first is needed; or plain text, a question a line. In CSV a cell that begins with a bracket is JSON.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from graphrag_pipeline.evaluation.questions.fields import (
     Entry,
     UnreadableEntryError,
     answers_of,
+    assertion_of,
     clean,
     list_of,
     passage_of,
@@ -84,6 +85,9 @@ def _as_object(question: Question) -> dict[str, Any]:
         "type": question.type,
         "persona": question.persona,
         "task": question.task,
+        "assertions": [
+            {"statement": a.statement, "sources": list(a.sources)} for a in question.assertions
+        ],
     }
     return {name: value for name, value in values.items() if value}
 
@@ -94,6 +98,7 @@ def _merge(earlier: Question, again: Question) -> Question:
         earlier,
         answers=answers,
         passages=tuple(dict.fromkeys([*earlier.passages, *again.passages])),
+        assertions=tuple(dict.fromkeys([*earlier.assertions, *again.assertions])),
     )
 
 
@@ -123,6 +128,7 @@ def _own(entry: Entry) -> Iterator[Question]:
         type=clean(entry.get("type") or entry.get("question_type")),
         persona=clean(entry.get("persona")),
         task=clean(entry.get("task")),
+        assertions=tuple(map(assertion_of, list_of(entry, "assertions"))),
     )
 
 

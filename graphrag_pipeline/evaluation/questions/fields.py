@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from graphrag_pipeline.evaluation.questions.question import Passage
+from graphrag_pipeline.evaluation.questions.question import Assertion, Passage
 
 Entry = Mapping[str, Any]
+
+_LONGEST = 1000
 
 
 class UnreadableEntryError(Exception):
@@ -44,6 +46,34 @@ def passage_of(value: Any) -> Passage:
     if not passage.title and not passage.text:
         raise UnreadableEntryError("a passage needs a title or a text")
     return passage
+
+
+def assertion_of(value: Any) -> Assertion:
+    """Return an assertion: a text, or an object of statement and sources."""
+    if isinstance(value, str):
+        assertion = Assertion(clean(value))
+    else:
+        values = object_of(value, "assertions")
+        sources = tuple(filter(None, map(clean, list_of(values, "sources"))))
+        assertion = Assertion(clean(values.get("statement")), sources)
+    if not assertion.statement:
+        raise UnreadableEntryError("an assertion needs a statement")
+    return assertion
+
+
+def sourced(listed: Sequence[Any], number: int) -> dict[str, list[int]]:
+    """Return a model's statements, each once, that rest on numbered texts, with their numbers.
+
+    ``number`` is how many texts there are; a statement without one of them is left out.
+    """
+    kept: dict[str, list[int]] = {}
+    for item in listed:
+        if isinstance(item, Mapping) and isinstance(sources := item.get("sources"), list):
+            statement = clean(item.get("statement"))[:_LONGEST]
+            numbers = [n for n in sources if type(n) is int and 0 < n <= number]
+            if statement and numbers:
+                kept.setdefault(statement, numbers)
+    return kept
 
 
 def list_of(entry: Entry, name: str) -> list[Any]:

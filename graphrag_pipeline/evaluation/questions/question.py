@@ -22,6 +22,14 @@ _FORGET = """DELETE FROM scores WHERE question_set = ? AND answer_id IN (
     WHERE b.answers <> q.answers OR b.passages <> q.passages)
 """
 
+_QUESTIONS = """
+SELECT question, answers, passages, type, persona, task, a.assertions FROM questions
+LEFT JOIN (SELECT question_set, question_id, list({'statement': statement, 'sources': sources}
+           ORDER BY position) AS assertions
+           FROM question_assertions GROUP BY ALL) a USING (question_set, question_id)
+WHERE question_set = ? ORDER BY position
+"""
+
 
 @dataclass(frozen=True)
 class Passage:
@@ -32,11 +40,20 @@ class Passage:
 
 
 @dataclass(frozen=True)
+class Assertion:
+    """A statement that a complete answer makes, with the sentences that it comes from."""
+
+    statement: str
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Question:
     """A question.
 
     ``answers`` are right answers, aliases among them; ``passages`` those that it takes to answer.
     ``type`` is what its source calls its kind; ``persona`` and ``task`` are of generated ones.
+    ``assertions`` are what an answer must say, the most important first.
     """
 
     text: str
@@ -45,6 +62,7 @@ class Question:
     type: str = ""
     persona: str = ""
     task: str = ""
+    assertions: tuple[Assertion, ...] = ()
 
     @property
     def id(self) -> str:
@@ -60,26 +78,38 @@ def put_questions(
     Scores of answers to questions that are known now to have other right answers go.
     """
     con.execute(_REMEMBER, [question_set])
-    con.execute("DELETE FROM questions WHERE question_set = ?", [question_set])
+    for table in ("questions", "question_assertions"):
+        con.execute(f"DELETE FROM {table} WHERE question_set = ?", [question_set])
     distinct = {question.id: question for question in questions}
     rows = [_row(question_set, n, question) for n, question in enumerate(distinct.values())]
     if rows:
         con.executemany("INSERT INTO questions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    statements = [
+        [question_set, question.id, n, assertion.statement, list(assertion.sources)]
+        for question in distinct.values()
+        for n, assertion in enumerate(question.assertions)
+    ]
+    if statements:
+        con.executemany("INSERT INTO question_assertions VALUES (?, ?, ?, ?, ?)", statements)
     con.execute(_FORGET, [question_set])
 
 
 def get_questions(con: duckdb.DuckDBPyConnection, question_set: str) -> list[Question]:
     """Return the questions of a set in order. Raises InputError where there is no such set."""
-    rows = con.execute(
-        """SELECT question, answers, passages, type, persona, task FROM questions
-           WHERE question_set = ? ORDER BY position""",
-        [question_set],
-    ).fetchall()
+    rows = con.execute(_QUESTIONS, [question_set]).fetchall()
     if not rows:
         raise InputError(f"there is no question set {question_set!r}: name one, or a file")
     return [
-        Question(text, tuple(answers), tuple(Passage(**p) for p in passages), *rest)
-        for text, answers, passages, *rest in rows
+        Question(
+            text,
+            tuple(answers),
+            tuple(Passage(**p) for p in passages),
+            type,
+            persona,
+            task,
+            tuple(Assertion(a["statement"], tuple(a["sources"])) for a in assertions or ()),
+        )
+        for text, answers, passages, type, persona, task, assertions in rows
     ]
 
 

@@ -11,58 +11,48 @@ again, for a bounded number of rounds.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.identity import make_id
-from graphrag_pipeline.core.progress import report
 from graphrag_pipeline.core.prompting import load_prompt, prompt_version
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.tokens import count_tokens
-from graphrag_pipeline.evaluation.metrics.answers import normalized
+from graphrag_pipeline.evaluation.inquiring import STAGE, Wording
+from graphrag_pipeline.evaluation.making.asking import Asking, Seen, listing, texts_in
+from graphrag_pipeline.evaluation.making.sampling import sample_passages
 from graphrag_pipeline.evaluation.questions.question import (
     Question,
     get_questions,
     put_questions,
     set_names,
 )
-from graphrag_pipeline.evaluation.questions.sampling import sample_passages
 from graphrag_pipeline.evaluation.step_models import StepModel
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.llm.configured import model_prices, prompts_folder, with_model
-from graphrag_pipeline.llm.embedders import HashingEmbedder
-from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
-from graphrag_pipeline.llm.parsing import parse_json_object
+from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.pricing import StagePlan
-from graphrag_pipeline.llm.running import work_through
 from graphrag_pipeline.store.index_store import get_meta, set_meta
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.llm.client import ModelClient
     from graphrag_pipeline.query.release import Release
 
-STAGE: Final = "evaluation"
 ROUNDS: Final = 2
 """Questions that are missing are asked for again so many times."""
-NEARLY_THE_SAME: Final = 0.85
-"""Two questions whose words' vectors (``HashingEmbedder``) have this cosine or more are one.
-
-Of the paper's 125 questions on podcasts no two come near it; the same question with other question
-words does.
-"""
 MOST: Final = 100
 """No more personas, tasks of one or questions for one than this."""
 
-_Item = TypeVar("_Item")
-_PROMPTS = ("eval_personas", "eval_tasks", "eval_questions")
+PARTS: Final = {
+    part: Wording(name=part, prompt=f"eval_{part}", json_schema=listing(part))
+    for part in ("personas", "tasks", "questions")
+}
+_PROMPTS = tuple(wording.prompt for wording in PARTS.values())
 _DESCRIPTION_TOKENS = 2000
 _DOCUMENTS_NAMED = 20
-_LONGEST = 600
 _LENGTHS = {"personas": 60, "tasks": 40, "questions": 30}
 """Tokens of one of each, on average, for the plan."""
 _PASSAGES = 16
@@ -109,10 +99,12 @@ def generate_questions(
     question_set: str,
     description: str,
     step: StepModel | None = None,
+    release: str = "",
 ) -> Generated:
     """Make a question set by Algorithm 1, or return the one that was made with the same values.
 
-    ``step`` is the model that writes, by default that of ``settings``.
+    ``step`` is the model that writes, by default that of ``settings``; ``release`` the one that the
+    description is of.
     Answers are cached as they come, so that a run that was ended goes on where it was. A set some
     of whose questions could not be had is kept, and asked for again when it is next wanted.
 
@@ -122,15 +114,38 @@ def generate_questions(
     step = step or StepModel()
     settings = step.settings(settings)
     made_from = _made_from(settings, numbers, description, step)
+
+    def generate() -> Generated:
+        return with_model(
+            settings,
+            lambda client: Algorithm1(
+                Asking(client, settings, numbers.calls), numbers, description
+            ).generated(),
+        )
+
+    return kept_set(store, question_set, made_from, generate, release)
+
+
+def kept_set(
+    store: EvaluationStore,
+    question_set: str,
+    made_from: str,
+    generate: Callable[[], Generated],
+    release: str = "",
+) -> Generated:
+    """Return the set that was made from the same, or make and keep it.
+
+    One that is there in part is made again. ``release`` is the one whose texts the questions tell
+    of. Raises InputError if the set is there and was made otherwise.
+    """
     if (stored := _stored_set(store, question_set, made_from)) is not None:
         return stored
-    result = with_model(
-        settings, lambda client: _Generation(client, settings, numbers, description)()
-    )
+    result = generate()
     with store.transaction() as con:
         put_questions(con, question_set, result.questions)
         state = "partly" if result.failures else "wholly"
         set_meta(con, _key(question_set), f"{made_from} {_ids(result.questions)} {state}")
+        set_meta(con, release_key(question_set), release)
     return result
 
 
@@ -180,6 +195,11 @@ def plan_generation(
     )
 
 
+def release_key(question_set: str) -> str:
+    """Return the key of ``meta`` that holds the release whose texts a generated set tells of."""
+    return f"release of {question_set}"
+
+
 def _key(question_set: str) -> str:
     return f"generated {question_set}"
 
@@ -210,7 +230,7 @@ def _stored_set(store: EvaluationStore, question_set: str, made_from: str) -> Ge
 
 
 @dataclass
-class _Brief:
+class Brief:
     """A person and a task, the questions they have, and those left out as asked before."""
 
     persona: str
@@ -218,149 +238,84 @@ class _Brief:
     kept: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
+    @property
+    def text(self) -> str:
+        """Both, as a prompt shows them."""
+        return f"{self.persona}\nTask: {self.task}"
 
-class _Generation:
+
+class Algorithm1:
     """One run of Algorithm 1."""
 
     def __init__(
-        self, client: ModelClient, settings: Settings, numbers: Numbers, description: str
+        self, asking: Asking, numbers: Numbers, description: str, seen: Seen | None = None
     ) -> None:
-        self._client = client
+        self._asking = asking
         self._numbers = numbers
         self._description = description
-        self._folder: Path | None = prompts_folder(settings)
-        self._failures: list[str] = []
-        self._done = 0
+        self._seen = seen or Seen()
 
-    async def __call__(self) -> Generated:
+    async def generated(self) -> Generated:
+        """Return all questions, of every person and task. Raises ModelOutputError if none."""
         numbers = self._numbers
-        personas = await self._ask("personas", numbers.personas)
-        tasks = await self._for_each_brief(
-            personas, lambda persona: self._ask("tasks", numbers.tasks, text=persona)
-        )
-        briefs = [
-            _Brief(persona, task)
-            for persona, of_persona in zip(personas, tasks, strict=True)
-            for task in of_persona
-        ]
-        texts = _Seen()
-        for _ in range(1 + ROUNDS):
-            short = [brief for brief in briefs if len(brief.kept) < numbers.questions]
-            if short:
-                await self._fill(short, texts)
+        briefs = await self.briefs()
+        await self.fill(briefs)
         questions = tuple(
             Question(text, persona=brief.persona, task=brief.task, type="global")
             for brief in briefs
             for text in brief.kept
         )
         n_missing = numbers.personas * numbers.tasks * numbers.questions - len(questions)
+        failures = self._asking.failures
         if not questions:
-            raise ModelOutputError("the model gave no question: " + "; ".join(self._failures[:1]))
+            raise ModelOutputError("the model gave no question: " + "; ".join(failures[:1]))
         lacking = [f"{n_missing} questions are missing"] if n_missing else []
         left_out = sum(len(brief.left_out) for brief in briefs)
-        return Generated(questions, left_out, tuple(lacking + self._failures) if n_missing else ())
+        return Generated(questions, left_out, tuple(lacking + failures) if n_missing else ())
 
-    async def _fill(self, briefs: Sequence[_Brief], texts: _Seen) -> None:
+    async def briefs(self) -> list[Brief]:
+        """Return the people and their tasks."""
+        personas = await self._ask("personas", self._numbers.personas)
+        tasks = await self._asking.for_each(
+            personas, lambda persona: self._ask("tasks", self._numbers.tasks, text=persona)
+        )
+        return [
+            Brief(persona, task)
+            for persona, of_persona in zip(personas, tasks, strict=True)
+            for task in of_persona
+        ]
+
+    async def fill(self, briefs: Sequence[Brief]) -> None:
+        """Have each person ask for each task; what is missing is asked for again."""
+        for _ in range(1 + ROUNDS):
+            short = [brief for brief in briefs if len(brief.kept) < self._numbers.questions]
+            if short:
+                await self._fill(short)
+
+    async def _fill(self, briefs: Sequence[Brief]) -> None:
         """Ask for the questions that are missing and keep the new ones, in a fixed order."""
 
-        async def ask(brief: _Brief) -> list[str]:
+        async def ask(brief: Brief) -> list[str]:
             earlier = [*brief.kept, *brief.left_out]
             return await self._ask(
                 "questions",
                 self._numbers.questions - len(brief.kept),
-                text=f"{brief.persona}\nTask: {brief.task}",
+                text=brief.text,
                 context="\n".join(f"- {question}" for question in earlier) or "(none)",
             )
 
-        for brief, answers in zip(briefs, await self._for_each_brief(briefs, ask), strict=True):
+        for brief, answers in zip(briefs, await self._asking.for_each(briefs, ask), strict=True):
             for question in answers:
                 if len(brief.kept) < self._numbers.questions:
-                    (brief.kept if texts.is_new(question) else brief.left_out).append(question)
-
-    async def _for_each_brief(
-        self, items: Sequence[_Item], work: Callable[[_Item], Awaitable[list[str]]]
-    ) -> list[list[str]]:
-        """Return the lists that a model gives for items; none where its answers say nothing."""
-        results: list[list[str]] = [[] for _ in items]
-        failures: dict[int, str] = {}
-
-        async def ask_brief(place: int) -> None:
-            try:
-                results[place] = await work(items[place])
-            except ModelError as error:
-                if error.stops_everything:
-                    raise
-                failures[place] = str(error)
-
-        await work_through(range(len(items)), ask_brief, 2 * self._client.options.concurrency)
-        self._failures += [failures[place] for place in sorted(failures)]
-        return results
+                    (brief.kept if self._seen.is_new(question) else brief.left_out).append(question)
 
     async def _ask(self, part: str, number: int, **values: str) -> list[str]:
-        """Return the texts that a model gives, at most so many, and at least one.
-
-        An answer that cannot be read is asked for once more, and that answer is never kept.
-        """
-        prompt = load_prompt(f"eval_{part}", self._folder)
-        talk = prompt.render(number=str(number), descriptions=self._description, **values)
-        again = load_prompt("report_retry", self._folder)
-        texts = await self._client.read(
-            talk,
-            lambda text: _texts(text, part),
-            stage=STAGE,
-            json_schema=_schema(part),
-            again=lambda error: again.render(error=error),
+        """Return the texts that a model gives, at most so many, and at least one."""
+        texts = await self._asking.ask(
+            PARTS[part],
+            lambda text: texts_in(text, part),
+            number=str(number),
+            descriptions=self._description,
+            **values,
         )
-        self._done += 1
-        report("questions", min(self._done, self._numbers.calls), self._numbers.calls)
         return texts[:number]
-
-
-class _Seen:
-    """Questions that there are, so that none is asked twice."""
-
-    def __init__(self) -> None:
-        self._plain: set[str] = set()
-        self._embedder = HashingEmbedder()
-        self._vectors: list[np.ndarray] = []
-
-    def is_new(self, question: str) -> bool:
-        """Say whether a question is unlike all before it, and remember it if so."""
-        plain = normalized(question)
-        vector = self._embedder.embed([question])[0]
-        if plain in self._plain:
-            return False
-        if self._vectors and (np.stack(self._vectors) @ vector).max() >= NEARLY_THE_SAME:
-            return False
-        self._plain.add(plain)
-        self._vectors.append(vector)
-        return True
-
-
-def _texts(answer: str, part: str) -> list[str]:
-    parsed, _ = parse_json_object(answer)
-    listed = parsed.get(part)
-    lines = map(_line, listed) if isinstance(listed, list) else ()
-    texts = list(dict.fromkeys(line for line in lines if 0 < len(line) <= _LONGEST))
-    if not texts:
-        raise ModelOutputError(f'the answer must be a JSON object with the list "{part}"')
-    return texts
-
-
-def _line(value: object) -> str:
-    """Return what a list holds as one line: a text, or the texts of an object."""
-    if isinstance(value, dict):
-        return ": ".join(filter(None, map(_line, value.values())))
-    if not isinstance(value, str):
-        return ""
-    plain = value.encode("utf-8", "replace").decode()
-    return " ".join("".join(c if c.isprintable() else " " for c in plain).split())
-
-
-def _schema(part: str) -> dict[str, object]:
-    return {
-        "type": "object",
-        "properties": {part: {"type": "array", "items": {"type": "string"}}},
-        "required": [part],
-        "additionalProperties": False,
-    }

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from graphrag_pipeline.evaluation.questions.question import Passage
 from graphrag_pipeline.llm.embedders import HashingEmbedder
 
 if TYPE_CHECKING:
@@ -22,22 +22,14 @@ ORDER BY md5(c.id), c.id LIMIT $most
 """
 
 
-@dataclass(frozen=True)
-class SampledPassage:
-    """A chunk's text and the title of its document."""
-
-    title: str
-    text: str
-
-
-def sample_passages(release: Release, number: int) -> list[SampledPassage]:
+def sample_passages(release: Release, number: int) -> list[Passage]:
     """Return the passage in the middle of each of so many clusters, of the largest first.
 
     The clusters are of the words in the text (k-means on hashing vectors), not of what the index
     makes of it, so that no method under evaluation has chosen what is asked about.
     """
     rows = release.rows(_CHUNKS, most=_MOST)
-    passages = [SampledPassage(row["title"], row["text"]) for row in rows]
+    passages = [Passage(row["title"], row["text"]) for row in rows]
     if len(passages) <= number:
         return passages
     from sklearn.cluster import MiniBatchKMeans

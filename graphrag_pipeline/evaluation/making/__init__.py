@@ -1,0 +1,1 @@
+"""Question sets: taken from files, or made by a model from the corpus."""
