@@ -20,6 +20,7 @@ from graphrag_pipeline.serving.limits import Limits
 from graphrag_pipeline.serving.metrics import Metrics
 from graphrag_pipeline.serving.problems import add_problem_handlers
 from graphrag_pipeline.serving.routes import (
+    chat,
     documents,
     explorer,
     graph,
@@ -74,7 +75,7 @@ def create_app(
     )
     app.state.server = server
     add_problem_handlers(app)
-    for routes in (questions, documents, graph, explorer, operations, page):
+    for routes in (questions, chat, documents, graph, explorer, operations, page):
         app.include_router(routes.router)
     app.mount("/page", page.files)
     app.add_middleware(

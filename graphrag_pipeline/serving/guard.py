@@ -83,7 +83,7 @@ class Guard:
 
         try:
             if problem := self._refused(scope):
-                await response_of(problem)(scope, receive, send_guarded)
+                await response_of(problem, scope["path"])(scope, receive, send_guarded)
             else:
                 await self._app(scope, _bounded(receive), send_guarded)
         finally:

@@ -29,6 +29,7 @@ from graphrag_pipeline.serving.accounts import OverLimitError
 from graphrag_pipeline.serving.audit import AuditError
 from graphrag_pipeline.serving.holding import UnknownCollectionError
 from graphrag_pipeline.serving.keys import without_keys
+from graphrag_pipeline.serving.openai_errors import openai_error, openai_status, speaks_openai
 
 log = logging.getLogger("graphrag_pipeline")
 
@@ -70,6 +71,15 @@ class Problem(Exception):
             **({"errors": [*errors]} if errors else {}),
         }
 
+    def to_openai(self, errors: Sequence[Mapping[str, str]] = ()) -> dict[str, Any]:
+        """Return plain values in the form of OpenAI's errors."""
+        return openai_error(
+            self.status,
+            without_keys(self.detail),
+            place=errors[0]["place"] if errors else None,
+            comes_back="Retry-After" in self.headers,
+        )
+
 
 def problem_of(error: GraphRAGError) -> Problem:
     """Return one of the project's own errors as a problem.
@@ -99,8 +109,13 @@ def problem_of(error: GraphRAGError) -> Problem:
         case BudgetExceededError():
             return Problem(429, str(error), headers={"Retry-After": _LATER})
         case TransientModelError():
+            log.warning("%s", error)
             wait = str(round(error.retry_after)) if error.retry_after else _SOON
-            return Problem(503, str(error), headers={"Retry-After": wait})
+            detail = "the model is busy or out of reach: ask again in a moment"
+            return Problem(503, detail, headers={"Retry-After": wait})
+        case ModelError() if error.stops_everything:
+            log.error("%s", error)
+            return Problem(502, "the model cannot be asked: the log of the server says why")
         case ModelError():
             return Problem(502, str(error))
         case StoppedError():
@@ -121,8 +136,15 @@ def _when_again(seconds: float | None) -> dict[str, str]:
     return {"Retry-After": str(max(1, math.ceil(seconds)))}
 
 
-def response_of(problem: Problem, errors: Sequence[Mapping[str, str]] = ()) -> Response:
-    """Return a problem as it is sent."""
+def response_of(problem: Problem, path: str, errors: Sequence[Mapping[str, str]] = ()) -> Response:
+    """Return a problem as it is sent to who has called a path."""
+    if speaks_openai(path):
+        return Response(
+            to_json(problem.to_openai(errors)),
+            openai_status(problem.status),
+            headers=problem.headers,
+            media_type="application/json",
+        )
     return Response(
         to_json(problem.to_dict(errors)),
         problem.status,
@@ -134,22 +156,24 @@ def response_of(problem: Problem, errors: Sequence[Mapping[str, str]] = ()) -> R
 def add_problem_handlers(app: FastAPI) -> None:
     """Have every error of an application sent as a problem."""
 
-    async def of_problem(_: Request, error: Any) -> Response:
-        return response_of(error)
+    async def of_problem(request: Request, error: Any) -> Response:
+        return response_of(error, request.scope["path"])
 
-    async def of_project(_: Request, error: Any) -> Response:
-        return response_of(problem_of(error))
+    async def of_project(request: Request, error: Any) -> Response:
+        return response_of(problem_of(error), request.scope["path"])
 
-    async def of_http(_: Request, error: Any) -> Response:
-        return response_of(Problem(error.status_code, _detail(error), headers=error.headers))
+    async def of_http(request: Request, error: Any) -> Response:
+        problem = Problem(error.status_code, _detail(error), headers=error.headers)
+        return response_of(problem, request.scope["path"])
 
-    async def of_validation(_: Request, error: Any) -> Response:
+    async def of_validation(request: Request, error: Any) -> Response:
         places = [_place(each) for each in error.errors()]
         first = f"{places[0]['place']}: {places[0]['problem']}" if places else "not valid"
-        return response_of(Problem(422, first), places)
+        return response_of(Problem(422, first), request.scope["path"], places)
 
-    async def of_anything(_: Request, error: Any) -> Response:
-        return response_of(Problem(500, "it failed: the log of the server says why"))
+    async def of_anything(request: Request, error: Any) -> Response:
+        failure = Problem(500, "it failed: the log of the server says why")
+        return response_of(failure, request.scope["path"])
 
     app.add_exception_handler(Problem, of_problem)
     app.add_exception_handler(GraphRAGError, of_project)
