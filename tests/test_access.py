@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
+from pathlib import Path
 
 import pytest
+import requests
+from http_server import Served, bearer
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from graphrag_pipeline import Index
 from graphrag_pipeline.core.errors import AccessError, ConfigError, GraphRAGError, InputError
+from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.query import (
     METHODS,
@@ -22,6 +27,9 @@ from graphrag_pipeline.query import (
     read_method,
     release,
 )
+from graphrag_pipeline.serving.holding import open_collections
+from graphrag_pipeline.serving.keys import SCOPES, Keyring, add_key
+from graphrag_pipeline.serving.server import _tell_unguarded
 
 # By folder: the word that only its documents say, and what they say of names that others have too.
 FOLDERS = {
@@ -345,3 +353,120 @@ def test_metadata_holds_labels_too_and_only_narrows(tmp_path):
 def test_access_that_says_nothing_sound_is_refused(access, why):
     with pytest.raises(ConfigError, match=why):
         Settings(access=access)
+
+
+# Over HTTP
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    home = tmp_path_factory.mktemp("keys")
+    made = {"staff": {"staff"}, "hr": {"hr", "staff"}, "nobody": {"x"}, "all": {"*"}}
+    ring = Settings.exactly({"home": str(home)})
+    return home, {
+        name: add_key(ring, name, labels=labels, collections={"*"}, scopes=set(SCOPES))[1]
+        for name, labels in made.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def served(index: Index, keys: tuple[Path, dict[str, str]]) -> Iterator[Served]:
+    with Served({"default": index.settings}, Keyring(Home(keys[0]).keys)) as server:
+        yield server
+
+
+def addresses(served: Served, engine: QueryEngine) -> Iterator[str]:
+    """Yield all addresses that give something, with the ids and numbers of everything there is."""
+    ids = {
+        table.rpartition("_")[2]: {str(row["id"]) for row in engine.index.rows(f"FROM {table}")}
+        for table in ("documents", "entities", "communities", "community_reports")
+    }
+    numbers = {str(n) for n in range(len(FOLDERS) + 8)}
+    for template, methods in served.app.openapi()["paths"].items():
+        if "get" in methods:
+            path, _, rest = template.partition("{")
+            if not rest:
+                yield path
+                continue
+            name, _, after = rest.partition("}")
+            kind = path.strip("/").rpartition("/")[2]
+            for value in sorted(numbers if name == "number" else ids.get(kind, ["default"])):
+                yield path + value + after
+
+
+def sent(response: requests.Response) -> str:
+    return f"{response.headers}{response.text}".casefold()
+
+
+@pytest.mark.parametrize("who", ["staff", "hr", "nobody"])
+def test_no_address_sends_a_byte_of_a_hidden_document(served, engine, keys, who):
+    labels = {"staff": {"staff"}, "hr": {"hr", "staff"}, "nobody": {"x"}}[who]
+    hidden, n_given = hidden_words(labels), 0
+    for path in addresses(served, engine):
+        query = {"q": "a", "hops": 3} if "/entities" in path else {}
+        response = served.get(path, params=query, headers=bearer(keys[1][who]))
+        n_given += response.ok
+        assert [word for word in hidden if word in sent(response)] == [], path
+    assert n_given > (20 if who != "nobody" else 3)
+
+
+@pytest.mark.parametrize("who", ["staff", "hr"])
+def test_no_answer_over_http_holds_a_byte_of_a_hidden_document(served, keys, who):
+    hidden = hidden_words({"staff": {"staff"}, "hr": {"hr", "staff"}}[who])
+    key, question = keys[1][who], "What did Alba Crane do at Halden Mill?"
+    for method in METHODS:
+        response = served.post("/v1/query", key, question=question, method=method, follow_ups=3)
+        assert response.ok, response.text
+        assert [word for word in hidden if word in sent(response)] == [], method
+    for path, body in {
+        "/v1/retrieve": {"method": "local"},
+        "/v1/compare": {"methods": ["bm25", "local", "raptor", "hirag", "kag"]},
+        "/v1/query/stream": {"method": "ppr"},
+        "/v1/chat/completions": {"model": "default/lightrag"},
+    }.items():
+        told = {"messages": [{"role": "user", "content": question}]}
+        asked = told if "model" in body else {"question": question}
+        response = served.post(path, key, **asked, **body)
+        assert response.ok, response.text
+        assert [word for word in hidden if word in sent(response)] == [], path
+
+
+def test_each_caller_is_answered_from_what_he_may_see(served, keys):
+    question = "What lay in Halden Mill?"
+    texts = {
+        who: served.post("/v1/query", keys[1][who], question=question, method="bm25").text
+        for who in ("staff", "hr", "all")
+    }
+    assert ["quaggahr" in texts[who] for who in ("staff", "hr", "all")] == [False, True, True]
+
+
+def test_labels_that_open_nothing_are_told_by_403(served, keys):
+    response = served.post("/v1/query", keys[1]["nobody"], question="What?", method="bm25")
+    assert response.status_code == 403
+    assert response.json()["detail"] == "no document is open to the label x: ask for another"
+
+
+def test_the_picture_of_the_whole_graph_is_refused_to_labels_though_it_was_made_before(
+    served, keys
+):
+    whole = served.get("/v1/explorer", headers=bearer(keys[1]["all"]))
+    assert "zymboard" in whole.text.casefold()
+    refused = served.get("/v1/explorer", headers=bearer(keys[1]["hr"]))
+    assert refused.status_code == 403
+    assert "refused to a caller with labels" in refused.json()["detail"]
+
+
+def test_counts_of_a_collection_are_those_of_what_is_seen(served, keys):
+    def documents(who: str) -> int:
+        found = served.get("/v1/collections", headers=bearer(keys[1][who])).json()
+        return found["collections"][0]["counts"]["documents"]
+
+    assert [documents("staff"), documents("hr"), documents("all")] == [1, 2, 6]
+
+
+def test_serve_says_that_nobody_is_held_to_rules_without_keys(index):
+    lines: list[str] = []
+    _tell_unguarded(open_collections(index.settings), lines.append)
+    assert [line.split(":")[0] for line in lines] == ["default"]
+    _tell_unguarded(open_collections(settings_of(index.home, access={})), lines.append)
+    assert len(lines) == 1

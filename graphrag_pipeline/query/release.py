@@ -119,7 +119,7 @@ class Release:
         self, home: Path, settings: Settings, file: Path, con: duckdb.DuckDBPyConnection
     ) -> None:
         self.home = home
-        self.file = file
+        self._file = file
         self.settings = settings
         self._con = con
         self.trace = Trace()
@@ -135,6 +135,17 @@ class Release:
         self.row_tokens: dict[tuple[str, str, str], int] = {}
         self.facts = self._read_facts()
         self.embed_question = functools.lru_cache(_QUESTIONS_REMEMBERED)(self._embed_question)
+
+    @property
+    def file(self) -> Path:
+        """The file of the release. Raises AccessError where labels limit what is shown of it."""
+        self.check_whole()
+        return self._file
+
+    def check_whole(self) -> None:
+        """Raise AccessError where labels limit what is shown."""
+        if self.labels is not None:
+            raise AccessError("this shows all documents: it is refused to a caller with labels")
 
     @property
     def encoding(self) -> str:
@@ -191,7 +202,7 @@ class Release:
 
     def _is_published(self) -> bool:
         with contextlib.suppress(OSError):
-            return not self._is_pinned or Home(self.home).published.samefile(self.file)
+            return not self._is_pinned or Home(self.home).published.samefile(self._file)
         return False
 
     def _shown(self, limit: _Limit) -> Release:
@@ -517,7 +528,7 @@ class Release:
             self.control.check()
             raise
         except (duckdb.IOException, duckdb.CatalogException) as error:
-            raise StorageError(f"cannot read {self.file}: {_first_line(error)}") from error
+            raise StorageError(f"cannot read {self._file}: {_first_line(error)}") from error
 
     @contextlib.contextmanager
     def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:

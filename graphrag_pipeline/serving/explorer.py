@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.pages.explorer import packed, read_data
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.serving.holding import Holder
+    from graphrag_pipeline.query.engine import QueryEngine
+    from graphrag_pipeline.serving.holding import Seen
 
 
 class ExplorerData:
@@ -17,12 +18,13 @@ class ExplorerData:
     def __init__(self) -> None:
         self._made: dict[str, tuple[str, asyncio.Future[bytes]]] = {}
 
-    async def of(self, holder: Holder) -> bytes:
+    async def of(self, holder: Seen) -> bytes:
         """Return the data of the release that answers (JSON, by gzip).
 
-        Whoever asks meanwhile waits for the same. Raises what opening a release raises.
+        Whoever asks meanwhile waits for the same. Raises what opening a release raises, and
+        AccessError for a caller with labels.
         """
-        release = await asyncio.to_thread(holder.use, lambda engine: engine.index.facts.id)
+        release = await asyncio.to_thread(holder.use, _whole_release)
         made = self._made.get(holder.name)
         if made is None or made[0] != release:
             making = asyncio.ensure_future(asyncio.to_thread(_packed, holder))
@@ -34,6 +36,11 @@ class ExplorerData:
             raise
 
 
-def _packed(holder: Holder) -> bytes:
+def _whole_release(engine: QueryEngine) -> str:
+    engine.index.check_whole()
+    return engine.index.facts.id
+
+
+def _packed(holder: Seen) -> bytes:
     data = holder.use(lambda engine: read_data(engine.index.file))
     return packed(data, collection=holder.name)

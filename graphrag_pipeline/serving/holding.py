@@ -202,6 +202,53 @@ class Holder:
 
 
 @dataclass(frozen=True)
+class Seen:
+    """A collection as a caller with some labels may see it; None: all of it.
+
+    Whoever asks for somebody else gets the engine here. Labels count where ``[access]`` is set.
+    """
+
+    holder: Holder
+    labels: frozenset[str] | None
+
+    @property
+    def name(self) -> str:
+        """The collection's name."""
+        return self.holder.name
+
+    @property
+    def settings(self) -> Settings:
+        """The settings by which it is asked."""
+        return self.holder.settings
+
+    @property
+    def home(self) -> Path:
+        """The folder of its index."""
+        return self.holder.home
+
+    @contextlib.contextmanager
+    def lease(self, release: str | None = None) -> Iterator[QueryEngine]:
+        """Yield what the caller may see of an engine; see :meth:`Holder.lease`.
+
+        Also raises AccessError where his labels open nothing.
+        """
+        with self.holder.lease(release) as engine:
+            yield self._view(engine)
+
+    def use(self, work: Callable[[QueryEngine], T], release: str | None = None) -> T:
+        """Return what some work gives; see :meth:`Holder.use`."""
+        return self.holder.use(lambda engine: work(self._view(engine)), release)
+
+    def look(self) -> bool:
+        """Look whether another release was published; see :meth:`Holder.look`."""
+        return self.holder.look()
+
+    def _view(self, engine: QueryEngine) -> QueryEngine:
+        is_open = self.labels is None or self.settings.access.mode == "off"
+        return engine if is_open else engine.view(self.labels)
+
+
+@dataclass(frozen=True)
 class Collections:
     """The collections that are served, by name; ``default`` is asked where none is named."""
 

@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from graphrag_pipeline.core.errors import (
+    AccessError,
     BusyError,
     ConfigError,
     GraphRAGError,
@@ -90,6 +91,8 @@ def problem_of(error: GraphRAGError) -> Problem:
     match error:
         case UnknownCollectionError():
             return Problem(404, str(error))
+        case AccessError():
+            return Problem(403, str(error))
         case InputError():
             return Problem(422, str(error))
         case NothingPublishedError():

@@ -55,6 +55,8 @@ def serve(
     with contextlib.closing(open_collections(settings, release=release)) as collections:
         listener = _listening(host, port)
         _tell_unready(collections, announce)
+        if not needs_keys:
+            _tell_unguarded(collections, announce)
     options = uvicorn.Config(
         functools.partial(worker_app, settings, release, needs_keys=needs_keys),
         factory=True,
@@ -111,6 +113,16 @@ def _tell_unready(collections: Collections, announce: Callable[[str], None]) -> 
                 pass
         except GraphRAGError as error:
             announce(f"{holder.name}: {error}; until then /ready answers 503")
+
+
+def _tell_unguarded(collections: Collections, announce: Callable[[str], None]) -> None:
+    """Say which collections have rules of access that nobody is held to without a key."""
+    for holder in collections.holders.values():
+        if holder.settings.access.mode != "off":
+            announce(
+                f"{holder.name}: without keys everybody on this machine sees all of it, whatever "
+                "[access] says; make one by graphrag-pipeline keys add NAME --labels ..."
+            )
 
 
 @contextlib.contextmanager

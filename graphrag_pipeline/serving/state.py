@@ -10,13 +10,14 @@ from starlette.responses import Response
 
 from graphrag_pipeline.serving.callers import caller_of
 from graphrag_pipeline.serving.explorer import ExplorerData
+from graphrag_pipeline.serving.holding import Seen
 
 if TYPE_CHECKING:
     from fastapi import Request
 
     from graphrag_pipeline.serving.accounts import Accounts
     from graphrag_pipeline.serving.audit import Audit
-    from graphrag_pipeline.serving.holding import Collections, Holder
+    from graphrag_pipeline.serving.holding import Collections
     from graphrag_pipeline.serving.limits import Limits
     from graphrag_pipeline.serving.metrics import Metrics
 
@@ -38,13 +39,14 @@ def server_of(request: Request) -> Server:
     return cast("Server", request.app.state.server)
 
 
-def holder_of(request: Request, collection: str | None) -> Holder:
-    """Return what holds the collection that a caller means.
+def holder_of(request: Request, collection: str | None) -> Seen:
+    """Return the collection that a caller means, as he may see it.
 
     Raises a Problem where it is not his, UnknownCollectionError where there is none of that name.
     """
-    collections = server_of(request).collections
-    return collections.named(caller_of(request).collection(collection, collections.default))
+    collections, caller = server_of(request).collections, caller_of(request)
+    name = caller.collection(collection, collections.default)
+    return Seen(collections.named(name), caller.labels)
 
 
 def json_response(value: Any) -> Response:

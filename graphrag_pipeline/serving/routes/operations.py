@@ -11,6 +11,7 @@ from starlette.responses import Response
 from graphrag_pipeline.core.errors import GraphRAGError
 from graphrag_pipeline.releases.kept import list_releases
 from graphrag_pipeline.serving.callers import NOBODY, caller_of, needs
+from graphrag_pipeline.serving.holding import Seen
 from graphrag_pipeline.serving.metrics import MEDIA_TYPE
 from graphrag_pipeline.serving.problems import Problem, problem_of
 from graphrag_pipeline.serving.routes.questions import PROBLEMS
@@ -38,7 +39,8 @@ async def ready(request: Request, collection: CollectionName = None) -> Response
     which releases answer, is told to those alone who may ask it.
     """
     caller, holders = caller_of(request), server_of(request).collections.holders
-    asked = [holder_of(request, collection)] if collection is not None else [*holders.values()]
+    named = collection is not None
+    asked = [holder_of(request, collection).holder] if named else [*holders.values()]
     # In a thread of its own: a server whose threads are all busy is ready.
     apart, loop = server_of(request).limits.apart, asyncio.get_running_loop()
     releases: dict[str, str] = {}
@@ -63,7 +65,7 @@ async def collections(request: Request) -> Response:
     Each has the release that answers and how much is in it, or the problem why none does.
     """
     caller, holders = caller_of(request), server_of(request).collections.holders.values()
-    seen = [holder for holder in holders if caller.may_see(holder.name)]
+    seen = [Seen(holder, caller.labels) for holder in holders if caller.may_see(holder.name)]
     described = [await asyncio.to_thread(_described, holder) for holder in seen]
     return json_response({"collections": described, "scopes": sorted(caller.scopes)})
 
@@ -92,7 +94,7 @@ def _release_of(holder: Holder) -> str:
         raise Problem(503, detail, headers=problem.headers) from error
 
 
-def _described(holder: Holder) -> dict[str, Any]:
+def _described(holder: Seen) -> dict[str, Any]:
     try:
         facts = holder.use(lambda engine: engine.index.facts)
     except GraphRAGError as error:

@@ -16,7 +16,7 @@ from graphrag_pipeline.query.engine import QueryEngine
 from graphrag_pipeline.query.methods import list_methods
 from graphrag_pipeline.query.results import Answer, Retrieval
 from graphrag_pipeline.serving.callers import needs
-from graphrag_pipeline.serving.holding import Holder
+from graphrag_pipeline.serving.holding import Seen
 from graphrag_pipeline.serving.inquiry import Inquiry
 from graphrag_pipeline.serving.limits import attended, check_parameters
 from graphrag_pipeline.serving.problems import ProblemDetails
@@ -137,7 +137,7 @@ def inquiry_of(request: Request, asked: Place) -> Inquiry:
 
 
 @contextlib.asynccontextmanager
-async def leased(holder: Holder, release: str | None) -> AsyncIterator[QueryEngine]:
+async def leased(holder: Seen, release: str | None) -> AsyncIterator[QueryEngine]:
     """Yield the engine of a collection; a release is opened in a thread."""
     lease = holder.lease(release)
     engine = await asyncio.to_thread(lease.__enter__)
