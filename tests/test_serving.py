@@ -635,3 +635,34 @@ def test_a_signal_ends_the_server_with_its_last_question(home: Path, tmp_path: P
         finally:
             process.kill()
             process.wait()
+
+
+@pytest.mark.parametrize("step", ["embedding", "reranking"])
+def test_a_caller_who_goes_away_cancels_the_calls_of_retrieval(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    monkeypatch.setattr("graphrag_pipeline.query.operators.reranking.MOST_SECONDS", 600.0)
+    with ModelServer(lambda _: "{}") as model:
+        settings = Settings(
+            home=str(tmp_path),
+            embeddings={"embedder": "llm" if step == "embedding" else "hashing"},
+            query={"reranker": "llm" if step == "reranking" else ""},
+            llm={"base_url": model.base_url, "model": "gpt-4o-mini"},
+        )
+        published(tmp_path, settings=settings)
+        port = int(re.findall(r":(\d+)/", model.base_url)[0])
+    with (
+        socket.create_server(("127.0.0.1", port)) as silent,
+        Served({"default": settings}, threads=1) as server,
+    ):
+        silent.settimeout(60)
+        with asking(server, "/v1/query"):
+            call, _ = silent.accept()
+            call.settimeout(60)
+            assert call.recv(1 << 16)
+        while call.recv(1 << 16):
+            pass
+        call.close()
+        wait_for(lambda: server.limits.inside == 0)
+        assert server.get("/v1/entities?q=x").status_code == 200

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
+import functools
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
+Watch = Callable[[Callable[[], None]], AbstractContextManager[None]]
+"""Is told, for as long as calls are made, how to cancel them from any thread."""
+
+_watch: ContextVar[Watch | None] = ContextVar("watch", default=None)
 T = TypeVar("T")
 Item = TypeVar("Item")
 
@@ -43,7 +51,30 @@ def run_calls(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     Where this thread already runs an event loop (a notebook), the coroutine gets one of its own
     in another thread, and this thread waits.
     """
-    return _run_elsewhere(make) if _a_loop_runs() else asyncio.run(make())
+    watch = _watch.get()
+    work = make if watch is None else functools.partial(_cancellable, make, watch)
+    return _run_elsewhere(work) if _a_loop_runs() else asyncio.run(work())
+
+
+@contextlib.contextmanager
+def watched(watch: Watch) -> Iterator[None]:
+    """Let the calls that :func:`run_calls` makes within be cancelled by who watches."""
+    token = _watch.set(watch)
+    try:
+        yield
+    finally:
+        _watch.reset(token)
+
+
+async def _cancellable(make: Callable[[], Coroutine[Any, Any, T]], watch: Watch) -> T:
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+
+    def cancel() -> None:
+        loop.call_soon_threadsafe(task.cancel)
+
+    with watch(cancel):
+        return await make()
 
 
 def _a_loop_runs() -> bool:

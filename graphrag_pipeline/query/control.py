@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
@@ -20,19 +21,21 @@ class StoppedError(GraphRAGError):
 class Control:
     """Watches one question, from any thread. ``on_step`` is told of each step as it is decided.
 
-    Once it is stopped, the SQL that runs is interrupted, and neither SQL nor an operator begins.
+    Once it is stopped, the SQL that runs is interrupted and calls of models are cancelled, and
+    neither SQL nor an operator begins.
     """
 
     def __init__(self, on_step: Callable[[str], None] | None = None) -> None:
         self.on_step = on_step
         self._reason = ""
         self._running: set[duckdb.DuckDBPyConnection] = set()
+        self._calls: set[Callable[[], None]] = set()
         self._lock = threading.Lock()
 
     @property
     def is_running(self) -> bool:
-        """Whether SQL of the question runs now."""
-        return bool(self._running)
+        """Whether SQL of the question runs now, or it waits for a model."""
+        return bool(self._running or self._calls)
 
     def tell(self, line: str) -> None:
         """Pass a step on to whoever watches."""
@@ -49,6 +52,8 @@ class Control:
             self._reason = self._reason or reason
             for cursor in self._running:
                 cursor.interrupt()
+            for cancel in self._calls:
+                cancel()
 
     def check(self) -> None:
         """Raise StoppedError if the question was stopped."""
@@ -66,6 +71,21 @@ class Control:
         finally:
             with self._lock:
                 self._running.discard(cursor)
+
+    @contextlib.contextmanager
+    def calling(self, cancel: Callable[[], None]) -> Iterator[None]:
+        """Let calls of models be cancelled within. Raises StoppedError if that happened."""
+        with self._lock:
+            self.check()
+            self._calls.add(cancel)
+        try:
+            yield
+        except asyncio.CancelledError:
+            self.check()
+            raise
+        finally:
+            with self._lock:
+                self._calls.discard(cancel)
 
 
 class Usage:

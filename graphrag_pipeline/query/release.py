@@ -26,6 +26,7 @@ from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.core.tokens import encoding_for
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.llm.embedders import EmbeddingError
+from graphrag_pipeline.llm.running import watched
 from graphrag_pipeline.query.chunk_tree import ChunkTree
 from graphrag_pipeline.query.control import Control, Usage
 from graphrag_pipeline.query.graph_arrays import GraphArrays
@@ -134,7 +135,7 @@ class Release:
         self._limiting = threading.Lock()
         self.row_tokens: dict[tuple[str, str, str], int] = {}
         self.facts = self._read_facts()
-        self.embed_question = functools.lru_cache(_QUESTIONS_REMEMBERED)(self._embed_question)
+        self._embed_question = functools.lru_cache(_QUESTIONS_REMEMBERED)(self._embedded)
 
     @property
     def file(self) -> Path:
@@ -272,7 +273,7 @@ class Release:
         self._con.close()
         self._loaded.clear()
         self.row_tokens.clear()
-        self.embed_question.cache_clear()
+        self._embed_question.cache_clear()
 
     def rows(self, sql: str, **parameters: object) -> list[dict[str, Any]]:
         """Return the rows of one of the project's own queries; values go in as ``$name``.
@@ -422,8 +423,13 @@ class Release:
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Return the vectors of texts, shape (n, dimensions), by the release's embedder."""
-        with _storage_errors():
+        with _storage_errors(), watched(self.control.calling):
             return self._embedder.embed(texts)
+
+    def embed_question(self, question: str) -> npt.NDArray[np.float32]:
+        """Return the vector of a question; those of the last few are remembered."""
+        with watched(self.control.calling):
+            return self._embed_question(question)
 
     def held(self, sql: str) -> KeptRows | None:
         """Return all rows of a query without parameters, or None where they are too large to keep.
@@ -489,8 +495,10 @@ class Release:
                 self._loaded[name, of] = load()
             return self._loaded[name, of]
 
-    def _embed_question(self, question: str) -> npt.NDArray[np.float32]:
-        return self.embed([question])[0]
+    def _embedded(self, question: str) -> npt.NDArray[np.float32]:
+        # For all questions: who watches the one that asks first is known from the context.
+        with _storage_errors():
+            return self._embedder.embed([question])[0]
 
     def _open_layers(self) -> CommunityHnsw:
         with self._cursor() as cursor, _storage_errors():

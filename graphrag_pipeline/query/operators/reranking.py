@@ -23,7 +23,7 @@ from graphrag_pipeline.llm.rerankers import (
     cross_encoder,
     kept_scores,
 )
-from graphrag_pipeline.llm.running import run_calls
+from graphrag_pipeline.llm.running import run_calls, watched
 from graphrag_pipeline.llm.windows import prompt_room
 from graphrag_pipeline.query.operators.chunks import chunk_records
 from graphrag_pipeline.query.operators.coverage import CANDIDATES, covering, rarity
@@ -81,6 +81,7 @@ def rerank(
         with hearing(partial(_count, index)):
             places = order(index, question, passages)
     except GraphRAGError as error:
+        index.control.check()
         index.trace.step(f"passages not reranked: {error}")
         return ranking
     index.trace.step(f"{len(passages)} passages reranked by {reranker}")
@@ -151,7 +152,8 @@ def _by_model(index: Release, question: str, passages: Sequence[Record]) -> list
                 return await client.read(talk, read, stage="query", json_schema=_SCHEMA)
 
     try:
-        return run_calls(ask)
+        with watched(index.control.calling):
+            return run_calls(ask)
     except TimeoutError:
         raise RerankingError(f"the model took over {MOST_SECONDS:g} s") from None
 
