@@ -323,7 +323,11 @@ def _grade(settings: Settings, answer: str) -> None:
     inquiries = [
         (reference.FORM, gold, graded),
         (relevance.FORM, {"context": answer}, graded),
-        (assertions.WRITING, {"context": two["first_answer"], "number": "8"}, {"question": ""}),
+        (
+            assertions.WRITING,
+            {"context": two["first_answer"], "number": "8"},
+            {"question": "", "chunk_ids": []},
+        ),
         (assertions.CHECKING, {"facts": "1. Fenwright objected.", "text": answer}, graded),
         (differential.FORM, two, {"first_answer": "a", "second_answer": "b"}),
     ]

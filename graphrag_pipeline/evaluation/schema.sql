@@ -283,14 +283,17 @@ CREATE TABLE IF NOT EXISTS assertion_sets (
     question VARCHAR NOT NULL,
     assertions STRUCT(statement VARCHAR, sources VARCHAR[])[] NOT NULL,
     model VARCHAR NOT NULL,
-    made_at TIMESTAMPTZ NOT NULL
+    made_at TIMESTAMPTZ NOT NULL,
+    chunk_ids VARCHAR[]
 );
+ALTER TABLE assertion_sets ADD COLUMN IF NOT EXISTS chunk_ids VARCHAR[];
 COMMENT ON TABLE assertion_sets IS 'What an answer to a question must say, as a model wrote it from the corpus.';
 COMMENT ON COLUMN assertion_sets.set_id IS 'Hash of the question, the passages read, the model and the prompt.';
 COMMENT ON COLUMN assertion_sets.question IS 'The question.';
 COMMENT ON COLUMN assertion_sets.assertions IS 'Statements, the most important first, each with the sentences of the corpus that it comes from.';
 COMMENT ON COLUMN assertion_sets.model IS 'Model that wrote them.';
 COMMENT ON COLUMN assertion_sets.made_at IS 'When it wrote them.';
+COMMENT ON COLUMN assertion_sets.chunk_ids IS 'Chunks that it was shown; empty where an older version of the program asked.';
 
 CREATE TABLE IF NOT EXISTS differences (
     difference_id VARCHAR PRIMARY KEY,

@@ -9,21 +9,34 @@ from dataclasses import dataclass
 import duckdb
 
 from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.evaluation.making.generating import generated_key, release_key
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.releases.kept import release_file, release_ids
+from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.index_store import connect_published, get_meta, set_meta
 from graphrag_pipeline.store.workspace import Workspace
 
 _CONTENTS = "SELECT id, content_hash FROM documents"
-_RELEASES = "SELECT DISTINCT release FROM conditions UNION SELECT DISTINCT release FROM answers"
+_RELEASES = f"""
+SELECT release FROM conditions UNION SELECT release FROM answers UNION
+SELECT value FROM meta WHERE starts_with(key, '{release_key("")}') AND value <> ''
+"""
 _DIRTY_RELEASES = (
     "CREATE OR REPLACE TEMP TABLE dirty_releases AS SELECT unnest(?::VARCHAR[]) AS release"
 )
-_DIRTY = """
+_DIRTY = f"""
 CREATE OR REPLACE TEMP TABLE dirty_answers AS
 SELECT answer_id FROM answers WHERE release IN (FROM dirty_releases);
+-- Of a set that an older program has let a model write, nobody noted the release.
+CREATE OR REPLACE TEMP TABLE dirty_sets AS
+SELECT s.question_set FROM (SELECT DISTINCT question_set FROM questions) s
+JOIN meta g ON g.key = '{generated_key("")}' || s.question_set
+LEFT JOIN meta r ON r.key = '{release_key("")}' || s.question_set
+WHERE (r.value <> '' AND r.value IN (FROM dirty_releases))
+    OR (r.value IS NULL AND EXISTS (FROM dirty_releases));
 CREATE OR REPLACE TEMP TABLE dirty_experiments AS
 SELECT experiment FROM conditions WHERE release IN (FROM dirty_releases) UNION
+SELECT experiment FROM experiments SEMI JOIN dirty_sets USING (question_set) UNION
 SELECT experiment FROM experiment_answers SEMI JOIN dirty_answers USING (answer_id);
 """
 _DROPPED = "SELECT (SELECT count(*) FROM dirty_experiments), (SELECT count(*) FROM experiments)"
@@ -35,6 +48,7 @@ DELETE FROM experiments WHERE experiment IN (FROM dirty_experiments);
 DELETE FROM conditions WHERE experiment IN (FROM dirty_experiments);
 DELETE FROM comparisons WHERE experiment IN (FROM dirty_experiments);
 DELETE FROM questions WHERE question_set NOT IN (SELECT question_set FROM experiments);
+DELETE FROM question_assertions WHERE question_set NOT IN (SELECT question_set FROM questions);
 DELETE FROM scores WHERE answer_id NOT IN (SELECT answer_id FROM answers);
 DELETE FROM claims WHERE answer_id NOT IN (SELECT answer_id FROM answers);
 DELETE FROM claim_extractions WHERE answer_id NOT IN (SELECT answer_id FROM answers);
@@ -42,10 +56,13 @@ DELETE FROM unanswered WHERE experiment NOT IN (SELECT experiment FROM experimen
 DELETE FROM agreements WHERE experiment NOT IN (SELECT experiment FROM experiments);
 DELETE FROM gradings WHERE answer_id NOT IN (SELECT answer_id FROM answers UNION ALL SELECT '')
     OR question NOT IN (SELECT question FROM questions);
--- They quote documents, and nobody noted which.
-DELETE FROM assertion_sets WHERE EXISTS (FROM dirty_releases)
-    OR question NOT IN (SELECT question FROM questions);
-DELETE FROM gradings WHERE answer_id = '' AND EXISTS (FROM dirty_releases);
+-- Of those of an older program nobody noted which chunks they quote.
+DELETE FROM assertion_sets WHERE question NOT IN (SELECT question FROM questions)
+    OR (EXISTS (FROM dirty_releases) AND (chunk_ids IS NULL OR set_id IN (
+        SELECT set_id FROM (SELECT set_id, unnest(chunk_ids) AS id FROM assertion_sets)
+        ANTI JOIN held_chunks USING (id))));
+DELETE FROM gradings WHERE answer_id = '' AND EXISTS (FROM dirty_releases)
+    AND subject NOT IN (SELECT id FROM held_chunks);
 DELETE FROM differences WHERE first_answer NOT IN (SELECT answer_id FROM answers)
     OR second_answer NOT IN (SELECT answer_id FROM answers);
 DELETE FROM judgments WHERE first_answer NOT IN (SELECT answer_id FROM answers)
@@ -97,15 +114,20 @@ def unused_experiments(workspace: Workspace, clean: Collection[str]) -> KeptExpe
 def drop_experiments(workspace: Workspace, clean: Collection[str], release: str) -> KeptExperiments:
     """Remove evaluations, with their questions and answers, of releases that are not ``clean``.
 
-    ``release`` is the one that is published now: those that stay held no more than it. Means by
-    metric, which are numbers alone, stay.
+    Questions that a model wrote of such a release go, and so do assertions and labels of chunks
+    that are not in the index any more. ``release`` is the one that is published now: those that
+    stay held no more than it. Means by metric, which are numbers alone, stay.
     """
     if not workspace.paths.evaluation.is_file():
         return KeptExperiments()
     store = EvaluationStore(workspace.home)
+    with workspace.store.read() as index:
+        chunks = index.execute("SELECT id FROM chunks").pl()
     with store.transaction() as con:
         summary = _marked(con, clean)
+        put_rows(con, "held_chunks", chunks)
         con.execute(_DROP)
+        drop_rows(con, "held_chunks")
         set_meta(con, _HOLDS_ALL, release)
     store.write_anew()
     return summary

@@ -98,7 +98,7 @@ WRITING = Form(
         "additionalProperties": False,
     },
     answer_tokens=300,
-    columns={"assertions": _LISTED},
+    columns={"assertions": _LISTED, "chunk_ids": pl.List(pl.String)},
 )
 CHECKING = Form(
     name="assertion checks",
@@ -174,7 +174,8 @@ def _writing(
     with open_engine(asked_here[0], settings) as engine:
         for question in questions:
             found = engine.rehearse(question.text, "bm25", top_k=step.passages)
-            sentences = [s for r in found.records if r.kind == "chunk" for s in _sentences(r.text)]
+            chunks = [record for record in found.records if record.kind == "chunk"]
+            sentences = [sentence for chunk in chunks for sentence in _sentences(chunk.text)]
             if not sentences:
                 continue
             shown = "\n".join(f"{n}. {sentence}" for n, sentence in enumerate(sentences, 1))
@@ -183,7 +184,8 @@ def _writing(
                 id=make_id("assertions", *map(str, about)),
                 values={"question": question.text, "context": shown,
                         "number": str(step.per_question)},
-                columns={"question": question.text},
+                columns={"question": question.text,
+                         "chunk_ids": [chunk.id for chunk in chunks]},
                 finish=_Sourced(sentences, step.per_question),
             )  # fmt: skip
     return inquiries

@@ -144,7 +144,7 @@ def kept_set(
     with store.transaction() as con:
         put_questions(con, question_set, result.questions)
         state = "partly" if result.failures else "wholly"
-        set_meta(con, _key(question_set), f"{made_from} {_ids(result.questions)} {state}")
+        set_meta(con, generated_key(question_set), f"{made_from} {_ids(result.questions)} {state}")
         set_meta(con, release_key(question_set), release)
     return result
 
@@ -200,7 +200,8 @@ def release_key(question_set: str) -> str:
     return f"release of {question_set}"
 
 
-def _key(question_set: str) -> str:
+def generated_key(question_set: str) -> str:
+    """Return the key of ``meta`` that holds what a generated set was made from."""
     return f"generated {question_set}"
 
 
@@ -220,7 +221,7 @@ def _stored_set(store: EvaluationStore, question_set: str, made_from: str) -> Ge
         if question_set not in set_names(con):
             return None
         questions = get_questions(con, question_set)
-        origin, _, state = (get_meta(con, _key(question_set)) or "").rpartition(" ")
+        origin, _, state = (get_meta(con, generated_key(question_set)) or "").rpartition(" ")
     if origin != f"{made_from} {_ids(questions)}":
         raise InputError(
             f"there is a question set {question_set!r} that was made otherwise, or of another "
