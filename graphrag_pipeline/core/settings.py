@@ -616,6 +616,12 @@ class ServerSettings(_Section):
     """Names (graph.example.com) by which it may be called where there are keys; none set: any."""
     origins: tuple[Address, ...] = ()
     """Addresses (http://localhost:3000) of pages whose scripts may ask; none but its own."""
+    uploads: str = ""
+    """Folder, within input.folder, for documents that callers upload; none set: none can be."""
+    upload_mb: Megabytes = 20.0
+    """An upload that is larger is refused."""
+    uploads_most: Positive = 1000
+    """Most uploads that the folder holds; one more is refused."""
     audit: bool = True
     """Whether each question that is asked with a key is recorded, in audit/ of the home."""
     audit_text: bool = False

@@ -27,6 +27,7 @@ from graphrag_pipeline.serving.routes import (
     operations,
     page,
     questions,
+    uploads,
 )
 from graphrag_pipeline.serving.state import Server
 
@@ -75,7 +76,7 @@ def create_app(
     )
     app.state.server = server
     add_problem_handlers(app)
-    for routes in (questions, chat, documents, graph, explorer, operations, page):
+    for routes in (questions, chat, documents, graph, explorer, uploads, operations, page):
         app.include_router(routes.router)
     app.mount("/page", page.files)
     app.add_middleware(

@@ -30,6 +30,8 @@ OPEN = frozenset({"/", "/explorer", "/health", "/ready", "/openapi.json"})
 """What may be read without a key. Nothing of an index is told there."""
 PAGE_FILES = "/page/"
 """Where the files of the page are, which are open too."""
+UPLOADS = "/v1/documents"
+"""Where documents are sent to, each with a limit of its own."""
 _HEADERS = [
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
@@ -85,7 +87,8 @@ class Guard:
             if problem := self._refused(scope):
                 await response_of(problem, scope["path"])(scope, receive, send_guarded)
             else:
-                await self._app(scope, _bounded(receive), send_guarded)
+                bounded = receive if _is_upload(scope) else _bounded(receive)
+                await self._app(scope, bounded, send_guarded)
         finally:
             route = getattr(scope.get("route"), "path", "other")
             self._metrics.requests.labels(route, str(status)).inc()
@@ -101,7 +104,9 @@ class Guard:
             if caller is NOBODY and not _is_open(scope):
                 return unauthorized("this needs a key")
             length = headers.get(b"content-length", "0")
-            if not length.isdigit() or len(length) > 12 or int(length) > BODY_BYTES:
+            if not length.isdigit() or len(length) > 12:
+                return Problem(413, _TOO_LARGE)
+            if int(length) > BODY_BYTES and not _is_upload(scope):
                 return Problem(413, _TOO_LARGE)
             self._accounts.take_request(caller.key)
         except Problem as problem:
@@ -171,6 +176,11 @@ def _is_open(scope: Scope) -> bool:
     path = scope["path"]
     is_open = path in OPEN or path.startswith(PAGE_FILES)
     return is_open and scope["method"] in ("GET", "HEAD")
+
+
+def _is_upload(scope: Scope) -> bool:
+    """Whether a document is brought, which is read in pieces and has a limit of its own."""
+    return scope["path"] == UPLOADS and scope["method"] == "POST"
 
 
 def _origin(address: str) -> tuple[str, str]:

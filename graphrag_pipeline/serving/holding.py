@@ -299,7 +299,9 @@ def _settings_of(name: str, folder: Path, settings: Settings) -> Settings:
         )
     if (home / CONFIG_FILE).is_file():
         return load_settings(home=str(home))
-    return settings.model_copy(update={"home": str(home)})
+    # The folder of uploads is read by runs of the server's own index alone.
+    server = settings.server.model_copy(update={"uploads": ""})
+    return settings.model_copy(update={"home": str(home), "server": server})
 
 
 def _file_of(path: Path) -> _File | None:

@@ -21,6 +21,7 @@ from graphrag_pipeline.serving.guard import is_loopback
 from graphrag_pipeline.serving.holding import Collections, open_collections
 from graphrag_pipeline.serving.keys import Keyring
 from graphrag_pipeline.serving.metrics import WORKERS_FOLDER
+from graphrag_pipeline.serving.uploads import upload_folder
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -53,6 +54,8 @@ def serve(
             "by graphrag-pipeline keys add NAME, or leave out --host"
         )
     with contextlib.closing(open_collections(settings, release=release)) as collections:
+        for holder in collections.holders.values():
+            upload_folder(holder.settings)
         listener = _listening(host, port)
         _tell_unready(collections, announce)
         if not needs_keys:

@@ -1,5 +1,6 @@
 import { get } from "./api.js";
 import { by, count, element, foreign, say, shortUri, typeName } from "./dom.js";
+import { Uploads } from "./uploads.js";
 import { entityLink, opener, wholeDocument } from "./views.js";
 
 const AT_ONCE = 50;
@@ -7,19 +8,22 @@ const AT_ONCE = 50;
 /** What is indexed: its documents, and its entities by name. */
 export class Documents {
   constructor() {
+    this.uploads = new Uploads(() => { this.isShown = false; this.show(); });
     this.isShown = false;
     by("find-form").addEventListener("submit", (event) => { event.preventDefault(); this.find(); });
     by("listed-more").addEventListener("click", () => this.more());
   }
 
   /** Begin again, when another collection is chosen. */
-  forget() {
+  forget(limits) {
     this.isShown = false;
+    this.uploads.take(limits);
     by("listed").replaceChildren();
     by("entities").replaceChildren();
   }
 
   async show() {
+    this.uploads.watch();
     if (this.isShown) return;
     this.isShown = true;
     this.next = -1;

@@ -55,7 +55,7 @@ class Page {
     by("collection").value = name;
     sessionStorage.setItem(CHOSEN, name);
     panel.close();
-    const { counts, created_at: created, problem } = this.collections.find((each) => each.name === name);
+    const { counts, created_at: created, problem, uploads } = this.collections.find((each) => each.name === name);
     by("facts").textContent = problem ?? `${count(counts.documents, "document")}, `
       + `${count(counts.entities, "entity", "entities")} and ${count(counts.relationships, "relationship")}, `
       + `published ${day(created)}.`;
@@ -67,7 +67,7 @@ class Page {
       by("facts").textContent = error.message;
     }
     this.conversation.restore();
-    this.documents.forget();
+    this.documents.forget(this.scopes.includes("write") ? uploads : null);
     this.route();
   }
 

@@ -17,6 +17,7 @@ from graphrag_pipeline.serving.problems import Problem, problem_of
 from graphrag_pipeline.serving.routes.questions import PROBLEMS
 from graphrag_pipeline.serving.routes.reading import CollectionName
 from graphrag_pipeline.serving.state import holder_of, json_response, server_of
+from graphrag_pipeline.serving.uploads import kinds
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.engine import QueryEngine
@@ -95,13 +96,16 @@ def _release_of(holder: Holder) -> str:
 
 
 def _described(holder: Seen) -> dict[str, Any]:
+    limits = holder.settings.server
+    taken = {"kinds": kinds(), "most_mb": limits.upload_mb} if limits.uploads else None
+    described = {"name": holder.name, "uploads": taken}
     try:
         facts = holder.use(lambda engine: engine.index.facts)
     except GraphRAGError as error:
-        return {"name": holder.name, "release": None, "problem": problem_of(error).detail}
+        return {**described, "release": None, "problem": problem_of(error).detail}
     counts = {name.removeprefix("n_"): count for name, count in facts.counts.items()}
     return {
-        "name": holder.name,
+        **described,
         "release": facts.id,
         "created_at": facts.created_at,
         "counts": counts,
