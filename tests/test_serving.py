@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import os
@@ -19,7 +18,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 import requests
 from http_server import Served, published
@@ -520,53 +518,6 @@ def _llm(home: Path, address: str) -> dict[str, Any]:
         "query": {"answers": "llm"},
         "llm": {"base_url": address, "model": "gpt-4o-mini"},
     }
-
-
-# Callers among each other
-
-
-def test_two_hundred_callers_see_their_own_answers_alone(tmp_path: Path) -> None:
-    """Each collection holds a canary for each caller, in a document of his alone."""
-    n = 100
-    names = {"one": "Ada", "other": "Ben"}
-    for collection, person in names.items():
-        texts = {
-            f"{person} {k}": f"The {person.lower()}word of caller{k:03} is {person}-{k:03}-canary."
-            for k in range(n)
-        }
-        published(tmp_path / collection, documents=texts)
-
-    async def ask(http: aiohttp.ClientSession, url: str, k: int, collection: str) -> None:
-        person = names[collection]
-        body = {
-            "question": f"What is the {person.lower()}word of caller{k:03}?",
-            "method": ["bm25", "basic"][k % 2],
-            "parameters": {"top_k": 1},
-            "collection": collection,
-        }
-        path = "/v1/query/stream" if k % 3 == 0 else "/v1/query"
-        async with http.post(url + path, json=body) as response:
-            text = await response.text()
-        assert response.status == 200, text
-        own = f"{person}-{k:03}-canary"
-        if body["method"] == "bm25":
-            assert own in text
-        foreign = names["other" if collection == "one" else "one"]
-        assert f"{foreign}-" not in text
-        assert f"caller{(k + 1) % n:03}?" not in text
-
-    async def all_at_once(url: str) -> None:
-        connector = aiohttp.TCPConnector(limit=200)
-        async with aiohttp.ClientSession(connector=connector) as http:
-            asks = [ask(http, url, k, name) for k in range(n) for name in names]
-            await asyncio.gather(*asks)
-
-    homes = {name: tmp_path / name for name in names}
-    with Served(homes, waiting=400, threads=4) as server:
-        asyncio.run(all_at_once(server.url))
-        text = server.get("/metrics").text
-    assert 'graphrag_question_seconds_count{collection="one",method="bm25"}' in text
-    assert "canary" not in text
 
 
 def test_nothing_published_is_told_by_the_holder(tmp_path: Path) -> None:

@@ -195,7 +195,7 @@ def _detail(error: HTTPException) -> str:
 
 def _place(error: Mapping[str, Any]) -> dict[str, str]:
     """Return where a request is not valid, and why; what was sent is not repeated."""
-    place = ".".join(str(part) for part in error["loc"][1:]) or "body"
+    place = without_keys(".".join(str(part) for part in error["loc"][1:])) or "body"
     if error["type"] == "extra_forbidden":
         return {"place": place, "problem": "there is no such field: remove it"}
     if error["type"] == "json_invalid":
