@@ -34,6 +34,7 @@ SPECS = [
     "lightrag:mode=global",
     "global:mode=similarity",
     "global:level=0",
+    "global:hierarchy=attributed",
     "hirag:hi_index=false",
     "hirag:mode=bridge",
     "ppr:second_walk=true",

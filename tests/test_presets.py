@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from typer.testing import CliRunner
 from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.evaluation.evaluate import plan_experiment
-from graphrag_pipeline.evaluation.experiment import experiment_of
+from graphrag_pipeline.evaluation.experiment import experiment_of, read_experiment
 from graphrag_pipeline.evaluation.paper import paper_of, preset_names
 from graphrag_pipeline.evaluation.presets.facts import note_facts
 from graphrag_pipeline.evaluation.presets.found import overlap
@@ -24,6 +25,7 @@ from graphrag_pipeline.evaluation.presets.tables import tables_of
 from graphrag_pipeline.evaluation.questions.question import Question
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.query import open_release
+from graphrag_pipeline.structures.archrag.communities import CLUSTERINGS
 
 PAPERS = ("graphrag", "archrag", "hirag", "rag_vs_graphrag")
 
@@ -62,6 +64,22 @@ def test_each_preset_runs_what_there_is_and_names_what_is_lacking(preset) -> Non
     assert there | dict(experiment.lacking).keys() == {row.name for row in paper.condition}
     assert experiment.judge is not None
     assert set(experiment.judge.among) <= there
+
+
+def test_a_row_that_needs_another_index_can_be_given(tmp_path) -> None:
+    file = tmp_path / "variants.toml"
+    file.write_text(
+        'questions = "q"\npreset = "archrag"\n'
+        '[[condition]]\nname = "- Leiden"\nmethod = "archrag"\nhome = "links"\n'
+    )
+    experiment = read_experiment(file)
+    (leiden,) = [each for each in experiment.conditions if each.name == "- Leiden"]
+    assert leiden.home == tmp_path / "links"
+    assert dict(experiment.lacking).keys() == {"- Spec.", "- Spec. (No Aug)"}
+    for why in dict(experiment.lacking).values():
+        clustering = re.search(r"attributed_clustering = '(\w+)'", why)
+        assert clustering
+        assert clustering[1] in CLUSTERINGS
 
 
 def test_win_rates_stand_as_the_papers_figure_has_them(tmp_path) -> None:

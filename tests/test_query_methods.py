@@ -10,7 +10,7 @@ from dataclasses import replace
 import duckdb
 import pytest
 from model_server import Fault, ModelServer, server_error
-from query_fixture import ENTITIES, NOT_A_TABLE, publish, settings_for
+from query_fixture import ENTITIES, FINDINGS, NOT_A_TABLE, publish, settings_for
 from query_player import play, shown_numbers, step_of
 
 from graphrag_pipeline import Index
@@ -86,6 +86,27 @@ def test_a_community_that_is_not_split_is_read_at_all_deeper_levels(engine, leve
     told = engine.retrieve("Marie Curie", "local", **given, top_k=1).records
     reports = [r.attributes["community_id"] for r in told if r.kind == "report"]
     assert reports == [make_id("community", "curie")]
+
+
+@pytest.mark.parametrize("level", READ_AT)
+def test_global_search_reads_attributed_communities_where_they_stand(engine, level):
+    method, given = read_method(f"global:level={level}:hierarchy=attributed")
+    wanted = {make_id("attributed", name) for name in READ_AT[level] & FINDINGS.keys()}
+    found = engine.retrieve("anything", method, **given).records
+    assert {record.attributes["community_id"] for record in found} == wanted
+    themes = engine.retrieve("What are the main themes?", method, **given).records
+    assert {record.attributes["community_id"] for record in themes} == wanted
+    assert {record.kind for record in themes} == {"finding"}
+    reports = op.attributed_reports_at(engine.index, given["level"])
+    assert set(reports) == wanted
+    assert len(op.attributed_report_records(engine.index, reports)) == len(wanted)
+
+
+@pytest.mark.parametrize("other", ["dynamic=true", "mode=similarity"])
+def test_what_reads_leidens_levels_alone_is_refused_for_attributed_ones(engine, other):
+    method, given = read_method(f"global:hierarchy=attributed:{other}")
+    with pytest.raises(InputError, match="hierarchy = attributed: has no meaning"):
+        engine.retrieve("anything", method, **given)
 
 
 def test_the_views_of_a_release_tell_where_a_community_stands(home, tmp_path):

@@ -376,12 +376,15 @@ class HierarchySettings(_Section):
     each, and an index over them all (ArchRAG): the method archrag needs it."""
     attributed_levels: Annotated[int, Field(ge=1, le=10)] = 4
     """attributed: most levels of communities above the entities."""
-    attributed_clustering: Literal["attributed", "links", "spectral", "spectral_links"] = (
-        "attributed"
-    )
-    """attributed: what clusters them: Leiden over links and likeness (attributed, as ArchRAG does)
-    or over links alone (links); or spectral clustering, made anew at every change, of links and
-    likeness (spectral) or of links alone (spectral_links). All but the first are ablations."""
+    attributed_clustering: Literal[
+        "attributed", "links", "spectral", "spectral_links", "scan", "node2vec",
+        "codicil", "codicil_spectral", "codicil_scan", "codicil_node2vec",
+    ] = "attributed"  # fmt: skip
+    """attributed: what clusters them. Leiden over links and likeness (attributed, as ArchRAG does)
+    or over links alone (links). What ArchRAG is compared with, made anew at every change: spectral
+    clustering of links and likeness (spectral) or of links alone (spectral_links), SCAN, node2vec
+    with k-means; and Leiden (codicil) or one of these over the edges of CODICIL. Time or memory of
+    spectral clustering and node2vec grow with the square of the entities."""
     hirag: bool = False
     """Keep layers of entities that summarise clusters of entities, and communities over all layers
     with a report on each (HiRAG): the method hirag needs it."""

@@ -260,7 +260,7 @@ def _by_preset(experiment: Experiment, preset: str) -> Experiment:
         judge=judge,
         claims=experiment.claims or claims,
         preset=preset,
-        lacking=tuple(_of_paper(paper)[1].items()),
+        lacking=tuple(pair for pair in _of_paper(paper)[1].items() if pair[0] not in names),
     )
 
 

@@ -23,7 +23,11 @@ from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.methods import method_named
 from graphrag_pipeline.query.methods.archrag_search import ADAPTIVE
-from graphrag_pipeline.query.methods.global_search import MAP_REDUCE
+from graphrag_pipeline.query.methods.global_search import (
+    MAP_REDUCE,
+    GlobalParameters,
+    reports_to_read,
+)
 from graphrag_pipeline.query.methods.text_summary import TextSummaryParameters, chunks_to_read
 from graphrag_pipeline.query.release import Release
 
@@ -146,7 +150,7 @@ def _whole(index: Release, workload: Workload) -> Tokens | None:
     """Return what a method takes that reads all reports of a level, or all text; else None."""
     method = workload.condition.method
     if method == "global" and workload.parameters["mode"] == MAP_REDUCE:
-        records = op.report_records(index, op.reports_at(index, workload.parameters["level"]))
+        records = reports_to_read(index, GlobalParameters(**workload.parameters))
     elif method == "text_summary":
         records = chunks_to_read(index, TextSummaryParameters(**workload.parameters))
     else:

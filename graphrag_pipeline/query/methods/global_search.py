@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.writing.asking import Asking, Final
 
 MAP_REDUCE, SIMILARITY = "map_reduce", "similarity"
+GRAPH, ATTRIBUTED = "graph", "attributed"
 _RATING_WEIGHT = 0.2
 _HIGHEST_RATING = 10.0
 _HIGHEST_BY_MODEL = 5.0
@@ -60,9 +61,13 @@ class GlobalParameters:
     ``mode`` ``similarity`` is Community-GraphRAG (Global) of Han et al., 2025, 3.2: of the reports
     of the highest level, the root, whatever ``level`` says, the ``reports`` most similar to the
     question are the context of one call.
+
+    ``hierarchy`` ``attributed`` reads the reports on ArchRAG's communities in place of Leiden's,
+    ``level`` counted from their top (GraphRAG+AC: Wang et al., 2025, table 4).
     """
 
     mode: str = choice(MAP_REDUCE, (MAP_REDUCE, SIMILARITY))
+    hierarchy: str = choice(GRAPH, (GRAPH, ATTRIBUTED))
     level: int = hierarchy_level(2)
     reports: int = number(10)
     candidates: int = number(256)
@@ -76,6 +81,10 @@ class GlobalParameters:
     def __post_init__(self) -> None:
         if self.dynamic and self.mode == SIMILARITY:
             raise InputError("dynamic = True: has no meaning with mode = similarity")
+        if self.hierarchy == ATTRIBUTED and (self.dynamic or self.mode == SIMILARITY):
+            raise InputError(
+                "hierarchy = attributed: has no meaning with dynamic, or mode = similarity"
+            )
 
 
 def global_search(index: Release, question: str, p: GlobalParameters) -> list[Record]:
@@ -87,12 +96,27 @@ def global_search(index: Release, question: str, p: GlobalParameters) -> list[Re
     if p.mode == SIMILARITY:
         return _findings_of_nearest(index, question, p)
     if asks_for_themes(question):
-        return op.fill(index, op.themes_at(index, p.level, _THEMES), p.max_context_tokens)
+        return op.fill(index, _themes(index, p), p.max_context_tokens)
     particulars = _particulars(question)
-    candidates = op.findings_at(index, p.level, particulars, p.candidates)
+    findings_at = op.attributed_findings_at if p.hierarchy == ATTRIBUTED else op.findings_at
+    candidates = findings_at(index, p.level, particulars, p.candidates)
     scores = _scores(index, particulars, candidates)
     ranking = _spread(candidates, scores, p.findings_per_report)
     return op.fill(index, ranking, p.max_context_tokens)
+
+
+def reports_to_read(index: Release, p: GlobalParameters) -> list[Record]:
+    """Return the reports that the map step reads."""
+    if p.hierarchy == ATTRIBUTED:
+        reports = op.attributed_reports_at(index, p.level)
+        return op.attributed_report_records(index, reports)
+    return op.report_records(index, op.reports_at(index, p.level))
+
+
+def _themes(index: Release, p: GlobalParameters) -> list[Record]:
+    if p.hierarchy == ATTRIBUTED:
+        return op.attributed_findings_at(index, p.level, "", _THEMES)
+    return op.themes_at(index, p.level, _THEMES)
 
 
 def _findings_of_nearest(index: Release, question: str, p: GlobalParameters) -> list[Record]:
@@ -152,9 +176,7 @@ async def global_answer(asking: Asking, p: GlobalParameters) -> Final | None:
     if p.dynamic:
         reports = await _select_reports(asking, p)
     else:
-        reports = await asking.retrieve(
-            lambda: op.report_records(asking.index, op.reports_at(asking.index, p.level))
-        )
+        reports = await asking.retrieve(lambda: reports_to_read(asking.index, p))
     shuffled = sorted(reports, key=lambda report: report.id)
     random.Random(p.seed).shuffle(shuffled)
     return await map_reduce(asking, shuffled, p.max_context_tokens, "global", "reports")

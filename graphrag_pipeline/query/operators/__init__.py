@@ -61,7 +61,12 @@ from graphrag_pipeline.query.operators.hirag import (
     layered_relationship_records,
     layered_report_records,
 )
-from graphrag_pipeline.query.operators.layers import attributed_report_records, nearest_in_layers
+from graphrag_pipeline.query.operators.layers import (
+    attributed_findings_at,
+    attributed_report_records,
+    attributed_reports_at,
+    nearest_in_layers,
+)
 from graphrag_pipeline.query.operators.ranking import (
     Ranking,
     at_least,
@@ -98,7 +103,9 @@ __all__ = [
     "about_communities",
     "asked_after",
     "at_least",
+    "attributed_findings_at",
     "attributed_report_records",
+    "attributed_reports_at",
     "best",
     "best_facts",
     "best_of_tree",

@@ -163,7 +163,7 @@ def themes_at(index: Release, level: int, limit: int) -> list[Record]:
     the parts of one theme do not hide the others.
     """
     rows = index.rows(_THEMES, level=level, limit=limit)
-    return [_finding(row, is_theme=True) for row in rows]
+    return [finding_record(row, is_theme=True) for row in rows]
 
 
 @operator
@@ -227,13 +227,13 @@ def findings_at(index: Release, level: int, question: str, limit: int) -> list[R
     Scores are the reports' ratings, 0 to 10. The place of a finding, where it has one, is in
     ``attributes``: chunk_id, start_char, end_char; also report_id and community_id.
     """
-    words = sorted({_coarse(term) for term in terms(question)})
+    words = sorted({coarse(term) for term in terms(question)})
     findings = index.held(_FINDINGS)
     if findings is None:
         rows = index.rows(_LIKELIEST, level=level, words=words, limit=limit)
     else:
         rows = findings.take(_likeliest(findings, _reached(index, level), words, limit))
-    return [_finding(row) for row in rows]
+    return [finding_record(row) for row in rows]
 
 
 def _reached(index: Release, level: int) -> int:
@@ -275,10 +275,11 @@ def child_communities(index: Release, ids: Sequence[str], level: int) -> list[di
 @operator
 def findings_of(index: Release, reports: Sequence[str]) -> list[Record]:
     """Return the findings of reports, by report and in their order there."""
-    return [_finding(row) for row in index.rows(_FINDINGS_OF, ids=list(reports))]
+    return [finding_record(row) for row in index.rows(_FINDINGS_OF, ids=list(reports))]
 
 
-def _finding(row: dict[str, Any], **more: Any) -> Record:
+def finding_record(row: dict[str, Any], **more: Any) -> Record:
+    """Return the record of a row that says of a finding what all have; ``more`` besides."""
     columns = ("community_id", "rating", "chunk_id", "start_char", "end_char")
     return Record(
         kind="finding",
@@ -298,6 +299,6 @@ def _statement(row: dict[str, Any]) -> str:
     return f"{row['summary']}: {row['explanation']}" if row["explanation"] else row["summary"]
 
 
-def _coarse(term: str) -> str:
+def coarse(term: str) -> str:
     """Return the beginning of a word that its inflections share."""
     return term[: max(4, len(term) - 2)]

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.query.operators.communities import report_record
+from graphrag_pipeline.core.text import terms
+from graphrag_pipeline.query.operators.communities import coarse, finding_record, report_record
 from graphrag_pipeline.query.operators.ranking import Ranking, nearest
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.trace import operator
@@ -22,6 +23,29 @@ SELECT id, id AS community_id, human_readable_id, level, title, summary, full_co
        size, list_distinct([f.chunk_id FOR f IN findings]) AS chunk_ids
 FROM attributed_communities WHERE full_content IS NOT NULL
 """
+# Levels are counted from the top here, as those of other hierarchies are.
+_STANDING = """
+standing AS (
+    SELECT * FROM attributed_communities, (
+        SELECT greatest(1, max(level) - $level) AS reached FROM attributed_communities
+        WHERE full_content IS NOT NULL)
+    WHERE full_content IS NOT NULL AND level <= reached AND last_level >= reached)
+"""
+_AT_LEVEL = f"WITH {_STANDING} SELECT id, rating FROM standing ORDER BY rating DESC, id"
+# If not materialised, each finding would be folded once for every word.
+_FINDINGS = f"""
+WITH {_STANDING},
+findings AS MATERIALIZED (
+    SELECT *, strip_accents(lower(concat_ws(' ', title, summary, explanation))) AS said FROM (
+        SELECT id, id AS community_id, human_readable_id, title, rating, size,
+               generate_subscripts(findings, 1) AS place, unnest(findings, recursive := true)
+        FROM standing))
+SELECT * EXCLUDE said,
+       len(list_filter($words::JSON::VARCHAR[], word -> contains(said, word))) AS hits
+FROM findings ORDER BY {{order}} LIMIT $limit
+"""
+_LIKELIEST = _FINDINGS.format(order="hits DESC, rating DESC, place, id")
+_THEMES = _FINDINGS.format(order="place, size DESC, rating DESC, id")
 _CHUNKS = """
 SELECT community_id, chunk_id
 FROM (SELECT unnest($ids::JSON::VARCHAR[]) AS community_id)
@@ -40,11 +64,7 @@ def nearest_in_layers(index: Release, question: str, k: int, ef: int) -> list[Ra
     documents alone, the communities are searched without the index. Raises
     InputError where the release has no such index.
     """
-    if "attributed_communities" not in index.facts.vector_versions:
-        raise InputError(
-            f"release {index.facts.id} has no attributed communities: set hierarchies.attributed "
-            "= true, index again, and ask once more"
-        )
+    _check_attributed(index)
     if index.lexical or index.is_limited:
         return [nearest(index, "entities", question, k), *_of_levels(index, question, k)]
     layers = index.layers
@@ -84,6 +104,40 @@ def attributed_report_records(index: Release, communities: Ranking) -> list[Reco
         for key, score in communities.items()
         if (row := rows.get(key))
     ]
+
+
+@operator
+def attributed_reports_at(index: Release, level: int) -> Ranking:
+    """Rank the reports on the attributed communities at a level by rating; level 0 is the top.
+
+    They are those that stand there, so they cover each entity at most once. Raises InputError where
+    the release has none.
+    """
+    _check_attributed(index)
+    return {row["id"]: row["rating"] for row in index.rows(_AT_LEVEL, level=level)}
+
+
+@operator
+def attributed_findings_at(index: Release, level: int, question: str, limit: int) -> list[Record]:
+    """Return the ``limit`` findings of these reports likeliest to bear on a question.
+
+    Where it is empty those of the largest communities, at first one of each. Raises InputError
+    where the release has none.
+    """
+    _check_attributed(index)
+    words = sorted({coarse(term) for term in terms(question)})
+    sql = _LIKELIEST if words else _THEMES
+    rows = index.rows(sql, level=level, words=words, limit=limit)
+    more = {} if words else {"is_theme": True}
+    return [finding_record(row, **more) for row in rows]
+
+
+def _check_attributed(index: Release) -> None:
+    if "attributed_communities" not in index.facts.vector_versions:
+        raise InputError(
+            f"release {index.facts.id} has no attributed communities: set hierarchies.attributed "
+            "= true, index again, and ask once more"
+        )
 
 
 def chunks_below(index: Release, communities: Sequence[str]) -> dict[str, list[str]]:

@@ -13,8 +13,10 @@ of members link two communities is counted, but does not count: in Algorithm 1 e
 anew. A node that joins no other at a level stands on as it is; an entity that does is a community
 of one, without a report, so that every level covers every entity.
 
-``hierarchies.attributed_clustering`` has the paper's ablations too: Leiden over the links alone,
-each of weight one, and spectral clustering, with the edges between like nodes and without them.
+``hierarchies.attributed_clustering`` has what the paper compares this with too (table 3, figures 8
+and 9), see :data:`CLUSTERINGS`: Leiden over the links alone, each of weight one; spectral
+clustering, with the edges between like nodes and without them; SCAN; node2vec with k-means; and
+each of them on the edges of CODICIL.
 
 The clusters of each level are repaired as the graph changes (:mod:`~graphrag_pipeline.
 community_repair`), and made anew past ``communities.max_drift``. A report is written again only
@@ -24,7 +26,7 @@ where the hash of what it is written from has changed, whoever writes it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -44,11 +46,14 @@ from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import get_meta, set_meta
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.archrag.chnsw import Vectors
+from graphrag_pipeline.structures.archrag.codicil import codicil_edges
+from graphrag_pipeline.structures.archrag.node2vec import node2vec_clusters
 from graphrag_pipeline.structures.archrag.reports import (
     ATTRIBUTED_COMMUNITIES,
     Draft,
     reports_version,
 )
+from graphrag_pipeline.structures.archrag.scan import scan_clusters
 from graphrag_pipeline.structures.archrag.similarity import (
     WIDER,
     Places,
@@ -80,7 +85,11 @@ COMMUNITY_VECTORS = VectorTable(
     about="Vectors and full text of attributed communities, in LanceDB.",
 )
 
+Clusterer = Callable[[Sequence[str], pl.DataFrame, int, int], list[Cluster]]
+"""What clusters ids by edges, given about how large clusters are to be, and a seed."""
+
 _LEAST_WEIGHT = 1e-6
+_EDGES = pl.Schema({"source": pl.Int64, "target": pl.Int64, "similarity": pl.Float64})
 _TABLE = "attributed_communities"
 _REPORTED = "full_content IS NOT NULL"
 _MEMBERS = pl.Schema({"community_id": pl.String, "member_id": pl.String})
@@ -198,15 +207,11 @@ def update_attributed(workspace: Workspace) -> AttributedChanges:
         follows = (get_meta(con, "attributed") or "").startswith(_clustering(settings))
         embedded = _Embedded.read(con, workspace)
         draft = Draft(con, settings)
-    by = settings.hierarchies.attributed_clustering
+    clustering = CLUSTERINGS[settings.hierarchies.attributed_clustering]
     levels: list[LevelClusters] = []
     quality: tuple[float | None, float | None] = (None, None)
     for level in range(1, settings.hierarchies.attributed_levels + 1):
-        if by == "links":
-            edges = links_of(nodes)
-        else:
-            known = similar.clear() if by == "spectral_links" else similar if level == 1 else None
-            edges = augmented(nodes, known)
+        edges = clustering.edges(nodes, similar if level == 1 else None)
         found = communities_of(
             level,
             nodes.ids,
@@ -214,7 +219,7 @@ def update_attributed(workspace: Workspace) -> AttributedChanges:
             old.get(level, []),
             settings.communities,
             follows=follows,
-            spectral=by.startswith("spectral"),
+            anew=clustering.clusters,
         )
         if not found.groups:
             break
@@ -255,7 +260,7 @@ def forget_clusters(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("UPDATE meta SET value = '' WHERE key = 'attributed'")
 
 
-def links_of(nodes: Nodes) -> pl.DataFrame:
+def links_of(nodes: Nodes, similar: pl.DataFrame | None = None) -> pl.DataFrame:
     """Return the edges (source, target, similarity) of a graph as it is, each of weight one."""
     one, two = nodes.links
     ends = pl.DataFrame({"source": np.minimum(one, two), "target": np.maximum(one, two)})
@@ -282,6 +287,43 @@ def augmented(nodes: Nodes, similar: pl.DataFrame | None = None) -> pl.DataFrame
     return pl.concat([linked, similar]).with_columns(weight).sort("source", "target")
 
 
+def _linked(nodes: Nodes, similar: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Return the edges of a graph as it is, weighed by how alike their ends are."""
+    return augmented(nodes, pl.DataFrame(schema=_EDGES))
+
+
+def _fused(nodes: Nodes, similar: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Return CODICIL's edges, weighed by how alike their ends are."""
+    weight = pl.col("similarity").clip(lower_bound=_LEAST_WEIGHT)
+    return codicil_edges(nodes.vectors, nodes.links).with_columns(weight)
+
+
+@dataclass(frozen=True)
+class Clustering:
+    """How a level is clustered: which edges, and what clusters them, Leiden where it is None.
+
+    ``edges`` takes the nodes and, where they are known, the pairs that are alike.
+    """
+
+    edges: Callable[[Nodes, pl.DataFrame | None], pl.DataFrame]
+    clusters: Clusterer | None = None
+
+
+CLUSTERINGS: Mapping[str, Clustering] = {
+    "attributed": Clustering(augmented),
+    "links": Clustering(links_of),
+    "spectral": Clustering(augmented, spectral_clusters),
+    "spectral_links": Clustering(_linked, spectral_clusters),
+    "scan": Clustering(augmented, scan_clusters),
+    "node2vec": Clustering(augmented, node2vec_clusters),
+    "codicil": Clustering(_fused),
+    "codicil_spectral": Clustering(_fused, spectral_clusters),
+    "codicil_scan": Clustering(_fused, scan_clusters),
+    "codicil_node2vec": Clustering(_fused, node2vec_clusters),
+}
+"""The clusterings by their names in the settings."""
+
+
 def communities_of(
     level: int,
     ids: pl.Series,
@@ -290,14 +332,14 @@ def communities_of(
     settings: CommunitySettings,
     *,
     follows: bool,
-    spectral: bool = False,
+    anew: Clusterer | None = None,
 ) -> LevelClusters:
     """Return the communities of a level: ``old`` clusters repaired, or if not ``follows``, anew.
 
-    With ``spectral`` they are made anew by spectral clustering.
+    What ``anew`` clusters is always made anew.
     """
-    if spectral:
-        clusters = keep_ids(old, spectral_clusters(ids.to_list(), edges, LARGEST, settings.seed))
+    if anew is not None:
+        clusters = keep_ids(old, anew(ids.to_list(), edges, LARGEST, settings.seed))
     else:
         given = settings.model_copy(update={"max_cluster_size": LARGEST})
         named: list[Edge] = list(

@@ -17,8 +17,8 @@ import polars as pl
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
-from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.graph.clustering import Cluster
+from graphrag_pipeline.structures.archrag.flat import labelled
 
 
 def spectral_clusters(
@@ -34,14 +34,13 @@ def spectral_clusters(
     ends = (np.concatenate([one, two]), np.concatenate([two, one]))
     graph = csr_array(coo_array((np.tile(weight, 2), ends), shape=(len(ids), len(ids))))
     _, part = connected_components(graph, directed=False)
+    label = np.empty(len(ids), np.int64)
     order = np.argsort(part, kind="stable")
-    clusters: list[Cluster] = []
+    known = 0
     for nodes in np.split(order, np.flatnonzero(np.diff(part[order])) + 1) if len(ids) else []:
-        label = _cut(graph[nodes][:, nodes], -(-len(nodes) // size), seed)
-        for number in np.unique(label):
-            members = tuple(sorted(str(ids[place]) for place in nodes[label == number].tolist()))
-            clusters.append(Cluster(make_id("community", 0, *members), 0, 0, None, members))
-    return clusters
+        label[nodes] = known + _cut(graph[nodes][:, nodes], -(-len(nodes) // size), seed)
+        known = int(label[nodes].max()) + 1
+    return labelled(ids, label)
 
 
 def _cut(graph: Any, n_clusters: int, seed: int) -> npt.NDArray[np.integer]:
