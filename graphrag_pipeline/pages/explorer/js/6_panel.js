@@ -117,9 +117,9 @@ class Panel {
     const texts = [[left.entities, "entity", "entities"], [left.reports, "report", "reports"],
       [left.sentences, "relationship", "relationships"]].filter(([n]) => n)
       .map((each) => plural(...each));
-    const where = this.more.isServed ? "This page asks the server for them."
-      : `Where they stand is here. To read them: ${this.more.how("")}.`;
-    if (texts.length) drawn.push(`The texts of ${texts.join(", ")} are not in this file. ${where}`);
+    if (texts.length) drawn.push(`The texts of ${texts.join(", ")} ` + (this.more.isServed
+      ? "come from the server when you choose one."
+      : `are not in this file; where they stand is. To read them: ${this.more.how("")}.`));
     return [element("p", { class: "quiet", id: "left-out", text: drawn.join(" ") })];
   }
 
