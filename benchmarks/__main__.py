@@ -16,6 +16,7 @@ from benchmarks import (
     latency,
     lazy,
     llm_client,
+    many_entities,
     methods,
     model_index,
     name_quality,
@@ -23,6 +24,7 @@ from benchmarks import (
     reading,
     retrieval_quality,
     scale,
+    serve,
     small,
     troubles,
     untitled,
@@ -39,6 +41,8 @@ PARTS = (
     "methods",
     "untitled",
     "latency",
+    "serve",
+    "explorer",
     "lazy",
     "chnsw",
     "model",
@@ -89,6 +93,12 @@ def main() -> None:
     if "latency" in parts:
         print("\nMilliseconds of retrieve() on podcast transcripts, by method")
         latency.main([str(options.data)])
+    if "serve" in parts:
+        print("\nThe server under load on loopback, over podcast transcripts")
+        serve.main([str(options.data)])
+    if "explorer" in parts:
+        print("\nThe explorer of podcast transcripts, and of seven times as many")
+        many_entities.main(options.data)
     if "lazy" in parts:
         print("\nWhat lazy takes beside global at equal coverage of gold assertions (stand-in)")
         lazy.main(options.data)

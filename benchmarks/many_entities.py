@@ -1,13 +1,24 @@
-"""A release as large as wanted: an index several times over, each time in words of its own."""
+"""What the explorer of a large graph costs, and a release as large as wanted.
+
+It is an index several times over, each time in words of its own.
+"""
 
 from __future__ import annotations
 
+import os
+import resource
 import shutil
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import duckdb
 
+from benchmarks.index_speed import index_speed, podcast_files
 from graphrag_pipeline.core.home import Home
+
+ENTITIES = 41_600
 
 # Each copy swaps its letters for others, so that no text is like that of another copy and the
 # spans of mentions still hold. Every twentieth relationship is also one between two copies.
@@ -82,3 +93,37 @@ def _add_copy(con: duckdb.DuckDBPyConnection, copy: int) -> None:
         )
         con.execute(statement, {k: v for k, v in given.items() if f"${k}" in statement})
     con.execute(_LINKS, {"copy": copy})
+
+
+def explorer_cost(home: Path, page: Path) -> tuple[float, float]:
+    """Write the explorer of a home by the command; return megabytes, and CPU of its process."""
+    before = _children_cpu()
+    subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "graphrag_pipeline.cli", "explore", "-o", str(page)],
+        env={**os.environ, "GRAPHRAG_HOME": str(home)},
+        capture_output=True,
+        check=True,
+    )
+    return page.stat().st_size / 1e6, _children_cpu() - before
+
+
+def _children_cpu() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def main(data_dir: Path) -> None:
+    """Print what the explorer costs on podcast transcripts, and on as many entities as wanted."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        podcast_files(data_dir, place / "all")
+        index_speed(place / "all", place / "podcast")
+        large = enlarged(place / "podcast", place / "large", ENTITIES)
+        for home in (place / "podcast", large):
+            with duckdb.connect(str(Home(home).published), read_only=True) as con:
+                counts = con.sql("SELECT n_entities, n_relationships FROM releases").fetchall()[0]
+            megabytes, seconds = explorer_cost(home, place / "graph.html")
+            print(
+                f"{counts[0]:,} entities, {counts[1]:,} relationships: {megabytes:.2f} MB, "
+                f"{seconds:.2f} s CPU"
+            )
