@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import stat
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -31,6 +33,7 @@ from graphrag_pipeline.serving.keys import (
     revoke_key,
     without_keys,
 )
+from graphrag_pipeline.serving.limits import Limits
 
 QUESTION = "Who worked as a clerk for Scrooge?"
 
@@ -404,3 +407,25 @@ def test_without_keys_a_page_of_another_origin_changes_nothing(
         else:
             assert response.status_code == 403
             assert "a page of another origin may not upload" in response.json()["detail"]
+
+
+def test_who_has_no_key_cannot_make_it_look_more_than_once_at_a_time() -> None:
+    limits = Limits(ServerSettings())
+    looked: list[int] = []
+    go_on = threading.Event()
+
+    def look() -> int:
+        looked.append(1)
+        assert go_on.wait(60)
+        return len(looked)
+
+    async def all_at_once() -> list[int]:
+        asking = [asyncio.create_task(limits.look("default", look)) for _ in range(100)]
+        await asyncio.sleep(0)
+        asking[0].cancel()
+        go_on.set()
+        answers = await asyncio.gather(*asking[1:])
+        return [*answers, await limits.look("default", look)]
+
+    assert asyncio.run(all_at_once()) == [*[1] * 99, 2]
+    limits.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -46,7 +46,8 @@ class Limits:
         self.seconds = settings.timeout_seconds
         self.inside = 0
         self.executor = ThreadPoolExecutor(self.n_threads, thread_name_prefix="question")
-        self.apart = ThreadPoolExecutor(1, thread_name_prefix="ready")
+        self._apart = ThreadPoolExecutor(1, thread_name_prefix="ready")
+        self._looking: dict[str, asyncio.Future[Any]] = {}
 
     @contextlib.contextmanager
     def place(self) -> Iterator[None]:
@@ -63,9 +64,21 @@ class Limits:
         finally:
             self.inside -= 1
 
+    async def look(self, name: str, work: Callable[[], T]) -> T:
+        """Return what some work gives, done in a thread apart from the questions.
+
+        Who asks for the work of that name while it is done shares it, however many they are.
+        """
+        looking = self._looking.get(name)
+        if looking is None:
+            looking = asyncio.get_running_loop().run_in_executor(self._apart, work)
+            self._looking[name] = looking
+            looking.add_done_callback(lambda _: self._looking.pop(name))
+        return await asyncio.shield(looking)
+
     def close(self) -> None:
         """Let the threads end."""
-        for executor in (self.executor, self.apart):
+        for executor in (self.executor, self._apart):
             executor.shutdown(wait=False, cancel_futures=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request
@@ -42,12 +43,12 @@ async def ready(request: Request, collection: CollectionName = None) -> Response
     caller, holders = caller_of(request), server_of(request).collections.holders
     named = collection is not None
     asked = [holder_of(request, collection).holder] if named else [*holders.values()]
-    # In a thread of its own: a server whose threads are all busy is ready.
-    apart, loop = server_of(request).limits.apart, asyncio.get_running_loop()
+    # Apart from the questions: a server whose threads are all busy is ready.
+    limits = server_of(request).limits
     releases: dict[str, str] = {}
     for holder in asked:
         try:
-            release = await loop.run_in_executor(apart, _release_of, holder)
+            release = await limits.look(holder.name, functools.partial(_release_of, holder))
         except Problem as problem:
             if caller.may_see(holder.name):
                 raise
