@@ -107,7 +107,7 @@ def test_an_answer_without_contexts_is_not_said_to_lack_the_gold_answer(tmp_path
     # As a program has written it that took an unknown context for an empty one.
     with EvaluationStore(home).transaction() as con:
         con.execute(
-            "INSERT OR REPLACE INTO scores SELECT a.answer_id, e.question_set, ?, 0 "
+            "INSERT OR REPLACE INTO scores SELECT a.answer_id, e.question_set, ?, 0, '' "
             "FROM answers a, experiments e WHERE a.context = ''",
             [IN_CONTEXT],
         )

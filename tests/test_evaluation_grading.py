@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import duckdb
 import pytest
 from evaluation_fixture import Filled, fill
 from model_server import Messages
@@ -106,6 +108,59 @@ def test_answers_are_scored_against_gold_over_replicates_and_paid_once(
         ("reference_completeness", 4.0, 4),
         ("reference_correctness", 9.0, 4),
     ]
+
+
+def test_marks_of_two_models_are_both_kept_and_compared(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = '[reference]\ncriteria = ["correctness"]\nmodel = "{}"'
+    kind, strict = (
+        replace(experiment(tmp_path, table.format(model)), name=model)
+        for model in ("gpt-kind", "gpt-strict")
+    )
+
+    def grade(messages: Messages) -> str:
+        return json.dumps({"reasoning": "", "score": grade.score})
+
+    with StrictServer(grade) as server:
+        for spec, grade.score in ((kind, 9), (strict, 3), (kind, 5)):
+            run_experiment(settings_for(home, server), spec)
+        assert {r.body["model"] for r in server.requests} == {"gpt-kind", "gpt-strict"}
+        assert len(server.requests) == 8
+    assert values(home, "SELECT model, avg(value), count(*) FROM scores WHERE metric "
+                        "LIKE 'reference%' GROUP BY ALL ORDER BY ALL") == [
+        ("gpt-kind", 9.0, 4), ("gpt-strict", 3.0, 4),
+    ]  # fmt: skip
+    monkeypatch.setenv("GRAPHRAG_HOME", str(home))
+
+    def said(*arguments: str) -> str:
+        result = CliRunner().invoke(app, ["eval", *arguments])
+        assert result.exit_code == 0, result.output
+        return " ".join(result.stdout.split())
+
+    assert "marked by gpt-kind: reference_correctness" in said("results", "gpt-kind")
+    assert "marked by gpt-strict: reference_correctness" in said("results", "gpt-strict")
+    assert "reference_correctness 9.000 3.000 -6.000" in said("compare", "gpt-kind", "gpt-strict")
+
+
+def test_scores_of_before_they_were_kept_by_model_are_read_on(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "evaluation.duckdb")) as con:
+        con.execute(
+            """CREATE TABLE scores (answer_id VARCHAR NOT NULL, question_set VARCHAR NOT NULL,
+               metric VARCHAR NOT NULL, value DOUBLE NOT NULL,
+               PRIMARY KEY (answer_id, question_set, metric));
+               INSERT INTO scores VALUES
+               ('a', 's', 'reference_correctness', 7), ('a', 's', 'f1', 1)"""
+        )
+    fill(tmp_path, Filled("s", ["basic"], [Question("Who?")]))
+    assert values(tmp_path, "SELECT * FROM scores ORDER BY ALL") == [
+        ("a", "s", "f1", 1.0, ""), ("a", "s", "reference_correctness", 7.0, ""),
+    ]  # fmt: skip
+    with EvaluationStore(tmp_path).transaction() as con:
+        con.execute("UPDATE experiment_answers SET answer_id = 'a'")
+    assert values(tmp_path, "SELECT metric, value FROM experiment_scores ORDER BY ALL") == [
+        ("f1", 1.0), ("reference_correctness", 7.0),
+    ]  # fmt: skip
 
 
 def test_the_answers_of_a_condition_can_be_the_reference(home: Path, tmp_path: Path) -> None:

@@ -320,7 +320,9 @@ def test_three_numbers_of_an_overlap_are_kept_and_made_anew_by_another_encoder(
     with store.transaction() as con:
         put_questions(con, "q", [question])
         # What a release before this one kept: the best F1 alone.
-        con.execute("INSERT INTO scores VALUES (?, 'q', 'rouge2', 0.5)", [f"basic {question.id}"])
+        con.execute(
+            "INSERT INTO scores VALUES (?, 'q', 'rouge2', 0.5, '')", [f"basic {question.id}"]
+        )
     put_answers(store, release, {question: "east north"}, [])
     encoder = Spelled()
     monkeypatch.setattr(bertscore, "configured_embedder", lambda settings: encoder)

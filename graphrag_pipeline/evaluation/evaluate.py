@@ -32,6 +32,7 @@ from graphrag_pipeline.evaluation.running import (
     open_engine,
 )
 from graphrag_pipeline.evaluation.scoring import check_metrics, score
+from graphrag_pipeline.evaluation.step_models import model_label
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.llm.configured import spending_since
 from graphrag_pipeline.llm.pricing import StagePlan
@@ -194,8 +195,9 @@ def count_claims(
             [experiment.name],
         ).fetchall()
         unexamined = claims.unexamined_answers(con, [id for (id,) in answers], extractor)
-    examined = claims.examine(settings, store, unexamined, extractor=extractor)
-    claims.score_claims(store, experiment.name, experiment.claims.thresholds)
+    model = model_label(experiment.claims, settings)
+    examined = claims.examine(settings, store, unexamined, extractor=extractor, model=model)
+    claims.score_claims(store, experiment.name, experiment.claims.thresholds, model)
     return examined.made, examined.failures
 
 

@@ -8,10 +8,8 @@ import duckdb
 
 _RECORD = """
 INSERT INTO metric_history
-SELECT experiment, x.condition, s.metric, any_value(c.release), count(*), avg(s.value), now()
-FROM experiment_answers x
-JOIN experiments e USING (experiment) JOIN conditions c USING (experiment, condition)
-JOIN scores s ON s.answer_id = x.answer_id AND s.question_set = e.question_set
+SELECT experiment, condition, metric, any_value(release), count(*), avg(value), now()
+FROM experiment_scores JOIN conditions USING (experiment, condition)
 WHERE experiment = ? GROUP BY ALL
 """
 _DROPS = """

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from graphrag_pipeline.llm.client import ModelClient
 
 _MEANS = """
-INSERT OR REPLACE INTO scores
-SELECT a.answer_id, ?, a.metric, avg(g.value) FROM asked a JOIN gradings g USING (grading_id)
+CREATE OR REPLACE TEMP TABLE marked AS
+SELECT a.answer_id, a.metric, avg(g.value) AS value FROM asked a JOIN gradings g USING (grading_id)
 GROUP BY ALL
 """
 
@@ -237,16 +237,37 @@ def ask_each(
 
 def put_means(
     con: duckdb.DuckDBPyConnection,
+    experiment: str,
     question_set: str,
     inquiries: Sequence[Inquiry],
     metric: Callable[[Inquiry], str],
+    model: str,
 ) -> None:
-    """Make the means of ``gradings`` over replicates the scores of answers."""
+    """Make the means of ``gradings`` over replicates a model's scores of answers."""
     names = ("grading_id", "answer_id", "metric")
     rows = [(inquiry.id, inquiry.columns["answer_id"], metric(inquiry)) for inquiry in inquiries]
     asked = pl.DataFrame(rows, dict.fromkeys(names, pl.String), orient="row")
     with streamed(con, "asked", asked):
-        con.execute(_MEANS, [question_set])
+        con.execute(_MEANS)
+    put_marks(con, experiment, question_set, model)
+
+
+def put_marks(
+    con: duckdb.DuckDBPyConnection, experiment: str, question_set: str, model: str
+) -> None:
+    """Make the rows of the table ``marked`` (answer_id, metric, value) a model's scores.
+
+    The experiment goes by them from now on; those of other models stay. The table is dropped.
+    """
+    con.execute(
+        "INSERT OR REPLACE INTO scores SELECT answer_id, ?, metric, value, ? FROM marked",
+        [question_set, model],
+    )
+    con.execute(
+        "INSERT OR REPLACE INTO experiment_models SELECT DISTINCT ?, metric, ? FROM marked",
+        [experiment, model],
+    )
+    con.execute("DROP TABLE marked")
 
 
 def _around(prompt: Prompt) -> int:

@@ -37,10 +37,12 @@ JOIN answers a USING (answer_id)
 WHERE experiment = ? GROUP BY condition, c.method ORDER BY position
 """
 _SCORES = """
-SELECT x.condition, x.question_id, s.metric, s.value
-FROM experiment_answers x JOIN experiments e USING (experiment)
-JOIN scores s ON s.answer_id = x.answer_id AND s.question_set = e.question_set
+SELECT condition, question_id, metric, value FROM experiment_scores
 WHERE experiment = ? ORDER BY ALL
+"""
+_MODELS = """
+SELECT model, list(DISTINCT metric ORDER BY metric) FROM experiment_scores
+WHERE experiment = ? AND model <> '' GROUP BY model ORDER BY model
 """
 _EXPERIMENTS = """
 SELECT e.experiment, e.question_set, started_at, finished_at,
@@ -100,6 +102,11 @@ def costs(con: duckdb.DuckDBPyConnection, experiment: str) -> pl.DataFrame:
 def question_scores(con: duckdb.DuckDBPyConnection, experiment: str) -> pl.DataFrame:
     """Return scores by condition, question_id and metric."""
     return con.execute(_SCORES, [experiment]).pl()
+
+
+def marked_by(con: duckdb.DuckDBPyConnection, experiment: str) -> dict[str, list[str]]:
+    """Return the metrics that models mark an experiment's answers by, by model."""
+    return dict(con.execute(_MODELS, [experiment]).fetchall())
 
 
 def means(scores: pl.DataFrame) -> pl.DataFrame:

@@ -144,13 +144,41 @@ CREATE TABLE IF NOT EXISTS scores (
     question_set VARCHAR NOT NULL,
     metric VARCHAR NOT NULL,
     value DOUBLE NOT NULL,
-    PRIMARY KEY (answer_id, question_set, metric)
+    model VARCHAR NOT NULL DEFAULT '',
+    PRIMARY KEY (answer_id, question_set, metric, model)
 );
 COMMENT ON TABLE scores IS 'How good one answer, or its retrieval, is by one metric.';
 COMMENT ON COLUMN scores.answer_id IS 'The answer.';
 COMMENT ON COLUMN scores.question_set IS 'The set whose gold answers and passages it was compared with.';
 COMMENT ON COLUMN scores.metric IS 'Name of the metric, such as f1, recall@5 or claims.';
 COMMENT ON COLUMN scores.value IS 'Its value; shares are from 0 to 1.';
+COMMENT ON COLUMN scores.model IS 'Model that marked the answer; empty where the metric is computed, or an older version of the program wrote it.';
+
+CREATE TABLE IF NOT EXISTS experiment_models (
+    experiment VARCHAR NOT NULL,
+    metric VARCHAR NOT NULL,
+    model VARCHAR NOT NULL,
+    PRIMARY KEY (experiment, metric)
+);
+COMMENT ON TABLE experiment_models IS 'Whose marks an experiment goes by, where a model marks its answers.';
+COMMENT ON COLUMN experiment_models.experiment IS 'The experiment.';
+COMMENT ON COLUMN experiment_models.metric IS 'Name of the metric.';
+COMMENT ON COLUMN experiment_models.model IS 'The model, as in scores.';
+
+CREATE OR REPLACE VIEW experiment_scores AS
+SELECT x.experiment, x.condition, x.question_id, x.answer_id, s.metric, s.model, s.value
+FROM experiment_answers x JOIN experiments e USING (experiment)
+JOIN scores s ON s.answer_id = x.answer_id AND s.question_set = e.question_set
+LEFT JOIN experiment_models m ON m.experiment = x.experiment AND m.metric = s.metric
+WHERE s.model = coalesce(m.model, '');
+COMMENT ON VIEW experiment_scores IS 'The scores that an experiment goes by: of each answer one of a metric.';
+COMMENT ON COLUMN experiment_scores.experiment IS 'The experiment.';
+COMMENT ON COLUMN experiment_scores.condition IS 'The condition.';
+COMMENT ON COLUMN experiment_scores.question_id IS 'The question.';
+COMMENT ON COLUMN experiment_scores.answer_id IS 'The answer.';
+COMMENT ON COLUMN experiment_scores.metric IS 'Name of the metric.';
+COMMENT ON COLUMN experiment_scores.model IS 'Model that marked the answer; empty where the metric is computed.';
+COMMENT ON COLUMN experiment_scores.value IS 'Its value; shares are from 0 to 1.';
 
 CREATE TABLE IF NOT EXISTS claims (
     answer_id VARCHAR NOT NULL,

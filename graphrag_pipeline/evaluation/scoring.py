@@ -47,17 +47,16 @@ LEFT JOIN (SELECT answer_id, list(metric) AS metrics FROM scores
 WHERE a.release = $release AND (len(q.answers) > 0 OR len(q.passages) > 0)
 ORDER BY q.position, a.answer_id
 """
-_KEEP = "INSERT OR REPLACE INTO scores SELECT answer_id, ?, metric, value FROM found"
+_KEEP = "INSERT OR REPLACE INTO scores SELECT answer_id, ?, metric, value, '' FROM found"
 _MEANS = """
-SELECT x.condition, coalesce(q.type, 'all') AS type, s.metric, count(*) AS questions,
+SELECT s.condition, coalesce(q.type, 'all') AS type, s.metric, count(*) AS questions,
        avg(s.value) AS mean
-FROM experiment_answers x
+FROM experiment_scores s
 JOIN experiments e USING (experiment) JOIN conditions c USING (experiment, condition)
-JOIN questions q ON q.question_set = e.question_set AND q.question_id = x.question_id
-JOIN scores s ON s.question_set = e.question_set AND s.answer_id = x.answer_id
+JOIN questions q ON q.question_set = e.question_set AND q.question_id = s.question_id
 WHERE experiment = ?
-GROUP BY GROUPING SETS ((x.condition, c.position, s.metric),
-                        (x.condition, c.position, s.metric, q.type))
+GROUP BY GROUPING SETS ((s.condition, c.position, s.metric),
+                        (s.condition, c.position, s.metric, q.type))
 ORDER BY c.position, grouping(q.type) DESC, type, s.metric
 """
 

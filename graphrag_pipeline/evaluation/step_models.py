@@ -74,5 +74,11 @@ class StepModel(BaseModel):
         return [*answered_by(settings.llm), *([self.base_url] if self.base_url else [])]
 
 
+def model_label(step: StepModel, settings: Settings) -> str:
+    """Return what the marks of a step are kept by, given its own settings: the model, and where."""
+    model = settings.llm.model
+    return f"{model} at {step.base_url}" if step.base_url else model
+
+
 def _default_key(address: str) -> str:
     return "" if LlmOptions(base_url=address).is_openai else NO_KEY

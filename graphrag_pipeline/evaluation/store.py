@@ -15,6 +15,15 @@ from graphrag_pipeline.store.index_store import IndexStore, get_meta
 
 _VERSION = "1"
 _MADE_BY = "schema"
+# A key cannot be changed: the table is made anew.
+_SCORES_BEFORE = (
+    "CREATE TABLE scores_before AS FROM scores; DROP TABLE scores;",
+    "INSERT INTO scores BY NAME FROM scores_before; DROP TABLE scores_before;",
+)
+_SCORES_COLUMNS = """
+SELECT count(*) FILTER (column_name = 'model') = 0 AND count(*) > 0
+FROM duckdb_columns() WHERE table_name = 'scores'
+"""
 
 
 class EvaluationStore(IndexStore):
@@ -31,8 +40,9 @@ class EvaluationStore(IndexStore):
         """Give a new file its tables; refuse one that a newer program made."""
         if _made_by(con) == content_hash(_schema()):
             return
+        before, after = _SCORES_BEFORE if _lacks_model(con) else ("", "")
         # One transaction: each of its many statements would otherwise be synced by itself.
-        con.execute(f"BEGIN; {_schema()}; COMMIT")
+        con.execute(f"BEGIN; {before} {_schema()}; {after} COMMIT")
         con.execute(
             "INSERT OR REPLACE INTO meta VALUES (?, ?)", [_MADE_BY, content_hash(_schema())]
         )
@@ -49,6 +59,11 @@ def _made_by(con: duckdb.DuckDBPyConnection) -> str | None:
     """Return a hash of the schema that a file's tables are made by, None for a new file."""
     row = con.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'meta'").fetchone()
     return get_meta(con, _MADE_BY) if row != (0,) else None
+
+
+def _lacks_model(con: duckdb.DuckDBPyConnection) -> bool:
+    """Say whether there is a table of scores of before they were kept by model."""
+    return con.execute(_SCORES_COLUMNS).fetchone() == (True,)
 
 
 @cache

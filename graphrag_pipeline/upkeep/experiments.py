@@ -52,6 +52,7 @@ DELETE FROM question_assertions WHERE question_set NOT IN (SELECT question_set F
 DELETE FROM scores WHERE answer_id NOT IN (SELECT answer_id FROM answers);
 DELETE FROM claims WHERE answer_id NOT IN (SELECT answer_id FROM answers);
 DELETE FROM claim_extractions WHERE answer_id NOT IN (SELECT answer_id FROM answers);
+DELETE FROM experiment_models WHERE experiment NOT IN (SELECT experiment FROM experiments);
 DELETE FROM unanswered WHERE experiment NOT IN (SELECT experiment FROM experiments);
 DELETE FROM agreements WHERE experiment NOT IN (SELECT experiment FROM experiments);
 DELETE FROM gradings WHERE answer_id NOT IN (SELECT answer_id FROM answers UNION ALL SELECT '')

@@ -39,7 +39,8 @@ _NUMBERS = ("claim", "reference_")
 class Results:
     """What an experiment found: what each condition took, and the mean of each of its metrics.
 
-    ``tables`` are those of the paper whose preset it is.
+    ``marked_by`` are the metrics that models give marks by, ``tables`` those of the paper whose
+    preset it is.
     """
 
     experiment: str
@@ -47,6 +48,7 @@ class Results:
     metrics: list[dict[str, Any]]
     agreement: list[Agreement]
     tests: list[Permuted]
+    marked_by: dict[str, list[str]] = field(default_factory=dict)
     tables: list[PaperTable] = field(default_factory=list)
 
 
@@ -66,7 +68,8 @@ def results_of(settings: Settings, experiment: str | None) -> Results:
         metrics = results.means(scores).rows(named=True)
         tests = permutation_tests(scores, METRIC)
         tables = tables_of_experiment(con, name)
-        return Results(name, conditions, metrics, agreements(con, name), tests, tables)
+        marked_by = results.marked_by(con, name)
+        return Results(name, conditions, metrics, agreements(con, name), tests, marked_by, tables)
 
 
 def show_results(results: Results) -> None:
@@ -82,6 +85,8 @@ def show_results(results: Results) -> None:
         ("condition", *map(_HEADINGS.__getitem__, metrics), "tokens", *["cost"] * is_paid, "ms"),
         [_line(row, metrics, means, is_paid) for row in results.conditions],
     )
+    for model, names in results.marked_by.items():
+        console.say(f"marked by {model}: {', '.join(names)}")
     for agreement in results.agreement:
         console.say(_agreement(agreement))
     for test in results.tests:

@@ -27,10 +27,8 @@ _METRICS: Final = {
 }
 """How the names of the metrics begin that measure what a criterion asks for."""
 _SCORES = """
-SELECT x.condition, x.question_id, s.metric, s.value
-FROM experiment_answers x JOIN experiments e USING (experiment)
-JOIN scores s ON s.answer_id = x.answer_id AND s.question_set = e.question_set
-WHERE experiment = $experiment AND starts_with(s.metric, 'claim')
+SELECT condition, question_id, metric, value FROM experiment_scores
+WHERE experiment = $experiment AND starts_with(metric, 'claim')
 """
 _DETAILS = "SELECT * EXCLUDE (experiment) FROM agreements WHERE experiment = ? ORDER BY ALL"
 _SUMMARY = """

@@ -32,6 +32,7 @@ from graphrag_pipeline.evaluation.inquiring import (
 from graphrag_pipeline.evaluation.metrics.answers import bare
 from graphrag_pipeline.evaluation.questions.fields import sourced
 from graphrag_pipeline.evaluation.running import load_questions, open_engine
+from graphrag_pipeline.evaluation.step_models import model_label
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
 from graphrag_pipeline.llm.errors import ModelOutputError
@@ -155,7 +156,8 @@ def run(store: EvaluationStore, experiment: Experiment, settings: Settings) -> A
         unchecked = unanswered(con, CHECKING, inquiries)
     asked += ask_inquiries(asking, store, CHECKING, unchecked)
     with store.transaction() as con:
-        put_means(con, set_name, inquiries, lambda inquiry: METRIC)
+        model = model_label(step, asking)
+        put_means(con, experiment.name, set_name, inquiries, lambda inquiry: METRIC, model)
     return asked
 
 

@@ -85,6 +85,7 @@ WHERE e.extractor IS DISTINCT FROM $extractor ORDER BY answer_id
 """
 _OUTDATED = f"""
 DELETE FROM scores WHERE answer_id IN (SELECT answer_id FROM examined)
+  AND model = $model
   AND (metric = '{CLAIMS}' OR starts_with(metric, '{CLUSTERS.partition("{")[0]}'))
 """
 _UNSCORED = """
@@ -93,8 +94,8 @@ FROM (SELECT DISTINCT answer_id FROM experiment_answers WHERE experiment = $expe
 SEMI JOIN claim_extractions USING (answer_id)
 LEFT JOIN (SELECT answer_id, list(claim ORDER BY position) AS claims FROM claims
            GROUP BY answer_id) c USING (answer_id)
-LEFT JOIN (SELECT answer_id, list(metric) AS metrics FROM scores WHERE question_set = $set
-           GROUP BY answer_id) s USING (answer_id)
+LEFT JOIN (SELECT answer_id, list(metric) AS metrics FROM scores
+           WHERE question_set = $set AND model = $model GROUP BY answer_id) s USING (answer_id)
 WHERE NOT list_has_all(coalesce(s.metrics, []), $wanted) ORDER BY x.answer_id
 """
 
@@ -175,10 +176,12 @@ def examine(
     progress: Listener = report,
     *,
     extractor: str = "",
+    model: str = "",
 ) -> Asked:
     """Ask for the claims of answers and keep them in ``claims``, duplicates removed.
 
-    The same answer to the same question is asked about once. An answer some part of which cannot be
+    The scores of claims that ``model`` had found are outdated; those of other models stay. The same
+    answer to the same question is asked about once. An answer some part of which cannot be
     read is left out, and told. Raises the model's error when no further call can succeed; what was
     answered until then is kept.
     """
@@ -200,30 +203,42 @@ def examine(
             for answer in unexamined
             if (answer.question, answer.text) in claims
         }
-        _keep(store, claims_of, extractor or extractor_of(settings))
+        _keep(store, claims_of, extractor or extractor_of(settings), model)
     return Asked(len(claims_of), asked.failures)
 
 
-def score_claims(store: EvaluationStore, experiment: str, thresholds: Sequence[float]) -> int:
+def score_claims(
+    store: EvaluationStore, experiment: str, thresholds: Sequence[float], model: str = ""
+) -> int:
     """Write how many claims the examined answers make and how many clusters these form.
 
-    Returns the number of scores written; those there are stay.
+    The scores are those of ``model``, by which the experiment goes from now on. Returns the number
+    of scores written; those there are stay.
     """
     names = [CLAIMS, *map(CLUSTERS.format, thresholds)]
     with store.transaction() as con:
         row = con.execute(
             "SELECT question_set FROM experiments WHERE experiment = ?", [experiment]
         ).fetchone()
-        parameters = {"experiment": experiment, "set": row[0] if row else "", "wanted": names}
+        parameters = {
+            "experiment": experiment,
+            "set": row[0] if row else "",
+            "wanted": names,
+            "model": model,
+        }
         due_rows = con.execute(_UNSCORED, parameters).fetchall()
         rows = [
-            (answer_id, parameters["set"], name, float(value))
+            (answer_id, parameters["set"], name, float(value), model)
             for answer_id, claims, has in due_rows
             for name, value in zip(names, _counts(claims or [], thresholds), strict=True)
             if name not in (has or ())
         ]
         if rows:
-            con.executemany("INSERT INTO scores VALUES (?, ?, ?, ?)", rows)
+            con.executemany("INSERT INTO scores VALUES (?, ?, ?, ?, ?)", rows)
+        con.executemany(
+            "INSERT OR REPLACE INTO experiment_models VALUES (?, ?, ?)",
+            [(experiment, name, model) for name in names],
+        )
     return len(rows)
 
 
@@ -305,8 +320,10 @@ def _pieces(answer: Unexamined) -> Iterator[_Piece]:
         yield _Piece(answer.question, before, tuple(sentences[first : first + SENTENCES]))
 
 
-def _keep(store: EvaluationStore, claims_of: Mapping[str, Sequence[str]], extractor: str) -> None:
-    """Make these the claims of answers; scores of claims that they had are outdated."""
+def _keep(
+    store: EvaluationStore, claims_of: Mapping[str, Sequence[str]], extractor: str, model: str
+) -> None:
+    """Make these the claims of answers; the model's scores of claims that they had are outdated."""
     if not claims_of:
         return
     examined = pl.DataFrame({"answer_id": list(claims_of)}).with_columns(
@@ -321,7 +338,7 @@ def _keep(store: EvaluationStore, claims_of: Mapping[str, Sequence[str]], extrac
         put_rows(con, "examined", examined)
         for table in ("claims", "claim_extractions"):
             con.execute(f"DELETE FROM {table} WHERE answer_id IN (SELECT answer_id FROM examined)")
-        con.execute(_OUTDATED)
+        con.execute(_OUTDATED, {"model": model})
         drop_rows(con, "examined")
         insert(con, "claims", claims)
         insert(con, "claim_extractions", examined)

@@ -27,6 +27,7 @@ from graphrag_pipeline.evaluation.inquiring import (
     unanswered,
 )
 from graphrag_pipeline.evaluation.metrics.answers import bare
+from graphrag_pipeline.evaluation.step_models import model_label
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object
@@ -123,9 +124,11 @@ def run(store: EvaluationStore, experiment: Experiment, settings: Settings) -> A
         row = con.execute(_SET, [experiment.name]).fetchone()
         put_means(
             con,
+            experiment.name,
             row[0] if row else "",
             inquiries,
             lambda inquiry: METRIC.format(inquiry.columns["subject"]),
+            model_label(step, settings),
         )
     return asked
 

@@ -29,15 +29,17 @@ from graphrag_pipeline.evaluation.inquiring import (
     made_by,
     plan_inquiries,
     plan_unseen,
+    put_marks,
     unanswered,
 )
 from graphrag_pipeline.evaluation.metrics.retrieval import chunks_of
 from graphrag_pipeline.evaluation.running import load_questions, open_engine
+from graphrag_pipeline.evaluation.step_models import model_label
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.llm.embedders import HashingEmbedder
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.parsing import parse_json_object, parse_yes_no
-from graphrag_pipeline.store.frames import streamed
+from graphrag_pipeline.store.frames import put_rows, streamed
 
 if TYPE_CHECKING:
     from graphrag_pipeline.evaluation.experiment import Experiment
@@ -122,9 +124,11 @@ def run(store: EvaluationStore, experiment: Experiment, settings: Settings) -> A
     retrieved, inquiries = _inquiries(store, experiment, step, settings)
     with store.read() as con:
         missing = unanswered(con, FORM, list(inquiries.values()))
-    asked = ask_inquiries(step.settings(settings), store, FORM, missing)
+    asking = step.settings(settings)
+    asked = ask_inquiries(asking, store, FORM, missing)
     with store.transaction() as con:
-        _put_scores(con, set_name, retrieved, inquiries, step.at)
+        put_rows(con, "marked", _scores(con, retrieved, inquiries, step.at))
+        put_marks(con, experiment.name, set_name, model_label(step, asking))
     return asked
 
 
@@ -213,13 +217,13 @@ def _texts(experiment: Experiment, settings: Settings, ids: set[str]) -> dict[st
     return texts
 
 
-def _put_scores(
+def _scores(
     con: duckdb.DuckDBPyConnection,
-    question_set: str,
     retrieved: Sequence[_Retrieved],
     inquiries: Mapping[str, Inquiry],
     depths: Sequence[int],
-) -> None:
+) -> pl.DataFrame:
+    """Return (answer_id, metric, value) of all answers by the labels there are."""
     ids = pl.DataFrame({"grading_id": list(inquiries)}, {"grading_id": pl.String})
     with streamed(con, "asked", ids):
         labels = dict(con.execute(_KEPT).fetchall())
@@ -234,8 +238,4 @@ def _put_scores(
         cluster_of = {**known, **dict(zip(relevant, clusters, strict=True))}
         scores += relevance_scores(first, cluster_of, depths)
     schema = {"answer_id": pl.String, "metric": pl.String, "value": pl.Float64}
-    with streamed(con, "labelled", pl.DataFrame(scores, schema, orient="row")):
-        con.execute(
-            "INSERT OR REPLACE INTO scores SELECT answer_id, ?, metric, value FROM labelled",
-            [question_set],
-        )
+    return pl.DataFrame(scores, schema, orient="row")

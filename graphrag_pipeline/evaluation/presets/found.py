@@ -40,12 +40,9 @@ SELECT count(*) FILTER (a.value > 0 AND b.value > 0) AS both,
        count(*) FILTER (a.value > 0 AND b.value = 0) AS only_first,
        count(*) FILTER (a.value = 0 AND b.value > 0) AS only_second,
        count(*) FILTER (a.value = 0 AND b.value = 0) AS neither
-FROM experiment_answers x JOIN experiment_answers y USING (experiment, question_id)
-JOIN experiments e USING (experiment)
-JOIN scores a ON a.answer_id = x.answer_id AND a.question_set = e.question_set
-JOIN scores b ON b.answer_id = y.answer_id AND b.question_set = e.question_set
-WHERE experiment = $experiment AND x.condition = $first AND y.condition = $second
-  AND a.metric = $metric AND b.metric = $metric
+FROM experiment_scores a JOIN experiment_scores b USING (experiment, question_id, metric)
+WHERE experiment = $experiment AND a.condition = $first AND b.condition = $second
+  AND metric = $metric
 """
 
 
