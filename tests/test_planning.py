@@ -390,6 +390,7 @@ def test_on_a_terminal_who_says_no_spends_nothing(
     assert code == 2, err
     assert "Go on?" in err
     assert "nothing was spent" in err
+    assert "error:" not in err
     assert small.requests == []
 
 

@@ -37,7 +37,7 @@ from graphrag_pipeline.cli import (
     upkeep,
 )
 from graphrag_pipeline.cli.command import CONFIG
-from graphrag_pipeline.core.errors import GraphRAGError, InputError, StorageError
+from graphrag_pipeline.core.errors import DeclinedError, GraphRAGError, InputError, StorageError
 from graphrag_pipeline.core.memory import as_out_of_memory, memory_is_short
 
 EXIT_CODES = (
@@ -62,14 +62,15 @@ class _Commands(TyperGroup):
             return result
         except GraphRAGError as error:
             failure = as_out_of_memory(error) or error
-            _fail(str(failure), failure.exit_code)
+            is_error = not isinstance(failure, DeclinedError)
+            _fail(str(failure), failure.exit_code, is_error=is_error)
         except (KeyboardInterrupt, RuntimeError) as error:
             if isinstance(error, RuntimeError) and str(error) != _DUCKDB_INTERRUPTED:
                 _fail_for_want_of_memory(error)
                 raise
             advice = "; what was finished is kept, run the command again to go on"
             resumable = ctx.invoked_subcommand in _RESUMABLE
-            _fail(f"stopped{advice if resumable else ''}", _INTERRUPTED)
+            _fail(f"stopped{advice if resumable else ''}", _INTERRUPTED, is_error=False)
         except BrokenPipeError:
             _stop_writing()
         except PermissionError as error:
@@ -152,11 +153,11 @@ for _command in (
 app.command(context_settings={"ignore_unknown_options": True})(marts.dbt)
 
 
-def _fail(message: str, code: int) -> None:
-    if code == _INTERRUPTED:
-        console.note(message)
-    else:
+def _fail(message: str, code: int, *, is_error: bool = True) -> None:
+    if is_error:
         console.note_error(message if message.strip() else "it failed")
+    else:
+        console.note(message)
     raise SystemExit(code)
 
 
@@ -197,6 +198,6 @@ def main() -> None:
             os._exit(end.code)
         raise
     except KeyboardInterrupt:
-        _fail("stopped", _INTERRUPTED)
+        _fail("stopped", _INTERRUPTED, is_error=False)
     except BrokenPipeError:
         _stop_writing()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from graphrag_pipeline.core.errors import InputError, RemovalError
+from graphrag_pipeline.core.errors import DeclinedError, InputError, RemovalError
 from graphrag_pipeline.core.rows import printable, to_json
 
 _MOST_ROWS = 200
@@ -63,7 +63,7 @@ def confirm(cost: float, most: float, see: str) -> None:
             f"{see}, then run it again with --yes"
         )
     if not typer.confirm("Go on?", err=True):
-        raise InputError("nothing was started and nothing was spent")
+        raise DeclinedError("nothing was started and nothing was spent")
 
 
 def confirm_removal(error: RemovalError) -> None:
@@ -74,7 +74,7 @@ def confirm_removal(error: RemovalError) -> None:
         raise error
     note(str(error))
     if not typer.confirm("Remove them?", err=True):
-        raise InputError("nothing was removed")
+        raise DeclinedError("nothing was removed")
 
 
 def show_json(value: object) -> None:

@@ -13,7 +13,7 @@ from graphrag_pipeline.cli import console
 from graphrag_pipeline.cli.command import prints, settings_for_runs
 from graphrag_pipeline.cli.progress import progress
 from graphrag_pipeline.cli.wording import money
-from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.errors import DeclinedError, InputError
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.text import counted
 
@@ -127,4 +127,4 @@ def _ask(plan: Purge) -> None:
         raise InputError("this cannot be undone: see --dry-run, then run it again with --yes")
     show_purge(plan)
     if not typer.confirm("This cannot be undone. Go on?", err=True):
-        raise InputError("nothing was changed")
+        raise DeclinedError("nothing was changed")

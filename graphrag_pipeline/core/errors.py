@@ -29,6 +29,10 @@ class AccessError(GraphRAGError):
     exit_code = 2
 
 
+class DeclinedError(InputError):
+    """The user was asked, and said no."""
+
+
 class RemovalError(InputError):
     """So many documents are gone from a folder that someone should look before they are removed."""
 
