@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import resource
+import signal
 import subprocess
 import sys
+import termios
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import dagster as dg
@@ -17,6 +22,7 @@ from commands import command, run_python
 from conftest import Engine
 from dagster_helpers import PEOPLE, PLACES, Pipeline
 from index_process import SMALL, update
+from test_guarded import PATIENCE, end_of
 from test_readers import COMPARED, content
 
 from graphrag_pipeline.core import memory
@@ -25,6 +31,7 @@ from graphrag_pipeline.core.memory import OutOfMemoryError, as_out_of_memory, to
 from graphrag_pipeline.graph import descriptions
 from graphrag_pipeline.index import Index
 from graphrag_pipeline.ingest.reading import ReadingOptions, read_file
+from graphrag_pipeline.store.vector_store import VectorStore
 
 LIMITED = """
 import resource, sys
@@ -49,9 +56,27 @@ with duckdb.connect(config={"threads": 1}) as con:
         con.execute("INSERT INTO all_rows SELECT * FROM copied UNION ALL SELECT * FROM once")
     print(con.execute("SELECT count(*) FROM all_rows JOIN copied USING (n, text)").fetchall())
 """
+UNDER_LIMIT = """
+import os, resource, signal, sys, time
+resource.setrlimit(resource.RLIMIT_AS, (4 * 2**30,) * 2)
+from graphrag_pipeline.cli.limited import run_in_child_if_limited
+starter = os.getpid()
+run_in_child_if_limited()
+assert os.getpid() != starter
+"""
+COUNTS_INTERRUPTS = """
+seen = []
+signal.signal(signal.SIGINT, lambda *_: seen.append(1))
+print(sys.stdin.isatty(), sys.stderr.isatty(), flush=True)
+while not seen:
+    time.sleep(.01)
+time.sleep(.3)
+print(len(seen), flush=True)
+"""
+OPENBLAS = "OpenBLAS error: Memory allocation still failed after 10 retries, giving up."
 FEW, MANY = (40, 400), (5, 20, 60, 120, 200, 300, 400, 500, 640, 800, 1000, 1400)
-ABORTED = (-6, -11)
-"""How a process ends in which a library gives up by itself: nothing can speak for it then."""
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
 
 
 def too_much_for_python() -> None:
@@ -98,7 +123,7 @@ def test_an_error_nobody_meant_is_for_want_of_memory_where_that_is_short(
     assert as_out_of_memory(KeyboardInterrupt()) is None
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
+@on_linux
 def test_rows_are_handed_to_duckdb_where_no_thread_can_be_started() -> None:
     def want_large_stacks() -> None:
         resource.setrlimit(resource.RLIMIT_STACK, (2**30, resource.RLIM_INFINITY))
@@ -156,12 +181,81 @@ def test_the_failure_in_dagster_is_the_clear_line(
         failed = pipeline.refresh(instance)
     (event,) = [event for event in failed.all_events if event.is_step_failure]
     failure = event.step_failure_data.user_failure_data
+    assert failure is not None
+    assert failure.description is not None
     assert failure.description.startswith("out of memory: what was finished is kept; give the")
     assert failure.metadata["exit_code"].value == 5
 
 
+@on_linux
+@pytest.mark.parametrize(
+    "then", ["os.abort()", f"os.write(2, b'{OPENBLAS}\\n'); os._exit(1)", "ctypes.string_at(0)"]
+)
+def test_under_a_limit_a_library_that_ends_the_process_is_told_in_one_line(then: str) -> None:
+    noise = "os.write(2, b'<jemalloc>: background thread creation failed (11)\\n')"
+    ended = run_python("-c", f"{UNDER_LIMIT}\nimport ctypes\n{noise}\n{then}")
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith("error: out of memory (a library ended the process: ")
+    assert ended.returncode == 5
+
+
+@on_linux
+@pytest.mark.parametrize(
+    ("then", "code"),
+    [("sys.exit(7)", 7), ("sys.exit(1)", 1), ("os.kill(os.getpid(), 9)", -9), ("pass", 0)],
+)
+def test_under_a_limit_a_command_ends_as_it_would_without(then: str, code: int) -> None:
+    said = "print('out'); os.write(2, b'a remark\\n'); print('told', file=sys.stderr)"
+    ended = run_python("-c", f"{UNDER_LIMIT}\n{said}\nsys.stdout.flush()\n{then}")
+    assert (ended.returncode, ended.stdout) == (code, "out\n")
+    assert sorted(ended.stderr.splitlines()) == ["a remark", "told"]
+
+
+@on_linux
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_under_a_limit_what_ends_the_command_ends_its_child(number: signal.Signals) -> None:
+    code = f"{UNDER_LIMIT}\nprint(os.getpid(), flush=True)\ntime.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        child = int(run.stdout.readline())
+        run.send_signal(number)
+        assert run.wait(PATIENCE) == -number
+        end_of([child])
+
+
+@on_linux
+def test_under_a_limit_the_terminal_is_the_commands_and_interrupts_it_once() -> None:
+    ours, theirs = os.openpty()
+    command = [sys.executable, "-c", UNDER_LIMIT + COUNTS_INTERRUPTS]
+    take_it = partial(fcntl.ioctl, theirs, termios.TIOCSCTTY, 0)
+    with subprocess.Popen(
+        command,
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        text=True,
+        start_new_session=True,
+        preexec_fn=take_it,
+    ) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == "True True\n"
+        os.write(ours, b"\x03")
+        assert run.stdout.readline() == "1\n"
+        assert run.wait(PATIENCE) == 0
+    os.close(ours)
+    os.close(theirs)
+
+
+def test_vectors_are_not_begun_where_memory_is_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "memory_is_short", lambda: True)
+    with pytest.raises(OutOfMemoryError):
+        VectorStore(tmp_path)
+
+
 @pytest.mark.waits
-@pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
+@on_linux
 @pytest.mark.parametrize("limits", [FEW, pytest.param(MANY, marks=pytest.mark.nightly)], ids=len)
 def test_under_any_limit_a_run_succeeds_or_says_so_in_one_line_and_the_next_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: tuple[int, ...]
@@ -182,7 +276,7 @@ def test_under_any_limit_a_run_succeeds_or_says_so_in_one_line_and_the_next_goes
             assert len(errors) == 1, said
             assert "out of memory" in errors[0], said
         else:
-            assert ended.returncode in (0, *ABORTED), said
+            assert ended.returncode == 0, said
     assert 5 in codes
     enough = command("index")
     assert enough.returncode == 0, enough.stderr

@@ -37,6 +37,7 @@ from graphrag_pipeline.cli import (
     upkeep,
 )
 from graphrag_pipeline.cli.command import CONFIG
+from graphrag_pipeline.cli.limited import run_in_child_if_limited
 from graphrag_pipeline.core.errors import DeclinedError, GraphRAGError, InputError, StorageError
 from graphrag_pipeline.core.memory import as_out_of_memory, memory_is_short
 
@@ -181,6 +182,7 @@ def _stop_writing() -> None:
 
 def main() -> None:
     """Run the command line."""
+    run_in_child_if_limited()
     # What is imported stays, so to look through it again and again for garbage is in vain.
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     for stream in (sys.stdout, sys.stderr):

@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -52,6 +53,14 @@ def guard_of(parent: int | None = None) -> list[str]:
     return [sys.executable, "-m", __name__, str(parent or _WHO_STARTS)]
 
 
+def end_with_parent(parent: int, number: int = signal.SIGINT) -> None:
+    """Have this process told when its parent is killed, where the system can do that."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
+        if os.getppid() != parent:
+            os.kill(os.getpid(), number)
+
+
 def _main() -> None:
     parent = int(sys.argv[1]) or os.getppid()
     started: list[int] = []
@@ -63,7 +72,9 @@ def _main() -> None:
 
     for name in _PASSED_ON:
         signal.signal(getattr(signal, name), pass_on)
-    process = subprocess.Popen(sys.argv[2:], process_group=0, preexec_fn=_end_with_parent)
+    process = subprocess.Popen(
+        sys.argv[2:], process_group=0, preexec_fn=partial(end_with_parent, os.getpid())
+    )
     started.append(process.pid)
     threading.Thread(target=_end_with, args=(parent, process.pid), daemon=True).start()
     # Until it is waited for, nobody else can get the number of the command's group.
@@ -83,12 +94,6 @@ def _end_with(parent: int, command: int) -> None:
     _tell(command, signal.SIGINT)
     time.sleep(_GRACE_SECONDS)
     _tell_group(command, signal.SIGKILL)
-
-
-def _end_with_parent() -> None:
-    """Have this process told when the guard itself is killed, where the system can do that."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
 
 
 def _tell(pid: int, number: int) -> None:

@@ -87,6 +87,15 @@ def memory_is_short() -> bool:
     return False
 
 
+def require_memory() -> None:
+    """Raise OutOfMemoryError where memory is short.
+
+    A library in Rust that gets no thread for its work may wait for one for ever: do not begin.
+    """
+    if memory_is_short():
+        raise OutOfMemoryError
+
+
 def _says_so(error: BaseException) -> bool:
     if isinstance(error, MemoryError):
         return True

@@ -21,6 +21,8 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from graphrag_pipeline.core.memory import require_memory
+
 if TYPE_CHECKING:
     from lancedb.db import DBConnection
 
@@ -31,9 +33,10 @@ _importing = threading.Lock()
 
 
 def connect(uri: str) -> DBConnection:
-    """Open a LanceDB location."""
+    """Open a LanceDB location. Raises OutOfMemoryError where memory is short."""
     with _importing:
         lancedb = _lancedb()
+    require_memory()
     return lancedb.connect(uri)
 
 

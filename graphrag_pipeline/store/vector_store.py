@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.memory import require_memory
 from graphrag_pipeline.core.text import terms, terms_batch
 from graphrag_pipeline.llm.embedders import Embedder, stored
 from graphrag_pipeline.store.held_terms import HeldTerms
@@ -793,7 +794,11 @@ def _number_older(table: LanceTable, age: timedelta) -> int:
 
 @contextlib.contextmanager
 def _writing(uri: str) -> Iterator[None]:
-    """Turn what LanceDB raises about the disk (OSError, RuntimeError) into a StorageError."""
+    """Turn what LanceDB raises about the disk (OSError, RuntimeError) into a StorageError.
+
+    Raises OutOfMemoryError where memory is short.
+    """
+    require_memory()
     try:
         yield
     except (OSError, RuntimeError) as error:
