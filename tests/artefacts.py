@@ -15,7 +15,7 @@ MADE = "artefacts.made"
 """The event by which stores are told to close their files: the folder is about to move."""
 
 
-def made_once(name: str, make: Callable[[Path], None]) -> Path:
+def made_once(name: str, make: Callable[[Path], object]) -> Path:
     """Return a folder that the first who asks for it has filled; nobody changes it afterwards."""
     folder = Path(os.environ["TESTS_HOME"], "artefacts", name)
     folder.parent.mkdir(exist_ok=True)
@@ -29,7 +29,7 @@ def made_once(name: str, make: Callable[[Path], None]) -> Path:
     return folder
 
 
-def copy_of(name: str, make: Callable[[Path], None], to: Path) -> Path:
+def copy_of(name: str, make: Callable[[Path], object], to: Path) -> Path:
     """Return a copy of such a folder at a place that is one's own; one file twice is so there."""
     copies: dict[int, str] = {}
 

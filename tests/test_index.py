@@ -10,6 +10,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from importlib.machinery import PathFinder
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -41,7 +42,7 @@ from graphrag_pipeline.updating import cut_batches
 ROOT = Path(__file__).parents[1]
 TABLES = ("documents", "chunks", "entities", "relationships", "entity_chunks", "entity_aliases")
 HIERARCHY = ("communities", "community_members", "community_reports")
-SMALL = {"embeddings": {"dimensions": 32}}
+SMALL: dict[str, Any] = {"embeddings": {"dimensions": 32}}
 
 
 @pytest.fixture(autouse=True)
@@ -479,18 +480,19 @@ def test_what_is_no_folder_is_an_error_that_says_so(index: Index, folder: object
         index.plan(folder)  # pyright: ignore[reportArgumentType]
 
 
-def test_a_run_that_waited_for_another_takes_no_credit_for_it(
+def test_a_run_that_waited_for_another_does_nothing_again_and_takes_no_credit_for_it(
     index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path / "docs", rivers=RIVERS)
 
-    def wait(instance: object, job_name: str) -> None:
+    def wait(instance: object, job_name: str) -> bool:
         monkeypatch.undo()
-        assert index.update(tmp_path / "docs").is_new
+        assert index_folder(index, tmp_path / "docs").is_new
+        return True
 
     monkeypatch.setattr(runs, "_wait_for_others", wait)
     outcome = index_folder(index, tmp_path / "docs")
-    assert (outcome.batches, outcome.is_new) == ([], False)
+    assert (list(outcome.batches), list(outcome.run_ids), outcome.is_new) == ([], [], False)
     write(tmp_path / "docs", more=PLACES)
     assert index_folder(index, tmp_path / "docs").is_new
 

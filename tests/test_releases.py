@@ -24,6 +24,7 @@ from graphrag_pipeline.core.errors import InputError, NothingPublishedError, Sto
 from graphrag_pipeline.core.settings import InputSettings, ReleaseSettings
 from graphrag_pipeline.graph.resolution.resolving import resolve_entities
 from graphrag_pipeline.query import open_release, retrieve
+from graphrag_pipeline.releases import publishing
 from graphrag_pipeline.releases.diff import diff_releases
 from graphrag_pipeline.releases.kept import (
     find_release,
@@ -60,7 +61,7 @@ def grow(folder: Path, steps: Sequence[dict[str, str | None]]) -> tuple[Engine, 
 @pytest.fixture(scope="module")
 def three() -> tuple[Path, list[str]]:
     """A folder with three releases: one, two and three documents; not to be changed."""
-    steps = [{name: text} for name, text in STORY.items()]
+    steps: list[dict[str, str | None]] = [{name: text} for name, text in STORY.items()]
     folder = made_once("three", lambda made: grow(made, steps))
     return folder, sorted(release_ids(folder / ".graphrag"))
 
@@ -197,6 +198,20 @@ def test_a_rollback_stays_until_the_index_changes(indexed):
     assert new not in made
     assert published_release(home) == new
     assert uris(home) == 2
+
+
+def test_a_rollback_stays_when_the_program_changes_and_not_the_index(indexed, monkeypatch):
+    engine, made = indexed
+    home = engine.log.home
+    rollback(engine.workspace, made[0])
+    views = publishing.published_sql()
+    monkeypatch.setattr(publishing, "published_sql", lambda: f"{views} -- of another version")
+    monkeypatch.setattr(publishing, "config_hash", lambda _: "with a setting more")
+    assert not refresh_needed(workspace_of(home, SMALL))
+    assert publish(workspace_of(home, SMALL)).id == made[0]
+    rollback(engine.workspace, made[2])
+    assert refresh_needed(workspace_of(home, SMALL))
+    assert publish(workspace_of(home, SMALL)).created
 
 
 def test_the_one_before_is_never_one_that_was_withdrawn(indexed):

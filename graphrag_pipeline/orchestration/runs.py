@@ -27,6 +27,7 @@ from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB, build_definit
 from graphrag_pipeline.ingest.stages import pending_batches, stage_versions
 from graphrag_pipeline.marts.build import MARTS_JOB, built_marts, marts_outdated
 from graphrag_pipeline.orchestration.event_log import kept_open
+from graphrag_pipeline.planning.pending import nothing_pending
 from graphrag_pipeline.releases.kept import release_file
 from graphrag_pipeline.resources.index import BESIDE_OTHERS
 from graphrag_pipeline.resources.liveness import end_dead_runs
@@ -135,7 +136,10 @@ def index_folder(
 
 
 def run_pending(workspace: Workspace) -> IndexOutcome:
-    """Run all batches that are not done, then refresh what depends on them and publish."""
+    """Run all batches that are not done, then refresh what depends on them and publish.
+
+    Where another run that was waited for has done all of it, no run is started.
+    """
     settings = workspace.settings
     defs = build_definitions(settings)
     version = {VERSION: stage_versions(settings)["extractions"]}
@@ -144,7 +148,8 @@ def run_pending(workspace: Workspace) -> IndexOutcome:
     if uses_model(settings):
         shared[LEDGER_TAG] = str(ledger_position(settings.home_path))
     with opened_instance(settings) as instance:
-        _wait_for_others(instance, REFRESH_JOB)
+        if _wait_for_others(instance, REFRESH_JOB) and nothing_pending(workspace):
+            return IndexOutcome((), (), is_new=False)
         pending = pending_batches(workspace)
         for keys in _add_partitions(instance, pending):
             files = files_of([workspace.batches.get(key) for key in keys])
@@ -210,8 +215,10 @@ def opened_instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
         yield instance
 
 
-def _wait_for_others(instance: dg.DagsterInstance, job_name: str) -> None:
+def _wait_for_others(instance: dg.DagsterInstance, job_name: str) -> bool:
     """Wait until no run of this job is under way, and none that writes to the index.
+
+    Returns whether there was one.
 
     Dagster's pools would make a run wait too, but in the middle, in silence, and on a processor
     core of its own: its in-process executor asks again without a pause.
@@ -227,6 +234,7 @@ def _wait_for_others(instance: dg.DagsterInstance, job_name: str) -> None:
             last_id = run.run_id
             sys.stderr.write(f"waiting for run {last_id[:8]} ({run.job_name}) to end\n")
         time.sleep(_POLL_SECONDS)
+    return bool(last_id)
 
 
 def _run(

@@ -27,11 +27,18 @@ def nothing_to_do(workspace: Workspace, folder: Path) -> bool:
     out is written down for `status`. Raises InputError if the
     folder cannot be read, ConfigError for an ``aliases.csv`` that cannot be used.
     """
-    settings = workspace.settings
-    if not workspace.exists or (uses_model(settings) and _has_steps(settings)):
+    if not _can_tell(workspace):
         return False
-    largest = settings.input.max_file_bytes
+    largest = workspace.settings.input.max_file_bytes
     if workspace.batches.look(folder, max_bytes=largest, remember=True).changes:
+        return False
+    return nothing_pending(workspace)
+
+
+def nothing_pending(workspace: Workspace) -> bool:
+    """Whether a run that looks at no folder would leave the index and its release as they are."""
+    settings = workspace.settings
+    if not _can_tell(workspace):
         return False
     with workspace.store.session():
         if pending_batches(workspace) or refresh_needed(workspace):
@@ -42,9 +49,10 @@ def nothing_to_do(workspace: Workspace, folder: Path) -> bool:
     return _is_measured(workspace)
 
 
-def _has_steps(settings: Settings) -> bool:
-    """Whether a structure is asked for that has stages of its own."""
-    return any(structure.steps for structure in wanted_structures(settings))
+def _can_tell(workspace: Workspace) -> bool:
+    """Whether there is an index, and no model is asked for a structure with stages of its own."""
+    has_steps = any(structure.steps for structure in wanted_structures(workspace.settings))
+    return workspace.exists and not (has_steps and uses_model(workspace.settings))
 
 
 def _is_owed(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:

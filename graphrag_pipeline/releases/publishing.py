@@ -6,6 +6,7 @@ and never see a half-made index. A run that dies half-way leaves the last releas
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -29,12 +30,13 @@ from graphrag_pipeline.releases.kept import (
     is_rolled_back,
     keep_published,
     published_release,
+    release_file,
 )
 from graphrag_pipeline.releases.labels import label_documents
 from graphrag_pipeline.reports.levels import reports_current
 from graphrag_pipeline.reports.model_writer import report_writer
 from graphrag_pipeline.store.hashing import rows_hash
-from graphrag_pipeline.store.index_store import IndexStore, memory_database
+from graphrag_pipeline.store.index_store import IndexStore, connect_published, memory_database
 from graphrag_pipeline.store.migrations import schema_sql
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import (
@@ -93,6 +95,7 @@ _FAILED_REPORTS = """
 SELECT count(*), (SELECT count(*) FROM community_reports) + count(*) FROM report_failures
 """
 _NOBODY_WRITES = ~0o222
+_VECTORS = "SELECT embedder, vector_versions::VARCHAR FROM releases WHERE id = ?"
 _NEWEST = "SELECT id, content_hash, config_hash FROM releases ORDER BY created_at DESC LIMIT 1"
 
 
@@ -109,7 +112,7 @@ def publish(workspace: Workspace, *, anew: bool = False) -> Release:
     """Publish the index as it stands, unless it is what the newest release holds already.
 
     After a rollback that means: readers stay on the older release until something changes in the
-    index or in the settings that shape it. With ``anew`` a new release is made all the same.
+    index, whichever version of the program looks. With ``anew`` a new release is made all the same.
 
     Raises StorageError when graph, communities, reports and vectors do not belong together
     (another run changed the index meanwhile), or when the disk is full or read-only, and
@@ -131,8 +134,12 @@ def _publish(workspace: Workspace, *, anew: bool) -> Release:
         content = content_hash(con)
         config = config_hash(settings)
         newest = con.execute(_NEWEST).fetchone()
+        is_same = (
+            not anew
+            and newest is not None
+            and (newest[1:] == (content, config) or _is_as_withdrawn(con, workspace, newest[0]))
+        )
     before = published_release(home)
-    is_same = not anew and newest is not None and newest[1:] == (content, config)
     release = newest[0] if newest and is_same else _new_release(workspace, content, config)
     stays = is_same and is_rolled_back(home, release)
     if stays or before == release:
@@ -160,11 +167,38 @@ def config_hash(settings: Settings) -> str:
 
 def content_hash(con: duckdb.DuckDBPyConnection) -> str:
     """Return a hash of everything a release holds, its comments, views and macros included."""
-    parts = [schema_sql(), published_sql()]
-    for table in (*_CONTENT, *content_tables(con)):
-        row = con.execute(f"SELECT {rows_hash(table)}").fetchone()
-        parts.append(str(row))
-    return fingerprint(parts)
+    return fingerprint([schema_sql(), published_sql(), *_row_hashes(con).values()])
+
+
+def _row_hashes(con: duckdb.DuckDBPyConnection) -> dict[str, str]:
+    """Return a hash of the rows of each table that a release is made of."""
+    return {
+        table: str(con.execute(f"SELECT {rows_hash(table)}").fetchone())
+        for table in (*_CONTENT, *content_tables(con))
+    }
+
+
+def _is_as_withdrawn(con: duckdb.DuckDBPyConnection, workspace: Workspace, newest: str) -> bool:
+    """Whether the newest release was rolled back, and the index holds the same rows and vectors.
+
+    Their hashes may differ all the same: another version of the program has other views, comments
+    and settings.
+    """
+    home, settings = workspace.home, workspace.settings
+    if not is_rolled_back(home, newest):
+        return False
+    with contextlib.suppress(StorageError, duckdb.Error):
+        with connect_published(release_file(home, newest)) as release:
+            made = release.execute(_VECTORS, [newest]).fetchone()
+            rows = _row_hashes(release)
+        tables = {table.name for table in vector_tables(settings)}
+        now = (configured_embedder(settings).name, tables)
+        return (
+            made is not None
+            and (made[0], json.loads(made[1]).keys()) == now
+            and (rows == _row_hashes(con))
+        )
+    return False
 
 
 def refresh_needed(workspace: Workspace) -> bool:
@@ -191,8 +225,8 @@ def refresh_needed(workspace: Workspace) -> bool:
         if behind(con, settings, configured_embedder(settings).name) or _lost(con, workspace):
             return True
         current = (content_hash(con), config_hash(settings))
-    if newest is None or newest[1:] != current:
-        return True
+        if newest is None or newest[1:] != current:
+            return newest is None or not _is_as_withdrawn(con, workspace, newest[0])
     return published_release(home) != newest[0] and not is_rolled_back(home, newest[0])
 
 
