@@ -831,7 +831,9 @@ def test_the_title_property_of_a_word_document_comes_first():
 def test_a_word_document_is_bounded_by_what_it_unpacks_to():
     data = make_docx(paragraph("x" * 1_000_000))
     assert len(data) < 10_000
-    assert "unpacks to" in reason(read("a.docx", data, max_file_bytes=100_000))
+    said = reason(read("a.docx", data, max_file_bytes=100_000))
+    assert "unpacks to" in said
+    assert "input.max_file_mb allows (0.1 MB)" in said
 
 
 def test_a_zip_bomb_is_refused_before_it_unpacks():

@@ -282,7 +282,7 @@ class _Body:
         if self._unpack is None and encoding.strip().lower() not in ("", "identity"):
             raise FetchError(f"its content encoding {encoding[:40]!r} is not known")
         self._parts: list[bytes] = []
-        self._room = most
+        self._most = self._room = most
 
     def add(self, block: bytes) -> None:
         if self._unpack is not None:
@@ -292,7 +292,9 @@ class _Body:
                 raise FetchError(f"its gzip encoding is broken ({error})") from None
         self._room -= len(block)
         if self._room < 0:
-            raise FetchError("the answer is larger than input.max_file_mb allows")
+            raise FetchError(
+                f"the answer is larger than input.max_file_mb allows ({self._most / 1e6:g} MB)"
+            )
         self._parts.append(block)
 
     def whole(self) -> bytes:

@@ -94,7 +94,8 @@ def _require_bounded(archive: zipfile.ZipFile, most_unpacked: int) -> None:
     size, packed = sum(part.file_size for part in markup), sum(p.compress_size for p in markup)
     if size > most_unpacked:
         raise Unreadable(
-            f"the document unpacks to {size:,} bytes, more than input.max_file_mb allows"
+            f"the document unpacks to {size:,} bytes, more than input.max_file_mb allows "
+            f"({most_unpacked / 1e6:g} MB)"
         )
     if size > _SUSPECT_BYTES and size > _SUSPECT_RATIO * packed:
         raise Unreadable(f"the document unpacks to {size:,} bytes from {packed:,}: a zip bomb")

@@ -161,10 +161,7 @@ def why_not_opened(error: OSError | ValueError) -> str:
 
 def too_large(size: int, options: ReadingOptions) -> str:
     """Return what is said of a file of too many bytes."""
-    return (
-        f"the file has {size:,} bytes, more than input.max_file_mb allows "
-        f"({options.max_file_bytes / 1e6:g} MB)"
-    )
+    return f"the file has {size:,} bytes, more than {options.allowed}"
 
 
 def _require_size(size: int, options: ReadingOptions) -> None:

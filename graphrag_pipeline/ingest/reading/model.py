@@ -125,6 +125,11 @@ class ReadingOptions:
                 message = f"encoding {self.encoding!r} is not known: use a name such as utf-8"
                 raise ValueError(message) from error
 
+    @property
+    def allowed(self) -> str:
+        """What is said of more than a file, and what comes out of it, may have."""
+        return f"input.max_file_mb allows ({self.max_file_bytes / 1e6:g} MB)"
+
 
 class Unreadable(Exception):
     """The file gives no document; the message is the reason shown to the user."""

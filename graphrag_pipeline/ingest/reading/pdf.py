@@ -133,7 +133,7 @@ def _pages(document: PdfDocument, options: ReadingOptions) -> list[list[Row]]:
         pages.append(in_reading_order(pieces))
         room -= sum(len(row.text) for row in pages[-1])
         if room < 0:
-            raise Unreadable("the PDF unpacks to more text than input.max_file_mb allows")
+            raise Unreadable(f"the PDF unpacks to more text than {options.allowed}")
     return pages
 
 

@@ -213,7 +213,8 @@ def too_much_said(options: ReadingOptions) -> str:
     """Return what is said of records whose fields, with their names, are more than that."""
     return (
         "the names of its fields, said with each value, make it a text of more than "
-        f"{most_said(options):,} characters, ten times input.max_file_mb: shorten them"
+        f"{most_said(options):,} characters, ten times input.max_file_mb "
+        f"({options.max_file_bytes / 1e6:g}): shorten them"
     )
 
 

@@ -240,7 +240,7 @@ def read_parquet(path: Path, data: bytes, options: ReadingOptions) -> ReadResult
             for batch in table.iter_batches(batch_size=1_000):
                 room -= batch.nbytes + sum(map(_referred_to, batch.columns))
                 if room < 0:
-                    raise Unreadable("the table unpacks to more than input.max_file_mb allows")
+                    raise Unreadable(f"the table unpacks to more than {options.allowed}")
                 rows = _with_plain_times(batch).to_pylist()
                 records += [FileRecord(n, row) for n, row in enumerate(rows, len(records) + 1)]
     except MemoryError:
