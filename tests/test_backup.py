@@ -466,6 +466,12 @@ def test_a_backup_that_is_killed_is_whole_or_not_there_and_the_next_clears_up(
     assert check(Workspace(settings)).problems == ()
 
 
+def test_no_folder_is_made_for_an_archive(index, tmp_path):
+    with pytest.raises(InputError, match="nowhere is not a folder: make it, or name another"):
+        back_up(index, tmp_path / "nowhere" / "index.tar.zst")
+    assert not (tmp_path / "nowhere").exists()
+
+
 def test_an_archive_within_the_index_is_refused(index):
     with pytest.raises(InputError, match="outside of it"):
         back_up(index, index.home / "vectors" / "a.tar.zst")

@@ -245,14 +245,14 @@ class Damage:
 DAMAGES = {
     "a chunk is gone": Damage(
         sql("DELETE FROM chunks WHERE id = (SELECT min(id) FROM chunks)"),
-        "index.duckdb, entity_mentions: 1",
+        "index.duckdb, entity_mentions: rows whose chunk_id is not in chunks (",
     ),
     "the text of a chunk": Damage(
         sql(
             "UPDATE chunks SET text = 'x' || substr(text, 2) "
             "WHERE id = (SELECT min(id) FROM chunks)"
         ),
-        "index.duckdb, chunks: 1 chunks that are not the span of their document",
+        "index.duckdb, chunks: chunks that are not the span of their document (1)",
     ),
     "the text of a document": Damage(
         sql(
@@ -263,22 +263,22 @@ DAMAGES = {
     ),
     "the hash of a document": Damage(
         sql("UPDATE documents SET content_hash = repeat('0', 64)"),
-        "index.duckdb, documents: 8 documents whose text",
+        "index.duckdb, documents: documents whose text",
     ),
     "a mention is gone": Damage(
         sql("DELETE FROM entity_mentions WHERE chunk_id = (SELECT min(id) FROM chunks)"),
-        "entity_mentions: 1 chunks that have another number of mentions than was extracted",
+        "entity_mentions: chunks that have another number of mentions than was extracted (1)",
     ),
     "an extraction is gone": Damage(
         sql("DELETE FROM extractions WHERE chunk_id = (SELECT min(id) FROM chunks)"),
-        "extractions: 1 chunks without an extraction",
+        "extractions: chunks without an extraction (1)",
     ),
     "provenance of no chunk": Damage(
         sql(
             "UPDATE entity_chunks SET chunk_id = 'none' "
             "WHERE chunk_id = (SELECT min(id) FROM chunks)"
         ),
-        "rows whose chunk_id is not in chunks, such as none",
+        "rows whose chunk_id is not in chunks (4), such as none",
     ),
     "an entity is gone": Damage(
         sql("DELETE FROM entities WHERE id = (SELECT min(id) FROM entities)"),
@@ -289,15 +289,15 @@ DAMAGES = {
             "UPDATE relationships SET target_id = 'nobody' "
             "WHERE id = (SELECT min(id) FROM relationships)"
         ),
-        "relationships: 1 rows whose target_id is not in entities, such as nobody",
+        "relationships: rows whose target_id is not in entities (1), such as nobody",
     ),
     "a description": Damage(
         sql("UPDATE entities SET description = '' WHERE id = (SELECT min(id) FROM entities)"),
-        "index.duckdb, entities: 1 rows are not those of the release",
+        "index.duckdb, entities: rows are not those of the release",
     ),
     "a small number twice": Damage(
         sql("UPDATE identifiers SET human_readable_id = 0 WHERE kind = 'entity'"),
-        "identifiers: 1 values of kind, human_readable_id that stand there more than once",
+        "identifiers: values of kind, human_readable_id that stand there more than once (1)",
     ),
     "a member is gone": Damage(
         sql(
@@ -333,7 +333,7 @@ DAMAGES = {
             "UPDATE hierarchy_reports SET context_hash = '0' WHERE hierarchy = 'graph' "
             "AND id = (SELECT min(id) FROM community_reports)"
         ),
-        "1 reports whose context is not that of their hash",
+        "reports whose context is not that of their hash (1)",
     ),
     "a citation of no chunk": Damage(
         sql(
@@ -349,12 +349,12 @@ DAMAGES = {
             "WHERE hierarchy = 'attributed' AND id = (SELECT min(id) FROM hierarchy_reports "
             "WHERE hierarchy = 'attributed')"
         ),
-        "hierarchy_reports: 1 rows are not those of the release",
+        "hierarchy_reports: rows are not those of the release",
         is_full=True,
     ),
     "a part of a summary": Damage(
         sql("DELETE FROM raptor_edges WHERE node_id = (SELECT min(id) FROM raptor_nodes)"),
-        "raptor_nodes: 1 summaries lack parts",
+        "raptor_nodes: summaries lack parts (1)",
         is_full=True,
     ),
     "a link of layers": Damage(
@@ -364,7 +364,7 @@ DAMAGES = {
     ),
     "a synonym of nobody": Damage(
         sql("INSERT INTO synonym_edges VALUES ('nobody', 'none', 1)"),
-        "1 synonyms are of no entity",
+        "synonyms are of no entity (1)",
         is_full=True,
     ),
     "the ledger of batches": Damage(
@@ -373,7 +373,7 @@ DAMAGES = {
     ),
     "a batch is gone": Damage(
         sql("DELETE FROM batches WHERE batch = (SELECT min(batch) FROM batches)"),
-        "batch_stages: 1 stages of a batch that is not there",
+        "batch_stages: stages of a batch that is not there (1)",
     ),
     "the index is cut": Damage(
         lambda w: cut(w.paths.index), "index.duckdb: the file cannot be read ("
@@ -412,7 +412,7 @@ DAMAGES = {
     ),
     "a manifest is gone": Damage(
         lambda w: _manifest(w).unlink(),
-        "batches: 1 batches of the index have no manifest",
+        "batches: batches of the index have no manifest (1)",
         mends=False,
     ),
     "vectors are cut": Damage(
@@ -423,35 +423,36 @@ DAMAGES = {
     ),
     "all vectors are gone": Damage(
         lambda w: shutil.rmtree(w.paths.vectors),
-        "vectors/chunks.lance: 8 rows of index.duckdb without a vector",
+        "vectors/chunks.lance: rows of index.duckdb without a vector (8)",
     ),
     "a vector is gone": Damage(
         _change_vectors("chunks", lambda t: t.delete(_first(t))),
-        "vectors/chunks.lance: 1 rows of index.duckdb without a vector",
+        "vectors/chunks.lance: rows of index.duckdb without a vector (1)",
     ),
     "a vector too many": Damage(
         _change_vectors("chunks", lambda t: t.add(_other(t))),
-        "1 vectors of no row of index.duckdb, such as ffff",
+        "vectors of no row of index.duckdb (1), such as ffff",
     ),
     "a vector of another text": Damage(
         _change_vectors(
             "community_reports", lambda t: t.update(where=_first(t), values={"content_hash": "0"})
         ),
-        "1 vectors of another text than index.duckdb has",
+        "vectors of another text than index.duckdb has (1)",
     ),
-    "a vector that is no numbers": Damage(_not_numbers, "1 vectors that are not numbers"),
+    "a vector that is no numbers": Damage(_not_numbers, "vectors that are not numbers (1)"),
     "vectors of other dimensions": Damage(
         _other_dimensions, "vectors have 7 dimensions in place of 32"
     ),
     "a tag of no release": Damage(
-        _tag_orphan, "vectors: 1 tags of releases that are not kept, such as 20200101"
+        _tag_orphan, "vectors: tags of releases that are not kept (1), such as 20200101"
     ),
     "a release without tags": Damage(_drop_tag, "versions that releases name and no tag protects"),
     "half a file": Damage(
-        _leave("index.duckdb.4194305.tmp"), "1 files that a killed process has left, such as index"
+        _leave("index.duckdb.4194305.tmp"),
+        "files that a killed process has left (1), such as",
     ),
     "half an extraction": Damage(
-        _leave(".extracting-abc"), "files that a killed process has left, such as .extracting-abc"
+        _leave(".extracting-abc"), "files that a killed process has left (1), such as .extracting"
     ),
     "a mark of no release": Damage(
         _leave("releases/20200101T000000-lost.withdrawn"), "files that a killed process has left"

@@ -37,6 +37,11 @@ from graphrag_pipeline.updating import cut_batches, run_stages
 from graphrag_pipeline.upkeep.checking import check
 from graphrag_pipeline.upkeep.purging import Purge, plan_purge, purge
 
+LOGS = "the logs of the model's server"
+UNFINISHED = (
+    "A purge was stopped half-way, and what is removed may be left anywhere: run "
+    "graphrag-pipeline purge to complete it."
+)
 NAME, TEXT, METADATA = "zqvkname7714", "zqvktext8825", "zqvkmeta9936"
 ENTITY, ANSWER, QUESTION = "Zqvkaperson Zqvkbperson", "zqvkanswer5503", "zqvkquestion6614"
 BROKEN, SCANNED = "zqvkbroken3381", "zqvkscanned2270"
@@ -172,6 +177,7 @@ def test_nothing_of_a_forgotten_document_is_left_in_any_store(
     assert len(told.sources) == 3
     assert told.removed == []
     assert told.dropped_runs == plan.dropped_runs
+    assert LOGS in told.elsewhere
     assert told.dropped_releases == plan.dropped_releases
     assert told.answers.dropped
     assert told.dropped_runs
@@ -327,6 +333,7 @@ def test_a_dry_run_says_what_the_run_then_does_and_links_stay_left_out(plain, tm
     with opened_instance(engine.workspace.settings) as instance:
         assert [run.run_id for run in instance.get_runs()] == [living]
     assert (plan.dropped_runs, len(plan.dropped_releases)) == (2, 2)
+    assert LOGS not in told.elsewhere
     assert what_goes(plan, capsys) == what_goes(told, capsys)
     rules = summarise(engine.workspace)["left_out"]
     names = {name for rule in rules for name in rule["names"]}
@@ -363,7 +370,7 @@ def test_where_no_index_is_a_purge_leaves_the_folder_alone(tmp_path):
     ],
 )
 def test_a_purge_that_was_stopped_anywhere_is_completed_by_the_next(
-    step, plain, tmp_path, monkeypatch
+    step, plain, tmp_path, monkeypatch, capsys
 ):
     engine = plain
     engine.write({**STAYING, **GOING})
@@ -381,6 +388,13 @@ def test_a_purge_that_was_stopped_anywhere_is_completed_by_the_next(
         with pytest.raises(KeyboardInterrupt):
             sweep(engine, *names)
     assert summarise(engine.workspace)["purge_unfinished"]
+    show_status(summarise(engine.workspace))
+    shown = capsys.readouterr().out.splitlines()
+    assert [line for line in shown if "pipeline purge" in line] == [UNFINISHED]
+    checked = check(engine.workspace)
+    told = [*(problem.line for problem in checked.problems), *checked.notes]
+    assert any("run graphrag-pipeline purge" in line for line in told)
+    assert not any("--repair" in line for line in told)
     sweep(engine, *names)
     assert not summarise(engine.workspace)["purge_unfinished"]
     assert places_of(engine.log.home, tmp_path) == {}

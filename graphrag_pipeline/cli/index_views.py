@@ -222,15 +222,18 @@ def _show_absent(summary: dict[str, Any]) -> None:
 
 def _show_removed(summary: dict[str, Any]) -> None:
     """Print what is left of removed files, and until when."""
-    if number := summary["removed_files"]:
+    if summary["purge_unfinished"]:
+        console.say(
+            "A purge was stopped half-way, and what is removed may be left anywhere: run "
+            "graphrag-pipeline purge to complete it."
+        )
+    elif number := summary["removed_files"]:
         what = "its name, and its text" if number == 1 else "their names, and their texts"
         console.say(
             f"{counted(number, 'removed file')}: the published index is free of "
             f"{'it' if number == 1 else 'them'}; {what}, stay in older releases, manifests, kept "
             "answers and Dagster's history until graphrag-pipeline purge"
         )
-    if summary["purge_unfinished"]:
-        console.say("A purge was stopped half-way: run graphrag-pipeline purge to complete it.")
 
 
 def _show_seconds(seconds: dict[str, float]) -> None:

@@ -100,11 +100,12 @@ def back_up(workspace: Workspace, archive: Path, *, with_history: bool = False) 
             f"{archive} would lie in the index itself, where forget and purge do not look: name a "
             "file outside of it"
         )
+    if not archive.parent.is_dir():
+        raise InputError(f"{archive.parent} is not a folder: make it, or name another")
     sweep(home, _TEMPORARY)
     with _told_of(archive), temporary_folder(home, _TEMPORARY) as folder:
         left_out = _gather(workspace, folder, with_history=with_history)
         contents = _contents(folder)
-        archive.parent.mkdir(parents=True, exist_ok=True)
         sweep(archive.parent, archive.name)
         with temporary_folder(archive.parent, archive.name) as place:
             beside = place / "archive"

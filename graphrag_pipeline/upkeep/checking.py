@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.errors import BusyError, StorageError
@@ -97,6 +97,7 @@ VERIFICATIONS = (
 )
 """What is verified, in the order in which it is repaired: each rests on those before it."""
 
+_COMPLETE = "a purge was stopped half-way: run graphrag-pipeline purge to complete it"
 _ON_INDEX = frozenset({"schema", "rows", "same_as_release", "manifests", "vectors"})
 
 
@@ -126,6 +127,10 @@ def check(workspace: Workspace) -> Checked:
     for number, verification in enumerate(VERIFICATIONS):
         progress.report("check", number, len(VERIFICATIONS))
         problems += find_by(workspace, verification, problems)
+    if _is_half_purged(workspace):
+        problems = [
+            replace(each, remedy=_COMPLETE) if each.can_repair else each for each in problems
+        ]
     return Checked(tuple(dict.fromkeys(problems)), notes=tuple(_notes(workspace, problems)))
 
 
@@ -179,6 +184,10 @@ def find_by(
         )
 
 
+def _is_half_purged(workspace: Workspace) -> bool:
+    return workspace.paths.purge_mark.exists() and not release_files.is_running(workspace)
+
+
 def _notes(workspace: Workspace, problems: Sequence[Problem]) -> Iterator[str]:
     """Yield what is behind the graph, where nothing is wrong with it."""
     if not workspace.exists:
@@ -187,6 +196,8 @@ def _notes(workspace: Workspace, problems: Sequence[Problem]) -> Iterator[str]:
         return
     if problems:
         return
+    if _is_half_purged(workspace):
+        yield _COMPLETE
     settings = workspace.settings
     with workspace.store.look() as con:
         late = behind(con, settings, configured_embedder(settings).name)

@@ -7,6 +7,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -19,7 +20,7 @@ from graphrag_pipeline.store.batches import Batch, read_manifest
 from graphrag_pipeline.store.index_store import IndexStore, connect_published, get_meta
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.upkeep.index_tables import FILE, scan
-from graphrag_pipeline.upkeep.problems import RESTORE, Problem
+from graphrag_pipeline.upkeep.problems import RESTORE, Problem, problem_of_some
 from graphrag_pipeline.upkeep.release_files import is_running
 
 MANIFESTS = "manifests"
@@ -84,28 +85,17 @@ def find_wrong_manifests(workspace: Workspace) -> Iterator[Problem]:
         stray = [row[0] for row in con.execute(_STAGES_WITHOUT_BATCH).fetchall()]
         other = [row[0] for row in con.execute(_ANOTHER_VERSION_STAGED).fetchall()]
     unread = {name.removesuffix(".json") for name in broken}
-    if lost := sorted(known - batches.keys() - unread):
-        yield Problem(
-            check=MANIFESTS,
-            where="batches",
-            what="batches of the index have no manifest",
-            number=len(lost),
-            example=lost[0],
-            can_repair=False,
-        )
+    yield from problem_of_some(
+        known - batches.keys() - unread,
+        check=MANIFESTS,
+        where="batches",
+        what="batches of the index have no manifest",
+        can_repair=False,
+    )
     yield from _other_sources(batches, sources)
-    for what, keys in (
-        ("stages of a batch that is not there", stray),
-        ("batches in the graph of another version than was extracted", other),
-    ):
-        if keys:
-            yield Problem(
-                check=LEDGER,
-                where=f"{FILE}, batch_stages",
-                what=what,
-                number=len(keys),
-                example=min(keys),
-            )
+    ledger = partial(problem_of_some, check=LEDGER, where=f"{FILE}, batch_stages")
+    yield from ledger(stray, what="stages of a batch that is not there")
+    yield from ledger(other, what="batches in the graph of another version than was extracted")
 
 
 def _other_sources(
@@ -123,24 +113,14 @@ def _other_sources(
                     lacking.append(change.uri)
             elif change.sha256 and listed[key, change.uri] not in (change.sha256, None):
                 other.append(change.uri)
-    for what, uris, remedy in (
-        ("files of manifests that their batch lacks", lacking, ""),
-        (
-            "files whose bytes are not those of their manifest",
-            other,
-            f"run graphrag-pipeline index on their folder; if that changes nothing, {RESTORE}",
-        ),
-    ):
-        if uris:
-            yield Problem(
-                check=LEDGER,
-                where=f"{FILE}, batch_sources",
-                what=what,
-                number=len(uris),
-                example=min(uris),
-                remedy=remedy,
-                can_repair=not remedy,
-            )
+    of_files = partial(problem_of_some, check=LEDGER, where=f"{FILE}, batch_sources")
+    yield from of_files(lacking, what="files of manifests that their batch lacks")
+    yield from of_files(
+        other,
+        what="files whose bytes are not those of their manifest",
+        remedy=f"run graphrag-pipeline index on their folder; if that changes nothing, {RESTORE}",
+        can_repair=False,
+    )
 
 
 def find_damaged_calls(workspace: Workspace) -> Iterator[Problem]:
@@ -201,16 +181,12 @@ def _read_whole(path: Path, store: IndexStore | None) -> None:
 
 def find_leftovers(workspace: Workspace) -> Iterator[Problem]:
     """Yield what a killed process has left, if no process that may need it is there."""
-    leftovers = leftovers_of(workspace)
-    if leftovers:
-        names = [path.relative_to(workspace.home).as_posix() for path in leftovers]
-        yield Problem(
-            check=LEFTOVERS,
-            where=str(workspace.home),
-            what="files that a killed process has left",
-            number=len(names),
-            example=names[0],
-        )
+    yield from problem_of_some(
+        [path.relative_to(workspace.home).as_posix() for path in leftovers_of(workspace)],
+        check=LEFTOVERS,
+        where=str(workspace.home),
+        what="files that a killed process has left",
+    )
 
 
 def leftovers_of(workspace: Workspace) -> list[Path]:

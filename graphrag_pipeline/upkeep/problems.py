@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from graphrag_pipeline.core.rows import one_line
@@ -34,11 +34,33 @@ class Problem:
     @property
     def line(self) -> str:
         """All of it in one line."""
-        number = f"{self.number:,} " if self.number else ""
+        number = f" ({self.number:,})" if self.number else ""
         example = one_line(self.example)[:_LONGEST_EXAMPLE]
         such_as = f", such as {example}" if example else ""
         remedy = self.remedy or (f"run {REPAIR}" if self.can_repair else RESTORE)
-        return f"{self.where}: {number}{self.what}{such_as}; {remedy}"
+        return f"{self.where}: {self.what}{number}{such_as}; {remedy}"
+
+
+def problem_of_some(
+    names: Collection[str],
+    *,
+    check: str,
+    where: str,
+    what: str,
+    remedy: str = "",
+    can_repair: bool = True,
+) -> Iterator[Problem]:
+    """Yield one problem for all of these, with the first as its example; none without any."""
+    if names:
+        yield Problem(
+            check=check,
+            where=where,
+            what=what,
+            number=len(names),
+            example=min(names),
+            remedy=remedy,
+            can_repair=can_repair,
+        )
 
 
 @dataclass(frozen=True)

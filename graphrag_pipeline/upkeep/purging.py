@@ -24,6 +24,7 @@ from graphrag_pipeline.releases.kept import (
     rolled_back_from,
 )
 from graphrag_pipeline.releases.publishing import publish
+from graphrag_pipeline.store.spending import uses_model
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.vector_tables import note_versions
 from graphrag_pipeline.updating import run_stages
@@ -48,10 +49,10 @@ _ELSEWHERE = (
     "the folder the documents came from, and its backups",
     "exports, pages and reports written with this program, and copies of its home",
     "aliases.csv and files of questions, which are yours",
-    "the logs of the model's server",
     "snapshots of the file system, and free blocks of the disk that nothing has overwritten",
     "programs that have an older release open: until they close it, the system keeps the file",
 )
+_MODEL_LOGS = "the logs of the model's server"
 _STEPS = ("tables", "vectors", "publish", "releases", "answers", "evaluations", "history", "files")
 
 
@@ -138,7 +139,8 @@ def _elsewhere(workspace: Workspace) -> list[str]:
     """Return the places where copies may be that no command of this program can reach."""
     history = history_elsewhere(workspace.settings)
     own = [f"Dagster's history in {history}: delete its runs in the UI"] if history else []
-    return [*own, *_ELSEWHERE]
+    asked = uses_model(workspace.settings) or workspace.paths.calls.is_file()
+    return [*own, *([_MODEL_LOGS] if asked else []), *_ELSEWHERE]
 
 
 def _checked(workspace: Workspace, names: Sequence[str]) -> list[str]:

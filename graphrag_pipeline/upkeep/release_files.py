@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from graphrag_pipeline.structures.registry import known_vector_tables, made_stru
 from graphrag_pipeline.structures.structure import VectorTable
 from graphrag_pipeline.structures.vector_tables import count_of
 from graphrag_pipeline.upkeep.index_tables import scan, structure_violations
-from graphrag_pipeline.upkeep.problems import Problem
+from graphrag_pipeline.upkeep.problems import REPAIR, Problem, problem_of_some
 from graphrag_pipeline.upkeep.row_checks import (
     DOCUMENT_CHECKS,
     GRAPH_CHECKS,
@@ -47,9 +48,13 @@ PUBLISHED = "published"
 RELEASE_VECTORS = "release_vectors"
 TAGS = "tags"
 
-_OTHER_RELEASE = (
-    "it cannot be made again: publish another with graphrag-pipeline index or rollback, or restore "
-    "it from a backup"
+_PUBLISHED_RELEASE = (
+    "it cannot be made again: go back to another with graphrag-pipeline rollback, publish one with "
+    "the next change, or restore it from a backup"
+)
+_OLDER_RELEASE = (
+    "it cannot be made again, and readers do not see it: restore it from a backup, or delete the "
+    f"file and run {REPAIR}"
 )
 _FACTS = """
 SELECT id, content_hash, config_hash, embedder, vector_versions::VARCHAR, n_documents, n_chunks,
@@ -65,8 +70,11 @@ SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM chunks),
 
 def find_broken_releases(workspace: Workspace) -> Iterator[Problem]:
     """Yield what is wrong with the files of releases: each is read from beginning to end."""
+    published = Home(workspace.home).published
     for release, path in release_paths(workspace.home).items():
         name = _name(workspace.home, path)
+        is_seen = published.is_file() and published.samefile(path)
+        lost = _PUBLISHED_RELEASE if is_seen else _OLDER_RELEASE
         found = faults_of(path, release, workspace.settings)
         can_repair = bool(found) and is_made_of_index(workspace, release)
         for broken in found:
@@ -77,7 +85,7 @@ def find_broken_releases(workspace: Workspace) -> Iterator[Problem]:
                 what=broken.what,
                 number=broken.number,
                 example=broken.example,
-                remedy="" if can_repair else _OTHER_RELEASE,
+                remedy="" if can_repair else lost,
                 can_repair=can_repair,
             )
 
@@ -123,28 +131,15 @@ def find_wrong_tags(workspace: Workspace) -> Iterator[Problem]:
     except StorageError as error:
         yield Problem(check="vector_files", where="vectors", what=f"cannot be read ({error})")
         return
-    if orphans := sorted(tags.keys() - named.keys()):
-        yield Problem(
-            check=TAGS,
-            where="vectors",
-            what="tags of releases that are not kept",
-            number=len(orphans),
-            example=orphans[0],
-        )
+    of_tags = partial(problem_of_some, check=TAGS, where="vectors")
+    yield from of_tags(tags.keys() - named.keys(), what="tags of releases that are not kept")
     untagged = [
         f"{release} of {table}"
         for release, versions in named.items()
         for table, version in versions.items()
         if tags.get(release, {}).get(table) != version
     ]
-    if untagged:
-        yield Problem(
-            check=TAGS,
-            where="vectors",
-            what="versions that releases name and no tag protects",
-            number=len(untagged),
-            example=min(untagged),
-        )
+    yield from of_tags(untagged, what="versions that releases name and no tag protects")
 
 
 def is_made_of_index(workspace: Workspace, release: str) -> bool:

@@ -20,7 +20,7 @@ from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import made_vector_tables
 from graphrag_pipeline.structures.structure import VectorTable
 from graphrag_pipeline.structures.vector_tables import stale_tables, version_of
-from graphrag_pipeline.upkeep.problems import Problem
+from graphrag_pipeline.upkeep.problems import Problem, problem_of_some
 
 VECTORS = "vectors"
 UNREADABLE = "vector_files"
@@ -121,10 +121,7 @@ class VectorFaults:
             (f"vectors of another text than {file} has", stale),
             ("vectors that are not numbers", self.not_numbers),
         ):
-            if ids:
-                yield Problem(
-                    check=VECTORS, where=where, what=what, number=len(ids), example=min(ids)
-                )
+            yield from problem_of_some(ids, check=VECTORS, where=where, what=what)
 
 
 def _unequal_dimensions(workspace: Workspace, dimensions: Mapping[str, int]) -> Iterator[Problem]:
