@@ -6,7 +6,8 @@
 :func:`retrieve` finds evidence, :func:`answer` makes an answer of it, :func:`stream_answer` gives
 it piece by piece; ``aretrieve`` and ``aanswer`` are their async forms, and a stream works with
 ``async for``. :class:`QueryEngine` asks many questions of one open release. :func:`compare` asks
-several methods. An :class:`Ask` is a question with its method and options, where it is handed on.
+several methods, :func:`answer_across` several indexes. An :class:`Ask` is a question with its
+method and options, where it is handed on.
 ``METHODS`` are the methods by name, ``MODEL_METHODS`` those that answer with a model only;
 :func:`register_method` adds one of your own.
 
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.core.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from graphrag_pipeline.query.across import answer_across, retrieve_across
     from graphrag_pipeline.query.ask import Ask
     from graphrag_pipeline.query.comparing import Compared, compare
     from graphrag_pipeline.query.engine import (
@@ -61,6 +63,7 @@ __all__ = [
     "Retrieval",
     "aanswer",
     "answer",
+    "answer_across",
     "aretrieve",
     "compare",
     "methods_taking",
@@ -71,12 +74,14 @@ __all__ = [
     "register_method",
     "render_context",
     "retrieve",
+    "retrieve_across",
     "stream_answer",
     "unregister_method",
 ]
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "across": ("answer_across", "retrieve_across"),
         "ask": ("Ask",),
         "comparing": (
             "Compared",

@@ -33,7 +33,7 @@ def extractive_answer(
     return Answer(
         query=retrieval.query,
         method=retrieval.method,
-        text=_text(passages, citations),
+        text=evidence_text(passages, citations),
         citations=distinct(citations),
         retrieval=retrieval,
         generated=False,
@@ -47,7 +47,8 @@ def extractive_answer(
     )
 
 
-def _text(passages: Sequence[RankedPassage], citations: Sequence[Citation]) -> str:
+def evidence_text(passages: Sequence[RankedPassage], citations: Sequence[Citation]) -> str:
+    """Return passages as an answer, each with the number of its citation."""
     points = [
         f"- {_statement(passage)} [{citation.number}]\n"
         for passage, citation in zip(passages, citations, strict=True)

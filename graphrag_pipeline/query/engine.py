@@ -85,6 +85,12 @@ class QueryEngine:
         ask = _ask(question, method, parameters)
         return self._retrieved(ask, self.index.limited(ask.where).traced(Trace()))
 
+    def retrieve_on(self, ask: Ask) -> tuple[Release, Retrieval]:
+        """Return :meth:`retrieve`, and the release as it was asked, with what it took."""
+        index = self.index.limited(ask.where).traced(Trace())
+        with index.trace.counting_embeddings(index.settings):
+            return index, self._retrieved(ask, index)
+
     def rehearse(self, question: str | Ask, method: str = "local", **parameters: Any) -> Retrieval:
         """Return :meth:`retrieve` without its reranker: what answers need is loaded then.
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("graphrag_pipeline")
 
+_SEVERAL = "(several)"
+
 
 class Inquiry:
     """A question, from ``with`` to the end of its block; it has a place among the others then.
@@ -38,11 +40,12 @@ class Inquiry:
     """
 
     def __init__(
-        self, request: Request, question: str, collection: str | None, *, address: str
+        self, request: Request, question: str, *collections: str | None, address: str
     ) -> None:
         self.server = server_of(request)
         self.caller = caller_of(request)
-        self.holder = holder_of(request, collection)
+        self.holders = [holder_of(request, collection) for collection in collections]
+        self.holder = self.holders[0]
         self.control = Control()
         self._question = question
         self._address = address
@@ -79,7 +82,8 @@ class Inquiry:
         self._finish("answered", result)
         seconds = time.perf_counter() - self._began
         method = method or str(getattr(result, "method", "other"))
-        self.server.metrics.answered(self.holder.name, method, seconds, self._spending)
+        collection = self.holder.name if len(self.holders) == 1 else _SEVERAL
+        self.server.metrics.answered(collection, method, seconds, self._spending)
 
     def fail(self, error: BaseException | None) -> None:
         """Charge and record a question without an answer; ``error`` None: its caller went away.
@@ -115,7 +119,7 @@ class Inquiry:
     ) -> None:
         entry: dict[str, Any] = {
             "address": self._address,
-            "collection": self.holder.name,
+            "collection": ", ".join(holder.name for holder in self.holders),
             "outcome": outcome,
             "release": getattr(result, "release", None),
             "method": getattr(result, "method", None),

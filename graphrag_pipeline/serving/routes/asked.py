@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from graphrag_pipeline.query.ask import SENTENCES, Ask
 from graphrag_pipeline.query.methods import method_named, read_method
 from graphrag_pipeline.serving.limits import (
+    MOST_COLLECTIONS,
     MOST_METHODS,
     QUESTION_CHARACTERS,
     check_parameters,
@@ -54,6 +55,21 @@ class ToRetrieve(Place):
         default_factory=dict, description="Those of the method: see /v1/methods."
     )
     where: dict[str, JsonValue] = Field(default_factory=dict, description=_OF_DOCUMENTS)
+    collections: list[str] | None = Field(
+        None,
+        min_length=1,
+        max_length=MOST_COLLECTIONS,
+        description="Several collections to ask at once, in place of one: ranks are fused.",
+    )
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if self.collections is not None:
+            if self.collection is not None or self.release is not None:
+                raise ValueError("collections go with neither collection nor release")
+            if len(set(self.collections)) < len(self.collections):
+                raise ValueError("collections names one twice")
+        return self
 
     def ask(self, engine: QueryEngine) -> Ask:
         """Return what is asked.

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
 from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.query.across import aanswer_across, aretrieve_across
+from graphrag_pipeline.query.ask import Ask
 from graphrag_pipeline.query.comparing import Compared, compare_on, compared_asks
 from graphrag_pipeline.query.engine import QueryEngine
 from graphrag_pipeline.query.methods import list_methods
@@ -19,7 +21,7 @@ from graphrag_pipeline.serving.callers import needs
 from graphrag_pipeline.serving.holding import Seen
 from graphrag_pipeline.serving.inquiry import Inquiry
 from graphrag_pipeline.serving.limits import attended, check_parameters
-from graphrag_pipeline.serving.problems import ProblemDetails
+from graphrag_pipeline.serving.problems import Problem, ProblemDetails
 from graphrag_pipeline.serving.routes.asked import Place, ToAnswer, ToCompare, ToRetrieve
 from graphrag_pipeline.serving.routes.stream import EVENTS, EventStream, Streamed, events
 from graphrag_pipeline.serving.state import holder_of, json_response
@@ -36,11 +38,16 @@ T = TypeVar("T")
 
 @router.post("/query", responses={200: {"model": Answer}})
 async def query(request: Request, asked: ToAnswer) -> Response:
-    """Answer a question, with citations."""
+    """Answer a question, with citations; of several ``collections``, each says of which it is."""
 
     async def answer(engine: QueryEngine) -> Answer:
         return await engine.aanswer(asked.ask(engine))
 
+    async def across(engines: Mapping[str, QueryEngine]) -> Answer:
+        return await aanswer_across(engines, _first_ask(asked, engines))
+
+    if asked.collections is not None:
+        return json_response(await answered_across(request, asked, asked.collections, across))
     return json_response(await answered(request, asked, answer))
 
 
@@ -51,6 +58,11 @@ async def retrieve(request: Request, asked: ToRetrieve) -> Response:
     async def retrieved(engine: QueryEngine) -> Retrieval:
         return await engine.aretrieve(asked.ask(engine))
 
+    async def across(engines: Mapping[str, QueryEngine]) -> Retrieval:
+        return await aretrieve_across(engines, _first_ask(asked, engines))
+
+    if asked.collections is not None:
+        return json_response(await answered_across(request, asked, asked.collections, across))
     return json_response(await answered(request, asked, retrieved))
 
 
@@ -102,23 +114,60 @@ async def answered(
             async with leased(inquiry.holder, asked.release) as engine:
                 return await work(engine.controlled(inquiry.control))
 
-        async def done() -> T:
-            with inquiry.spending():
-                try:
-                    return await once()
-                except StorageError:
-                    if not await asyncio.to_thread(inquiry.holder.look):
-                        raise
-                return await once()
+        return await _finished(request, inquiry, once, name)
 
-        seconds = inquiry.server.limits.seconds
-        result = await attended(request, inquiry.control, done(), seconds)
-        inquiry.finish(result, name)
+
+async def answered_across(
+    request: Request,
+    asked: ToRetrieve,
+    collections: Sequence[str],
+    work: Callable[[Mapping[str, QueryEngine]], Coroutine[Any, Any, T]],
+) -> T:
+    """Return what some work on the engines of several collections gives; see :func:`answered`."""
+    address = request.scope["route"].path
+    with Inquiry(request, asked.question, *collections, address=address) as inquiry:
+
+        async def once() -> T:
+            async with contextlib.AsyncExitStack() as stack:
+                engines = {
+                    holder.name: await stack.enter_async_context(leased(holder, None))
+                    for holder in inquiry.holders
+                }
+                return await work({n: e.controlled(inquiry.control) for n, e in engines.items()})
+
+        return await _finished(request, inquiry, once)
+
+
+async def _finished(
+    request: Request,
+    inquiry: Inquiry,
+    once: Callable[[], Coroutine[Any, Any, T]],
+    name: str | None = None,
+) -> T:
+    async def done() -> T:
+        with inquiry.spending():
+            try:
+                return await once()
+            except StorageError:
+                looks = [asyncio.to_thread(holder.look) for holder in inquiry.holders]
+                if not any(await asyncio.gather(*looks)):
+                    raise
+            return await once()
+
+    result = await attended(request, inquiry.control, done(), inquiry.server.limits.seconds)
+    inquiry.finish(result, name)
     return result
+
+
+def _first_ask(asked: ToRetrieve, engines: Mapping[str, QueryEngine]) -> Ask:
+    """Return what is asked of all, as the settings of the first have it."""
+    return asked.ask(next(iter(engines.values())))
 
 
 async def begun(request: Request, asked: ToAnswer) -> Streamed:
     """Return a question that may be asked, to be answered piece by piece."""
+    if asked.collections is not None:
+        raise Problem(422, "several collections are asked by /v1/query and /v1/retrieve alone")
     stack = contextlib.AsyncExitStack()
     try:
         inquiry = stack.enter_context(inquiry_of(request, asked))
