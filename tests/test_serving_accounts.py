@@ -19,9 +19,11 @@ from query_fixture import settings_for
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.llm.ledger import Call, put_calls
 from graphrag_pipeline.query.trace import Spending
 from graphrag_pipeline.serving.accounts import Accounts, OverLimitError, spent_by
 from graphrag_pipeline.serving.audit import Audit, AuditError
+from graphrag_pipeline.serving.inquiry import Inquiry
 from graphrag_pipeline.serving.keys import Key, Keyring, add_key
 
 QUESTION = "Who worked as a clerk for Scrooge?"
@@ -172,6 +174,38 @@ def test_every_way_to_ask_is_charged(
         second = server.post(f"/v1/{path}", text, question=question, **asked)
         assert second.status_code == 429
         assert int(second.headers["retry-after"]) > 1
+
+
+def test_one_key_leaves_room_for_others(home: Path, tmp_path: Path) -> None:
+    text = key_in(tmp_path)
+    other = add_key(settings_for(tmp_path), "ben", collections={"*"}, scopes={"query"})[1]
+    with Served({"default": home}, Keyring(Home(tmp_path).keys), waiting=4) as server:
+        identity = text.split("_")[1]
+        with server.limits.place(identity), server.limits.place(identity):
+            response = server.post("/v1/query", text, question=QUESTION)
+            assert response.status_code == 429
+            assert int(response.headers["retry-after"])
+            assert "asks 2 questions already" in response.json()["detail"]
+            assert server.post("/v1/query", other, question=QUESTION).status_code == 200
+        assert server.post("/v1/query", text, question=QUESTION).status_code == 200
+
+
+def test_what_comes_after_the_end_is_charged_too(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that nobody waits for any more may still get the answer to its call."""
+    text = key_in(tmp_path)
+    inquiries: list[Inquiry] = []
+    fail = Inquiry.fail
+    monkeypatch.setattr(
+        Inquiry, "fail", lambda self, error: (inquiries.append(self), fail(self, error))
+    )
+    with Served({"default": home}, Keyring(Home(tmp_path).keys)) as server:
+        assert server.post("/v1/query", text, question=QUESTION).status_code == 200
+        with inquiries[0].spending():
+            put_calls(Call("query", "gpt-4o-mini", prompt_tokens=7, cost=0.5))
+    (account,) = spent_by(Home(tmp_path).accounts).values()
+    assert (account.usd, account.prompt_tokens) == (0.5, 7)
 
 
 # The audit

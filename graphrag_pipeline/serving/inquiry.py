@@ -16,6 +16,7 @@ from graphrag_pipeline.llm.ledger import hearing
 from graphrag_pipeline.query.control import Control
 from graphrag_pipeline.query.trace import Spending
 from graphrag_pipeline.serving.callers import caller_of
+from graphrag_pipeline.serving.limits import GONE
 from graphrag_pipeline.serving.problems import Problem
 from graphrag_pipeline.serving.state import holder_of, server_of
 
@@ -57,7 +58,7 @@ class Inquiry:
 
     def __enter__(self) -> Self:
         self.server.accounts.check_question(self.caller.key)
-        self._place.enter_context(self.server.limits.place())
+        self._place.enter_context(self.server.limits.place(self.caller.key_id))
         return self
 
     def __exit__(
@@ -105,10 +106,20 @@ class Inquiry:
 
     def _count(self, call: Call) -> None:
         with self._lock:
-            self._spending.add(call.stage, call)
+            if not self._is_finished:
+                self._spending.add(call.stage, call)
+                return
+        # A thread that nobody waits for any more has ended its call.
+        late = Spending()
+        late.add(call.stage, call)
+        try:
+            self.server.accounts.charge(self.caller.key, late)
+        except GraphRAGError as failure:
+            log.error("%s", failure)
 
     def _finish(self, outcome: str, result: object = None) -> None:
-        self._is_finished = True
+        with self._lock:
+            self._is_finished = True
         try:
             self.server.accounts.charge(self.caller.key, self._spending)
         finally:
@@ -160,7 +171,7 @@ def _write(
 def _outcome(error: BaseException | None) -> str:
     match error:
         case Problem():
-            return str(error.status)
+            return "gone" if error.detail == GONE else str(error.status)
         case None | asyncio.CancelledError() | GeneratorExit():
             return "gone"
     return type(error).__name__

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -46,13 +47,24 @@ class Limits:
         self.most = settings.waiting
         self.seconds = settings.timeout_seconds
         self.inside = 0
+        self._inside_by: Counter[str] = Counter()
         self.executor = ThreadPoolExecutor(self.n_threads, thread_name_prefix="question")
         self._apart = ThreadPoolExecutor(1, thread_name_prefix="ready")
         self._looking: dict[str, asyncio.Future[Any]] = {}
 
     @contextlib.contextmanager
-    def place(self) -> Iterator[None]:
-        """Keep a place for one question. Raises a 503 Problem where there is none."""
+    def place(self, key_id: str = "") -> Iterator[None]:
+        """Keep a place for one question.
+
+        Raises a 503 Problem where there is none, and 429 where one key has half of them.
+        """
+        if key_id and self._inside_by[key_id] >= max(1, self.most // 2):
+            raise Problem(
+                429,
+                f"the key {key_id} asks {self._inside_by[key_id]} questions already: wait for one "
+                "of them",
+                headers={"Retry-After": _RETRY_SECONDS},
+            )
         if self.inside >= self.most:
             raise Problem(
                 503,
@@ -60,10 +72,14 @@ class Limits:
                 headers={"Retry-After": _RETRY_SECONDS},
             )
         self.inside += 1
+        self._inside_by[key_id] += 1
         try:
             yield
         finally:
             self.inside -= 1
+            self._inside_by[key_id] -= 1
+            if not self._inside_by[key_id]:
+                del self._inside_by[key_id]
 
     async def look(self, name: str, work: Callable[[], T]) -> T:
         """Return what some work gives, done in a thread apart from the questions.

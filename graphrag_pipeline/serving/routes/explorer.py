@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
 from graphrag_pipeline.pages.explorer.details import community_details, entity_details
-from graphrag_pipeline.serving.callers import needs
+from graphrag_pipeline.serving.callers import caller_of, needs
 from graphrag_pipeline.serving.inquiry import record_reading
 from graphrag_pipeline.serving.routes.questions import PROBLEMS
 from graphrag_pipeline.serving.routes.reading import CollectionName, one, read
@@ -30,7 +30,7 @@ Number = Annotated[int, Path(ge=0, lt=2**53, description="Its human_readable_id.
 async def graph(request: Request, collection: CollectionName = None) -> Response:
     """Return the whole graph with its places in a picture, in columns, as the explorer shows it."""
     server, holder = server_of(request), holder_of(request, collection)
-    with server.limits.place():
+    with server.limits.place(caller_of(request).key_id):
         data = await server.explorer.of(holder)
     record_reading(request, holder.name)
     if "gzip" not in request.headers.get("accept-encoding", ""):

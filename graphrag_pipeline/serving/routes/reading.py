@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import Query
 
 from graphrag_pipeline.query.control import Control
+from graphrag_pipeline.serving.callers import caller_of
 from graphrag_pipeline.serving.inquiry import record_reading
 from graphrag_pipeline.serving.limits import MOST_ROWS, attended
 from graphrag_pipeline.serving.problems import Problem
@@ -35,7 +36,7 @@ async def read(request: Request, collection: str | None, work: Callable[[Release
     def reading() -> Any:
         return holder.use(lambda engine: work(engine.index.controlled(control)))
 
-    with server.limits.place():
+    with server.limits.place(caller_of(request).key_id):
         seconds = server.limits.seconds
         result = await attended(request, control, asyncio.to_thread(reading), seconds)
     record_reading(request, holder.name)

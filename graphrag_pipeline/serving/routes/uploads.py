@@ -51,7 +51,7 @@ async def upload(
     limits = holder.settings.server
     if int(request.headers.get("content-length", "0")) > limits.upload_mb * 1e6:
         raise too_large(limits.upload_mb)
-    with server_of(request).limits.place():
+    with server_of(request).limits.place(caller_of(request).key_id):
         taken = await take(
             request.stream(),
             name,
@@ -76,7 +76,7 @@ async def listed(request: Request, collection: CollectionName = None) -> Respons
     """List the newest uploads: waiting, indexing, published or quarantined, and by which stage."""
     holder = _whole(request, collection)
     folder = _folder_of(holder)
-    with server_of(request).limits.place():
+    with server_of(request).limits.place(caller_of(request).key_id):
         return json_response({"uploads": await asyncio.to_thread(uploads, holder, folder)})
 
 
@@ -84,7 +84,7 @@ async def listed(request: Request, collection: CollectionName = None) -> Respons
 async def batches(request: Request, collection: CollectionName = None) -> Response:
     """List the newest batches of documents, what each brings, and which stages have done it."""
     holder = _whole(request, collection)
-    with server_of(request).limits.place():
+    with server_of(request).limits.place(caller_of(request).key_id):
         return json_response({"batches": await asyncio.to_thread(recent_batches, holder)})
 
 
