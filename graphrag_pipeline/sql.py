@@ -13,6 +13,7 @@ import duckdb
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.marts.build import asks_for_marts, marts_lacking
+from graphrag_pipeline.query.control import Control
 from graphrag_pipeline.releases.kept import release_file
 from graphrag_pipeline.store.index_store import connect_published
 
@@ -65,21 +66,25 @@ class PublishedSql:
         self._con = connect_published(release_file(home, release), **attached)
         self._con.execute("SET lock_configuration = true")
 
-    def query(self, statement: str) -> tuple[list[str], list[tuple[object, ...]]]:
+    def query(
+        self, statement: str, *, most: int | None = None, control: Control | None = None
+    ) -> tuple[list[str], list[tuple[object, ...]]]:
         """Run one SQL query; return column names and rows. JSON columns come as Python values.
 
-        SHOW TABLES names what is there for readers: SHOW ALL TABLES names the rest, too. Raises
-        InputError for SQL that fails or is no query.
+        SHOW TABLES names what is there for readers: SHOW ALL TABLES names the rest, too. ``most``
+        is how many rows are fetched; ``control`` may stop it. Raises InputError for SQL that fails
+        or is no query, StoppedError where it was stopped.
         """
+        control = control or Control()
         try:
             _check_is_query(self._con, statement)
             shows_tables = _SHOWS_TABLES.fullmatch(statement)
-            result = self._con.execute(
-                f"SELECT name FROM ({_TABLES})" if shows_tables else statement
-            )
-            columns = result.description or []
-            rows = result.fetchall()
+            with control.running(self._con):
+                result = self._con.execute(_NAMES if shows_tables else statement)
+                columns = result.description or []
+                rows = result.fetchall() if most is None else result.fetchmany(most)
         except (duckdb.Error, ValueError, OverflowError) as error:
+            control.check()
             lacking = marts_lacking(self._home, statement)
             raise InputError(lacking or f"SQL: {str(error).strip()}") from None
         nested = [place for place, column in enumerate(columns) if str(column[1]) == "JSON"]
@@ -88,10 +93,6 @@ class PublishedSql:
     def tables(self) -> tuple[list[str], list[tuple[object, ...]]]:
         """Return the names of the tables and views for readers, and what each holds."""
         return self.query(_TABLES)
-
-    def interrupt(self) -> None:
-        """Stop the query that another thread runs, if one runs: it raises InputError."""
-        self._con.interrupt()
 
     def close(self) -> None:
         """Let go of the release."""

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,6 +25,7 @@ _HELP = (
     "A statement ends with a semicolon and may take several lines. Ctrl-C stops it. .tables says "
     "what there is, .quit or Ctrl-D ends the session."
 )
+_STOPPED = "stopped"
 _SECONDS_TO_STOP = 0.05
 _QUIT = (".quit", ".exit", "quit", "exit")
 _COMMANDS = (".tables", ".help", *_QUIT)
@@ -87,7 +87,7 @@ class Shell:
             console.note_error(str(error))
             return False
         except KeyboardInterrupt:
-            console.note("stopped")
+            console.note(_STOPPED)
         return True
 
 
@@ -168,16 +168,20 @@ def _statements(lines: Lines) -> Iterator[str]:
 def _rows(published: PublishedSql, statement: str) -> tuple[list[str], list[tuple[object, ...]]]:
     """Return the rows of a statement or of .tables, which Ctrl-C stops.
 
-    DuckDB in this thread would not hear of Ctrl-C before some statements end.
+    DuckDB in the main thread would not hear of Ctrl-C before some statements end.
     """
+    from graphrag_pipeline.query.control import Control
+
+    if statement == ".tables":
+        return published.tables()
+    control = Control()
     with ThreadPoolExecutor(1) as elsewhere:
-        work = published.tables if statement == ".tables" else partial(published.query, statement)
-        running = elsewhere.submit(work)
+        running = elsewhere.submit(published.query, statement, control=control)
         try:
             return running.result()
         except KeyboardInterrupt:
             while not running.done():
-                published.interrupt()
+                control.stop(_STOPPED)
                 wait([running], timeout=_SECONDS_TO_STOP)
             raise
 

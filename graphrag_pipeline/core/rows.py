@@ -50,8 +50,12 @@ def plain(value: object) -> Any:
 
 def to_json(value: object) -> str:
     """Return a value as indented JSON that any terminal and file can hold."""
-    text = _escaped(json.dumps(plain(value), ensure_ascii=False, indent=2))
-    return text.encode("utf-8", "replace").decode()
+    return _any_can_hold(json.dumps(plain(value), ensure_ascii=False, indent=2))
+
+
+def to_json_line(value: object) -> str:
+    """Return a value as one line of such JSON."""
+    return _any_can_hold(json.dumps(plain(value), ensure_ascii=False))
 
 
 def records(names: Sequence[str], rows: Sequence[Row]) -> list[dict[str, object]]:
@@ -110,6 +114,10 @@ def printable(text: str) -> str:
 def _inert(value: object) -> str:
     text = _UNSEEN.sub("\ufffd", as_text(value))
     return f"'{text}" if isinstance(value, str) and _FORMULA.match(text) else text
+
+
+def _any_can_hold(encoded: str) -> str:
+    return _escaped(encoded).encode("utf-8", "replace").decode()
 
 
 def _escaped(encoded: str) -> str:

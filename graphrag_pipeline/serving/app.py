@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import Route
 
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.serving.accounts import Accounts
@@ -17,6 +18,8 @@ from graphrag_pipeline.serving.audit import Audit
 from graphrag_pipeline.serving.guard import Guard
 from graphrag_pipeline.serving.keys import Keyring
 from graphrag_pipeline.serving.limits import Limits
+from graphrag_pipeline.serving.mcp import ADDRESS
+from graphrag_pipeline.serving.mcp.endpoint import Endpoint
 from graphrag_pipeline.serving.metrics import Metrics
 from graphrag_pipeline.serving.problems import add_problem_handlers
 from graphrag_pipeline.serving.routes import (
@@ -54,12 +57,15 @@ def create_app(
         _audit_of(keyring, settings),
     )
 
+    assistants = Endpoint()
+
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         asyncio.get_running_loop().set_default_executor(limits.executor)
         try:
             yield
         finally:
+            await assistants.close()
             limits.close()
             collections.close()
             server.accounts.close()
@@ -79,6 +85,7 @@ def create_app(
     for routes in (questions, chat, documents, graph, explorer, uploads, operations, page):
         app.include_router(routes.router)
     app.mount("/page", page.files)
+    app.router.routes.append(Route(ADDRESS, assistants, methods=["POST"]))
     app.add_middleware(
         Guard,
         keyring=keyring,

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 
 from graphrag_pipeline.core.errors import ConfigError
 
-_EXTRA = ("fastapi", "uvicorn", "prometheus_client")
+_EXTRA = ("fastapi", "uvicorn", "prometheus_client", "mcp")
 
 
 def require_extra() -> None:
     """Raise ConfigError where the extra ``server`` is not installed."""
     for name in _EXTRA:
-        try:
-            importlib.import_module(name)
-        except ModuleNotFoundError:
+        if importlib.util.find_spec(name) is None:
             raise ConfigError(
-                f"serve needs {name}: install it by pip install 'graphrag-pipeline[server]'"
-            ) from None
+                f"this needs {name}: install it by pip install 'graphrag-pipeline[server]'"
+            )

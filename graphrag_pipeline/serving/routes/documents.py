@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -37,6 +38,19 @@ FROM documents WHERE id = $id
 """
 
 
+def page_of_documents(index: Release, *, after: int, most: int) -> dict[str, Any]:
+    """Return documents that came after one of them; ``next`` is where to go on."""
+    rows = [_plain(row) for row in index.rows(_PAGE, after=after, most=most)]
+    following = rows[-1]["human_readable_id"] if len(rows) == most else None
+    total = index.facts.counts["n_documents"]
+    return {"documents": rows, "total": total, "next": following, "release": index.facts.id}
+
+
+def text_of_document(index: Release, *, id: str, start: int, until: int) -> dict[str, Any]:
+    """Return characters of a text. Raises a 404 Problem for an id that there is not."""
+    return one(index.rows(_TEXT, id=id, start=start, until=max(start, until)), "document")
+
+
 @router.get("")
 async def documents(
     request: Request,
@@ -45,14 +59,8 @@ async def documents(
     collection: CollectionName = None,
 ) -> Response:
     """List documents, in the order in which they first came; ``next`` is where to go on."""
-
-    def listed(index: Release) -> dict[str, Any]:
-        rows = [_plain(row) for row in index.rows(_PAGE, after=after, most=most)]
-        following = rows[-1]["human_readable_id"] if len(rows) == most else None
-        total = index.facts.counts["n_documents"]
-        return {"documents": rows, "total": total, "next": following, "release": index.facts.id}
-
-    return json_response(await read(request, collection, listed))
+    work = partial(page_of_documents, after=after, most=most)
+    return json_response(await read(request, collection, work))
 
 
 @router.get("/{id}")
@@ -75,12 +83,8 @@ async def text(
 ) -> Response:
     """Return characters of a document's text, as citations count them; at most 100,000 at once."""
     until = start + TEXT_CHARACTERS if end is None else min(end, start + TEXT_CHARACTERS)
-
-    def found(index: Release) -> dict[str, Any]:
-        rows = index.rows(_TEXT, id=id, start=start, until=max(start, until))
-        return one(rows, "document")
-
-    return json_response(await read(request, collection, found))
+    work = partial(text_of_document, id=id, start=start, until=until)
+    return json_response(await read(request, collection, work))
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -9,6 +10,7 @@ from starlette.responses import Response
 
 from graphrag_pipeline.serving.callers import needs
 from graphrag_pipeline.serving.limits import MOST_HOPS
+from graphrag_pipeline.serving.problems import Problem
 from graphrag_pipeline.serving.routes.questions import PROBLEMS
 from graphrag_pipeline.serving.routes.reading import CollectionName, MostRows, one, read
 from graphrag_pipeline.serving.state import json_response
@@ -86,6 +88,33 @@ FROM community_reports WHERE id = $id
 """
 
 
+def entities_named(index: Release, *, q: str, most: int) -> dict[str, Any]:
+    """Return entities by a part of a name or alias, the best connected first."""
+    return {"entities": index.rows(_NAMED, q=q, most=most), "release": index.facts.id}
+
+
+def entity_id(index: Release, name: str) -> str:
+    """Return the id of an entity by its id, or by its name or alias in any case, else by a part.
+
+    Raises a 404 Problem where there is none.
+    """
+    if index.rows(_BY_ID, id=name):
+        return name
+    matches = index.rows(_NAMED, q=name, most=1)
+    if not matches:
+        raise Problem(404, "there is no such entity in this release: find_entities looks for one")
+    return str(matches[0]["id"])
+
+
+def neighbourhood_of(index: Release, *, id: str, hops: int, most: int) -> dict[str, Any]:
+    """Return what is near an entity. Raises a 404 Problem for an id that there is not."""
+    one(index.rows(_BY_ID, id=id), "entity")
+    near = index.rows(_NEAR, id=id, hops=hops, most=most)
+    ids = [row["id"] for row in near]
+    between = index.rows(_BETWEEN, ids=ids, most=most * 5)
+    return {"entities": near, "relationships": between, "release": index.facts.id}
+
+
 @router.get("/entities")
 async def entities(
     request: Request,
@@ -94,11 +123,7 @@ async def entities(
     collection: CollectionName = None,
 ) -> Response:
     """Find entities by a part of a name or alias, the best connected first."""
-
-    def found(index: Release) -> dict[str, Any]:
-        return {"entities": index.rows(_NAMED, q=q, most=most), "release": index.facts.id}
-
-    return json_response(await read(request, collection, found))
+    return json_response(await read(request, collection, partial(entities_named, q=q, most=most)))
 
 
 @router.get("/entities/{id}")
@@ -126,15 +151,8 @@ async def neighbourhood(
     collection: CollectionName = None,
 ) -> Response:
     """Return the entities within some hops, the nearest first, and what relates them."""
-
-    def found(index: Release) -> dict[str, Any]:
-        one(index.rows(_BY_ID, id=id), "entity")
-        near = index.rows(_NEAR, id=id, hops=hops, most=most)
-        ids = [row["id"] for row in near]
-        between = index.rows(_BETWEEN, ids=ids, most=most * 5)
-        return {"entities": near, "relationships": between, "release": index.facts.id}
-
-    return json_response(await read(request, collection, found))
+    work = partial(neighbourhood_of, id=id, hops=hops, most=most)
+    return json_response(await read(request, collection, work))
 
 
 @router.get("/communities/{id}")

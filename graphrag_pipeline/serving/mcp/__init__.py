@@ -1,0 +1,9 @@
+"""The published index for assistants, by the Model Context Protocol.
+
+``tools`` are what an assistant may call, ``resources`` what it may read; ``quoting`` marks all that
+comes from documents as data. ``protocol`` puts them together and ``endpoint`` serves them at
+``/mcp``; ``serving.stdio`` serves them to the program that started this one.
+"""
+
+ADDRESS = "/mcp"
+"""Where the protocol is served."""

@@ -1,0 +1,303 @@
+"""What an assistant may call. Each tool is a function of its arguments; ``TOOLS`` has them all.
+
+They answer within the limits of the other addresses, and each is audited as one of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.rows import records, to_json_line
+from graphrag_pipeline.query.control import Control
+from graphrag_pipeline.query.methods import list_methods as methods_here
+from graphrag_pipeline.serving.callers import caller_of
+from graphrag_pipeline.serving.inquiry import record_reading
+from graphrag_pipeline.serving.limits import (
+    MOST_HOPS,
+    MOST_ROWS,
+    QUESTION_CHARACTERS,
+    attended,
+)
+from graphrag_pipeline.serving.mcp.quoting import (
+    RULE,
+    answer_text,
+    evidence_text,
+    quoted,
+    quoted_rows,
+)
+from graphrag_pipeline.serving.problems import Problem
+from graphrag_pipeline.serving.routes.asked import ToAnswer, ToRetrieve, Turn
+from graphrag_pipeline.serving.routes.documents import text_of_document
+from graphrag_pipeline.serving.routes.graph import entities_named, entity_id, neighbourhood_of
+from graphrag_pipeline.serving.routes.questions import answered
+from graphrag_pipeline.serving.routes.reading import read
+from graphrag_pipeline.serving.state import holder_of, server_of
+
+if TYPE_CHECKING:
+    from fastapi import Request
+
+    from graphrag_pipeline.query.engine import QueryEngine
+    from graphrag_pipeline.query.release import Release
+    from graphrag_pipeline.query.results import Answer, Retrieval
+
+_TEXT_CHARACTERS = 20_000
+_NO_LABELS = "SQL reads every document: a key with labels may not ask it"
+
+
+class _Arguments(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class _InCollection(_Arguments):
+    collection: str | None = Field(
+        None, description="The collection; without it the default one. list_methods names them."
+    )
+
+
+class ToFind(_InCollection):
+    """A question whose evidence is wanted."""
+
+    question: str = Field(min_length=1, max_length=QUESTION_CHARACTERS)
+    method: str | None = Field(
+        None,
+        max_length=200,
+        description="A method of list_methods, with parameters as in lightrag:mode=local. Without "
+        "it the question chooses one.",
+    )
+    where: dict[str, JsonValue] = Field(
+        default_factory=dict,
+        description="Only documents with this metadata, title or uri: a value, or several.",
+    )
+
+
+class ToAsk(ToFind):
+    """A question that is to be answered."""
+
+    history: list[Turn] = Field(
+        default_factory=list, description="The conversation before it, where a model writes."
+    )
+
+
+class ToName(_InCollection):
+    """A name that is looked for."""
+
+    name: str = Field(min_length=1, max_length=200, description="Part of a name.")
+    most: int = Field(20, ge=1, le=MOST_ROWS)
+
+
+class ToSurround(_InCollection):
+    """An entity whose neighbours are wanted."""
+
+    entity: str = Field(min_length=1, max_length=200, description="Its id, or its name.")
+    hops: int = Field(1, ge=1, le=MOST_HOPS)
+    most: int = Field(50, ge=1, le=MOST_ROWS, description="At most so many entities.")
+
+
+class ToRead(_InCollection):
+    """A part of a document."""
+
+    document: str = Field(min_length=1, max_length=200, description="Its id, as citations have it.")
+    start: int = Field(0, ge=0, description="The first character, from 0.")
+    end: int | None = Field(
+        None, ge=0, description=f"After the last; at most {_TEXT_CHARACTERS:,} come at once."
+    )
+
+
+class ToRun(_InCollection):
+    """A statement of SQL."""
+
+    statement: str = Field(
+        min_length=1,
+        max_length=QUESTION_CHARACTERS,
+        description="One query in DuckDB's SQL. SHOW TABLES names the tables.",
+    )
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool: what it is for, its arguments, the scope it needs, and how it is done.
+
+    ``run`` returns the text that the assistant gets.
+    """
+
+    name: str
+    about: str
+    arguments: type[BaseModel]
+    scope: str
+    run: Callable[[Request, Any], Coroutine[Any, Any, str]]
+    without_labels: bool = False
+
+    def check(self, request: Request) -> None:
+        """Raise a Problem where whoever asks may not call it."""
+        caller = caller_of(request)
+        caller.check_scope(self.scope)
+        if self.without_labels and caller.labels is not None:
+            raise Problem(403, _NO_LABELS)
+
+
+async def _query(request: Request, asked: ToAsk) -> str:
+    async def answer(engine: QueryEngine) -> Answer:
+        return await engine.aanswer(whole.ask(engine))
+
+    whole = ToAnswer(**dict(asked))
+    return answer_text(await answered(request, whole, answer))
+
+
+async def _retrieve(request: Request, asked: ToFind) -> str:
+    async def retrieved(engine: QueryEngine) -> Retrieval:
+        return await engine.aretrieve(whole.ask(engine))
+
+    whole = ToRetrieve(**dict(asked))
+    return evidence_text(await answered(request, whole, retrieved))
+
+
+async def _find_entities(request: Request, asked: ToName) -> str:
+    work = partial(entities_named, q=asked.name, most=asked.most)
+    found = await read(request, asked.collection, work)
+    head = f"Entities of that name, release {found['release']}."
+    return _listed(head, found["entities"])
+
+
+async def _neighbourhood(request: Request, asked: ToSurround) -> str:
+    def around(index: Release) -> dict[str, Any]:
+        id = entity_id(index, asked.entity)
+        return neighbourhood_of(index, id=id, hops=asked.hops, most=asked.most)
+
+    found = await read(request, asked.collection, around)
+    entities = _listed(
+        f"Entities within {asked.hops} steps, the nearest first, release {found['release']}.",
+        found["entities"],
+    )
+    names = ("source", "target", "type", "weight", "description")
+    rows = [{name: row[name] for name in names} for row in found["relationships"]]
+    return f"{entities}\n\nWhat relates them:\n\n{quoted_rows(rows)}"
+
+
+async def _read_document(request: Request, asked: ToRead) -> str:
+    most = asked.start + _TEXT_CHARACTERS
+    until = most if asked.end is None else min(asked.end, most)
+    work = partial(text_of_document, id=asked.document, start=asked.start, until=until)
+    return document_text(await read(request, asked.collection, work))
+
+
+async def _list_methods(request: Request, asked: _InCollection) -> str:
+    holder = holder_of(request, asked.collection)
+    caller = caller_of(request)
+    names = [name for name in server_of(request).collections.holders if caller.may_see(name)]
+    methods = [
+        {
+            "method": method["name"],
+            "finds": method["summary"],
+            "parameters": {each["name"]: each["default"] for each in method["parameters"]},
+        }
+        for method in methods_here(holder.settings)
+        if method["can_answer"]
+    ]
+    head = f"Collections: {', '.join(names)}. Methods of {holder.name}, with their parameters:"
+    return "\n".join([head, *map(to_json_line, methods)])
+
+
+async def _sql(request: Request, asked: ToRun) -> str:
+    from graphrag_pipeline.sql import PublishedSql
+
+    holder = holder_of(request, asked.collection)
+    server = server_of(request)
+    control = Control()
+
+    def run() -> tuple[list[str], list[tuple[object, ...]]]:
+        with holder.lease() as engine:
+            release = engine.index.facts.id
+            with PublishedSql(holder.home, release, marts=False) as published:
+                return published.query(asked.statement, most=MOST_ROWS + 1, control=control)
+
+    with server.limits.place():
+        seconds = server.limits.seconds
+        try:
+            names, rows = await attended(request, control, asyncio.to_thread(run), seconds)
+        except InputError as error:
+            # DuckDB quotes values that it cannot convert.
+            raise Problem(422, quoted(str(error))) from None
+    record_reading(request, holder.name)
+    head = f"{len(rows)} rows."
+    if len(rows) > MOST_ROWS:
+        head = f"The first {MOST_ROWS} rows; there are more: use LIMIT, or aggregate."
+    return _listed(head, records(names, rows[:MOST_ROWS]))
+
+
+TOOLS = {
+    tool.name: tool
+    for tool in (
+        Tool(
+            "query",
+            "Answer a question from the indexed documents, with the passages that it cites.",
+            ToAsk,
+            "query",
+            _query,
+        ),
+        Tool(
+            "retrieve",
+            "Find the evidence for a question, with no answer made of it: passages, entities, "
+            "relationships and reports, as the method finds them.",
+            ToFind,
+            "query",
+            _retrieve,
+        ),
+        Tool(
+            "find_entities",
+            "Find entities of the knowledge graph by a part of their name.",
+            ToName,
+            "read",
+            _find_entities,
+        ),
+        Tool(
+            "neighbourhood",
+            "List what is near an entity in the knowledge graph, and what relates it.",
+            ToSurround,
+            "read",
+            _neighbourhood,
+        ),
+        Tool(
+            "read_document",
+            "Read the text of a document, or the characters of it that a citation names.",
+            ToRead,
+            "read",
+            _read_document,
+        ),
+        Tool(
+            "list_methods",
+            "List the methods that questions can be answered by here, and the collections.",
+            _InCollection,
+            "query",
+            _list_methods,
+        ),
+        Tool(
+            "sql",
+            "Run one SQL query (DuckDB, read-only) on documents, chunks, entities, relationships, "
+            "communities and reports.",
+            ToRun,
+            "sql",
+            _sql,
+            without_labels=True,
+        ),
+    )
+}
+
+
+def document_text(part: dict[str, Any]) -> str:
+    """Return a part of a document for an assistant, and where to read on."""
+    start, end, n_chars = part["start_char"], part["end_char"], part["n_chars"]
+    head = f"Characters {start} to {max(start, end)} of {n_chars}."
+    more = f" Read on with read_document from {end}." if end < n_chars else ""
+    named = to_json_line({"document": part["id"], "title": part["title"], "uri": part["uri"]})
+    return "\n\n".join((f"{head}{more}", RULE, quoted(f"{named}\n{part['text']}")))
+
+
+def _listed(head: str, rows: list[dict[str, Any]]) -> str:
+    return "\n\n".join((head, RULE, quoted_rows(rows))) if rows else f"{head} There are none."
