@@ -16,6 +16,8 @@ from test_overview import Page
 
 from graphrag_pipeline.cli import app as cli
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.evaluation.judging.agreement import keep_agreements
+from graphrag_pipeline.evaluation.judging.verdicts import Verdict, Won
 from graphrag_pipeline.evaluation.questions.question import Passage, Question
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.pages.evaluation import write_evaluation
@@ -200,6 +202,29 @@ def test_who_is_right_alone_is_drawn_and_said(tmp_path):
     assert "<b>shot" not in made(tmp_path, "hostile").text
 
 
+def test_agreement_of_judge_and_claims_is_shown_in_numbers_and_words(tmp_path):
+    claims = {"a": [9, 2, 5, 3, 8], "b": [4, 7, 5, 8, 1]}
+    scores = {"claims": lambda name, n: float(claims[name][n])}
+    fill(tmp_path, Filled("agreed & so", ["a", "b"], TWELVE[:5], scores=scores))
+    winners: list[Won] = ["first", "first", "first", "tie", "first"]
+    verdicts = [
+        Verdict(question.id, "comprehensiveness", "a", "b", winner)
+        for question, winner in zip(TWELVE, winners, strict=False)
+    ]
+    with EvaluationStore(tmp_path).transaction() as con:
+        keep_agreements(con, "agreed & so", verdicts)
+    shown = made(tmp_path)
+    (agreement,) = shown.page.agreement
+    assert (agreement.agreeing, agreement.even, agreement.opposing) == (2, 1, 1)
+    row = re.search(r"<tr><th scope=\"row\">Comprehensiveness.*?</tr>", shown.text, re.S)
+    assert row
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", row[0])
+    assert cells == ["claims", "5", "4", "2", "1", "1", "50.0"]
+    assert "agreement" in shown.parsed.ids
+    assert "#agreement" in shown.parsed.links
+    assert "eval results 'agreed & so' --agreement FILE.csv" in shown.parsed.words
+
+
 def test_questions_on_which_conditions_differ_come_first_with_answers_beside_each_other(gold):
     page, parsed = gold.page, gold.parsed
     first = page.in_full[0]
@@ -211,6 +236,7 @@ def test_questions_on_which_conditions_differ_come_first_with_answers_beside_eac
     assert f"question-{first.position}" in parsed.ids
     assert "0.4321" in parsed.words
     assert "What the judge preferred" not in parsed.words
+    assert "agreement" not in parsed.ids
 
 
 def test_passages_that_were_retrieved_are_named_while_their_release_is_kept(tmp_path):

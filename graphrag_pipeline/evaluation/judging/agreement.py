@@ -34,7 +34,9 @@ _DETAILS = "SELECT * EXCLUDE (experiment) FROM agreements WHERE experiment = ? O
 _SUMMARY = """
 SELECT criterion, metric, count(*) AS comparisons, count(*) FILTER (majority <> '') AS decided,
        count(*) FILTER (majority = condition_a AND value_a > value_b
-                        OR majority = condition_b AND value_b > value_a) AS agreeing
+                        OR majority = condition_b AND value_b > value_a) AS agreeing,
+       count(*) FILTER (majority = condition_a AND value_a < value_b
+                        OR majority = condition_b AND value_b < value_a) AS opposing
 FROM agreements WHERE experiment = ? GROUP BY ALL ORDER BY ALL
 """
 
@@ -44,8 +46,8 @@ class Agreement:
     """How often a metric of claims names the winner of a criterion.
 
     ``comparisons`` are pairs of answers to a question; ``decided`` those that the judge's majority
-    decides, ``agreeing`` those of them in which the claims name the same answer. Equal numbers of
-    claims name none.
+    decides, ``agreeing`` those of them in which the claims name the same answer, ``opposing`` the
+    other. Equal numbers of claims name none.
     """
 
     criterion: str
@@ -53,6 +55,12 @@ class Agreement:
     comparisons: int
     decided: int
     agreeing: int
+    opposing: int
+
+    @property
+    def even(self) -> int:
+        """Decided comparisons of answers with equal numbers of claims."""
+        return self.decided - self.agreeing - self.opposing
 
     @property
     def share(self) -> float | None:

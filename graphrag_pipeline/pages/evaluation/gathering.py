@@ -11,6 +11,7 @@ import duckdb
 import polars as pl
 
 from graphrag_pipeline.evaluation import results
+from graphrag_pipeline.evaluation.judging.agreement import agreements
 from graphrag_pipeline.evaluation.judging.verdict_text import percent
 from graphrag_pipeline.evaluation.metrics.index import ABOUT
 from graphrag_pipeline.evaluation.store import EvaluationStore
@@ -101,6 +102,8 @@ def _gather(con: duckdb.DuckDBPyConnection, store: EvaluationStore, name: str) -
         table=qualities.table([*head, *_all(took)], names),
         more=qualities.table(brief, names),
         claims=qualities.table(qualities.claims(scores), names),
+        agreement=agreements(con, name),
+        marked_by=results.marked_by(con, name),
         by_type=_by_type(main, questions, names),
         overlaps=overlaps(con, name, gold, names),
         matrices=judge_matrices,

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from graphrag_pipeline.evaluation.judging.agreement import Agreement
+
 Kind = Literal["share", "number", "count", "dollars", "milliseconds"]
 """How a value is written: shares, from 0 to 1, as percent."""
 
@@ -224,7 +226,8 @@ class EvaluationPage:
     ``left_out`` are conditions without an answer, and why. ``finding`` is what came out, in
     sentences; ``advice`` what to do where nothing could. ``quality`` is what conditions are
     compared by, None where there are neither scores nor verdicts. ``cost`` is in US dollars, None
-    where a price is not known.
+    where a price is not known. ``agreement`` is that of judge and claims, ``marked_by`` the metrics
+    that models give marks by, by model.
     """
 
     experiment: str
@@ -246,6 +249,8 @@ class EvaluationPage:
     table: Table
     more: Table
     claims: Table
+    agreement: Sequence[Agreement]
+    marked_by: Mapping[str, Sequence[str]]
     by_type: ByType | None
     overlaps: Sequence[RightAndWrong]
     matrices: Sequence[Matrix]

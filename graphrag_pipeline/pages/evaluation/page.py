@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,6 +56,7 @@ def render(page: EvaluationPage) -> str:
     environment = page_environment("graphrag_pipeline.pages.evaluation")
     environment.filters["value"] = value_text
     environment.filters["clip"] = clip
+    environment.filters["shell"] = shlex.quote
     return environment.get_template(_TEMPLATE).render(
         e=page, drawn=charts, started=written_time(page.started_at)
     )
