@@ -90,7 +90,7 @@ def plan_claims_unseen(settings: Settings, answers: int) -> StagePlan:
 def _plan(store: EvaluationStore, settings: Settings, workload: Workload) -> StagePlan:
     parameters = {
         "method": workload.condition.method,
-        "parameters": workload.told_parameters,
+        "parameters": workload.parameters_json,
         "model": settings.llm.model,
     }
     with store.read() as con:

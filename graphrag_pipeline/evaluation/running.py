@@ -63,7 +63,7 @@ class Workload:
     error: str = ""
 
     @property
-    def told_parameters(self) -> str:
+    def parameters_json(self) -> str:
         """The parameters as JSON, and ``where`` it is asked where that is not everywhere."""
         where = {"where": self.condition.where} if self.condition.where else {}
         return json.dumps({**self.parameters, **where}, sort_keys=True)
@@ -218,6 +218,7 @@ def _look_at(
                 engine.check(condition.method, condition.parameters)
             values = as_mapping(method.parametrise(condition.parameters, settings))
             release = engine.index.facts.id
+            # Raises where no document is as wanted.
             engine.index.limited(condition.where)
     except GraphRAGError as error:
         return Workload(
@@ -364,7 +365,7 @@ def _row(
         "answer_id": workload.answer_ids[question.id],
         "question": question.text,
         "method": workload.condition.method,
-        "parameters": workload.told_parameters,
+        "parameters": workload.parameters_json,
         "release": workload.release,
         "model": "",
         "text": "",
@@ -430,7 +431,7 @@ def _note_answers(
     askable = [workload for workload in conditions if not workload.error]
     rows = [
         [experiment.name, workload.condition.name, n, workload.condition.method,
-         workload.told_parameters, workload.release]
+         workload.parameters_json, workload.release]
         for n, workload in enumerate(askable)
     ]  # fmt: skip
     answers = pl.DataFrame(
