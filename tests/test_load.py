@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
+import signal
 from pathlib import Path
 
 import duckdb
 import pytest
+import requests
 from http_server import published
 from query_fixture import ENTITIES
 
@@ -16,6 +21,7 @@ from benchmarks.serve import (
     load,
     memory_of_switches,
     switched_under_load,
+    until,
 )
 from graphrag_pipeline.pages.explorer import write_page
 from graphrag_pipeline.releases.kept import changing_releases, keep_published
@@ -47,6 +53,38 @@ def test_a_small_load_is_answered_whole_while_releases_are_switched(home: Path) 
         assert len(memory_of_switches(home, server, QUESTIONS, 2)) == 2
         assert server.cpu() > 0
     assert server.process.returncode == 0
+
+
+@pytest.mark.live
+def test_a_worker_that_dies_is_replaced_and_numbers_are_those_of_all(home: Path) -> None:
+    with ServerProcess(home, "--workers", "2") as server:
+        until(lambda: len(workers(server)) == 2)
+        took = load(server, "/v1/retrieve", "bm25", QUESTIONS, clients=4)
+        assert took.errors == 0
+        assert {questions_counted(server) for _ in range(4)} == {float(len(QUESTIONS))}
+        died, stayed = workers(server)
+        os.kill(died, signal.SIGKILL)
+        until(lambda: len(workers(server)) == 2 and died not in workers(server))
+        assert stayed in workers(server)
+        until(lambda: load(server, "/v1/retrieve", "bm25", QUESTIONS, clients=1).errors == 0)
+    assert server.process.returncode == 0
+
+
+def workers(server: ServerProcess) -> list[int]:
+    """Return the processes that answer: those that were spawned, and live."""
+    children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text()
+    return [int(pid) for pid in children.split() if b"spawn_main" in command_of(pid)]
+
+
+def command_of(pid: str) -> bytes:
+    with contextlib.suppress(FileNotFoundError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
+
+
+def questions_counted(server: ServerProcess) -> float:
+    text = requests.get(f"http://127.0.0.1:{server.port}/metrics", timeout=60).text
+    return sum(map(float, re.findall(r"^graphrag_question_seconds_count\{.*\} (.*)$", text, re.M)))
 
 
 def test_a_graph_several_times_over_has_words_of_its_own(tmp_path: Path) -> None:

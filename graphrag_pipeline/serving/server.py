@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import uvicorn
+from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
+from uvicorn.supervisors.multiprocess import Process
 
 from graphrag_pipeline.core.errors import GraphRAGError, InputError
 from graphrag_pipeline.core.home import Home
@@ -77,7 +79,35 @@ def serve(
             uvicorn.Server(options).run(sockets=[listener])
         else:
             with _numbers_together():
-                Multiprocess(options, sockets=[listener]).run()
+                _Workers(options, sockets=[listener]).run()
+
+
+class _Workers(Multiprocess):
+    """Several workers, of which one that dies is replaced.
+
+    uvicorn also kills one that says nothing for five seconds, and on a busy machine none would
+    ever have started by then.
+    """
+
+    def terminate_all(self) -> None:
+        """End every worker; who comes from now on is refused, and does not wait for nobody."""
+        for listener in self.sockets:
+            listener.close()
+        super().terminate_all()
+
+    def keep_subprocess_alive(self) -> None:
+        """Start a worker in place of each that is dead; end where none can start."""
+        for place, worker in enumerate(self.processes):
+            if self.should_exit.is_set():
+                return
+            if worker.process.is_alive():
+                continue
+            worker.join()
+            if worker.exitcode == STARTUP_FAILURE:
+                self.should_exit.set()
+                return
+            self.processes[place] = Process(self.config, self.sockets)
+            self.processes[place].start()
 
 
 def worker_app(settings: Settings, release: str | None, *, needs_keys: bool) -> FastAPI:
