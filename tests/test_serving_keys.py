@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -318,6 +319,35 @@ def test_a_key_opens_nothing_else(
     assert response.status_code == 403
     assert says in response.json()["detail"]
     assert made[key] not in response.text
+
+
+def test_each_status_is_a_problem_that_says_what_to_do(home: Path, tmp_path: Path) -> None:
+    text = key_in(tmp_path, "anna")
+    hasty = key_in(tmp_path, "hasty", requests_per_minute=1)
+    with Served({"default": home}, Keyring(Home(tmp_path).keys), waiting=3) as server:
+
+        def full() -> requests.Response:
+            with server.limits.place(), server.limits.place(), server.limits.place():
+                return server.post("/v1/query", text, question=QUESTION)
+
+        server.get("/v1/methods", headers=bearer(hasty))
+        responses = [
+            (401, "send one as Authorization", server.post("/v1/query", question=QUESTION)),
+            (403, "keys add --scopes metrics", server.get("/metrics", headers=bearer(text))),
+            (404, "/openapi.json lists all", server.get("/v1/nothing", headers=bearer(text))),
+            (413, "send less", server.post("/v1/query", text, question="x" * 300_000)),
+            (422, "remove it", server.post("/v1/query", text, question=QUESTION, nonsense=1)),
+            (429, "come again later", server.get("/v1/methods", headers=bearer(hasty))),
+            (503, "ask again in a moment", full()),
+        ]
+    for status, advice, response in responses:
+        problem = response.json()
+        assert response.headers["content-type"] == "application/problem+json"
+        assert (response.status_code, problem["status"]) == (status, status)
+        assert problem["type"] == "about:blank"
+        assert problem["title"] == HTTPStatus(status).phrase
+        assert advice in problem["detail"]
+        assert ("retry-after" in response.headers) == (status in (429, 503))
 
 
 def test_a_key_that_is_revoked_is_refused_with_the_next_request(home: Path, tmp_path: Path) -> None:

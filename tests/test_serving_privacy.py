@@ -100,6 +100,9 @@ def test_two_hundred_callers_see_nothing_of_each_other(tmp_path: Path) -> None:
         )[1]
         for k in range(N_CALLERS)
     ]
+    watching = add_key(settings_for(tmp_path), "prometheus", collections={"*"}, scopes={"metrics"})[
+        1
+    ]
     app = create_app(
         Collections(holders, names[0]),
         ServerSettings(waiting=N_CALLERS, threads=4),
@@ -127,6 +130,9 @@ def test_two_hundred_callers_see_nothing_of_each_other(tmp_path: Path) -> None:
             await asyncio.gather(*map(ask, range(N_CALLERS)))
             late = [requests.send("/v1/methods", bearer(key)) for key in keys]
             assert {status for status, _ in await asyncio.gather(*late)} == {429}
+            _, numbers = await requests.send("/metrics", bearer(watching))
+            assert 'graphrag_question_seconds_count{collection="ada",method="bm25"}' in numbers
+            assert not [word for word in ("canary", "caller", "word of") if word in numbers]
 
     asyncio.run(all_at_once())
     lines = [json.loads(line) for line in Home(tmp_path).audit.read_text().splitlines()]
