@@ -74,7 +74,10 @@ class ServerProcess:
         )
         assert self.process.stderr is not None
         lines = iter(self.process.stderr.readline, "")
-        self.port = next(int(port) for line in lines for port in re.findall(r"1:(\d+)", line))
+        ports = (int(port) for line in lines for port in re.findall(r"127\.0\.0\.1:(\d+)", line))
+        self.port = next(ports, 0)
+        if not self.port:
+            raise SystemExit("the server did not start: run graphrag-pipeline serve to see why")
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -7,8 +7,6 @@ lease, and an engine is closed with its last.
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import functools
 import logging
 import os
 import threading
@@ -193,19 +191,14 @@ class Holder:
             held.leases -= 1
             is_last = held.is_retired and not held.leases
         if is_last:
-            _close(held)
+            held.engine.close()
 
     def _retire(self, held: _Held) -> None:
         with self._lock:
             held.is_retired = True
             is_free = not held.leases
         if is_free:
-            _close(held)
-
-
-def _close(held: _Held) -> None:
-    held.engine.close()
-    _give_back_memory()
+            held.engine.close()
 
 
 @dataclass(frozen=True)
@@ -309,24 +302,6 @@ def _settings_of(name: str, folder: Path, settings: Settings) -> Settings:
     # The folder of uploads is read by runs of the server's own index alone.
     server = settings.server.model_copy(update={"uploads": ""})
     return settings.model_copy(update={"home": str(home), "server": server})
-
-
-def _give_back_memory() -> None:
-    """Give what was freed back to the system: the allocators keep it for each of their threads."""
-    import pyarrow as pa
-
-    pa.default_memory_pool().release_unused()
-    trim = _glibc_trim()
-    if trim is not None:
-        trim(0)
-
-
-@functools.cache
-def _glibc_trim() -> Callable[[int], int] | None:
-    try:
-        return ctypes.CDLL(None).malloc_trim
-    except (AttributeError, OSError, TypeError):
-        return None
 
 
 def _file_of(path: Path) -> _File | None:
