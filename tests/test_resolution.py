@@ -236,7 +236,10 @@ def test_titles_link_others_even_where_no_document_mentions_them(tmp_path):
     ("text", "said"),
     [
         ("action,a\nmerge,x", r"aliases\.csv:1: column b is missing"),
-        ("action,a,b\njoin,x,y", r"aliases\.csv:2: unknown action 'join': write merge or never"),
+        (
+            "action,a,b\njoin,x,y",
+            r"aliases\.csv:2: unknown action 'join': write merge, never, rename or type",
+        ),
         ("action,a,b\n\nmerge,x,", r"aliases\.csv:3: b is empty"),
         ("action,a,b\nmerge,x,y\nmerge,y,z\nnever,Z,x", r"aliases\.csv:4: never 'Z' and 'x' contr"),
         (b"action,a,b\nmerge,\xff,y", r"cannot read .*: it is not UTF-8"),
@@ -380,3 +383,34 @@ def test_summaries_are_made_of_the_descriptions_of_all_titles(tmp_path):
     )
     assert described[0] == 2
     assert described[1].count("Scrooge") >= 2
+
+
+def test_the_user_names_and_types_an_entity_and_takes_it_back(tmp_path):
+    engine = build_graph(tmp_path, SCROOGE)
+    before = tables(engine)
+    engine.settings = told(
+        tmp_path,
+        "rename,London,The Great City,",
+        "rename,bob cratchit,Robert Cratchit,",
+        "type,Bob Cratchit,clerk,",
+    )
+    engine.merge()
+    named = dict(engine.rows("SELECT title, type FROM entities"))
+    assert named.keys() >= {"The Great City", "Robert Cratchit", "Ebenezer Scrooge"}
+    assert named["Robert Cratchit"] == "CLERK"
+    assert ("Robert Cratchit",) in engine.rows(
+        "SELECT source FROM relationships UNION SELECT target FROM relationships"
+    )
+    assert engine.rows("SELECT canonical_title FROM entity_aliases WHERE title = 'London'") == [
+        ("The Great City",)
+    ]
+    assert not resolve_entities(engine.workspace).absent
+    engine.settings = told(
+        tmp_path, "rename,London,The Great City,", "rename,The Great City,LONDON,"
+    )
+    engine.merge()
+    titles = {title for (title,) in engine.rows("SELECT title FROM entities")}
+    assert titles & {"The Great City", "London", "LONDON"} == {"LONDON"}
+    engine.settings = told(tmp_path)
+    engine.merge()
+    assert tables(engine) == before

@@ -107,6 +107,11 @@ class Home:
         return self.folder / "keys.json"
 
     @property
+    def aliases_lock(self) -> Path:
+        """The file that is held locked while a line is added to the user's aliases."""
+        return self.folder / "aliases.lock"
+
+    @property
     def keys_lock(self) -> Path:
         """The file that is held locked while keys are added or revoked."""
         return self.folder / "keys.lock"

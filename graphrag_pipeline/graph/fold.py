@@ -18,7 +18,7 @@ from graphrag_pipeline.core.prose import REPEATED_IN
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.graph.record_links import link_records
-from graphrag_pipeline.graph.resolution.aliases import aliases_state
+from graphrag_pipeline.graph.resolution.aliases import aliases_state, read_words
 from graphrag_pipeline.graph.titles import update_titles
 from graphrag_pipeline.ingest.staging import take_in_staged
 from graphrag_pipeline.store.frames import streamed
@@ -31,7 +31,7 @@ from graphrag_pipeline.store.index_store import (
 )
 from graphrag_pipeline.store.workspace import Workspace
 
-GRAPH_VERSION = "9"
+GRAPH_VERSION = "10"
 # In fewer chunks than this, nothing is so frequent that chance says with what it meets.
 _COMMON_FREQUENCY = 10
 
@@ -96,6 +96,12 @@ SELECT * FROM (
              THEN 'OTHER' ELSE type END AS type
     FROM counted JOIN titled USING (id) JOIN typed USING (id))
 WHERE NOT by_rule OR frequency >= $min_frequency OR type NOT IN ('CONCEPT', 'DATE');
+"""
+
+# What the user calls an entity, or of what type he says it is, is his word alone.
+_USER_WORDS = """
+UPDATE kept SET title = coalesce(w.title, kept.title), type = coalesce(w.type, kept.type)
+FROM user_words w WHERE w.id = kept.id
 """
 
 # Found by rule, a description is made of the distinct sentences that say most, each with its end:
@@ -310,6 +316,7 @@ def _fold(con: duckdb.DuckDBPyConnection, settings: Settings) -> None:
     con.execute(_FOLDED)
     con.execute(_REPEATED)
     con.execute(_ENTITIES, {"min_frequency": options.min_concept_frequency})
+    _apply_words(con)
     limits = {"max_sentences": options.max_description_sentences}
     con.execute(_ENTITY_DESCRIPTIONS, limits)
     con.execute(_MEETINGS)
@@ -333,6 +340,18 @@ def _fold(con: duckdb.DuckDBPyConnection, settings: Settings) -> None:
         encoding,
     )
     con.execute(_PROVENANCE)
+
+
+def _apply_words(con: duckdb.DuckDBPyConnection) -> None:
+    words = [
+        {"id": id, "title": said.get("title"), "type": said.get("type")}
+        for id, said in read_words(con).items()
+    ]
+    if not words:
+        return
+    schema = {"id": pl.String, "title": pl.String, "type": pl.String}
+    with streamed(con, "user_words", pl.DataFrame(words, schema=schema)):
+        con.execute(_USER_WORDS)
 
 
 def _add_tokens(con: duckdb.DuckDBPyConnection, table: str, text: str, encoding: str) -> None:

@@ -24,6 +24,7 @@ from graphrag_pipeline.serving.metrics import Metrics
 from graphrag_pipeline.serving.problems import add_problem_handlers
 from graphrag_pipeline.serving.routes import (
     chat,
+    corrections,
     documents,
     explorer,
     graph,
@@ -82,7 +83,17 @@ def create_app(
     )
     app.state.server = server
     add_problem_handlers(app)
-    for routes in (questions, chat, documents, graph, explorer, uploads, operations, page):
+    for routes in (
+        questions,
+        chat,
+        documents,
+        graph,
+        explorer,
+        uploads,
+        operations,
+        page,
+        corrections,
+    ):
         app.include_router(routes.router)
     app.mount("/page", page.files)
     app.router.routes.append(Route(ADDRESS, assistants, methods=["POST"]))

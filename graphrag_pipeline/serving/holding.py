@@ -301,7 +301,10 @@ def _settings_of(name: str, folder: Path, settings: Settings) -> Settings:
         return load_settings(home=str(home))
     # The folder of uploads is read by runs of the server's own index alone.
     server = settings.server.model_copy(update={"uploads": ""})
-    return settings.model_copy(update={"home": str(home), "server": server})
+    # What is said of its entities stands in its home.
+    aliases = settings.resolution.model_copy(update={"aliases_file": str(home / "aliases.csv")})
+    own = {"home": str(home), "server": server, "resolution": aliases}
+    return settings.model_copy(update=own)
 
 
 def _file_of(path: Path) -> _File | None:

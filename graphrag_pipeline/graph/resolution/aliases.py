@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import duckdb
 import polars as pl
 
+from graphrag_pipeline.core.settings import fingerprint
 from graphrag_pipeline.graph.resolution.merging import Alias
 from graphrag_pipeline.graph.resolution.pairs import Pair
 from graphrag_pipeline.store.hashing import rows_hash
-from graphrag_pipeline.store.index_store import insert, replace_links
+from graphrag_pipeline.store.index_store import get_meta, insert, replace_links, set_meta
 
 _ALIASES = (
     "entity_id", "canonical_id", "title", "canonical_title", "type", "method", "rule",
@@ -22,11 +23,25 @@ _APART = (
 )  # fmt: skip
 
 
+_WORDS = "user_words"
+
+
 def aliases_state(con: duckdb.DuckDBPyConnection) -> str:
-    """Return a hash of what is folded into what."""
+    """Return a hash of what is folded into what, and of what the user calls it."""
     folded = rows_hash("entity_aliases", "entity_id, canonical_id")
     row = con.execute(f"SELECT {folded}").fetchone()
-    return str(row[0]) if row else ""
+    words = read_words(con)
+    return f"{row[0] if row else ''}{':' + fingerprint(words) if words else ''}"
+
+
+def write_words(con: duckdb.DuckDBPyConnection, words: Mapping[str, Mapping[str, str]]) -> None:
+    """Keep the titles and types that the user has given, by the ids of their entities."""
+    set_meta(con, _WORDS, _json(words))
+
+
+def read_words(con: duckdb.DuckDBPyConnection) -> dict[str, dict[str, str]]:
+    """Return what :func:`write_words` has kept."""
+    return json.loads(get_meta(con, _WORDS) or "{}")
 
 
 def write_aliases(

@@ -13,7 +13,7 @@ from graphrag_pipeline.graph.resolution.names import conflict, take_apart
 from graphrag_pipeline.graph.resolution.pairs import Entity, Found, Pair
 from graphrag_pipeline.graph.resolution.persons import resolve_people
 from graphrag_pipeline.graph.resolution.spellings import Stated, resolve_acronyms, resolve_spellings
-from graphrag_pipeline.graph.resolution.user_aliases import MERGE, UserRow
+from graphrag_pipeline.graph.resolution.user_aliases import NEVER, RENAME, TYPE, UserRow
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.llm.embedders import Embedder, HashingEmbedder
 
@@ -30,15 +30,28 @@ def decide(
     merges, nevers = _user_pairs(entities, user)
     never = [pair.ids for pair in nevers]
     by_rule = Found() if method == "off" else _by_rule(entities, mentioned.stated, settings)
-    aliases, refusals = merge_pairs(merges, never, by_rule.merge)
+    named = [row.b_id for row in user if row.action == RENAME]
+    aliases, refusals = merge_pairs(merges, never, by_rule.merge, named)
     apart = _left_apart([*nevers, *refusals, *by_rule.apart], aliases)
     if method == "llm":
         decided = _by_model(apart, settings)
         same_pairs = [pair for pair in decided if pair.confidence]
-        aliases, refusals = merge_pairs(merges, never, [*by_rule.merge, *same_pairs])
+        aliases, refusals = merge_pairs(merges, never, [*by_rule.merge, *same_pairs], named)
         apart = _left_apart([*nevers, *refusals, *decided, *apart], aliases)
     ids = {entity.id for entity in entities}
     return [alias for alias in aliases if alias.entity.id in ids], apart[:_MOST_APART]
+
+
+def user_words(user: Sequence[UserRow], aliases: Sequence[Alias]) -> dict[str, dict[str, str]]:
+    """Return what the user calls entities, and of what type he says they are, by their ids."""
+    canonical = {alias.entity.id: alias.canonical.id for alias in aliases}
+    words: dict[str, dict[str, str]] = {}
+    for row in user:
+        if row.action == RENAME:
+            words.setdefault(canonical.get(row.b_id, row.b_id), {})["title"] = row.b
+        elif row.action == TYPE:
+            words.setdefault(canonical.get(row.a_id, row.a_id), {})["type"] = row.b.upper()
+    return words
 
 
 def _user_pairs(
@@ -49,6 +62,8 @@ def _user_pairs(
     merges: list[Pair] = []
     nevers: list[Pair] = []
     for row in user:
+        if row.action == TYPE or row.a_id == row.b_id:
+            continue
         first, second = (
             entity_of.get(id) or Entity(id, take_apart(title, ""))
             for id, title in ((row.a_id, row.a), (row.b_id, row.b))
@@ -58,11 +73,11 @@ def _user_pairs(
             one=first,
             two=second,
             rule=_BY_USER,
-            confidence=float(row.action == MERGE),
+            confidence=float(row.action != NEVER),
             method="user",
             evidence=evidence,
         )
-        (merges if row.action == MERGE else nevers).append(pair)
+        (nevers if row.action == NEVER else merges).append(pair)
     return merges, nevers
 
 

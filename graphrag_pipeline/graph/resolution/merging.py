@@ -25,9 +25,13 @@ class Alias:
 
 
 class Groups:
-    """Disjoint sets of entities (union-find) that remember what must stay apart."""
+    """Disjoint sets of entities (union-find) that remember what must stay apart.
 
-    def __init__(self, never: Iterable[tuple[str, str]] = ()) -> None:
+    One of ``named`` names its group, the last of them before the others.
+    """
+
+    def __init__(self, never: Iterable[tuple[str, str]] = (), named: Iterable[str] = ()) -> None:
+        self._named = {id: place for place, id in enumerate(named)}
         self._of: dict[str, str] = {}
         self._members: dict[str, list[Entity]] = {}
         self._never: dict[str, set[str]] = {}
@@ -63,7 +67,10 @@ class Groups:
             edges.setdefault(pair.two.id, []).append(pair)
         for members in self._members.values():
             if len(members) > 1:
-                yield from _told_from(min(members, key=lambda entity: entity.rank), edges)
+                yield from _told_from(min(members, key=self._rank), edges)
+
+    def _rank(self, entity: Entity) -> tuple[int, object]:
+        return -self._named.get(entity.id, -1), entity.rank
 
     def _group(self, entity: Entity) -> str:
         if entity.id not in self._of:
@@ -98,13 +105,18 @@ def _told_from(canonical: Entity, edges: Mapping[str, Sequence[Pair]]) -> Iterat
 
 
 def merge_pairs(
-    user: Sequence[Pair], never: Iterable[tuple[str, str]], pairs: Sequence[Pair]
+    user: Sequence[Pair],
+    never: Iterable[tuple[str, str]],
+    pairs: Sequence[Pair],
+    named: Iterable[str] = (),
 ) -> tuple[list[Alias], list[Pair]]:
     """Return the aliases that follow from the user's pairs and the others, and what did not.
 
+    ``named`` are the ids of those that the user has named others by.
+
     A pair that would join what must stay apart is returned with the reason as its rule.
     """
-    groups = Groups(never)
+    groups = Groups(never, named)
     for pair in user:
         groups.join(pair)
     refusals = []

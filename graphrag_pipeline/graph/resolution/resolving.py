@@ -9,9 +9,13 @@ import duckdb
 
 from graphrag_pipeline.core.prompting import prompt_version
 from graphrag_pipeline.core.settings import Settings, fingerprint
-from graphrag_pipeline.graph.resolution.aliases import aliases_state, write_aliases
+from graphrag_pipeline.graph.resolution.aliases import aliases_state, write_aliases, write_words
 from graphrag_pipeline.graph.resolution.asking import FAILED, PROMPT
-from graphrag_pipeline.graph.resolution.deciding import decide, resolution_embedder
+from graphrag_pipeline.graph.resolution.deciding import (
+    decide,
+    resolution_embedder,
+    user_words,
+)
 from graphrag_pipeline.graph.resolution.mentions import (
     as_the_graph_will_see,
     mentions_hash,
@@ -63,6 +67,7 @@ def resolve_entities(workspace: Workspace) -> Resolution:
     with store.transaction() as con:
         before = aliases_state(con)
         write_aliases(con, aliases, apart)
+        write_words(con, user_words(user, aliases))
         set_meta(con, _STATE, state)
         return replace(_stored(con), changed=aliases_state(con) != before, absent=absent)
 
@@ -112,7 +117,7 @@ def _stored(con: duckdb.DuckDBPyConnection) -> Resolution:
 
 
 def _absent(con: duckdb.DuckDBPyConnection, user: Sequence[UserRow]) -> tuple[str, ...]:
-    titles = {id: title for row in user for id, title in ((row.a_id, row.a), (row.b_id, row.b))}
+    titles = {id: title for row in user for id, title in row.known.items()}
     if not titles:
         return ()
     existing = con.execute(

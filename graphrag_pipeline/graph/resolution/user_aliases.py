@@ -12,13 +12,19 @@ from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.text import normalize_title
 
-MERGE, NEVER = "merge", "never"
+MERGE, NEVER, RENAME, TYPE = "merge", "never", "rename", "type"
+ACTIONS = (MERGE, NEVER, RENAME, TYPE)
+"""What a line says: a and b are one; they are not; a is called b; a is of the type b."""
+FIRST_LINE = "action,a,b,note"
 _COLUMNS = ("action", "a", "b")
 
 
 @dataclass(frozen=True)
 class UserRow:
-    """A line of the file; ``a_id`` and ``b_id`` are the ids of entities with these titles."""
+    """A line of the file; ``a_id`` and ``b_id`` are the ids of entities with these titles.
+
+    A line that says a type has it in ``b``, which is no title then.
+    """
 
     line: int
     action: str
@@ -36,6 +42,12 @@ class UserRow:
         """The id of the entity that the title ``b`` names."""
         return make_id("entity", normalize_title(self.b))
 
+    @property
+    def known(self) -> dict[str, str]:
+        """The titles that documents are expected to mention, by their ids."""
+        other = {self.b_id: self.b} if self.action in (MERGE, NEVER) else {}
+        return {self.a_id: self.a, **other}
+
 
 def read_user_aliases(path: Path | None) -> list[UserRow]:
     """Return the rows of the user's file; none if there is no file.
@@ -52,6 +64,11 @@ def read_user_aliases(path: Path | None) -> list[UserRow]:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise ConfigError(f"cannot read {path}: {reason}") from None
+    return parse_user_aliases(path, text)
+
+
+def parse_user_aliases(path: Path, text: str) -> list[UserRow]:
+    """Return the rows of such a text, which is or is to be in a file; see above for errors."""
     try:
         rows = list(_rows(path, csv.DictReader(io.StringIO(text, newline=""))))
     except csv.Error as error:
@@ -64,7 +81,7 @@ def _rows(path: Path, reader: csv.DictReader[str]) -> Iterator[UserRow]:
     names = [(name or "").strip().lower() for name in reader.fieldnames or ()]
     if absent := [name for name in _COLUMNS if name not in names]:
         raise ConfigError(
-            f"{path}:1: column {absent[0]} is missing: the first line must be action,a,b,note"
+            f"{path}:1: column {absent[0]} is missing: the first line must be {FIRST_LINE}"
         )
     reader.fieldnames = names
     for row in reader:
@@ -72,10 +89,10 @@ def _rows(path: Path, reader: csv.DictReader[str]) -> Iterator[UserRow]:
         if not any(fields.values()):
             continue
         action = fields["action"].lower()
-        if action not in (MERGE, NEVER):
+        if action not in ACTIONS:
             raise ConfigError(
                 f"{path}:{reader.line_num}: unknown action {fields['action']!r}: "
-                f"write {MERGE} or {NEVER}"
+                f"write {', '.join(ACTIONS[:-1])} or {ACTIONS[-1]}"
             )
         for name in ("a", "b"):
             if not normalize_title(fields[name]):
@@ -94,7 +111,7 @@ def _check(path: Path, rows: Sequence[UserRow]) -> None:
         return id
 
     for row in rows:
-        if row.action == MERGE:
+        if row.action in (MERGE, RENAME):
             group[root(row.a_id)] = root(row.b_id)
     for row in rows:
         if row.action == NEVER and root(row.a_id) == root(row.b_id):

@@ -15,7 +15,8 @@ export const key = {
   set: (value) => (value ? sessionStorage.setItem(KEY, value) : sessionStorage.removeItem(KEY)),
 };
 
-export const where = { collection: null };
+/** Which collection is asked, and what the caller may do. */
+export const where = { collection: null, scopes: [] };
 
 /** Return an address of the collection that is asked. */
 export function address(path, parameters = {}) {
@@ -26,6 +27,12 @@ export function address(path, parameters = {}) {
 
 export async function get(path, parameters = {}, signal = undefined) {
   return (await send(address(path, parameters), { signal })).json();
+}
+
+/** Send values to an address that names its collection itself. */
+export async function put(path, body) {
+  const json = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+  return (await send(address(path), json)).json();
 }
 
 export async function post(path, body, signal = undefined) {

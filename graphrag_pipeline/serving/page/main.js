@@ -34,7 +34,7 @@ class Page {
     this.route();
     where.collection = null;
     try {
-      ({ collections: this.collections, scopes: this.scopes } = await get("/v1/collections"));
+      ({ collections: this.collections, scopes: where.scopes } = await get("/v1/collections"));
     } catch (error) {
       by("facts").textContent = error.message;
       return;
@@ -67,7 +67,7 @@ class Page {
       by("facts").textContent = error.message;
     }
     this.conversation.restore();
-    this.documents.forget(this.scopes.includes("write") ? uploads : null);
+    this.documents.forget(where.scopes.includes("write") ? uploads : null);
     this.route();
   }
 

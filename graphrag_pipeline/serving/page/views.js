@@ -1,4 +1,5 @@
 import { get, where } from "./api.js";
+import { corrections } from "./corrections.js";
 import { count, element, foreign, growing, shortUri, typeName } from "./dom.js";
 import { panel, titled } from "./panel.js";
 import { picture } from "./picture.js";
@@ -123,6 +124,7 @@ export async function entity(id, hops = 1) {
       facts.communities.map((each) => element("li", {},
         opener(() => community(each.id), foreign(each.report ?? each.title)),
         element("span", { class: "note", text: each.level ? `level ${each.level}` : "root" }))))) : null,
+    corrections(facts),
     facts.places.length ? section("Where documents tell of it", ...growing(facts.places, (place) =>
       element("li", {}, opener(() => passage(place), foreign(place.document_title || shortUri(place.uri))),
         element("span", { class: "note", text: `character ${place.start_char.toLocaleString("en")}` })))) : null,
