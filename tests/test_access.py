@@ -355,6 +355,94 @@ def test_access_that_says_nothing_sound_is_refused(access, why):
         Settings(access=access)
 
 
+# Names that are one entity
+
+
+@pytest.fixture(scope="module")
+def merged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryEngine]:
+    """Lord Vane, the Raven and Osric Thale are one, which only the hidden document says."""
+    folder = tmp_path_factory.mktemp("merged")
+    texts = {
+        "one": "Osric Thale built Halden Mill with Alba Crane. Osric Thale praised Halden Mill.",
+        "two": "Raven Morrow robbed Halden Mill and Dorian Feld. Raven Morrow fled to Bergen.",
+        "three": "Lucan Vane lent Dorian Feld a horse. Lucan Vane rode to Bergen.",
+        "both": "Osric Thale feared Raven Morrow. Raven Morrow wrote to Osric Thale.",
+    }
+    for name, text in texts.items():
+        (folder / "documents" / name).mkdir(parents=True)
+        (folder / "documents" / name / f"{name}.md").write_text(text)
+    aliases = folder / "aliases.csv"
+    lines = ("merge,Osric Thale,Raven Morrow,", "merge,Osric Thale,Lucan Vane,")
+    aliases.write_text("\n".join(("action,a,b,note", *lines)))
+    rules = [
+        {"match": "/one/", "labels": ["left", "right", "both"]},
+        {"match": "/two/", "labels": ["left", "right", "both"]},
+        {"match": "/three/", "labels": ["right"]},
+        {"match": "/both/", "labels": ["both"]},
+    ]
+    sections = {
+        "access": {"mode": "filtered", "rules": rules},
+        "resolution": {"aliases_file": str(aliases)},
+    }
+    index = Index(settings_of(folder / "home", **sections))
+    index.update(folder / "documents")
+    with index.open() as opened_engine:
+        yield opened_engine
+
+
+def names_of(engine: QueryEngine, *names: str) -> dict[str, str]:
+    rows = engine.index.rows("SELECT known_as, entity_id FROM entity_names")
+    return {row["known_as"]: row["entity_id"] for row in rows if row["known_as"] in names}
+
+
+PEOPLE = ("Osric Thale", "Raven Morrow", "Lucan Vane")
+
+
+@pytest.mark.parametrize(
+    ("labels", "n_entities", "known"),
+    [({"left"}, 2, 2), ({"right"}, 3, 3), ({"both"}, 1, 2)],
+)
+def test_names_are_one_entity_only_where_a_visible_document_has_both(
+    merged, labels, n_entities, known
+):
+    assert len(set(names_of(merged, *PEOPLE).values())) == 1
+    view = merged.view(labels)
+    names = names_of(view, *PEOPLE)
+    assert (len(names), len(set(names.values()))) == (known, n_entities)
+
+
+def test_entities_that_are_parted_have_each_their_own_places_and_relationships(merged):
+    view = merged.view({"left"})
+    edges = {
+        frozenset((row["source"], row["target"]))
+        for row in view.index.rows("SELECT source, target FROM relationships")
+    }
+    assert frozenset(("Raven Morrow", "Bergen")) in edges
+    assert frozenset(("Osric Thale", "Alba Crane")) in edges
+    assert frozenset(("Osric Thale", "Bergen")) not in edges
+    assert frozenset(("Osric Thale", "Raven Morrow")) not in edges
+    places = view.index.rows(
+        "SELECT e.title, d.title AS document, l.start_char, substr(d.text, l.start_char + 1, "
+        "l.end_char - l.start_char) AS quote FROM entity_chunks l JOIN entities e "
+        "ON e.id = l.entity_id JOIN chunks c ON c.id = l.chunk_id "
+        "JOIN documents d ON d.id = c.document_id WHERE e.title = ANY(['Osric Thale', "
+        "'Raven Morrow'])"
+    )
+    assert {(row["title"], row["document"]) for row in places} == {
+        ("Osric Thale", "One"),
+        ("Raven Morrow", "Two"),
+    }
+    assert all(row["quote"] in ("Osric Thale", "Raven Morrow") for row in places)
+    supported = view.index.rows(
+        "SELECT count(*) AS n FROM relationships r ANTI JOIN relationship_chunks l "
+        "ON l.relationship_id = r.id"
+    )
+    assert supported == [{"n": 0}]
+    for name in METHODS:
+        found = view.retrieve("What did Raven Morrow and Osric Thale do?", name)
+        assert "feared" not in json.dumps(found.to_dict(), default=str)
+
+
 # Over HTTP
 
 
