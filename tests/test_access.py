@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
+import duckdb
 import pytest
 import requests
 from http_server import Served, bearer
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from mcp import MCPError
+from test_mcp import connected
 
 from graphrag_pipeline import Index
 from graphrag_pipeline.core.errors import AccessError, ConfigError, GraphRAGError, InputError
@@ -162,15 +167,20 @@ def test_no_method_shows_a_byte_whatever_the_labels_and_the_question(engine, spe
 
 @pytest.mark.parametrize("labels", [{"staff"}, {"hr"}, {"legal"}, {"hr", "legal"}])
 def test_no_table_of_a_view_holds_a_hidden_word(engine, labels):
-    view = engine.view(labels).index
-    names = view.rows(
+    view = engine.view(labels)
+    names = tables_of(view)
+    assert len(names) > 30
+    for name in names:
+        text = json.dumps(view.index.rows(f"SELECT * FROM {name}"), default=str).casefold()
+        assert [word for word in hidden_words(labels) if word in text] == [], name
+
+
+def tables_of(view: QueryEngine) -> list[str]:
+    rows = view.index.rows(
         "SELECT DISTINCT table_name AS name FROM information_schema.tables "
         "WHERE table_schema = current_schema()"
     )
-    assert len(names) > 30
-    for row in names:
-        text = json.dumps(view.rows(f"SELECT * FROM {row['name']}"), default=str).casefold()
-        assert [word for word in hidden_words(labels) if word in text] == [], row["name"]
+    return sorted(row["name"] for row in rows)
 
 
 @pytest.mark.parametrize("labels", [{"staff"}, {"hr"}, {"board"}, {"hr", "legal"}])
@@ -353,6 +363,47 @@ def test_metadata_holds_labels_too_and_only_narrows(tmp_path):
 def test_access_that_says_nothing_sound_is_refused(access, why):
     with pytest.raises(ConfigError, match=why):
         Settings(access=access)
+
+
+# What a model wrote of several documents at once
+_WRITTEN = """
+CREATE TEMP TABLE hidden AS
+SELECT c.id FROM chunks c JOIN documents d ON d.id = c.document_id WHERE uri NOT LIKE '%public%';
+CREATE TEMP TABLE told AS
+SELECT DISTINCT entity_id AS id FROM entity_chunks SEMI JOIN hidden ON hidden.id = chunk_id;
+UPDATE entities SET description = 'modelword', title = title || ' modelword'
+WHERE id IN (FROM told);
+UPDATE relationships SET description = 'modelword', type = 'modelword', source = 'modelword'
+WHERE id IN (SELECT relationship_id FROM relationship_chunks SEMI JOIN hidden
+             ON hidden.id = chunk_id);
+UPDATE hierarchy_reports SET title = 'modelword', summary = 'modelword',
+    rating_explanation = 'modelword', full_content = 'modelword',
+    findings = list_transform(findings, f -> struct_update(f, explanation := 'modelword')),
+    writer = 'a-model'
+WHERE community_id IN (SELECT community_id FROM hierarchy_members SEMI JOIN told
+                       ON told.id = entity_id);
+UPDATE hierarchy_communities SET title = 'modelword'
+WHERE id IN (SELECT community_id FROM hierarchy_members SEMI JOIN told ON told.id = entity_id);
+UPDATE raptor_nodes SET text = 'modelword';
+UPDATE hirag_entities SET description = 'modelword', title = 'modelword';
+UPDATE entity_aliases SET evidence = '{"note": "modelword"}', canonical_title = 'modelword';
+"""
+
+
+def test_nothing_that_was_written_of_hidden_documents_too_is_in_a_view(index, tmp_path):
+    home = tmp_path / "home"
+    shutil.copytree(index.home, home)
+    file = Home(home).published
+    file.chmod(0o600)
+    with duckdb.connect(str(file)) as con:
+        con.execute(_WRITTEN)
+    with QueryEngine(settings=settings_of(home), labels=["staff"]) as view:
+        for name in tables_of(view):
+            text = json.dumps(view.index.rows(f"SELECT * FROM {name}"), default=str).casefold()
+            assert "modelword" not in text, name
+        assert view.index.rows("SELECT count(*) AS n FROM community_reports") != [{"n": 0}]
+        for spec in SPECS:
+            assert "modelword" not in shown(view, "What happened at Halden Mill?", spec), spec
 
 
 # Names that are one entity
@@ -550,6 +601,56 @@ def test_counts_of_a_collection_are_those_of_what_is_seen(served, keys):
         return found["collections"][0]["counts"]["documents"]
 
     assert [documents("staff"), documents("hr"), documents("all")] == [1, 2, 6]
+
+
+# Assistants
+
+
+async def assistant_reads(served: Served, key: str, ids: dict[str, list[str]]) -> dict[str, str]:
+    """Return all that every tool and resource gives to a key, with the ids of everything."""
+    texts: dict[str, str] = {}
+    question = "What did Alba Crane do at Halden Mill?"
+    calls: list[tuple[str, dict[str, object]]] = [
+        ("query", {"question": question, "method": "local"}),
+        ("retrieve", {"question": question, "method": "lightrag"}),
+        ("list_methods", {}),
+        ("find_entities", {"name": "a"}),
+        ("sql", {"statement": "SELECT text FROM documents"}),
+        *(("neighbourhood", {"entity": id, "hops": 3}) for id in ids["entities"]),
+        *(("read_document", {"document": id}) for id in ids["documents"]),
+    ]
+    async with connected(served, key) as client:
+        listed = {tool.name for tool in (await client.list_tools()).tools}
+        assert listed == {name for name, _ in calls} - {"sql"}
+        for tool, arguments in calls:
+            try:
+                texts[f"{tool} {arguments}"] = str(await client.call_tool(tool, arguments))
+            except MCPError as error:
+                texts[f"{tool} {arguments}"] = str(error)
+        with contextlib.suppress(MCPError):
+            texts["resources"] = str(await client.list_resources())
+        uris = [f"graphrag://default/documents/{id}" for id in ids["documents"]]
+        for uri in [*uris, "graphrag://default/releases"]:
+            try:
+                texts[uri] = str(await client.read_resource(uri))
+            except MCPError as error:
+                texts[uri] = str(error)
+    return texts
+
+
+@pytest.mark.parametrize("who", ["staff", "hr", "nobody"])
+def test_no_tool_gives_an_assistant_a_byte_of_a_hidden_document(served, engine, keys, who):
+    labels = {"staff": {"staff"}, "hr": {"hr", "staff"}, "nobody": {"x"}}[who]
+    ids = {
+        table: [row["id"] for row in engine.index.rows(f"SELECT id FROM {table}")]
+        for table in ("documents", "entities")
+    }
+    texts = asyncio.run(assistant_reads(served, keys[1][who], ids))
+    for call, text in texts.items():
+        found = [word for word in hidden_words(labels) if word in text.casefold()]
+        assert found == [], call
+    if who != "nobody":
+        assert "Alba Crane repaired Halden Mill" in "".join(texts.values())
 
 
 def test_serve_says_that_nobody_is_held_to_rules_without_keys(index):
