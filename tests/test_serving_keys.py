@@ -404,6 +404,16 @@ def test_with_keys_other_names_and_named_pages_may_ask(home: Path, tmp_path: Pat
         assert "access-control-allow-origin" not in stranger.headers
 
 
+def test_names_of_the_server_count_only_where_there_are_keys(home: Path, tmp_path: Path) -> None:
+    with Served(
+        {"default": home}, Keyring(Home(tmp_path).keys), hosts=("graph.example",)
+    ) as server:
+        headers = {"Host": "graph.example"}
+        assert server.get("/v1/methods", headers=headers).status_code == 403
+        text = key_in(tmp_path, "anna")
+        assert server.get("/v1/methods", headers={**headers, **bearer(text)}).status_code == 200
+
+
 def test_every_page_may_never_ask() -> None:
     with pytest.raises(Exception, match="must begin with http"):
         ServerSettings(origins=("*",))

@@ -117,13 +117,13 @@ class Guard:
 
     def _check_host(self, header: str) -> None:
         host = _host_of(header)
-        if is_loopback(host) or host in self._hosts:
+        if is_loopback(host):
             return
         if not self._keyring.is_required:
             raise Problem(
                 403, "without keys, only this machine may ask: use http://127.0.0.1 or localhost"
             )
-        if self._hosts:
+        if self._hosts and host not in self._hosts:
             raise Problem(
                 403, "the server has no such name: whoever runs it sets hosts in [server]"
             )

@@ -217,7 +217,7 @@ async def _sql(request: Request, asked: ToRun) -> str:
             with PublishedSql(holder.home, release, marts=False) as published:
                 return published.query(asked.statement, most=MOST_ROWS + 1, control=control)
 
-    with server.limits.place():
+    with server.limits.place(caller_of(request).key_id):
         seconds = server.limits.seconds
         try:
             names, rows = await attended(request, control, asyncio.to_thread(run), seconds)
