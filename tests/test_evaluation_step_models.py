@@ -168,7 +168,7 @@ def test_a_wrong_step_is_told_without_what_may_be_secret(
 ) -> None:
     with pytest.raises(InputError, match=message) as error:
         experiment(tmp_path, text)
-    assert "spec.toml: " in str(error.value)
+    assert "spec.toml" in str(error.value)
     assert "secret" not in str(error.value)
     assert "word@" not in str(error.value)
 

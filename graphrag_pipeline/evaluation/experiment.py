@@ -33,11 +33,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.evaluation.answers_elsewhere import METHOD, GivenAnswers, read_answers
+from graphrag_pipeline.evaluation.misfits import misfit
 from graphrag_pipeline.evaluation.paper import Paper, paper_of
 from graphrag_pipeline.evaluation.steps import Assertions, Claims, Judge, Reference, Relevance
 from graphrag_pipeline.query.ask import Ask
 from graphrag_pipeline.query.limited import Where, checked_where
-from graphrag_pipeline.query.methods import methods_taking, read_method
+from graphrag_pipeline.query.methods import method_named, methods_taking, read_method
 from graphrag_pipeline.query.short_answers import AnswerStyle
 
 WORDS: Mapping[str, str] = paper_of("graphrag").methods
@@ -147,7 +148,8 @@ class Experiment:
 def read_experiment(file: Path) -> Experiment:
     """Read a TOML file. Raises InputError that says which line or value is wrong."""
     try:
-        values = tomllib.loads(file.read_text("utf-8-sig"))
+        text = file.read_text("utf-8-sig")
+        values = tomllib.loads(text)
     except OSError as error:
         raise InputError(f"cannot read {file}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -156,10 +158,7 @@ def read_experiment(file: Path) -> Experiment:
         contents = _File.model_validate(values)
         return _experiment(contents, file)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        reason = first["msg"].removeprefix("Value error, ")
-        raise InputError(f"{file}: {place}: {reason}") from None
+        raise InputError(f"{file}{misfit(text, error, _File)}") from None
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
 
@@ -341,6 +340,9 @@ def checked(experiment: Experiment) -> Experiment:
         )
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"two conditions are called {twice[0]!r}: give one another name")
+    for condition in experiment.conditions:
+        if condition.given is None:
+            _check_parameters(condition)
     judge = experiment.judge or Judge()
     if judge.against and judge.against not in names:
         raise InputError(f"judge.against = {judge.against!r} is no condition of the experiment")
@@ -353,3 +355,10 @@ def checked(experiment: Experiment) -> Experiment:
     if experiment.retrieval_only and (experiment.reads_answers or given):
         raise InputError("retrieval_only makes no answers: there is nothing to judge")
     return experiment
+
+
+def _check_parameters(condition: Condition) -> None:
+    try:
+        method_named(condition.method).check(condition.parameters)
+    except InputError as error:
+        raise InputError(f"{condition.name}: {error}") from None

@@ -211,6 +211,8 @@ def _agree(settings: Settings, experiment: Experiment, yes: bool) -> None:
     if not (answers or experiment.asks_models):
         return
     estimate = plan_experiment(settings, experiment)
+    for error in estimate.errors:
+        console.note(f"left out: {error}")
     if estimate.stages:
         console.note(total(estimate.stages))
     for note in estimate.notes:

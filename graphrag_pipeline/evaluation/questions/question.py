@@ -98,7 +98,10 @@ def get_questions(con: duckdb.DuckDBPyConnection, question_set: str) -> list[Que
     """Return the questions of a set in order. Raises InputError where there is no such set."""
     rows = con.execute(_QUESTIONS, [question_set]).fetchall()
     if not rows:
-        raise InputError(f"there is no question set {question_set!r}: name one, or a file")
+        raise InputError(
+            f"there is no file and no question set {question_set!r}: graphrag-pipeline eval "
+            "questions lists the sets"
+        )
     return [
         Question(
             text,

@@ -55,19 +55,26 @@ class Method(Generic[P]):
         records = await asking.retrieve(lambda: self.retrieve(asking.index, asking.search_text, p))
         return from_records(records, self.prompt)
 
+    def check(self, options: Mapping[str, Any]) -> None:
+        """Raise InputError for an unknown name, or a value that no settings make right."""
+        declared = {f.name: f for f in fields(self.parameters)}  # type: ignore[arg-type]
+        if strangers := sorted(options.keys() - declared):
+            raise InputError(
+                f"method {self.name} has no parameter {strangers[0]}: "
+                f"it has {', '.join(declared) or 'none'}"
+            )
+        for name, value in options.items():
+            if value is not None:
+                _checked(name, value, declared[name])
+
     def parametrise(self, options: Mapping[str, Any], settings: Settings) -> P:
         """Return the parameters: as chosen for this question, then as set, then by default.
 
         A default of ``max_context_tokens`` is lowered to what the model's window holds. Raises
         InputError for an unknown name or a value out of range, or one that is beyond the window.
         """
+        self.check(options)
         declared = {f.name: f for f in fields(self.parameters)}  # type: ignore[arg-type]
-        strangers = sorted(options.keys() - declared)
-        if strangers:
-            raise InputError(
-                f"method {self.name} has no parameter {strangers[0]}: "
-                f"it has {', '.join(declared) or 'none'}"
-            )
         common = type(settings.query).model_fields
         values = {
             name: getattr(settings.query, name)
