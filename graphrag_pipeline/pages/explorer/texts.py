@@ -63,7 +63,8 @@ def choose_texts(con: duckdb.DuckDBPyConnection, n_bytes: float) -> None:
     ``n_bytes`` at most; where all fit, all is told.
     """
     con.execute(_COSTS)
-    wanted = dict.fromkeys(_KINDS, 0.0) | dict(con.execute(_TOTALS).fetchall())
+    wanted: dict[str, float] = dict.fromkeys(_KINDS, 0.0)
+    wanted |= dict(con.execute(_TOTALS).fetchall())
     for kind, share in shared(wanted, n_bytes).items():
         con.execute(_TOLD.format(kind=kind), {"share": share})
 
