@@ -17,6 +17,7 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.graph.titles import update_titles
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.llm.embedders import Embedder
+from graphrag_pipeline.releases.publishing import publish_copy
 from graphrag_pipeline.store.index_store import IndexStore, insert
 from graphrag_pipeline.store.vector_store import VectorStore
 from graphrag_pipeline.store.workspace import Workspace
@@ -169,7 +170,9 @@ def _write(home: Path, texts: dict[str, str], release: str, embedder: Embedder) 
     with store.transaction() as con:
         counts = {table: len(rows) for table, rows in tables.items()}
         insert(con, "releases", release_row(embedder.name, release, versions, counts))
-    store.copy_to(home / "published.duckdb")
+    publish_copy(store, home)
+    # Tests change it.
+    (home / "published.duckdb").chmod(0o600)
 
 
 def _tables(texts: dict[str, str]) -> dict[str, list[dict[str, object]]]:

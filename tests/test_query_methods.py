@@ -28,7 +28,6 @@ from graphrag_pipeline.query.methods.lightrag import (
     by_keywords,
     keywords_by_rule,
 )
-from graphrag_pipeline.releases.publishing import published_sql
 
 QUESTION = "Who was the clerk of Scrooge?"
 
@@ -112,7 +111,6 @@ def test_what_reads_leidens_levels_alone_is_refused_for_attributed_ones(engine, 
 def test_the_views_of_a_release_tell_where_a_community_stands(home, tmp_path):
     shutil.copy(home / "published.duckdb", tmp_path / "copy.duckdb")
     with duckdb.connect(tmp_path / "copy.duckdb") as con:
-        con.execute(published_sql())
         levels = con.sql("SELECT level, community FROM communities_of('Bob Cratchit')").fetchall()
         assert [level for level, _ in levels] == [0, 1, 2]
         assert levels[1][1] == levels[2][1] != levels[0][1]
