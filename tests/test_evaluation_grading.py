@@ -220,6 +220,15 @@ def test_the_judge_is_shown_what_the_answers_do_not_share_and_its_verdicts_stay_
     assert values(home, kinds) == [("overall", 6), (f"overall{SUFFIX}", 6)]
 
 
+def test_a_judge_of_one_condition_is_told_of_before_it_is_run(home: Path, tmp_path: Path) -> None:
+    both = experiment(tmp_path, "[judge]\nreplicates = 1")
+    one = replace(both, conditions=both.conditions[:1])
+    settings = Settings(home=str(home))
+    assert plan_experiment(settings, both).notes == ()
+    (note,) = plan_experiment(settings, one).notes
+    assert note.startswith("judge: it compares conditions, and there is one")
+
+
 def test_answers_that_share_all_they_say_tie_without_a_verdict(home: Path, tmp_path: Path) -> None:
     def all_shared(messages: Messages) -> str:
         assert "Find what the answers share" in messages[0]["content"]

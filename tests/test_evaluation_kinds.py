@@ -215,6 +215,8 @@ def test_the_command_plans_makes_keeps_and_writes_kinds(
     assert {question.type for question in read_questions(out)} == {"data-local", "activity-local"}
     kept = json.loads(run("--set", "generated", "--json"))["questions"]
     assert all(question["assertions"][0]["sources"] for question in kept)
+    (listed,) = json.loads(run("--json"))
+    assert (listed["questions"], listed["with_assertions"]) == (len(kept), len(kept))
     assert "no kind of questions 'data': choose of data-local" in run(
         "--generate", "--kind", "data", code=2
     )

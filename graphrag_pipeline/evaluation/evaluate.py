@@ -110,7 +110,11 @@ def plan_experiment(settings: Settings, experiment: Experiment) -> ExperimentPla
             *(f"{name}: {reason}" for name, reason in experiment.lacking),
             *(f"{w.condition.name}: {w.error}" for w in conditions if w.error),
         ),
-        notes=(*fitting, *replicates_in_vain(settings, experiment)),
+        notes=(
+            *fitting,
+            *_judged_in_vain(experiment),
+            *replicates_in_vain(settings, experiment),
+        ),
     )
 
 
@@ -230,6 +234,13 @@ def _plan_claims(
     if to_make := sum(len(workload.unanswered) for workload in conditions):
         return [plan_claims_unseen(settings, to_make + len(unexamined))]
     return [claims.plan_claims(settings, unexamined)]
+
+
+def _judged_in_vain(experiment: Experiment) -> tuple[str, ...]:
+    """Say where a judge has nothing to compare."""
+    if experiment.judge is None or len(experiment.conditions) > 1:
+        return ()
+    return ("judge: it compares conditions, and there is one: name several methods",)
 
 
 def replicates_in_vain(settings: Settings, experiment: Experiment) -> tuple[str, ...]:

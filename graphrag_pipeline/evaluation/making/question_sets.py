@@ -48,7 +48,9 @@ GENERATED = "generated"
 _SETS = """
 SELECT question_set AS set, count(*) AS questions,
        count(*) FILTER (len(answers) > 0) AS with_answers,
-       count(*) FILTER (len(passages) > 0) AS with_passages
+       count(*) FILTER (len(passages) > 0) AS with_passages,
+       count(*) FILTER ((question_set, question_id) IN
+           (SELECT (question_set, question_id) FROM question_assertions)) AS with_assertions
 FROM questions GROUP BY ALL ORDER BY ALL
 """
 
@@ -171,7 +173,7 @@ def show(settings: Settings, name: str) -> QuestionSet:
 
 
 def all_sets(settings: Settings) -> list[dict[str, Any]]:
-    """Return the name of each set, and how many questions it has, with answers and passages."""
+    """Return each set's name, and how many questions it has: with answers, passages, assertions."""
     with EvaluationStore(settings.home_path).read() as con:
         return con.execute(_SETS).pl().to_dicts()
 
