@@ -1,0 +1,41 @@
+# The server by default; `docker run IMAGE index FOLDER` and every other command too.
+# docs/how-to/docker.md says how to run it, and what a test runs of this file.
+FROM debian:bookworm-slim AS build
+# Debian takes a version away when it mends it, so none can be pinned.
+# hadolint ignore=DL3008
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends python3 python3-venv \
+ && rm -rf /var/lib/apt/lists/*
+RUN python3 -m venv /opt/graphrag
+WORKDIR /src
+COPY pyproject.toml constraints.txt README.md ./
+COPY assets assets
+COPY resources resources
+COPY sensors sensors
+COPY dbt_reports dbt_reports
+COPY graphrag_pipeline graphrag_pipeline
+RUN /opt/graphrag/bin/pip install --no-cache-dir --disable-pip-version-check -c constraints.txt '.[server]'
+
+FROM debian:bookworm-slim
+# Debian takes a version away when it mends it, so none can be pinned.
+# hadolint ignore=DL3008
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends ca-certificates python3 \
+ && rm -rf /var/lib/apt/lists/* \
+ && useradd --uid 10001 --home-dir /data --shell /usr/sbin/nologin graphrag \
+ && install -d -m 0700 -o graphrag -g graphrag /data \
+ && install -d /documents
+COPY --from=build /opt/graphrag /opt/graphrag
+ENV PATH=/opt/graphrag/bin:/usr/local/bin:/usr/bin:/bin \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    GRAPHRAG_HOME=/data/index \
+    GRAPHRAG_INPUT__FOLDER=/documents
+USER 10001:10001
+WORKDIR /data
+VOLUME /data
+EXPOSE 8000
+HEALTHCHECK --interval=30s --timeout=5s --start-period=30s \
+    CMD ["python3", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8000/health', timeout=4)"]
+ENTRYPOINT ["graphrag-pipeline"]
+CMD ["serve", "--host", "0.0.0.0"]
