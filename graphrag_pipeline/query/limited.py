@@ -17,7 +17,6 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.errors import AccessError, InputError
-from graphrag_pipeline.query.stand_ins import write_stand_ins
 
 if TYPE_CHECKING:
     import duckdb
@@ -129,6 +128,9 @@ class Place:
                 row = own.execute(_VIEW_SQL, [view]).fetchone()
                 if row:
                     own.execute(row[0])
+            # It loads Polars, which a question of all documents does without.
+            from graphrag_pipeline.query.stand_ins import write_stand_ins
+
             write_stand_ins(own, reports)
         finally:
             own.close()
