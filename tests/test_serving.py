@@ -244,6 +244,33 @@ def test_entities_lead_to_neighbours_communities_and_reports(served: Served) -> 
     assert report["findings"][0]["explanation"]
 
 
+def test_the_explorer_asks_by_number_for_what_it_does_not_hold(served: Served) -> None:
+    graph = served.get("/v1/explorer").json()
+    v = graph["entities"]["title"].index("Scrooge")
+    number = graph["entities"]["number"][v]
+    scrooge = served.get(f"/v1/explorer/entities/{number}").json()
+    assert scrooge["description"] == graph["entities"]["description"][v]
+    assert len(scrooge["relationships"]) == scrooge["degree"] == 4
+    numbers = {each["number"] for each in scrooge["relationships"]}
+    assert numbers < set(graph["entities"]["number"])
+    assert {passage["name"] for passage in scrooge["passages"]} == {"Scrooge"}
+    held = [e for e, node in enumerate(graph["passages"]["node"]) if node == v]
+    assert len(scrooge["passages"]) == len(held)
+    c = next(c for c, writer in enumerate(graph["communities"]["writer"]) if writer)
+    report = served.get(f"/v1/explorer/communities/{graph['communities']['number'][c]}").json()
+    assert report["summary"] == graph["communities"]["summary"][c]
+    explanations = [
+        text
+        for community, text in zip(
+            graph["findings"]["community"], graph["findings"]["explanation"], strict=True
+        )
+        if community == c
+    ]
+    assert [finding["explanation"] for finding in report["findings"]] == explanations
+    assert served.get("/v1/explorer/entities/999999").status_code == 404
+    assert served.get("/v1/explorer/entities/-1").status_code == 422
+
+
 def test_methods_say_what_they_take_and_releases_what_is_kept(served: Served) -> None:
     methods = {each["name"]: each for each in served.get("/v1/methods").json()}
     assert methods["bm25"]["can_answer"]
