@@ -103,6 +103,46 @@ def test_a_copied_folder_adds_names_and_no_weight(tmp_path, monkeypatch):
     assert records == [("documents/copy/sub/c.csv#1",), ("documents/sub/c.csv#1",)]
 
 
+def names_of_links(engine: Engine) -> dict[str, bool]:
+    rows = engine.rows("SELECT uri, is_first FROM document_names")
+    return {uri.removeprefix("documents/"): is_first for uri, is_first in rows}
+
+
+def test_a_link_is_the_first_name_only_where_no_file_is(tmp_path, monkeypatch):
+    engine = build(tmp_path, {"m.txt": LONG})
+    (engine.inbox / "a.txt").symlink_to("m.txt")
+    engine.update()
+    before = kept(engine)
+    counts = extracted(engine, monkeypatch)
+    assert names_of_links(engine) == {"a.txt": False, "m.txt": True}
+    rename(engine, {"m.txt": "sub/z.txt"})
+    (engine.inbox / "a.txt").unlink()
+    (engine.inbox / "a.txt").symlink_to("sub/z.txt")
+    engine.update()
+    assert names_of_links(engine) == {"a.txt": False, "sub/z.txt": True}
+    (engine.inbox / "a.txt").unlink()
+    engine.write({"a.txt": LONG})
+    engine.update()
+    assert names_of_links(engine) == {"a.txt": True, "sub/z.txt": False}
+    assert engine.rows("SELECT source FROM documents") == [("documents/a.txt",)]
+    assert kept(engine) == before
+    assert sum(counts) == 0
+    assert engine.cut() == []
+
+
+def test_an_index_that_did_not_know_links_calls_documents_by_their_files(tmp_path, monkeypatch):
+    engine = build(tmp_path, {"a.txt": LONG, "m.txt": LONG})
+    before = kept(engine)
+    counts = extracted(engine, monkeypatch)
+    assert names_of_links(engine) == {"a.txt": True, "m.txt": False}
+    (engine.inbox / "a.txt").unlink()
+    (engine.inbox / "a.txt").symlink_to("m.txt")
+    engine.update()
+    assert names_of_links(engine) == {"a.txt": False, "m.txt": True}
+    assert kept(engine) == before
+    assert sum(counts) == 0
+
+
 @pytest.mark.parametrize("copy", ["0.txt", "z.txt"])
 def test_a_document_lives_as_long_as_one_of_its_names(tmp_path, monkeypatch, copy):
     engine = build(tmp_path / "one", FILES)

@@ -506,9 +506,16 @@ def _changes(
         sha256 = None
         if stat.st_size <= max_bytes:
             sha256 = sha256_of(uri, stat, relative)
-        if before is None or before.sha256 != sha256 or not (sha256 or _untouched(before, stat)):
-            action = "add" if before is None else "change"
-            yield SourceChange(uri, action, sha256, stat.st_size, stat.st_mtime_ns)
+        is_link = relative in scan.links
+        if before is None:
+            action = "add"
+        elif before.sha256 != sha256 or not (sha256 or _untouched(before, stat)):
+            action = "change"
+        elif before.is_link != is_link:
+            action = "name"
+        else:
+            continue
+        yield SourceChange(uri, action, sha256, stat.st_size, stat.st_mtime_ns, is_link=is_link)
     unknown, left_out = (set(map(printable, paths)) for paths in (scan.unreadable, scan.excluded))
     for uri in sorted(sources.keys() - uris):
         # What another scan found in a place that this one leaves out is that other scan's.

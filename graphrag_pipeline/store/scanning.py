@@ -47,6 +47,8 @@ class Scan:
     files: dict[str, os.stat_result] = field(default_factory=dict)
     unreadable: list[str] = field(default_factory=list)
     excluded: set[str] = field(default_factory=set)
+    links: set[str] = field(default_factory=set)
+    """Those of the files that are links to another."""
     _by_rule: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     @property
@@ -195,6 +197,8 @@ class _Scanner:
             return
         if S_ISREG(stat.st_mode):
             self._scan.files[path] = stat
+            if entry.is_symlink():
+                self._scan.links.add(path)
         else:
             self._scan.pass_over(path, SPECIAL)
 

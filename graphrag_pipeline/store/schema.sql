@@ -101,13 +101,15 @@ COMMENT ON COLUMN documents.text IS 'The cleaned text; every span of characters 
 COMMENT ON COLUMN documents.batch IS 'The batch that brought this version; joins batches.batch.';
 
 CREATE OR REPLACE VIEW source_names AS
-SELECT uri, min(uri) OVER (
-           PARTITION BY sha256, lower(regexp_extract(uri, '\.[^./]*$')),
-           CASE WHEN sha256 IS NULL OR starts_with(root, 'import:')
-                  OR regexp_matches(uri, '^https?://', 'i') THEN uri END) AS first_uri
+SELECT uri, coalesce(min(uri) FILTER (batch_sources.status <> 'duplicate') OVER names,
+                     min(uri) OVER names) AS first_uri
 FROM (SELECT uri, max(batch) AS batch FROM batch_sources WHERE status <> 'superseded' GROUP BY uri)
 JOIN batch_sources USING (uri, batch) JOIN batches USING (batch)
-WHERE batch_sources.status NOT IN ('removed', 'superseded');
+WHERE batch_sources.status NOT IN ('removed', 'superseded')
+WINDOW names AS (
+    PARTITION BY sha256, lower(regexp_extract(uri, '\.[^./]*$')),
+    CASE WHEN sha256 IS NULL OR starts_with(root, 'import:')
+           OR regexp_matches(uri, '^https?://', 'i') THEN uri END);
 COMMENT ON VIEW source_names IS 'The files there are. Those of the same bytes and the same ending are names of one document, which is read by the first.';
 COMMENT ON COLUMN source_names.uri IS 'The file.';
 COMMENT ON COLUMN source_names.first_uri IS 'The first name of its document; joins documents.source.';
@@ -120,7 +122,7 @@ COMMENT ON VIEW document_names IS 'All names of each document: one row each. A f
 COMMENT ON COLUMN document_names.document_id IS 'The document; joins documents.id.';
 COMMENT ON COLUMN document_names.uri IS 'The name: a source file, with #key for one record of a file that holds many.';
 COMMENT ON COLUMN document_names.source IS 'The file''s path.';
-COMMENT ON COLUMN document_names.is_first IS 'Whether it is the name in documents.uri: the first in the order of characters.';
+COMMENT ON COLUMN document_names.is_first IS 'Whether it is the name in documents.uri: the first in the order of characters, that of a link only if all are links.';
 
 CREATE TABLE IF NOT EXISTS document_labels (document_id VARCHAR NOT NULL, labels VARCHAR[] NOT NULL);
 COMMENT ON TABLE document_labels IS 'Who may read each document: a row for each demand, all of which must be met. A document without one is nobody''s. Empty unless access.mode is filtered.';

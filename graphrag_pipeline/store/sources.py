@@ -1,11 +1,11 @@
 """Source files, their changes, and which of them are names of one document.
 
 Files of the same bytes and the same ending are one document with several names; the first name, in
-the order of their characters, is the one it is read by. Which name that is depends on the files
-that are there alone. What the document's id is made from, its ``identity``, is the name it was
-first seen under: it stays while its content is anywhere, and with a file that is changed in place.
-So a document that is moved, copied or loses a name keeps its id, and with it its chunks, what was
-extracted from them and their vectors.
+the order of their characters, is the one it is read by: that of a link only where all are links.
+Which name that is depends on the files that are there alone. What the document's id is made from,
+its ``identity``, is the name it was first seen under: it stays while its content is anywhere, and
+with a file that is changed in place. So a document that is moved, copied or loses a name keeps its
+id, and with it its chunks, what was extracted from them and their vectors.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class SourceChange:
     mtime_ns: int
     identity: str | None = None
     origin: str | None = None
+    is_link: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class Source:
     n_bytes: int
     mtime_ns: int
     identity: str
+    is_link: bool = False
 
 
 def is_import(source: Source) -> bool:
@@ -75,6 +77,7 @@ def apply_changes(
                 n_bytes=change.n_bytes,
                 mtime_ns=change.mtime_ns,
                 identity=change.identity or change.uri,
+                is_link=change.is_link,
             )
 
 
@@ -99,7 +102,8 @@ def _firsts(sources: Mapping[str, Source]) -> dict[tuple[str, str], str]:
     firsts: dict[tuple[str, str], str] = {}
     for uri, source in sources.items():
         content = _content(uri, source)
-        firsts[content] = min(uri, firsts.get(content, uri))
+        first = firsts.get(content, uri)
+        firsts[content] = min((sources[name].is_link, name) for name in (uri, first))[1]
     return firsts
 
 
@@ -143,6 +147,7 @@ def _relisted(uri: str, source: Source, identity: str | None) -> SourceChange:
         n_bytes=source.n_bytes,
         mtime_ns=source.mtime_ns,
         identity=_unless(identity, uri),
+        is_link=source.is_link,
     )
 
 
