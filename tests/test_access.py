@@ -317,9 +317,18 @@ def test_an_index_of_one_clearance_is_open_to_its_labels_alone(index):
         QueryEngine(settings=settings, labels=["staff"])
 
 
-def test_labels_where_access_is_off_are_an_error(index):
+def test_a_release_is_held_to_its_labels_also_by_settings_that_know_of_none(index):
+    with QueryEngine(settings=settings_of(index.home, access={}), labels=["staff"]) as engine:
+        assert engine.index.facts.counts["n_documents"] == 1
+
+
+def test_labels_where_access_is_off_are_an_error(tmp_path):
+    (tmp_path / "documents").mkdir()
+    (tmp_path / "documents" / "a.md").write_text("Alba Crane repaired Halden Mill.")
+    index = Index(Settings.exactly({"home": str(tmp_path / "home")}))
+    index.update(tmp_path / "documents")
     with pytest.raises(InputError, match="for everybody sees all"):
-        QueryEngine(settings=settings_of(index.home, access={}), labels=["hr"])
+        index.view(["hr"]).open()
 
 
 def test_metadata_holds_labels_too_and_only_narrows(tmp_path):
@@ -510,7 +519,10 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]
 
 @pytest.fixture(scope="module")
 def served(index: Index, keys: tuple[Path, dict[str, str]]) -> Iterator[Served]:
-    with Served({"default": index.settings}, Keyring(Home(keys[0]).keys)) as server:
+    elsewhere = settings_of(index.home, access={})
+    with Served(
+        {"default": index.settings, "book": elsewhere}, Keyring(Home(keys[0]).keys)
+    ) as server:
         yield server
 
 
@@ -593,6 +605,17 @@ def test_the_picture_of_the_whole_graph_is_refused_to_labels_though_it_was_made_
     refused = served.get("/v1/explorer", headers=bearer(keys[1]["hr"]))
     assert refused.status_code == 403
     assert "refused to a caller with labels" in refused.json()["detail"]
+
+
+def test_a_collection_is_held_to_its_labels_by_the_settings_of_another_index(served, keys):
+    answer = served.post(
+        "/v1/query", keys[1]["staff"], question="What lay in Halden Mill?", method="bm25",
+        collection="book",
+    )  # fmt: skip
+    assert answer.ok
+    assert "quaggahr" not in answer.text
+    batches = served.get("/v1/batches?collection=book", headers=bearer(keys[1]["staff"]))
+    assert batches.status_code == 403
 
 
 def test_counts_of_a_collection_are_those_of_what_is_seen(served, keys):

@@ -44,6 +44,7 @@ from graphrag_pipeline.query.limited import (
 )
 from graphrag_pipeline.query.trace import Trace
 from graphrag_pipeline.releases.kept import nothing_published, release_file
+from graphrag_pipeline.releases.labels import ACCESS
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.vector_store import VectorSnapshot, VectorStoreError
 from graphrag_pipeline.structures.archrag.index import open_chnsw
@@ -76,6 +77,7 @@ SELECT id, created_at::VARCHAR AS created_at, embedder, vector_versions::VARCHAR
        n_documents, n_chunks, n_entities, n_relationships, n_communities, n_reports
 FROM releases ORDER BY releases.created_at DESC, id DESC LIMIT 1
 """
+_ACCESS = "SELECT value FROM meta WHERE key = $key"
 _BY_ID = """
 SELECT * FROM ({rows}) JOIN (SELECT unnest($ids::JSON::VARCHAR[]) AS id) wanted USING (id)
 """
@@ -182,13 +184,13 @@ class Release:
         """
         if labels is None:
             return self
-        access = self.settings.access
-        if access.mode == "off":
+        mode, opening = self.access
+        if mode == "off":
             raise InputError(
                 "labels open nothing here, for everybody sees all: set access.mode, and index again"
             )
-        if access.mode == "separate":
-            if not labels & set(access.labels):
+        if mode == "separate":
+            if not labels & opening:
                 raise AccessError(f"this index is not open to {labelled(labels)}: ask for another")
             return self
         if not self._is_published():
@@ -200,6 +202,23 @@ class Release:
         if not known:
             raise AccessError(f"no document is open to {labelled(labels)}: ask for another")
         return self._shown(_Limit(self._limit.where, known))
+
+    @property
+    def access(self) -> tuple[str, frozenset[str]]:
+        """The mode of access, and the labels of which one opens a separate index.
+
+        Those of the settings or, where these say nothing, of the release: it may be read by the
+        settings of another index.
+        """
+        own = self.settings.access
+        if own.mode != "off":
+            return own.mode, frozenset(own.labels)
+        return self._whole._once("access", self._whole._published_access)
+
+    def _published_access(self) -> tuple[str, frozenset[str]]:
+        rows = self._uncontrolled.rows(_ACCESS, key=ACCESS)
+        access = json.loads(rows[0]["value"]) if rows else {"mode": "off", "labels": []}
+        return access["mode"], frozenset(access["labels"])
 
     def _is_published(self) -> bool:
         with contextlib.suppress(OSError):

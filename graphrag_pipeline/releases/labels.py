@@ -6,6 +6,7 @@ document stays good whoever may read it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -14,10 +15,13 @@ import polars as pl
 
 from graphrag_pipeline.core.settings import AccessRule, AccessSettings
 from graphrag_pipeline.store.frames import drop_rows, put_rows
-from graphrag_pipeline.store.index_store import replace_links
+from graphrag_pipeline.store.index_store import replace_links, set_meta
 
 if TYPE_CHECKING:
     from pathspec import PathSpec
+
+ACCESS = "access"
+"""The key in ``meta`` of a release under which its mode of access and its labels are."""
 
 # A copy of a file is a name of the same document: who reads it must be allowed each of its places.
 _PLACES = """
@@ -36,7 +40,8 @@ _SCHEMA = pl.Schema({"document_id": pl.String, "labels": pl.List(pl.String)})
 
 
 def label_documents(con: duckdb.DuckDBPyConnection, access: AccessSettings) -> None:
-    """Bring ``document_labels`` up to date, within a transaction."""
+    """Bring ``document_labels``, and how access goes by them, up to date, within a transaction."""
+    set_meta(con, ACCESS, json.dumps({"mode": access.mode, "labels": [*access.labels]}))
     demands = pl.DataFrame([*_by_rules(con, access.rules)], schema=_SCHEMA, orient="row")
     if access.metadata:
         key = "/" + access.metadata.replace("~", "~0").replace("/", "~1")

@@ -17,7 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from graphrag_pipeline.core.errors import ConfigError, GraphRAGError, InputError, StorageError
+from graphrag_pipeline.core.errors import (
+    ConfigError,
+    GraphRAGError,
+    InputError,
+    NothingPublishedError,
+    StorageError,
+)
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import CONFIG_FILE, load_settings
 from graphrag_pipeline.query.engine import QueryEngine
@@ -243,8 +249,17 @@ class Seen:
         """Look whether another release was published; see :meth:`Holder.look`."""
         return self.holder.look()
 
+    def is_limited(self) -> bool:
+        """Whether the caller sees some documents only, by the settings or by the release."""
+        if self.labels is None or self.settings.access.mode == "filtered":
+            return self.labels is not None
+        try:
+            return self.holder.use(lambda engine: engine.index.access[0]) == "filtered"
+        except NothingPublishedError:
+            return False
+
     def _view(self, engine: QueryEngine) -> QueryEngine:
-        is_open = self.labels is None or self.settings.access.mode == "off"
+        is_open = self.labels is None or engine.index.access[0] == "off"
         return engine if is_open else engine.view(self.labels)
 
 

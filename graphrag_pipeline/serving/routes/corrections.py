@@ -50,7 +50,7 @@ async def correct(
     It becomes a line of ``aliases.csv``, which is taken back by taking the line out.
     """
     holder, caller = holder_of(request, collection), caller_of(request)
-    if caller.labels is not None and holder.settings.access.mode == "filtered":
+    if await asyncio.to_thread(holder.is_limited):
         raise Problem(
             403, "what is said of an entity is seen by all: it takes a key with all labels"
         )
