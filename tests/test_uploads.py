@@ -124,6 +124,18 @@ def test_nothing_is_written_where_no_folder_is_named(tmp_path: Path) -> None:
         assert send(server, "a.txt").status_code == 401
 
 
+def test_who_brought_what_is_in_the_audit(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    published(tmp_path / "home")
+    _, key = add_key(settings, "anna", collections={"default"}, scopes={"write"})
+    keyring = Keyring(Home(tmp_path / "home").keys)
+    with Served({"default": settings}, keyring) as server:
+        sha256 = send(server, "a.txt", **bearer(key)).json()["sha256"]
+    written = Home(tmp_path / "home").audit.read_text()
+    assert '"outcome":"written"' in written.replace(" ", "")
+    assert sha256 in written
+
+
 def test_uploads_lie_where_a_run_looks(tmp_path: Path) -> None:
     settings = settings_in(tmp_path, uploads=str(tmp_path / "elsewhere"))
     with pytest.raises(ConfigError, match=r"not within input.folder .*: no run would find"):

@@ -32,10 +32,11 @@ def aliases_file(settings: Settings) -> Path:
 
 
 def add_correction(settings: Settings, line: Mapping[str, str]) -> str:
-    """Put a line (action, a, b, note) at the end of the file, and return it; once is enough.
+    """Put a line (action, a, b, note) at the end of the file, and return it.
 
-    What is in the file stays as it is. Raises InputError where the line contradicts it, ConfigError
-    where the file cannot be read, StorageError where it cannot be written.
+    What is in the file stays as it is; a line that is its last already is not said twice. Raises
+    InputError where the line contradicts it, ConfigError where the file cannot be read,
+    StorageError where it cannot be written.
     """
     path = aliases_file(settings)
     with locked(Home(settings.home_path).aliases_lock):
@@ -44,7 +45,7 @@ def add_correction(settings: Settings, line: Mapping[str, str]) -> str:
         names = next(csv.reader(io.StringIO(before.removeprefix(_MARK))))
         added = _written(line, [name.strip().lower() for name in names])
         said = (line["action"], line["a"], line["b"])
-        if any((row.action, row.a, row.b) == said for row in rows):
+        if rows and (rows[-1].action, rows[-1].a, rows[-1].b) == said:
             return added
         end = "" if before.endswith("\n") else "\n"
         after = f"{before}{end}{added}\n"

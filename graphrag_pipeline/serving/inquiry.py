@@ -151,11 +151,20 @@ def record_reading(request: Request, collection: str) -> None:
 
     What was looked for is not recorded, only which item was opened.
     """
+    _record_item(request, collection, "read", request.path_params)
+
+
+def record_writing(request: Request, collection: str, item: Mapping[str, Any]) -> None:
+    """Record that something was brought to a collection, or said of it. Raises AuditError."""
+    _record_item(request, collection, "written", item)
+
+
+def _record_item(request: Request, collection: str, outcome: str, item: Mapping[str, Any]) -> None:
     entry = {
         "address": request.scope["route"].path,
         "collection": collection,
-        "outcome": "read",
-        "item": request.path_params,
+        "outcome": outcome,
+        "item": item,
     }
     _write(server_of(request), caller_of(request), entry)
 

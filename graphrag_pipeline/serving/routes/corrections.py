@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from graphrag_pipeline.serving.callers import caller_of, needs
 from graphrag_pipeline.serving.corrections import add_correction
+from graphrag_pipeline.serving.inquiry import record_writing
 from graphrag_pipeline.serving.problems import Problem
 from graphrag_pipeline.serving.routes.questions import PROBLEMS
 from graphrag_pipeline.serving.routes.reading import CollectionName, one, read
@@ -63,6 +64,7 @@ async def correct(
     note = f"{caller.name}, {datetime.now(UTC):%Y-%m-%d}"
     line = {"action": correction.action, "a": row["title"], "b": value, "note": note}
     written = await asyncio.to_thread(add_correction, holder.settings, line)
+    record_writing(request, holder.name, {"id": id, "line": written})
     response = json_response({"line": written})
     response.status_code = 202
     return response

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from graphrag_pipeline.serving.callers import caller_of, needs
 from graphrag_pipeline.serving.holding import Seen
+from graphrag_pipeline.serving.inquiry import record_writing
 from graphrag_pipeline.serving.problems import Problem
 from graphrag_pipeline.serving.routes.questions import PROBLEMS
 from graphrag_pipeline.serving.routes.reading import CollectionName
@@ -59,6 +60,7 @@ async def upload(
             most_mb=limits.upload_mb,
             most_files=limits.uploads_most,
         )
+    record_writing(request, holder.name, {"name": taken.path.name, "sha256": taken.sha256})
     body = {
         "name": taken.path.name,
         "sha256": taken.sha256,
