@@ -20,9 +20,9 @@ CASE WHEN length(words) > most THEN rtrim(left(words, most - 1)) || '…' ELSE w
 
 # Passages share much of their text where many are told.
 _PASSAGE_BYTES = 220
-# The first entity of every root community comes before the second of any that is not twice as
-# large; of a community in which they are few, no entity stands before half of it is told. A
-# relationship counts by the end where it stands first.
+# The rank of an entity is its place in its root community, as a share of it: so each community has
+# the same share of its entities told. A relationship has the rank of the end where it stands first,
+# times its place there.
 _COSTS = f"""
 CREATE OR REPLACE TEMP TABLE text_costs AS
 WITH strongest AS (
