@@ -415,6 +415,17 @@ def test_nothing_that_was_written_of_hidden_documents_too_is_in_a_view(index, tm
             assert "modelword" not in shown(view, "What happened at Halden Mill?", spec), spec
 
 
+def test_a_release_of_an_older_program_is_open_to_no_labels(index, tmp_path):
+    home = tmp_path / "home"
+    shutil.copytree(index.home, home)
+    file = Home(home).published
+    file.chmod(0o600)
+    with duckdb.connect(str(file)) as con:
+        con.execute("DROP TABLE document_labels")
+    with pytest.raises(AccessError, match="has no labels yet: index again"):
+        QueryEngine(settings=settings_of(home), labels=["staff"])
+
+
 # Names that are one entity
 
 

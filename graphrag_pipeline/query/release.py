@@ -72,6 +72,9 @@ _TABLES = """
 SELECT table_name AS name FROM duckdb_tables()
 WHERE database_name = 'published' AND estimated_size > 0
 """
+_TABLE = """
+SELECT 1 FROM duckdb_tables() WHERE database_name = 'published' AND table_name = $name
+"""
 _FACTS = """
 SELECT id, created_at::VARCHAR AS created_at, embedder, vector_versions::VARCHAR AS versions,
        n_documents, n_chunks, n_entities, n_relationships, n_communities, n_reports
@@ -195,6 +198,8 @@ class Release:
             return self
         if not self._is_published():
             raise AccessError("only the published release is open to labels: leave out the release")
+        if not self._whole.has_table("document_labels"):
+            raise AccessError(f"release {self.facts.id} has no labels yet: index again")
         with self._whole._cursor() as cursor:
             known = known_labels(cursor, labels)
         own = self._limit.labels
@@ -313,6 +318,10 @@ class Release:
     def has_rows(self, table: str) -> bool:
         """Whether a table has any: a release that an older program made may lack the table."""
         return table in self._once("tables", lambda: {row["name"] for row in self.rows(_TABLES)})
+
+    def has_table(self, name: str) -> bool:
+        """Whether there is a table at all: an older program made fewer."""
+        return bool(self.rows(_TABLE, name=name))
 
     def kept(self, sql: str) -> KeptRows:
         """Return the rows of a query without parameters, read once: for ids and numbers."""
