@@ -14,13 +14,18 @@ ROW = re.compile(r"^\| `([\w/.]+)` \| (\d+) \|", re.MULTILINE)
 PACKAGE = "graphrag_pipeline"
 # Commands import what they need, so that the command line starts at once.
 LAZY_ROOM = ROOT / PACKAGE / "cli"
-# Classes of dbt's are the bases of classes in these modules, and importing dbt takes seconds.
 LAZY = {
+    # Classes of dbt's are the bases of classes in these modules, and importing dbt takes seconds.
     "graphrag_pipeline/definitions.py": {
         "graphrag_pipeline.assets.marts",
         "graphrag_pipeline.resources.marts",
-    }
+    },
+    # What a question of all documents, and a server that no assistant asks, do without.
+    "graphrag_pipeline/query/limited.py": {"graphrag_pipeline.query.stand_ins"},
+    "graphrag_pipeline/serving/mcp/endpoint.py": {"graphrag_pipeline.serving.mcp.protocol"},
+    "graphrag_pipeline/serving/mcp/tools.py": {"graphrag_pipeline.sql"},
 }
+"""The imports of our modules within functions, by file: each for what it would load too early."""
 FILE = re.compile(r"`([\w/]+\.(?:py|sql))`")
 
 
