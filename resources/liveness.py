@@ -14,7 +14,12 @@ import dagster as dg
 
 from graphrag_pipeline.core.locks import hold, is_held
 
-_UNDER_WAY = [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
+_UNDER_WAY = [
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
 
 
 def show_life(instance: dg.DagsterInstance, run_id: str) -> None:
@@ -72,7 +77,8 @@ def _free_slots(instance: dg.DagsterInstance) -> None:
 
 def _forget_finished(instance: dg.DagsterInstance) -> None:
     for path in _sign(instance, "").parent.glob("*.lock"):
-        if _is_finished(instance, path.stem):
+        # A process shows its life before Dagster knows of its run.
+        if not _is_alive(path) and _is_finished(instance, path.stem):
             path.unlink(missing_ok=True)
 
 

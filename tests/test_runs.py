@@ -16,6 +16,7 @@ import dagster as dg
 import pytest
 from commands import ForkedPython, command, run_python
 from dagster._core.instance import InstanceRef
+from dagster._core.utils import make_new_run_id
 from dagster_helpers import PEOPLE, PLACES, Pipeline
 
 from graphrag_pipeline.core.settings import ChunkSettings, ReportSettings, Settings
@@ -266,12 +267,24 @@ def test_a_program_indexes_two_homes_and_leaves_the_environment_alone(
 def test_only_this_projects_dead_runs_are_ended(tmp_path: Path, pipeline: Pipeline) -> None:
     with dg.DagsterInstance.ephemeral() as instance:
         job = pipeline.defs.resolve_job_def("refresh_index")
-        begun = dg.DagsterRunStatus.STARTED
-        living, dead, foreign = (
-            instance.create_run_for_job(job, status=begun).run_id for _ in range(3)
+        created, begun = dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTED
+        living, dead, unborn, foreign = (
+            instance.create_run_for_job(job, status=status).run_id
+            for status in (begun, begun, created, begun)
         )
         show_life(instance, living)
-        (Path(instance.root_directory) / "alive" / f"{dead}.lock").touch()
+        signs = Path(instance.root_directory) / "alive"
+        for run_id in (dead, unborn):
+            (signs / f"{run_id}.lock").touch()
         assert [run.run_id for run in end_dead_runs(instance)] == [living]
         after = {run.run_id: run.status.value for run in instance.get_runs()}
-        assert after == {living: "STARTED", dead: "FAILURE", foreign: "STARTED"}
+        ended = {dead: "FAILURE", unborn: "FAILURE"}
+        assert after == ended | {living: "STARTED", foreign: "STARTED"}
+
+
+def test_a_process_may_show_its_life_before_its_run_is_there() -> None:
+    with dg.DagsterInstance.ephemeral() as instance:
+        to_come = make_new_run_id()
+        show_life(instance, to_come)
+        assert end_dead_runs(instance) == []
+        assert (Path(instance.root_directory) / "alive" / f"{to_come}.lock").exists()

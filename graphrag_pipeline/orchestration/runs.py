@@ -14,6 +14,7 @@ from pathlib import Path
 
 import dagster as dg
 from dagster._core.instance import InstanceRef
+from dagster._core.utils import make_new_run_id
 
 from graphrag_pipeline.assets.names import BATCHES
 from graphrag_pipeline.core.errors import CheckFailedError, GraphRAGError, StorageError
@@ -30,7 +31,7 @@ from graphrag_pipeline.orchestration.event_log import kept_open
 from graphrag_pipeline.planning.pending import nothing_pending
 from graphrag_pipeline.releases.kept import release_file
 from graphrag_pipeline.resources.index import BESIDE_OTHERS
-from graphrag_pipeline.resources.liveness import end_dead_runs
+from graphrag_pipeline.resources.liveness import end_dead_runs, show_life
 from graphrag_pipeline.sensors.runs import COMMAND, FIRST_BATCH, LAST_BATCH, VERSION, files_of
 from graphrag_pipeline.stages import PUBLISH
 from graphrag_pipeline.store.spending import LEDGER_TAG, ledger_position, uses_model
@@ -241,8 +242,11 @@ def _run(
     instance: dg.DagsterInstance, defs: dg.Definitions, job_name: str, tags: dict[str, str]
 ) -> dg.ExecuteInProcessResult:
     _wait_for_others(instance, job_name)
+    # From before it is there: whenever this process is killed, the run is seen to be dead.
+    run_id = make_new_run_id()
+    show_life(instance, run_id)
     result = defs.resolve_job_def(job_name).execute_in_process(
-        instance=instance, tags=tags, run_config=_QUIET, raise_on_error=False
+        instance=instance, run_id=run_id, tags=tags, run_config=_QUIET, raise_on_error=False
     )
     if not result.success:
         if _was_interrupted(result):
