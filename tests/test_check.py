@@ -35,9 +35,11 @@ from graphrag_pipeline.releases.rollback import rollback
 from graphrag_pipeline.stages import refresh_stages
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.lance import connect
+from graphrag_pipeline.store.vector_store import lance_reason
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.updating import cut_batches, run_stages
 from graphrag_pipeline.upkeep.checking import VERIFICATIONS, check, find_by, repair
+from graphrag_pipeline.upkeep.problems import unreadable
 
 PEOPLE = ("Oskar Kovarna", "Mira Sorrel", "Lin Ruolan", "Ada Vellum", "Tomas Brandt")
 PLACES = ("Kelmouth", "Port Ansel", "Orlen Dam", "Harrow Point")
@@ -722,3 +724,17 @@ def test_a_question_to_damaged_vectors_is_one_error_that_says_what_to_do(index):
         engine.answer(story(1), "basic")
     assert "\n" not in str(raised.value)
     assert ".rs" not in str(raised.value)
+
+
+def test_no_insides_of_libraries_are_told(tmp_path: Path) -> None:
+    damaged = duckdb.IOException(
+        "IO Error: Corrupt database file: computed checksum 123 does not match stored checksum 4 "
+        "in block at location 4096; run graphrag-pipeline index\nmore"
+    )
+    assert unreadable(tmp_path, damaged) == (
+        "the file cannot be read (Corrupt database file: what was written is not what is there, "
+        "from byte 4096)"
+    )
+    misread = RuntimeError("lance error: LanceError(IO): Invalid input, buffer 0 is not aligned")
+    assert lance_reason(misread) == "its bytes are damaged"
+    assert lance_reason(OSError("LanceError(IO): Permission denied")) == "Permission denied"

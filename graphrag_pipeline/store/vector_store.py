@@ -66,6 +66,8 @@ _ID_AND_VECTOR = ["id", _VECTOR]
 _ID_AND_TERMS = ["id", _TERMS]
 _LANCE, _LANCE_IO = "lance", "LanceError(IO)"
 _SOURCE = re.compile(r", [^ ]*\.rs:\d.*|, /rustc/.*")
+_MISREAD = re.compile(r"Invalid (user )?input|Encountered corrupt")
+"""How LanceDB begins to tell that it could make nothing of a file."""
 _LONGEST = 160
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -369,7 +371,8 @@ def _read(read: _Method) -> _Method:
 
 def lance_reason(error: BaseException) -> str:
     """Return what an error of LanceDB says, without the place in its own source it ends with."""
-    return _SOURCE.sub("", str(error).splitlines()[0]).split(_LANCE_IO)[-1].strip(": ")[:_LONGEST]
+    said = _SOURCE.sub("", str(error).splitlines()[0]).split(_LANCE_IO)[-1].strip(": ")
+    return "its bytes are damaged" if _MISREAD.match(said) else said[:_LONGEST]
 
 
 class VectorSnapshot:

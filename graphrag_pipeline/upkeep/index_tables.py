@@ -26,7 +26,7 @@ from graphrag_pipeline.store.migrations import migrations
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import made_structures
 from graphrag_pipeline.structures.structure import Step, Structure
-from graphrag_pipeline.upkeep.problems import Problem
+from graphrag_pipeline.upkeep.problems import Problem, unreadable
 from graphrag_pipeline.upkeep.row_checks import (
     DOCUMENT_CHECKS,
     GRAPH_CHECKS,
@@ -78,9 +78,7 @@ def find_unreadable(workspace: Workspace) -> Iterator[Problem]:
         with workspace.store.look() as con:
             scan(con)
     except (StorageError, duckdb.Error) as error:
-        reason = str(error).splitlines()[0].removeprefix(f"cannot open {path}: ")
-        what = f"the file cannot be read ({reason[:160]})"
-        yield Problem(check="index_file", where=FILE, what=what, number=0)
+        yield Problem(check="index_file", where=FILE, what=unreadable(path, error), number=0)
 
 
 def find_old_schema(workspace: Workspace) -> Iterator[Problem]:

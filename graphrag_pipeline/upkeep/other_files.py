@@ -20,7 +20,7 @@ from graphrag_pipeline.store.batches import Batch, read_manifest
 from graphrag_pipeline.store.index_store import IndexStore, connect_published, get_meta
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.upkeep.index_tables import FILE, scan
-from graphrag_pipeline.upkeep.problems import RESTORE, Problem, problem_of_some
+from graphrag_pipeline.upkeep.problems import RESTORE, Problem, problem_of_some, unreadable
 from graphrag_pipeline.upkeep.release_files import is_running
 
 MANIFESTS = "manifests"
@@ -162,11 +162,10 @@ def find_damaged_files(workspace: Workspace) -> Iterator[Problem]:
         try:
             _read_whole(path, store)
         except (StorageError, duckdb.Error) as error:
-            reason = str(error).splitlines()[0].removeprefix(f"cannot open {path}: ")[:160]
             yield Problem(
                 check=path.stem,
                 where=path.name,
-                what=f"the file cannot be read ({reason})",
+                what=unreadable(path, error),
                 number=0,
                 remedy="" if store else "delete it and run graphrag-pipeline marts",
                 can_repair=False,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.store.workspace import Workspace
@@ -12,6 +14,10 @@ REPAIR = "graphrag-pipeline check --repair"
 RESTORE = "it cannot be made again here: restore it from a backup"
 
 _LONGEST_EXAMPLE = 120
+_LONGEST_REASON = 160
+_CHECKSUM = re.compile(
+    r"computed checksum \d+ does not match stored checksum \d+ in block at location"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +45,14 @@ class Problem:
         such_as = f", such as {example}" if example else ""
         remedy = self.remedy or (f"run {REPAIR}" if self.can_repair else RESTORE)
         return f"{self.where}: {self.what}{number}{such_as}; {remedy}"
+
+
+def unreadable(path: Path, error: Exception) -> str:
+    """Return what is wrong with a database that cannot be read, from what DuckDB says of it."""
+    said = str(error).splitlines()[0].removeprefix(f"cannot open {path}: ")
+    reason = said.removeprefix("IO Error: ").partition("; run graphrag-pipeline")[0]
+    reason = _CHECKSUM.sub("what was written is not what is there, from byte", reason)
+    return f"the file cannot be read ({reason[:_LONGEST_REASON]})"
 
 
 def problem_of_some(

@@ -30,7 +30,7 @@ from graphrag_pipeline.structures.registry import known_vector_tables, made_stru
 from graphrag_pipeline.structures.structure import VectorTable
 from graphrag_pipeline.structures.vector_tables import count_of
 from graphrag_pipeline.upkeep.index_tables import scan, structure_violations
-from graphrag_pipeline.upkeep.problems import REPAIR, Problem, problem_of_some
+from graphrag_pipeline.upkeep.problems import REPAIR, Problem, problem_of_some, unreadable
 from graphrag_pipeline.upkeep.row_checks import (
     DOCUMENT_CHECKS,
     GRAPH_CHECKS,
@@ -212,8 +212,7 @@ def faults_of(path: Path, release: str, settings: Settings) -> list[Broken]:
     try:
         return list(_faults(path, release, settings))
     except (StorageError, duckdb.Error) as error:
-        reason = str(error).splitlines()[0].removeprefix(f"cannot open {path}: ")[:160]
-        return [Broken("", f"the file cannot be read ({reason})", 0, "")]
+        return [Broken("", unreadable(path, error), 0, "")]
 
 
 def is_wrong_in_release(
