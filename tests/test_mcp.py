@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -285,6 +286,25 @@ def test_a_question_of_an_assistant_is_audited_with_its_tool(home: Path, tmp_pat
     assert [line["address"] for line in lines] == ["/mcp/query", "/mcp/neighbourhood"]
     assert lines[0]["chunks"]
     assert lines[1]["item"] == {"entity": "Scrooge"}
+
+
+@pytest.mark.parametrize("audit_text", [False, True])
+def test_sql_of_an_assistant_is_audited_as_a_question(
+    home: Path, tmp_path: Path, *, audit_text: bool
+) -> None:
+    settings = settings_for(tmp_path)
+    key = add_key(settings, "anna", collections={"*"}, scopes={"sql"}, labels={"*"})[1]
+    statement = "SELECT 'Zwetschge' AS fruit"
+
+    async def talk(server: Served) -> None:
+        async with connected(server, key) as client:
+            await text_of(client, "sql", statement=statement)
+
+    with Served({"default": home}, Keyring(Home(tmp_path).keys), audit_text=audit_text) as server:
+        asyncio.run(talk(server))
+        written = Home(tmp_path).audit.read_text()
+    assert json.loads(written)["question_sha256"] == sha256(statement.encode()).hexdigest()
+    assert ("Zwetschge" in written) is audit_text
 
 
 # Limits

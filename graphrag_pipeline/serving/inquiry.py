@@ -146,12 +146,13 @@ class Inquiry:
         _write(self.server, self.caller, entry, self._question)
 
 
-def record_reading(request: Request, collection: str) -> None:
+def record_reading(request: Request, collection: str, question: str | None = None) -> None:
     """Record that something of a collection was looked up, before it is shown. Raises AuditError.
 
-    What was looked for is not recorded, only which item was opened.
+    What was looked for is not recorded, only which item was opened; a ``question``, such as a
+    statement of SQL, is recorded as all questions are.
     """
-    _record_item(request, collection, "read", request.path_params)
+    _record_item(request, collection, "read", request.path_params, question)
 
 
 def record_writing(request: Request, collection: str, item: Mapping[str, Any]) -> None:
@@ -159,14 +160,20 @@ def record_writing(request: Request, collection: str, item: Mapping[str, Any]) -
     _record_item(request, collection, "written", item)
 
 
-def _record_item(request: Request, collection: str, outcome: str, item: Mapping[str, Any]) -> None:
+def _record_item(
+    request: Request,
+    collection: str,
+    outcome: str,
+    item: Mapping[str, Any],
+    question: str | None = None,
+) -> None:
     entry = {
         "address": request.scope["route"].path,
         "collection": collection,
         "outcome": outcome,
         "item": item,
     }
-    _write(server_of(request), caller_of(request), entry)
+    _write(server_of(request), caller_of(request), entry, question)
 
 
 def _write(

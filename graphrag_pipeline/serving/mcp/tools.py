@@ -224,7 +224,7 @@ async def _sql(request: Request, asked: ToRun) -> str:
         except InputError as error:
             # DuckDB quotes values that it cannot convert.
             raise Problem(422, quoted(str(error))) from None
-    record_reading(request, holder.name)
+    record_reading(request, holder.name, asked.statement)
     head = f"{len(rows)} rows."
     if len(rows) > MOST_ROWS:
         head = f"The first {MOST_ROWS} rows; there are more: use LIMIT, or aggregate."
