@@ -178,6 +178,7 @@ def test_nothing_of_a_forgotten_document_is_left_in_any_store(
     assert told.removed == []
     assert told.dropped_runs == plan.dropped_runs
     assert LOGS in told.elsewhere
+    assert any("audit/" in place for place in told.elsewhere)
     assert told.dropped_releases == plan.dropped_releases
     assert told.answers.dropped
     assert told.dropped_runs
