@@ -382,6 +382,15 @@ def raw(served: Served, head: str, body: bytes = b"") -> bytes:
         return connection.recv(65536)
 
 
+def test_a_body_that_is_no_text_is_told_what_to_send(served: Served) -> None:
+    body = b'{"question": "\xff"}'
+    head = "POST /v1/query HTTP/1.1\nHost: localhost\nConnection: close\n"
+    head += f"Content-Type: application/json\nContent-Length: {len(body)}"
+    said = raw(served, head, body)
+    assert said.startswith(b"HTTP/1.1 422")
+    assert b"send JSON in UTF-8" in said
+
+
 @pytest.mark.parametrize("said", ["Content-Length: 400000", "Transfer-Encoding: chunked"])
 def test_a_body_that_is_too_large_is_not_read(served: Served, said: str) -> None:
     body = b"" if "Length" in said else b"%x\r\n%b\r\n0\r\n\r\n" % (300_000, b" " * 300_000)

@@ -166,7 +166,9 @@ def add_problem_handlers(app: FastAPI) -> None:
         return response_of(problem_of(error), request.scope["path"])
 
     async def of_http(request: Request, error: Any) -> Response:
-        problem = Problem(error.status_code, _detail(error), headers=error.headers)
+        # FastAPI's 400 is of a body that JSON cannot be read from: its other mistakes are 422.
+        status = 422 if error.status_code == 400 else error.status_code
+        problem = Problem(status, _detail(error), headers=error.headers)
         return response_of(problem, request.scope["path"])
 
     async def of_validation(request: Request, error: Any) -> Response:
@@ -186,6 +188,8 @@ def add_problem_handlers(app: FastAPI) -> None:
 
 
 def _detail(error: HTTPException) -> str:
+    if error.status_code == 400:
+        return "body: it cannot be read: send JSON in UTF-8, not nested deeply"
     if error.status_code == 404:
         return "there is no such address: /openapi.json lists all"
     if error.status_code == 405:
