@@ -105,7 +105,7 @@ def test_a_damaged_file_is_a_storage_error(tmp_path):
 
 def test_a_release_may_be_insisted_on(home):
     assert retrieve("Scrooge?", home=home, release="r1", settings=settings_for(home)).records
-    with pytest.raises(InputError, match=r"no release r9 is kept .* r1"):
+    with pytest.raises(InputError, match=r"no release r9 is kept; .* r1"):
         retrieve("Scrooge?", home=home, release="r9", settings=settings_for(home))
 
 

@@ -139,7 +139,7 @@ def find_release(home: Path, prefix: str) -> str:
     if fitting:
         raise InputError(f"release {prefix} could be {_named(fitting)}: write more of the id")
     are = "is" if len(ids) == 1 else "are"
-    raise InputError(f"no release {prefix} is kept in {home}; there {are} {_named(ids)}")
+    raise InputError(f"no release {prefix} is kept; there {are} {_named(ids)}")
 
 
 def release_file(home: Path, prefix: str | None = None) -> Path:
