@@ -397,13 +397,14 @@ def test_an_archive_that_is_there_is_left_alone(index, archive):
 
 
 def test_where_there_is_no_room_nothing_is_left_behind(index, archive, tmp_path):
-    before = digests(index.home)
+    before, other = digests(index.home), tmp_path / "other"
+    other.mkdir()
     with no_file_above(100_000), pytest.raises(StorageError, match="cannot write"):
-        back_up(index, tmp_path / "other" / "a.tar.zst")
+        back_up(index, other / "a.tar.zst")
     with no_file_above(100_000), pytest.raises(StorageError, match="cannot write"):
         restore(archive, tmp_path / "place" / "home")
     assert digests(index.home) == before
-    assert not (tmp_path / "other").exists() or not any((tmp_path / "other").iterdir())
+    assert not any(other.iterdir())
     assert_nothing_left(tmp_path / "place")
 
 
@@ -447,6 +448,7 @@ def test_a_backup_that_is_killed_is_whole_or_not_there_and_the_next_clears_up(
 ):
     monkeypatch.chdir(index.home.parent)
     before, kept = digests(index.home), tmp_path / "kept"
+    kept.mkdir()
     archive, step, n_whole = kept / "a.tar.zst", 0, 0
     while (ended := killed_at(step, tmp_path, "backup", str(archive))).returncode:
         assert ended.returncode == -signal.SIGKILL, ended.stderr

@@ -544,7 +544,7 @@ def test_a_document_is_forgotten_and_the_index_is_whole(index: Index, tmp_path: 
 
 @pytest.mark.usefixtures("plain_stores")
 def test_an_index_is_backed_up_restored_checked_and_repaired(index: Index, tmp_path: Path) -> None:
-    archive = tmp_path / "kept" / "index.tar.zst"
+    archive = tmp_path / "index.tar.zst"
     made = index.backup(str(archive))
     assert (made.release, made.size) == (index.releases()[0].id, archive.stat().st_size)
     with pytest.raises(InputError, match="is there already"):

@@ -43,8 +43,7 @@ from graphrag_pipeline.query.limited import (
     whole_ids,
 )
 from graphrag_pipeline.query.trace import Trace
-from graphrag_pipeline.releases.kept import nothing_published, release_file
-from graphrag_pipeline.releases.labels import ACCESS
+from graphrag_pipeline.releases.kept import ACCESS, nothing_published, release_file
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.vector_store import VectorSnapshot, VectorStoreError
 from graphrag_pipeline.structures.archrag.index import open_chnsw

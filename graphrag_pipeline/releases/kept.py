@@ -32,6 +32,8 @@ from graphrag_pipeline.store.index_store import connect_published
 log = logging.getLogger("graphrag_pipeline")
 
 RELEASES = "releases"
+ACCESS = "access"
+"""The key in ``meta`` of a release under which its mode of access and its labels are."""
 
 _KEPT = ".duckdb"
 _WITHDRAWN = ".withdrawn"

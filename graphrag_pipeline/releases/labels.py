@@ -14,14 +14,12 @@ import duckdb
 import polars as pl
 
 from graphrag_pipeline.core.settings import AccessRule, AccessSettings
+from graphrag_pipeline.releases.kept import ACCESS
 from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.index_store import replace_links, set_meta
 
 if TYPE_CHECKING:
     from pathspec import PathSpec
-
-ACCESS = "access"
-"""The key in ``meta`` of a release under which its mode of access and its labels are."""
 
 # A copy of a file is a name of the same document: who reads it must be allowed each of its places.
 _PLACES = """

@@ -414,7 +414,9 @@ def get_meta(con: duckdb.DuckDBPyConnection, key: str) -> str | None:
 
 
 def set_meta(con: duckdb.DuckDBPyConnection, key: str, value: str) -> None:
-    """Keep a value in ``meta``."""
+    """Keep a value in ``meta``; nothing is written where it is kept already."""
+    if get_meta(con, key) == value:
+        return
     con.execute("DELETE FROM meta WHERE key = ?", [key])
     con.execute("INSERT INTO meta VALUES (?, ?)", [key, value])
 
