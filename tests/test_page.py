@@ -115,6 +115,27 @@ def test_by_keyboard_alone_a_question_leads_to_its_passage_and_back(
         assert page.evaluate("document.activeElement.matches('button.cite')")
 
 
+def test_what_is_asked_while_the_page_loads_waits_for_it(browser: Any, served: Served) -> None:
+    page = browser.new_page()
+    held: list[Any] = []
+    try:
+        page.route("**/v1/collections", lambda route: held.append(route))
+        with page.expect_request("**/v1/collections"):
+            page.goto(f"{served.url}/#documents")
+        page.fill("#find", "Scrooge")
+        page.press("#find", "Enter")
+        page.evaluate("location.hash = 'ask'")
+        page.fill("#question", QUESTION)
+        page.press("#question", "Enter")
+        assert page.locator(".turn").count() == 0
+        held[0].continue_()
+        page.wait_for_selector(".turn .took")
+        assert page.locator(".turn").count() == 1
+        assert page.locator("#entities bdi:text-is('Scrooge')").count() == 1
+    finally:
+        page.close()
+
+
 def test_the_passage_is_marked_character_by_character(browser: Any, served: Served) -> None:
     with opened(browser, served) as page:
         ask(page, QUESTION, "bm25")

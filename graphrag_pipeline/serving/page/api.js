@@ -15,8 +15,8 @@ export const key = {
   set: (value) => (value ? sessionStorage.setItem(KEY, value) : sessionStorage.removeItem(KEY)),
 };
 
-/** Which collection is asked, and what the caller may do. */
-export const where = { collection: null, scopes: [] };
+/** Which collection is asked, what the caller may do, and the promise that both are known. */
+export const where = { collection: null, scopes: [], ready: null };
 
 /** Return an address of the collection that is asked. */
 export function address(path, parameters = {}) {

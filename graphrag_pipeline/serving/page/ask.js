@@ -42,7 +42,8 @@ export class Conversation {
     by("question").focus();
   }
 
-  submit() {
+  async submit() {
+    await where.ready;
     const question = by("question").value.trim();
     if (!question || this.asking) return;
     by("question").value = "";

@@ -1,4 +1,4 @@
-import { post } from "./api.js";
+import { post, where } from "./api.js";
 import { Citations, stepsOf } from "./answer.js";
 import { by, count, dollars, element, foreign, growing, say, seconds } from "./dom.js";
 import { entityLink } from "./views.js";
@@ -28,6 +28,7 @@ export class Comparison {
   }
 
   async compare() {
+    await where.ready;
     const question = by("compare-question").value.trim();
     const methods = [...by("compare-methods").querySelectorAll("input:checked")].map(({ value }) => value);
     if (!question || this.control) return;

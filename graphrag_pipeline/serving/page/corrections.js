@@ -9,6 +9,7 @@ export function corrections(entity) {
   const told = element("p", { class: "quiet", role: "status" });
   const tell = async (action, value) => {
     told.className = "quiet";
+    told.textContent = "";
     try {
       await put(`/v1/entities/${encodeURIComponent(entity.id)}/corrections`, { action, value });
       told.textContent = "Noted. The next run goes by it.";

@@ -1,4 +1,4 @@
-import { get } from "./api.js";
+import { get, where } from "./api.js";
 import { by, count, element, foreign, say, shortUri, typeName } from "./dom.js";
 import { Uploads } from "./uploads.js";
 import { entityLink, opener, wholeDocument } from "./views.js";
@@ -47,6 +47,7 @@ export class Documents {
   }
 
   async find() {
+    await where.ready;
     const q = by("find").value.trim();
     if (!q) return by("entities").replaceChildren();
     try {

@@ -23,12 +23,15 @@ class Page {
     by("key-form").addEventListener("submit", () => this.useKey(by("key-value").value.trim()));
     by("key-forget").addEventListener("click", () => { by("key-dialog").close(); this.useKey(""); });
     by("key-cancel").addEventListener("click", () => by("key-dialog").close());
-    by("collection").addEventListener("change", () => this.choose(by("collection").value));
+    by("collection").addEventListener("change", () => { where.ready = this.choose(by("collection").value); });
     document.querySelector(".skip").addEventListener("click", (event) => {
       event.preventDefault();
       (this.view === "compare" ? by("compare-question") : this.view === "documents" ? by("find") : by("question")).focus();
     });
   }
+
+  /** Load what the key opens. What is asked meanwhile waits for it. */
+  begin() { where.ready = this.load(); }
 
   async load() {
     this.route();
@@ -92,10 +95,10 @@ class Page {
 
   useKey(value) {
     key.set(value);
-    this.load();
+    this.begin();
   }
 }
 
 const day = (time) => new Date(time.slice(0, 10)).toLocaleDateString("en-GB", { day: "numeric", month: "long", year: "numeric" });
 
-new Page().load();
+new Page().begin();
