@@ -36,7 +36,12 @@ UNDER_WAY = [
     dg.DagsterRunStatus.CANCELING,
 ]
 # A process, by what its command line holds.
-KILLED = {"the command": "graphrag_pipeline.cli ui", "the daemon": "dagster._daemon"}
+ENDING_ALL = {"the command": "graphrag_pipeline.cli ui", "the daemon": "dagster._daemon"}
+ALONE = {
+    "the code server": "dagster code-server start",
+    "the code": "dagster api grpc",
+    "the web server": "dagster_webserver",
+}
 pytestmark = [pytest.mark.live, pytest.mark.waits, pytest.mark.nightly]
 
 
@@ -143,14 +148,28 @@ def assert_right(tmp_path: Path, server: StrictServer, n_kills: int) -> None:
     assert content(Index(Settings(home=str(home)))) == content(calm)
 
 
-@pytest.mark.parametrize("who", KILLED)
+@pytest.mark.parametrize("who", ENDING_ALL)
 def test_killed_during_a_run_nothing_is_left_and_the_next_run_is_right(
     tmp_path: Path, server: StrictServer, who: str
 ) -> None:
-    home = tmp_path / "home"
     with started_ui(tmp_path):
-        until("a question", lambda: len(server.requests) > 2)
-        (pid,) = [pid for pid, line in processes_in(home).items() if KILLED[who] in line]
-        os.kill(pid, signal.SIGKILL)
-        until("the end of all", lambda: not processes_in(home))
+        kill_in_a_run(tmp_path / "home", server, ENDING_ALL[who])
+        until("the end of all", lambda: not processes_in(tmp_path / "home"))
     assert_right(tmp_path, server, 1)
+
+
+@pytest.mark.parametrize("who", ALONE)
+def test_killed_alone_the_others_end_when_told_and_the_next_run_is_right(
+    tmp_path: Path, server: StrictServer, who: str
+) -> None:
+    with started_ui(tmp_path):
+        kill_in_a_run(tmp_path / "home", server, ALONE[who])
+        time.sleep(5)
+    assert_right(tmp_path, server, 2)
+
+
+def kill_in_a_run(home: Path, server: StrictServer, which: str) -> None:
+    """Kill the process whose command line holds this, once a run asks the model."""
+    until("a question", lambda: len(server.requests) > 2)
+    (pid,) = [pid for pid, line in processes_in(home).items() if which in line]
+    os.kill(pid, signal.SIGKILL)
