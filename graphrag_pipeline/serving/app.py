@@ -40,6 +40,19 @@ if TYPE_CHECKING:
     from graphrag_pipeline.serving.holding import Collections
 
 
+_ROUTES = (
+    questions,
+    chat,
+    documents,
+    graph,
+    explorer,
+    uploads,
+    operations,
+    page,
+    corrections,
+)
+
+
 def create_app(
     collections: Collections, settings: ServerSettings, keyring: Keyring | None = None
 ) -> FastAPI:
@@ -83,20 +96,16 @@ def create_app(
     )
     app.state.server = server
     add_problem_handlers(app)
-    for routes in (
-        questions,
-        chat,
-        documents,
-        graph,
-        explorer,
-        uploads,
-        operations,
-        page,
-        corrections,
-    ):
+    for routes in _ROUTES:
         app.include_router(routes.router)
     app.mount("/page", page.files)
     app.router.routes.append(Route(ADDRESS, assistants, methods=["POST"]))
+    _add_guards(app, server, settings, keyring)
+    return app
+
+
+def _add_guards(app: FastAPI, server: Server, settings: ServerSettings, keyring: Keyring) -> None:
+    """Put the guard before every address."""
     app.add_middleware(
         Guard,
         keyring=keyring,
@@ -115,7 +124,6 @@ def create_app(
             allow_headers=["*"],
             expose_headers=["Retry-After"],
         )
-    return app
 
 
 def _audit_of(keyring: Keyring, settings: ServerSettings) -> Audit | None:
