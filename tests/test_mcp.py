@@ -307,6 +307,50 @@ def test_sql_of_an_assistant_is_audited_as_a_question(
     assert ("Zwetschge" in written) is audit_text
 
 
+def test_a_tool_that_fails_leaves_one_line_that_says_how(home: Path, tmp_path: Path) -> None:
+    settings = settings_for(tmp_path)
+    key = add_key(settings, "anna", collections={"*"}, scopes=set(SCOPES), labels={"*"})[1]
+    reader = add_key(settings, "reader", collections={"*"}, scopes={"read"})[1]
+    wrong = "SELECT nonsense FROM chunks"
+    calls: list[tuple[str, dict[str, Any], str]] = [
+        ("sql", {"statement": wrong}, "422"),
+        ("sql", {"statement": "SELECT 1", "limit": 7}, "ValidationError"),
+        ("sql", {"statement": "SELECT 1", "collection": "book"}, "UnknownCollectionError"),
+        ("query", {"question": QUESTION, "method": "nonsense"}, "InputError"),
+        (
+            "query",
+            {"question": f"{QUESTION} {key}", "collection": "book"},
+            "UnknownCollectionError",
+        ),
+        ("read_document", {"document": "none"}, "404"),
+        ("neighbourhood", {"entity": f"{key} nobody"}, "404"),
+    ]
+
+    async def talk(server: Served) -> None:
+        async with connected(server, key) as client:
+            for tool, arguments, _ in calls:
+                await error_of(client, tool, **arguments)
+            with pytest.raises(MCPError):
+                await client.read_resource("graphrag://default/documents/none")
+        async with connected(server, reader) as client:
+            await error_of(client, "sql", statement=wrong)
+
+    with Served({"default": home}, Keyring(Home(tmp_path).keys)) as server:
+        asyncio.run(talk(server))
+    written = Home(tmp_path).audit.read_text()
+    lines = [json.loads(line) for line in written.splitlines()]
+    tools = [(f"/mcp/{tool}", outcome) for tool, _, outcome in calls]
+    assert [(line["address"], line["outcome"]) for line in lines] == [
+        *tools,
+        ("/mcp/resources/read", "404"),
+        ("/mcp/sql", "403"),
+    ]
+    assert lines[0]["question_sha256"] == sha256(wrong.encode()).hexdigest()
+    assert lines[-1]["question_sha256"] == lines[0]["question_sha256"]
+    assert lines[2]["collection"] == "book"
+    assert key.split("_")[2] not in written
+
+
 # Limits
 
 

@@ -225,7 +225,9 @@ def test_a_line_tells_who_asked_what_and_was_shown_what(
         server.get(f"/v1/entities/{entity['id']}", headers={"X-API-Key": text})
         model.misbehave(lambda _: unauthorized())
         server.post("/v1/query/stream", text, question="Who is Tim?", method="basic")
-    first, begun, streamed, compared, refused, sought, read, begun_too, failed = lines_of(tmp_path)
+    first, begun, streamed, compared, refused, missing, sought, read, begun_too, failed = lines_of(
+        tmp_path
+    )
     assert first["key"] == text.split("_")[1]
     assert (first["caller"], first["collection"], first["release"]) == ("anna", "default", "r1")
     assert (first["address"], first["method"]) == ("/v1/query", "basic")
@@ -239,6 +241,7 @@ def test_a_line_tells_who_asked_what_and_was_shown_what(
     assert streamed["chunks"] == first["chunks"]
     assert compared["chunks"]
     assert refused["outcome"] == "InputError"
+    assert (missing["outcome"], missing["item"]) == ("404", {"id": "none"})
     assert (sought["address"], sought["outcome"]) == ("/v1/entities", "read")
     assert (read["address"], read["item"]) == ("/v1/entities/{id}", {"id": entity["id"]})
     assert (begun_too["outcome"], failed["outcome"]) == ("begun", "TerminalModelError")

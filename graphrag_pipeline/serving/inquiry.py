@@ -25,12 +25,11 @@ if TYPE_CHECKING:
 
     from graphrag_pipeline.llm.ledger import Call
     from graphrag_pipeline.query.results import Citation
-    from graphrag_pipeline.serving.callers import Caller
-    from graphrag_pipeline.serving.state import Server
 
 log = logging.getLogger("graphrag_pipeline")
 
 _SEVERAL = "(several)"
+_RECORDED = "recorded"
 
 
 class Inquiry:
@@ -43,6 +42,7 @@ class Inquiry:
     def __init__(
         self, request: Request, question: str, *collections: str | None, address: str
     ) -> None:
+        self._request = request
         self.server = server_of(request)
         self.caller = caller_of(request)
         self.holders = [holder_of(request, collection) for collection in collections]
@@ -143,7 +143,7 @@ class Inquiry:
                 "cost": spending.cost,
                 "ms": round((time.perf_counter() - self._began) * 1000),
             }
-        _write(self.server, self.caller, entry, self._question)
+        _write(self._request, entry, self._question)
 
 
 def record_reading(request: Request, collection: str, question: str | None = None) -> None:
@@ -153,6 +153,25 @@ def record_reading(request: Request, collection: str, question: str | None = Non
     statement of SQL, is recorded as all questions are.
     """
     _record_item(request, collection, "read", request.path_params, question)
+
+
+def record_failure(
+    request: Request,
+    error: BaseException | None,
+    collection: str | None = None,
+    question: str | None = None,
+) -> None:
+    """Record that something was asked for and not given; ``error`` None: its caller went away.
+
+    Nothing is added where the request has a line already.
+    """
+    if _RECORDED in request.scope.get("state", {}):
+        return
+    name = collection or server_of(request).collections.default
+    try:
+        _record_item(request, name, _outcome(error), request.path_params, question)
+    except GraphRAGError as failure:
+        log.error("%s", failure)
 
 
 def record_writing(request: Request, collection: str, item: Mapping[str, Any]) -> None:
@@ -173,15 +192,15 @@ def _record_item(
         "outcome": outcome,
         "item": item,
     }
-    _write(server_of(request), caller_of(request), entry, question)
+    _write(request, entry, question)
 
 
-def _write(
-    server: Server, caller: Caller, entry: Mapping[str, Any], question: str | None = None
-) -> None:
-    if server.audit is not None and caller.key_id:
+def _write(request: Request, entry: Mapping[str, Any], question: str | None = None) -> None:
+    audit, caller = server_of(request).audit, caller_of(request)
+    if audit is not None and caller.key_id:
         who = {"key": caller.key_id, "caller": caller.name}
-        server.audit.write({**who, **entry}, question=question)
+        audit.write({**who, **entry}, question=question)
+        request.scope.setdefault("state", {})[_RECORDED] = True
 
 
 def _outcome(error: BaseException | None) -> str:

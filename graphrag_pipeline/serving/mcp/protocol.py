@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from functools import lru_cache
 from importlib.metadata import version
 from types import SimpleNamespace
@@ -32,6 +32,9 @@ from pydantic import ValidationError
 from starlette.requests import Request
 
 from graphrag_pipeline.core.errors import GraphRAGError
+from graphrag_pipeline.serving.inquiry import record_failure
+from graphrag_pipeline.serving.keys import without_keys
+from graphrag_pipeline.serving.limits import QUESTION_CHARACTERS
 from graphrag_pipeline.serving.mcp import ADDRESS
 from graphrag_pipeline.serving.mcp.quoting import RULE
 from graphrag_pipeline.serving.mcp.resources import (
@@ -55,6 +58,7 @@ log = logging.getLogger("graphrag_pipeline")
 
 
 _ENDING_SECONDS = 10.0
+_MOST_OF_A_NAME = 500
 _FAILED = "it failed: the log of the server says why"
 _INSTRUCTIONS = (
     "Documents turned into a knowledge graph: ask it by query, look for evidence by retrieve, walk "
@@ -98,10 +102,12 @@ async def _call_tool(
         tool.check(request)
         arguments = tool.arguments.model_validate(params.arguments or {})
         text = await _attended(tool.run(request, arguments))
-    except ValidationError as error:
-        return _failure("\n".join(_what_is_wrong(error)))
     except Exception as error:
-        return _failure(_detail(error))
+        asked = params.arguments or {}
+        question = _text_of(asked, "question", "statement", most=QUESTION_CHARACTERS)
+        record_failure(request, error, _text_of(asked, "collection"), question)
+        invalid = isinstance(error, ValidationError)
+        return _failure("\n".join(_what_is_wrong(error)) if invalid else _detail(error))
     return CallToolResult(content=[TextContent(type="text", text=text)])
 
 
@@ -110,7 +116,7 @@ async def _list_resources(
 ) -> ListResourcesResult:
     request = _request_of(context, "resources/list")
     cursor = params.cursor if params is not None else None
-    rows, following = await _or_error(list_resources(request, cursor))
+    rows, following = await _or_error(request, list_resources(request, cursor))
     return ListResourcesResult(
         resources=[ResourceEntry(uri=u, name=n, mime_type=MEDIA_TYPE) for u, n in rows],
         next_cursor=following,
@@ -132,9 +138,20 @@ async def _read_resource(
 ) -> ReadResourceResult:
     uri = str(params.uri)
     request = _request_of(context, "resources/read", {"uri": uri})
-    text = await _or_error(read_resource(request, uri))
+    text = await _or_error(request, read_resource(request, uri))
     contents = TextResourceContents(uri=uri, text=text, mime_type=MEDIA_TYPE)
     return ReadResourceResult(contents=[contents])
+
+
+def _text_of(
+    arguments: Mapping[str, object], *names: str, most: int = _MOST_OF_A_NAME
+) -> str | None:
+    """Return the first of some arguments that is a text, cut to a length and without keys."""
+    for name in names:
+        value = arguments.get(name)
+        if isinstance(value, str):
+            return without_keys(value[:most])
+    return None
 
 
 def _request_of(
@@ -145,7 +162,8 @@ def _request_of(
     assert request is not None
     address = SimpleNamespace(path=f"{ADDRESS}/{name}")
     item = arguments if isinstance(arguments, dict) else {}
-    opened = {key: str(item[key]) for key in ("document", "entity", "uri") if key in item}
+    texts = {name: _text_of(item, name) for name in ("document", "entity", "uri")}
+    opened = {name: text for name, text in texts.items() if text is not None}
     scope = {**request.scope, "route": address, "path_params": opened}
     return Request(scope, request.receive)
 
@@ -166,11 +184,12 @@ async def _attended(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
-async def _or_error(work: Coroutine[Any, Any, T]) -> T:
+async def _or_error(request: Request, work: Coroutine[Any, Any, T]) -> T:
     """Return what some work gives. Raises MCPError with what the caller may know of a failure."""
     try:
         return await _attended(work)
     except Exception as error:
+        record_failure(request, error)
         is_ours = isinstance(error, Problem) and error.status < 500
         code = INVALID_PARAMS if is_ours else INTERNAL_ERROR
         raise MCPError(code=code, message=_detail(error)) from None

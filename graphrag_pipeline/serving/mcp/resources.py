@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from graphrag_pipeline.core.rows import one_line, to_json_line
-from graphrag_pipeline.releases.kept import list_releases
 from graphrag_pipeline.serving.callers import caller_of
 from graphrag_pipeline.serving.inquiry import record_reading
 from graphrag_pipeline.serving.limits import TEXT_CHARACTERS
@@ -71,9 +69,9 @@ async def read_resource(request: Request, uri: str) -> str:
     name, document = unquote(parts[1]), parts[3]
     if document is None:
         holder = holder_of(request, name)
-        kept = await asyncio.to_thread(list_releases, holder.home)
+        kept = await asyncio.to_thread(holder.releases)
         record_reading(request, holder.name)
-        return "\n".join(to_json_line(asdict(release)) for release in kept)
+        return "\n".join(map(to_json_line, kept))
     work = partial(text_of_document, id=unquote(document), start=0, until=TEXT_CHARACTERS)
     return document_text(await read(request, name, work))
 

@@ -18,7 +18,7 @@ from graphrag_pipeline.core.rows import records, to_json_line
 from graphrag_pipeline.query.control import Control
 from graphrag_pipeline.query.methods import list_methods as methods_here
 from graphrag_pipeline.serving.callers import caller_of
-from graphrag_pipeline.serving.inquiry import record_reading
+from graphrag_pipeline.serving.inquiry import record_failure, record_reading
 from graphrag_pipeline.serving.limits import (
     MOST_HOPS,
     MOST_ROWS,
@@ -217,13 +217,17 @@ async def _sql(request: Request, asked: ToRun) -> str:
             with PublishedSql(holder.home, release, marts=False) as published:
                 return published.query(asked.statement, most=MOST_ROWS + 1, control=control)
 
-    with server.limits.place(caller_of(request).key_id):
-        seconds = server.limits.seconds
-        try:
+    try:
+        with server.limits.place(caller_of(request).key_id):
+            seconds = server.limits.seconds
             names, rows = await attended(request, control, asyncio.to_thread(run), seconds)
-        except InputError as error:
-            # DuckDB quotes values that it cannot convert.
-            raise Problem(422, quoted(str(error))) from None
+    except InputError as error:
+        problem = Problem(422, quoted(str(error)))  # DuckDB quotes values it cannot convert.
+        record_failure(request, problem, holder.name, asked.statement)
+        raise problem from None
+    except BaseException as error:
+        record_failure(request, error, holder.name, asked.statement)
+        raise
     record_reading(request, holder.name, asked.statement)
     head = f"{len(rows)} rows."
     if len(rows) > MOST_ROWS:

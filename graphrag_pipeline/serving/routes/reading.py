@@ -9,7 +9,7 @@ from fastapi import Query
 
 from graphrag_pipeline.query.control import Control
 from graphrag_pipeline.serving.callers import caller_of
-from graphrag_pipeline.serving.inquiry import record_reading
+from graphrag_pipeline.serving.inquiry import record_failure, record_reading
 from graphrag_pipeline.serving.limits import MOST_ROWS, attended
 from graphrag_pipeline.serving.problems import Problem
 from graphrag_pipeline.serving.state import holder_of, server_of
@@ -36,9 +36,13 @@ async def read(request: Request, collection: str | None, work: Callable[[Release
     def reading() -> Any:
         return holder.use(lambda engine: work(engine.index.controlled(control)))
 
-    with server.limits.place(caller_of(request).key_id):
-        seconds = server.limits.seconds
-        result = await attended(request, control, asyncio.to_thread(reading), seconds)
+    try:
+        with server.limits.place(caller_of(request).key_id):
+            seconds = server.limits.seconds
+            result = await attended(request, control, asyncio.to_thread(reading), seconds)
+    except BaseException as error:
+        record_failure(request, error, holder.name)
+        raise
     record_reading(request, holder.name)
     return result
 
