@@ -637,6 +637,16 @@ def test_counts_of_a_collection_are_those_of_what_is_seen(served, keys):
     assert [documents("staff"), documents("hr"), documents("all")] == [1, 2, 6]
 
 
+def test_releases_tell_labels_of_the_published_one_and_count_what_they_open(served, keys):
+    for who, n in (("staff", 1), ("hr", 2), ("all", 6)):
+        response = served.get("/v1/releases", headers=bearer(keys[1][who]))
+        release = response.json()["releases"][0]
+        assert release["counts"]["documents"] == n
+        assert ("n_bytes" in release) == (who == "all")
+        assert all(each["is_current"] for each in response.json()["releases"]) or who == "all"
+    assert served.get("/v1/releases", headers=bearer(keys[1]["nobody"])).status_code == 403
+
+
 # Assistants
 
 

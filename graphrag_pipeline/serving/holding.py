@@ -13,9 +13,9 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphrag_pipeline.core.errors import (
     ConfigError,
@@ -27,10 +27,11 @@ from graphrag_pipeline.core.errors import (
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import CONFIG_FILE, load_settings
 from graphrag_pipeline.query.engine import QueryEngine
-from graphrag_pipeline.releases.kept import find_release
+from graphrag_pipeline.releases.kept import find_release, list_releases
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
+    from graphrag_pipeline.query.release import ReleaseFacts
 
 log = logging.getLogger("graphrag_pipeline")
 
@@ -249,6 +250,22 @@ class Seen:
         """Look whether another release was published; see :meth:`Holder.look`."""
         return self.holder.look()
 
+    def releases(self) -> list[dict[str, Any]]:
+        """Return the releases that are kept, the newest first.
+
+        Who sees some documents only is told of the published one, with counts of what he sees.
+        """
+        kept = [asdict(release) for release in list_releases(self.home)]
+        if not self.is_limited():
+            return kept
+        facts = self.use(lambda engine: engine.index.facts)
+        told = ("id", "created_at", "embedder", "is_current")
+        return [
+            {**{name: release[name] for name in told}, "counts": counts_in(facts)}
+            for release in kept
+            if release["id"] == facts.id
+        ]
+
     def is_limited(self) -> bool:
         """Whether the caller sees some documents only, by the settings or by the release."""
         if self.labels is None or self.settings.access.mode == "filtered":
@@ -261,6 +278,11 @@ class Seen:
     def _view(self, engine: QueryEngine) -> QueryEngine:
         is_open = self.labels is None or engine.index.access[0] == "off"
         return engine if is_open else engine.view(self.labels)
+
+
+def counts_in(facts: ReleaseFacts) -> dict[str, int]:
+    """Return how much is in a release, or in what a caller sees of it."""
+    return {name.removeprefix("n_"): count for name, count in facts.counts.items()}
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,8 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from graphrag_pipeline.core.errors import GraphRAGError
-from graphrag_pipeline.releases.kept import list_releases
 from graphrag_pipeline.serving.callers import NOBODY, caller_of, needs
-from graphrag_pipeline.serving.holding import Seen
+from graphrag_pipeline.serving.holding import Seen, counts_in
 from graphrag_pipeline.serving.metrics import MEDIA_TYPE
 from graphrag_pipeline.serving.problems import Problem, problem_of
 from graphrag_pipeline.serving.routes.questions import PROBLEMS
@@ -74,10 +73,12 @@ async def collections(request: Request) -> Response:
 
 @router.get("/v1/releases", dependencies=[needs("read")])
 async def releases(request: Request, collection: CollectionName = None) -> Response:
-    """List the releases that are kept, the newest first."""
+    """List the releases that are kept, the newest first.
+
+    A caller with labels is told of the published one alone, with counts of what he may see.
+    """
     holder = holder_of(request, collection)
-    kept = await asyncio.to_thread(list_releases, holder.home)
-    return json_response({"releases": kept})
+    return json_response({"releases": await asyncio.to_thread(holder.releases)})
 
 
 @router.get("/metrics", response_class=Response, dependencies=[needs("metrics")])
@@ -104,12 +105,11 @@ def _described(holder: Seen) -> dict[str, Any]:
         facts = holder.use(lambda engine: engine.index.facts)
     except GraphRAGError as error:
         return {**described, "release": None, "problem": problem_of(error).detail}
-    counts = {name.removeprefix("n_"): count for name, count in facts.counts.items()}
     return {
         **described,
         "release": facts.id,
         "created_at": facts.created_at,
-        "counts": counts,
+        "counts": counts_in(facts),
     }
 
 
