@@ -32,6 +32,28 @@ def test_what_is_added_changed_and_removed_is_listed_once(engine):
     assert set(engine.log.sources()) == {"documents/a.txt", "documents/c.txt"}
 
 
+def test_a_log_in_use_sees_manifests_written_rewritten_and_removed_by_others(engine):
+    other = BatchLog(engine.log.home)
+
+    def sources_agree():
+        fresh = BatchLog(engine.log.home)
+        assert (other.sources(), other.first_names()) == (fresh.sources(), fresh.first_names())
+        return set(other.sources())
+
+    engine.write({"a.txt": "one", "b.txt": "two"})
+    (first,) = engine.cut()
+    assert sources_agree() == {"documents/a.txt", "documents/b.txt"}
+    other.sources().clear()
+    engine.write({"a.txt": None, "c.txt": "two"})
+    engine.cut()
+    assert sources_agree() == {"documents/b.txt", "documents/c.txt"}
+    assert set(other.first_names().values()) == {"documents/b.txt"}
+    engine.log.forget_gone([first.key])
+    assert sources_agree() == {"documents/b.txt", "documents/c.txt"}
+    (engine.log.folder / f"{first.key}.json").unlink()
+    assert sources_agree() == {"documents/c.txt"}
+
+
 def test_a_change_of_the_same_length_is_seen(engine):
     engine.write({"a.txt": "one"})
     engine.cut()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,10 +25,11 @@ from graphrag_pipeline.store.frames import drop_rows, put_rows, streamed
 from graphrag_pipeline.store.index_store import assign_identifiers, insert
 from graphrag_pipeline.store.opening import open_source
 from graphrag_pipeline.store.snapshots import shown_path
-from graphrag_pipeline.store.sources import Source, SourceChange, first_names
+from graphrag_pipeline.store.sources import Source, SourceChange
 
 READER_VERSION = "14"
 _READERS = 4
+_FILES_AT_ONCE = 16
 _ROWS_AT_ONCE = 50_000
 
 DOCUMENTS = pl.Schema(
@@ -163,14 +164,12 @@ def read_batch(batch: Batch, log: BatchLog, files: Readers) -> BatchDocuments:
     A document of several names is read by the first. A file that cannot be read is quarantined
     with its reason; the rest is kept.
     """
-    sources = log.sources()
-    firsts = first_names(sources)
+    sources, firsts = log.sources(), log.first_names()
     result = _Gathered(batch.key)
     own = {c.uri for c in batch.changes if c.uri in sources and sources[c.uri].batch == batch.key}
     readable = [c for c in batch.changes if c.uri in own and firsts[c.uri] == c.uri]
-    with ThreadPoolExecutor(_READERS) as pool:
-        read = pool.map(lambda c: _read(c.uri, sources[c.uri].root, log, files), readable)
-        outcome = {c.uri: pair for c, pair in zip(readable, read, strict=True)}
+    read = _read(readable, sources, log, files)
+    outcome = {c.uri: pair for c, pair in zip(readable, read, strict=True)}
     for change in batch.changes:
         if change.action == "remove" and change.uri not in sources:
             _record(change, result, status="removed")
@@ -194,8 +193,8 @@ def read_changes(
 ) -> BatchDocuments:
     """Read the files of some changes, whether or not a batch holds them, of these sources."""
     result = _Gathered("")
-    with readers(settings) as files, ThreadPoolExecutor(_READERS) as pool:
-        read = pool.map(lambda c: _read(c.uri, sources[c.uri].root, log, files), changes)
+    with readers(settings) as files:
+        read = _read(changes, sources, log, files)
         for change, outcome in zip(changes, read, strict=True):
             _record_read(change, outcome, result)
     return result.all()
@@ -218,8 +217,20 @@ def stage_documents(con: duckdb.DuckDBPyConnection, batch: Batch, read: BatchDoc
     _store_manifest(con, batch, read)
 
 
-def _read(uri: str, root: str, log: BatchLog, files: Readers) -> tuple[ReadResult, str | None]:
-    return read_within(log.path_of(uri), log.bounds_of(root), files)
+def _read(
+    changes: Sequence[SourceChange], sources: Mapping[str, Source], log: BatchLog, files: Readers
+) -> Iterator[tuple[ReadResult, str | None]]:
+    """Yield, in order, what :func:`read_within` does of each file; some are read side by side."""
+    roots = {sources[change.uri].root for change in changes}
+    bounds = {root: log.bounds_of(root) for root in roots}
+
+    def read(first: int) -> list[tuple[ReadResult, str | None]]:
+        uris = [change.uri for change in changes[first : first + _FILES_AT_ONCE]]
+        return [read_within(log.path_of(u), bounds[sources[u].root], files) for u in uris]
+
+    with ThreadPoolExecutor(_READERS) as pool:
+        for outcomes in pool.map(read, range(0, len(changes), _FILES_AT_ONCE)):
+            yield from outcomes
 
 
 def read_within(path: Path, folder: Path | None, files: Readers) -> tuple[ReadResult, str | None]:

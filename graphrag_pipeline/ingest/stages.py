@@ -155,12 +155,11 @@ def batch_versions(settings: Settings) -> Callable[[Batch], Mapping[str, str]]:
 def ingest_documents(workspace: Workspace, key: str) -> StageResult:
     """Read a batch's files into ``documents``; what cannot be read goes to ``quarantine``."""
 
-    def work(start: float) -> Mapping[str, int]:
-        batch = workspace.batches.get(key)
+    def work(line: _Line) -> Mapping[str, int]:
         with documents.readers(workspace.settings) as files:
-            read = documents.read_batch(batch, workspace.batches, files)
-        with _ledger(workspace, key, "documents", start) as con:
-            documents.stage_documents(con, batch, read)
+            read = documents.read_batch(line.batch, workspace.batches, files)
+        with _ledger(workspace, line) as con:
+            documents.stage_documents(con, line.batch, read)
         return {"documents": len(read.documents), "quarantined": len(read.quarantine)}
 
     return _once(workspace, key, "documents", work)
@@ -169,7 +168,7 @@ def ingest_documents(workspace: Workspace, key: str) -> StageResult:
 def ingest_chunks(workspace: Workspace, key: str) -> StageResult:
     """Cut a batch's documents into ``chunks``."""
 
-    def work(start: float) -> Mapping[str, int]:
+    def work(line: _Line) -> Mapping[str, int]:
         with workspace.store.read() as con:
             texts = con.execute(
                 f"SELECT id, text FROM ({of_batch('documents')}) ORDER BY human_readable_id",
@@ -177,7 +176,7 @@ def ingest_chunks(workspace: Workspace, key: str) -> StageResult:
             ).pl()
         chunks = chunk_documents(texts, workspace.settings.chunks)
         chunks = chunks.with_columns(batch=pl.lit(key))
-        with _ledger(workspace, key, "chunks", start) as con:
+        with _ledger(workspace, line) as con:
             stage_chunks(con, chunks, key)
         return {"chunks": len(chunks)}
 
@@ -189,14 +188,14 @@ def ingest_extractions(workspace: Workspace, key: str) -> StageResult:
 
     settings = workspace.settings
 
-    def work(start: float) -> Mapping[str, int]:
+    def work(line: _Line) -> Mapping[str, int]:
         version = extraction_version(settings)
         todo = _Todo(workspace, key, version)
         extracted = todo.extracted()
         extractor = settings.extraction.extractor
         with (
             mention_files(settings.home_path, extracted.found) as mentions,
-            _ledger(workspace, key, "extractions", start) as con,
+            _ledger(workspace, line) as con,
         ):
             chunk_ids = todo.chunk_ids()
             return stage_extraction(con, chunk_ids, mentions, extracted, extractor, version, key)
@@ -358,11 +357,22 @@ def stage_chunks(con: duckdb.DuckDBPyConnection, chunks: pl.DataFrame, key: str)
         )
 
 
+@dataclass(frozen=True)
+class _Line:
+    """A stage's line in ``batch_stages``, to be written when it is done."""
+
+    batch: Batch
+    stage: str
+    version: str
+    start: float
+
+
 def _once(
-    workspace: Workspace, key: str, stage: str, work: Callable[[float], Mapping[str, int]]
+    workspace: Workspace, key: str, stage: str, work: Callable[[_Line], Mapping[str, int]]
 ) -> StageResult:
     start = time.perf_counter()
-    version = stage_versions(workspace.settings, workspace.batches.get(key))[stage]
+    batch = workspace.batches.get(key)
+    version = stage_versions(workspace.settings, batch)[stage]
     with workspace.store.read() as con:
         row = con.execute(
             """SELECT 1 FROM batch_stages WHERE batch = ? AND stage = ? AND version IN (?, ?)
@@ -372,22 +382,21 @@ def _once(
         ).fetchone()
     if row:
         return StageResult({}, 0.0, done_before=True)
-    return StageResult(work(start), time.perf_counter() - start)
+    counts = work(_Line(batch, stage, version, start))
+    return StageResult(counts, time.perf_counter() - start)
 
 
 @contextlib.contextmanager
-def _ledger(
-    workspace: Workspace, key: str, stage: str, start: float
-) -> Iterator[duckdb.DuckDBPyConnection]:
+def _ledger(workspace: Workspace, line: _Line) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a transaction that also writes the stage's line in ``batch_stages``."""
-    version = stage_versions(workspace.settings, workspace.batches.get(key))[stage]
+    key = line.batch.key
     with workspace.store.transaction() as con:
         yield con
-        for outdated in STAGES[STAGES.index(stage) :]:
+        for outdated in STAGES[STAGES.index(line.stage) :]:
             con.execute("DELETE FROM batch_stages WHERE batch = ? AND stage = ?", [key, outdated])
-        for table in _STAGED_LATER[stage]:
+        for table in _STAGED_LATER[line.stage]:
             con.execute(f"DELETE FROM staging.{table} WHERE batch = ?", [key])
         con.execute(
             "INSERT INTO batch_stages VALUES (?, ?, ?, ?, ?, true)",
-            [key, stage, version, datetime.now(UTC), time.perf_counter() - start],
+            [key, line.stage, line.version, datetime.now(UTC), time.perf_counter() - line.start],
         )

@@ -13,8 +13,9 @@ import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ from graphrag_pipeline.store.sources import (
     Source,
     SourceChange,
     apply_changes,
+    first_names,
     is_import,
     with_names,
 )
@@ -80,6 +82,19 @@ class _Comparison:
     written: Mapping[str, Seen]
 
 
+@dataclass(frozen=True)
+class _Fold:
+    """What manifests, told apart by name, time, size and inode, come to."""
+
+    manifests: tuple[tuple[str, int, int, int], ...] = ()
+    sources: Mapping[str, Source] = field(default_factory=dict)
+
+    @cached_property
+    def firsts(self) -> Mapping[str, str]:
+        """For the uri of each source, the first name of its document."""
+        return first_names(self.sources)
+
+
 class BatchLog:
     """The manifests of one home folder.
 
@@ -96,6 +111,7 @@ class BatchLog:
         self.verify_days = verify_days
         self._trusts_written = True
         self._read: dict[str, Seen] = {}
+        self._folded = _Fold()
 
     def verify(self) -> None:
         """Read every file once more, at the next look, also those that look as they did."""
@@ -115,10 +131,31 @@ class BatchLog:
 
     def sources(self) -> dict[str, Source]:
         """Return the present sources by uri: the fold of all manifests."""
-        present: dict[str, Source] = {}
-        for batch in self.batches():
-            apply_changes(present, batch.changes, batch=batch.key, root=batch.root)
-        return present
+        return dict(self._fold().sources)
+
+    def first_names(self) -> Mapping[str, str]:
+        """Return, for the uri of each present source, the first name of its document."""
+        return self._fold().firsts
+
+    def _fold(self) -> _Fold:
+        """Return the fold, in which only manifests that are new since the last are read."""
+        folded, manifests = self._folded, tuple(self._manifests())
+        if folded.manifests == manifests:
+            return folded
+        n_known = len(folded.manifests)
+        if folded.manifests != manifests[:n_known]:
+            folded, n_known = _Fold(), 0
+        sources = dict(folded.sources)
+        for name, *_ in manifests[n_known:]:
+            batch = read_manifest(self.folder / name)
+            apply_changes(sources, batch.changes, batch=batch.key, root=batch.root)
+        self._folded = _Fold(manifests, sources)
+        return self._folded
+
+    def _manifests(self) -> Iterator[tuple[str, int, int, int]]:
+        for path in sorted(self.folder.glob("*.json")):
+            status = path.stat()
+            yield path.name, status.st_mtime_ns, status.st_size, status.st_ino
 
     def root_name(self, folder: Path) -> str:
         """Return how a folder is named in uris: relative to the home's parent, or absolute.
