@@ -1,6 +1,8 @@
+import random
 import subprocess
 import sys
 import time
+import zlib
 from datetime import timedelta
 
 import lancedb
@@ -9,11 +11,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from lancedb.index import FTS
 
 from graphrag_pipeline.core import progress
 from graphrag_pipeline.llm.embedders import HashingEmbedder, Storing
 from graphrag_pipeline.store import vector_store as vectors
-from graphrag_pipeline.store.held_terms import HeldTerms
+from graphrag_pipeline.store.full_text import full_text
 from graphrag_pipeline.store.vector_store import VectorStore, VectorStoreError, row_schema
 
 
@@ -324,13 +327,52 @@ def test_full_text_sees_new_changed_and_removed_rows_at_every_version(store, emb
     assert ids(old.fulltext("chunks", "river", 5)) == ["a"]
 
 
-def test_many_new_rows_are_folded_into_the_full_text_index(store, embedder, monkeypatch):
-    monkeypatch.setattr(vectors, "UNINDEXED_ROWS", 10)
+def test_the_full_text_index_of_an_older_program_goes(store, embedder):
     store.sync("chunks", rows(numbered(5)), embedder)
-    store.sync("chunks", rows(numbered(40)), embedder)
     table = lancedb.connect(store.uri).open_table("chunks")
-    assert [index.num_unindexed_rows for index in table.list_indices()] == [0]
+    table.create_index("terms", config=FTS(base_tokenizer="whitespace"))
+    store.sync("chunks", rows(numbered(40)), embedder)
+    assert lancedb.connect(store.uri).open_table("chunks").list_indices() == []
     assert ids(current(store).fulltext("chunks", "word39", 5)) == ["id39"]
+
+
+def test_full_text_scores_as_lancedb_does(store, embedder):
+    chance = random.Random(7)
+    words = [f"w{n}x" for n in range(60)]
+    texts = {
+        f"id{n:03}": " ".join(chance.choices(words, range(60, 0, -1), k=chance.randrange(1, 80)))
+        for n in range(400)
+    }
+    store.sync("chunks", rows(texts), embedder)
+    table = lancedb.connect(store.uri).open_table("chunks")
+    table.create_index("terms", config=FTS(base_tokenizer="whitespace", stem=False))
+    for question in ("w1x w40x w59x", "w0x", "w58x w58x w2x nowhere"):
+        search = table.search(question, query_type="fts", fts_columns="terms").limit(400)
+        expected = {row["id"]: row["_score"] for row in search.to_list()}
+        found = current(store).fulltext("chunks", question, 400).to_pydict()
+        scores = dict(zip(found["id"], found["score"], strict=True))
+        assert scores == pytest.approx(expected, rel=1e-4)
+        assert found["id"] == sorted(scores, key=lambda key: (-scores[key], key))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.dictionaries(st.integers(0, 12), st.text("ab ", max_size=9)), max_size=5))
+def test_an_index_by_difference_is_the_index_made_anew(states):
+    before = None
+    for state in states:
+        texts = {f"{key}": " ".join(text.split()) for key, text in state.items()}
+        versions = np.array([zlib.crc32(text.encode()) for text in texts.values()], np.uint64)
+
+        def read(ids, texts=texts):
+            wanted = texts if ids is None else ids
+            return pa.table({"id": [*wanted], "terms": pa.array([texts[k] for k in wanted], "str")})
+
+        anew = full_text(list(texts), versions, read).arrays()
+        before = full_text(list(texts), versions, read, before)
+        assert before.arrays().keys() == anew.keys()
+        for name, array in before.arrays().items():
+            assert array.dtype == anew[name].dtype
+            np.testing.assert_array_equal(array, anew[name])
 
 
 @pytest.fixture(scope="module")
@@ -358,8 +400,8 @@ def test_a_query_without_terms_finds_nothing(snapshot, query):
 def test_full_text_finds_folded_words_and_bigrams(snapshot):
     assert ids(snapshot.fulltext("chunks", "RIVERS", 5)) == ["plain"]
     assert ids(snapshot.fulltext("chunks", "京都", 5)) == ["cjk"]
-    assert ids(snapshot.fulltext("chunks", "tower river", 5, where="level = 2")) == []
-    assert len(ids(snapshot.fulltext("chunks", "tower river", 5, where="level = 1"))) == 2
+    assert ids(snapshot.fulltext("chunks", "tower river", 5, among=["quote", "none"])) == []
+    assert ids(snapshot.fulltext("chunks", "tower river", 5, among=["cjk", "quote"])) == ["cjk"]
 
 
 @pytest.mark.parametrize("table", ["entities", "relationships"])
@@ -469,7 +511,7 @@ def test_a_large_table_gets_a_vector_index_that_finds_the_same(store, monkeypatc
     embedder = CountingEmbedder(128)
     store.sync("chunks", rows(numbered(1500)), embedder)
     table = lancedb.connect(store.uri).open_table("chunks")
-    assert {tuple(index.columns) for index in table.list_indices()} == {("terms",), ("vector",)}
+    assert {tuple(index.columns) for index in table.list_indices()} == {("vector",)}
     found = current(store).search("chunks", embedder.embed(["passage word77 common"])[0], 20)
     assert ids(found)[0] == "id77"
     assert found["score"][0].as_py() == pytest.approx(1.0, abs=1e-5)
@@ -548,7 +590,8 @@ sys.exit(None if sys.modules["lance_namespace_urllib3_client"] is client else "a
 
 def test_terms_held_are_those_that_stand_in_texts_as_whole_words():
     texts = {"c": "dam orlen dam", "a": "", "b": "orlen 1,890 bridge"}
-    held = HeldTerms(list(texts), pa.array(texts.values(), pa.string()))
+    table = pa.table({"id": [*texts], "terms": [*texts.values()]})
+    held = full_text([*texts], np.zeros(3, np.uint64), lambda _: table)
     words = ["dam", "orlen", "1,890", "bridg", "orlen dam"]
     assert [held.count(word) for word in words] == [1, 2, 1, 0, 0]
     assert held.held(["b", "nope", "c"], words).tolist() == [
@@ -556,4 +599,4 @@ def test_terms_held_are_those_that_stand_in_texts_as_whole_words():
         [False] * 5,
         [True, True, False, False, False],
     ]
-    assert HeldTerms([], pa.array([], pa.string())).count("dam") == 0
+    assert full_text([], np.zeros(0, np.uint64), lambda _: table.slice(0, 0)).count("dam") == 0

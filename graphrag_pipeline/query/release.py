@@ -29,6 +29,7 @@ from graphrag_pipeline.llm.embedders import EmbeddingError
 from graphrag_pipeline.llm.running import watched
 from graphrag_pipeline.query.chunk_tree import ChunkTree
 from graphrag_pipeline.query.control import Control, Usage
+from graphrag_pipeline.query.entity_names import EntityNames
 from graphrag_pipeline.query.graph_arrays import GraphArrays
 from graphrag_pipeline.query.kept_rows import KeptRows, read_if_small
 from graphrag_pipeline.query.layered_graph import LayeredGraph
@@ -344,6 +345,11 @@ class Release:
     def graph(self) -> GraphArrays:
         """The graph as arrays, loaded when first asked for."""
         return self._once("graph", lambda: GraphArrays(self._uncontrolled.columns))
+
+    @property
+    def names(self) -> EntityNames:
+        """The names of entities, loaded when first asked for."""
+        return self._once("names", lambda: EntityNames.read(self._uncontrolled.columns))
 
     @property
     def chunk_tree(self) -> ChunkTree:

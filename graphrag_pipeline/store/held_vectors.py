@@ -49,11 +49,11 @@ class HeldVectors:
             places, is_known = places_of(self._ids, among)
             own = np.setdiff1d(places[is_known], self._without_direction)
             scores = self._cosines(query, self._matrix[own])
-            nearest = _highest(scores, min(k, len(own)))
+            nearest = highest(scores, min(k, len(own)))
             return [key.decode() for key in self._ids[own[nearest]].tolist()], scores[nearest]
         scores = self._cosines(query, self._matrix)
         scores[self._without_direction] = -np.inf
-        rows = _highest(scores, min(k, len(scores) - len(self._without_direction)))
+        rows = highest(scores, min(k, len(scores) - len(self._without_direction)))
         return [key.decode() for key in self._ids[rows].tolist()], scores[rows]
 
     def similarities(self, query: npt.NDArray[np.float32], ids: Sequence[str]) -> dict[str, float]:
@@ -87,7 +87,7 @@ def places_of(
     return places, is_known
 
 
-def _highest(scores: npt.NDArray[np.float64], k: int) -> npt.NDArray[np.intp]:
+def highest(scores: npt.NDArray[np.float64], k: int) -> npt.NDArray[np.intp]:
     """Return the places of the ``k`` highest scores, best first, equal ones in their order."""
     if k < 1:
         return np.empty(0, np.intp)

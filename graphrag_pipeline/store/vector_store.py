@@ -14,6 +14,7 @@ import os
 import re
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -29,7 +30,7 @@ from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.memory import require_memory
 from graphrag_pipeline.core.text import terms, terms_batch
 from graphrag_pipeline.llm.embedders import Embedder, stored
-from graphrag_pipeline.store.held_terms import HeldTerms
+from graphrag_pipeline.store.full_text import FullText, full_text
 from graphrag_pipeline.store.held_vectors import HeldVectors, rounded
 from graphrag_pipeline.store.lance import connect
 from graphrag_pipeline.store.vector_files import drop_damaged, mend, put_on_disk
@@ -38,17 +39,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from lancedb.db import DBConnection
     from lancedb.expr import Expr
-    from lancedb.index import FTS
     from lancedb.table import LanceTable
 
 VECTOR_INDEX_ROWS = 250_000
 """From here a table gets an approximate index; below, exact search takes under 0.2 s."""
 
 UNINDEXED_ROWS = 2_000
-"""New rows that full-text search may scan unindexed before a sync folds them into the index."""
+"""New rows that vector search may scan unindexed before a sync folds them into the index."""
 
 HELD_BYTES = 128 * 2**20
-TERM_ROWS = 20_000
 """Readers hold the vectors of a table up to this size in memory; a larger one LanceDB searches."""
 
 SLICE_ROWS = 4_096
@@ -57,8 +56,6 @@ SLICE_ROWS = 4_096
 _ID_FILTER_ROWS = 10_000
 # An approximate index finds this many times k rows, whose exact similarity then decides.
 _REFINE = 10
-# Rows asked for beyond those wanted, to see whether the last of these ties with more.
-_TIES = 64
 _FLOAT_BYTES = 4
 _VECTOR = "vector"
 _TERMS = "terms"
@@ -394,7 +391,7 @@ class VectorSnapshot:
         self._lock = threading.Lock()
         self._opened: dict[str, LanceTable | None] = {}
         self._held: dict[str, HeldVectors | None] = {}
-        self._terms: dict[str, HeldTerms] = {}
+        self._full_texts: dict[str, FullText] = {}
 
     @_read
     def search(
@@ -467,19 +464,15 @@ class VectorSnapshot:
         query: str,
         k: int,
         *,
-        where: str | None = None,
         among: Sequence[str] | None = None,
         columns: Sequence[str] = (),
     ) -> pa.Table:
         """Return the ``k`` rows that best match a text by BM25 over search terms.
 
-        Any string is a valid query: it is split into terms and has no operators. ``where`` and
-        ``columns`` are those of :meth:`search`, ``among`` the ids of the rows to look at in place
-        of ``where``; ``score`` is positive and unbounded.
+        Any string is a valid query: it is split into terms and has no operators. ``among`` and
+        ``columns`` are those of :meth:`search`; ``score`` is positive and unbounded.
         """
-        words = terms(query)
-        rows = where if among is None else _has_id(among)
-        return self._matches(table, {1.0: words} if words else {}, k, rows, columns)
+        return self._matches(table, Counter(terms(query)), k, among, columns)
 
     @_read
     def match_terms(
@@ -491,55 +484,33 @@ class VectorSnapshot:
         among: Sequence[str] | None = None,
     ) -> pa.Table:
         """Return the ``k`` rows that best match search terms by BM25, each by its weight."""
-        by_weight: dict[float, list[str]] = {}
-        for term, weight in weights.items():
-            by_weight.setdefault(weight, []).append(term)
-        return self._matches(table, by_weight, k, None if among is None else _has_id(among))
+        return self._matches(table, weights, k, among)
 
     def _matches(
         self,
         table: str,
-        words: Mapping[float, Sequence[str]],
+        weights: Mapping[str, float],
         k: int,
-        where: str | Expr | None = None,
+        among: Sequence[str] | None = None,
         columns: Sequence[str] = (),
     ) -> pa.Table:
-        """Return the ``k`` rows that best match lists of terms, by the weight of each list."""
         lance_table = self._table(table)
-        if lance_table is None or k < 1 or not words:
+        if lance_table is None or k < 1 or not weights:
             return _no_hits(columns)
-        search: Any = lance_table.search(_text_query(words), query_type="fts")
-        search = search.select(["id", *columns, "_score"])
-        if where is not None:
-            search = search.where(where, prefilter=True)
-        n_asked = k + _TIES
-        while True:
-            rows = search.limit(n_asked).to_arrow()
-            hits = _hits(rows, rows["_score"].to_numpy(), columns)
-            if len(hits) < n_asked or hits["score"][k - 1] != hits["score"][-1]:
-                return hits.slice(0, k)
-            n_asked *= 2
+        return _with_columns(lance_table, columns, *self._full_text(table).best(weights, k, among))
 
     @_read
     def term_counts(self, table: str, terms: Sequence[str]) -> tuple[dict[str, int], int]:
-        """Return how many rows hold each search term, and of how many rows.
-
-        In a table of more than :data:`TERM_ROWS` rows that many are looked at, chosen by the
-        first digits of their ids, which are hexadecimal.
-        """
-        held = self._hold_terms(table)
-        return {term: held.count(term) for term in terms}, len(held)
+        """Return how many rows hold each search term, and of how many rows."""
+        full_text = self._full_text(table)
+        return {term: full_text.count(term) for term in terms}, len(full_text)
 
     @_read
     def terms_held(
         self, table: str, ids: Sequence[str], terms: Sequence[str]
     ) -> npt.NDArray[np.bool_]:
         """Return which rows hold which search terms, shape (ids, terms)."""
-        held, lance_table = self._hold_terms(table), self._table(table)
-        if lance_table is not None and len(held) < lance_table.count_rows():
-            rows = _scan(lance_table, _ID_AND_TERMS, _has_id(ids))
-            held = HeldTerms(rows["id"].to_pylist(), rows[_TERMS].combine_chunks())
-        return held.held(ids, terms)
+        return self._full_text(table).held(ids, terms)
 
     @_read
     def vectors(self, table: str, ids: Sequence[str]) -> dict[str, npt.NDArray[np.float32]]:
@@ -595,12 +566,23 @@ class VectorSnapshot:
                 )
             return self._held[table]
 
-    def _hold_terms(self, table: str) -> HeldTerms:
-        lance_table = self._table(table)
+    def _full_text(self, table: str) -> FullText:
         with self._lock:
-            if table not in self._terms:
-                self._terms[table] = _sampled_terms(lance_table)
-            return self._terms[table]
+            if table not in self._full_texts:
+                self._full_texts[table] = self.full_text(table)
+            return self._full_texts[table]
+
+    @_read
+    def full_text(self, table: str, before: FullText | None = None) -> FullText:
+        """Return the full-text index of a table; ``before`` is that of an earlier version."""
+        lance_table = self._table(table)
+        if lance_table is None:
+            return full_text([], np.empty(0, np.uint64), lambda _: _no_terms())
+        rows = _scan(lance_table, ["id", "content_hash"])
+        digests = "".join(digest[:16] for digest in rows["content_hash"].to_pylist())
+        versions = np.frombuffer(bytes.fromhex(digests), np.uint64)
+        read = functools.partial(_terms_with_ids, lance_table)
+        return full_text(rows["id"].to_pylist(), versions, read, before)
 
 
 @dataclass(frozen=True)
@@ -744,35 +726,15 @@ def _keyed(table: LanceTable) -> LanceTable:
 
 
 def _refresh_indexes(table: LanceTable) -> None:
-    if not _indexes_on(table, _TERMS):
-        table.create_index(_TERMS, config=_fulltext_config())
+    # Of an older program: full text is searched without LanceDB.
+    for index in _indexes_on(table, _TERMS):
+        table.drop_index(index.name)
     if table.count_rows() >= VECTOR_INDEX_ROWS and not _indexes_on(table, _VECTOR):
         from lancedb.index import IvfPq
 
         table.create_index(_VECTOR, config=IvfPq(distance_type="cosine"))
     if any((index.num_unindexed_rows or 0) > UNINDEXED_ROWS for index in table.list_indices()):
         table.optimize(cleanup_older_than=_NEVER)
-
-
-def _text_query(words: Mapping[float, Sequence[str]]) -> Any:
-    from lancedb.query import BooleanQuery, MatchQuery, Occur
-
-    match: Any = MatchQuery
-    parts = [match(" ".join(part), _TERMS, boost=weight) for weight, part in words.items()]
-    return parts[0] if len(parts) == 1 else BooleanQuery([(Occur.SHOULD, part) for part in parts])
-
-
-def _fulltext_config() -> FTS:
-    from lancedb.index import FTS
-
-    return FTS(
-        base_tokenizer="whitespace",
-        lower_case=False,
-        stem=False,
-        remove_stop_words=False,
-        ascii_folding=False,
-        max_token_length=None,
-    )
 
 
 def _indexes_on(table: LanceTable, column: str) -> list[Any]:
@@ -890,18 +852,20 @@ def _with_ids(table: LanceTable, ids: Sequence[str]) -> pa.Table:
     return pa.concat_tables(scans) if scans else table.schema.empty_table().select(_ID_AND_VECTOR)
 
 
-def _sampled_terms(table: LanceTable | None) -> HeldTerms:
-    """Return the terms of all rows, or of :data:`TERM_ROWS` or so that chance has chosen."""
+def _terms_with_ids(table: LanceTable, ids: Sequence[str] | None) -> pa.Table:
+    """Return the ids and terms of rows: of those with some ids, or of all."""
     import pyarrow as pa
 
-    n_rows = 0 if table is None else table.count_rows()
-    if table is None or not n_rows:
-        return HeldTerms([], pa.array([], pa.string()))
-    query: Any = table.search().select(_ID_AND_TERMS)
-    if n_rows > TERM_ROWS:
-        query = query.where(f"id < '{16**8 * TERM_ROWS // n_rows:08x}'")
-    rows = query.to_arrow()
-    return HeldTerms(rows["id"].to_pylist(), rows[_TERMS].combine_chunks())
+    if ids is None:
+        return _scan(table, _ID_AND_TERMS)
+    parts = _batched(ids, _ID_FILTER_ROWS)
+    return pa.concat_tables(_scan(table, _ID_AND_TERMS, _has_id(part)) for part in parts)
+
+
+def _no_terms() -> pa.Table:
+    import pyarrow as pa
+
+    return pa.table({"id": pa.array([], pa.string()), _TERMS: pa.array([], pa.string())})
 
 
 def _matrix(rows: pa.Table) -> tuple[list[str], npt.NDArray[np.float32]]:

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from hashlib import md5
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.core.text import terms
-from graphrag_pipeline.query.operators.ranking import Ranking, best, decoded, nearest
+from graphrag_pipeline.query.operators.ranking import Ranking, best, nearest
 from graphrag_pipeline.query.results import Record
 from graphrag_pipeline.query.trace import operator
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
-_NAMES = """
-SELECT id, strip_accents(lower(title)) AS name FROM entities WHERE length(title) > 1
-ORDER BY length(title) DESC, degree DESC, id
-"""
-_TITLES = """
-SELECT id, md5(strip_accents(lower(title))) AS name FROM (
-    SELECT id, title FROM entities UNION ALL
-    SELECT canonical_id, title FROM entity_aliases SEMI JOIN entities ON canonical_id = id)
-ORDER BY id
-"""
 _FOLDED = "SELECT strip_accents(lower(unnest($texts::JSON::VARCHAR[]))) AS text"
 _RECORDS = "SELECT id, human_readable_id, title, type, description, frequency, degree FROM entities"
 _NEXT_HOP = """
@@ -37,9 +24,6 @@ SELECT id, max(weight) AS weight FROM (
 ) ANTI JOIN known USING (id) GROUP BY id ORDER BY weight DESC, id
 """
 
-# Letters of scripts written with spaces: next to one, a name has not ended.
-_LETTER = re.compile(r"[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\U0003ffff]")
-
 
 @operator
 def entities_named_in(index: Release, question: str, limit: int, *, apart: bool = False) -> Ranking:
@@ -48,15 +32,8 @@ def entities_named_in(index: Release, question: str, limit: int, *, apart: bool 
     Case and accents do not matter; stop words are no names. ``apart`` leaves out a title that
     stands only within longer ones: "Kestrel Bridge" names no "bridge". Scores are 1.
     """
-    names = index.kept(_NAMES)
-    folded = text = _folded(index, [question])[0]
-    matches: list[int] = []
-    for row, name in enumerate(names.texts("name")):
-        places = _places_of(name.strip(), text) if name in folded and terms(name) else []
-        if places:
-            matches.append(row)
-            text = _without(text, places, len(name.strip())) if apart else text
-    return dict.fromkeys(decoded(names.ids("id")[matches[:limit]]), 1.0)
+    text = _folded(index, [question])[0]
+    return dict.fromkeys(index.names.named_in(text, apart=apart)[:limit], 1.0)
 
 
 @operator
@@ -66,9 +43,7 @@ def entities_titled(index: Release, names: Sequence[str]) -> Ranking:
     In the order of the names; case and accents do not matter. Scores are 1.
     """
     titles = _folded(index, [" ".join(name.split()) for name in names])
-    table = index.kept(_TITLES)
-    rows, _ = table.having("name", dict.fromkeys(md5(name.encode()).hexdigest() for name in titles))
-    return dict.fromkeys(decoded(table.ids("id")[rows]), 1.0)
+    return dict.fromkeys(index.names.titled(titles), 1.0)
 
 
 def entities_for(index: Release, question: str, k: int) -> Ranking:
@@ -119,22 +94,3 @@ def _folded(index: Release, texts: Sequence[str]) -> list[str]:
     if all(text.isascii() for text in texts):
         return [text.lower() for text in texts]
     return [row["text"] for row in index.rows(_FOLDED, texts=list(texts))]
-
-
-def _places_of(name: str, text: str) -> list[int]:
-    """Return where a name stands in a text as whole words."""
-    places: list[int] = []
-    start = text.find(name)
-    while start >= 0:
-        end = start + len(name)
-        around = text[start - 1 : start] + text[end : end + 1]
-        whole = _LETTER.search(around) is None
-        places += [start] if whole else []
-        start = text.find(name, end if whole else start + 1)
-    return places
-
-
-def _without(text: str, places: Sequence[int], length: int) -> str:
-    for place in reversed(places):
-        text = f"{text[:place]}\0{text[place + length :]}"
-    return text

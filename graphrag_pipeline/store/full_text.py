@@ -1,0 +1,236 @@
+"""Full-text search over the search terms of texts: BM25, exact, on arrays that a file may hold.
+
+An inverted index: for each term the rows of the texts that hold it and how often. It is made of
+numbers alone; a term is known by 64 bits of its hash, so that no text can be read out of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from graphrag_pipeline.store.held_vectors import highest, places_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_K1, _B = 1.2, 0.75
+# Sums of doubles depend on their order in the last digits, and equal texts must tie.
+_DECIMALS = 6
+_SLICE_ROWS = 65_536
+# Rows are read by their ids where they are fewer than this part of all.
+_FEW = 10
+_MOST_COUNTED = np.iinfo(np.uint16).max
+
+
+@dataclass(frozen=True)
+class FullText:
+    """Texts by id, searched by their terms. Safe to use from several threads."""
+
+    ids: npt.NDArray[np.bytes_]
+    """Ascending; the texts are numbered in this order."""
+    versions: npt.NDArray[np.uint64]
+    """The beginning of what each row holds as hash of its content."""
+    lengths: npt.NDArray[np.int32]
+    """The number of terms in each text."""
+    terms: npt.NDArray[np.uint64]
+    """The hashes of the terms, ascending."""
+    starts: npt.NDArray[np.int64]
+    """Where the rows of each term begin, and where those of the last end."""
+    rows: npt.NDArray[np.int32]
+    """The texts that hold each term, ascending."""
+    counts: npt.NDArray[np.uint16]
+    """How often each of them holds it, at most 65,535."""
+
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> FullText:
+        """Return what :meth:`arrays` gave."""
+        return cls(**{field.name: arrays[field.name] for field in fields(cls)})
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return all that this is made of, by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def count(self, term: str) -> int:
+        """Return how many texts hold a term."""
+        return len(self._holding(term)[0])
+
+    def held(self, ids: Sequence[str], terms: Sequence[str]) -> npt.NDArray[np.bool_]:
+        """Return which texts hold which terms, shape (ids, terms); an unknown id holds none."""
+        places, is_known = places_of(self.ids, ids)
+        held = np.zeros((len(ids), len(terms)), np.bool_)
+        for column, term in enumerate(terms):
+            rows = self._holding(term)[0]
+            at = np.minimum(np.searchsorted(rows, places), len(rows) - 1)
+            if len(rows):
+                held[:, column] = (rows[at] == places) & is_known
+        return held
+
+    def best(
+        self, weights: Mapping[str, float], k: int, among: Sequence[str] | None = None
+    ) -> tuple[list[str], npt.NDArray[np.float64]]:
+        """Return the ids of the ``k`` texts with the highest scores and these, best first.
+
+        Ties are in the order of ids, texts with no score left out. Each term counts by its weight.
+        ``among`` are the ids to choose from, in place of all.
+
+        Source: Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009, with k1 = 1.2
+        and b = 0.75; idf = ln(1 + (N - n + .5) / (n + .5)), which is never negative.
+        """
+        scores = np.zeros(len(self))
+        for term, weight in weights.items():
+            rows, counts = self._holding(term)
+            n_rows = len(rows)
+            if n_rows:
+                idf = np.log(1 + (len(self) - n_rows + 0.5) / (n_rows + 0.5))
+                times = counts.astype(np.float64)
+                scores[rows] += weight * idf * (_K1 + 1) * times / (times + self._norms[rows])
+        chosen = _among(self.ids, among) if among is not None else np.flatnonzero(scores)
+        values = np.round(scores[chosen], _DECIMALS)
+        places = highest(values, min(k, int(np.count_nonzero(values > 0))))
+        return [key.decode() for key in self.ids[chosen[places]].tolist()], values[places]
+
+    @cached_property
+    def _norms(self) -> npt.NDArray[np.float64]:
+        """What the length of each text adds to the count of a term."""
+        mean = self.lengths.mean() if len(self) else 1.0
+        return np.asarray(_K1 * (1 - _B + _B * self.lengths / max(mean, 1e-9)), np.float64)
+
+    def _holding(self, term: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint16]]:
+        """Return the rows of the texts that hold a term, ascending, and how often each does."""
+        key = _hashes([term])[0]
+        place = int(np.searchsorted(self.terms, key))
+        if place == len(self.terms) or self.terms[place] != key:
+            return self.rows[:0], self.counts[:0]
+        part = slice(self.starts[place], self.starts[place + 1])
+        return self.rows[part], self.counts[part]
+
+
+@dataclass(frozen=True)
+class _Postings:
+    """Which texts hold which terms, how often, in any order; a pair may come twice."""
+
+    terms: npt.NDArray[np.uint64]
+    codes: npt.NDArray[np.int32]
+    """The place among ``terms`` of each."""
+    rows: npt.NDArray[np.int32]
+    counts: npt.NDArray[np.int32]
+
+
+def full_text(
+    ids: Sequence[str],
+    versions: npt.NDArray[np.uint64],
+    read: Callable[[Sequence[str] | None], pa.Table],
+    before: FullText | None = None,
+) -> FullText:
+    """Return the index of texts with these distinct ids, in any order.
+
+    ``read`` returns ``id`` and ``terms``, joined by spaces, of the texts with some ids, or of all
+    for None. What ``before`` has in the same version is taken from there.
+    """
+    keys = np.array([key.encode() for key in ids], dtype=np.bytes_)
+    order = np.argsort(keys, kind="stable")
+    keys, versions = keys[order], versions[order]
+    if before is None or not len(before):
+        return _made(keys, versions, [_postings(keys, read(None))])
+    places = np.minimum(np.searchsorted(before.ids, keys), len(before) - 1)
+    is_same = (before.ids[places] == keys) & (before.versions[places] == versions)
+    row_of = np.full(len(before), -1, np.int32)
+    row_of[places[is_same]] = np.flatnonzero(is_same)
+    new = [key.decode() for key in keys[~is_same].tolist()]
+    parts = [_taken_over(before, row_of)]
+    if new:
+        parts.append(_postings(keys, read(new if len(new) < len(keys) // _FEW else None), new))
+    return _made(keys, versions, parts)
+
+
+def _postings(
+    keys: npt.NDArray[np.bytes_], texts: pa.Table, only: Sequence[str] | None = None
+) -> _Postings:
+    """Return the postings of texts, of which there may be more than those wanted."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    # No term is split into one that is empty.
+    texts = texts.filter(pc.field("terms") != "")
+    if only is not None:
+        texts = texts.filter(pc.field("id").isin(pa.array(only)))
+    parts = [_postings_of_slice(keys, part) for part in texts.to_batches(_SLICE_ROWS)]
+    return _together(parts)
+
+
+def _postings_of_slice(keys: npt.NDArray[np.bytes_], texts: pa.RecordBatch) -> _Postings:
+    import pyarrow.compute as pc
+
+    words = pc.split_pattern(texts["terms"], " ")  # type: ignore[attr-defined]
+    encoded = words.flatten().dictionary_encode()
+    rows = np.searchsorted(keys, [key.encode() for key in texts["id"].to_pylist()])
+    return _Postings(
+        terms=_hashes(encoded.dictionary.to_pylist()),
+        codes=encoded.indices.to_numpy(),
+        rows=np.repeat(rows.astype(np.int32), np.diff(words.offsets.to_numpy())),
+        counts=np.ones(len(encoded), np.int32),
+    )
+
+
+def _taken_over(before: FullText, row_of: npt.NDArray[np.int32]) -> _Postings:
+    """Return the postings of an index under new numbers of rows; those without one are left out."""
+    rows = row_of[before.rows]
+    codes = np.repeat(np.arange(len(before.terms), dtype=np.int32), np.diff(before.starts))
+    stay = rows >= 0
+    return _Postings(before.terms, codes[stay], rows[stay], before.counts[stay].astype(np.int32))
+
+
+def _together(parts: Sequence[_Postings]) -> _Postings:
+    """Return several lists as one, terms ascending; a term that no text holds is left out."""
+    if not parts:
+        none = np.empty(0, np.int32)
+        return _Postings(np.empty(0, np.uint64), none, none, none)
+    used = [part.terms[np.bincount(part.codes, minlength=len(part.terms)) > 0] for part in parts]
+    terms = np.unique(np.concatenate(used))
+    codes = [np.searchsorted(terms, part.terms).astype(np.int32)[part.codes] for part in parts]
+    return _Postings(
+        terms=terms,
+        codes=np.concatenate(codes),
+        rows=np.concatenate([part.rows for part in parts]),
+        counts=np.concatenate([part.counts for part in parts]),
+    )
+
+
+def _made(
+    keys: npt.NDArray[np.bytes_], versions: npt.NDArray[np.uint64], parts: Sequence[_Postings]
+) -> FullText:
+    from scipy.sparse import coo_array
+
+    joint = _together(parts)
+    shape = (len(keys), len(joint.terms))
+    by_row = coo_array((joint.counts, (joint.rows, joint.codes)), shape).tocsr()
+    by_term = by_row.tocsc()
+    return FullText(
+        ids=keys,
+        versions=versions,
+        lengths=np.asarray(by_row.sum(axis=1)).astype(np.int32),
+        terms=joint.terms,
+        starts=by_term.indptr.astype(np.int64),
+        rows=by_term.indices.astype(np.int32, copy=False),
+        counts=np.minimum(by_term.data, _MOST_COUNTED).astype(np.uint16),
+    )
+
+
+def _among(ids: npt.NDArray[np.bytes_], among: Sequence[str]) -> npt.NDArray[np.int64]:
+    places, is_known = places_of(ids, among)
+    return np.unique(places[is_known])
+
+
+def _hashes(terms: Sequence[str]) -> npt.NDArray[np.uint64]:
+    digests = b"".join(blake2b(term.encode(), digest_size=8).digest() for term in terms)
+    return np.frombuffer(digests, "<u8")
