@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 def cache_values(use: CacheUse) -> dict[str, Any]:
     """Return what the cache takes as values that JSON can hold."""
     values = asdict(use.size) | {"path": str(use.size.path), "limit_bytes": use.limit_bytes or None}
+    values["shared"] = use.shared or None
     for entries in values["entries"]:
         entries |= {name: str(entries[name]) for name in ("oldest_use", "newest_use")}
     if use.dropped is not None:
@@ -40,6 +41,8 @@ def show_cache(use: CacheUse) -> None:
     console.fact("size", f"{_megabytes(size.file_bytes)}, {_megabytes(size.free_bytes)} of it free")
     limit = _megabytes(use.limit_bytes) if use.limit_bytes else "none"
     console.fact("limit", f"{limit} (llm.cache_gb)")
+    if use.shared:
+        console.fact("shared with", f"{use.shared} (llm.shared_cache), which is beside this")
     console.fact("ledger", f"{size.calls:,} calls, which stay")
     if size.entries:
         console.table(

@@ -59,6 +59,9 @@ def _lines(purge: Purge) -> list[str]:
             f"{counted(answers.vectors_dropped, 'kept vector')} of models; "
             f"{answers.vectors_kept:,} stay"
         )
+    if answers.shared_dropped:
+        shared = counted(answers.shared_dropped, "answer or vector", "answers and vectors")
+        lines.append(f"{shared} of the folder that indexes share")
     if experiments.dropped:
         lines.append(
             f"{counted(experiments.dropped, 'evaluation')}, with questions and answers; "

@@ -15,7 +15,8 @@ _ROOT = 0
 
 
 def check_values(file: Path, owner: str, values: Mapping[str, Any], base_url: str) -> None:
-    """Raise ConfigError where a file of ``owner`` would have our key sent, or a program run.
+    """Raise ConfigError where a file of ``owner`` would have our key or answers sent, or a program
+    run.
 
     ``values`` are what the file sets, ``base_url`` is where it has the models asked, or empty.
     """
@@ -26,6 +27,8 @@ def check_values(file: Path, owner: str, values: Mapping[str, Any], base_url: st
     if key and base_url:
         parts = urlsplit(base_url)
         dangers.append(f"send your {key} to {parts.scheme}://{parts.netloc.rpartition('@')[2]}")
+    if shared := _section(values, "llm").get("shared_cache"):
+        dangers.append(f"write what models answer to {shared}")
     if command := _section(values, "notify").get("command"):
         dangers.append(f"run {command[0]}" if isinstance(command, list) else f"run {command}")
     if dangers:

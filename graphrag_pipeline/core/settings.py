@@ -490,6 +490,9 @@ class LlmSettings(_Section):
     cache_gb: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     """Largest size of the cache of answers, in GB; 0: no limit, for they were paid for. Above it a
     run drops at its end those not used for longest; what is needed again is bought again."""
+    shared_cache: str = ""
+    """Folder whose paid answers this index uses and adds to: the home of another index, or one of
+    no index. Indexes of the same documents then pay once; empty: none."""
     confirm_cost: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
     """`index` asks before it starts what may cost more US dollars than this; 0: never."""
     structured_output: Literal["auto", "on", "off"] = "auto"

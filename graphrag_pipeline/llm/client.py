@@ -11,14 +11,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from graphrag_pipeline.core.errors import ConfigError
-from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.tokens import count_tokens, encoding_for
 from graphrag_pipeline.llm.answers import Answer, StreamedAnswer, Usage, read_answer
 from graphrag_pipeline.llm.budget import Amount, Budget
 from graphrag_pipeline.llm.cache import (
     CachedResponse,
-    drop_responses,
-    find_response,
     put_purpose,
     put_response,
     request_json,
@@ -26,13 +23,14 @@ from graphrag_pipeline.llm.cache import (
 )
 from graphrag_pipeline.llm.calls import Caller, Outgoing, Turn, log
 from graphrag_pipeline.llm.completion import Completion
-from graphrag_pipeline.llm.database import CallDatabase
+from graphrag_pipeline.llm.database import Write
 from graphrag_pipeline.llm.embedding_calls import EmbeddingCalls
 from graphrag_pipeline.llm.embeddings import Vectors
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.flights import Flights
 from graphrag_pipeline.llm.ledger import Call, put_calls, spent_since
 from graphrag_pipeline.llm.options import LlmOptions
+from graphrag_pipeline.llm.paid import PaidAnswers
 from graphrag_pipeline.llm.prices import load_prices
 from graphrag_pipeline.llm.purpose import made_for
 from graphrag_pipeline.llm.requests import ChatRequest, Messages, chat_body, prompt_text
@@ -67,19 +65,20 @@ class ModelClient:
     async def __aenter__(self) -> ModelClient:
         options = self.options
         self._transport = Transport(options)
-        self._database = await asyncio.to_thread(CallDatabase, Home(self._home).calls)
+        self._paid = await asyncio.to_thread(PaidAnswers, self._home, options.shared_cache)
+        self._database = self._paid.own
         spent = None if self._since is None else spent_since(self._database, self._since)
         self._budget = Budget(options.max_tokens, options.max_cost, spent)
         self._caller = Caller(options, self._transport, self._database, self._prices, self._budget)
         self._flights = Flights()
-        self._vectors = EmbeddingCalls(options, self._caller, self._database)
+        self._vectors = EmbeddingCalls(options, self._caller, self._paid)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         try:
             await self._transport.close()
         finally:
-            await asyncio.to_thread(self._database.close)
+            await asyncio.to_thread(self._paid.close)
 
     @property
     def spent(self) -> Amount:
@@ -168,8 +167,7 @@ class ModelClient:
 
     async def forget(self, completions: Iterable[Completion]) -> None:
         """Drop answers from the cache: the questions will be asked again."""
-        keys = [each.key for each in completions if each.key is not None]
-        await self._database.write([drop_responses(keys)])
+        await self._paid.drop([each.key for each in completions if each.key is not None])
 
     async def complete_many(
         self, requests: Iterable[ChatRequest], on_done: OnDone | None = None
@@ -240,7 +238,7 @@ class ModelClient:
     async def pieces_of(self, request: ChatRequest) -> AsyncGenerator[str | Completion, None]:
         """Yield the pieces of a streamed answer, then the whole of it."""
         body, key = self._prepared(request)
-        if request.use_cache and (response := find_response(self._database, key)):
+        if request.use_cache and (response := await self._found(request, key)):
             yield response.text
             yield self._from_cache(request, key, response)
             return
@@ -312,29 +310,32 @@ class ModelClient:
 
     async def _kept(self, request: ChatRequest, key: bytes) -> CachedResponse | None:
         """Return the answer that is kept; one that cannot be used is dropped."""
-        response = find_response(self._database, key)
+        response = await self._found(request, key)
         if response is None:
             return None
         try:
             check_usable(request, response.text, response.finish_reason)
         except ModelOutputError:
-            await self._database.write([drop_responses([key])])
+            await self._paid.drop([key])
             return None
         await asyncio.sleep(0)
         return response
+
+    async def _found(self, request: ChatRequest, key: bytes) -> CachedResponse | None:
+        return await self._paid.response(key, self.options.model, request.stage)
 
     async def _keep(
         self, request: ChatRequest, key: bytes | None, answer: Answer, turn: Turn
     ) -> Completion:
         """Make answer and ledger row durable, then return the answer."""
         call, usage = turn.call(), turn.usage
-        writes = [put_calls(call)]
+        bought: list[Write] = []
         if key is not None:
             response = CachedResponse(
                 answer.text, usage.prompt, usage.completion, answer.finish_reason, made_for()
             )
-            writes.append(put_response(key, self.options.model, response, request.stage))
-        await self._database.write(writes)
+            bought = [put_response(key, self.options.model, response, request.stage)]
+        await self._paid.keep([put_calls(call)], bought, [] if key is None else [key])
         if self.options.log_content:
             log.debug("answered: %s", answer.text)
         return Completion(

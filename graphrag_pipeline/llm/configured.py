@@ -55,6 +55,7 @@ def model_options(settings: Settings) -> LlmOptions:
         structured_output=given.structured_output,
         prices_file=given.prices_file,
         log_content=given.log_content,
+        shared_cache=given.shared_cache,
     )
 
 

@@ -18,7 +18,7 @@ from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.files import make_folder, make_private
 
 _BUSY_SECONDS = 60.0
-_VERSION = 5
+_VERSION = 6
 _NEW = 0
 _PRIMARY_CODE = 0xFF
 _LEAST_FREE = 1 << 20
@@ -27,6 +27,13 @@ CREATE TABLE IF NOT EXISTS embedding_widths (
     source BLOB PRIMARY KEY,
     dimensions INTEGER NOT NULL
 )
+"""
+_SHARED = """
+CREATE TABLE IF NOT EXISTS shared_entries (
+    place TEXT NOT NULL,
+    key BLOB NOT NULL,
+    PRIMARY KEY (place, key)
+) WITHOUT ROWID
 """
 _SCHEMA = (
     """
@@ -70,6 +77,7 @@ CREATE TABLE IF NOT EXISTS llm_calls (
 )
 """,
     _WIDTHS,
+    _SHARED,
 )
 _MIGRATIONS = {
     1: (_WIDTHS,),
@@ -82,6 +90,7 @@ _MIGRATIONS = {
         "ALTER TABLE responses ADD COLUMN stage TEXT",
         "ALTER TABLE embeddings ADD COLUMN stage TEXT",
     ),
+    5: (_SHARED,),
 }
 
 

@@ -14,12 +14,10 @@ from graphrag_pipeline.core.tokens import count_tokens, encoding_for
 from graphrag_pipeline.llm.answers import Usage, read_usage
 from graphrag_pipeline.llm.cache import (
     VectorSource,
-    drop_embeddings,
-    find_embeddings,
     put_embeddings,
 )
 from graphrag_pipeline.llm.calls import Caller, Outgoing, Turn, log
-from graphrag_pipeline.llm.database import CallDatabase
+from graphrag_pipeline.llm.database import Write
 from graphrag_pipeline.llm.embeddings import (
     Piece,
     Vectors,
@@ -34,6 +32,7 @@ from graphrag_pipeline.llm.errors import TerminalModelError, TransientModelError
 from graphrag_pipeline.llm.flights import Flights
 from graphrag_pipeline.llm.ledger import Call, is_heard, put_calls
 from graphrag_pipeline.llm.options import LlmOptions
+from graphrag_pipeline.llm.paid import PaidAnswers
 
 _PATH = "/embeddings"
 _LOOKUP = 500
@@ -51,15 +50,15 @@ class EmbeddingCalls:
     and its vectors take the place of those kept.
     """
 
-    def __init__(self, options: LlmOptions, caller: Caller, database: CallDatabase) -> None:
+    def __init__(self, options: LlmOptions, caller: Caller, paid: PaidAnswers) -> None:
         self._options = options
         self._caller = caller
-        self._database = database
+        self._paid = paid
         self._flights = Flights()
         self._source = VectorSource(
             options.endpoint, options.embedding_model, options.embedding_dimensions
         )
-        self._width = self._source.find_width(database)
+        self._width = paid.width(self._source)
         self._other_width, self._others_in_a_row = 0, 0
 
     async def embed(self, texts: Sequence[str], stage: str, batch: str | None) -> Vectors:
@@ -70,17 +69,18 @@ class EmbeddingCalls:
         parts = await self._cut(texts)
         keys = self._source.keys(piece.text for of_text in parts for piece in of_text)
         wanted = dict(zip(keys, itertools.chain.from_iterable(parts), strict=True))
-        vectors = await self._cached(list(wanted))
+        vectors = await self._cached(list(wanted), stage)
         if vectors:
             n_tokens = self._n_tokens(wanted[key].text for key in vectors)
             call = Call(stage, options.embedding_model, batch, n_tokens, cached=True)
-            self._database.write_later([put_calls(call)])
+            self._paid.own.write_later([put_calls(call)])
         while missing := [key for key in wanted if key not in vectors]:
             async with self._flights.leading(missing) as mine:
-                vectors |= await self._cached(mine)
+                vectors |= await self._cached(mine, stage)
                 new = {key: wanted[key] for key in mine if key not in vectors}
                 vectors |= await self._buy_vectors(new, stage, batch)
-            vectors |= await self._cached([key for key in missing if key not in vectors])
+            rest = [key for key in missing if key not in vectors]
+            vectors |= await self._cached(rest, stage)
             # Their length may have turned out to be another meanwhile.
             vectors = {key: v for key, v in vectors.items() if len(v) == self._width}
         return combine(np.stack([vectors[key] for key in keys]), parts)
@@ -91,14 +91,15 @@ class EmbeddingCalls:
             answers = [
                 await self._request_vectors([_PROBE], stage, None, any_width=True) for _ in range(2)
             ]
-            writes = [put_calls(turn.call()) for _, turn in answers]
+            calls = [put_calls(turn.call()) for _, turn in answers]
+            bought, keys = list[Write](), list[bytes]()
             (first, _), (second, _) = answers
             if first.shape == second.shape:
                 self._width = second.shape[1]
-                key, vector = self._source.keys([_PROBE])[0], normalised(second)[0]
-                vectors = put_embeddings(self._options.embedding_model, {key: vector}, stage)
-                writes += [vectors, self._source.put_width(self._width)]
-            await self._database.write(writes)
+                keys = self._source.keys([_PROBE])
+                vectors = {keys[0]: normalised(second)[0]}
+                bought = self._bought(vectors, stage, self._width)
+            await self._paid.keep(calls, bought, keys)
         return self._width
 
     async def _cut(self, texts: Sequence[str]) -> list[list[Piece]]:
@@ -115,11 +116,12 @@ class EmbeddingCalls:
             return 0
         return sum(count_tokens(list(texts), encoding_for(self._options.embedding_model)))
 
-    async def _cached(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
+    async def _cached(self, keys: Sequence[bytes], stage: str) -> dict[bytes, Vectors]:
         """Return the usable vectors that are kept; those that are not are dropped."""
         usable: dict[bytes, Vectors] = {}
         for start in range(0, len(keys), _LOOKUP):
-            kept = find_embeddings(self._database, keys[start : start + _LOOKUP])
+            some = keys[start : start + _LOOKUP]
+            kept = await self._paid.vectors(some, self._options.embedding_model, stage)
             if kept and self._width is None:
                 self._width = _usual_length(kept.values())
             whole = {key: v for key, v in kept.items() if len(v) == self._width}
@@ -129,7 +131,7 @@ class EmbeddingCalls:
             usable |= whole
             if bad := kept.keys() - whole.keys():
                 log.warning("%d vectors of the cache cannot be used: asking again", len(bad))
-                await self._database.write([drop_embeddings(bad)])
+                await self._paid.drop(embeddings=bad)
             await asyncio.sleep(0)
         return usable
 
@@ -155,10 +157,13 @@ class EmbeddingCalls:
         texts = [piece.text for piece in group.values()]
         rows, turn = await self._request_vectors(texts, stage, batch)
         vectors = dict(zip(group, normalised(rows), strict=True))
-        model = self._options.embedding_model
-        writes = [put_calls(turn.call()), put_embeddings(model, vectors, stage)]
-        await self._database.write([*writes, self._source.put_width(rows.shape[1])])
+        bought = self._bought(vectors, stage, rows.shape[1])
+        await self._paid.keep([put_calls(turn.call())], bought, vectors)
         return vectors
+
+    def _bought(self, vectors: Mapping[bytes, Vectors], stage: str, width: int) -> list[Write]:
+        vectors_kept = put_embeddings(self._options.embedding_model, vectors, stage)
+        return [vectors_kept, self._source.put_width(width)]
 
     async def _request_vectors(
         self, texts: Sequence[str], stage: str, batch: str | None, *, any_width: bool = False

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from graphrag_pipeline.core.home import Home
-from graphrag_pipeline.llm.cache import VectorSource, look_up_response
+from graphrag_pipeline.llm.cache import VectorSource
 from graphrag_pipeline.llm.client import ModelClient, check_usable
 from graphrag_pipeline.llm.completion import Completion
-from graphrag_pipeline.llm.database import CallDatabase, open_database
+from graphrag_pipeline.llm.database import open_database
 from graphrag_pipeline.llm.embeddings import pieces
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.options import LlmOptions
+from graphrag_pipeline.llm.paid import KnownAnswers, answer_files
 from graphrag_pipeline.llm.requests import ChatRequest
 
 _VARIABLES = 500
@@ -24,7 +24,7 @@ class NotInCacheError(ModelError):
 
 
 class CachedAnswers(ModelClient):
-    """A model client that knows the cache alone; the cache file must be there.
+    """A model client that knows the cache alone, its own and the shared one.
 
     ``found`` counts the answers it gave. Any other question raises NotInCacheError.
     """
@@ -32,16 +32,16 @@ class CachedAnswers(ModelClient):
     found = 0
 
     async def __aenter__(self) -> CachedAnswers:
-        self._database = CallDatabase(Home(self._home).calls)
+        self._known = KnownAnswers(self._home, self.options.shared_cache)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._database.close()
+        self._known.close()
 
     async def ask(self, request: ChatRequest) -> Completion:
         """Return the answer that is kept, and leave no trace in the ledger."""
         _, key = self._prepared(request)
-        response = look_up_response(self._database, key)
+        response = self._known.response(key)
         if response is None:
             raise NotInCacheError("not in the cache")
         text, prompt, completion, reason, _ = response
@@ -55,20 +55,22 @@ class CachedAnswers(ModelClient):
 
 def vectors_known(home: Path, options: LlmOptions, texts: Sequence[str]) -> list[bool]:
     """Return for each text whether its vector is in the cache, all pieces of it."""
-    if not texts or not Home(home).calls.is_file():
+    files = answer_files(home, options.shared_cache)
+    if not texts or not files:
         return [False] * len(texts)
     source = VectorSource(options.endpoint, options.embedding_model, options.embedding_dimensions)
     most = options.embedding_max_tokens
     keys = [source.keys(piece.text for piece in pieces(text, most)) for text in texts]
-    known = _known(home, dict.fromkeys(key for of_text in keys for key in of_text))
+    wanted = list(dict.fromkeys(key for of_text in keys for key in of_text))
+    known = set[bytes]().union(*(_known(file, wanted) for file in files))
     return [known.issuperset(of_text) for of_text in keys]
 
 
-def _known(home: Path, wanted: Iterable[bytes]) -> set[bytes]:
-    keys, known = list(wanted), set[bytes]()
-    with contextlib.closing(open_database(Home(home).calls)) as con:
-        for start in range(0, len(keys), _VARIABLES):
-            some = keys[start : start + _VARIABLES]
+def _known(file: Path, wanted: Sequence[bytes]) -> set[bytes]:
+    known = set[bytes]()
+    with contextlib.closing(open_database(file)) as con:
+        for start in range(0, len(wanted), _VARIABLES):
+            some = wanted[start : start + _VARIABLES]
             places = ",".join("?" * len(some))
             rows = con.execute(f"SELECT key FROM embeddings WHERE key IN ({places})", some)
             known.update(key for (key,) in rows)

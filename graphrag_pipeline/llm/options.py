@@ -75,6 +75,7 @@ class LlmOptions:
     structured_output: Literal["auto", "on", "off"] = "auto"
     prices_file: str = ""
     log_content: bool = False
+    shared_cache: str = ""
     env_file: str = ""
     api_key_env: str = ""
 

@@ -25,6 +25,7 @@ from graphrag_pipeline.ingest.to_extract import shown_metadata
 from graphrag_pipeline.llm.client import unpriced
 from graphrag_pipeline.llm.configured import check_own_prompts, model_options, prompts_folder
 from graphrag_pipeline.llm.offline import CachedAnswers, vectors_known
+from graphrag_pipeline.llm.paid import answer_files
 from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.llm.running import run_calls
 from graphrag_pipeline.planning.estimates import (
@@ -300,12 +301,14 @@ def _look_up(workspace: Workspace, todo: pl.DataFrame) -> tuple[Chunks, Chunks, 
     """
     settings = workspace.settings
     is_asked = settings.extraction.extractor == "llm"
-    if not is_asked or todo.is_empty() or not workspace.paths.calls.is_file():
+    options = model_options(settings)
+    files = answer_files(workspace.home, options.shared_cache)
+    if not is_asked or todo.is_empty() or not files:
         return chunks_of(todo), Chunks(), 0
     sample = todo.gather_every(math.ceil(len(todo) / _LOOKED_UP))
 
     async def look_up() -> tuple[pl.DataFrame, int]:
-        async with CachedAnswers(model_options(settings), workspace.home) as client:
+        async with CachedAnswers(options, workspace.home) as client:
             folder = prompts_folder(settings)
             extraction = await extract_llm(
                 sample, client, settings.extraction, batch="", prompts=folder

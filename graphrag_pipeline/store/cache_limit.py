@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.llm.cache_size import CacheSize, measure_cache, trim_cache, vacuum_cache
+from graphrag_pipeline.llm.paid import shared_place
 from graphrag_pipeline.store.workspace import Workspace
 
 log = logging.getLogger(__name__)
@@ -18,18 +19,24 @@ _GB = 1_000_000_000
 class CacheUse:
     """What the cache takes now; where it was vacuumed, what it took before and what was dropped.
 
-    Sizes are in bytes; a limit of 0 is none. ``dropped`` counts entries by kind.
+    Sizes are in bytes; a limit of 0 is none. ``dropped`` counts entries by kind. ``shared`` is the
+    folder whose answers are used and added to, beside these.
     """
 
     size: CacheSize
     limit_bytes: int
     bytes_before: int | None = None
     dropped: Mapping[str, int] | None = None
+    shared: str = ""
 
 
 def measure_use(workspace: Workspace) -> CacheUse:
     """Return what the cache takes, by stage and purpose. Raises StorageError."""
-    return CacheUse(size=measure_cache(workspace.home), limit_bytes=cache_limit(workspace))
+    return CacheUse(
+        size=measure_cache(workspace.home),
+        limit_bytes=cache_limit(workspace),
+        shared=_shared(workspace),
+    )
 
 
 def vacuum(workspace: Workspace) -> CacheUse:
@@ -42,8 +49,17 @@ def vacuum(workspace: Workspace) -> CacheUse:
     dropped = trim_cache(home, limit) if limit else {}
     vacuum_cache(home)
     return CacheUse(
-        size=measure_cache(home), limit_bytes=limit, bytes_before=before, dropped=dropped
+        size=measure_cache(home),
+        limit_bytes=limit,
+        bytes_before=before,
+        dropped=dropped,
+        shared=_shared(workspace),
     )
+
+
+def _shared(workspace: Workspace) -> str:
+    place = shared_place(workspace.home, workspace.settings.llm.shared_cache)
+    return str(place or "")
 
 
 def cache_limit(workspace: Workspace) -> int:

@@ -4,19 +4,24 @@ A request is kept as a hash alone, so nothing in the cache says which documents 
 answer was bought for does (:mod:`graphrag_pipeline.llm.purpose`): a chunk, or a hash of all that a
 description, a report or a cluster was made from. Where that is in the index, so is everything the
 answer tells of. Any other answer goes: those to questions, those of evaluations, and those that an
-older program has kept.
+older program has kept. What goes is taken out of the folders of shared answers, too
+(``llm.shared_cache``), but not out of the home of another index: its own purge does that.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sqlite3
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import itemgetter
+from pathlib import Path
 
 import duckdb
 
 from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm.cache import VectorSource
 from graphrag_pipeline.llm.configured import model_options, model_prices
@@ -38,6 +43,10 @@ SELECT c.id FROM chunks c JOIN documents d ON d.id = c.document_id WHERE d.sourc
 # Summaries of RAPTOR's clusters have no hash in the index: the answer itself is their text.
 _TEXTS = "SELECT text FROM raptor_nodes"
 _TITLES = "SELECT DISTINCT title FROM entity_mentions UNION SELECT text FROM raptor_nodes"
+_SHARED_TO_DROP = """
+SELECT place, key FROM shared_entries WHERE key NOT IN (SELECT key FROM responses)
+AND key NOT IN (SELECT key FROM embeddings) ORDER BY place
+"""
 _TAKE_OUT_ERRORS = "UPDATE llm_calls SET error = ? WHERE error IS NOT NULL"
 _ROWS_AT_ONCE = 1_000
 
@@ -51,6 +60,8 @@ class KeptAnswers:
     cost: float | None = 0.0
     vectors_kept: int = 0
     vectors_dropped: int = 0
+    shared_dropped: int = 0
+    """Answers and vectors in folders that indexes share: they are counted there once more."""
 
 
 @dataclass(frozen=True)
@@ -90,9 +101,49 @@ def drop_unused(workspace: Workspace) -> KeptAnswers:
             calls.execute(_TAKE_OUT_ERRORS, [ERROR_TAKEN_OUT])
             calls.execute("COMMIT")
             compact(calls)
+            shared = _drop_shared(calls)
     except sqlite3.Error as error:
         raise StorageError(f"cannot use {path}: {error}; run the command again") from None
-    return summary
+    return replace(summary, shared_dropped=shared)
+
+
+def shared_elsewhere(workspace: Workspace) -> list[str]:
+    """Return the places with shared answers of this index that a purge of it does not reach."""
+    path = workspace.paths.calls
+    if not path.is_file():
+        return []
+    with contextlib.closing(open_database(path)) as calls:
+        rows = calls.execute("SELECT DISTINCT place FROM shared_entries ORDER BY place").fetchall()
+    return [place for (place,) in rows if not _is_within_reach(Home(Path(place)))]
+
+
+def _is_within_reach(home: Home) -> bool:
+    """Whether a place is a folder of shared answers that is there, and no home of an index."""
+    return home.calls.is_file() and not (home.index.is_file() or home.published.is_file())
+
+
+def _drop_shared(calls: sqlite3.Connection) -> int:
+    """Remove from the folders of shared answers what the own cache has not; return how many."""
+    n_dropped = 0
+    noted = calls.execute(_SHARED_TO_DROP).fetchall()
+    for place, rows in itertools.groupby(noted, key=itemgetter(0)):
+        keys = [(key,) for _, key in rows]
+        home = Home(Path(place))
+        if not _is_within_reach(home):
+            continue
+        with contextlib.closing(open_database(home.calls)) as shared:
+            shared.execute("PRAGMA secure_delete = ON")
+            shared.execute("BEGIN IMMEDIATE")
+            for table in ("responses", "embeddings"):
+                cursor = shared.executemany(f"DELETE FROM {table} WHERE key = ?", keys)
+                n_dropped += cursor.rowcount
+            shared.execute("COMMIT")
+            compact(shared)
+        calls.executemany(
+            "DELETE FROM shared_entries WHERE place = ? AND key = ?",
+            [(place, key) for (key,) in keys],
+        )
+    return n_dropped
 
 
 def compact(con: sqlite3.Connection) -> None:
@@ -123,12 +174,19 @@ def _sorted_out(
             cost = None if price is None or cost is None else cost + price
     keys = [key for (key,) in calls.execute("SELECT key FROM embeddings")]
     vectors = [key for key in keys if key not in wanted.vectors]
+    going = {*answers, *vectors}
+    notes = calls.execute("SELECT place, key FROM shared_entries").fetchall()
+    reached = {place for place, _ in notes if _is_within_reach(Home(Path(place)))}
+    stays = {key for (key,) in calls.execute("SELECT key FROM responses")} | {*keys}
     summary = KeptAnswers(
         kept=n_answers - len(answers),
         dropped=len(answers),
         cost=cost,
         vectors_kept=len(keys) - len(vectors),
         vectors_dropped=len(vectors),
+        shared_dropped=sum(
+            place in reached and (key in going or key not in stays) for place, key in notes
+        ),
     )
     return summary, answers, vectors
 

@@ -28,7 +28,12 @@ from graphrag_pipeline.store.spending import uses_model
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.vector_tables import note_versions
 from graphrag_pipeline.updating import run_stages
-from graphrag_pipeline.upkeep.answers import KeptAnswers, drop_unused, unused_answers
+from graphrag_pipeline.upkeep.answers import (
+    KeptAnswers,
+    drop_unused,
+    shared_elsewhere,
+    unused_answers,
+)
 from graphrag_pipeline.upkeep.experiments import (
     KeptExperiments,
     clean_releases,
@@ -54,6 +59,7 @@ _ELSEWHERE = (
     "programs that have an older release open: until they close it, the system keeps the file",
 )
 _MODEL_LOGS = "the logs of the model's server"
+_SHARED = "the paid answers of {}, which this index shares: purge the index there, too"
 _STEPS = ("tables", "vectors", "publish", "releases", "answers", "evaluations", "history", "files")
 
 
@@ -141,7 +147,8 @@ def _elsewhere(workspace: Workspace) -> list[str]:
     history = history_elsewhere(workspace.settings)
     own = [f"Dagster's history in {history}: delete its runs in the UI"] if history else []
     asked = uses_model(workspace.settings) or workspace.paths.calls.is_file()
-    return [*own, *([_MODEL_LOGS] if asked else []), *_ELSEWHERE]
+    shared = [_SHARED.format(place) for place in shared_elsewhere(workspace)]
+    return [*own, *shared, *([_MODEL_LOGS] if asked else []), *_ELSEWHERE]
 
 
 def _checked(workspace: Workspace, names: Sequence[str]) -> list[str]:
