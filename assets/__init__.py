@@ -6,11 +6,11 @@ import dagster as dg
 
 from graphrag_pipeline.assets.communities import build_communities
 from graphrag_pipeline.assets.embeddings import build_embeddings
-from graphrag_pipeline.assets.evaluation import build_evaluation, build_evaluations, index_quality
 from graphrag_pipeline.assets.graph import entity_aliases, graph
 from graphrag_pipeline.assets.ingestion import build_inbox, chunks, documents, extractions
 from graphrag_pipeline.assets.names import Names
 from graphrag_pipeline.assets.publishing import build_published_index
+from graphrag_pipeline.assets.quality import index_quality
 from graphrag_pipeline.assets.reports import build_reports
 from graphrag_pipeline.assets.stages import Stage as AssetStage
 from graphrag_pipeline.assets.structures import build_structures
@@ -29,8 +29,6 @@ from graphrag_pipeline.stages import (
 
 __all__ = [
     "Names",
-    "build_evaluations",
-    "build_experiment",
     "build_inbox",
     "build_index_check",
     "build_ingestion",
@@ -65,8 +63,3 @@ def _asset_stage(stage: Stage, settings: Settings) -> AssetStage:
         case StepStage():
             return build_structures(stage, settings)
     return {each.name: each for each in (entity_aliases, graph)}[stage.name]
-
-
-def build_experiment(settings: Settings, names: Names) -> list[dg.AssetsDefinition]:
-    """Return the assets of the experiment that the settings name."""
-    return [stage.build(names, {}) for stage in build_evaluation(settings)]

@@ -77,10 +77,10 @@ def picture(home: Path, drawing: Picture | None) -> dict[str, str | dg.MetadataV
     if drawing is None:
         return {}
     try:
-        data = base64.b64encode(drawing.png(home)).decode()
+        data = base64.b64encode(drawing.svg(home)).decode()
     except Exception as error:
         return {drawing.name: f"could not be drawn: {type(error).__name__}: {error}"[:200]}
-    markdown = f"![{drawing.name}](data:image/png;base64,{data})\n\n{inert(drawing.caption)}"
+    markdown = f"![{drawing.name}](data:image/svg+xml;base64,{data})\n\n{inert(drawing.caption)}"
     return {drawing.name: dg.MetadataValue.md(markdown)}
 
 

@@ -1,9 +1,9 @@
-"""Evaluation: how good each release is by itself, and an experiment that shows what got worse."""
+"""Evaluation: an experiment that shows what got worse."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,8 @@ import duckdb
 from graphrag_pipeline.assets.common import OWNERS, markdown_rows
 from graphrag_pipeline.assets.names import Names
 from graphrag_pipeline.assets.publishing import PUBLISHED_INDEX
-from graphrag_pipeline.assets.stages import Check, Outcome, Stage, Table
-from graphrag_pipeline.core.errors import GraphRAGError
+from graphrag_pipeline.assets.quality import GROUP, evaluation_stage
+from graphrag_pipeline.assets.stages import Check, Outcome, Stage
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.evaluation.evaluate import (
     count_claims,
@@ -25,17 +25,12 @@ from graphrag_pipeline.evaluation.evaluate import (
 )
 from graphrag_pipeline.evaluation.experiment import Experiment, read_experiment
 from graphrag_pipeline.evaluation.history import drops, record_means
-from graphrag_pipeline.evaluation.metrics.index import known_metrics, measure_index
 from graphrag_pipeline.evaluation.preset_runs import fitted
 from graphrag_pipeline.evaluation.results import costs, means, metric_order, question_scores
 from graphrag_pipeline.evaluation.running import answer_questions, load_questions
 from graphrag_pipeline.evaluation.store import EvaluationStore
-from graphrag_pipeline.query.release import open_release
 from graphrag_pipeline.resources import IndexResource
 
-GROUP = "evaluation"
-EVALUATION_POOL = "evaluation"
-QUALITY = dg.AssetKey("index_quality")
 ANSWERS = dg.AssetKey("experiment_answers")
 SCORES = dg.AssetKey("experiment_scores")
 VERDICTS = dg.AssetKey("experiment_verdicts")
@@ -58,7 +53,7 @@ def build_evaluation(settings: Settings) -> list[Stage]:
     options = settings.evaluation
     if not options.experiment:
         return []
-    answers = _stage(
+    answers = evaluation_stage(
         ANSWERS,
         "answers",
         "The answers of each condition of the experiment; those made before are kept.",
@@ -72,7 +67,7 @@ def build_evaluation(settings: Settings) -> list[Stage]:
         "conditions have fallen",
         blocking=False,
     )
-    scores = _stage(
+    scores = evaluation_stage(
         SCORES,
         "scores",
         "How good the experiment's answers are by gold answers, gold passages and their claims.",
@@ -80,7 +75,7 @@ def build_evaluation(settings: Settings) -> list[Stage]:
         score_experiment,
         watch_check,
     )
-    verdicts = _stage(
+    verdicts = evaluation_stage(
         VERDICTS,
         "verdicts",
         "What the judge says of the experiment's answers in pairs: win rates, and who has won.",
@@ -89,6 +84,11 @@ def build_evaluation(settings: Settings) -> list[Stage]:
     )
     judging = [verdicts] if _is_judged(Path(options.experiment).expanduser()) else []
     return [answers, scores, *judging]
+
+
+def build_experiment(settings: Settings, names: Names) -> list[dg.AssetsDefinition]:
+    """Return the assets of the experiment that the settings name."""
+    return [stage.build(names, {}) for stage in build_evaluation(settings)]
 
 
 def build_evaluations(settings: Settings, names: Names) -> dg.AssetSpec:
@@ -102,38 +102,6 @@ def build_evaluations(settings: Settings, names: Names) -> dg.AssetSpec:
         kinds={"duckdb"},
         owners=OWNERS,
     )
-
-
-def _stage(
-    key: dg.AssetKey,
-    label: str,
-    about: str,
-    made_from: dg.AssetKey,
-    work: Callable[[IndexResource], Outcome],
-    *checks: Check,
-) -> Stage:
-    table = Table(key=key, about=about, group=GROUP, made_from=[made_from], checks=checks)
-    name = key.path[-1]
-    return Stage(
-        name=name, label=label, work=work, tables=[table], pool=EVALUATION_POOL, spends=False
-    )
-
-
-def measure_release(index: IndexResource) -> Outcome:
-    """Measure what is published, once for each release."""
-    store = EvaluationStore(index.home)
-    try:
-        with open_release(index.home, settings=index.settings) as release:
-            id = release.facts.id
-            metrics = known_metrics(store, id) or measure_index(release, store)
-    except GraphRAGError as error:
-        # What is published is published: that it cannot be measured fails no run.
-        return Outcome({"not_measured": str(error)})
-    values = {
-        metric.name + (f"_level_{metric.level}" if metric.has_level else ""): round(metric.value, 4)
-        for metric in metrics
-    }
-    return Outcome({**values, "release": id})
 
 
 def _experiment(index: IndexResource) -> Experiment:
@@ -215,15 +183,6 @@ def judge_experiment(index: IndexResource) -> Outcome:
             "comparisons": markdown_rows(names, rows),
         }
     )
-
-
-index_quality = _stage(
-    QUALITY,
-    "quality",
-    "Modularity, orphans, groundedness and other measures of a release, told for each new one.",
-    PUBLISHED_INDEX,
-    measure_release,
-)
 
 
 def _file(index: IndexResource) -> Path:

@@ -12,8 +12,6 @@ from dagster._core.definitions.definitions_load_context import StateBackedDefini
 
 from graphrag_pipeline.assets import (
     Names,
-    build_evaluations,
-    build_experiment,
     build_inbox,
     build_index_check,
     build_ingestion,
@@ -155,9 +153,11 @@ def _addresses(index: IndexResource, names: Names) -> list[dg.Definitions]:
 
 
 def _evaluation(index: IndexResource, names: Names) -> list[dg.Definitions]:
-    experiment = build_experiment(index.settings, names)
-    if not experiment:
+    if not index.settings.evaluation.experiment:
         return []
+    from graphrag_pipeline.assets.evaluation import build_experiment
+
+    experiment = build_experiment(index.settings, names)
     job = _job_beside(
         names.name(EVALUATION_JOB),
         experiment,
@@ -168,6 +168,7 @@ def _evaluation(index: IndexResource, names: Names) -> list[dg.Definitions]:
 
 
 def _marts(index: IndexResource, names: Names) -> dg.Definitions:
+    from graphrag_pipeline.assets.evaluation import build_evaluations
     from graphrag_pipeline.assets.marts import build_marts
     from graphrag_pipeline.resources.marts import build_dbt
 

@@ -15,8 +15,10 @@ PACKAGE = "graphrag_pipeline"
 # Commands import what they need, so that the command line starts at once.
 LAZY_ROOM = ROOT / PACKAGE / "cli"
 LAZY = {
-    # Classes of dbt's are the bases of classes in these modules, and importing dbt takes seconds.
+    # Classes of dbt's are the bases of classes in the last two, and importing dbt takes seconds. Of
+    # an evaluation, a run needs nothing unless the settings name one.
     "graphrag_pipeline/definitions.py": {
+        "graphrag_pipeline.assets.evaluation",
         "graphrag_pipeline.assets.marts",
         "graphrag_pipeline.resources.marts",
     },

@@ -139,7 +139,7 @@ def test_pictures_stand_where_they_belong_and_levels_count_their_own(
         (asset, name)
         for (asset, _), metadata in first_told.items()
         for name, value in metadata.items()
-        if "(data:image/png;base64," in str(value)
+        if "(data:image/svg+xml;base64," in str(value)
     }
     assert pictured == {
         ("graph/entities", "degree_distribution"),
@@ -165,7 +165,7 @@ def test_a_picture_that_cannot_be_drawn_fails_no_stage(
     told = metadata_of(result)["communities/communities_level_0", None]
     assert told["graph_at_level_0"] == "could not be drawn: ValueError: no paint"
     assert "base64" in told["communities_by_size"]
-    assert [*(indexed.home / "pictures").glob("communities_by_size-*.png")]
+    assert [*(indexed.home / "pictures").glob("communities_by_size-*.svg")]
 
 
 def test_a_second_batch_reads_and_extracts_only_itself(

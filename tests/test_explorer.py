@@ -236,14 +236,15 @@ def number(page, title):
 
 @pytest.mark.browser
 def test_the_graph_is_drawn_in_the_colours_of_its_communities(browser, file):
-    from matplotlib.image import imread
+    from PIL import Image
 
     with Opened(browser, file, DESKTOP) as page:
         assert "14 entities · 11 relationships" in panel(page).inner_text()
         page.wait_for_timeout(600)
-        pixels = imread(io.BytesIO(page.locator("#canvas").screenshot()))[:, :, :3]
-        seen = np.unique((pixels * 255).round().astype(int).reshape(-1, 3), axis=0)
-        seen = {"#" + bytes(c).hex() for c in seen.astype(np.uint8)}
+        screenshot = Image.open(io.BytesIO(page.locator("#canvas").screenshot())).convert("RGB")
+        seen = {
+            "#" + bytes(c).hex() for c in np.unique(np.asarray(screenshot).reshape(-1, 3), axis=0)
+        }
         colours = page.evaluate("[...new Set(explorer.picture.colours)]")
         assert len(colours) == 4
         assert set(colours) <= seen

@@ -1,13 +1,11 @@
-"""Pictures of the graph: real PNGs, small, the same each time, and drawn only when they differ."""
+"""Pictures of the graph: small SVGs, the same each time, and drawn only when they differ."""
 
 from __future__ import annotations
 
-import io
 import itertools
 import random
 import re
-import subprocess
-import sys
+import xml.etree.ElementTree as ET
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,10 +13,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from PIL import Image
 
 from graphrag_pipeline.assets.common import inert, markdown_rows, picture
-from graphrag_pipeline.pages import pictures
+from graphrag_pipeline.pages import drawings, pictures
 from graphrag_pipeline.store.index_store import IndexStore
 
 NAMES = ("Berg & Sons $x_1$", "城市 Rivers\x07", "<b>A</b> very long name " * 4)
@@ -78,11 +75,23 @@ def drawn(store: IndexStore, level: int = 0) -> bytes:
     return pictures.draw_graph(graph, names)
 
 
-def pixels(png: bytes) -> np.ndarray:
-    image = Image.open(io.BytesIO(png))
-    image.load()
-    assert image.format == "PNG"
-    return np.asarray(image.convert("RGB"))
+def seen(svg: bytes) -> ET.Element:
+    """The drawing, which must be well-formed and of the size it says."""
+    root = ET.fromstring(svg)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert root.get("viewBox") == f"0 0 {root.get('width')} {root.get('height')}"
+    return root
+
+
+def texts(svg: bytes) -> list[str]:
+    return [element.text or "" for element in seen(svg) if element.tag.endswith("text")]
+
+
+def coordinates(svg: bytes) -> np.ndarray:
+    """Where lines and dots begin."""
+    paths = [element.get("d", "") for element in seen(svg) if element.tag.endswith("path")]
+    starts = [found for path in paths for found in re.findall(r"M([-0-9.]+) ([-0-9.]+)", path)]
+    return np.asarray(starts, float).reshape(-1, 2)
 
 
 @pytest.mark.parametrize("communities", [[], [1], [3, 2], [40, 30] + [20] * 250])
@@ -90,12 +99,13 @@ def test_a_graph_of_any_size_is_a_small_picture_and_the_same_each_time(
     tmp_path: Path, communities: list[int]
 ) -> None:
     store = index_of(tmp_path, communities)
-    png = drawn(store)
-    seen = pixels(png)
-    assert seen.shape == (640, 1060, 3)
-    assert len(png) < 60_000
-    assert (seen.min() < 250) == bool(communities)
-    assert drawn(store) == png
+    svg = drawn(store)
+    assert seen(svg).get("width") == "1060"
+    assert len(svg) < 100_000
+    places = coordinates(svg)
+    assert (len(places) > 1) == bool(communities)
+    assert np.all((places >= 0) & (places <= [1060, 640]))
+    assert drawn(store) == svg
 
 
 def test_of_a_large_graph_the_most_linked_are_drawn_and_the_caption_says_so(
@@ -115,30 +125,31 @@ def test_of_a_large_graph_the_most_linked_are_drawn_and_the_caption_says_so(
 
 def test_the_largest_communities_have_colours_and_names_beside_each_other(tmp_path: Path) -> None:
     store = index_of(tmp_path, [12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2])
-    seen = pixels(drawn(store))
-    for colour in pictures.COLOURS:
-        rgb = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
-        assert np.all(seen == rgb, axis=2).sum() > 100, colour
-    for side in (slice(0, 195), slice(865, 1060)):
-        inked = np.any(seen[:, side] < 200, axis=(1, 2))
-        assert not inked[:3].any()
-        assert not inked[-3:].any()
-        blocks = np.diff(np.flatnonzero(np.diff(inked.astype(int)) == 1))
-        assert len(blocks) >= 8
+    svg = drawn(store)
+    squares = [e for e in seen(svg) if e.tag.endswith("rect")]
+    assert {e.get("fill") for e in squares} == set(pictures.COLOURS)
+    assert {float(e.get("x", 0)) < 530 for e in squares} == {True, False}
+    heights = {
+        side: sorted(float(e.get("y", 0)) for e in squares if (float(e.get("x", 0)) < 530) == side)
+        for side in (True, False)
+    }
+    assert min(np.diff(of_side).min() for of_side in heights.values()) > 100
+    assert "Berg & Sons $x_1$" in texts(svg)
+    assert "12 entities" in texts(svg)
+    assert b"<b>" not in svg
 
 
-def test_a_name_is_wrapped_and_only_what_a_font_can_write_is_kept() -> None:
-    letters = {ord(c) for c in "ABCdefgh ,<>$"}
-    assert pictures._wrapped("ABC\x07def, 城市, <fed>", letters) == "ABC def, <fed>"
-    assert pictures._wrapped("城市", letters) == "(in letters not\ninstalled)"
-    long = pictures._wrapped("A" * 500, {ord("A")}).split("\n")
+def test_a_name_is_wrapped_to_fit_beside_the_graph() -> None:
+    assert drawings.wrapped("ABC\x07def, <fed>") == ["ABC def, <fed>"]
+    long = drawings.wrapped("A" * 500)
     assert len(long) == 3
     assert max(map(len, long)) <= 22
-    assert max(map(len, pictures._wrapped("城" * 40, {ord("城")}).split("\n"))) <= 11
+    assert max(map(len, drawings.wrapped("城" * 40))) <= 11
+    assert drawings.wrapped("") == []
 
 
 def test_heights_of_names_keep_their_order_and_a_gap() -> None:
-    heights = pictures._apart([-0.9, 0.1, 0.11, 0.12, 0.95], 0.35, 0.9)
+    heights = drawings.apart([-0.9, 0.1, 0.11, 0.12, 0.95], 0.35, 0.9)
     assert heights == sorted(heights)
     assert min(np.diff(heights)) >= 0.35 - 1e-9
     assert max(abs(height) for height in heights) <= 0.9 + 1e-9
@@ -158,22 +169,24 @@ HUBS = pl.DataFrame({"degree": [0, 1, 5, 300], "n": [7, 2000, 40, 1]})
 @pytest.mark.parametrize(
     "draw",
     [
-        lambda: pictures.draw_degrees(pl.DataFrame({"degree": [0, 2], "n": [1, 4]})),
-        lambda: pictures.draw_degrees(HUBS),
-        lambda: pictures.draw_sizes(pl.DataFrame({"level": [0], "size": [2], "n": [1]})),
-        lambda: pictures.draw_sizes(
+        lambda: drawings.degrees_drawing(pl.DataFrame({"degree": [0, 2], "n": [1, 4]})),
+        lambda: drawings.degrees_drawing(HUBS),
+        lambda: drawings.degrees_drawing(pl.DataFrame({"degree": [30], "n": [1]})),
+        lambda: drawings.sizes_drawing(pl.DataFrame({"level": [0], "size": [2], "n": [1]})),
+        lambda: drawings.sizes_drawing(
             pl.DataFrame({"level": [0, 0, 1], "size": [500, 90, 7], "n": [1, 20, 3000]})
         ),
-        lambda: pictures.draw_updates(UPDATES),
+        lambda: drawings.updates_drawing(UPDATES),
     ],
 )
 def test_plots_are_small_pictures_and_the_same_each_time(draw: Callable[[], bytes]) -> None:
-    png = draw()
-    seen = pixels(png)
-    assert seen.shape == (360, 640, 3)
-    assert len(png) < 15_000
-    assert len(np.unique(seen.reshape(-1, 3), axis=0)) > 3
-    assert draw() == png
+    svg = draw()
+    assert (seen(svg).get("width"), seen(svg).get("height")) == ("640", "360")
+    assert len(svg) < 20_000
+    assert len(texts(svg)) >= 3
+    places = coordinates(svg)
+    assert np.all((places >= 0) & (places <= [640, 360]))
+    assert draw() == svg
 
 
 def test_a_picture_is_drawn_again_only_if_what_it_shows_differs(tmp_path: Path) -> None:
@@ -182,9 +195,9 @@ def test_a_picture_is_drawn_again_only_if_what_it_shows_differs(tmp_path: Path) 
     def shown(frame: pl.DataFrame) -> bytes:
         def draw() -> bytes:
             times.append(frame)
-            return pictures.draw_degrees(frame)
+            return drawings.degrees_drawing(frame)
 
-        return pictures.Picture("degrees", "", (frame,), draw).png(tmp_path)
+        return pictures.Picture("degrees", "", (frame,), draw).svg(tmp_path)
 
     first = shown(HUBS)
     assert shown(HUBS.clone()) == first
@@ -241,11 +254,6 @@ def test_a_cell_cut_short_leaves_the_table_whole() -> None:
     assert len(re.findall(r"(?<!\\)\|", row)) == 3
 
 
-def test_importing_does_not_load_matplotlib() -> None:
-    code = "import sys, graphrag_pipeline.pages.pictures; sys.exit('matplotlib' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
 def test_a_hierarchy_of_one_level_has_no_second_picture(tmp_path: Path) -> None:
     store = index_of(tmp_path, [3, 2])
     with store.transaction() as con:
@@ -253,3 +261,19 @@ def test_a_hierarchy_of_one_level_has_no_second_picture(tmp_path: Path) -> None:
     with store.read() as con:
         assert pictures.read_names(con, 1).n == 0
         assert pictures.read_graph(con).positions.shape == (5, 2)
+
+
+@pytest.mark.parametrize(
+    ("axis", "ticks"),
+    [
+        (drawings.Axis(0, 10, 0, 100), [0, 2, 4, 6, 8, 10]),
+        (drawings.Axis(0.4, 3.6, 0, 100, is_whole=True), [1, 2, 3]),
+        (drawings.Axis(0.7, 0.71, 0, 100), [0.7, 0.702, 0.704, 0.706, 0.708, 0.71]),
+        (drawings.Axis(0.9, 2000, 0, 100, is_log=True), [1, 10, 100, 1000]),
+        (drawings.Axis(1, 60, 0, 100, is_log=True), [1, 2, 5, 10, 20, 50]),
+    ],
+)
+def test_the_ticks_of_a_scale_are_few_and_round(axis: drawings.Axis, ticks: list[float]) -> None:
+    assert axis.ticks == pytest.approx(ticks)
+    assert axis.at(axis.low) == pytest.approx(0)
+    assert axis.at(axis.high) == pytest.approx(100)

@@ -1,8 +1,7 @@
-"""Pictures of the graph and its communities: small PNGs, drawn once and kept until they differ.
+"""Pictures of the graph and its communities: small SVGs, drawn once and kept until they differ.
 
 A ``Picture`` knows what it shows, read with a connection, and how that is drawn, without one; its
-``png`` draws only what is not in the folder of pictures yet. Importing matplotlib takes half a
-second, so only drawing does.
+``svg`` draws only what is not in the folder of pictures yet.
 """
 
 from __future__ import annotations
@@ -10,14 +9,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
-import logging
-import textwrap
-import unicodedata
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import duckdb
 import numpy as np
@@ -25,41 +20,23 @@ import numpy.typing as npt
 import polars as pl
 
 from graphrag_pipeline.core.files import write_beside
+from graphrag_pipeline.pages.drawings import (
+    COLOURS,
+    MOST_POINTS,
+    degrees_drawing,
+    graph_drawing,
+    sizes_drawing,
+    updates_drawing,
+)
 from graphrag_pipeline.pages.layout import layout_graph
 from graphrag_pipeline.store.frames import drop_rows, put_rows
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
-    from matplotlib.figure import Figure
 
 PICTURES_FOLDER = "pictures"
 MOST_NODES = 2500
 MOST_EDGES = 2500
 MOST_UPDATES = 200
-# Paul Tol's "muted" scheme: told apart with every common colour blindness.
-COLOURS = (
-    *("#332288", "#44AA99", "#CC6677", "#88CCEE", "#117733"),
-    *("#DDCC77", "#882255", "#999933", "#AA4499"),
-)
-_VERSION = "1"
-_REST = "#C4C4C4"
-_INK = "#333333"
-_DPI = 100
-_TINTS = (0.2, 0.4, 0.6, 0.8, 1.0)
+_VERSION = "2"
 _LEVELS = 3
-_NAME_WIDTH, _NAME_LINES = 22, 3
-_MOST_POINTS = 400
-_MOST_BARS = 20
-_CROWDED = 1000
-# The first comes with matplotlib and has no Chinese, Japanese or Korean; any of the others has.
-_FONTS = (
-    *("DejaVu Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Source Han Sans SC"),
-    *("WenQuanYi Zen Hei", "WenQuanYi Micro Hei", "Droid Sans Fallback", "Arial Unicode MS"),
-    *("PingFang SC", "Hiragino Sans"),
-)
-
-Floats = npt.NDArray[np.float64]
 
 _NODES = """
 WITH drawn AS (
@@ -166,22 +143,22 @@ class Picture:
     shown: Sequence[object]
     draw: Callable[[], bytes]
 
-    def png(self, home: Path) -> bytes:
-        """Return the PNG from the folder of pictures, or draw it and put it there in place of the
+    def svg(self, home: Path) -> bytes:
+        """Return the SVG from the folder of pictures, or draw it and put it there in place of the
         last one of this name.
 
         Raises StorageError when the folder cannot be written.
         """
         folder = home / PICTURES_FOLDER
-        file = folder / f"{self.name}-{_digest(self.shown)}.png"
+        file = folder / f"{self.name}-{_digest(self.shown)}.svg"
         with contextlib.suppress(FileNotFoundError):
             return file.read_bytes()
-        png = self.draw()
-        write_beside(file, png)
-        for old in folder.glob(f"{self.name}-*.png"):
+        svg = self.draw()
+        write_beside(file, svg)
+        for old in folder.glob(f"{self.name}-*.*"):
             if old != file:
                 old.unlink(missing_ok=True)
-        return png
+        return svg
 
 
 def graph_picture(graph: GraphToDraw, names: PictureNames) -> Picture | None:
@@ -209,7 +186,7 @@ def degree_picture(con: duckdb.DuckDBPyConnection) -> Picture | None:
         return None
     isolated = degrees.filter(pl.col("degree") == 0)["n"].sum()
     caption = f"How many entities have how many links; {isolated:,} have none."
-    return Picture("degree_distribution", caption, (degrees,), lambda: draw_degrees(degrees))
+    return Picture("degree_distribution", caption, (degrees,), lambda: degrees_drawing(degrees))
 
 
 def sizes_picture(con: duckdb.DuckDBPyConnection) -> Picture | None:
@@ -219,9 +196,9 @@ def sizes_picture(con: duckdb.DuckDBPyConnection) -> Picture | None:
         return None
     caption = (
         "A dot is a community of two or more entities, at the level where it begins; "
-        f"of a level at most {_MOST_POINTS} are drawn. A bar is the median."
+        f"of a level at most {MOST_POINTS} are drawn. A bar is the median."
     )
-    return Picture("communities_by_size", caption, (sizes,), lambda: draw_sizes(sizes))
+    return Picture("communities_by_size", caption, (sizes,), lambda: sizes_drawing(sizes))
 
 
 def updates_picture(con: duckdb.DuckDBPyConnection) -> Picture | None:
@@ -233,89 +210,21 @@ def updates_picture(con: duckdb.DuckDBPyConnection) -> Picture | None:
         f"The last {len(updates)} times that communities changed. Drift is the share of a fresh "
         "clustering's modularity that these communities lack."
     )
-    return Picture("modularity_over_time", caption, (updates,), lambda: draw_updates(updates))
+    return Picture("modularity_over_time", caption, (updates,), lambda: updates_drawing(updates))
 
 
 def draw_graph(graph: GraphToDraw, names: PictureNames) -> bytes:
-    """Return the PNG of a graph coloured by the communities of one level."""
-    figure, axes = _canvas(1060, 640)
-    axes.set_position((0.2, 0.0, 0.6, 1.0))
-    axes.set_axis_off()
-    axes.set_xlim(-1.04, 1.04)
-    axes.set_ylim(-1.04, 1.04)
-    at = graph.positions.astype(np.float64)
+    """Return a graph coloured by the communities of one level, as SVG."""
     place = {community: number for number, community in enumerate(names.largest["id"])}
     column = graph.nodes[f"level_{names.level}"]
     community = column.replace_strict(place, default=-1, return_dtype=pl.Int64).to_numpy()
-    _draw_edges(axes, graph.edges, at, community)
-    _draw_nodes(axes, at, community, graph.nodes["degree"].to_numpy())
-    middles = {
-        number: _middle(at[community == number])
-        for number in range(len(place))
-        if (community == number).any()
-    }
-    _draw_names(axes, names.largest, middles)
-    return _png(figure)
-
-
-def draw_degrees(degrees: pl.DataFrame) -> bytes:
-    """Return the PNG of entities ``n`` by ``degree``: bars, or log-log where degrees are large."""
-    figure, axes = _canvas(640, 360)
-    connected = degrees.filter(pl.col("degree") > 0)
-    if degrees["degree"].to_numpy().max(initial=0) <= _MOST_BARS:
-        axes.bar(degrees["degree"], degrees["n"], color=COLOURS[0], width=0.8)
-        _whole_numbers(axes.xaxis, axes.yaxis)
-    elif len(connected):
-        axes.loglog(
-            connected["degree"], connected["n"], "o", color=COLOURS[0], alpha=0.6, ms=4, mew=0
-        )
-        _plain_numbers(axes.xaxis, axes.yaxis)
-    _label(axes, "links of an entity (degree)", "entities")
-    return _png(figure)
-
-
-def draw_sizes(sizes: pl.DataFrame) -> bytes:
-    """Return the PNG of communities ``n`` by ``level`` and ``size``."""
-    figure, axes = _canvas(640, 360)
-    levels = sizes["level"].unique(maintain_order=True).to_list()
-    for level in levels:
-        of_level = sizes.filter(pl.col("level") == level)
-        every = np.repeat(of_level["size"].to_numpy(), of_level["n"].to_numpy())
-        points = every[np.linspace(0, len(every) - 1, min(len(every), _MOST_POINTS)).astype(int)]
-        beside = (np.arange(len(points)) * 0.618034) % 1 - 0.5
-        colour = COLOURS[level % len(COLOURS)]
-        axes.plot(level + 0.6 * beside, points, "o", color=colour, alpha=0.55, ms=4, mew=0)
-        axes.plot([level - 0.38, level + 0.38], [np.median(every)] * 2, color=_INK, lw=1.5)
-    if levels:
-        axes.set_yscale("log")
-        _plain_numbers(axes.yaxis)
-        counts = sizes.group_by("level", maintain_order=True).agg(pl.col("n").sum())["n"]
-        axes.set_xticks(levels, [f"{at}\n{n:,}" for at, n in zip(levels, counts, strict=True)])
-        axes.set_xlim(min(levels) - 0.6, max(levels) + 0.6)
-    _label(axes, "level, and its number of communities", "entities in a community")
-    return _png(figure)
-
-
-def draw_updates(updates: pl.DataFrame) -> bytes:
-    """Return the PNG of ``modularity`` and ``drift``, update by update."""
-    figure, upper = _canvas(640, 360)
-    upper.set_position((0.12, 0.56, 0.85, 0.38))
-    lower = figure.add_axes((0.12, 0.15, 0.85, 0.28))
-    number = np.arange(1, len(updates) + 1)
-    drift = 100 * updates["drift"].fill_null(0).to_numpy()
-    for axes, values, colour in (
-        (upper, updates["modularity"].to_numpy(), COLOURS[0]),
-        (lower, drift, COLOURS[2]),
-    ):
-        axes.plot(number, values, "o-", color=colour, ms=4, lw=1)
-        _whole_numbers(axes.xaxis)
-        axes.margins(y=0.2)
-    lower.set_ylim(bottom=0, top=max(1.0, 1.2 * float(drift.max(initial=0))))
-    days = updates["updated_at"]
-    span = f"{days[0]:%Y-%m-%d} to {days[-1]:%Y-%m-%d}" if len(days) else ""
-    _label(upper, "", "modularity")
-    _label(lower, f"updates of the communities, {span}", "drift, %")
-    return _png(figure)
+    return graph_drawing(
+        graph.positions.astype(np.float64),
+        graph.edges,
+        community,
+        graph.nodes["degree"].to_numpy(),
+        names.largest,
+    )
 
 
 def _digest(content: Sequence[object]) -> str:
@@ -327,168 +236,3 @@ def _digest(content: Sequence[object]) -> str:
         else:
             digest.update(repr(part).encode())
     return digest.hexdigest()[:16]
-
-
-def _canvas(width: int, height: int) -> tuple[Figure, Axes]:
-    # It warns where it can keep no cache of fonts (no home folder): not a user's business here.
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width / _DPI, height / _DPI), dpi=_DPI, facecolor="white")
-    FigureCanvasAgg(figure)
-    return figure, figure.add_axes((0.12, 0.18, 0.85, 0.77))
-
-
-def _png(figure: Figure) -> bytes:
-    """Return a PNG in the few colours there are and tints of them: a third of the size."""
-    from PIL import Image
-
-    figure.canvas.draw()
-    pixels = np.asarray(figure.canvas.buffer_rgba())[:, :, :3]  # type: ignore[attr-defined]
-    palette = Image.new("P", (1, 1))
-    palette.putpalette(_palette())
-    image = Image.fromarray(pixels).quantize(palette=palette, dither=Image.Dither.NONE)
-    image.save(stream := io.BytesIO(), format="PNG", optimize=True)
-    return stream.getvalue()
-
-
-def _palette() -> list[int]:
-    hues = np.asarray([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in (*COLOURS, _REST, _INK)])
-    tints = [255 + share * (hues - 255) for share in _TINTS]
-    return [255, 255, 255, *np.concatenate(tints).round().astype(int).ravel().tolist()]
-
-
-def _draw_edges(
-    axes: Axes, edges: pl.DataFrame, at: Floats, community: npt.NDArray[np.int64]
-) -> None:
-    from matplotlib.collections import LineCollection
-
-    ends = edges.select("source", "target").to_numpy()
-    if not len(ends):
-        return
-    own_community = community[ends]
-    inside = np.where(own_community[:, 0] == own_community[:, 1], own_community[:, 0], -1)
-    palette = np.asarray([*COLOURS, _REST])
-    faint = min(0.5, max(0.12, 150 / len(ends)))
-    lines = LineCollection(list(at[ends]), colors=list(palette[inside]), linewidths=0.5, zorder=1)
-    lines.set_alpha(faint)
-    axes.add_collection(lines)
-
-
-def _draw_nodes(
-    axes: Axes, at: Floats, community: npt.NDArray[np.int64], degree: npt.NDArray[np.int64]
-) -> None:
-    if not len(at):
-        return
-    most = max(int(degree.max()), 1)
-    room = 60_000 / max(len(at), 300)
-    area = room * (0.1 + degree / most) + 6
-    palette = np.asarray([*COLOURS, _REST])
-    order = np.argsort(community >= 0, kind="stable")
-    axes.scatter(
-        *at[order].T,
-        s=area[order],
-        c=list(palette[community[order]]),
-        zorder=2,
-        linewidths=0.4 if len(at) < _CROWDED else 0,
-        edgecolors="white",
-    )
-
-
-def _middle(points: Floats) -> Floats:
-    """Return the point nearest to the mean of them."""
-    return points[np.argmin(((points - points.mean(axis=0)) ** 2).sum(axis=1))]
-
-
-def _draw_names(axes: Axes, largest: pl.DataFrame, middles: dict[int, Floats]) -> None:
-    """Write names at both sides of the graph, a line from each to its community."""
-    fonts, drawable = _fonts()
-    by_x = sorted(middles, key=lambda number: (middles[number][0], number))
-    half = (len(by_x) + 1) // 2
-    for side, numbers in ((-1, by_x[:half]), (1, by_x[half:])):
-        numbers = sorted(numbers, key=lambda number: (middles[number][1], number))
-        heights = _apart([float(middles[number][1]) for number in numbers], 0.35, 0.9)
-        for number, height in zip(numbers, heights, strict=True):
-            title, size = largest["title"][number], largest["size"][number]
-            edge, end = 1.05 * side, middles[number]
-            line = [edge, end[0]], [height, end[1]]
-            for colour, width in (("white", 2.6), (COLOURS[number], 1.2)):
-                axes.plot(*line, color=colour, lw=width, clip_on=False, zorder=3)
-            axes.plot(edge, height, "s", color=COLOURS[number], ms=9, clip_on=False, zorder=3)
-            axes.text(
-                1.1 * side,
-                height,
-                f"{_wrapped(title, drawable)}\n{size:,} entities",
-                ha="right" if side < 0 else "left",
-                va="center",
-                fontsize=9,
-                fontfamily=list(fonts),
-                color=_INK,
-                parse_math=False,
-            )
-
-
-def _apart(places: Sequence[float], gap: float, most: float) -> list[float]:
-    """Return heights near those wanted, which ascend, at least ``gap`` from one to the next."""
-    steps = gap * np.arange(len(places))
-    level = np.asarray(places) - steps
-    # Pushed up by those below, and down by those above: half way between, all gaps are kept.
-    pushed = np.maximum.accumulate(level) + np.minimum.accumulate(level[::-1])[::-1]
-    top = most - (len(places) - 1) * gap
-    return (np.clip(pushed / 2, -most, max(top, -most)) + steps).tolist()
-
-
-def _wrapped(title: str, drawable: Set[int]) -> str:
-    """Return a name in lines that fit beside the graph, without the parts no font can write."""
-    plain = "".join(c if c.isprintable() else " " for c in title)
-    parts = [part for part in plain.split(", ") if all(ord(c) in drawable for c in part)]
-    is_wide = any(unicodedata.east_asian_width(c) in "WF" for part in parts for c in part)
-    lines = textwrap.wrap(
-        ", ".join(parts) or "(in letters not installed)",
-        _NAME_WIDTH // 2 if is_wide else _NAME_WIDTH,
-        max_lines=_NAME_LINES,
-        placeholder="…",
-    )
-    return "\n".join(lines)
-
-
-@cache
-def _fonts() -> tuple[Sequence[str], Set[int]]:
-    """Return the fonts to write names in, and the characters that one of them has."""
-    from matplotlib.font_manager import fontManager, get_font
-
-    installed = {font.name: font.fname for font in fontManager.ttflist}
-    names = [name for name in _FONTS if name in installed]
-    return names, {code for name in names for code in get_font(installed[name]).get_charmap()}
-
-
-def _label(axes: Axes, below: str, beside: str) -> None:
-    axes.set_xlabel(below, color=_INK, fontsize=9)
-    axes.set_ylabel(beside, color=_INK, fontsize=9)
-    axes.tick_params(colors=_INK, labelsize=9)
-    axes.grid(axis="y", color="#E6E6E6", lw=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def _whole_numbers(*scales: Axis) -> None:
-    from matplotlib.ticker import MaxNLocator
-
-    for scale in scales:
-        scale.set_major_locator(MaxNLocator(integer=True))
-
-
-def _plain_numbers(*scales: Axis) -> None:
-    """Write 2, 10, 1,000 at the ticks of logarithmic scales, not powers of ten."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    for scale in scales:
-        scale.set_major_locator(LogLocator(subs=(1, 2, 5) if _is_short(scale) else (1,)))
-        scale.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-        scale.set_minor_formatter(NullFormatter())
-
-
-def _is_short(scale: Axis) -> bool:
-    low, high = scale.get_view_interval()
-    return high < 200 * low

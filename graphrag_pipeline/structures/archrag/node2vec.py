@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from scipy.sparse import coo_array, csr_array
 
 from graphrag_pipeline.graph.clustering import Cluster
 from graphrag_pipeline.structures.archrag.flat import Places, labelled
@@ -56,6 +55,7 @@ def node2vec_clusters(
 def _vectors(
     n: int, one: Places, two: Places, weight: npt.NDArray[np.float64], seed: int
 ) -> npt.NDArray[np.float32]:
+    from scipy.sparse import coo_array, csr_array
     from sklearn.utils.extmath import randomized_svd
 
     random = np.random.default_rng(seed)
@@ -122,6 +122,8 @@ class WeightedGraph:
 
 def _met(walks: Places, n: int) -> Any:
     """Return how often nodes occur within a window of each other, both ways."""
+    from scipy.sparse import coo_array, csr_array
+
     apart = range(1, WINDOW + 1)
     one = np.concatenate([walks[:, :-steps].ravel() for steps in apart]).astype(np.int32)
     two = np.concatenate([walks[:, steps:].ravel() for steps in apart]).astype(np.int32)

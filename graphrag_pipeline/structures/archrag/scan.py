@@ -17,8 +17,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from graphrag_pipeline.graph.clustering import Cluster
 from graphrag_pipeline.structures.archrag.flat import common_neighbours, labelled
@@ -32,6 +30,9 @@ def scan_clusters(ids: Sequence[str], edges: pl.DataFrame, size: int, seed: int)
 
     ``edges`` has source and target, places in ``ids``, each pair once.
     """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     n = len(ids)
     one, two = (edges[end].cast(pl.Int64).to_numpy() for end in ("source", "target"))
     closed = np.bincount(np.concatenate([one, two]), minlength=n) + 1

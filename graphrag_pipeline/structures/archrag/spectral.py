@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import connected_components
 
 from graphrag_pipeline.graph.clustering import Cluster
 from graphrag_pipeline.structures.archrag.flat import labelled
@@ -30,6 +28,9 @@ def spectral_clusters(
     connected part of at most ``size`` nodes is one cluster. The eigenvectors take memory for as
     many numbers as nodes times clusters of the largest part.
     """
+    from scipy.sparse import coo_array, csr_array
+    from scipy.sparse.csgraph import connected_components
+
     one, two, weight = (edges[c].to_numpy() for c in ("source", "target", "similarity"))
     ends = (np.concatenate([one, two]), np.concatenate([two, one]))
     graph = csr_array(coo_array((np.tile(weight, 2), ends), shape=(len(ids), len(ids))))
