@@ -5,13 +5,18 @@ from __future__ import annotations
 import contextlib
 import errno
 import mmap
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 from graphrag_pipeline.core.errors import GraphRAGError
 from graphrag_pipeline.core.rows import one_line
 
 _PROBE_BYTES = 256 * 2**20
 _MOST_CHARACTERS = 120
+_CANNOT_SPILL = "failed to offload"
+_NO_ROOM = "with no room on disk for what does not fit: storage.temp names a folder for it"
+_USUAL_BYTES = 8 * 2**30
 _PANIC = "PanicException"
 """What a library in Rust raises; it is no Exception."""
 _TYPES = ("MemoryError", "ArrowMemoryError", "_ArrayMemoryError", "OutOfMemoryException")
@@ -37,8 +42,8 @@ class OutOfMemoryError(GraphRAGError):
         self.details = details
         what = f"out of memory{f' in {stage}' if stage else ''}{f' ({details})' if details else ''}"
         super().__init__(
-            f"{what}: what was finished is kept; give the process more memory, or set smaller "
-            "batches (batches.max_mb), and run it again"
+            f"{what}: what was finished is kept; give the process more memory (storage.memory_gb, "
+            "where it is set), or set smaller batches (batches.max_mb), and run it again"
         )
 
 
@@ -51,7 +56,7 @@ def as_out_of_memory(error: BaseException) -> OutOfMemoryError | None:
         if isinstance(each, OutOfMemoryError):
             return each
         if _says_so(each):
-            return OutOfMemoryError()
+            return OutOfMemoryError(_NO_ROOM if _CANNOT_SPILL in str(each) else "")
     unexpected = isinstance(error, Exception) and not isinstance(error, GraphRAGError)
     if (unexpected or type(error).__name__ == _PANIC) and memory_is_short():
         return OutOfMemoryError(one_line(f"{type(error).__name__}: {error}")[:_MOST_CHARACTERS])
@@ -85,6 +90,45 @@ def memory_is_short() -> bool:
     except (OSError, MemoryError):
         return True
     return False
+
+
+def memory_for_us() -> int:
+    """Return the bytes of memory that this process may use at most: the machine's, or fewer.
+
+    Fewer under a limit of address space (``ulimit -v``) or of a control group (a container).
+    """
+    limits = [*_group_limits(), *_address_limit()]
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return min((limit for limit in limits if limit > 0), default=_USUAL_BYTES)
+
+
+def _group_limits(
+    of_process: Path = Path("/proc/self/cgroup"), groups: Path = Path("/sys/fs/cgroup")
+) -> Iterator[int]:
+    """Yield the limits of the control groups of this process, of both versions."""
+    with contextlib.suppress(OSError):
+        for line in of_process.read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers and "memory" not in controllers.split(","):
+                continue
+            root = groups / "memory" if controllers else groups
+            name = "memory.limit_in_bytes" if controllers else "memory.max"
+            group = root / path.lstrip("/")
+            for folder in (group, *group.parents):
+                with contextlib.suppress(OSError, ValueError):
+                    yield int((folder / name).read_text())
+                if folder == root:
+                    break
+
+
+def _address_limit() -> Iterator[int]:
+    with contextlib.suppress(ImportError):
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit != resource.RLIM_INFINITY:
+            yield limit
 
 
 def require_memory() -> None:

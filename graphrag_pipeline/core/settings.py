@@ -200,6 +200,18 @@ class InputSettings(_Section):
         return self
 
 
+class StorageSettings(_Section):
+    """What a run may take of the machine."""
+
+    memory_gb: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0
+    """About the most gigabytes of memory that a run takes; 0: half of what there is. Tables that do
+    not fit go to disk; under 1, little is left for them."""
+    threads: Annotated[int, Field(ge=0, le=1024)] = 0
+    """Threads that work on tables; 0: one for each core. Each takes memory of its own."""
+    temp: str = ""
+    """Folder, on a fast disk with room, for what does not fit in memory; none set: the home."""
+
+
 class BatchSettings(_Section):
     """How a set of new documents is cut into batches, the partitions of ingestion."""
 
@@ -731,6 +743,7 @@ class Settings(BaseSettings):
     profile: Literal["embedded", "llm", "local"] = "embedded"
     """embedded: no model and no key. llm: each stage by the model in [llm], unless set alone.
     local: the same for a small model on your own machine, with budgets that fit its window."""
+    storage: StorageSettings = StorageSettings()
     input: InputSettings = InputSettings()
     batches: BatchSettings = BatchSettings()
     chunks: ChunkSettings = ChunkSettings()

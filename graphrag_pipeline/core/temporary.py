@@ -8,7 +8,9 @@ it.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import glob
 import os
 import re
@@ -44,6 +46,30 @@ def temporary_folder(place: Path, name: str) -> Iterator[Path]:
     finally:
         os.close(owner)
         _remove(outer)
+
+
+@functools.cache
+def process_folder(place: Path, name: str) -> Path:
+    """Return a folder within ``place`` that is gone when this process ends: the same at each call.
+
+    What killed processes left of theirs is removed first. Where it cannot be made, it is one that
+    is not there.
+    """
+    sweep(place, name)
+    try:
+        outer, _ = _make(place, name)
+    except OSError:
+        return place / name
+    owner = os.getpid()
+    content = outer / _CONTENT
+    content.mkdir()
+
+    def remove() -> None:
+        if os.getpid() == owner:
+            _remove(outer)
+
+    atexit.register(remove)
+    return content
 
 
 def sweep(place: Path, name: str = "") -> None:

@@ -16,8 +16,9 @@ import duckdb
 from graphrag_pipeline.core.errors import BusyError, StorageError
 from graphrag_pipeline.core.files import make_folder, private_temporary, replace_durably
 from graphrag_pipeline.core.locks import FairLock
-from graphrag_pipeline.core.temporary import temporary_folder
+from graphrag_pipeline.core.temporary import process_folder, temporary_folder
 from graphrag_pipeline.store.frames import streamed
+from graphrag_pipeline.store.limits import Limits
 from graphrag_pipeline.store.migrations import ensure_schema
 
 if TYPE_CHECKING:
@@ -40,8 +41,15 @@ class IndexStore:
     :meth:`session`, until somebody else waits.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, wait_seconds: float = 600.0) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        limits: Limits | None = None,
+        *,
+        wait_seconds: float = 600.0,
+    ) -> None:
         self.path = Path(path)
+        self.limits = limits or Limits()
         self._wait = wait_seconds
 
     @contextlib.contextmanager
@@ -176,8 +184,14 @@ class IndexStore:
             raise StorageError(f"cannot open {self.path}: {_first_line(error)}") from error
         try:
             _set_up(con)
+            self.limits.set_on(con, self.path)
             _spare_threads(con, self.path)
             self.ensure_schema(con)
+        except OSError as error:
+            con.close()
+            raise StorageError(
+                f"cannot write in {self.limits.spill} (storage.temp): {error.strerror}"
+            ) from error
         except BaseException:
             con.close()
             raise
@@ -301,7 +315,7 @@ WHERE database_name = 'published' AND table_name = 'relationships'
 
 def memory_database() -> duckdb.DuckDBPyConnection:
     """Open a database in memory; what does not fit there goes to files that only we may read."""
-    spill = private_temporary() / uuid.uuid4().hex
+    spill = process_folder(private_temporary(), "spill") / uuid.uuid4().hex
     config = {"python_enable_replacements": False, "temp_directory": str(spill)}
     return duckdb.connect(":memory:", config=config)
 

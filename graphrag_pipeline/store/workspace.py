@@ -17,6 +17,7 @@ from graphrag_pipeline.core.temporary import sweep_home
 from graphrag_pipeline.store.batches import BatchLog
 from graphrag_pipeline.store.ignoring import selection_of
 from graphrag_pipeline.store.index_store import IndexStore
+from graphrag_pipeline.store.limits import limits_of
 from graphrag_pipeline.store.vector_store import VectorStore
 
 log = logging.getLogger("graphrag_pipeline")
@@ -78,7 +79,7 @@ class Workspace:
     @cached_property
     def store(self) -> IndexStore:
         """The tables, in DuckDB."""
-        return IndexStore(self.paths.index)
+        return IndexStore(self.paths.index, limits_of(self.settings))
 
     @cached_property
     def vectors(self) -> VectorStore:
