@@ -524,7 +524,10 @@ class VectorSnapshot:
         lance_table = self._table(table)
         if lance_table is None:
             return [], np.empty((0, 0), np.float32)
-        return _matrix(_scan(lance_table, _ID_AND_VECTOR).sort_by("id"))
+        ids, vectors = _matrix(_scan(lance_table, _ID_AND_VECTOR))
+        # Arrow sorts rows that have lists ten times as slowly.
+        order = sorted(range(len(ids)), key=ids.__getitem__)
+        return [ids[place] for place in order], vectors[order]
 
     def scan(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield columns of all rows of a table, some thousand rows at a time."""

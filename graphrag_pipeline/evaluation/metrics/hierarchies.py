@@ -20,9 +20,12 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
 _MOST_VECTORS = 1_000_000
-_DIMENSIONS_AT_ONCE = 64
+_ROWS_AT_ONCE = 4096
+_NOTHING = 1e-12
+_ONE_LENGTH = 1e-6
 
 Floats = npt.NDArray[np.floating[Any]]
+Ints = npt.NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +74,10 @@ _HIERARCHIES: Final = (
     ),
 )
 _SHARED = """
-SELECT level, community_id, member_id FROM ({members})
-QUALIFY count(*) OVER (PARTITION BY level, community_id) > 1 ORDER BY ALL
+SELECT DISTINCT community_id, member_id FROM ({members}) ORDER BY ALL
+"""
+_LEVELS = """
+SELECT level, community_id FROM ({members}) GROUP BY ALL HAVING count(*) > 1 ORDER BY ALL
 """
 
 
@@ -87,7 +92,7 @@ def spreads(release: Release) -> Iterator[tuple[str, float, int]]:
             yield from _of(release, hierarchy)
 
 
-def spread(vectors: Floats, labels: npt.NDArray[np.intp]) -> tuple[float | None, float]:
+def spread(vectors: Floats, labels: Ints) -> tuple[float | None, float]:
     """Return the Calinski-Harabasz index of labelled vectors, and their mean cosine to centroids.
 
     ArchRAG (Wang et al., 2025), equations 3 and 4; vectors have shape (n, dimensions), labels are
@@ -97,23 +102,60 @@ def spread(vectors: Floats, labels: npt.NDArray[np.intp]) -> tuple[float | None,
     """
     order = np.argsort(labels, kind="stable")
     sizes = np.bincount(labels)
-    starts = sizes.cumsum() - sizes
-    within = between = 0.0
-    dot, own, centre = np.zeros(len(labels)), np.zeros(len(labels)), np.zeros(len(sizes))
-    for first in range(0, vectors.shape[1], _DIMENSIONS_AT_ONCE):
-        part = vectors[order, first : first + _DIMENSIONS_AT_ONCE].astype(np.float64)
-        centroids = np.add.reduceat(part, starts) / sizes[:, None]
-        of_each = np.repeat(centroids, sizes, axis=0)
-        within += float(((part - of_each) ** 2).sum())
-        between += float((sizes[:, None] * (centroids - part.mean(axis=0)) ** 2).sum())
-        dot += (part * of_each).sum(axis=1)
-        own += (part**2).sum(axis=1)
-        centre += (centroids**2).sum(axis=1)
-    lengths = np.sqrt(own * np.repeat(centre, sizes))
-    cosines = np.divide(dot, lengths, out=np.zeros_like(dot), where=lengths > 0)
-    n, k = len(labels), len(sizes)
-    index = between / within * (n - k) / (k - 1) if 1 < k < n and within > 0 else None
-    return index, float(cosines.mean())
+    return _spreads(vectors, order, sizes, [np.arange(len(sizes))])[0]
+
+
+def _spreads(
+    vectors: Floats, members: Ints, sizes: Ints, levels: Sequence[Ints]
+) -> list[tuple[float | None, float]]:
+    """Return the spread of some communities for each level, all vectors being looked at once.
+
+    ``members`` are rows of ``vectors``, community by community as ``sizes`` says.
+    """
+    ends = sizes.cumsum()
+    starts = ends - sizes
+    squares, own, cosines = (np.zeros(len(sizes)) for _ in range(3))
+    totals = np.zeros((len(levels), vectors.shape[1]))
+    first = 0
+    while first < len(sizes):
+        last = int(np.searchsorted(ends, starts[first] + _ROWS_AT_ONCE, side="right"))
+        part = slice(first, max(first + 1, last))
+        rows = vectors[members[starts[first] : ends[part][-1]]]
+        where = starts[part] - starts[first]
+        sums = np.add.reduceat(rows, where, dtype=np.float64)
+        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+        directions = _directions(rows, lengths, sums, where)
+        long = np.sqrt((sums**2).sum(axis=1))
+        squares[part] = long**2 / sizes[part]
+        own[part] = np.add.reduceat(lengths**2, where)
+        cosines[part] = (sums * directions).sum(axis=1) / np.where(long > 0, long, 1)
+        for total, level in zip(totals, levels, strict=True):
+            begin, end = np.searchsorted(level, (part.start, part.stop))
+            total += sums[level[begin:end] - first].sum(axis=0)
+        first = part.stop
+    return [
+        _of_level(sizes[level], squares[level], own[level], cosines[level], total)
+        for level, total in zip(levels, totals, strict=True)
+    ]
+
+
+def _directions(rows: Floats, lengths: Floats, sums: Floats, where: Ints) -> Floats:
+    """Return the sums of rows of length 1; most embedders give no others."""
+    if np.ptp(lengths) <= _ONE_LENGTH * lengths[0]:
+        return sums / max(float(lengths[0]), 1e-300)
+    units = rows / np.where(lengths > 0, lengths, 1).astype(rows.dtype)[:, None]
+    return np.add.reduceat(units, where, dtype=np.float64)
+
+
+def _of_level(
+    sizes: Ints, squares: Floats, own: Floats, cosines: Floats, total: Floats
+) -> tuple[float | None, float]:
+    """Return index and mean cosine by sums of communities, and of all their members."""
+    n, k = int(sizes.sum()), len(sizes)
+    within = float(own.sum() - squares.sum())
+    between = float(squares.sum() - total @ total / n)
+    is_known = 1 < k < n and within > _NOTHING * own.sum()
+    return between / within * (n - k) / (k - 1) if is_known else None, float(cosines.sum() / n)
 
 
 def _of(release: Release, hierarchy: _Hierarchy) -> Iterator[tuple[str, float, int]]:
@@ -122,13 +164,22 @@ def _of(release: Release, hierarchy: _Hierarchy) -> Iterator[tuple[str, float, i
         return
     place = pl.DataFrame({"member_id": ids}).with_row_index("place")
     rows = pl.DataFrame(release.columns(_SHARED.format(members=hierarchy.members)))
-    members = rows.join(place, on="member_id", maintain_order="left")
-    for (level,), part in members.group_by("level", maintain_order=True):
-        labels = part["community_id"].rank("dense").to_numpy().astype(np.intp) - 1
-        index, cosine = spread(vectors[part["place"].to_numpy()], labels)
+    levels = pl.DataFrame(release.columns(_LEVELS.format(members=hierarchy.members)))
+    # A community that is not divided further stands at several levels: it is the same at each.
+    members = rows.join(levels, on="community_id", how="semi", maintain_order="left").join(
+        place, on="member_id", maintain_order="left"
+    )
+    communities = members.group_by("community_id", maintain_order=True).len()
+    parts = levels.join(communities.with_row_index("label"), on="community_id").partition_by(
+        "level", as_dict=True, maintain_order=True
+    )
+    labels = [np.sort(part["label"].to_numpy()) for part in parts.values()]
+    sizes = communities["len"].to_numpy().astype(np.int64)
+    measured = _spreads(vectors, members["place"].to_numpy(), sizes, labels)
+    for (level,), (index, cosine) in zip(parts, measured, strict=True):
         if index is not None:
-            yield f"{hierarchy.prefix}calinski_harabasz", index, int(str(level))
-        yield f"{hierarchy.prefix}centroid_cosine", cosine, int(str(level))
+            yield f"{hierarchy.prefix}calinski_harabasz", index, int(level)
+        yield f"{hierarchy.prefix}centroid_cosine", cosine, int(level)
 
 
 def _vectors(release: Release, tables: Sequence[str]) -> tuple[list[str], Floats]:
@@ -138,6 +189,9 @@ def _vectors(release: Release, tables: Sequence[str]) -> tuple[list[str], Floats
         return [], np.empty((0, 0))
     parts = [(ids, vectors) for ids, vectors in map(snapshot.matrix, tables) if len(ids)]
     ids = [key for keys, _ in parts for key in keys]
-    vectors = np.concatenate([vectors for _, vectors in parts])
-    places = np.flatnonzero(vectors.any(axis=1))
-    return [ids[place] for place in places], vectors[places]
+    matrices = [vectors for _, vectors in parts]
+    vectors = matrices[0] if len(matrices) == 1 else np.concatenate(matrices)
+    has_length = vectors.any(axis=1)
+    if has_length.all():
+        return ids, vectors
+    return [ids[place] for place in np.flatnonzero(has_length)], vectors[has_length]

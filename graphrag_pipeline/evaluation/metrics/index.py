@@ -59,24 +59,26 @@ def _bare_name(column: str) -> str:
 
 _COMMUNITIES = """
 WITH levels AS (SELECT DISTINCT level FROM community_members),
-placed AS (
-    SELECT levels.level, coalesce(a.community_id, source_id) AS one,
-           coalesce(b.community_id, target_id) AS two, weight
-    FROM levels CROSS JOIN relationships
-    LEFT JOIN community_members a ON a.level = levels.level AND a.entity_id = source_id
-    LEFT JOIN community_members b ON b.level = levels.level AND b.entity_id = target_id
-    WHERE weight > 0),
+linked AS (SELECT source_id, target_id, weight FROM relationships WHERE weight > 0),
+strengths AS (
+    SELECT id, fsum(weight) AS strength
+    FROM (SELECT source_id AS id, weight FROM linked UNION ALL SELECT target_id, weight FROM linked)
+    GROUP BY id),
+placed AS MATERIALIZED (
+    SELECT levels.level, id, coalesce(community_id, id) AS community, strength
+    FROM strengths CROSS JOIN levels
+    LEFT JOIN community_members m ON m.level = levels.level AND m.entity_id = id),
+whole AS (SELECT fsum(weight) AS total FROM linked),
 inside AS (
-    SELECT level, fsum(weight) AS total, coalesce(fsum(weight) FILTER (one = two), 0) AS inside
-    FROM placed GROUP BY level),
-strength AS (
-    SELECT level, fsum(weight) AS strength
-    FROM (SELECT level, one AS community, weight FROM placed
-          UNION ALL SELECT level, two, weight FROM placed)
-    GROUP BY level, community)
-SELECT level, any_value(inside) / any_value(total) AS coverage,
-       any_value(inside) / any_value(total) - fsum((strength / (2 * total)) ** 2) AS modularity
-FROM inside JOIN strength USING (level) GROUP BY level ORDER BY level
+    SELECT a.level, fsum(weight) AS inside
+    FROM linked JOIN placed a ON a.id = source_id
+    JOIN placed b ON b.id = target_id AND b.level = a.level AND b.community = a.community
+    GROUP BY a.level),
+strength AS (SELECT level, fsum(strength) AS strength FROM placed GROUP BY level, community)
+SELECT level, coalesce(any_value(inside), 0) / any_value(total) AS coverage,
+       coalesce(any_value(inside), 0) / any_value(total)
+           - fsum((strength / (2 * total)) ** 2) AS modularity
+FROM strength CROSS JOIN whole LEFT JOIN inside USING (level) GROUP BY level ORDER BY level
 """
 # A triangle is found at its corner with the fewest neighbours, as two edges that a third joins.
 _CLUSTERING = """
