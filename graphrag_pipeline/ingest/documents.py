@@ -21,8 +21,8 @@ from graphrag_pipeline.ingest.reading.files import refused, too_large, why_not_o
 from graphrag_pipeline.ingest.reading.model import DocumentTable, OcrOptions
 from graphrag_pipeline.ingest.reading.separate import Limits, Readers
 from graphrag_pipeline.store.batches import Batch, BatchLog
-from graphrag_pipeline.store.frames import drop_rows, put_rows, streamed
-from graphrag_pipeline.store.index_store import assign_identifiers, insert
+from graphrag_pipeline.store.frames import streamed
+from graphrag_pipeline.store.index_store import insert
 from graphrag_pipeline.store.opening import open_source
 from graphrag_pipeline.store.snapshots import shown_path
 from graphrag_pipeline.store.sources import Source, SourceChange
@@ -204,14 +204,11 @@ def stage_documents(con: duckdb.DuckDBPyConnection, batch: Batch, read: BatchDoc
     """Stage what was read of a batch, and write down its manifest. Call it in a transaction."""
     for table in ("documents", "blocks"):
         con.execute(f"DELETE FROM staging.{table} WHERE batch = ?", [batch.key])
-    put_rows(con, "read_ids", read.documents.select("id", "uri"))
-    assign_identifiers(con, "document", "SELECT id FROM read_ids ORDER BY uri")
-    drop_rows(con, "read_ids")
     with streamed(con, "read_documents", read.documents):
         con.execute(
             """INSERT INTO staging.documents BY NAME
-               SELECT d.*, i.human_readable_id FROM read_documents d
-               JOIN identifiers i ON i.kind = 'document' AND i.id = d.id"""
+               SELECT *, row_number() OVER (ORDER BY uri) - 1 AS human_readable_id
+               FROM read_documents"""
         )
     insert(con, "staging.blocks", read.blocks)
     _store_manifest(con, batch, read)

@@ -29,8 +29,8 @@ from graphrag_pipeline.ingest.reading.versions import reader_versions
 from graphrag_pipeline.ingest.staging import DERIVED, of_batch
 from graphrag_pipeline.ingest.to_extract import Part, chunks_to_extract, parts_of
 from graphrag_pipeline.store.batches import Batch
-from graphrag_pipeline.store.frames import drop_rows, put_rows, streamed
-from graphrag_pipeline.store.index_store import assign_identifiers, insert
+from graphrag_pipeline.store.frames import streamed
+from graphrag_pipeline.store.index_store import insert
 from graphrag_pipeline.store.snapshots import is_address
 from graphrag_pipeline.store.workspace import Workspace
 
@@ -329,31 +329,22 @@ def _stage_claims(con: duckdb.DuckDBPyConnection, claims: pl.DataFrame) -> None:
             dtype=pl.String,
         )
     )
-    put_rows(con, "new_claims", with_ids.unique("id", keep="first", maintain_order=True))
-    assign_identifiers(con, "claim", "SELECT id FROM new_claims")
-    con.execute(
-        """INSERT INTO staging.claims BY NAME SELECT n.*, i.human_readable_id FROM new_claims n
-           JOIN identifiers i ON i.kind = 'claim' AND i.id = n.id"""
-    )
-    drop_rows(con, "new_claims")
+    unique = with_ids.unique("id", keep="first", maintain_order=True)
+    insert(con, "staging.claims", unique.with_row_index("human_readable_id"))
 
 
 def stage_chunks(con: duckdb.DuckDBPyConnection, chunks: pl.DataFrame, key: str) -> None:
     """Stage a batch's chunks: rows of ``CHUNKS`` and ``batch``. Call it in a transaction."""
     con.execute("DELETE FROM staging.chunks WHERE batch = ?", [key])
-    put_rows(con, "new_ids", chunks.select("id", "document_id", "ordinal"))
-    assign_identifiers(
-        con,
-        "chunk",
-        """SELECT n.id FROM new_ids n
-           JOIN identifiers d ON d.kind = 'document' AND d.id = n.document_id
-           ORDER BY d.human_readable_id, n.ordinal""",
-    )
-    drop_rows(con, "new_ids")
     with streamed(con, "new_chunks", chunks):
         con.execute(
-            """INSERT INTO staging.chunks BY NAME SELECT n.*, i.human_readable_id FROM new_chunks n
-               JOIN identifiers i ON i.kind = 'chunk' AND i.id = n.id"""
+            f"""INSERT INTO staging.chunks BY NAME
+                SELECT n.*, row_number() OVER (ORDER BY d.human_readable_id, n.ordinal) - 1
+                       AS human_readable_id
+                FROM new_chunks n
+                JOIN (SELECT id, human_readable_id FROM ({of_batch("documents")})) d
+                ON d.id = n.document_id""",
+            {"key": key},
         )
 
 

@@ -324,6 +324,7 @@ _IN_ORDER = (
     pl.col("text"),
     pl.col("chunk_id"),
     pl.col("start_char"),
+    pl.col("end_char"),
 )
 
 
@@ -337,10 +338,14 @@ def _n_named() -> pl.Expr:
 
 
 def _ranked(instances: pl.DataFrame) -> pl.DataFrame:
-    """Return each community's best sentences, the scores of what each supports summed up."""
+    """Return each community's best sentences, the scores of what each supports summed up.
+
+    They are added in the order of the relationships, as sums of fractions depend on it.
+    """
     place = ("community_id", "chunk_id", "start_char", "end_char", "text")
     return (
-        instances.group_by(*place, "cut_off", "block", "n_documents")
+        instances.sort(*place, "relationship_id")
+        .group_by(*place, "cut_off", "block", "n_documents", maintain_order=True)
         .agg(pl.col("score").sum(), pl.col("source_id"), pl.col("target_id"))
         .with_columns(
             score=pl.col("score")

@@ -29,6 +29,7 @@ from graphrag_pipeline.store.workspace import Workspace
 
 RESOLUTION_VERSION = "1"
 _STATE = "resolution_state"
+_NOW, _NEXT = "entity_mentions", "next_entity_mentions"
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,8 @@ def resolve_entities(workspace: Workspace) -> Resolution:
     settings, store = workspace.settings, workspace.store
     user = read_user_aliases(settings.aliases_path)
     with as_the_graph_will_see(store) as con:
-        state = _state(con, settings, user)
-        absent = _absent(con, user)
+        state = _state(con, settings, user, _NEXT)
+        absent = _absent(con, user, _NEXT)
         summary = _stored(con)
         if get_meta(con, _STATE) == state and not summary.failed:
             return replace(summary, absent=absent)
@@ -89,11 +90,21 @@ def absent_titles(con: duckdb.DuckDBPyConnection, settings: Settings) -> tuple[s
     return _absent(con, read_user_aliases(settings.aliases_path))
 
 
-def _state(con: duckdb.DuckDBPyConnection, settings: Settings, user: Sequence[UserRow]) -> str:
+def _state(
+    con: duckdb.DuckDBPyConnection,
+    settings: Settings,
+    user: Sequence[UserRow],
+    mentions: str = _NOW,
+) -> str:
     """Return a hash of all that decides."""
     options = settings.resolution
     rows = [repr(row) for row in user]
-    decided_by: list[object] = [RESOLUTION_VERSION, options.method, rows, mentions_hash(con)]
+    decided_by: list[object] = [
+        RESOLUTION_VERSION,
+        options.method,
+        rows,
+        mentions_hash(con, mentions),
+    ]
     if options.method != "off":
         decided_by.append(resolution_embedder(settings).name)
     if options.method == "llm":
@@ -116,12 +127,14 @@ def _stored(con: duckdb.DuckDBPyConnection) -> Resolution:
     return Resolution(dict(n_merged_by), kept_apart, n_failed)
 
 
-def _absent(con: duckdb.DuckDBPyConnection, user: Sequence[UserRow]) -> tuple[str, ...]:
+def _absent(
+    con: duckdb.DuckDBPyConnection, user: Sequence[UserRow], mentions: str = _NOW
+) -> tuple[str, ...]:
     titles = {id: title for row in user for id, title in row.known.items()}
     if not titles:
         return ()
     existing = con.execute(
-        "SELECT DISTINCT entity_id FROM entity_mentions WHERE entity_id IN (SELECT unnest(?))",
+        f"SELECT DISTINCT entity_id FROM {mentions} WHERE entity_id IN (SELECT unnest(?))",
         [list(titles)],
     ).fetchall()
     return tuple(sorted(set(titles.values()) - {titles[id] for (id,) in existing}))
