@@ -9,6 +9,7 @@ from graphrag_pipeline.reports.contexts import (
     Element,
     SubReport,
     build_context,
+    edges_of,
     intra_edges,
 )
 
@@ -45,7 +46,7 @@ def test_relationships_come_by_combined_degree_and_ties_by_id():
         n_tokens=1, text_hash=pl.lit("h"), support=1
     )
     for rows in (relationships, relationships.reverse()):
-        found = intra_edges(members, rows, entities)
+        found = edges_of(intra_edges(members, rows, entities))
         assert [e.relationship.id for e in found["c"]] == ["r2", "r1", "r3"]
         assert "d" not in found
 

@@ -201,10 +201,10 @@ def _outdated(
         return set(_ids(con, _REPORTED)), tokens
     if reports_current(con, settings.reports, writer):
         return set(_ids(con, "SELECT community_id FROM report_failures")), tokens
-    contexts = outdated_reports(con, settings.reports, writer)
-    if contexts:
-        tokens = sum(context.n_tokens for context in contexts) / len(contexts)
-    return {context.community_id for context in contexts}, tokens
+    outdated = outdated_reports(con, settings.reports, writer)
+    if outdated:
+        tokens = sum(outdated.values()) / len(outdated)
+    return set(outdated), tokens
 
 
 def _texts_to_embed(con: duckdb.DuckDBPyConnection, settings: Settings) -> list[str]:

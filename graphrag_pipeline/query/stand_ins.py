@@ -5,12 +5,12 @@ They are made of sentences, as all reports are without a model, from the limited
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.reports.extractive import ExtractiveWriter
 from graphrag_pipeline.reports.inputs import level_contexts, read_elements, read_level
 from graphrag_pipeline.reports.levels import report_frame, report_row
+from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.hierarchy import GRAPH
 from graphrag_pipeline.structures.hirag.communities import LAYERED
 
@@ -37,24 +37,19 @@ def write_stand_ins(con: duckdb.DuckDBPyConnection, settings: ReportSettings) ->
     for hierarchy in (GRAPH, LAYERED):
         if con.execute(_HAS_REPORTS, [hierarchy.name]).fetchone() != (True,):
             continue
-        lacking: dict[int, set[str]] = {}
-        for community, level in con.execute(hierarchy.sql(_LACKING)).fetchall():
-            lacking.setdefault(level, set()).add(community)
-        if not lacking:
+        lacking = con.sql(hierarchy.sql(_LACKING)).pl()
+        if lacking.is_empty():
             continue
+        put_rows(con, "lacking", lacking)
         elements = read_elements(con, writer, hierarchy)
-        for number in sorted(lacking, reverse=True):
-            level = read_level(con, number, hierarchy)
-            of_these = [c for c in level.communities if c in lacking[number]]
-            contexts = level_contexts(
-                elements,
-                replace(level, communities=of_these),
-                settings.max_context_tokens,
-                writer.version,
-            )
+        for number in sorted(lacking["level"].unique(), reverse=True):
+            of_these = f"SELECT id FROM lacking WHERE level = {number:d}"
+            level = read_level(con, number, hierarchy, of_these)
+            contexts = level_contexts(elements, level, settings.max_context_tokens, writer.version)
             reports = writer.write_from(con, contexts, hierarchy)
             rows = [
                 {**report_row(c, reports[c.community_id]), "level": number, "writer": WRITER}
                 for c in contexts
             ]
             hierarchy.insert(con, "reports", report_frame(rows).with_columns(outdated=0.0))
+        drop_rows(con, "lacking")

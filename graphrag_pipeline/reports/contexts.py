@@ -8,6 +8,7 @@ their reports until it does.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -75,24 +76,44 @@ class Context:
 
 def intra_edges(
     members: pl.DataFrame, relationships: pl.DataFrame, entities: pl.DataFrame
-) -> Mapping[str, list[Edge]]:
+) -> pl.DataFrame:
     """Return each community's own relationships, by combined degree, largest first.
 
     ``members`` has (community_id, entity_id); ``relationships`` (id, source_id, target_id,
     combined_degree, n_tokens, text_hash, support); ``entities`` (id, n_tokens, text_hash, support).
+    The rows have what :func:`edges_of` reads; communities come in order of id.
     """
-    ends = relationships.join(members, left_on="source_id", right_on="entity_id").join(
-        members,
-        left_on=["target_id", "community_id"],
-        right_on=["entity_id", "community_id"],
+    told = ("n_tokens", "text_hash", "support")
+    nodes = {
+        end: entities.select(pl.col("id").alias(f"{end}_id"), pl.col(told).name.prefix(f"{end}_"))
+        for end in ("source", "target")
+    }
+    return (
+        relationships.join(members, left_on="source_id", right_on="entity_id")
+        .join(
+            members,
+            left_on=["target_id", "community_id"],
+            right_on=["entity_id", "community_id"],
+        )
+        .sort(["community_id", "combined_degree", "id"], descending=[False, True, False])
+        .join(nodes["source"], "source_id", maintain_order="left")
+        .join(nodes["target"], "target_id", maintain_order="left")
+        .select("community_id", *_EDGE)
     )
-    in_order = ends.sort(["community_id", "combined_degree", "id"], descending=[False, True, False])
-    nodes = {row[0]: Element(*row) for row in entities.iter_rows()}
-    edges: dict[str, list[Edge]] = {}
-    columns = ("community_id", "id", "n_tokens", "text_hash", "support", "source_id", "target_id")
-    for community, *element, source, target in in_order.select(columns).iter_rows():
-        edge = Edge(Element(*element), nodes[source], nodes[target])
-        edges.setdefault(community, []).append(edge)
+
+
+_ELEMENT = ("id", "n_tokens", "text_hash", "support")
+_EDGE = (*_ELEMENT, *(f"{end}_{name}" for end in ("source", "target") for name in _ELEMENT))
+
+
+def edges_of(rows: pl.DataFrame) -> Mapping[str, list[Edge]]:
+    """Return the rows of :func:`intra_edges` as edges of each community, in order."""
+    nodes: dict[tuple[object, ...], Element] = {}
+    edges: dict[str, list[Edge]] = defaultdict(list)
+    for community, *edge in rows.iter_rows():
+        relationship, source, target = (edge[place : place + 4] for place in (0, 4, 8))
+        ends = [nodes.setdefault(tuple(end), Element(*end)) for end in (source, target)]
+        edges[community].append(Edge(Element(*relationship), *ends))
     return edges
 
 

@@ -14,12 +14,13 @@ from graphrag_pipeline.core.prose import REPEATED_IN, Prose, read_prose
 from graphrag_pipeline.core.settings import ReportSettings, fingerprint
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.reports.contexts import Context
+from graphrag_pipeline.reports.evidence import COMMUNITIES, SENTENCES
 from graphrag_pipeline.reports.text import Finding, ReportText, WrittenReports
 from graphrag_pipeline.store.frames import put_rows
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.store.index_store import IndexStore
 
-EXTRACTIVE_VERSION = "4"
+EXTRACTIVE_VERSION = "5"
 _TITLES_SHOWN = 3
 # Of so many sentences of a community, the best by score, it is asked what they read as.
 _READ = 160
@@ -40,18 +41,6 @@ _REPEATED = 0.1
 # Scores are compared to so many digits after the point.
 _DIGITS = 9
 
-_COMMUNITIES = """
-WITH members AS (
-    SELECT m.community_id, m.entity_id FROM {members} m
-    JOIN {communities} c ON c.id = m.community_id AND c.level = m.level
-    SEMI JOIN reported ON reported.community_id = m.community_id),
-weights AS (
-    SELECT s.community_id, fsum(r.weight) AS weight FROM {relationships} r
-    JOIN members s ON s.entity_id = r.source_id
-    JOIN members t ON t.entity_id = r.target_id AND t.community_id = s.community_id GROUP BY ALL)
-SELECT c.id, c.title, c.size, c.n_relationships, coalesce(weight, 0) FROM {communities} c
-SEMI JOIN reported ON reported.community_id = c.id LEFT JOIN weights w ON w.community_id = c.id
-"""
 _TITLES = """
 SELECT id, title FROM {entities} WHERE id IN (
     SELECT unnest([source_id, target_id]) FROM {relationships} r
@@ -60,28 +49,6 @@ SELECT id, title FROM {entities} WHERE id IN (
 _TOLD = """
 SELECT community_id, relationship_id, source_id, target_id, weight
 FROM told JOIN {relationships} r ON r.id = relationship_id ORDER BY ALL
-"""
-# The instances behind relationships, as sentences with their place in the document, and the kind of
-# block that they begin in: blocks of a document never overlap.
-_SENTENCES = """
-WITH sentences AS (
-    SELECT r.id AS relationship_id, m.description AS text, m.chunk_id, c.document_id,
-           c.start_char + m.start_char AS start_char, c.start_char + m.end_char AS end_char,
-           coalesce((m.start_char < 2 AND c.start_char > 0)
-                    OR (m.end_char > c.end_char - c.start_char - 2 AND c.end_char < d.n_chars),
-                    false) AS cut_off
-    FROM resolved_relationship_mentions m
-    JOIN {relationships} r ON r.source_id = m.source_id AND r.target_id = m.target_id
-    JOIN chunks c ON c.id = m.chunk_id
-    JOIN documents d ON d.id = c.document_id
-    SEMI JOIN told ON told.relationship_id = r.id
-    WHERE m.description <> '')
-SELECT s.* EXCLUDE document_id, n_documents,
-       CASE WHEN b.end_char > s.start_char THEN b.kind ELSE '' END AS block
-FROM sentences s
-JOIN (SELECT text, count(DISTINCT document_id) AS n_documents FROM sentences GROUP BY text)
-    USING (text)
-ASOF LEFT JOIN blocks b ON b.document_id = s.document_id AND b.start_char <= s.start_char
 """
 _FINDINGS = """
 SELECT community_id, size, findings FROM {reports} r SEMI JOIN below USING (community_id)
@@ -272,10 +239,10 @@ def _read_evidence(
     put_rows(con, "below", _strings([(child,) for child in sorted(below)], "community_id"))
     sql = hierarchy.sql
     return _Evidence(
-        con.sql(sql(_COMMUNITIES)).pl(),
+        con.sql(sql(COMMUNITIES)).pl(),
         con.sql(sql(_TITLES)).pl(),
         con.sql(sql(_TOLD)).pl(),
-        con.sql(sql(_SENTENCES)).pl(),
+        con.sql(sql(SENTENCES)).pl(),
         {row[0]: row[1:] for row in con.execute(sql(_FINDINGS)).fetchall()},
     )
 
@@ -345,8 +312,13 @@ def _ranked(instances: pl.DataFrame) -> pl.DataFrame:
     place = ("community_id", "chunk_id", "start_char", "end_char", "text")
     return (
         instances.sort(*place, "relationship_id")
-        .group_by(*place, "cut_off", "block", "n_documents", maintain_order=True)
-        .agg(pl.col("score").sum(), pl.col("source_id"), pl.col("target_id"))
+        .group_by(*place, "cut_off", "block", maintain_order=True)
+        .agg(
+            pl.col("score").sum(),
+            pl.col("n_documents").max(),
+            pl.col("source_id"),
+            pl.col("target_id"),
+        )
         .with_columns(
             score=pl.col("score")
             * pl.when("cut_off").then(_CUT_OFF).otherwise(1.0)

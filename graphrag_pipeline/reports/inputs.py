@@ -1,10 +1,10 @@
-"""What the reports of a level are written from: the graph by column, a context per community."""
+"""What the reports of a level are written from: the graph by column, contexts slice by slice."""
 
 from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import duckdb
@@ -13,38 +13,48 @@ import polars as pl
 from graphrag_pipeline.core.identity import content_hash, make_id
 from graphrag_pipeline.reports.contexts import (
     Context,
+    Edge,
     Element,
     SubReport,
     build_context,
+    edges_of,
     intra_edges,
 )
+from graphrag_pipeline.reports.evidence import COMMUNITIES, PLACES
 from graphrag_pipeline.reports.text import ReportWriter
+from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 
 MIN_SIZE = 2
 """Communities of fewer entities get no report."""
 
-_COMMUNITIES = """
-SELECT id, concat_ws(':', size, n_relationships, title) FROM {communities}
-WHERE level = $level AND size >= $min_size ORDER BY id
-"""
+REPORTED_ON = "SELECT id FROM {communities} WHERE level = $level AND size >= $min_size"
+"""The communities of a level that get a report."""
+
+# A slice has about so many relationships and communities, more where a level would have more than
+# so many slices: what a slice reads from the index takes as long as the index is large.
+_SLICE = 100_000
+_MOST_SLICES = 32
+
 _MEMBERS = """
 SELECT m.community_id, m.entity_id, c.level, c.parent_id FROM {members} m
 JOIN {communities} c ON c.id = m.community_id AND c.level = m.level
-WHERE c.level BETWEEN $level AND $level + 1
+WHERE (c.level = $level AND c.id IN (SELECT community_id FROM reported))
+   OR (c.level = $level + 1 AND c.parent_id IN (SELECT community_id FROM reported))
 """
 _REPORTS = """
-SELECT community_id, level, n_tokens, full_content, context_hash, coverage, findings, writer,
-       outdated > 0 AS outdated, coalesce(support, 1) AS support
-FROM {reports} LEFT JOIN (
+SELECT r.community_id, r.level, r.n_tokens, full_content, context_hash, coverage, findings, writer,
+       coalesce(support, 1) AS support, c.size
+FROM {reports} r JOIN {communities} c ON c.id = r.community_id LEFT JOIN (
     SELECT community_id, sum(support)::BIGINT AS support FROM report_elements
-    WHERE $has_history GROUP BY community_id) USING (community_id)
-WHERE level BETWEEN $level AND $level + 1
+    WHERE $has_history GROUP BY community_id) e ON e.community_id = r.community_id
+WHERE (r.level = $level AND c.id IN (SELECT community_id FROM reported))
+   OR (r.level = $level + 1 AND c.parent_id IN (SELECT community_id FROM reported))
 """
 _ENTITIES = """
 SELECT id, n_tokens, left(sha256(concat_ws(chr(10), title, type, description)), 16) AS text_hash,
        frequency AS support
-FROM {entities}
+FROM {entities} WHERE id IN (FROM told_of)
 """
 # The text is what is written out of a claim; a token holds three bytes at least, on average.
 _CLAIMS = """
@@ -53,7 +63,7 @@ SELECT subject_id, id, strlen(told) // 3 + 12 AS n_tokens,
 FROM (SELECT subject_id, id, human_readable_id, concat_ws(
           chr(10), subject, object, type, status, start_date, end_date, description) AS told
       FROM resolved_claims)
-ORDER BY human_readable_id
+WHERE subject_id IN (FROM told_of) ORDER BY human_readable_id
 """
 _RELATIONSHIPS = """
 SELECT id, source_id, target_id, combined_degree, n_tokens,
@@ -61,39 +71,34 @@ SELECT id, source_id, target_id, combined_degree, n_tokens,
        coalesce(support, 1) AS support
 FROM {relationships} LEFT JOIN (
     SELECT relationship_id AS id, count(*) AS support FROM relationship_chunks GROUP BY ALL)
-USING (id)
-"""
-_PLACES = """
-SELECT r.id, left(sha256(string_agg(place, ',' ORDER BY place)), 16) AS places
-FROM (SELECT source_id, target_id, concat_ws(':', chunk_id, start_char, end_char) AS place
-      FROM resolved_relationship_mentions)
-JOIN {relationships} r USING (source_id, target_id) GROUP BY r.id
+USING (id) WHERE source_id IN (FROM told_of) AND target_id IN (FROM told_of)
 """
 
 
 @dataclass(frozen=True)
 class Elements:
-    """All entities and relationships, the same for every level.
+    """What contexts are made of, the same for every level.
 
-    ``entities`` has (id, n_tokens, text_hash, support); ``claims`` are those about each entity, if
-    the writer reads them; ``relationships`` has (id, source_id, target_id, combined_degree,
-    n_tokens, text_hash, support);
-    ``places`` is a hash of where each relationship's evidence stands, None if nobody cites it.
+    ``entities`` has (id, n_tokens, text_hash, support), ``relationships`` also (source_id,
+    target_id, combined_degree). ``claims`` are those of each subject_id, in order, if the writer
+    reads them. ``places`` (relationship_id, places) is a hash of the evidence of each
+    relationship and of where it stands, None if nobody cites it.
     """
 
     entities: pl.DataFrame
-    claims: Mapping[str, Sequence[Element]]
+    claims: pl.DataFrame | None
     relationships: pl.DataFrame
-    places: Mapping[str, str] | None
+    places: pl.DataFrame | None
 
 
 @dataclass(frozen=True)
 class Level:
-    """The communities of a level to report on, and what there is of it and of the next deeper one.
+    """The communities of a level to report on, and what there is of them and one level deeper.
 
     ``members`` has (community_id, entity_id, level, parent_id) and ``reports`` the columns of
-    ``community_reports`` that contexts depend on, both of the two levels. ``facts`` is what a
-    report without a model says of each community itself: its size, relationships and title.
+    ``community_reports`` that contexts depend on, with the ``size`` of the community, both of
+    these communities and of their parts. ``facts`` is what a report without a model says of each
+    community itself: its size, relationships, title and evidence.
     """
 
     number: int
@@ -114,30 +119,68 @@ class Level:
         return self.reports.filter(pl.col("level") == self.number)
 
 
-def read_elements(
-    con: duckdb.DuckDBPyConnection, writer: ReportWriter, hierarchy: Hierarchy = GRAPH
-) -> Elements:
-    """Read what contexts are made of."""
-    sql = hierarchy.sql
-    return Elements(
-        con.sql(sql(_ENTITIES)).pl(),
-        _claims(con) if writer.reads_claims else {},
-        con.sql(sql(_RELATIONSHIPS)).pl(),
-        dict(con.execute(sql(_PLACES)).fetchall()) if writer.cites_places else None,
-    )
+@dataclass(frozen=True)
+class Slice:
+    """Some communities of a level, the context of each, and all edges within each."""
+
+    contexts: Sequence[Context]
+    edges: Mapping[str, Sequence[Edge]]
+
+    def whole_hash(self, community: str) -> str:
+        """Return a hash of all entities and relationships of a community."""
+        edges = self.edges.get(community, ())
+        return build_context(community, edges, {}, {}, sys.maxsize, "import").hash
 
 
-def read_level(con: duckdb.DuckDBPyConnection, number: int, hierarchy: Hierarchy = GRAPH) -> Level:
-    """Read a level's communities and reports."""
+def read_level(
+    con: duckdb.DuckDBPyConnection,
+    number: int,
+    hierarchy: Hierarchy = GRAPH,
+    communities: str = REPORTED_ON,
+) -> Level:
+    """Read a level's communities, or those of them that a query of the project's own selects."""
     level, sql = {"level": number}, hierarchy.sql
-    facts = dict(con.execute(sql(_COMMUNITIES), {**level, "min_size": MIN_SIZE}).fetchall())
+    among = {**level, "min_size": MIN_SIZE} if communities == REPORTED_ON else None
+    chosen = con.execute(f"SELECT id AS community_id FROM ({sql(communities)}) ORDER BY id", among)
+    put_rows(con, "reported", chosen.pl())
     return Level(
         number,
-        list(facts),
+        [id for (id,) in con.execute("SELECT community_id FROM reported").fetchall()],
         con.execute(sql(_MEMBERS), level).pl(),
         con.execute(sql(_REPORTS), {**level, "has_history": hierarchy.has_history}).pl(),
-        facts,
+        read_facts(con, hierarchy),
     )
+
+
+def read_facts(con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy) -> Mapping[str, str]:
+    """Return what a report without a model says of the communities in the table ``reported``."""
+    rows = con.execute(hierarchy.sql(COMMUNITIES)).fetchall()
+    return {id: f"{size}:{n}:{title}:{weight:g}" for id, title, size, n, weight in rows}
+
+
+def read_elements(
+    con: duckdb.DuckDBPyConnection,
+    writer: ReportWriter,
+    hierarchy: Hierarchy = GRAPH,
+    members: pl.DataFrame | None = None,
+) -> Elements:
+    """Read what contexts are made of, of all entities or of these ``members`` (entity_id) only."""
+    sql = hierarchy.sql
+    if members is None:
+        told_of = con.sql(sql("SELECT id FROM {entities}")).pl()
+    else:
+        told_of = members.select(id="entity_id").unique()
+    put_rows(con, "told_of", told_of)
+    relationships = con.sql(sql(_RELATIONSHIPS)).pl()
+    places = None
+    if writer.cites_places:
+        put_rows(con, "told", relationships.select(relationship_id="id"))
+        places = con.sql(sql(PLACES)).pl()
+        drop_rows(con, "told")
+    entities = con.sql(sql(_ENTITIES)).pl()
+    claims = con.sql(_CLAIMS).pl() if writer.reads_claims else None
+    drop_rows(con, "told_of")
+    return Elements(entities, claims, relationships, places)
 
 
 def level_contexts(elements: Elements, level: Level, budget: int, version: str) -> list[Context]:
@@ -146,9 +189,51 @@ def level_contexts(elements: Elements, level: Level, budget: int, version: str) 
     ``version`` is that of the writer; where it cites places, they and the facts about a community
     are part of a context's hash.
     """
-    edges = intra_edges(level.own_members, elements.relationships, elements.entities)
-    children = _children(level)
-    sub_reports = _sub_reports(level)
+    slices = level_slices(elements, level, budget, version)
+    return [context for part in slices for context in part.contexts]
+
+
+def level_slices(
+    elements: Elements, level: Level, budget: int, version: str, size: int = _SLICE
+) -> Iterator[Slice]:
+    """Yield what :func:`level_contexts` returns slice by slice.
+
+    A slice has about ``size`` communities and relationships: only its own are objects.
+    """
+    chosen = pl.DataFrame({"community_id": level.communities}, schema={"community_id": pl.String})
+    own = level.own_members.join(chosen, "community_id", "semi")
+    rows = intra_edges(own, elements.relationships, elements.entities)
+    for ids in _slices(chosen, rows, size):
+        yield _slice(elements, level, ids, rows.join(ids, "community_id", "semi"), budget, version)
+
+
+def _slices(chosen: pl.DataFrame, rows: pl.DataFrame, size: int) -> Iterator[pl.DataFrame]:
+    counts = rows.group_by("community_id").len()
+    weights = chosen.join(counts, "community_id", "left", maintain_order="left").select(
+        "community_id", place=(pl.col("len").fill_null(0) + 1).cum_sum()
+    )
+    size = max(size, (len(rows) + len(chosen)) // _MOST_SLICES + 1)
+    numbered = weights.with_columns(number=(pl.col("place") - 1) // size)
+    for part in numbered.partition_by("number", maintain_order=True):
+        yield part.select("community_id")
+
+
+def _slice(
+    elements: Elements,
+    level: Level,
+    ids: pl.DataFrame,
+    rows: pl.DataFrame,
+    budget: int,
+    version: str,
+) -> Slice:
+    edges = edges_of(rows)
+    deeper = level.members.filter(pl.col("level") == level.number + 1)
+    deeper = deeper.join(ids, left_on="parent_id", right_on="community_id", how="semi")
+    children = _children(deeper)
+    reports = level.reports.filter(pl.col("level") == level.number + 1)
+    reports = reports.join(deeper, "community_id", "semi")
+    sub_reports = _sub_reports(reports)
+    claims = _claims(elements.claims, rows)
     contexts = [
         build_context(
             community,
@@ -157,52 +242,45 @@ def level_contexts(elements: Elements, level: Level, budget: int, version: str) 
             sub_reports,
             budget,
             version,
-            elements.claims,
+            claims,
         )
-        for community in level.communities
+        for community in ids["community_id"]
     ]
-    places = elements.places
-    if places is None:
-        return contexts
-    return [_with_places(c, places, level.facts.get(c.community_id, "")) for c in contexts]
+    if elements.places is None:
+        return Slice(contexts, edges)
+    shown = rows.select(relationship_id="id").unique()
+    places = dict(elements.places.join(shown, "relationship_id", "semi").iter_rows())
+    sizes = dict(reports.select("community_id", "size").iter_rows())
+    facts = level.facts
+    return Slice(
+        [_with_places(c, places, facts.get(c.community_id, ""), sizes) for c in contexts], edges
+    )
 
 
-def whole_hashes(
-    elements: Elements, level: Level, communities: Collection[str]
-) -> Mapping[str, str]:
-    """Return a hash of all entities and relationships of each of these communities of a level."""
-    if not communities:
-        return {}
-    own = level.own_members.filter(pl.col("community_id").is_in(list(communities)))
-    edges = intra_edges(own, elements.relationships, elements.entities)
-    return {
-        c: build_context(c, edges.get(c, []), {}, {}, sys.maxsize, "import").hash
-        for c in communities
-    }
+def _claims(claims: pl.DataFrame | None, rows: pl.DataFrame) -> Mapping[str, Sequence[Element]]:
+    """Return the claims about each entity at an end of these rows."""
+    claims_of: dict[str, list[Element]] = defaultdict(list)
+    if claims is not None:
+        shown = pl.concat([rows["source_id"], rows["target_id"]]).unique().alias("subject_id")
+        own = claims.join(shown.to_frame(), "subject_id", "semi", maintain_order="left")
+        for subject, *element in own.iter_rows():
+            claims_of[subject].append(Element(*element))
+    return claims_of
 
 
-def _claims(con: duckdb.DuckDBPyConnection) -> Mapping[str, Sequence[Element]]:
-    claims: dict[str, list[Element]] = defaultdict(list)
-    for subject, *element in con.execute(_CLAIMS).fetchall():
-        claims[subject].append(Element(*element))
-    return claims
-
-
-def _children(level: Level) -> Mapping[str, dict[str, frozenset[str]]]:
+def _children(deeper: pl.DataFrame) -> Mapping[str, dict[str, frozenset[str]]]:
     children: dict[str, dict[str, frozenset[str]]] = defaultdict(dict)
-    deeper = level.members.filter(pl.col("level") == level.number + 1)
     members = deeper.group_by("parent_id", "community_id").agg("entity_id")
     for parent, community, nodes in members.iter_rows():
         children[parent][community] = frozenset(nodes)
     return children
 
 
-def _sub_reports(level: Level) -> Mapping[str, SubReport]:
-    deeper = level.reports.filter(pl.col("level") == level.number + 1)
+def _sub_reports(reports: pl.DataFrame) -> Mapping[str, SubReport]:
     columns = ("community_id", "n_tokens", "coverage", "support", "full_content", "findings")
     return {
         community: SubReport(community, n_tokens, _report_hash(*ids), coverage, support)
-        for community, n_tokens, coverage, support, *ids in deeper.select(columns).iter_rows()
+        for community, n_tokens, coverage, support, *ids in reports.select(columns).iter_rows()
     }
 
 
@@ -211,7 +289,10 @@ def _report_hash(text: str, findings: Sequence[Mapping[str, object]]) -> str:
     return content_hash(f"{text}\n{places}")[:16]
 
 
-def _with_places(context: Context, places: Mapping[str, str], facts: str) -> Context:
-    places_cited = [places.get(relationship, "") for relationship in context.relationships]
+def _with_places(
+    context: Context, places: Mapping[str, str], facts: str, sizes: Mapping[str, int]
+) -> Context:
+    cited = [places.get(relationship, "") for relationship in context.relationships]
+    cited += [str(sizes.get(community, "")) for community in context.sub_reports]
     version, _, text_hash = context.hash.partition(":")
-    return replace(context, hash=f"{version}:{make_id('context', text_hash, facts, *places_cited)}")
+    return replace(context, hash=f"{version}:{make_id('context', text_hash, facts, *cited)}")

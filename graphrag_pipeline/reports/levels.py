@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import duckdb
@@ -12,19 +12,27 @@ from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.settings import ReportSettings, fingerprint
 from graphrag_pipeline.core.tokens import DEFAULT_ENCODING, count_tokens
 from graphrag_pipeline.reports.contexts import Context
+from graphrag_pipeline.reports.digests import (
+    CHANGED,
+    changed_inputs,
+    find_changed,
+    forget_removed,
+    graph_digest,
+    remember_compared,
+    reports_digest,
+)
 from graphrag_pipeline.reports.extractive import ExtractiveWriter
 from graphrag_pipeline.reports.inputs import (
     MIN_SIZE,
     Elements,
     Level,
-    level_contexts,
+    Slice,
+    level_slices,
     read_elements,
     read_level,
-    whole_hashes,
 )
 from graphrag_pipeline.reports.text import ReportText, ReportWriter, WrittenReports
 from graphrag_pipeline.store.frames import drop_rows, put_rows
-from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.store.index_store import IndexStore, insert
 
@@ -105,18 +113,8 @@ _ORPHANED = """
 level >= $first AND ($last IS NULL OR level <= $last) AND community_id NOT IN (
     SELECT id FROM {communities} WHERE size >= $min_size OR writer = $imported)
 """
-_BELOW = "SELECT " + ", ".join(
-    [
-        rows_hash(
-            """(SELECT r.* FROM {reports} r SEMI JOIN {communities} c ON c.id = community_id
-                WHERE r.level = $level)""",
-            "community_id, full_content, findings",
-        ),
-        rows_hash("resolved_relationship_mentions", "chunk_id, source_id, target_id, start_char"),
-        rows_hash("resolved_claims", "id, subject_id"),
-        rows_hash("{members}", "community_id, entity_id, level"),
-    ]
-)
+_COVERAGE = "SELECT avg(coverage) FROM {reports} WHERE level BETWEEN $first AND $last"
+_COMMUNITIES_CHANGED = f"SELECT community_id AS id FROM {CHANGED}"
 
 
 @dataclass(frozen=True)
@@ -126,7 +124,7 @@ class LevelReports:
     ``written`` were written now, ``reused`` stayed, ``removed`` were those of communities that are
     gone, ``failed`` could not be written and are tried again. Of those ``reused``, ``outdated``
     stayed although a little of what they were written from has changed. ``mean_coverage`` is the
-    mean share of a community's relationships that its context held, None where none was made.
+    mean share of a community's relationships that its context held, None where nothing was to do.
     """
 
     written: int
@@ -156,14 +154,13 @@ def update_reports(
     with store.read() as con:
         deepest = _deepest(con, hierarchy)
         last = max(deepest, level) if and_deeper else level
-        state = _state(con, hierarchy, settings, level, last, by)
+        graph = graph_digest(con, by, hierarchy)
+        state = _state(con, hierarchy, settings, level, last, by, graph)
         failed = _count(con, hierarchy, "failures", level, last)
         if hierarchy.get_state(con, f"{_STATE}{level}") == state and not failed:
             return LevelReports(0, _count(con, hierarchy, "reports", level, last), 0, None)
-        elements = read_elements(con, by, hierarchy)
     done = [
-        _update_level(store, hierarchy, settings, each, by, elements)
-        for each in range(last, level - 1, -1)
+        _update_level(store, hierarchy, settings, each, by) for each in range(last, level - 1, -1)
     ]
     with store.transaction() as con:
         removed = _remove_orphans(con, hierarchy, level, None if and_deeper else level)
@@ -171,12 +168,12 @@ def update_reports(
         failed = _count(con, hierarchy, "failures", level, last)
         if hierarchy.has_history and _has_lost_evidence(con) and reports_current(con, settings, by):
             con.execute("DELETE FROM staging.lost_evidence")
-    coverages = [c for d in done for c in d.coverages]
+        coverage = con.execute(hierarchy.sql(_COVERAGE), {"first": level, "last": last}).fetchone()
     return LevelReports(
         sum(d.written for d in done),
         sum(d.reused for d in done),
         removed,
-        sum(coverages) / len(coverages) if coverages else None,
+        coverage[0] if coverage else None,
         failed,
         sum(d.outdated for d in done),
     )
@@ -191,27 +188,33 @@ def reports_current(
     """Whether the reports of every level were written for the communities as they are now."""
     by = writer or ExtractiveWriter(settings)
     states = con.execute(_STATES, [f"{hierarchy.name}:{_STATE}"]).fetchall()
+    if not states:
+        return False
+    graph = graph_digest(con, by, hierarchy)
     done: set[int] = set()
     for key, value in states:
         first, last = int(key.rsplit(":")[-1]), int(value.split(":")[2])
-        if value == _state(con, hierarchy, settings, first, last, by):
+        if value == _state(con, hierarchy, settings, first, last, by, graph):
             done |= set(range(first, last + 1))
     return done >= set(range(_deepest(con, hierarchy) + 1))
 
 
 def outdated_reports(
     con: duckdb.DuckDBPyConnection, settings: ReportSettings, writer: ReportWriter | None = None
-) -> list[Context]:
-    """Return the contexts of the communities whose report an update would write, every level."""
+) -> Mapping[str, int]:
+    """Return the communities whose report an update would write, every level.
+
+    Each has the number of tokens of the context that it would be written from.
+    """
     by = writer or ExtractiveWriter(settings)
-    elements, version = read_elements(con, by), _version(settings, by)
-    outdated: list[Context] = []
+    outdated: dict[str, int] = {}
     for level in range(_deepest(con, GRAPH) + 1):
-        held = read_level(con, level)
-        contexts = level_contexts(elements, held, settings.max_context_tokens, version)
-        changed = _changed(contexts, elements, held)
-        kept = _tolerated(con, changed, settings, by)
-        outdated += [context for context in changed if context.community_id not in kept]
+        find_changed(con, GRAPH, level, by, _version(settings, by))
+        elements, held = _read_changed(con, GRAPH, level, by)
+        for part in _slices(elements, held, settings, by):
+            changed = _changed(part, held)
+            kept = _tolerated(con, changed, settings, by)
+            outdated |= {c.community_id: c.n_tokens for c in changed if c.community_id not in kept}
     return outdated
 
 
@@ -226,15 +229,17 @@ def adopt_reports(
     for the deepest level first, in a transaction. Returns the number of reports.
     """
     writer = ExtractiveWriter(settings)
-    elements, held = read_elements(con, writer), read_level(con, level)
-    filled = level_contexts(elements, held, settings.max_context_tokens, _version(settings, writer))
-    contexts = pl.DataFrame(
-        [(c.community_id, c.n_tokens, c.coverage) for c in filled],
-        schema={"community_id": pl.String, "context_tokens": pl.Int64, "coverage": pl.Float64},
-        orient="row",
-    )
     ids = texts["community_id"].to_list()
-    hashes = whole_hashes(elements, held, set(ids))
+    put_rows(con, "adopted", texts.select(id="community_id"))
+    held = read_level(con, level, communities="SELECT id FROM adopted")
+    drop_rows(con, "adopted")
+    elements = read_elements(con, writer, members=held.own_members)
+    slices = list(_slices(elements, held, settings, writer))
+    filled = [context for part in slices for context in part.contexts]
+    contexts = _context_frame(filled)
+    hashes = {
+        c.community_id: part.whole_hash(c.community_id) for part in slices for c in part.contexts
+    }
     reports = texts.join(contexts, "community_id", "left", maintain_order="left").with_columns(
         pl.col("context_tokens").fill_null(0),
         pl.col("coverage").fill_null(1.0),
@@ -247,19 +252,17 @@ def adopt_reports(
     GRAPH.delete(con, "reports", _OF_THESE, {"ids": ids})
     GRAPH.insert(con, "reports", reports.select(list(REPORTS)))
     con.execute(f"DELETE FROM report_elements WHERE {_OF_THESE}", {"ids": ids})
-    of_these = [context for context in filled if context.community_id in hashes]
-    insert(con, "report_elements", _element_frame(of_these))
+    insert(con, "report_elements", _element_frame(filled))
     return len(reports)
 
 
 @dataclass(frozen=True)
 class _Done:
-    """What was done at one level, as in :class:`LevelReports`; a coverage for each community."""
+    """What was done at one level, as in :class:`LevelReports`."""
 
     written: int
     reused: int
     outdated: int
-    coverages: Sequence[float]
 
 
 def _update_level(
@@ -268,35 +271,101 @@ def _update_level(
     settings: ReportSettings,
     level: int,
     writer: ReportWriter,
-    elements: Elements,
 ) -> _Done:
     with store.read() as con:
-        held = read_level(con, level, hierarchy)
-    contexts = level_contexts(
-        elements, held, settings.max_context_tokens, _version(settings, writer)
-    )
-    coverages = [context.coverage for context in contexts]
-    changed = _changed(contexts, elements, held)
-    if not changed and not held.own_reports["outdated"].any():
-        return _Done(0, len(contexts), 0, coverages)
-    with store.read() as con:
-        kept = _tolerated(con, changed, settings, writer)
-        todo = [context for context in changed if context.community_id not in kept]
-        failed = _failed_before(con, hierarchy, todo)
-    written = writer.write(store, todo, hierarchy)
-    with store.transaction() as con:
-        _store_reports(con, hierarchy, todo, written, failed, level, writer.name)
-        _mark_outdated(con, hierarchy, level, kept)
-    return _Done(len(written.reports), len(contexts) - len(todo), len(kept), coverages)
+        n_all = find_changed(con, hierarchy, level, writer, _version(settings, writer))
+        digests = changed_inputs(con)
+        if digests.is_empty():
+            return _Done(0, n_all, 0)
+        elements, held = _read_changed(con, hierarchy, level, writer)
+    n_written = n_todo = n_kept = 0
+    for part in _slices(elements, held, settings, writer):
+        changed = _changed(part, held)
+        with store.read() as con:
+            kept = _tolerated(con, changed, settings, writer)
+            todo = [context for context in changed if context.community_id not in kept]
+            failed = _failed_before(con, hierarchy, todo)
+        written = writer.write(store, todo, hierarchy) if todo else WrittenReports()
+        with store.transaction() as con:
+            _store_reports(con, hierarchy, todo, written, failed, level, writer.name)
+            _settle(con, hierarchy, part.contexts, digests, kept)
+        n_written += len(written.reports)
+        n_todo += len(todo)
+        n_kept += len(kept)
+    return _Done(n_written, n_all - n_todo, n_kept)
 
 
-def _changed(contexts: Iterable[Context], elements: Elements, held: Level) -> list[Context]:
+def _read_changed(
+    con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy, level: int, writer: ReportWriter
+) -> tuple[Elements, Level]:
+    """Read the communities that :func:`find_changed` found, and what they are made of."""
+    held = read_level(con, level, hierarchy, _COMMUNITIES_CHANGED)
+    return read_elements(con, writer, hierarchy, held.own_members), held
+
+
+def _slices(
+    elements: Elements, held: Level, settings: ReportSettings, writer: ReportWriter
+) -> Iterator[Slice]:
+    version = _version(settings, writer)
+    return level_slices(elements, held, settings.max_context_tokens, version)
+
+
+def _changed(part: Slice, held: Level) -> list[Context]:
     """Return the contexts that are not those of the reports there are."""
-    own = held.own_reports
-    before = dict(own.select("community_id", "context_hash").iter_rows())
-    imported = own.filter(pl.col("writer") == IMPORTED)["community_id"]
-    hashes = whole_hashes(elements, held, set(imported))
-    return [c for c in contexts if before.get(c.community_id) != hashes.get(c.community_id, c.hash)]
+    before = {
+        community: (context_hash, writer == IMPORTED)
+        for community, context_hash, writer in held.own_reports.select(
+            "community_id", "context_hash", "writer"
+        ).iter_rows()
+    }
+    changed = []
+    for context in part.contexts:
+        context_hash, is_imported = before.get(context.community_id, ("", False))
+        now = part.whole_hash(context.community_id) if is_imported else context.hash
+        if context_hash != now:
+            changed.append(context)
+    return changed
+
+
+def _settle(
+    con: duckdb.DuckDBPyConnection,
+    hierarchy: Hierarchy,
+    contexts: Sequence[Context],
+    digests: pl.DataFrame,
+    kept: Mapping[str, float],
+) -> None:
+    """Note what is known of the reports on these communities, now that they have been looked at.
+
+    What a context holds of its community changes with the community, though what it tells may not.
+    """
+    shares = pl.DataFrame(
+        {"community_id": list(kept), "outdated": list(kept.values())},
+        schema={"community_id": pl.String, "outdated": pl.Float64},
+    )
+    rows = (
+        _context_frame(contexts).join(digests, "community_id").join(shares, "community_id", "left")
+    )
+    put_rows(con, "settled", rows)
+    con.execute(
+        f"""UPDATE hierarchy_reports r SET outdated = coalesce(s.outdated, 0),
+               context_tokens = CASE WHEN s.outdated IS NULL THEN s.context_tokens
+                                     ELSE r.context_tokens END,
+               coverage = CASE WHEN s.outdated IS NULL THEN s.coverage ELSE r.coverage END
+           FROM settled s WHERE s.community_id = r.community_id AND r.{hierarchy.is_own}
+               AND (r.outdated IS DISTINCT FROM coalesce(s.outdated, 0)
+                    OR (s.outdated IS NULL AND (r.context_tokens, r.coverage)
+                        IS DISTINCT FROM (s.context_tokens, s.coverage)))"""
+    )
+    remember_compared(con, hierarchy, "settled")
+    drop_rows(con, "settled")
+
+
+def _context_frame(contexts: Iterable[Context]) -> pl.DataFrame:
+    return pl.DataFrame(
+        [(c.community_id, c.n_tokens, c.coverage) for c in contexts],
+        schema={"community_id": pl.String, "context_tokens": pl.Int64, "coverage": pl.Float64},
+        orient="row",
+    )
 
 
 def _tolerated(
@@ -320,24 +389,6 @@ def _tolerated(
     rows = con.execute(_OUTDATED, values).fetchall()
     drop_rows(con, "now_told")
     return dict(rows)
-
-
-def _mark_outdated(
-    con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy, level: int, shares: Mapping[str, float]
-) -> None:
-    frame = pl.DataFrame(
-        {"community_id": list(shares), "outdated": list(shares.values())},
-        schema={"community_id": pl.String, "outdated": pl.Float64},
-    )
-    put_rows(con, "shares", frame)
-    con.execute(
-        f"""UPDATE hierarchy_reports r SET outdated = coalesce(
-               (SELECT s.outdated FROM shares s WHERE s.community_id = r.community_id), 0)
-           WHERE {hierarchy.is_own} AND level = $level AND (outdated > 0 OR community_id IN (
-               SELECT community_id FROM shares))""",
-        {"level": level},
-    )
-    drop_rows(con, "shares")
 
 
 def _element_frame(contexts: Iterable[Context]) -> pl.DataFrame:
@@ -378,6 +429,8 @@ def _store_reports(
     writer: str,
 ) -> None:
     """Put reports in place of the old ones; a failed one leaves none, for it would be outdated."""
+    if not contexts:
+        return
     ids = [context.community_id for context in contexts]
     for table in ("reports", "failures"):
         hierarchy.delete(con, table, _OF_THESE, {"ids": ids})
@@ -440,6 +493,7 @@ def _remove_orphans(
                WHERE community_id NOT IN (SELECT community_id FROM community_reports)"""
         )
     hierarchy.delete(con, "failures", "community_id NOT IN (SELECT id FROM {communities})", {})
+    forget_removed(con, hierarchy)
     return removed
 
 
@@ -454,15 +508,11 @@ def _state(
     first: int,
     last: int,
     writer: ReportWriter,
+    graph: str,
 ) -> str:
-    """Return a hash of all that the reports of some levels depend on.
-
-    The graph does not tell which communities there are: it may have been clustered anew.
-    """
-    below = con.execute(hierarchy.sql(_BELOW), {"level": last + 1}).fetchone()
-    version = _version(settings, writer)
-    communities = hierarchy.get_state(con, "communities_state")
-    return f"{version}:{first}:{last}:{communities}:{below}"
+    """Return all that the reports of some levels depend on: of the graph, it is a digest."""
+    below = reports_digest(con, last + 1, hierarchy)
+    return f"{_version(settings, writer)}:{first}:{last}:{graph}:{below}"
 
 
 def _has_lost_evidence(con: duckdb.DuckDBPyConnection) -> bool:

@@ -926,6 +926,13 @@ CREATE TABLE IF NOT EXISTS staging.claims AS FROM main.claims LIMIT 0;
 CREATE TABLE IF NOT EXISTS staging.chunk_names AS FROM main.chunk_names LIMIT 0;
 CREATE TABLE IF NOT EXISTS staging.lost_evidence (element_id VARCHAR NOT NULL);
 COMMENT ON TABLE staging.lost_evidence IS 'Entities and relationships that lost a chunk, and communities whose reports tell of them: kept until all reports are up to date.';
+CREATE TABLE IF NOT EXISTS staging.report_inputs (
+    hierarchy VARCHAR NOT NULL,
+    community_id VARCHAR NOT NULL,
+    digest VARCHAR NOT NULL,
+    context_hash VARCHAR NOT NULL
+);
+COMMENT ON TABLE staging.report_inputs IS 'Reports that are as they should be, and a digest of all that they can depend on: where it is another, the context decides.';
 CREATE TABLE IF NOT EXISTS staging.raptor_mixtures (layer INTEGER NOT NULL, made_with VARCHAR NOT NULL, mixture BLOB NOT NULL, n_fitted BIGINT NOT NULL);
 COMMENT ON TABLE staging.raptor_mixtures IS 'The Gaussian mixtures that rows are placed into the clusters of each layer of the RAPTOR tree by, and the number of rows they were fitted to.';
 CREATE TABLE IF NOT EXISTS staging.raptor_fitted (layer INTEGER NOT NULL, row_id VARCHAR NOT NULL);

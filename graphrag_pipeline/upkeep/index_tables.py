@@ -207,11 +207,7 @@ def _in_communities(con: duckdb.DuckDBPyConnection, settings: Settings) -> Itera
         return
     yield from broken_rows(con, report_checks(GRAPH))
     failed = {id for (id,) in con.execute("SELECT community_id FROM report_failures").fetchall()}
-    outdated = [
-        context.community_id
-        for context in outdated_reports(con, settings.reports, writer)
-        if context.community_id not in failed
-    ]
+    outdated = outdated_reports(con, settings.reports, writer).keys() - failed
     if outdated:
         what = "reports whose context is not that of their hash"
         yield Broken("hierarchy_reports", what, len(outdated), min(outdated))

@@ -18,7 +18,13 @@ import polars as pl
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.reports.contexts import Context
 from graphrag_pipeline.reports.extractive import ExtractiveWriter
-from graphrag_pipeline.reports.inputs import Elements, Level, level_contexts, read_elements
+from graphrag_pipeline.reports.inputs import (
+    Elements,
+    Level,
+    level_contexts,
+    read_elements,
+    read_facts,
+)
 from graphrag_pipeline.reports.levels import REPORTS, report_frame, report_row
 from graphrag_pipeline.reports.model_writer import report_writer
 from graphrag_pipeline.reports.text import ReportWriter
@@ -104,7 +110,7 @@ class Draft:
         self.entities = pl.concat([self.entities, own])
         if level == 1:
             self._elements = _with_those_alone(self._elements, own)
-        held = self._level(level, members, within)
+        held = self._level(store, level, members, within)
         contexts = level_contexts(self._elements, held, self._budget, self._version)
         before = dict(self._before.select("community_id", "context_hash").iter_rows())
         changed = [each for each in contexts if before.get(each.community_id) != each.hash]
@@ -114,7 +120,9 @@ class Draft:
         self.reports = pl.concat([self.reports, unchanged])
         self._write(store, level, changed)
 
-    def _level(self, level: int, members: pl.DataFrame, within: pl.DataFrame) -> Level:
+    def _level(
+        self, store: IndexStore, level: int, members: pl.DataFrame, within: pl.DataFrame
+    ) -> Level:
         """Return the level as it is known where contexts are made: deeper has a higher number."""
         number = -level
         own = within.select(
@@ -132,8 +140,15 @@ class Draft:
         several = members.group_by("community_id").len().filter(pl.col("len") > 1)
         held = pl.concat([own, below]) if level > 1 else own
         reports = self.reports.join(members, left_on="community_id", right_on="member_id")
-        reports = reports.with_columns(level=pl.lit(number + 1), support=pl.lit(1))
-        return Level(number, sorted(several["community_id"]), held, reports)
+        sizes = self.communities.select(community_id="id", size="size")
+        reports = reports.join(sizes, "community_id").with_columns(
+            level=pl.lit(number + 1), support=pl.lit(1)
+        )
+        several = several.select("community_id").sort("community_id")
+        with _DraftStore(store.path, self._tables()).read() as con:
+            put_rows(con, "reported", several)
+            facts = read_facts(con, _DRAFT)
+        return Level(number, several["community_id"].to_list(), held, reports, facts)
 
     def _write(self, store: IndexStore, level: int, contexts: Sequence[Context]) -> None:
         failed = {

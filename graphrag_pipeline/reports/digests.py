@@ -1,0 +1,202 @@
+"""Which reports may be outdated, found by column, without a context.
+
+A digest covers all that a community's context and its report can depend on, and somewhat more. A
+report whose digest is as it was when its context was last compared needs no look at its context.
+Where the digest is another, the context decides. So a digest is no more than a short cut: when it
+is lost, or made otherwise, contexts are compared again and no report is written for it.
+
+Rows are hashed by DuckDB's own function, 20 times as fast as MD5. It may be another in another
+version of DuckDB, which is why that is part of each digest.
+"""
+
+from __future__ import annotations
+
+import duckdb
+import polars as pl
+
+from graphrag_pipeline.core.settings import fingerprint
+from graphrag_pipeline.reports.inputs import MIN_SIZE
+from graphrag_pipeline.reports.text import ReportWriter
+from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
+
+CHANGED = "changed_inputs"
+"""The temporary table (community_id, digest) of :func:`find_changed`."""
+
+_DIGESTS_VERSION = "1"
+
+
+def _sum(*columns: str) -> str:
+    """Return an aggregate: a sum of the hashes of rows, so that their order does not matter.
+
+    Hashed twice, for DuckDB only adds up the hashes of columns.
+    """
+    return f"sum(hash(hash({', '.join(columns)})))"
+
+
+_ENTITY = ("id", "title", "type", "description", "n_tokens")
+_RELATIONSHIP = (
+    *("id", "source_id", "target_id", "source", "target", "description", "combined_degree"),
+    *("n_tokens", "weight"),
+)
+_CLAIM = (
+    *("id", "human_readable_id", "subject_id", "subject", "object", "type", "status"),
+    *("start_date", "end_date", "description"),
+)
+# What is cited of the documents, as far as it is not in the id of a chunk.
+_DOCUMENTS = f"""
+SELECT d.id AS document_id, hash(d.n_chars, b.digest) AS digest FROM documents d LEFT JOIN (
+    SELECT document_id AS id, {_sum("start_char", "end_char", "kind")} AS digest
+    FROM blocks GROUP BY ALL) b USING (id)
+"""
+_MENTIONS = f"""
+SELECT source_id, target_id, chunk_id, hash(hash(
+           m.chunk_id, m.description, m.start_char, m.end_char, c.start_char, c.end_char, d.digest))
+       AS digest
+FROM resolved_relationship_mentions m JOIN chunks c ON c.id = m.chunk_id
+JOIN ({_DOCUMENTS}) d USING (document_id)
+"""
+_NO_MENTIONS = "SELECT '' AS source_id, '' AS target_id, 0::UBIGINT AS digest WHERE false"
+_CLAIMS = f"SELECT subject_id, {_sum(*_CLAIM)} AS digest FROM resolved_claims GROUP BY ALL"
+_NO_CLAIMS = "SELECT '' AS subject_id, 0 AS digest WHERE false"
+
+_OF_LEVEL = f"""
+WITH two_levels AS (
+    SELECT m.community_id, m.entity_id, c.level, c.parent_id FROM {{members}} m
+    JOIN {{communities}} c ON c.id = m.community_id AND c.level = m.level
+    WHERE c.level BETWEEN $level AND $level + 1),
+own AS (SELECT community_id, entity_id FROM two_levels WHERE level = $level),
+mentioned AS (SELECT source_id, target_id, sum(digest) AS digest FROM ({{mentions}}) GROUP BY ALL),
+nodes AS (
+    SELECT own.community_id AS id, {_sum(*(f"e.{column}" for column in _ENTITY), "claims.digest")}
+           AS digest
+    FROM own JOIN {{entities}} e ON e.id = own.entity_id
+    LEFT JOIN ({{claims}}) claims ON claims.subject_id = e.id GROUP BY ALL),
+edges AS (
+    SELECT s.community_id AS id,
+           {_sum(*(f"r.{column}" for column in _RELATIONSHIP), "m.digest")} AS digest
+    FROM {{relationships}} r JOIN own s ON s.entity_id = r.source_id
+    JOIN own t ON t.entity_id = r.target_id AND t.community_id = s.community_id
+    LEFT JOIN mentioned m ON m.source_id = r.source_id AND m.target_id = r.target_id GROUP BY ALL),
+parts AS (
+    SELECT parent_id AS id, {_sum("community_id", "entity_id")} AS digest FROM two_levels
+    WHERE level = $level + 1 GROUP BY ALL),
+told AS (
+    SELECT c.parent_id AS id,
+           {_sum("r.community_id", "r.n_tokens", "full_content", "findings", "coverage", "c.size")}
+           AS digest
+    FROM {{reports}} r JOIN {{communities}} c ON c.id = r.community_id
+    WHERE r.level = $level + 1 GROUP BY ALL)
+SELECT c.id AS community_id, md5(concat_ws(':', $version, c.level, c.size, c.n_relationships,
+           coalesce(nodes.digest, 0), coalesce(edges.digest, 0), coalesce(parts.digest, 0),
+           coalesce(told.digest, 0), c.title)) AS digest
+FROM {{communities}} c LEFT JOIN nodes USING (id) LEFT JOIN edges USING (id)
+LEFT JOIN parts USING (id) LEFT JOIN told USING (id)
+WHERE c.level = $level AND c.size >= $min_size
+"""
+_COMPARED = """
+SELECT i.community_id, i.digest FROM staging.report_inputs i
+JOIN {reports} r ON r.community_id = i.community_id AND r.context_hash = i.context_hash
+WHERE i.hierarchy = $hierarchy AND r.level = $level AND coalesce(r.outdated, 0) = 0
+"""
+# What contexts of any level depend on, but for reports.
+_GRAPH = ", ".join(
+    f"(SELECT concat_ws(':', count(*), {_sum(*columns)}) FROM {relation})"
+    for relation, columns in {
+        "{entities}": (*_ENTITY, "frequency"),
+        "{relationships}": _RELATIONSHIP,
+        "({mentions})": ("source_id", "target_id", "digest"),
+        "({claims})": ("subject_id", "digest"),
+        "{communities}": ("id", "level", "parent_id", "title", "size", "n_relationships"),
+        "{members}": ("community_id", "entity_id", "level"),
+    }.items()
+)
+_BELOW = f"""
+SELECT concat_ws(':', count(*), {
+    _sum("community_id", "n_tokens", "full_content", "findings", "coverage")
+})
+FROM {{reports}} r SEMI JOIN {{communities}} c ON c.id = r.community_id WHERE r.level = $level
+"""
+
+
+def find_changed(
+    con: duckdb.DuckDBPyConnection,
+    hierarchy: Hierarchy,
+    level: int,
+    writer: ReportWriter,
+    version: str,
+) -> int:
+    """Put the communities of a level whose report may be outdated in the table :data:`CHANGED`.
+
+    ``version`` decides a report besides its context. Returns how many communities the level has
+    to report on.
+    """
+    con.execute(
+        f"""CREATE OR REPLACE TEMP TABLE {CHANGED} AS WITH now AS MATERIALIZED (
+                {_sql(_OF_LEVEL, hierarchy, writer)})
+            SELECT * FROM now ANTI JOIN ({hierarchy.sql(_COMPARED)}) c
+                ON c.community_id = now.community_id AND c.digest = now.digest""",
+        {
+            "level": level,
+            "min_size": MIN_SIZE,
+            "hierarchy": hierarchy.name,
+            "version": fingerprint(_DIGESTS_VERSION, duckdb.__version__, version),
+        },
+    )
+    row = con.execute(
+        hierarchy.sql(
+            "SELECT count(*) FROM {communities} WHERE level = $level AND size >= $min_size"
+        ),
+        {"level": level, "min_size": MIN_SIZE},
+    ).fetchone()
+    return row[0] if row else 0
+
+
+def remember_compared(
+    con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy, communities: str
+) -> None:
+    """Note that reports are as they should be for the digests in the table ``communities``.
+
+    It has (community_id, digest). One that has failed, or stays although it is outdated, is looked
+    at again.
+    """
+    con.execute(
+        f"""DELETE FROM staging.report_inputs WHERE {hierarchy.is_own}
+                AND community_id IN (SELECT community_id FROM {communities});
+            INSERT INTO staging.report_inputs BY NAME
+            SELECT '{hierarchy.name}' AS hierarchy, n.community_id, digest, context_hash
+            FROM {communities} n JOIN hierarchy_reports r ON r.community_id = n.community_id
+            WHERE r.{hierarchy.is_own} AND coalesce(r.outdated, 0) = 0"""
+    )
+
+
+def forget_removed(con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy) -> None:
+    """Forget the digests of communities that have no report."""
+    con.execute(
+        f"""DELETE FROM staging.report_inputs WHERE {hierarchy.is_own} AND community_id NOT IN (
+                SELECT community_id FROM hierarchy_reports WHERE {hierarchy.is_own})"""
+    )
+
+
+def graph_digest(
+    con: duckdb.DuckDBPyConnection, writer: ReportWriter, hierarchy: Hierarchy = GRAPH
+) -> str:
+    """Return a digest of all that the reports of any level depend on, but for other reports."""
+    row = con.execute(f"SELECT {_sql(_GRAPH, hierarchy, writer)}").fetchone()
+    return fingerprint(_DIGESTS_VERSION, duckdb.__version__, *map(str, row or ()))
+
+
+def reports_digest(con: duckdb.DuckDBPyConnection, level: int, hierarchy: Hierarchy) -> str:
+    """Return a digest of the reports of a level."""
+    row = con.execute(hierarchy.sql(_BELOW), {"level": level}).fetchone()
+    return str(row[0] if row else "")
+
+
+def changed_inputs(con: duckdb.DuckDBPyConnection) -> pl.DataFrame:
+    """Return the table that :func:`find_changed` made."""
+    return con.sql(f"FROM {CHANGED} ORDER BY community_id").pl()
+
+
+def _sql(query: str, hierarchy: Hierarchy, writer: ReportWriter) -> str:
+    mentions = _MENTIONS if writer.cites_places else _NO_MENTIONS
+    claims = _CLAIMS if writer.reads_claims else _NO_CLAIMS
+    return hierarchy.sql(query.replace("{mentions}", mentions).replace("{claims}", claims))

@@ -1,0 +1,55 @@
+"""What a report without a model rests on, and a hash of it: the sentences behind relationships.
+
+The queries read the tables ``reported`` (community_id) or ``told`` (relationship_id) of the
+connection. What they return of a community or relationship depends on nothing else in these.
+"""
+
+from __future__ import annotations
+
+COMMUNITIES = """
+WITH members AS (
+    SELECT m.community_id, m.entity_id FROM {members} m
+    JOIN {communities} c ON c.id = m.community_id AND c.level = m.level
+    SEMI JOIN reported ON reported.community_id = m.community_id),
+weights AS (
+    SELECT s.community_id, fsum(r.weight) AS weight FROM {relationships} r
+    JOIN members s ON s.entity_id = r.source_id
+    JOIN members t ON t.entity_id = r.target_id AND t.community_id = s.community_id GROUP BY ALL)
+SELECT c.id, c.title, c.size, c.n_relationships, coalesce(weight, 0) FROM {communities} c
+SEMI JOIN reported ON reported.community_id = c.id LEFT JOIN weights w ON w.community_id = c.id
+"""
+SENTENCES = """
+WITH sentences AS (
+    SELECT r.id AS relationship_id, m.description AS text, m.chunk_id, c.document_id,
+           c.start_char + m.start_char AS start_char, c.start_char + m.end_char AS end_char,
+           coalesce((m.start_char < 2 AND c.start_char > 0)
+                    OR (m.end_char > c.end_char - c.start_char - 2 AND c.end_char < d.n_chars),
+                    false) AS cut_off
+    FROM resolved_relationship_mentions m
+    JOIN {relationships} r ON r.source_id = m.source_id AND r.target_id = m.target_id
+    JOIN chunks c ON c.id = m.chunk_id
+    JOIN documents d ON d.id = c.document_id
+    SEMI JOIN told ON told.relationship_id = r.id
+    WHERE m.description <> ''),
+repeated AS (
+    SELECT relationship_id, text, count(DISTINCT document_id) AS n_documents FROM sentences
+    GROUP BY ALL),
+near AS (SELECT b.* FROM blocks b SEMI JOIN sentences USING (document_id))
+SELECT s.* EXCLUDE document_id, n_documents,
+       CASE WHEN b.end_char > s.start_char THEN b.kind ELSE '' END AS block
+FROM sentences s JOIN repeated USING (relationship_id, text)
+ASOF LEFT JOIN near b ON b.document_id = s.document_id AND b.start_char <= s.start_char
+"""
+"""The instances behind relationships, as sentences with their place in the document, in how many
+documents each stands word for word, and the kind of block that it begins in: blocks of a document
+never overlap."""
+
+PLACES = f"""
+SELECT r.id AS relationship_id, left(md5(concat_ws(':', r.weight, places)), 16) AS places
+FROM {{relationships}} r SEMI JOIN told ON told.relationship_id = r.id LEFT JOIN (
+    SELECT relationship_id, concat_ws(':', count(*), sum(md5_number_lower(concat_ws(
+               chr(10), chunk_id, start_char, end_char, cut_off, n_documents, block, text))))
+               AS places
+    FROM ({SENTENCES}) GROUP BY relationship_id) e ON e.relationship_id = r.id
+"""
+"""A hash of the weight of each relationship and of its sentences."""
