@@ -86,7 +86,7 @@ def _spread(files: Sequence[Path]) -> list[Path]:
 
 def _communities(home: Path) -> dict[str, Any]:
     from graphrag_pipeline.core.settings import CommunitySettings
-    from graphrag_pipeline.graph.clustering import leiden
+    from graphrag_pipeline.graph.clustering import Graph, leiden
 
     settings = CommunitySettings()
     with duckdb.connect(str(home / "published.duckdb"), read_only=True) as con:
@@ -95,7 +95,7 @@ def _communities(home: Path) -> dict[str, Any]:
         ).fetchall()[0]
         (reports,) = con.execute("SELECT count(*) FROM community_reports").fetchall()[0]
         edges = con.execute("SELECT source_id, target_id, weight FROM relationships").fetchall()
-    fresh, _ = leiden(edges, settings.resolution, settings.seed)
+    fresh, _ = leiden(Graph.of((), edges), settings.resolution, settings.seed)
     return {"how": how, "modularity": reached, "fresh": fresh, "reports": reports}
 
 

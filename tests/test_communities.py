@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.settings import CommunitySettings
-from graphrag_pipeline.graph.clustering import build_hierarchy, hierarchical_leiden
+from graphrag_pipeline.graph.clustering import Graph, build_hierarchy, hierarchical_leiden
 from graphrag_pipeline.graph.communities import ask_for_clustering, update_communities
 from graphrag_pipeline.releases import invariants
 
@@ -48,9 +48,10 @@ def test_an_index_made_by_graphrag_has_exactly_these_communities(shared_data):
         (level, frozenset(titles[member] for member in members))
         for level, members in communities.iter_rows()
     }
-    found = hierarchical_leiden(edges, SETTINGS)
+    graph = Graph.of((), edges)
+    found = hierarchical_leiden(graph, SETTINGS).listed(graph.nodes)
     assert len(found) == 122
-    assert {(level, frozenset(members) & known) for _, level, _, members in found} == expected
+    assert {(c.level, frozenset(c.members) & known) for c in found} == expected
 
 
 def clustered_graph(seed=0, groups=6, size=8):

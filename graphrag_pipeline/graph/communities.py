@@ -7,13 +7,22 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import duckdb
+import numpy as np
 import polars as pl
 
 from graphrag_pipeline.core.settings import CommunitySettings, fingerprint
 from graphrag_pipeline.core.text import names_apart
 from graphrag_pipeline.extraction.rules.words import usually_lower
-from graphrag_pipeline.graph.clustering import Cluster, Edge, build_hierarchy, leiden, modularity
-from graphrag_pipeline.graph.repair import keep_ids, repair_hierarchy
+from graphrag_pipeline.graph.clustering import (
+    Cluster,
+    Clusters,
+    Graph,
+    Ints,
+    cluster_graph,
+    leiden,
+    modularity,
+)
+from graphrag_pipeline.graph.repair import repair, with_old_ids
 from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
@@ -48,7 +57,6 @@ COMMUNITIES = pl.Schema(
         "n_relationships": pl.Int64,
     }
 )
-MEMBERS = pl.Schema({"community_id": pl.String, "entity_id": pl.String, "level": pl.Int32})
 
 
 @dataclass(frozen=True)
@@ -70,10 +78,9 @@ def communities_current(
     con: duckdb.DuckDBPyConnection, settings: CommunitySettings, hierarchy: Hierarchy = GRAPH
 ) -> bool:
     """Whether the communities were made from the graph as it is now, under these settings."""
-    state = hierarchy.get_state(con, _STATE)
-    if not _is_followed(state, settings):
+    if not _is_followed(hierarchy.get_state(con, _STATE), settings):
         return False
-    return state == f"{_version(state)}:{_graph_hash(con, hierarchy)}"
+    return _is_current(con, settings, hierarchy, _graph_hash(con, hierarchy))
 
 
 def update_communities(
@@ -88,19 +95,21 @@ def update_communities(
     """
     with store.read() as con:
         last = _last_update(con) if hierarchy.has_history else _LastUpdate()
-        if communities_current(con, settings, hierarchy):
+        graph_hash = _graph_hash(con, hierarchy)
+        if _is_current(con, settings, hierarchy, graph_hash):
             n_levels = _n_levels(con, hierarchy)
             return CommunityChanges(None, {}, last.modularity, last.drift, n_levels)
         followed = _is_followed(hierarchy.get_state(con, _STATE), settings)
-        old = _stored_hierarchy(con, hierarchy)
+        old = _stored_clusters(con, hierarchy)
         allowed = last.allowed_drift + settings.max_drift
-        graph = _read_graph(con, hierarchy)
-    found = _followed(graph, old, settings, allowed) if followed and old else None
+        entities, graph = _read_graph(con, hierarchy)
+    found = _followed(graph, old, settings, allowed) if followed and len(old) else None
     if found is None:
         found = _clustered(graph, old, settings)
+    communities = _communities(entities, graph, found.clusters)
     with store.transaction() as con:
-        counts = _store(con, hierarchy, *_frames(graph, found.clusters))
-        hierarchy.set_state(con, _STATE, f"{_fingerprint(settings)}:{graph.hash}")
+        counts = _store(con, hierarchy, communities, graph, found.clusters)
+        hierarchy.set_state(con, _STATE, f"{_fingerprint(settings)}:{graph_hash}")
         if hierarchy.has_history:
             _log_update(con, found)
         n_levels = _n_levels(con, hierarchy)
@@ -133,91 +142,93 @@ def adopt_hierarchy(
     Where ``settled``, it stays as it is until the graph changes and is then repaired, whatever the
     settings and whatever its modularity; otherwise ``update_communities`` clusters anew.
     """
-    graph = _read_graph(con, GRAPH)
-    communities, members = _frames(graph, clusters)
-    communities = communities.with_columns(
+    entities, graph = _read_graph(con, GRAPH)
+    adopted = Clusters.of(clusters, graph.nodes)
+    communities = _communities(entities, graph, adopted).with_columns(
         pl.col("id").replace_strict(titles, default=pl.col("title")).alias("title")
     )
-    _store(con, GRAPH, communities, members)
-    GRAPH.set_state(con, _STATE, f"{ADOPTED}:{graph.hash}" if settled else "")
-    _log_update(con, _measured(ADOPTED, graph, clusters, settings, _possible(graph, settings)))
-
-
-@dataclass(frozen=True)
-class _Graph:
-    entities: pl.DataFrame
-    relationships: pl.DataFrame
-    edges: Sequence[Edge]
-    hash: str
+    _store(con, GRAPH, communities, graph, adopted)
+    GRAPH.set_state(con, _STATE, f"{ADOPTED}:{_graph_hash(con, GRAPH)}" if settled else "")
+    _log_update(con, _measured(ADOPTED, graph, adopted, settings, _possible(graph, settings)))
 
 
 @dataclass(frozen=True)
 class _Found:
     how: str
-    clusters: Sequence[Cluster]
+    clusters: Clusters
     modularity: float | None
     drift: float | None
 
 
 def _followed(
-    graph: _Graph, old: Sequence[Cluster], settings: CommunitySettings, allowed_drift: float
+    graph: Graph, old: Clusters, settings: CommunitySettings, allowed_drift: float
 ) -> _Found | None:
     """Return the old hierarchy repaired or else improved, None if both drift too far."""
-    entities = graph.entities["id"].to_list()
     possible = _possible(graph, settings)
     for how in (REPAIRED, IMPROVED):
-        regain = how == IMPROVED
-        clusters = repair_hierarchy(old, entities, graph.edges, settings, regain=regain)
+        clusters = repair(graph, old, settings, regain=how == IMPROVED)
         found = _measured(how, graph, clusters, settings, possible)
         if (found.drift or 0.0) <= allowed_drift:
             return found
     return None
 
 
-def _clustered(graph: _Graph, old: Sequence[Cluster], settings: CommunitySettings) -> _Found:
-    clusters = build_hierarchy(graph.entities["id"].to_list(), graph.edges, settings)
-    clusters = keep_ids(old, clusters)
-    reached = modularity(graph.edges, clusters, settings.resolution)
+def _clustered(graph: Graph, old: Clusters, settings: CommunitySettings) -> _Found:
+    clusters = with_old_ids(old, cluster_graph(graph, settings), len(graph))
+    reached = modularity(graph, clusters.at(0, len(graph)), settings.resolution)
     return _Found(CLUSTERED, clusters, reached, None if reached is None else 0.0)
 
 
 def _measured(
     how: str,
-    graph: _Graph,
-    clusters: Sequence[Cluster],
+    graph: Graph,
+    clusters: Clusters,
     settings: CommunitySettings,
     possible: float | None,
 ) -> _Found:
-    reached = modularity(graph.edges, clusters, settings.resolution)
+    reached = modularity(graph, clusters.at(0, len(graph)), settings.resolution)
     if reached is None or possible is None:
         return _Found(how, clusters, reached, None)
     drift = max(0.0, 1 - reached / possible) if possible > 0 else 0.0
     return _Found(how, clusters, reached, drift)
 
 
-def _possible(graph: _Graph, settings: CommunitySettings) -> float | None:
+def _possible(graph: Graph, settings: CommunitySettings) -> float | None:
     """Return the modularity of a fresh clustering, None without relationships."""
-    if not graph.edges:
+    if not len(graph.source):
         return None
-    return leiden(graph.edges, settings.resolution, settings.seed)[0]
+    return leiden(graph, settings.resolution, settings.seed)[0]
 
 
+_PLACES = "SELECT id, row_number() OVER (ORDER BY id) - 1 AS place FROM {entities}"
 _ENTITIES = """
 SELECT id, title, degree, frequency, type NOT IN ('CONCEPT', 'DATE') AS named FROM {entities}
+ORDER BY id
 """
 # Edges found by rule are weighted by how much more often than chance their ends meet: always
 # positive, so that no edge is lost. A model's and an imported index's weights are taken as given,
 # but for a 0, which would lose one too.
-_STRENGTHS = """
-SELECT source_id, target_id,
+_EDGES = f"""
+WITH places AS MATERIALIZED ({_PLACES})
+SELECT s.place AS source, t.place AS target,
        CASE WHEN (SELECT bool_and(extractor = 'nlp') FROM extractions)
-            THEN weight * (1 + pmi) / 2 + 1e-9 ELSE greatest(weight, 1e-9) END AS strength
-FROM {relationships} ORDER BY source_id, target_id
+            THEN weight * (1 + pmi) / 2 + 1e-9 ELSE greatest(weight, 1e-9) END::DOUBLE AS weight
+FROM {{relationships}} JOIN places s ON s.id = source_id JOIN places t ON t.id = target_id
+ORDER BY source, target
 """
-_STORED = """
-SELECT c.id, c.level, c.last_level, c.parent_id, list(m.entity_id ORDER BY m.entity_id)
-FROM {communities} c JOIN {members} m ON m.community_id = c.id AND m.level = c.level
-GROUP BY ALL ORDER BY c.id
+_STORED = "SELECT id, level, parent_id FROM {communities} ORDER BY id"
+# Where an entity is no more, its place is -1.
+_STORED_MEMBERS = f"""
+WITH places AS MATERIALIZED ({_PLACES}),
+stored AS (SELECT id, level, row_number() OVER (ORDER BY id) - 1 AS number FROM {{communities}})
+SELECT number, coalesce(p.place, -1) AS place FROM {{members}} m
+JOIN stored c ON c.id = m.community_id AND c.level = m.level
+LEFT JOIN places p ON p.id = m.entity_id ORDER BY ALL
+"""
+_WANTED_MEMBERS = """
+SELECT c.id AS community_id, n.id AS entity_id,
+       unnest(range(c.level, c.last_level + 1))::INTEGER AS level
+FROM new_members m JOIN new_communities c ON c.number = m.number JOIN new_nodes n USING (place)
 """
 # What becomes of the communities, by level, when they are made those wanted.
 _CHANGES = """
@@ -231,123 +242,103 @@ GROUP BY ALL ORDER BY ALL
 """
 
 
-def _read_graph(con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy) -> _Graph:
-    relationships = con.sql(hierarchy.sql(_STRENGTHS)).pl()
-    edges = list(relationships.iter_rows())
+def _read_graph(con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy) -> tuple[pl.DataFrame, Graph]:
     entities = con.sql(hierarchy.sql(_ENTITIES)).pl()
-    return _Graph(entities, relationships, edges, _graph_hash(con, hierarchy))
+    edges = con.sql(hierarchy.sql(_EDGES)).pl()
+    source, target, weight = (edges[name].to_numpy() for name in ("source", "target", "weight"))
+    return entities, Graph(entities["id"], source, target, weight)
 
 
-def _stored_hierarchy(con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy) -> list[Cluster]:
-    rows = con.execute(hierarchy.sql(_STORED)).fetchall()
-    return [
-        Cluster(community, level, last_level, parent, tuple(members))
-        for community, level, last_level, parent, members in rows
-    ]
-
-
-def _frames(graph: _Graph, clusters: Sequence[Cluster]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    members = _member_frame(clusters)
-    return _community_frame(clusters, members, graph.entities, graph.relationships), members
-
-
-def _member_frame(clusters: Sequence[Cluster]) -> pl.DataFrame:
-    rows = [
-        (cluster.id, node, level)
-        for cluster in clusters
-        for level in range(cluster.level, cluster.last_level + 1)
-        for node in cluster.members
-    ]
-    return pl.DataFrame(rows, schema=MEMBERS, orient="row")
-
-
-def _community_frame(
-    clusters: Sequence[Cluster],
-    members: pl.DataFrame,
-    entities: pl.DataFrame,
-    relationships: pl.DataFrame,
-) -> pl.DataFrame:
-    frame = pl.DataFrame(
-        [(c.id, c.level, c.last_level, c.parent_id, len(c.members)) for c in clusters],
-        schema={n: COMMUNITIES[n] for n in ("id", "level", "last_level", "parent_id", "size")},
-        orient="row",
+def _stored_clusters(con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy) -> Clusters:
+    stored = con.sql(hierarchy.sql(_STORED)).pl()
+    members = con.sql(hierarchy.sql(_STORED_MEMBERS)).pl()
+    place = {id: number for number, id in enumerate(stored["id"])}
+    sizes = np.bincount(members["number"].to_numpy(), minlength=len(stored))
+    return Clusters(
+        stored["id"].to_list(),
+        stored["level"].cast(pl.Int64).to_numpy(),
+        np.array([place.get(id, -1) for id in stored["parent_id"]], dtype=np.int64),
+        np.append(0, np.cumsum(sizes)),
+        members["place"].to_numpy(),
     )
-    own = members.join(frame.select(community_id="id", level="level"), ["community_id", "level"])
-    inside = (
-        relationships.join(own, left_on="source_id", right_on="entity_id")
-        .join(
-            own,
-            left_on=["target_id", "community_id", "level"],
-            right_on=["entity_id", "community_id", "level"],
+
+
+def _communities(entities: pl.DataFrame, graph: Graph, clusters: Clusters) -> pl.DataFrame:
+    """Return the rows of ``COMMUNITIES``, by the place of their cluster."""
+    n_relationships = np.zeros(len(clusters), dtype=np.int64)
+    titles: dict[int, str] = {}
+    names = _names(entities)
+    for level in range(int(clusters.level.max(initial=-1)) + 1):
+        label = clusters.at(level, len(graph))
+        within = graph.within(label)
+        n_relationships += np.bincount(label[within.source], minlength=len(clusters))
+        titles |= _titles(names, label, within, entities["title"])
+    return pl.DataFrame(
+        {
+            "id": clusters.ids,
+            "level": clusters.level,
+            "last_level": clusters.last_level,
+            "parent_id": [clusters.ids[above] if above >= 0 else None for above in clusters.parent],
+            "title": [titles.get(place, "") for place in range(len(clusters))],
+            "size": clusters.sizes,
+            "n_relationships": n_relationships,
+        },
+        schema=COMMUNITIES,
+    )
+
+
+def _names(entities: pl.DataFrame) -> pl.DataFrame:
+    """Return what each entity's title is as a name, in the same order.
+
+    Names count for more than concepts and dates, and those of a single word least; a name that is a
+    word of every day counts for less; what reads as code or number comes last.
+    """
+    title = pl.col("title")
+    return entities.select(
+        "degree",
+        "frequency",
+        rank=title.rank("dense"),
+        plain=~title.str.contains(_NO_NAME) & (title.str.len_chars() <= _LONGEST_NAME),
+        weight=pl.when(pl.col("named") & ~title.str.contains(_IN_SMALL_LETTERS))
+        .then(
+            pl.when(title.str.contains(_SHOUTED))
+            .then(_SHOUTED_WEIGHT)
+            .when(_is_everyday(title))
+            .then(_TERM_WEIGHT)
+            .otherwise(_NAME_WEIGHT)
         )
-        .group_by("community_id")
-        .agg(n_relationships=pl.len().cast(pl.Int64))
-    )
-    titles = _titles(own, entities, relationships)
-    return (
-        frame.join(titles, left_on="id", right_on="community_id", how="left")
-        .join(inside, left_on="id", right_on="community_id", how="left")
-        .with_columns(pl.col("n_relationships").fill_null(0), pl.col("title").fill_null(""))
-        .select(list(COMMUNITIES))
+        .when(title.str.contains(" "))
+        .then(_TERM_WEIGHT)
+        .otherwise(_WORD_WEIGHT),
     )
 
 
-def _titles(own: pl.DataFrame, entities: pl.DataFrame, relationships: pl.DataFrame) -> pl.DataFrame:
-    """Return (community_id, title): the names most characteristic of each community.
+def _titles(names: pl.DataFrame, label: Ints, within: Graph, title: pl.Series) -> dict[int, str]:
+    """Return the names most characteristic of each community of a level, by its place.
 
     A name counts by its relationships within the community times the share of all its
     relationships that these are: what is connected with everything everywhere says nothing of a
-    community. Names count for more than concepts and dates, and those of a single word least; a
-    name that is a word of every day counts for less; what reads as code or number comes last. A
-    name that another of the title holds is left out.
+    community. A name that another of the title holds is left out.
     """
-    ends = pl.concat(
-        [
-            relationships.select(entity_id="source_id", other="target_id"),
-            relationships.select(entity_id="target_id", other="source_id"),
-        ]
-    )
-    within = (
-        own.join(ends, "entity_id")
-        .join(
-            own,
-            left_on=["other", "community_id", "level"],
-            right_on=["entity_id", "community_id", "level"],
-            how="semi",
-        )
-        .group_by("community_id", "entity_id")
-        .agg(inside=pl.len())
-    )
-    return (
-        own.join(entities, left_on="entity_id", right_on="id")
-        .join(within, ["community_id", "entity_id"], how="left")
-        .with_columns(
-            inside=pl.col("inside").fill_null(0),
-            plain=~pl.col("title").str.contains(_NO_NAME)
-            & (pl.col("title").str.len_chars() <= _LONGEST_NAME),
-            weight=pl.when(pl.col("named") & ~pl.col("title").str.contains(_IN_SMALL_LETTERS))
-            .then(
-                pl.when(pl.col("title").str.contains(_SHOUTED))
-                .then(_SHOUTED_WEIGHT)
-                .when(_is_everyday(pl.col("title")))
-                .then(_TERM_WEIGHT)
-                .otherwise(_NAME_WEIGHT)
-            )
-            .when(pl.col("title").str.contains(" "))
-            .then(_TERM_WEIGHT)
-            .otherwise(_WORD_WEIGHT),
-        )
+    nodes = np.flatnonzero(label >= 0)
+    inside = np.bincount(np.concatenate([within.source, within.target]), minlength=len(label))
+    ranked = (
+        names[nodes]
+        .with_columns(community=label[nodes], node=nodes, inside=inside[nodes])
         .with_columns(
             own=pl.col("weight") * pl.col("inside") ** 2 / pl.max_horizontal("degree", "inside", 1)
         )
         .sort(
-            ["plain", "own", "weight", "degree", "frequency", "title"],
-            descending=[True, True, True, True, True, False],
+            ["community", "plain", "own", "weight", "degree", "frequency", "rank"],
+            descending=[False, True, True, True, True, True, False],
         )
-        .group_by("community_id", maintain_order=True)
-        .agg(title=pl.col("title").head(_TITLE_CANDIDATES))
-        .with_columns(pl.col("title").map_elements(_title, return_dtype=pl.String))
+        .group_by("community", maintain_order=True)
+        .agg(pl.col("node").head(_TITLE_CANDIDATES))
     )
+    return {
+        community: ", ".join(names_apart(title.gather(chosen).to_list(), _TITLE_ENTITIES))
+        for community, chosen in ranked.iter_rows()
+    }
 
 
 def _is_everyday(title: pl.Expr) -> pl.Expr:
@@ -361,31 +352,34 @@ def _is_everyday(title: pl.Expr) -> pl.Expr:
     )
 
 
-def _title(names: Sequence[str]) -> str:
-    return ", ".join(names_apart(names, _TITLE_ENTITIES))
-
-
 def _store(
     con: duckdb.DuckDBPyConnection,
     hierarchy: Hierarchy,
     communities: pl.DataFrame,
-    members: pl.DataFrame,
+    graph: Graph,
+    clusters: Clusters,
 ) -> Mapping[int, Mapping[str, int]]:
-    put_rows(con, "new_communities", communities)
-    put_rows(con, "new_members", members)
+    number = np.arange(len(clusters))
+    places = np.arange(len(graph))
+    put_rows(con, "new_communities", communities.with_columns(number=number))
+    put_rows(
+        con, "new_members", pl.DataFrame({"number": clusters.owner, "place": clusters.members})
+    )
+    put_rows(con, "new_nodes", pl.DataFrame({"place": places, "id": graph.nodes}))
     assign_identifiers(
         con, "community", "SELECT id FROM new_communities ORDER BY level, size DESC, id"
     )
     con.execute(
-        """CREATE OR REPLACE TEMP TABLE wanted_communities AS
-           SELECT c.id, i.human_readable_id, c.level, c.last_level, c.parent_id, c.title, c.size,
-                  c.n_relationships
-           FROM new_communities c JOIN identifiers i ON i.kind = 'community' AND i.id = c.id"""
+        f"""CREATE OR REPLACE TEMP TABLE wanted_communities AS
+            SELECT c.id, i.human_readable_id, c.level, c.last_level, c.parent_id, c.title, c.size,
+                   c.n_relationships
+            FROM new_communities c JOIN identifiers i ON i.kind = 'community' AND i.id = c.id;
+            CREATE OR REPLACE TEMP TABLE wanted_members AS {_WANTED_MEMBERS}"""
     )
     counts = _changes(con, hierarchy)
     hierarchy.replace(con, "communities", "wanted_communities")
-    hierarchy.replace(con, "members", "new_members")
-    drop_rows(con, "new_communities", "new_members")
+    hierarchy.replace(con, "members", "wanted_members")
+    drop_rows(con, "new_communities", "new_members", "new_nodes", "wanted_members")
     return counts
 
 
@@ -403,6 +397,16 @@ def _fingerprint(settings: CommunitySettings) -> str:
 
 def _version(state: str | None) -> str:
     return (state or "").partition(":")[0]
+
+
+def _is_current(
+    con: duckdb.DuckDBPyConnection,
+    settings: CommunitySettings,
+    hierarchy: Hierarchy,
+    graph_hash: str,
+) -> bool:
+    state = hierarchy.get_state(con, _STATE)
+    return _is_followed(state, settings) and state == f"{_version(state)}:{graph_hash}"
 
 
 def _is_followed(state: str | None, settings: CommunitySettings) -> bool:

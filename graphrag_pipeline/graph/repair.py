@@ -11,29 +11,22 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.settings import CommunitySettings
-from graphrag_pipeline.graph.clustering import Cluster, Edge, leiden
+from graphrag_pipeline.graph.clustering import Cluster, Clusters, Edge, Graph, Ints, leiden
 
 _MOST_SWEEPS = 20
 _SAME = 0.5
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
-
-def repair_hierarchy(
-    old: Sequence[Cluster],
-    entity_ids: Sequence[str],
-    edges: Iterable[Edge],
-    settings: CommunitySettings,
-    *,
-    regain: bool = False,
-) -> list[Cluster]:
+def repair(
+    graph: Graph, old: Clusters, settings: CommunitySettings, *, regain: bool = False
+) -> Clusters:
     """Return the hierarchy ``old`` brought up to date with a graph that has changed.
 
     With ``regain``, Leiden then goes over the whole graph from there, which regains the modularity
@@ -43,159 +36,133 @@ def repair_hierarchy(
     whose members and inner edges did not change come back as they were. The result depends on
     ``old`` and the graph only, not on the order of rows.
     """
-    graph = _Graph.of(entity_ids, edges)
-    prior = _Prior(old, graph.nodes)
-    ids_in_use = {cluster.id for cluster in old}
-    clusters: list[Cluster] = []
-    parents = [_Parent(None, np.arange(len(graph.nodes)))] if graph.nodes else []
+    prior = _Prior(old, len(graph))
+    ids_in_use = set(old.ids)
+    found = _Found()
+    parents = [_Parent(-1, np.arange(len(graph)))] if len(graph) else []
     level = 0
     while parents:
         label = _divide(graph, prior.at(level), parents, settings)
         if regain and level == 0:
             label = _regained(graph, label, settings)
-        parts = _named(graph, prior, parents, label, level, ids_in_use)
-        clusters += [part.cluster for part in parts]
+        parts = _add_parts(found, graph, prior, parents, label, level, ids_in_use)
         most = settings.max_cluster_size
-        parents = [
-            _Parent(part.cluster, part.nodes)
-            for part in parts
-            if prior.is_to_divide(part.cluster, most)
-        ]
+        parents = [part for part in parts if prior.is_to_divide(found.ids[part.place], part, most)]
         level += 1
-    return _standing(clusters)
+    return Clusters.joined(found.ids, found.levels, found.parents, found.parts)
 
 
-def keep_ids(old: Sequence[Cluster], new: Sequence[Cluster]) -> list[Cluster]:
+def with_old_ids(old: Clusters, new: Clusters, n_nodes: int) -> Clusters:
     """Return the clusters ``new`` with the ids of those of ``old`` they are mostly made of.
 
     A cluster is taken for an old one of its level when they share more than half of all members
     of the two, so each has at most one counterpart.
     """
-    owner = {(cluster.level, node): cluster for cluster in old for node in cluster.members}
-    old_ids = {cluster.id for cluster in old}
-    renamed: dict[str, str] = {}
-    for cluster in new:
-        shared: dict[str, int] = defaultdict(int)
-        sizes: dict[str, int] = {}
-        for node in cluster.members:
-            before = owner.get((cluster.level, node))
-            if before is not None:
-                shared[before.id] += 1
-                sizes[before.id] = len(before.members)
-        for before_id, n in shared.items():
-            if n / (len(cluster.members) + sizes[before_id] - n) > _SAME:
-                renamed[cluster.id] = before_id
-    heirs = set(renamed.values())
-    for cluster in new:
-        if cluster.id not in renamed:
-            ids_in_use = old_ids | heirs if cluster.id in heirs else heirs
-            renamed[cluster.id] = _free_id(cluster.id, ids_in_use)
-    return [
-        replace(
-            cluster,
-            id=renamed[cluster.id],
-            parent_id=renamed[cluster.parent_id] if cluster.parent_id else None,
+    renamed: dict[int, str] = {}
+    for level in range(int(new.level.max(initial=-1)) + 1):
+        now, before = new.at(level, n_nodes), old.at(level, n_nodes)
+        is_in_both = (now >= 0) & (before >= 0)
+        pairs, shared = np.unique(
+            np.stack([now[is_in_both], before[is_in_both]]), axis=1, return_counts=True
         )
-        for cluster in new
-    ]
+        union = new.sizes[pairs[0]] + old.sizes[pairs[1]] - shared
+        is_same = shared / union > _SAME
+        for place, before_place in pairs[:, is_same].T.tolist():
+            renamed[place] = old.ids[before_place]
+    old_ids, heirs = set(old.ids), set(renamed.values())
+    ids = []
+    for place, id in enumerate(new.ids):
+        taken = old_ids | heirs if place not in renamed and id in heirs else heirs
+        ids.append(renamed.get(place) or _free_id(id, taken))
+    return replace(new, ids=ids)
 
 
-@dataclass(frozen=True)
-class _Graph:
-    """Nodes sorted by id, edges as numbers of nodes with their weights."""
+def repair_hierarchy(
+    old: Sequence[Cluster],
+    entity_ids: Iterable[str],
+    edges: Iterable[Edge],
+    settings: CommunitySettings,
+    *,
+    regain: bool = False,
+) -> list[Cluster]:
+    """Return what :func:`repair` makes of ids and edges in any order, one by one."""
+    graph = Graph.of(entity_ids, edges)
+    repaired = repair(graph, Clusters.of(old, graph.nodes), settings, regain=regain)
+    return repaired.listed(graph.nodes)
 
-    nodes: list[str]
-    source: Ints
-    target: Ints
-    weight: Floats
 
-    @classmethod
-    def of(cls, entity_ids: Sequence[str], edges: Iterable[Edge]) -> _Graph:
-        nodes = sorted(set(entity_ids))
-        number = {node: i for i, node in enumerate(nodes)}
-        rows = sorted(edges)
-        return cls(
-            nodes,
-            np.array([number[source] for source, _, _ in rows], dtype=np.int64),
-            np.array([number[target] for _, target, _ in rows], dtype=np.int64),
-            np.array([weight for _, _, weight in rows], dtype=np.float64),
-        )
-
-    def within(self, label: Ints) -> _Graph:
-        """Return the edges whose ends have the same label, none of them negative."""
-        inside = (label[self.source] == label[self.target]) & (label[self.source] >= 0)
-        return _Graph(self.nodes, self.source[inside], self.target[inside], self.weight[inside])
-
-    def ends(self) -> Ints:
-        """Return the nodes that have edges."""
-        return np.unique(np.concatenate([self.source, self.target]))
-
-    def part(self, nodes: Ints, edges: Ints) -> _Graph:
-        """Return the graph of these nodes, in order, and edges."""
-        return _Graph(
-            [self.nodes[node] for node in nodes.tolist()],
-            np.searchsorted(nodes, self.source[edges]),
-            np.searchsorted(nodes, self.target[edges]),
-            self.weight[edges],
-        )
-
-    def named_edges(self, is_chosen: npt.NDArray[np.bool_]) -> list[Edge]:
-        return [
-            (self.nodes[source], self.nodes[target], weight)
-            for source, target, weight in zip(
-                self.source[is_chosen].tolist(),
-                self.target[is_chosen].tolist(),
-                self.weight[is_chosen].tolist(),
-                strict=True,
-            )
-        ]
+def keep_ids(old: Sequence[Cluster], new: Sequence[Cluster]) -> list[Cluster]:
+    """Return clusters as :func:`with_old_ids` names them, one by one."""
+    nodes = Graph.of((node for cluster in new for node in cluster.members), []).nodes
+    now = Clusters.of(new, nodes)
+    return with_old_ids(Clusters.of(old, nodes), now, len(nodes)).listed(nodes)
 
 
 class _Prior:
     """The old hierarchy: the cluster of each node at each level, and who was its member."""
 
-    def __init__(self, old: Sequence[Cluster], nodes: Sequence[str]) -> None:
-        number = {node: i for i, node in enumerate(nodes)}
-        self.clusters = sorted(old, key=lambda cluster: cluster.id)
-        self._members = {cluster.id: cluster.members for cluster in old}
-        self._divided = {cluster.parent_id for cluster in old}
-        self._n = len(nodes)
-        self._labels: dict[int, Ints] = {}
-        for place, cluster in enumerate(self.clusters):
-            labels = self._labels.setdefault(cluster.level, np.full(self._n, -1, dtype=np.int64))
-            labels[[number[node] for node in cluster.members if node in number]] = place
+    def __init__(self, old: Clusters, n_nodes: int) -> None:
+        self.old = old
+        self._place = {id: place for place, id in enumerate(old.ids)}
+        self._n = n_nodes
 
     def at(self, level: int) -> Ints:
-        """Return the place in ``clusters`` of each node's cluster of this level, -1 if none."""
-        labels = self._labels.get(level)
-        return np.full(self._n, -1, dtype=np.int64) if labels is None else labels
+        """Return a number for each node's cluster of this level, in order of ids, -1 if none."""
+        return self._in_order[self.old.at(level, self._n)]
 
-    def is_to_divide(self, cluster: Cluster, most: int) -> bool:
+    def id_of(self, number: int) -> str:
+        """Return the id of a cluster of this number."""
+        return self.old.ids[int(self._by_id[number])]
+
+    @cached_property
+    def _by_id(self) -> Ints:
+        return np.array(sorted(range(len(self.old)), key=self.old.ids.__getitem__), dtype=np.int64)
+
+    @cached_property
+    def _in_order(self) -> Ints:
+        in_order = np.full(len(self.old) + 1, -1, dtype=np.int64)
+        in_order[self._by_id] = np.arange(len(self.old))
+        return in_order
+
+    def is_to_divide(self, id: str, part: _Parent, most: int) -> bool:
         """Whether a cluster has parts: as before, or by its size where its members changed."""
-        if self._members.get(cluster.id) == cluster.members:
-            return cluster.id in self._divided
-        return len(cluster.members) > most
+        place = self._place.get(id)
+        if place is not None and np.array_equal(self.old.of_cluster(place), part.nodes):
+            return bool(self.old.is_divided[place])
+        return len(part.nodes) > most
 
 
 @dataclass(frozen=True)
 class _Parent:
-    """A cluster whose parts are to be found, None for the whole graph, and its nodes."""
+    """A cluster whose parts are to be found, by its place, -1 for the graph, and its nodes."""
 
-    cluster: Cluster | None
+    place: int
     nodes: Ints
 
 
-@dataclass(frozen=True)
-class _Part:
-    cluster: Cluster
-    nodes: Ints
+class _Found:
+    """The clusters found, in order, with the place of the parent of each."""
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+        self.levels: list[int] = []
+        self.parents: list[int] = []
+        self.parts: list[Ints] = []
+
+    def add(self, id: str, level: int, parent: int, nodes: Ints) -> _Parent:
+        """Add a cluster; return it as one whose parts may be sought."""
+        self.ids.append(id)
+        self.levels.append(level)
+        self.parents.append(parent)
+        self.parts.append(nodes)
+        return _Parent(len(self.ids) - 1, nodes)
 
 
 def _divide(
-    graph: _Graph, prior: Ints, parents: Sequence[_Parent], settings: CommunitySettings
+    graph: Graph, prior: Ints, parents: Sequence[_Parent], settings: CommunitySettings
 ) -> Ints:
     """Return the part of each node, named by the smallest node in it; -1 outside the parents."""
-    owner = np.full(len(graph.nodes), -1, dtype=np.int64)
+    owner = np.full(len(graph), -1, dtype=np.int64)
     for place, parent in enumerate(parents):
         owner[parent.nodes] = place
     inside = graph.within(owner)
@@ -222,16 +189,13 @@ def _is_elsewhere(prior: Ints, owner: Ints) -> npt.NDArray[np.bool_]:
     return is_elsewhere
 
 
-def _regained(graph: _Graph, label: Ints, settings: CommunitySettings) -> Ints:
+def _regained(graph: Graph, label: Ints, settings: CommunitySettings) -> Ints:
     """Return the root communities that Leiden makes of these."""
-    start = {graph.nodes[node]: int(label[node]) for node in graph.ends().tolist()}
-    everything = np.ones(len(graph.source), dtype=bool)
-    if not start:
+    if not len(graph.source):
         return label
-    _, best = leiden(graph.named_edges(everything), settings.resolution, settings.seed, start)
-    alone = len(best) + label
-    new_labels = [best.get(node, int(alone[i])) for i, node in enumerate(graph.nodes)]
-    return _connected_parts(graph, np.array(new_labels, dtype=np.int64))
+    _, best = leiden(graph, settings.resolution, settings.seed, label)
+    alone = len(graph) + label
+    return _connected_parts(graph, np.where(best >= 0, best, alone))
 
 
 def _by_label(labels: Ints, n: int) -> list[Ints]:
@@ -241,13 +205,13 @@ def _by_label(labels: Ints, n: int) -> list[Ints]:
     return [order[ends[i] : ends[i + 1]] for i in range(n)]
 
 
-def _connected_parts(graph: _Graph, label: Ints) -> Ints:
+def _connected_parts(graph: Graph, label: Ints) -> Ints:
     """Return labels by which only connected nodes with one label are together.
 
     A node labelled -1 is alone. The new label is the smallest node of the part.
     """
     is_inside = (label[graph.source] == label[graph.target]) & (label[graph.source] >= 0)
-    return _components(len(graph.nodes), graph.source[is_inside], graph.target[is_inside])
+    return _components(len(graph), graph.source[is_inside], graph.target[is_inside])
 
 
 def _components(n: int, source: Ints, target: Ints) -> Ints:
@@ -265,7 +229,7 @@ def _components(n: int, source: Ints, target: Ints) -> Ints:
 
 
 def _place_new(
-    graph: _Graph, is_new: npt.NDArray[np.bool_], start: Ints, settings: CommunitySettings
+    graph: Graph, is_new: npt.NDArray[np.bool_], start: Ints, settings: CommunitySettings
 ) -> Ints:
     """Return the community of each node of a graph some of whose nodes have none yet.
 
@@ -283,18 +247,17 @@ def _place_new(
     if among.any():
         share = float(graph.weight[among].sum()) / total
         # The modularity of a part, at this resolution, is that of the whole.
-        _, parts = leiden(graph.named_edges(among), settings.resolution * share, settings.seed)
-        groups: dict[object, list[int]] = defaultdict(list)
-        for node in np.flatnonzero(is_left).tolist():
-            groups[parts.get(graph.nodes[node], (node,))].append(node)
-        for nodes in groups.values():
-            label[nodes] = nodes[0]
+        _, parts = leiden(graph.only(among), settings.resolution * share, settings.seed)
+        nodes = np.flatnonzero(is_left)
+        groups = np.where(parts[nodes] >= 0, parts[nodes], len(graph) + nodes)
+        _, first, group = np.unique(groups, return_index=True, return_inverse=True)
+        label[nodes] = nodes[first][group]
     _Mover(graph, label, rate).move(_communities_near(graph, is_new, label))
     return label
 
 
 def _communities_near(
-    graph: _Graph, is_new: npt.NDArray[np.bool_], label: Ints
+    graph: Graph, is_new: npt.NDArray[np.bool_], label: Ints
 ) -> list[tuple[int, ...]]:
     """Return the communities that hold new nodes or have a neighbour among them."""
     near = is_new.copy()
@@ -314,10 +277,10 @@ class _Mover:
     is w(group, C) - resolution * k * K(C) / 2m (Blondel et al., 2008; ``rate`` is the factor).
     """
 
-    def __init__(self, graph: _Graph, label: Ints, rate: float) -> None:
+    def __init__(self, graph: Graph, label: Ints, rate: float) -> None:
         self._label = label
         self._rate = rate
-        n = len(graph.nodes)
+        n = len(graph)
         self._strength = np.bincount(graph.source, graph.weight, n) + np.bincount(
             graph.target, graph.weight, n
         )
@@ -371,38 +334,37 @@ class _Mover:
         return False
 
 
-def _named(
-    graph: _Graph,
+def _add_parts(
+    found: _Found,
+    graph: Graph,
     prior: _Prior,
     parents: Sequence[_Parent],
     label: Ints,
     level: int,
     ids_in_use: set[str],
-) -> list[_Part]:
-    """Return the parts as clusters; a parent that stays whole has none.
+) -> list[_Parent]:
+    """Add the parts to what was found and return them; a parent that stays whole has none.
 
     An old id goes to the largest remainder of its community. ``ids_in_use`` are not given again.
     """
-    places, largest = _heirs(label, prior.at(level))
-    heirs = dict(zip(largest.tolist(), places.tolist(), strict=True))
-    clusters = []
+    numbers, largest = _heirs(label, prior.at(level))
+    heirs = dict(zip(largest.tolist(), numbers.tolist(), strict=True))
+    added = []
     for parent in parents:
         parts = label[parent.nodes]
-        if parent.cluster is not None and (parts == parts[0]).all():
+        if parent.place >= 0 and (parts == parts[0]).all():
             continue
         order = np.argsort(parts, kind="stable")
         starts = np.flatnonzero(np.diff(parts[order], prepend=-1))
-        for nodes_of_part in np.split(parent.nodes[order], starts[1:]):
-            members = tuple(graph.nodes[node] for node in nodes_of_part.tolist())
-            place = heirs.get(int(label[nodes_of_part[0]]))
-            if place is None:
-                name = _free_id(make_id("community", level, *members), ids_in_use)
-                ids_in_use.add(name)
+        for nodes in np.split(parent.nodes[order], starts[1:]):
+            number = heirs.get(int(label[nodes[0]]))
+            if number is None:
+                id = _free_id(make_id("community", level, *graph.names(nodes)), ids_in_use)
+                ids_in_use.add(id)
             else:
-                name = prior.clusters[place].id
-            above = parent.cluster.id if parent.cluster else None
-            clusters.append(_Part(Cluster(name, level, level, above, members), nodes_of_part))
-    return clusters
+                id = prior.id_of(number)
+            added.append(found.add(id, level, parent.place, nodes))
+    return added
 
 
 def _heirs(label: Ints, prior: Ints) -> tuple[Ints, Ints]:
@@ -420,10 +382,3 @@ def _free_id(id: str, ids_in_use: set[str]) -> str:
     while id in ids_in_use:
         id = make_id("community", id)
     return id
-
-
-def _standing(clusters: Sequence[Cluster]) -> list[Cluster]:
-    """Let clusters without parts stand at all deeper levels."""
-    deepest = max((cluster.level for cluster in clusters), default=0)
-    divided = {cluster.parent_id for cluster in clusters}
-    return [replace(c, last_level=c.level if c.id in divided else deepest) for c in clusters]

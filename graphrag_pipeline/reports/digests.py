@@ -59,6 +59,7 @@ _NO_MENTIONS = "SELECT '' AS source_id, '' AS target_id, 0::UBIGINT AS digest WH
 _CLAIMS = f"SELECT subject_id, {_sum(*_CLAIM)} AS digest FROM resolved_claims GROUP BY ALL"
 _NO_CLAIMS = "SELECT '' AS subject_id, 0 AS digest WHERE false"
 
+# Materialized, or DuckDB would join all pairs of members of a community first.
 _OF_LEVEL = f"""
 WITH two_levels AS (
     SELECT m.community_id, m.entity_id, c.level, c.parent_id FROM {{members}} m
@@ -71,12 +72,14 @@ nodes AS (
            AS digest
     FROM own JOIN {{entities}} e ON e.id = own.entity_id
     LEFT JOIN ({{claims}}) claims ON claims.subject_id = e.id GROUP BY ALL),
-edges AS (
-    SELECT s.community_id AS id,
-           {_sum(*(f"r.{column}" for column in _RELATIONSHIP), "m.digest")} AS digest
+of_source AS MATERIALIZED (
+    SELECT s.community_id, r.target_id,
+           hash(hash({", ".join(f"r.{column}" for column in _RELATIONSHIP)}, m.digest)) AS digest
     FROM {{relationships}} r JOIN own s ON s.entity_id = r.source_id
-    JOIN own t ON t.entity_id = r.target_id AND t.community_id = s.community_id
-    LEFT JOIN mentioned m ON m.source_id = r.source_id AND m.target_id = r.target_id GROUP BY ALL),
+    LEFT JOIN mentioned m ON m.source_id = r.source_id AND m.target_id = r.target_id),
+edges AS (
+    SELECT s.community_id AS id, sum(s.digest) AS digest FROM of_source s
+    JOIN own t ON t.entity_id = s.target_id AND t.community_id = s.community_id GROUP BY ALL),
 parts AS (
     SELECT parent_id AS id, {_sum("community_id", "entity_id")} AS digest FROM two_levels
     WHERE level = $level + 1 GROUP BY ALL),

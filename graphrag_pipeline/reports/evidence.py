@@ -6,15 +6,18 @@ connection. What they return of a community or relationship depends on nothing e
 
 from __future__ import annotations
 
+# Materialized, or DuckDB would join all pairs of members of a community first.
 COMMUNITIES = """
 WITH members AS (
     SELECT m.community_id, m.entity_id FROM {members} m
     JOIN {communities} c ON c.id = m.community_id AND c.level = m.level
     SEMI JOIN reported ON reported.community_id = m.community_id),
+of_source AS MATERIALIZED (
+    SELECT s.community_id, r.target_id, r.weight FROM {relationships} r
+    JOIN members s ON s.entity_id = r.source_id),
 weights AS (
-    SELECT s.community_id, fsum(r.weight) AS weight FROM {relationships} r
-    JOIN members s ON s.entity_id = r.source_id
-    JOIN members t ON t.entity_id = r.target_id AND t.community_id = s.community_id GROUP BY ALL)
+    SELECT s.community_id, fsum(s.weight) AS weight FROM of_source s
+    JOIN members t ON t.entity_id = s.target_id AND t.community_id = s.community_id GROUP BY ALL)
 SELECT c.id, c.title, c.size, c.n_relationships, coalesce(weight, 0) FROM {communities} c
 SEMI JOIN reported ON reported.community_id = c.id LEFT JOIN weights w ON w.community_id = c.id
 """

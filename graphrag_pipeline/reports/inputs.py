@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import duckdb
 import polars as pl
@@ -44,7 +44,7 @@ WHERE (c.level = $level AND c.id IN (SELECT community_id FROM reported))
 """
 _REPORTS = """
 SELECT r.community_id, r.level, r.n_tokens, full_content, context_hash, coverage, findings, writer,
-       coalesce(support, 1) AS support, c.size
+       coalesce(support, 1) AS support
 FROM {reports} r JOIN {communities} c ON c.id = r.community_id LEFT JOIN (
     SELECT community_id, sum(support)::BIGINT AS support FROM report_elements
     WHERE $has_history GROUP BY community_id) e ON e.community_id = r.community_id
@@ -81,14 +81,12 @@ class Elements:
 
     ``entities`` has (id, n_tokens, text_hash, support), ``relationships`` also (source_id,
     target_id, combined_degree). ``claims`` are those of each subject_id, in order, if the writer
-    reads them. ``places`` (relationship_id, places) is a hash of the evidence of each
-    relationship and of where it stands, None if nobody cites it.
+    reads them.
     """
 
     entities: pl.DataFrame
     claims: pl.DataFrame | None
     relationships: pl.DataFrame
-    places: pl.DataFrame | None
 
 
 @dataclass(frozen=True)
@@ -96,16 +94,13 @@ class Level:
     """The communities of a level to report on, and what there is of them and one level deeper.
 
     ``members`` has (community_id, entity_id, level, parent_id) and ``reports`` the columns of
-    ``community_reports`` that contexts depend on, with the ``size`` of the community, both of
-    these communities and of their parts. ``facts`` is what a report without a model says of each
-    community itself: its size, relationships, title and evidence.
+    ``community_reports`` that contexts depend on, both of these communities and of their parts.
     """
 
     number: int
     communities: Sequence[str]
     members: pl.DataFrame
     reports: pl.DataFrame
-    facts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def own_members(self) -> pl.DataFrame:
@@ -148,14 +143,7 @@ def read_level(
         [id for (id,) in con.execute("SELECT community_id FROM reported").fetchall()],
         con.execute(sql(_MEMBERS), level).pl(),
         con.execute(sql(_REPORTS), {**level, "has_history": hierarchy.has_history}).pl(),
-        read_facts(con, hierarchy),
     )
-
-
-def read_facts(con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy) -> Mapping[str, str]:
-    """Return what a report without a model says of the communities in the table ``reported``."""
-    rows = con.execute(hierarchy.sql(COMMUNITIES)).fetchall()
-    return {id: f"{size}:{n}:{title}:{weight:g}" for id, title, size, n, weight in rows}
 
 
 def read_elements(
@@ -172,22 +160,16 @@ def read_elements(
         told_of = members.select(id="entity_id").unique()
     put_rows(con, "told_of", told_of)
     relationships = con.sql(sql(_RELATIONSHIPS)).pl()
-    places = None
-    if writer.cites_places:
-        put_rows(con, "told", relationships.select(relationship_id="id"))
-        places = con.sql(sql(PLACES)).pl()
-        drop_rows(con, "told")
     entities = con.sql(sql(_ENTITIES)).pl()
     claims = con.sql(_CLAIMS).pl() if writer.reads_claims else None
     drop_rows(con, "told_of")
-    return Elements(entities, claims, relationships, places)
+    return Elements(entities, claims, relationships)
 
 
 def level_contexts(elements: Elements, level: Level, budget: int, version: str) -> list[Context]:
     """Return the context of each community of a level, filled up to ``budget`` tokens.
 
-    ``version`` is that of the writer; where it cites places, they and the facts about a community
-    are part of a context's hash.
+    ``version`` is that of the writer; where it cites places, see :func:`with_places`.
     """
     slices = level_slices(elements, level, budget, version)
     return [context for part in slices for context in part.contexts]
@@ -246,15 +228,39 @@ def _slice(
         )
         for community in ids["community_id"]
     ]
-    if elements.places is None:
-        return Slice(contexts, edges)
-    shown = rows.select(relationship_id="id").unique()
-    places = dict(elements.places.join(shown, "relationship_id", "semi").iter_rows())
-    sizes = dict(reports.select("community_id", "size").iter_rows())
-    facts = level.facts
-    return Slice(
-        [_with_places(c, places, facts.get(c.community_id, ""), sizes) for c in contexts], edges
-    )
+    return Slice(contexts, edges)
+
+
+def with_places(
+    con: duckdb.DuckDBPyConnection, contexts: Sequence[Context], hierarchy: Hierarchy = GRAPH
+) -> list[Context]:
+    """Return contexts whose hash is of all that a report without a model says and cites.
+
+    That is, besides their texts, the size, relationships, title and evidence of each community, and
+    the sentences behind the relationships that are told, with their places.
+    """
+    below = [child for context in contexts for child in context.sub_reports]
+    put_rows(con, "reported", _strings("community_id", [c.community_id for c in contexts] + below))
+    told = [relationship for context in contexts for relationship in context.relationships]
+    put_rows(con, "told", _strings("relationship_id", told))
+    rows = con.execute(hierarchy.sql(COMMUNITIES)).fetchall()
+    facts = {id: f"{size}:{n}:{title}:{weight:g}" for id, title, size, n, weight in rows}
+    sizes = {id: str(size) for id, _, size, *_ in rows}
+    places = dict(con.execute(hierarchy.sql(PLACES)).fetchall())
+    drop_rows(con, "reported", "told")
+    placed = []
+    for context in contexts:
+        cited = [places.get(relationship, "") for relationship in context.relationships]
+        cited += [sizes.get(community, "") for community in context.sub_reports]
+        version, _, text_hash = context.hash.partition(":")
+        about = facts.get(context.community_id, "")
+        hash = f"{version}:{make_id('context', text_hash, about, *cited)}"
+        placed.append(replace(context, hash=hash))
+    return placed
+
+
+def _strings(name: str, values: Sequence[str]) -> pl.DataFrame:
+    return pl.DataFrame({name: values}, schema={name: pl.String}).unique()
 
 
 def _claims(claims: pl.DataFrame | None, rows: pl.DataFrame) -> Mapping[str, Sequence[Element]]:
@@ -287,12 +293,3 @@ def _sub_reports(reports: pl.DataFrame) -> Mapping[str, SubReport]:
 def _report_hash(text: str, findings: Sequence[Mapping[str, object]]) -> str:
     places = [(f["chunk_id"], f["start_char"], f["end_char"]) for f in findings]
     return content_hash(f"{text}\n{places}")[:16]
-
-
-def _with_places(
-    context: Context, places: Mapping[str, str], facts: str, sizes: Mapping[str, int]
-) -> Context:
-    cited = [places.get(relationship, "") for relationship in context.relationships]
-    cited += [str(sizes.get(community, "")) for community in context.sub_reports]
-    version, _, text_hash = context.hash.partition(":")
-    return replace(context, hash=f"{version}:{make_id('context', text_hash, facts, *cited)}")

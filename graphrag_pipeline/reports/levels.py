@@ -30,6 +30,7 @@ from graphrag_pipeline.reports.inputs import (
     level_slices,
     read_elements,
     read_level,
+    with_places,
 )
 from graphrag_pipeline.reports.text import ReportText, ReportWriter, WrittenReports
 from graphrag_pipeline.store.frames import drop_rows, put_rows
@@ -212,7 +213,7 @@ def outdated_reports(
         find_changed(con, GRAPH, level, by, _version(settings, by))
         elements, held = _read_changed(con, GRAPH, level, by)
         for part in _slices(elements, held, settings, by):
-            changed = _changed(part, held)
+            changed = _changed(_cited(con, part, by, GRAPH), held)
             kept = _tolerated(con, changed, settings, by)
             outdated |= {c.community_id: c.n_tokens for c in changed if c.community_id not in kept}
     return outdated
@@ -280,8 +281,9 @@ def _update_level(
         elements, held = _read_changed(con, hierarchy, level, writer)
     n_written = n_todo = n_kept = 0
     for part in _slices(elements, held, settings, writer):
-        changed = _changed(part, held)
         with store.read() as con:
+            part = _cited(con, part, writer, hierarchy)
+            changed = _changed(part, held)
             kept = _tolerated(con, changed, settings, writer)
             todo = [context for context in changed if context.community_id not in kept]
             failed = _failed_before(con, hierarchy, todo)
@@ -308,6 +310,14 @@ def _slices(
 ) -> Iterator[Slice]:
     version = _version(settings, writer)
     return level_slices(elements, held, settings.max_context_tokens, version)
+
+
+def _cited(
+    con: duckdb.DuckDBPyConnection, part: Slice, writer: ReportWriter, hierarchy: Hierarchy
+) -> Slice:
+    if not writer.cites_places:
+        return part
+    return Slice(with_places(con, part.contexts, hierarchy), part.edges)
 
 
 def _changed(part: Slice, held: Level) -> list[Context]:

@@ -37,8 +37,15 @@ import polars as pl
 
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.settings import CommunitySettings, Settings, fingerprint
-from graphrag_pipeline.graph.clustering import Cluster, Edge, build_hierarchy, leiden, modularity
-from graphrag_pipeline.graph.repair import keep_ids, repair_hierarchy
+from graphrag_pipeline.graph.clustering import (
+    Cluster,
+    Clusters,
+    Graph,
+    cluster_graph,
+    leiden,
+    modularity,
+)
+from graphrag_pipeline.graph.repair import keep_ids, repair, with_old_ids
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.reports.levels import FAILURES
 from graphrag_pipeline.store.frames import drop_rows, put_rows
@@ -342,15 +349,9 @@ def communities_of(
         clusters = keep_ids(old, anew(ids.to_list(), edges, LARGEST, settings.seed))
     else:
         given = settings.model_copy(update={"max_cluster_size": LARGEST})
-        named: list[Edge] = list(
-            zip(
-                ids.gather(edges["source"]).to_list(),
-                ids.gather(edges["target"]).to_list(),
-                edges["similarity"].to_list(),
-                strict=True,
-            )
-        )
-        clusters = _clustered(ids.to_list(), named, old, given, follows=follows)
+        weights = edges["similarity"].to_numpy()
+        graph = Graph(ids, edges["source"].to_numpy(), edges["target"].to_numpy(), weights)
+        clusters = _clustered(graph, Clusters.of(old, ids), given, follows=follows).listed(ids)
     divided = {cluster.parent_id for cluster in clusters}
     rows = [
         (
@@ -429,21 +430,18 @@ class _Embedded:
 
 
 def _clustered(
-    ids: Sequence[str],
-    edges: Sequence[Edge],
-    old: Sequence[Cluster],
-    settings: CommunitySettings,
-    *,
-    follows: bool,
-) -> list[Cluster]:
-    possible = leiden(edges, settings.resolution, settings.seed)[0] if edges else 0.0
-    if old and follows:
+    graph: Graph, old: Clusters, settings: CommunitySettings, *, follows: bool
+) -> Clusters:
+    has_edges = len(graph.source) > 0
+    possible = leiden(graph, settings.resolution, settings.seed)[0] if has_edges else 0.0
+    if len(old) and follows:
         for regain in (False, True):
-            clusters = repair_hierarchy(old, ids, edges, settings, regain=regain)
-            reached = modularity(edges, clusters, settings.resolution) or 0.0
+            clusters = repair(graph, old, settings, regain=regain)
+            label = clusters.at(0, len(graph))
+            reached = modularity(graph, label, settings.resolution) or 0.0
             if possible <= 0 or 1 - reached / possible <= settings.max_drift:
                 return clusters
-    return keep_ids(old, build_hierarchy(ids, edges, settings))
+    return with_old_ids(old, cluster_graph(graph, settings), len(graph))
 
 
 def _quality(

@@ -23,7 +23,7 @@ from graphrag_pipeline.reports.inputs import (
     Level,
     level_contexts,
     read_elements,
-    read_facts,
+    with_places,
 )
 from graphrag_pipeline.reports.levels import REPORTS, report_frame, report_row
 from graphrag_pipeline.reports.model_writer import report_writer
@@ -37,10 +37,12 @@ ATTRIBUTED_COMMUNITIES = Hierarchy("attributed", ("attributed_communities", "att
 _DRAFT = replace(ATTRIBUTED_COMMUNITIES, tables="draft_")
 _FAILED = "SELECT community_id, context_hash, attempts FROM {failures}"
 _DESCRIBED = """
-WITH inside AS (
-    SELECT s.community_id, count(*) AS n_relationships FROM relationships r
-    JOIN own s ON s.entity_id = r.source_id
-    JOIN own t ON t.entity_id = r.target_id AND t.community_id = s.community_id GROUP BY ALL),
+WITH of_source AS MATERIALIZED (
+    SELECT s.community_id, r.target_id FROM relationships r
+    JOIN own s ON s.entity_id = r.source_id),
+inside AS (
+    SELECT s.community_id, count(*) AS n_relationships FROM of_source s
+    JOIN own t ON t.entity_id = s.target_id AND t.community_id = s.community_id GROUP BY ALL),
 described AS (
     SELECT community_id, count(*) AS size,
            list(title ORDER BY type IN ('CONCEPT', 'DATE'), degree DESC, frequency DESC, title)[:3]
@@ -110,8 +112,11 @@ class Draft:
         self.entities = pl.concat([self.entities, own])
         if level == 1:
             self._elements = _with_those_alone(self._elements, own)
-        held = self._level(store, level, members, within)
+        held = self._level(level, members, within)
         contexts = level_contexts(self._elements, held, self._budget, self._version)
+        if self._writer.cites_places:
+            with _DraftStore(store.path, self._tables()).read() as con:
+                contexts = with_places(con, contexts, _DRAFT)
         before = dict(self._before.select("community_id", "context_hash").iter_rows())
         changed = [each for each in contexts if before.get(each.community_id) != each.hash]
         stay = {each.community_id for each in contexts} - {c.community_id for c in changed}
@@ -120,9 +125,7 @@ class Draft:
         self.reports = pl.concat([self.reports, unchanged])
         self._write(store, level, changed)
 
-    def _level(
-        self, store: IndexStore, level: int, members: pl.DataFrame, within: pl.DataFrame
-    ) -> Level:
+    def _level(self, level: int, members: pl.DataFrame, within: pl.DataFrame) -> Level:
         """Return the level as it is known where contexts are made: deeper has a higher number."""
         number = -level
         own = within.select(
@@ -140,15 +143,8 @@ class Draft:
         several = members.group_by("community_id").len().filter(pl.col("len") > 1)
         held = pl.concat([own, below]) if level > 1 else own
         reports = self.reports.join(members, left_on="community_id", right_on="member_id")
-        sizes = self.communities.select(community_id="id", size="size")
-        reports = reports.join(sizes, "community_id").with_columns(
-            level=pl.lit(number + 1), support=pl.lit(1)
-        )
-        several = several.select("community_id").sort("community_id")
-        with _DraftStore(store.path, self._tables()).read() as con:
-            put_rows(con, "reported", several)
-            facts = read_facts(con, _DRAFT)
-        return Level(number, several["community_id"].to_list(), held, reports, facts)
+        reports = reports.with_columns(level=pl.lit(number + 1), support=pl.lit(1))
+        return Level(number, sorted(several["community_id"]), held, reports)
 
     def _write(self, store: IndexStore, level: int, contexts: Sequence[Context]) -> None:
         failed = {

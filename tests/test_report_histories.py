@@ -1,0 +1,159 @@
+"""Reports after any history are those made from scratch, and cost no call where nothing changed."""
+
+import duckdb
+import pytest
+from conftest import Engine, build
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.reports import digests
+from graphrag_pipeline.reports.inputs import level_contexts, level_slices, read_elements, read_level
+from graphrag_pipeline.reports.levels import update_reports
+from graphrag_pipeline.reports.text import ReportText, WrittenReports
+
+NAMES = ("Alice Smith", "Bob Jones", "Carol Brown", "Dora Green", "Emil Black", "Frank Miller")
+PLACES = ("Paris", "London", "Berlin", "Madrid")
+GIVEN = {"communities": {"max_cluster_size": 3, "max_drift": 1.0}, "reports": {"max_outdated": 0.0}}
+REPORTS = """
+SELECT * EXCLUDE (human_readable_id) FROM hierarchy_reports JOIN (
+    SELECT hierarchy, id AS community_id, human_readable_id FROM hierarchy_communities)
+USING (hierarchy, community_id) ORDER BY ALL
+"""
+
+sentences = st.tuples(
+    st.sampled_from(NAMES), st.sampled_from(NAMES), st.sampled_from(PLACES), st.integers(0, 2)
+).map(lambda t: f"{t[0]} met {t[1]} in {t[2]} {'for a while ' * t[3]}that day.")
+texts = st.lists(sentences, min_size=1, max_size=6).map(" ".join)
+changes = st.dictionaries(st.sampled_from("abcd"), st.none() | texts, min_size=1, max_size=3)
+
+
+class Teller:
+    """A writer that is paid by the report and repeats all it is told, in order."""
+
+    name = "teller"
+    version = "1"
+    is_paid = True
+    reads_claims = True
+    cites_places = False
+
+    def __init__(self):
+        self.calls = []
+
+    def write(self, store, contexts, hierarchy):
+        self.calls += [context.community_id for context in contexts]
+        with store.read() as con:
+            told = dict(
+                con.execute(
+                    """SELECT id, title || description FROM entities UNION ALL
+                       SELECT id, source || target || description FROM relationships UNION ALL
+                       SELECT community_id, full_content FROM community_reports"""
+                ).fetchall()
+            )
+        reports = {
+            c.community_id: ReportText("T", "\n".join(told[e.id] for e in c.elements), 5.0, "", ())
+            for c in contexts
+        }
+        return WrittenReports(reports)
+
+
+def bring_up(engine, writer=None):
+    return update_reports(engine.store, engine.settings.reports, 0, and_deeper=True, writer=writer)
+
+
+def reports(engine):
+    return engine.rows(REPORTS)
+
+
+def forgotten(engine):
+    """Let nothing be known of reports, and let those without a model be written again."""
+    with engine.store.transaction() as con:
+        con.execute("DELETE FROM meta WHERE starts_with(key, 'graph:reports_state:')")
+        con.execute("DELETE FROM staging.report_inputs")
+        con.execute("DELETE FROM hierarchy_reports")
+        con.execute("DELETE FROM report_elements")
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@given(history=st.lists(changes, min_size=2, max_size=4), is_paid=st.booleans())
+def test_after_any_history_reports_are_those_made_from_scratch(tmp_path_factory, history, is_paid):
+    engine = Engine(tmp_path_factory.mktemp("history"), Settings(**GIVEN))
+    engine.write({"fixed.txt": "Alice Smith met Bob Jones in Paris. Dora Green met Emil Black."})
+    for change in history:
+        engine.write({f"{name}.txt": text for name, text in change.items()})
+        engine.index()
+        engine.cluster()
+        bring_up(engine, Teller() if is_paid else None)
+    followed = reports(engine)
+    again = Teller()
+    forgotten(engine)
+    bring_up(engine, again if is_paid else None)
+    assert reports(engine) == followed
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    files = {
+        f"{i}.txt": " ".join(
+            f"{NAMES[(i + j) % 6]} met {NAMES[(i * j + 1) % 6]} in {PLACES[(i + j) % 4]}."
+            for j in range(5)
+        )
+        for i in range(8)
+    }
+    return build(tmp_path_factory.mktemp("told"), files, **GIVEN)
+
+
+def test_no_report_is_asked_for_where_only_the_digests_are_lost_or_made_otherwise(
+    told, monkeypatch
+):
+    first = Teller()
+    assert bring_up(told, first).written == len(first.calls) > 1
+    before = reports(told)
+    with told.store.transaction() as con:
+        con.execute("DELETE FROM staging.report_inputs")
+        con.execute("DELETE FROM meta WHERE starts_with(key, 'graph:reports_state:')")
+    again = Teller()
+    assert (bring_up(told, again).written, again.calls) == (0, [])
+    monkeypatch.setattr(digests, "_DIGESTS_VERSION", "another")
+    assert (bring_up(told, again).written, again.calls) == (0, [])
+    assert reports(told) == before
+    monkeypatch.setattr(duckdb, "__version__", "99.0")
+    assert (bring_up(told, again).written, again.calls) == (0, [])
+
+
+def test_contexts_are_made_only_where_a_digest_changed(told, monkeypatch):
+    teller = Teller()
+    bring_up(told, teller)
+    made = []
+    monkeypatch.setattr(
+        "graphrag_pipeline.reports.levels.level_slices",
+        lambda elements, level, *rest: (
+            made.extend(level.communities) or level_slices(elements, level, *rest)
+        ),
+    )
+    with told.store.transaction() as con:
+        con.execute("DELETE FROM meta WHERE starts_with(key, 'graph:reports_state:')")
+    bring_up(told, teller)
+    assert made == []
+
+
+def test_slices_make_the_contexts_of_the_whole_level(told):
+    with told.store.read() as con:
+        level = read_level(con, 0)
+        elements = read_elements(con, Teller())
+    whole = level_contexts(elements, level, 300, "v")
+    slices = [part.contexts for part in level_slices(elements, level, 300, "v", size=1)]
+    assert len(slices) > 1
+    assert [context for part in slices for context in part] == whole
+
+
+def test_what_a_report_says_of_its_community_is_brought_up_to_date_though_no_word_changes(told):
+    bring_up(told)
+    changed = "UPDATE relationships SET weight = weight + 40"
+    before = dict(told.rows("SELECT community_id, rating FROM community_reports"))
+    with told.store.transaction() as con:
+        con.execute(changed)
+    bring_up(told)
+    after = dict(told.rows("SELECT community_id, rating FROM community_reports"))
+    assert before.keys() == after.keys()
+    assert all(after[community] > rating for community, rating in before.items())
