@@ -80,6 +80,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
     ),
     "reports/extractive.py:EXTRACTIVE_VERSION": (
         "reports/extractive.py",
+        "reports/evidence.py",
         "core/prose.py",
         "data/prose.txt",
     ),

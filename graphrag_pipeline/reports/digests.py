@@ -17,6 +17,7 @@ import polars as pl
 from graphrag_pipeline.core.settings import fingerprint
 from graphrag_pipeline.reports.inputs import MIN_SIZE
 from graphrag_pipeline.reports.text import ReportWriter
+from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 
 CHANGED = "changed_inputs"
@@ -60,41 +61,46 @@ _CLAIMS = f"SELECT subject_id, {_sum(*_CLAIM)} AS digest FROM resolved_claims GR
 _NO_CLAIMS = "SELECT '' AS subject_id, 0 AS digest WHERE false"
 
 # Materialized, or DuckDB would join all pairs of members of a community first.
-_OF_LEVEL = f"""
-WITH two_levels AS (
-    SELECT m.community_id, m.entity_id, c.level, c.parent_id FROM {{members}} m
+_OF_GRAPH = f"""
+WITH own AS (
+    SELECT m.community_id, m.entity_id, c.level FROM {{members}} m
     JOIN {{communities}} c ON c.id = m.community_id AND c.level = m.level
-    WHERE c.level BETWEEN $level AND $level + 1),
-own AS (SELECT community_id, entity_id FROM two_levels WHERE level = $level),
+    WHERE c.level BETWEEN $first AND $last + 1),
 mentioned AS (SELECT source_id, target_id, sum(digest) AS digest FROM ({{mentions}}) GROUP BY ALL),
-nodes AS (
-    SELECT own.community_id AS id, {_sum(*(f"e.{column}" for column in _ENTITY), "claims.digest")}
+entities_now AS MATERIALIZED (
+    SELECT e.id, hash(hash({", ".join(f"e.{column}" for column in _ENTITY)}, claims.digest))
            AS digest
-    FROM own JOIN {{entities}} e ON e.id = own.entity_id
-    LEFT JOIN ({{claims}}) claims ON claims.subject_id = e.id GROUP BY ALL),
-of_source AS MATERIALIZED (
-    SELECT s.community_id, r.target_id,
+    FROM {{entities}} e LEFT JOIN ({{claims}}) claims ON claims.subject_id = e.id),
+relationships_now AS MATERIALIZED (
+    SELECT r.source_id, r.target_id,
            hash(hash({", ".join(f"r.{column}" for column in _RELATIONSHIP)}, m.digest)) AS digest
-    FROM {{relationships}} r JOIN own s ON s.entity_id = r.source_id
+    FROM {{relationships}} r
     LEFT JOIN mentioned m ON m.source_id = r.source_id AND m.target_id = r.target_id),
+of_source AS MATERIALIZED (
+    SELECT s.community_id, r.target_id, r.digest FROM relationships_now r
+    JOIN own s ON s.entity_id = r.source_id),
+nodes AS (
+    SELECT community_id AS id, sum(digest) AS digest, {_sum("community_id", "entity_id")} AS members
+    FROM own JOIN entities_now e ON e.id = entity_id GROUP BY ALL),
 edges AS (
     SELECT s.community_id AS id, sum(s.digest) AS digest FROM of_source s
     JOIN own t ON t.entity_id = s.target_id AND t.community_id = s.community_id GROUP BY ALL),
 parts AS (
-    SELECT parent_id AS id, {_sum("community_id", "entity_id")} AS digest FROM two_levels
-    WHERE level = $level + 1 GROUP BY ALL),
-told AS (
-    SELECT c.parent_id AS id,
-           {_sum("r.community_id", "r.n_tokens", "full_content", "findings", "coverage", "c.size")}
-           AS digest
-    FROM {{reports}} r JOIN {{communities}} c ON c.id = r.community_id
-    WHERE r.level = $level + 1 GROUP BY ALL)
-SELECT c.id AS community_id, md5(concat_ws(':', $version, c.level, c.size, c.n_relationships,
-           coalesce(nodes.digest, 0), coalesce(edges.digest, 0), coalesce(parts.digest, 0),
-           coalesce(told.digest, 0), c.title)) AS digest
+    SELECT parent_id AS id, {_sum("c.id", "members")} AS digest FROM {{communities}} c
+    JOIN nodes ON nodes.id = c.id GROUP BY ALL)
+SELECT c.id AS community_id, c.level, hash(
+           c.level, c.size, c.n_relationships, c.title, nodes.digest, edges.digest, parts.digest
+       ) AS digest
 FROM {{communities}} c LEFT JOIN nodes USING (id) LEFT JOIN edges USING (id)
-LEFT JOIN parts USING (id) LEFT JOIN told USING (id)
-WHERE c.level = $level AND c.size >= $min_size
+LEFT JOIN parts USING (id)
+WHERE c.level BETWEEN $first AND $last AND c.size >= $min_size
+"""
+_TOLD = f"""
+SELECT c.parent_id AS community_id,
+       {_sum("r.community_id", "r.n_tokens", "full_content", "findings", "coverage", "c.size")}
+       AS digest
+FROM {{reports}} r JOIN {{communities}} c ON c.id = r.community_id
+WHERE r.level = $level + 1 GROUP BY ALL
 """
 _COMPARED = """
 SELECT i.community_id, i.digest FROM staging.report_inputs i
@@ -121,37 +127,50 @@ FROM {{reports}} r SEMI JOIN {{communities}} c ON c.id = r.community_id WHERE r.
 """
 
 
+def community_digests(
+    con: duckdb.DuckDBPyConnection,
+    hierarchy: Hierarchy,
+    first: int,
+    last: int,
+    writer: ReportWriter,
+) -> pl.DataFrame:
+    """Return (community_id, level, digest) of all communities of some levels to report on.
+
+    The digest is of what there is of a community in the graph.
+    """
+    levels = {"first": first, "last": last, "min_size": MIN_SIZE}
+    return con.execute(_sql(_OF_GRAPH, hierarchy, writer), levels).pl()
+
+
 def find_changed(
     con: duckdb.DuckDBPyConnection,
     hierarchy: Hierarchy,
     level: int,
-    writer: ReportWriter,
+    of_graph: pl.DataFrame,
     version: str,
-) -> int:
-    """Put the communities of a level whose report may be outdated in the table :data:`CHANGED`.
+) -> pl.DataFrame:
+    """Return (community_id, digest) of those communities of a level that may need another report.
 
-    ``version`` decides a report besides its context. Returns how many communities the level has
-    to report on.
+    They are also the table :data:`CHANGED` of the connection. ``of_graph`` has what
+    :func:`community_digests` returns; ``version`` decides a report besides its context.
     """
+    put_rows(con, "of_graph", of_graph.filter(pl.col("level") == level))
     con.execute(
-        f"""CREATE OR REPLACE TEMP TABLE {CHANGED} AS WITH now AS MATERIALIZED (
-                {_sql(_OF_LEVEL, hierarchy, writer)})
+        f"""CREATE OR REPLACE TEMP TABLE {CHANGED} AS WITH now AS (
+                SELECT community_id, md5(concat_ws(':', $version, g.digest, coalesce(t.digest, 0)))
+                       AS digest
+                FROM of_graph g LEFT JOIN ({hierarchy.sql(_TOLD)}) t USING (community_id))
             SELECT * FROM now ANTI JOIN ({hierarchy.sql(_COMPARED)}) c
-                ON c.community_id = now.community_id AND c.digest = now.digest""",
+                ON c.community_id = now.community_id AND c.digest = now.digest
+            ORDER BY community_id""",
         {
             "level": level,
-            "min_size": MIN_SIZE,
             "hierarchy": hierarchy.name,
             "version": fingerprint(_DIGESTS_VERSION, duckdb.__version__, version),
         },
     )
-    row = con.execute(
-        hierarchy.sql(
-            "SELECT count(*) FROM {communities} WHERE level = $level AND size >= $min_size"
-        ),
-        {"level": level, "min_size": MIN_SIZE},
-    ).fetchone()
-    return row[0] if row else 0
+    drop_rows(con, "of_graph")
+    return con.sql(f"FROM {CHANGED}").pl()
 
 
 def remember_compared(
@@ -192,11 +211,6 @@ def reports_digest(con: duckdb.DuckDBPyConnection, level: int, hierarchy: Hierar
     """Return a digest of the reports of a level."""
     row = con.execute(hierarchy.sql(_BELOW), {"level": level}).fetchone()
     return str(row[0] if row else "")
-
-
-def changed_inputs(con: duckdb.DuckDBPyConnection) -> pl.DataFrame:
-    """Return the table that :func:`find_changed` made."""
-    return con.sql(f"FROM {CHANGED} ORDER BY community_id").pl()
 
 
 def _sql(query: str, hierarchy: Hierarchy, writer: ReportWriter) -> str:

@@ -22,17 +22,19 @@ SELECT c.id, c.title, c.size, c.n_relationships, coalesce(weight, 0) FROM {commu
 SEMI JOIN reported ON reported.community_id = c.id LEFT JOIN weights w ON w.community_id = c.id
 """
 SENTENCES = """
-WITH sentences AS (
+WITH pairs AS MATERIALIZED (
+    SELECT id, source_id, target_id FROM {relationships} r
+    SEMI JOIN told ON told.relationship_id = r.id),
+sentences AS MATERIALIZED (
     SELECT r.id AS relationship_id, m.description AS text, m.chunk_id, c.document_id,
            c.start_char + m.start_char AS start_char, c.start_char + m.end_char AS end_char,
            coalesce((m.start_char < 2 AND c.start_char > 0)
                     OR (m.end_char > c.end_char - c.start_char - 2 AND c.end_char < d.n_chars),
                     false) AS cut_off
     FROM resolved_relationship_mentions m
-    JOIN {relationships} r ON r.source_id = m.source_id AND r.target_id = m.target_id
+    JOIN pairs r ON r.source_id = m.source_id AND r.target_id = m.target_id
     JOIN chunks c ON c.id = m.chunk_id
     JOIN documents d ON d.id = c.document_id
-    SEMI JOIN told ON told.relationship_id = r.id
     WHERE m.description <> ''),
 repeated AS (
     SELECT relationship_id, text, count(DISTINCT document_id) AS n_documents FROM sentences

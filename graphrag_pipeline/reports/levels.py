@@ -14,7 +14,7 @@ from graphrag_pipeline.core.tokens import DEFAULT_ENCODING, count_tokens
 from graphrag_pipeline.reports.contexts import Context
 from graphrag_pipeline.reports.digests import (
     CHANGED,
-    changed_inputs,
+    community_digests,
     find_changed,
     forget_removed,
     graph_digest,
@@ -160,8 +160,10 @@ def update_reports(
         failed = _count(con, hierarchy, "failures", level, last)
         if hierarchy.get_state(con, f"{_STATE}{level}") == state and not failed:
             return LevelReports(0, _count(con, hierarchy, "reports", level, last), 0, None)
+        of_graph = community_digests(con, hierarchy, level, last, by)
     done = [
-        _update_level(store, hierarchy, settings, each, by) for each in range(last, level - 1, -1)
+        _update_level(store, hierarchy, settings, each, by, of_graph)
+        for each in range(last, level - 1, -1)
     ]
     with store.transaction() as con:
         removed = _remove_orphans(con, hierarchy, level, None if and_deeper else level)
@@ -209,8 +211,10 @@ def outdated_reports(
     """
     by = writer or ExtractiveWriter(settings)
     outdated: dict[str, int] = {}
-    for level in range(_deepest(con, GRAPH) + 1):
-        find_changed(con, GRAPH, level, by, _version(settings, by))
+    deepest = _deepest(con, GRAPH)
+    of_graph = community_digests(con, GRAPH, 0, deepest, by)
+    for level in range(deepest + 1):
+        find_changed(con, GRAPH, level, of_graph, _version(settings, by))
         elements, held = _read_changed(con, GRAPH, level, by)
         for part in _slices(elements, held, settings, by):
             changed = _changed(_cited(con, part, by, GRAPH), held)
@@ -272,10 +276,11 @@ def _update_level(
     settings: ReportSettings,
     level: int,
     writer: ReportWriter,
+    of_graph: pl.DataFrame,
 ) -> _Done:
+    n_all = len(of_graph.filter(pl.col("level") == level))
     with store.read() as con:
-        n_all = find_changed(con, hierarchy, level, writer, _version(settings, writer))
-        digests = changed_inputs(con)
+        digests = find_changed(con, hierarchy, level, of_graph, _version(settings, writer))
         if digests.is_empty():
             return _Done(0, n_all, 0)
         elements, held = _read_changed(con, hierarchy, level, writer)
