@@ -78,6 +78,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
         "reports/inputs.py",
         "reports/text.py",
     ),
+    "reports/digests.py:_DIGESTS_VERSION": ("reports/digests.py",),
     "reports/extractive.py:EXTRACTIVE_VERSION": (
         "reports/extractive.py",
         "reports/evidence.py",
