@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
 import duckdb
 import pytest
+from conftest import Engine
 
 from benchmarks.equality import SIDES, Comparison, _answer_parts, _compare_table
+from graphrag_pipeline.core.settings import BatchSettings, Settings
+from graphrag_pipeline.store.differences import differing_tables
 
+TESTS = Path(__file__).parent
+CORPUS = TESTS.parent / "examples" / "corpus"
 ROWS = {
     "before": "(1, 'a', 1e-1, '2031-b'), (2, 'b', 2e-1, '2030-a'), (2, 'b', 2e-1, '2030-a')",
     "after": "(2, 'b', 2e-1, '2032-c'), (1, 'a', 1e-1, '2033-d'), (2, 'b', 2e-1, '2032-c')",
@@ -85,3 +96,27 @@ def test_records_of_an_answer_keep_their_places_and_what_it_took_is_left_out():
         ("records", 0, '{"id": "b"}'),
         ("records", 1, '{"id": "a"}'),
     ]
+
+
+def test_two_machines_make_all_tables_equal_whatever_order_batches_are_ingested_in(tmp_path):
+    engine = Engine(tmp_path / "one", Settings(batches=BatchSettings(max_files=6)))
+    files = sorted(path for path in CORPUS.rglob("*") if path.suffix in (".md", ".txt"))[:18]
+    engine.write({f"{n}-{path.name}": path.read_bytes() for n, path in enumerate(files)})
+    assert len(engine.cut()) == 3
+    shutil.copytree(tmp_path / "one", tmp_path / "other")
+    for name, seed, threads, order in (("one", "1", "1", "0,1,2"), ("other", "2", "4", "2,0,1")):
+        environment = {
+            **os.environ,
+            "PYTHONHASHSEED": seed,
+            "POLARS_MAX_THREADS": threads,
+            "PYTHONPATH": os.pathsep.join((str(TESTS), str(TESTS.parent))),
+        }
+        command = [sys.executable, str(TESTS / "equal_build.py"), tmp_path / name, threads, order]
+        subprocess.run(command, env=environment, check=True)
+    one, other = (tmp_path / name / ".graphrag" / "index.duckdb" for name in ("one", "other"))
+    assert differing_tables(one, other) == {}
+    with duckdb.connect(str(other)) as con:
+        con.execute("UPDATE entities SET title = 'x' WHERE human_readable_id = 0")
+        con.execute("DROP TABLE entity_aliases")
+    assert differing_tables(one, other)["main.entities"] == (1, 1)
+    assert "main.entity_aliases" in differing_tables(one, other)

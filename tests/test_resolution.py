@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
+import duckdb
+import polars as pl
 import pytest
 from conftest import Engine, build_graph
 from hypothesis import given
@@ -21,9 +25,15 @@ from graphrag_pipeline.core.settings import LlmSettings, ResolutionSettings, Set
 from graphrag_pipeline.core.text import normalize_title
 from graphrag_pipeline.graph.descriptions import update_graph
 from graphrag_pipeline.graph.resolution.asking import FAILED
-from graphrag_pipeline.graph.resolution.deciding import decide
-from graphrag_pipeline.graph.resolution.mentions import Mentioned
-from graphrag_pipeline.graph.resolution.resolving import resolution_current, resolve_entities
+from graphrag_pipeline.graph.resolution.resolving import (
+    resolution_current,
+    resolve_entities,
+    resolve_within,
+)
+from graphrag_pipeline.graph.resolution.user_aliases import UserRow
+from graphrag_pipeline.ingest.staging import plan_take_in
+from graphrag_pipeline.store.index_store import insert
+from graphrag_pipeline.store.migrations import make_tables
 
 P, ORG, G, C = "PERSON", "ORGANIZATION", "GEO", "CONCEPT"
 GRAPH = {
@@ -36,19 +46,49 @@ SCROOGE = {
 }
 
 
-def mentioned(*entities: tuple[str, str, str], stated: tuple = ()) -> Mentioned:
-    """Entities as mentions give them: (title, type, the documents, one letter each)."""
+def resolve(*entities: tuple[str, str, str], said: str = "") -> duckdb.DuckDBPyConnection:
+    """Resolve what mentions tell of: (title, type, the documents, one letter each).
+
+    ``said`` is what one more document says.
+    """
+    con = duckdb.connect()
+    make_tables(con)
+    letters = sorted({letter for _, _, letters in entities for letter in letters})
+    for id in (*letters, "said"):
+        put_chunk(con, id, said if id == "said" else "")
+    put_mentions(con, [(e[:2], letter) for e in entities for letter in e[2]])
+    plan_take_in(con)
+    resolve_within(con, Settings(), [])
+    return con
+
+
+def put_chunk(con: duckdb.DuckDBPyConnection, id: str, text: str, document: str = "") -> None:
+    """Put a chunk that rules have read in an index."""
+    con.execute(
+        "INSERT INTO chunks VALUES (?, 0, ?, 0, 0, 1, 1, ?, 'b')", [id, document or id, text]
+    )
+    con.execute(
+        "INSERT INTO extractions VALUES (?, 'nlp', '', 'ok', '', 1, 1, 0, 0, 'b', '', 1)", [id]
+    )
+
+
+def put_mentions(
+    con: duckdb.DuckDBPyConnection, mentions: Sequence[tuple[tuple[str, str], str]]
+) -> None:
+    """Put mentions, of a (title, type) in a chunk, in an index."""
     rows = [
-        (make_id("entity", normalize_title(title)), title, kind, list(docs), list(docs), "", False)
-        for title, kind, docs in entities
+        (chunk, make_id("entity", normalize_title(title)), title, kind)
+        for (title, kind), chunk in mentions
     ]
-    return Mentioned(rows, list(stated))
+    schema = [(name, pl.String) for name in ("chunk_id", "entity_id", "title", "type")]
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    insert(con, "entity_mentions", frame.with_columns(description=pl.lit(""), batch=pl.lit("b")))
 
 
-def merged(*entities: tuple[str, str, str], **given: tuple) -> set[tuple[str, str]]:
+def merged(*entities: tuple[str, str, str], said: str = "") -> set[tuple[str, str]]:
     """Return (title, canonical title) of every entity that rules fold into another."""
-    aliases, _ = decide(mentioned(*entities, **given), Settings(), [])
-    return {(alias.entity.title, alias.canonical.title) for alias in aliases}
+    with resolve(*entities, said=said) as con:
+        return set(con.execute("SELECT title, canonical_title FROM entity_aliases").fetchall())
 
 
 ONE = [
@@ -124,9 +164,9 @@ def test_a_last_name_that_two_people_bear_stays_alone():
     smiths = (("John Smith", P, "a"), ("Mary Smith", P, "b"))
     both = [("Smith", P, "ab"), ("Mr. Smith", P, "ab")]
     assert merged(*smiths, *both) == set()
-    aliases, apart = decide(mentioned(*smiths, *both), Settings(), [])
-    assert aliases == []
-    assert {frozenset((p.one.title, p.two.title)) for p in apart} >= {
+    with resolve(*smiths, *both) as con:
+        apart = con.execute("SELECT one_title, two_title FROM entities_kept_apart").fetchall()
+    assert {frozenset(pair) for pair in apart} >= {
         frozenset(("Smith", "John Smith")),
         frozenset(("Smith", "Mary Smith")),
     }
@@ -141,11 +181,11 @@ def test_in_documents_of_one_of_them_alone_a_last_name_means_that_one():
 def test_an_acronym_is_what_the_text_says_and_not_what_it_could_be():
     party = ("Democratic Left Party", ORG, "ab")
     assert merged(party, ("DSP", ORG, "c")) == set()
-    said = (("DSP", "the Democratic Left Party"),)
-    assert merged(party, ("DSP", ORG, "c"), stated=said) == {("DSP", "Democratic Left Party")}
+    said = "They founded the Democratic Left Party (DSP) then."
+    assert merged(party, ("DSP", ORG, "c"), said=said) == {("DSP", "Democratic Left Party")}
     other = ("Democratic Socialist Party", ORG, "ab")
-    both = (*said, ("DSP", "the Democratic Socialist Party"))
-    assert merged(party, other, ("DSP", ORG, "ab"), stated=both) == set()
+    both = f"{said} DSP (Democratic Socialist Party) is another."
+    assert merged(party, other, ("DSP", ORG, "ab"), said=both) == set()
 
 
 @hypothesis_settings(max_examples=5)
@@ -157,6 +197,57 @@ def test_what_is_merged_does_not_depend_on_the_order(entities):
     assert merged(*shuffled) == merged(*once.values())
 
 
+TITLES = sorted({entity[:2] for pair in ONE + TWO for entity in pair})
+STATED = ("the Democratic Left Party (DSP)", "WHO (World Health Organization)", "the DSP (Demo)")
+TITLES += [("DSP", ORG), ("dsp", C), ("Democratic Left Party", ORG), ("Demo Set Party", ORG)]
+TITLES += [(f"Ann{i} Scrooge{i % 3}", (P, ORG)[i % 2]) for i in range(14)]
+TITLES += [("whO", C), ("John Smyth", P), ("john smith", C), ("Acme Tool", ORG)]
+
+
+@hypothesis_settings(max_examples=max(5, hypothesis_settings().max_examples // 6))
+@given(st.integers(0, 2**32))
+def test_what_is_decided_after_any_history_is_what_would_be_decided_from_nothing(seed):
+    choose = random.Random(seed)
+    with duckdb.connect() as con:
+        make_tables(con)
+        for step in range(5):
+            for (id,) in con.execute("SELECT id FROM chunks ORDER BY id").fetchall():
+                if choose.random() < 0.2:
+                    for table, key in (("chunks", "id"), *CHUNKED):
+                        con.execute(f"DELETE FROM {table} WHERE {key} = ?", [id])
+            for number in range(choose.randint(0, 5)):
+                id = f"{step}-{number}"
+                text = choose.choice(STATED) if choose.random() < 0.3 else ""
+                put_chunk(con, id, text, f"d{choose.randint(0, 3)}")
+                titles = choose.sample(TITLES, choose.randint(0, 9))
+                put_mentions(con, [(title, id) for title in titles])
+            plan_take_in(con)
+            user = choose.choice(([], [], WORDS))
+            resolve_within(con, Settings(), user)
+            decided = decisions(con)
+            with duckdb.connect() as fresh:
+                make_tables(fresh)
+                for table in ("chunks", "extractions", "entity_mentions"):
+                    insert(fresh, table, con.sql(f"FROM {table}").to_arrow_table())
+                plan_take_in(fresh)
+                resolve_within(fresh, Settings(), user)
+                assert decided == decisions(fresh)
+
+
+CHUNKED = (("extractions", "chunk_id"), ("entity_mentions", "chunk_id"))
+WORDS = [
+    UserRow(1, "merge", "WHO", "DSP", ""),
+    UserRow(2, "never", "Scrooge", "Ebenezer Scrooge", "said"),
+    UserRow(3, "rename", "Izmir", "Smyrna", ""),
+]
+
+
+def decisions(con: duckdb.DuckDBPyConnection) -> list[list[tuple]]:
+    """Return all that resolution has decided."""
+    tables = ("entity_aliases", "entities_kept_apart", "staging.resolution_refusals")
+    return [con.execute(f"FROM {table} ORDER BY ALL").fetchall() for table in tables]
+
+
 def test_twenty_thousand_titles_take_seconds():
     words = [f"{a}{b}{c}" for a in "BCDFGKLMNP" for b in "aeiou" for c in "bdfgklmnrst"]
     titles = [
@@ -164,7 +255,7 @@ def test_twenty_thousand_titles_take_seconds():
         for i in range(20_000)
     ]
     started = time.process_time()
-    decide(mentioned(*titles), Settings(), [])
+    resolve(*titles).close()
     assert time.process_time() - started < 30
 
 

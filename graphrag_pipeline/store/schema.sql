@@ -933,6 +933,49 @@ CREATE TABLE IF NOT EXISTS staging.report_inputs (
     context_hash VARCHAR NOT NULL
 );
 COMMENT ON TABLE staging.report_inputs IS 'Reports that are as they should be, and a digest of all that they can depend on: where it is another, the context decides.';
+CREATE TABLE IF NOT EXISTS staging.resolution_names (
+    id VARCHAR NOT NULL,
+    title VARCHAR NOT NULL,
+    type VARCHAR NOT NULL,
+    is_open BOOLEAN NOT NULL,
+    words VARCHAR NOT NULL,
+    signature HUGEINT NOT NULL
+);
+COMMENT ON TABLE staging.resolution_names IS 'The titles and types that resolution last saw, and a signature of the mentions of each: only what differs is decided again.';
+CREATE TABLE IF NOT EXISTS staging.resolution_keys (id VARCHAR NOT NULL, kind VARCHAR NOT NULL, key VARCHAR NOT NULL);
+COMMENT ON TABLE staging.resolution_keys IS 'What titles share with those they may be one with: each key stands for a block of titles that are compared.';
+CREATE TABLE IF NOT EXISTS staging.resolution_pairs (
+    kind VARCHAR NOT NULL,
+    key VARCHAR NOT NULL,
+    one_id VARCHAR NOT NULL,
+    two_id VARCHAR NOT NULL,
+    rule VARCHAR NOT NULL,
+    confidence DOUBLE NOT NULL,
+    evidence VARCHAR NOT NULL,
+    nearness DOUBLE NOT NULL
+);
+COMMENT ON TABLE staging.resolution_pairs IS 'The pairs that rules find in each block: to be merged, or with confidence 0 to be kept apart.';
+CREATE TABLE IF NOT EXISTS staging.resolution_refusals (
+    one_id VARCHAR NOT NULL,
+    two_id VARCHAR NOT NULL,
+    method VARCHAR NOT NULL,
+    reason VARCHAR NOT NULL,
+    confidence DOUBLE NOT NULL,
+    evidence VARCHAR NOT NULL
+);
+COMMENT ON TABLE staging.resolution_refusals IS 'Pairs to be merged that were not, since what must stay apart would have become one.';
+CREATE TABLE IF NOT EXISTS staging.resolution_stated (chunk_id VARCHAR NOT NULL, acronym VARCHAR, text VARCHAR);
+COMMENT ON TABLE staging.resolution_stated IS 'The acronyms that each chunk explains; a chunk that explains none has one row without.';
+CREATE TABLE IF NOT EXISTS staging.resolution_endings (
+    acronym VARCHAR NOT NULL,
+    text VARCHAR NOT NULL,
+    short VARCHAR NOT NULL,
+    place BIGINT NOT NULL,
+    key VARCHAR NOT NULL
+);
+COMMENT ON TABLE staging.resolution_endings IS 'The keys of the names that an explained acronym may stand for, the longest first.';
+CREATE TABLE IF NOT EXISTS staging.resolution_vectors (id VARCHAR NOT NULL, vector BLOB NOT NULL);
+COMMENT ON TABLE staging.resolution_vectors IS 'The vectors of titles, in half precision, where making one takes long.';
 CREATE TABLE IF NOT EXISTS staging.raptor_mixtures (layer INTEGER NOT NULL, made_with VARCHAR NOT NULL, mixture BLOB NOT NULL, n_fitted BIGINT NOT NULL);
 COMMENT ON TABLE staging.raptor_mixtures IS 'The Gaussian mixtures that rows are placed into the clusters of each layer of the RAPTOR tree by, and the number of rows they were fitted to.';
 CREATE TABLE IF NOT EXISTS staging.raptor_fitted (layer INTEGER NOT NULL, row_id VARCHAR NOT NULL);

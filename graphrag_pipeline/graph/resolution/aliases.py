@@ -9,8 +9,14 @@ import duckdb
 import polars as pl
 
 from graphrag_pipeline.core.settings import fingerprint
+from graphrag_pipeline.graph.resolution.deciding import (
+    Apart,
+    completed,
+    entities_of,
+    shared_documents,
+)
 from graphrag_pipeline.graph.resolution.merging import Alias
-from graphrag_pipeline.graph.resolution.pairs import Pair
+from graphrag_pipeline.graph.resolution.pairs import Pair, as_json
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import get_meta, insert, replace_links, set_meta
 
@@ -36,7 +42,7 @@ def aliases_state(con: duckdb.DuckDBPyConnection) -> str:
 
 def write_words(con: duckdb.DuckDBPyConnection, words: Mapping[str, Mapping[str, str]]) -> None:
     """Keep the titles and types that the user has given, by the ids of their entities."""
-    set_meta(con, _WORDS, _json(words))
+    set_meta(con, _WORDS, as_json(words))
 
 
 def read_words(con: duckdb.DuckDBPyConnection) -> dict[str, dict[str, str]]:
@@ -44,27 +50,43 @@ def read_words(con: duckdb.DuckDBPyConnection) -> dict[str, dict[str, str]]:
     return json.loads(get_meta(con, _WORDS) or "{}")
 
 
-def write_aliases(
-    con: duckdb.DuckDBPyConnection, aliases: Sequence[Alias], apart: Sequence[Pair]
-) -> None:
-    """Make both tables hold exactly this, writing only rows that differ."""
+def write_aliases(con: duckdb.DuckDBPyConnection, aliases: Sequence[Alias], within: str) -> None:
+    """Make the aliases of those for whom the condition ``within`` holds exactly these.
+
+    Only rows that differ are written.
+    """
+    shared = shared_documents(con, [_ids(alias.pair) for alias in aliases])
     rows = [
         (
             alias.entity.id, alias.canonical.id, alias.entity.title, alias.canonical.title,
             alias.entity.name.type, alias.pair.method, alias.pair.rule, alias.confidence,
-            _json({**alias.pair.evidence, **({"through": alias.through} if alias.through else {})}),
+            as_json({
+                **completed(alias.pair.evidence, shared.get(_ids(alias.pair), 0)),
+                **({"through": alias.through} if alias.through else {}),
+            }),
         )
         for alias in aliases
     ]  # fmt: skip
-    _replace(con, "entity_aliases", _ALIASES, rows, ("entity_id",))
-    pairs = [
+    _replace(con, "entity_aliases", _ALIASES, rows, ("entity_id",), within)
+
+
+def write_apart(con: duckdb.DuckDBPyConnection, apart: Sequence[Apart]) -> None:
+    """Make the table of pairs that are kept apart hold exactly these."""
+    ids = [pair[:2] for pair in apart]
+    shared = shared_documents(con, ids)
+    names = entities_of(con, (id for pair in ids for id in pair))
+    rows = [
         (
-            pair.one.id, pair.two.id, pair.one.title, pair.two.title, pair.method, pair.rule,
-            _json(pair.evidence),
+            one, two, names[one].title, names[two].title, method, reason,
+            as_json(completed(json.loads(evidence), shared.get((one, two), 0))),
         )
-        for pair in apart
+        for one, two, method, reason, evidence in apart
     ]  # fmt: skip
-    _replace(con, "entities_kept_apart", _APART, pairs, ("one_id", "two_id"))
+    _replace(con, "entities_kept_apart", _APART, rows, ("one_id", "two_id"))
+
+
+def _ids(pair: Pair) -> tuple[str, str]:
+    return pair.one.id, pair.two.id
 
 
 def _replace(
@@ -73,12 +95,9 @@ def _replace(
     names: Sequence[str],
     rows: Sequence[tuple[object, ...]],
     key: tuple[str, ...],
+    within: str = "true",
 ) -> None:
     schema = {name: pl.Float64 if name == "confidence" else pl.String for name in names}
     con.execute(f"CREATE OR REPLACE TEMP TABLE wanted_{table} AS FROM {table} LIMIT 0")
     insert(con, f"wanted_{table}", pl.DataFrame(rows, schema=schema, orient="row"))
-    replace_links(con, table, f"wanted_{table}", key)
-
-
-def _json(evidence: object) -> str:
-    return json.dumps(evidence, ensure_ascii=False, sort_keys=True)
+    replace_links(con, table, f"wanted_{table}", key, within)

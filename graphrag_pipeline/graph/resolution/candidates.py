@@ -8,108 +8,192 @@ out: what so many titles share tells none of them apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 
+import duckdb
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from graphrag_pipeline.graph.resolution.pairs import Entity, Pair, shared_documents
-from graphrag_pipeline.llm.embedders import Embedder, Vectors
-from graphrag_pipeline.store.frames import put_rows, streamed
-from graphrag_pipeline.store.index_store import memory_database
+from graphrag_pipeline.graph.resolution.blocks import Row, pair_row, put_pairs
+from graphrag_pipeline.graph.resolution.names import conflict, take_apart
+from graphrag_pipeline.graph.resolution.pairs import SHARED, Entity, Pair
+from graphrag_pipeline.llm.embedders import Embedder, HashingEmbedder
+from graphrag_pipeline.store.frames import streamed
 
 _BLOCK = 12
 _BANDS = 6
 _BITS = 14
 _SEED = 7
-_SLICE = 50_000
+_SLICE = 4_096
+_PAIRS = 8_192
 _ALIKE = 0.92
 _NEAR = 0.8
-_KEPT = """
-SELECT one, two, alike, near FROM (
-    SELECT p.one, p.two, p.near, jaro_winkler_similarity(a.text, b.text) AS alike,
-           abs(length(a.text) - length(b.text)) AS longer
-    FROM pairs p JOIN titles a ON a.place = p.one JOIN titles b ON b.place = p.two)
-WHERE (alike >= $alike AND longer < 6) OR near >= $near
-ORDER BY greatest(alike, near) DESC, one, two LIMIT $most
+_DIGITS = 6
+Halves = npt.NDArray[np.float16]
+"""Vectors in half precision, one a row."""
+ALIKE = "alike"
+"""The rule of a pair that nothing speaks against but that nothing joins."""
+
+_BLOCKS = f"""
+CREATE OR REPLACE TEMP TABLE alike_blocks AS
+SELECT b.kind, b.key, b.n_before, count(k.id) AS n FROM named_blocks b
+LEFT JOIN staging.resolution_keys k ON k.kind = b.kind AND k.key = b.key
+WHERE b.kind NOT IN ('spelling', 'plural', 'last', 'acronym', 'initials') GROUP BY ALL;
+
+DELETE FROM staging.resolution_pairs p USING alike_blocks b
+WHERE p.kind = b.kind AND p.key = b.key AND (
+    b.n > {_BLOCK} OR p.one_id IN (SELECT id FROM changed) OR p.two_id IN (SELECT id FROM changed));
+
+CREATE OR REPLACE TEMP TABLE alike_candidates AS
+WITH few AS (FROM alike_blocks WHERE n BETWEEN 2 AND {_BLOCK}),
+members AS (
+    SELECT few.*, k.id, k.id IN (SELECT id FROM changed) AS is_new
+    FROM few JOIN staging.resolution_keys k ON k.kind = few.kind AND k.key = few.key)
+SELECT a.kind, a.key, a.id AS one, b.id AS two
+FROM members a JOIN members b ON a.kind = b.kind AND a.key = b.key AND a.id < b.id
+WHERE a.is_new OR b.is_new OR a.n_before > {_BLOCK};
+
+CREATE OR REPLACE TEMP TABLE alike_pairs AS
+SELECT one, two, row_number() OVER (ORDER BY one, two) - 1 AS place
+FROM (SELECT DISTINCT one, two FROM alike_candidates);
+"""
+_TITLES = """
+SELECT id, title FROM staging.resolution_names
+WHERE id IN (SELECT unnest([one, two]) FROM alike_pairs) ORDER BY id
+"""
+_KEPT = f"""
+CREATE OR REPLACE TEMP TABLE alike_kept AS
+SELECT * FROM (
+    SELECT p.one, p.two, s.near, round(jaro_winkler_similarity(a.words, b.words), {_DIGITS})
+               AS alike, abs(length(a.words) - length(b.words)) AS longer,
+           a.title AS one_title, a.type AS one_type, b.title AS two_title, b.type AS two_type
+    FROM alike_pairs p JOIN nearness s USING (place)
+    JOIN staging.resolution_names a ON a.id = p.one JOIN staging.resolution_names b ON b.id = p.two)
+WHERE (alike >= {_ALIKE} AND longer < 6) OR near >= {_NEAR}
+"""
+_FOUND = """
+SELECT c.kind, c.key, k.* FROM alike_candidates c JOIN alike_kept k USING (one, two) ORDER BY ALL
 """
 
 
-def similar_pairs(entities: Sequence[Entity], embedder: Embedder, most: int) -> list[Pair]:
-    """Return pairs whose titles or vectors are near, the nearest first, ``most`` at most.
+class TitleVectors:
+    """Vectors of titles in half precision; where making one takes long, they are kept.
 
-    They are undecided: their ``confidence`` is 0, their evidence holds both similarities.
+    ``ahead`` are some, by title, that were made before the index was opened. What is computed of
+    them is computed in double precision, so that it does not depend on what is computed with it.
     """
-    by_id = sorted(entities, key=lambda entity: entity.id)
-    titles = [" ".join(entity.name.words) for entity in by_id]
-    vectors = embedder.embed([entity.title for entity in by_id])
-    keys = pl.concat([_name_keys(by_id), *_vector_keys(vectors)])
-    pairs = _in_blocks(keys)
-    near = _cosines(vectors, pairs)
-    frame = pl.DataFrame({"place": range(len(titles)), "text": titles}, schema=_TITLES)
-    with memory_database() as con, streamed(con, "pairs", pairs.with_columns(near=near)):
-        put_rows(con, "titles", frame)
-        limits = {"alike": _ALIKE, "near": _NEAR, "most": most}
-        rows = con.execute(_KEPT, limits).fetchall()
-    return [
-        Pair(by_id[first], by_id[second], "alike", evidence=_evidence(by_id, *row))
-        for row in rows
-        for first, second in [row[:2]]
-    ]
 
+    def __init__(
+        self, con: duckdb.DuckDBPyConnection, embedder: Embedder, ahead: Mapping[str, Halves]
+    ) -> None:
+        self._con, self._embedder, self._ahead = con, embedder, ahead
+        self._parts: list[Halves] = []
+        self._places: dict[str, int] = {}
 
-_TITLES = {"place": pl.Int64, "text": pl.String}
+    def add_codes(self, rows: pl.DataFrame) -> None:
+        """Embed a slice of renamed titles; put the bits of their vectors in ``new_keys``."""
+        opened = rows.filter("is_open")
+        for part in opened.iter_slices(_SLICE):
+            vectors = self._add(part, self._made(part["title"].to_list()))
+            if is_slow(self._embedder):
+                self._keep(part["id"].to_list(), vectors)
+            random = np.random.default_rng(_SEED)
+            powers = 1 << np.arange(_BITS)
+            exact = vectors.astype(np.float64)
+            for band in range(_BANDS):
+                planes = random.standard_normal((exact.shape[1], _BITS))
+                codes = pl.Series((exact @ planes > 0) @ powers).cast(pl.String)
+                keys = part.select("id", kind=pl.lit(f"v{band}")).with_columns(key=codes)
+                with streamed(self._con, "incoming", keys):
+                    self._con.execute("INSERT INTO new_keys BY NAME FROM incoming")
 
+    def add(self, rows: pl.DataFrame) -> None:
+        """Get the vectors of (id, title) that are not there yet."""
+        missing = rows.filter(~pl.col("id").is_in([*self._places]))
+        for part in missing.iter_slices(_SLICE):
+            kept = self._kept(part["id"].to_list()) if is_slow(self._embedder) else {}
+            known = part["id"].is_in([*kept])
+            if not known.all():
+                rest = part.filter(~known)
+                self._add(rest, self._made(rest["title"].to_list()))
+            if kept:
+                self._add(
+                    part.filter(known), np.stack([kept[id] for id in part["id"] if id in kept])
+                )
 
-def _evidence(
-    entities: Sequence[Entity], first: int, second: int, alike: float, near: float
-) -> dict[str, object]:
-    shared = shared_documents(entities[first], entities[second])
-    return {"name": round(alike, 3), "vector": round(near, 3), "shared_documents": shared}
-
-
-def _name_keys(entities: Sequence[Entity]) -> pl.DataFrame:
-    """Return (key, place) of each key of each title."""
-    rows = [
-        (key, place)
-        for place, entity in enumerate(entities)
-        for key in (
-            f"s:{entity.name.skeleton}" if entity.name.skeleton else "",
-            f"w:{' '.join(sorted(entity.name.words))}",
-            f"l:{entity.name.words[-1]}" if entity.name.words else "",
+    def cosines(self, pairs: pl.DataFrame) -> pl.Series:
+        """Return the cosine of each pair (one, two) of ids."""
+        first, second = (
+            pairs[side].replace_strict(self._places, return_dtype=pl.Int64).to_numpy()
+            for side in ("one", "two")
         )
-        if key
-    ]
-    return pl.DataFrame(rows, schema={"key": pl.String, "place": pl.Int64}, orient="row")
+        near = np.einsum("ij,ij->i", self._exact(first), self._exact(second))
+        return pl.Series("near", np.round(near, _DIGITS))
 
+    def _exact(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        ends = np.cumsum([len(part) for part in self._parts])
+        part_of = np.searchsorted(ends, places, side="right")
+        rows = np.empty((len(places), self._parts[0].shape[1]))
+        for number in np.unique(part_of):
+            which = part_of == number
+            part = self._parts[number]
+            rows[which] = part[places[which] - (ends[number] - len(part))]
+        return rows
 
-def _vector_keys(vectors: Vectors) -> Iterator[pl.DataFrame]:
-    random = np.random.default_rng(_SEED)
-    powers = 1 << np.arange(_BITS)
-    for band in range(_BANDS):
-        planes = random.standard_normal((vectors.shape[1], _BITS)).astype(np.float32)
-        codes = (vectors @ planes > 0) @ powers
-        yield pl.DataFrame({"key": codes, "place": np.arange(len(vectors))}).select(
-            key=pl.format("v{}:{}", pl.lit(band), pl.col("key")), place=pl.col("place")
+    def _add(self, rows: pl.DataFrame, vectors: Halves) -> Halves:
+        start = len(self._places)
+        self._places.update((id, start + place) for place, id in enumerate(rows["id"]))
+        self._parts.append(vectors)
+        return vectors
+
+    def _made(self, titles: Sequence[str]) -> Halves:
+        missing = [title for title in titles if title not in self._ahead]
+        made = dict(zip(missing, halved(self._embedder, missing), strict=True)) if missing else {}
+        return np.stack([made[t] if t in made else self._ahead[t] for t in titles])
+
+    def _keep(self, ids: Sequence[str], vectors: Halves) -> None:
+        rows = pl.DataFrame({"id": ids, "vector": [row.tobytes() for row in vectors]})
+        with streamed(self._con, "incoming", rows):
+            self._con.execute("INSERT INTO staging.resolution_vectors BY NAME FROM incoming")
+
+    def _kept(self, ids: Sequence[str]) -> dict[str, Halves]:
+        rows = self._con.execute(
+            "SELECT id, vector FROM staging.resolution_vectors WHERE id IN (SELECT unnest(?))",
+            [ids],
         )
+        return {id: np.frombuffer(vector, np.float16) for id, vector in rows.fetchall()}
 
 
-def _in_blocks(keys: pl.DataFrame) -> pl.DataFrame:
-    """Return the pairs (one, two) of places that share a block, each once."""
-    blocked = keys.filter(pl.len().over("key").is_between(2, _BLOCK))
-    return (
-        blocked.join(blocked, "key", suffix="_two")
-        .filter(pl.col("place") < pl.col("place_two"))
-        .select(one="place", two="place_two")
-        .unique()
-        .sort("one", "two")
-    )
+def is_slow(embedder: Embedder) -> bool:
+    """Whether a title's vector takes so long to make that it is kept."""
+    return not isinstance(embedder, HashingEmbedder)
 
 
-def _cosines(vectors: Vectors, pairs: pl.DataFrame) -> pl.Series:
-    first, second = pairs["one"].to_numpy(), pairs["two"].to_numpy()
-    near = [
-        np.einsum("ij,ij->i", vectors[first[i : i + _SLICE]], vectors[second[i : i + _SLICE]])
-        for i in range(0, len(first), _SLICE)
-    ]
-    return pl.Series("near", np.concatenate(near) if near else [], dtype=pl.Float64)
+def halved(embedder: Embedder, titles: Sequence[str]) -> Halves:
+    """Return the vectors of titles in half precision."""
+    return embedder.embed(titles).astype(np.float16)
+
+
+def find_alike(con: duckdb.DuckDBPyConnection, vectors: TitleVectors) -> None:
+    """Put pairs of open titles that look alike, in blocks whose titles changed, among the pairs."""
+    con.execute(_BLOCKS)
+    pairs = con.sql("FROM alike_pairs ORDER BY place").pl()
+    vectors.add(con.execute(_TITLES).pl())
+    con.execute("CREATE OR REPLACE TEMP TABLE nearness (place BIGINT, near DOUBLE)")
+    for part in pairs.iter_slices(_PAIRS):
+        near = part.select("place").with_columns(near=vectors.cosines(part))
+        with streamed(con, "incoming", near):
+            con.execute("INSERT INTO nearness FROM incoming")
+    con.execute(_KEPT)
+    put_pairs(con, [_row(*row) for row in con.execute(_FOUND).fetchall()])
+
+
+def _row(
+    kind: str, key: str, one: str, two: str, near: float, alike: float, _: int, *names: str
+) -> Row:
+    first = Entity(one, take_apart(names[0], names[1]))
+    second = Entity(two, take_apart(names[2], names[3]))
+    evidence = {"name": round(alike, 3), "vector": round(near, 3), **SHARED}
+    why = conflict(first.name, second.name) or ALIKE
+    return pair_row(kind, key, Pair(first, second, why, evidence=evidence), max(alike, near))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from graphrag_pipeline.graph.resolution.names import conflict
 from graphrag_pipeline.graph.resolution.pairs import Entity, Pair
@@ -22,6 +22,14 @@ class Alias:
     pair: Pair
     confidence: float
     through: str = ""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A pair that would have joined what must stay apart, and why."""
+
+    pair: Pair
+    why: str
 
 
 class Groups:
@@ -109,12 +117,10 @@ def merge_pairs(
     never: Iterable[tuple[str, str]],
     pairs: Sequence[Pair],
     named: Iterable[str] = (),
-) -> tuple[list[Alias], list[Pair]]:
+) -> tuple[list[Alias], list[Refusal]]:
     """Return the aliases that follow from the user's pairs and the others, and what did not.
 
     ``named`` are the ids of those that the user has named others by.
-
-    A pair that would join what must stay apart is returned with the reason as its rule.
     """
     groups = Groups(never, named)
     for pair in user:
@@ -122,5 +128,5 @@ def merge_pairs(
     refusals = []
     for pair in sorted(pairs, key=lambda pair: pair.strength):
         if why := groups.join(pair):
-            refusals.append(replace(pair, rule=why, confidence=0.0))
+            refusals.append(Refusal(pair, why))
     return sorted(groups.aliases(), key=lambda alias: alias.entity.id), refusals

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from graphrag_pipeline.graph.resolution.names import Name
+
+SHARED: Mapping[str, object] = {"shared_documents": None}
+"""Evidence to be completed, when it is written, with how many documents mention both."""
 
 
 @dataclass(frozen=True)
 class Entity:
     """What the mentions say of an entity before anything is merged.
 
-    ``chunks`` and ``documents`` are the ids of those that mention it.
+    ``documents`` stand for those that mention it, where rules ask for them.
     ``is_open`` says whether rules may merge it: imported entities are what they are.
     """
 
     id: str
     name: Name
-    chunks: frozenset[str] = frozenset()
-    documents: frozenset[str] = frozenset()
+    documents: frozenset[int] = frozenset()
     description: str = ""
     is_open: bool = True
 
@@ -68,9 +71,9 @@ class Pair:
         return first, second
 
     @property
-    def strength(self) -> tuple[float, tuple[str, str]]:
-        """Sorts the strongest pair first."""
-        return -self.confidence, self.ids
+    def strength(self) -> tuple[float, tuple[str, str], str, str]:
+        """Sorts the strongest pair first; two rows of it differ in their order, too."""
+        return -self.confidence, self.ids, self.rule, as_json(self.evidence)
 
 
 @dataclass(frozen=True)
@@ -89,3 +92,8 @@ class Found:
 def shared_documents(first: Entity, second: Entity) -> int:
     """Return how many documents mention both."""
     return len(first.documents & second.documents)
+
+
+def as_json(evidence: object) -> str:
+    """Return evidence as it is kept."""
+    return json.dumps(evidence, ensure_ascii=False, sort_keys=True)

@@ -8,14 +8,14 @@ whole corpus, or at least in every document where the lesser name stands.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 from graphrag_pipeline.graph.resolution.names import PERSON, given_agree
-from graphrag_pipeline.graph.resolution.pairs import Entity, Found, Pair, shared_documents
+from graphrag_pipeline.graph.resolution.pairs import SHARED, Entity, Found, Pair, shared_documents
 
-_MOST_OF_A_NAME = 400
+MOST_OF_A_NAME = 400
 _SHOWN = 3
 
 
@@ -30,7 +30,7 @@ class _Person:
         return self.names[0]
 
     @property
-    def documents(self) -> frozenset[str]:
+    def documents(self) -> frozenset[int]:
         return frozenset().union(*(name.documents for name in self.names))
 
     @property
@@ -38,17 +38,12 @@ class _Person:
         return {name.name.sex for name in self.names} - {""}
 
 
-def resolve_people(entities: Iterable[Entity]) -> Found:
-    """Return which names of people mean the same person, and which might and do not."""
-    by_last: dict[str, list[Entity]] = defaultdict(list)
-    for entity in entities:
-        if entity.name.last:
-            by_last[entity.name.last].append(entity)
-    pairs = Found()
-    for bearers in by_last.values():
-        if 1 < len(bearers) <= _MOST_OF_A_NAME:
-            pairs.add(_resolve_bearers(sorted(bearers, key=lambda entity: entity.rank)))
-    return pairs
+def resolve_bearers(bearers: Sequence[Entity]) -> Found:
+    """Return which names that share a last name mean the same person, and which might and do not.
+
+    Of more than MOST_OF_A_NAME nothing can be said.
+    """
+    return _resolve_bearers(sorted(bearers, key=lambda entity: entity.rank))
 
 
 def _resolve_bearers(bearers: Sequence[Entity]) -> Found:
@@ -188,7 +183,7 @@ def _has_initial(entity: Entity) -> bool:
 
 
 def _pair(first: Entity, second: Entity, rule: str, confidence: float) -> Pair:
-    evidence = {"last_name": first.name.last, "shared_documents": shared_documents(first, second)}
+    evidence = {"last_name": first.name.last, **SHARED}
     return Pair(first, second, rule, confidence, evidence=evidence)
 
 

@@ -1,4 +1,4 @@
-"""Resolution as a stage: read, decide with no connection open, write."""
+"""Resolution as a stage: follow the mentions, ask the model with no connection open, write."""
 
 from __future__ import annotations
 
@@ -9,27 +9,41 @@ import duckdb
 
 from graphrag_pipeline.core.prompting import prompt_version
 from graphrag_pipeline.core.settings import Settings, fingerprint
-from graphrag_pipeline.graph.resolution.aliases import aliases_state, write_aliases, write_words
-from graphrag_pipeline.graph.resolution.asking import FAILED, PROMPT
+from graphrag_pipeline.graph.resolution.aliases import (
+    aliases_state,
+    write_aliases,
+    write_apart,
+    write_words,
+)
+from graphrag_pipeline.graph.resolution.asking import FAILED, PROMPT, ask_about
+from graphrag_pipeline.graph.resolution.candidates import Halves, halved, is_slow
 from graphrag_pipeline.graph.resolution.deciding import (
-    decide,
+    follow_mentions,
+    left_apart,
+    merge_scope,
+    pairs_to_ask,
     resolution_embedder,
+    user_pairs,
     user_words,
 )
-from graphrag_pipeline.graph.resolution.mentions import (
-    as_the_graph_will_see,
+from graphrag_pipeline.graph.resolution.pairs import Pair
+from graphrag_pipeline.graph.resolution.state import (
+    find_renamed,
+    forget_state,
+    look_at_mentions,
     mentions_hash,
-    read_mentions,
+    titled,
 )
 from graphrag_pipeline.graph.resolution.user_aliases import UserRow, read_user_aliases
+from graphrag_pipeline.ingest.staging import plan_take_in
 from graphrag_pipeline.llm.configured import answered_by, prompts_folder
 from graphrag_pipeline.llm.purpose import making
-from graphrag_pipeline.store.index_store import get_meta, set_meta
+from graphrag_pipeline.store.index_store import get_meta, insert, set_meta
 from graphrag_pipeline.store.workspace import Workspace
 
-RESOLUTION_VERSION = "1"
-_STATE = "resolution_state"
-_NOW, _NEXT = "entity_mentions", "next_entity_mentions"
+RESOLUTION_VERSION = "2"
+_STATE, _RULES, _USER = "resolution_state", "resolution_rules", "resolution_user"
+_NOW, _NEXT = "", "next_"
 
 
 @dataclass(frozen=True)
@@ -56,21 +70,124 @@ def resolve_entities(workspace: Workspace) -> Resolution:
     """
     settings, store = workspace.settings, workspace.store
     user = read_user_aliases(settings.aliases_path)
-    with as_the_graph_will_see(store) as con:
+    with store.read() as con:
+        plan_take_in(con)
+        look_at_mentions(con)
         state = _state(con, settings, user, _NEXT)
-        absent = _absent(con, user, _NEXT)
-        summary = _stored(con)
+        summary = replace(_stored(con), absent=_absent(con, user))
         if get_meta(con, _STATE) == state and not summary.failed:
-            return replace(summary, absent=absent)
-        mentioned = read_mentions(con)
+            return summary
+        titles = _titles_ahead(con, settings)
     with making(state):
-        aliases, apart = decide(mentioned, settings, user)
+        ahead = _embedded(titles, settings)
+        decided: Sequence[Pair] = ()
+        if settings.resolution.method == "llm":
+            with store.transaction() as con:
+                plan_take_in(con)
+                pairs = _pairs_to_ask(con, settings, user, ahead)
+            decided = ask_about(pairs, settings)
     with store.transaction() as con:
+        plan_take_in(con)
         before = aliases_state(con)
-        write_aliases(con, aliases, apart)
-        write_words(con, user_words(user, aliases))
-        set_meta(con, _STATE, state)
-        return replace(_stored(con), changed=aliases_state(con) != before, absent=absent)
+        resolve_within(con, settings, user, ahead, decided)
+        set_meta(con, _STATE, _state(con, settings, user, _NEXT))
+        return replace(
+            _stored(con), changed=aliases_state(con) != before, absent=_absent(con, user)
+        )
+
+
+def resolve_within(
+    con: duckdb.DuckDBPyConnection,
+    settings: Settings,
+    user: Sequence[UserRow],
+    ahead: Mapping[str, Halves] | None = None,
+    decided: Sequence[Pair] = (),
+) -> None:
+    """Decide who is who among the mentions that :func:`plan_take_in` shows, and write it.
+
+    ``ahead`` are vectors of titles, ``decided`` pairs that the model has decided. Call it in a
+    transaction.
+    """
+    is_whole = _follow(con, settings, user, ahead or {})
+    told = [*user_pairs(con, user), *decided]
+    aliases = merge_scope(con, told, user, is_whole=is_whole or bool(decided))
+    within = "true" if is_whole or decided else "entity_id IN (SELECT id FROM scope)"
+    write_aliases(con, aliases, within)
+    write_apart(con, left_apart(con))
+    write_words(con, user_words(user, _canonical(con, user)))
+
+
+def _follow(
+    con: duckdb.DuckDBPyConnection,
+    settings: Settings,
+    user: Sequence[UserRow],
+    ahead: Mapping[str, Halves],
+) -> bool:
+    """Bring what is kept up to date; return whether everything is to be merged again."""
+    look_at_mentions(con)
+    method = settings.resolution.method
+    rules, words = _rules(settings), fingerprint(*map(repr, user))
+    was_made_so = get_meta(con, _RULES) == rules
+    if not was_made_so:
+        forget_state(con)
+        set_meta(con, _RULES, rules)
+    is_whole = method == "llm" or not was_made_so or get_meta(con, _USER) != words
+    set_meta(con, _USER, words)
+    if method != "off":
+        follow_mentions(con, settings, ahead)
+    return is_whole or method == "off"
+
+
+def _pairs_to_ask(
+    con: duckdb.DuckDBPyConnection,
+    settings: Settings,
+    user: Sequence[UserRow],
+    ahead: Mapping[str, Halves],
+) -> list[Pair]:
+    """Return what rules leave open; what is kept is brought up to date for it."""
+    _follow(con, settings, user, ahead)
+    told = user_pairs(con, user)
+    before = con.execute("FROM entity_aliases").to_arrow_table()
+    write_aliases(con, merge_scope(con, told, user, is_whole=True), "true")
+    pairs = pairs_to_ask(con, settings)
+    con.execute("DELETE FROM entity_aliases")
+    insert(con, "entity_aliases", before)
+    return pairs
+
+
+def _rules(settings: Settings) -> str:
+    """Return a hash of what the kept state rests on, the hashes of this DuckDB among it."""
+    parts: list[object] = [RESOLUTION_VERSION, duckdb.__version__, settings.resolution.method]
+    if settings.resolution.method != "off":
+        parts.append(resolution_embedder(settings).name)
+    return fingerprint(*parts)
+
+
+def _titles_ahead(con: duckdb.DuckDBPyConnection, settings: Settings) -> list[str]:
+    """Return new titles whose vectors take so long to make that nobody is to wait for them."""
+    if settings.resolution.method == "off" or not is_slow(resolution_embedder(settings)):
+        return []
+    keep_imported = settings.resolution.method == "auto"
+    if get_meta(con, _RULES) == _rules(settings):
+        rows = find_renamed(con, keep_imported=keep_imported)
+    else:
+        rows = con.sql(titled("seen", keep_imported=keep_imported)).pl()
+    return rows.filter("is_open")["title"].unique().to_list()
+
+
+def _embedded(titles: Sequence[str], settings: Settings) -> dict[str, Halves]:
+    if not titles:
+        return {}
+    return dict(zip(titles, halved(resolution_embedder(settings), titles), strict=True))
+
+
+def _canonical(con: duckdb.DuckDBPyConnection, user: Sequence[UserRow]) -> dict[str, str]:
+    ids = sorted({id for row in user for id in (row.a_id, row.b_id)})
+    rows = con.execute(
+        "SELECT entity_id, canonical_id FROM entity_aliases WHERE entity_id IN (SELECT unnest(?))",
+        [ids],
+    )
+    return dict(rows.fetchall())
 
 
 def resolution_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
@@ -98,15 +215,8 @@ def _state(
 ) -> str:
     """Return a hash of all that decides."""
     options = settings.resolution
-    rows = [repr(row) for row in user]
-    decided_by: list[object] = [
-        RESOLUTION_VERSION,
-        options.method,
-        rows,
-        mentions_hash(con, mentions),
-    ]
-    if options.method != "off":
-        decided_by.append(resolution_embedder(settings).name)
+    hashed = mentions_hash(con, mentions)
+    decided_by: list[object] = [_rules(settings), [repr(row) for row in user], hashed]
     if options.method == "llm":
         prompt = prompt_version(PROMPT, folder=prompts_folder(settings))
         decided_by += [options.max_model_pairs, *answered_by(settings.llm), prompt]
@@ -134,7 +244,8 @@ def _absent(
     if not titles:
         return ()
     existing = con.execute(
-        f"SELECT DISTINCT entity_id FROM {mentions} WHERE entity_id IN (SELECT unnest(?))",
+        f"""SELECT DISTINCT entity_id FROM {mentions}entity_mentions
+            WHERE entity_id IN (SELECT unnest(?))""",
         [list(titles)],
     ).fetchall()
     return tuple(sorted(set(titles.values()) - {titles[id] for (id,) in existing}))
