@@ -12,8 +12,8 @@ from graphrag_pipeline.core.settings import fingerprint
 from graphrag_pipeline.graph.resolution.deciding import (
     Apart,
     completed,
-    entities_of,
     shared_documents,
+    titles_of,
 )
 from graphrag_pipeline.graph.resolution.merging import Alias
 from graphrag_pipeline.graph.resolution.pairs import Pair, as_json
@@ -74,10 +74,10 @@ def write_apart(con: duckdb.DuckDBPyConnection, apart: Sequence[Apart]) -> None:
     """Make the table of pairs that are kept apart hold exactly these."""
     ids = [pair[:2] for pair in apart]
     shared = shared_documents(con, ids)
-    names = entities_of(con, (id for pair in ids for id in pair))
+    titles = titles_of(con, (id for pair in ids for id in pair))
     rows = [
         (
-            one, two, names[one].title, names[two].title, method, reason,
+            one, two, titles[one], titles[two], method, reason,
             as_json(completed(json.loads(evidence), shared.get((one, two), 0))),
         )
         for one, two, method, reason, evidence in apart

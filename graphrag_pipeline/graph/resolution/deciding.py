@@ -168,6 +168,20 @@ def entities_of(con: duckdb.DuckDBPyConnection, ids: Iterable[str]) -> dict[str,
     return {id: Entity(id, take_apart(title, kind)) for id, title, kind, _ in rows}
 
 
+def titles_of(con: duckdb.DuckDBPyConnection, ids: Iterable[str]) -> dict[str, str]:
+    """Return the titles of some entities that are mentioned, by id."""
+    put_ids(con, "asked_ids", ids)
+    rows = con.execute(
+        "SELECT id, title FROM staging.resolution_names SEMI JOIN asked_ids USING (id)"
+    )
+    titles = dict(rows.fetchall())
+    missing = con.execute(f"FROM asked_ids ANTI JOIN {names} USING (id)").fetchall()
+    if missing:
+        entities = entities_of(con, (id for (id,) in missing))
+        titles |= {id: entity.title for id, entity in entities.items()}
+    return titles
+
+
 def merge_scope(
     con: duckdb.DuckDBPyConnection,
     told: Sequence[Pair],

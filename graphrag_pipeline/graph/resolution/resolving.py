@@ -32,6 +32,7 @@ from graphrag_pipeline.graph.resolution.state import (
     forget_state,
     look_at_mentions,
     mentions_hash,
+    seen_hash,
     titled,
 )
 from graphrag_pipeline.graph.resolution.user_aliases import UserRow, read_user_aliases
@@ -72,8 +73,7 @@ def resolve_entities(workspace: Workspace) -> Resolution:
     user = read_user_aliases(settings.aliases_path)
     with store.read() as con:
         plan_take_in(con)
-        look_at_mentions(con)
-        state = _state(con, settings, user, _NEXT)
+        state = _state(settings, user, mentions_hash(con, _NEXT))
         summary = replace(_stored(con), absent=_absent(con, user))
         if get_meta(con, _STATE) == state and not summary.failed:
             return summary
@@ -90,7 +90,7 @@ def resolve_entities(workspace: Workspace) -> Resolution:
         plan_take_in(con)
         before = aliases_state(con)
         resolve_within(con, settings, user, ahead, decided)
-        set_meta(con, _STATE, _state(con, settings, user, _NEXT))
+        set_meta(con, _STATE, _state(settings, user, seen_hash(con)))
         return replace(
             _stored(con), changed=aliases_state(con) != before, absent=_absent(con, user)
         )
@@ -167,6 +167,7 @@ def _titles_ahead(con: duckdb.DuckDBPyConnection, settings: Settings) -> list[st
     """Return new titles whose vectors take so long to make that nobody is to wait for them."""
     if settings.resolution.method == "off" or not is_slow(resolution_embedder(settings)):
         return []
+    look_at_mentions(con)
     keep_imported = settings.resolution.method == "auto"
     if get_meta(con, _RULES) == _rules(settings):
         rows = find_renamed(con, keep_imported=keep_imported)
@@ -196,7 +197,7 @@ def resolution_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bo
     Raises ConfigError if the user's file cannot be used.
     """
     user = read_user_aliases(settings.aliases_path)
-    return get_meta(con, _STATE) == _state(con, settings, user)
+    return get_meta(con, _STATE) == _state(settings, user, mentions_hash(con))
 
 
 def absent_titles(con: duckdb.DuckDBPyConnection, settings: Settings) -> tuple[str, ...]:
@@ -207,16 +208,10 @@ def absent_titles(con: duckdb.DuckDBPyConnection, settings: Settings) -> tuple[s
     return _absent(con, read_user_aliases(settings.aliases_path))
 
 
-def _state(
-    con: duckdb.DuckDBPyConnection,
-    settings: Settings,
-    user: Sequence[UserRow],
-    mentions: str = _NOW,
-) -> str:
-    """Return a hash of all that decides."""
+def _state(settings: Settings, user: Sequence[UserRow], mentions: str) -> str:
+    """Return a hash of all that decides, ``mentions`` being one of all mentions."""
     options = settings.resolution
-    hashed = mentions_hash(con, mentions)
-    decided_by: list[object] = [_rules(settings), [repr(row) for row in user], hashed]
+    decided_by: list[object] = [_rules(settings), [repr(row) for row in user], mentions]
     if options.method == "llm":
         prompt = prompt_version(PROMPT, folder=prompts_folder(settings))
         decided_by += [options.max_model_pairs, *answered_by(settings.llm), prompt]

@@ -44,8 +44,9 @@ SELECT id FROM staging.resolution_names ANTI JOIN seen USING (id);
 """
 # The type as the graph's fold chooses it; the title that most chunks give.
 _TITLED = """
-WITH told AS (
-    SELECT m.* FROM next_entity_mentions m SEMI JOIN {ids} i ON i.id = m.entity_id),
+WITH told AS MATERIALIZED (
+    SELECT m.entity_id, m.chunk_id, m.title, m.type FROM next_entity_mentions m
+    SEMI JOIN {ids} i ON i.id = m.entity_id),
 titled AS (
     SELECT entity_id AS id, arg_max(title, (n, length(title), title)) AS title FROM (
         SELECT entity_id, title, count(DISTINCT chunk_id) AS n FROM told GROUP BY ALL)
@@ -181,6 +182,12 @@ def mentions_hash(con: duckdb.DuckDBPyConnection, prefix: str = "") -> str:
         f"""SELECT {_SIGNATURE} FROM {prefix}entity_mentions m
             JOIN {prefix}extractions x USING (chunk_id)"""
     ).fetchone()
+    return str(row[0]) if row else ""
+
+
+def seen_hash(con: duckdb.DuckDBPyConnection) -> str:
+    """Return the hash of all mentions by what :func:`look_at_mentions` has made of them."""
+    row = con.execute("SELECT sum(signature) FROM seen").fetchone()
     return str(row[0]) if row else ""
 
 
