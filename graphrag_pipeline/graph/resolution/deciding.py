@@ -175,7 +175,7 @@ def titles_of(con: duckdb.DuckDBPyConnection, ids: Iterable[str]) -> dict[str, s
         "SELECT id, title FROM staging.resolution_names SEMI JOIN asked_ids USING (id)"
     )
     titles = dict(rows.fetchall())
-    missing = con.execute(f"FROM asked_ids ANTI JOIN {names} USING (id)").fetchall()
+    missing = con.execute("FROM asked_ids ANTI JOIN staging.resolution_names USING (id)").fetchall()
     if missing:
         entities = entities_of(con, (id for (id,) in missing))
         titles |= {id: entity.title for id, entity in entities.items()}
