@@ -122,14 +122,18 @@ class TitleVectors:
                     part.filter(known), np.stack([kept[id] for id in part["id"] if id in kept])
                 )
 
+    def placed(self, pairs: pl.DataFrame) -> pl.DataFrame:
+        """Return pairs (place, one, two) of ids with the places of their vectors instead."""
+        places = pl.DataFrame({"id": [*self._places], "at": range(len(self._places))})
+        for side in ("one", "two"):
+            pairs = pairs.join(places, left_on=side, right_on="id", maintain_order="left")
+            pairs = pairs.drop(side).rename({"at": side})
+        return pairs
+
     def cosines(self, pairs: pl.DataFrame) -> pl.Series:
-        """Return the cosine of each pair (one, two) of ids."""
-        first, second = (
-            pairs[side].replace_strict(self._places, return_dtype=pl.Int64).to_numpy()
-            for side in ("one", "two")
-        )
-        near = np.einsum("ij,ij->i", self._exact(first), self._exact(second))
-        return pl.Series("near", np.round(near, _DIGITS))
+        """Return the cosine of each pair (one, two) of places of vectors."""
+        first, second = (self._exact(pairs[side].to_numpy()) for side in ("one", "two"))
+        return pl.Series("near", np.round(np.einsum("ij,ij->i", first, second), _DIGITS))
 
     def _exact(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         ends = np.cumsum([len(part) for part in self._parts])
@@ -178,8 +182,8 @@ def halved(embedder: Embedder, titles: Sequence[str]) -> Halves:
 def find_alike(con: duckdb.DuckDBPyConnection, vectors: TitleVectors) -> None:
     """Put pairs of open titles that look alike, in blocks whose titles changed, among the pairs."""
     con.execute(_BLOCKS)
-    pairs = con.sql("FROM alike_pairs ORDER BY place").pl()
     vectors.add(con.execute(_TITLES).pl())
+    pairs = vectors.placed(con.sql("FROM alike_pairs ORDER BY place").pl())
     con.execute("CREATE OR REPLACE TEMP TABLE nearness (place BIGINT, near DOUBLE)")
     for part in pairs.iter_slices(_PAIRS):
         near = part.select("place").with_columns(near=vectors.cosines(part))
