@@ -124,7 +124,8 @@ class TitleVectors:
 
     def placed(self, pairs: pl.DataFrame) -> pl.DataFrame:
         """Return pairs (place, one, two) of ids with the places of their vectors instead."""
-        places = pl.DataFrame({"id": [*self._places], "at": range(len(self._places))})
+        schema = {"id": pl.String, "at": pl.Int64}
+        places = pl.DataFrame([*self._places.items()], schema=schema, orient="row")
         for side in ("one", "two"):
             pairs = pairs.join(places, left_on=side, right_on="id", maintain_order="left")
             pairs = pairs.drop(side).rename({"at": side})
