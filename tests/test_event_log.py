@@ -49,7 +49,7 @@ def test_a_run_writes_the_same_events_where_files_are_kept_open(tmp_path, monkey
             kept = run(instance)
             assert materialised(instance) == 2
         assert sorted(map(os.path.basename, opened)) == sorted([f"{kept}.db", "index.db"])
-        assert "_connect" not in vars(instance.event_log_storage)
+        assert not {"_connect", "has_table"} & vars(instance.event_log_storage).keys()
     with dg.DagsterInstance.local_temp(str(tmp_path)) as afterwards:
         assert isinstance(afterwards.event_log_storage, SqliteEventLogStorage)
         assert events(afterwards, kept) == events(afterwards, plain)
@@ -67,6 +67,24 @@ def test_another_reader_sees_events_at_once(tmp_path):
         assert materialised(reader) == 1
 
 
+def test_tables_are_those_that_dagster_sees(tmp_path):
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+        log = instance.event_log_storage
+        names = (
+            "event_logs",
+            "asset_keys",
+            "asset_event_tags",
+            "concurrency_slots",
+            "no_such_table",
+        )
+        plain = [log.has_table(name) for name in names]
+        with kept_open(instance):
+            assert [log.has_table(name) for name in names] == plain
+            assert [log.has_table(name) for name in names] == plain
+        assert plain[0]
+        assert not plain[-1]
+
+
 def test_any_other_event_log_is_left_alone():
     with dg.DagsterInstance.ephemeral() as instance:
         before = dict(vars(instance.event_log_storage))
@@ -77,8 +95,11 @@ def test_any_other_event_log_is_left_alone():
 
 
 # What `kept_open` puts itself in the place of, and what it leans on.
-LEANS_ON = ("_connect", "_initdb", "conn_string_for_shard", "index_connection", "run_connection")
-AS_READ = "9b39690fbb2b1430"
+LEANS_ON = (
+    *("_connect", "_initdb", "conn_string_for_shard", "has_table", "index_connection"),
+    "run_connection",
+)
+AS_READ = "ea64fb6dcc36147c"
 
 
 def test_dagster_opens_its_files_as_it_did_when_this_was_written():

@@ -182,11 +182,15 @@ def _stop_writing() -> None:
     raise SystemExit(0)
 
 
+def collect_rarely() -> None:
+    """Look for garbage rarely: what is imported stays, and a sixth of its time goes to that."""
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+
+
 def main() -> None:
     """Run the command line."""
     run_in_child_if_limited()
-    # What is imported stays, so to look through it again and again for garbage is in vain.
-    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+    collect_rarely()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")

@@ -19,7 +19,7 @@ def kept_open(instance: dg.DagsterInstance) -> Iterator[dg.DagsterInstance]:
 
     Dagster opens the file of a run and the one of all runs anew for each event, compiles every
     statement again, and has SQLite fold its log into the file as it closes: a sixth of what a
-    small run takes.
+    small run takes. To see that a table is there it opens the latter once more, five times a stage.
     """
     log = instance.event_log_storage
     with ExitStack() as at_the_end:
@@ -40,8 +40,17 @@ def _keep_open(log: SqliteEventLogStorage, at_the_end: ExitStack) -> None:
             with engines[shard].begin() as connection:
                 yield connection
 
-    log._connect = connect
-    at_the_end.callback(delattr, log, "_connect")
+    look, tables = log.has_table, set[str]()
+
+    def has_table(table_name: str) -> bool:
+        # It is asked with and without the lock held, and no table is ever dropped.
+        if table_name not in tables and look(table_name):
+            tables.add(table_name)
+        return table_name in tables
+
+    for name, method in (("_connect", connect), ("has_table", has_table)):
+        setattr(log, name, method)
+        at_the_end.callback(delattr, log, name)
 
 
 def _engine(log: SqliteEventLogStorage, shard: str) -> Engine:
