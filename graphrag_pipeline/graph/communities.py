@@ -272,7 +272,7 @@ def _communities(entities: pl.DataFrame, graph: Graph, clusters: Clusters) -> pl
         label = clusters.at(level, len(graph))
         within = graph.within(label)
         n_relationships += np.bincount(label[within.source], minlength=len(clusters))
-        titles |= _titles(names, label, within, entities["title"])
+        titles |= _titles(names, label, within)
     return pl.DataFrame(
         {
             "id": clusters.ids,
@@ -295,6 +295,7 @@ def _names(entities: pl.DataFrame) -> pl.DataFrame:
     """
     title = pl.col("title")
     return entities.select(
+        "title",
         "degree",
         "frequency",
         rank=title.rank("dense"),
@@ -313,7 +314,7 @@ def _names(entities: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _titles(names: pl.DataFrame, label: Ints, within: Graph, title: pl.Series) -> dict[int, str]:
+def _titles(names: pl.DataFrame, label: Ints, within: Graph) -> dict[int, str]:
     """Return the names most characteristic of each community of a level, by its place.
 
     A name counts by its relationships within the community times the share of all its
@@ -324,7 +325,7 @@ def _titles(names: pl.DataFrame, label: Ints, within: Graph, title: pl.Series) -
     inside = np.bincount(np.concatenate([within.source, within.target]), minlength=len(label))
     ranked = (
         names[nodes]
-        .with_columns(community=label[nodes], node=nodes, inside=inside[nodes])
+        .with_columns(community=label[nodes], inside=inside[nodes])
         .with_columns(
             own=pl.col("weight") * pl.col("inside") ** 2 / pl.max_horizontal("degree", "inside", 1)
         )
@@ -333,10 +334,10 @@ def _titles(names: pl.DataFrame, label: Ints, within: Graph, title: pl.Series) -
             descending=[False, True, True, True, True, True, False],
         )
         .group_by("community", maintain_order=True)
-        .agg(pl.col("node").head(_TITLE_CANDIDATES))
+        .agg(pl.col("title").head(_TITLE_CANDIDATES))
     )
     return {
-        community: ", ".join(names_apart(title.gather(chosen).to_list(), _TITLE_ENTITIES))
+        community: ", ".join(names_apart(chosen, _TITLE_ENTITIES))
         for community, chosen in ranked.iter_rows()
     }
 
