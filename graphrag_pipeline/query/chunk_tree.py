@@ -37,8 +37,8 @@ class ChunkTree:
         chunks, communities, mentions, members = (
             KeptRows(columns(sql)) for sql in (_CHUNKS, _COMMUNITIES, _MENTIONS, _MEMBERS)
         )
-        self._ids = chunks.ids("id")
-        self._paths = _paths(self._ids, communities.ids("id"), mentions, members)
+        self._ids = np.asarray(chunks.ids("id"))
+        self._paths = _paths(self._ids, np.asarray(communities.ids("id")), mentions, members)
 
     def paths(self, chunks: Iterable[str]) -> list[Path]:
         """Return the paths of chunks, in their order; all are equally long, and may be empty."""
@@ -56,8 +56,8 @@ def _paths(
     members: KeptRows,
 ) -> npt.NDArray[np.int64]:
     """Return the number of each chunk's community at each level, shape (chunks, levels)."""
-    entities, entity = np.unique(mentions.ids("entity_id"), return_inverse=True)
-    chunk = np.searchsorted(chunks, mentions.ids("chunk_id"))
+    entities, entity = np.unique(np.asarray(mentions.ids("entity_id")), return_inverse=True)
+    chunk = np.searchsorted(chunks, np.asarray(mentions.ids("chunk_id")))
     weight = np.log1p(len(chunks) / np.bincount(entity, minlength=1))[entity]
     levels = members.values("level")
     standing: list[npt.NDArray[np.int64]] = []

@@ -15,7 +15,7 @@ from graphrag_pipeline.core.text import terms
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_NAMES = """
+NAMES_SQL = """
 SELECT md5_number_lower(name) AS name, length(name) AS length, encode(id) AS id, is_title,
        row_number() OVER (ORDER BY length(title) DESC, degree DESC, id) AS place
 FROM (
@@ -25,6 +25,7 @@ FROM (
         JOIN entities ON canonical_id = entities.id))
 ORDER BY ALL
 """
+"""What makes the arrays of names: those that another query made are other arrays."""
 # Letters of scripts written with spaces: next to one, a name has not ended.
 _LETTER = re.compile(r"[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\U0003ffff]")
 
@@ -45,7 +46,7 @@ class EntityNames:
     @classmethod
     def read(cls, columns: Callable[[str], pa.Table]) -> EntityNames:
         """Return the names of a release."""
-        table = columns(_NAMES)
+        table = columns(NAMES_SQL)
         return cls(
             {
                 "names": table["name"].to_numpy(),

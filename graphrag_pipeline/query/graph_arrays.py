@@ -9,10 +9,11 @@ combines those that its paper has.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from hashlib import md5
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 Numbers: TypeAlias = npt.NDArray[np.integer[Any]]
 Weights: TypeAlias = npt.NDArray[np.floating[Any]]
+T = TypeVar("T")
 
 _NAMED = """
 SELECT DISTINCT coalesce(canonical_id, entity_id) AS id, chunk_id
@@ -38,11 +40,12 @@ FROM (SELECT id, 0 AS part FROM entities UNION ALL SELECT id, 1 FROM chunks UNIO
 """
 _NONE_NAMED = "SELECT '' AS id, '' AS chunk_id LIMIT 0"
 _TITLE_KEYS = """
-SELECT DISTINCT key, node::BIGINT AS node
+SELECT DISTINCT md5_number_lower(key) AS key, node
 FROM chunk_titles LEFT JOIN entity_aliases USING (entity_id)
 JOIN ({nodes}) n ON n.id = coalesce(canonical_id, entity_id) AND n.part <> 1 ORDER BY ALL
 """
 _TITLE_WEIGHT = 3
+_EDGES_OF = "edges "
 RARE = 20
 """Names in no more chunks than this tell chunks apart."""
 _SHARED_NAME = 0.6
@@ -94,6 +97,10 @@ SELECT one.node AS one, two.node AS two, weight::FLOAT AS weight, encode(e.id) A
 FROM edges e JOIN nodes one ON one.id = e.one JOIN nodes two ON two.id = e.two
 WHERE weight > 0 AND one.node <> two.node ORDER BY e.id, 1, 2
 """
+
+
+GRAPH_SQL = "".join([_NAMED, _NODES, _TITLE_KEYS, str(_TITLE_WEIGHT), *EDGE_KINDS.values(), _EDGES])
+"""All queries that make the arrays of a graph: those that others made are other arrays."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +155,20 @@ class Adjacency:
         shares = self.weights / self.strengths[self.neighbours]
         return csr_array((shares, self.neighbours, self.offsets), (self.n_nodes, self.n_nodes))
 
+    def light_step(self, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return :meth:`step` in single precision, in half the time."""
+        return (self._light_transitions @ scores.astype(np.float32)).astype(np.float64)
+
+    @cached_property
+    def _light_transitions(self) -> csr_array:
+        from scipy.sparse import csr_array
+
+        shares = (self.weights / self.strengths[self.neighbours]).astype(np.float32)
+        offsets = self.offsets
+        if len(shares) <= np.iinfo(np.int32).max:
+            offsets = offsets.astype(np.int32)
+        return csr_array((shares, self.neighbours, offsets), (self.n_nodes, self.n_nodes))
+
     def neighbours_of(self, nodes: Numbers) -> npt.NDArray[np.int32]:
         """Return the distinct neighbours of nodes, ascending."""
         if len(nodes) == 1:
@@ -160,37 +181,90 @@ class Adjacency:
 
     def rows_of(self, nodes: Numbers) -> tuple[Numbers, npt.NDArray[np.int32]]:
         """Return the rows of nodes one after the other: the node of each, and the neighbour."""
+        counts = self.offsets[nodes + 1] - self.offsets[nodes]
+        return np.repeat(nodes, counts), self.neighbours[self.places_of(nodes)]
+
+    def places_of(self, nodes: Numbers) -> npt.NDArray[np.int64]:
+        """Return where the neighbours of nodes stand, one row after the other."""
         starts = self.offsets[nodes]
         counts = self.offsets[nodes + 1] - starts
         within = np.arange(counts.sum()) - np.repeat(counts.cumsum() - counts, counts)
-        return np.repeat(nodes, counts), self.neighbours[np.repeat(starts, counts) + within]
+        return np.repeat(starts, counts) + within
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The ids of all nodes, and how many of them are entities, chunks, and names."""
+
+    ids: npt.NDArray[np.bytes_]
+    counts: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Titles:
+    """The nodes of titles, by a hash of what a question may call them (``chunk_titles.key``)."""
+
+    keys: npt.NDArray[np.uint64]
+    nodes: npt.NDArray[np.int32]
+
+    def having(self, keys: Sequence[str]) -> list[list[int]]:
+        """Return the nodes that each of some keys leads to, ascending."""
+        digests = b"".join(md5(key.encode()).digest()[8:] for key in keys)
+        hashes = np.frombuffer(digests, "<u8")
+        starts = np.searchsorted(self.keys, hashes, "left").tolist()
+        stops = np.searchsorted(self.keys, hashes, "right").tolist()
+        return [self.nodes[a:b].tolist() for a, b in zip(starts, stops, strict=True)]
+
+
+@dataclass(frozen=True)
+class _OfNodes:
+    """One number for each node."""
+
+    values: npt.NDArray[Any]
 
 
 class GraphArrays:
     """The nodes of a release and its edges by kind. Safe to use from several threads.
 
-    ``read`` runs one of the project's own queries and returns its columns.
+    ``read`` runs one of the project's own queries and returns its columns. ``held`` is what
+    :meth:`arrays` gave, where a file has it: what is not among it is made when first asked for.
     """
 
-    def __init__(self, read: Callable[[str], pa.Table]) -> None:
+    def __init__(
+        self,
+        read: Callable[[str], pa.Table],
+        held: Mapping[str, npt.NDArray[Any]] | None = None,
+    ) -> None:
         self._read = read
+        self._held = held or {}
         self._lock = threading.RLock()
-        self._edges: dict[str, Edges] = {}
-        self._adjacency: dict[tuple[tuple[str, float], ...], Adjacency] = {}
-        self._specificity: dict[tuple[str, ...], npt.NDArray[np.float64]] = {}
+        self._made: dict[str, Any] = {}
         self._parts = {
             "names": _named(read, "chunk_names"),
             "titles": _named(read, "chunk_titles"),
             "title_weight": _TITLE_WEIGHT,
         }
-        self._nodes = _NODES.format(**self._parts)
-        nodes = read(f"SELECT encode(id) AS id, part FROM ({self._nodes}) ORDER BY node")
-        self.ids = _bytes(nodes, "id")
+        self._sql = _NODES.format(**self._parts)
+        nodes = self._once("nodes", Nodes, self._read_nodes)
+        self.ids = nodes.ids
         self.n_nodes = len(self.ids)
-        self.n_entities, self.n_chunks, _ = np.bincount(nodes["part"].to_numpy(), minlength=3)
+        self.n_entities, self.n_chunks, _ = nodes.counts.tolist()
         self._of_entities = slice(0, self.n_entities)
         self._of_chunks = slice(self.n_entities, self.n_entities + self.n_chunks)
         self._of_names = slice(self.n_entities + self.n_chunks, self.n_nodes)
+
+    def arrays(self, edges: Collection[str] = ()) -> dict[str, npt.NDArray[Any]]:
+        """Return all arrays that were made or held so far, by name; of edges those of some kinds.
+
+        The others may have served to make an adjacency alone.
+        """
+        wanted = {f"{_EDGES_OF}{kind}" for kind in edges}
+        return {
+            f"{name}/{each.name}": getattr(made, each.name)
+            for name, made in self._made.items()
+            if name in wanted or not name.startswith(_EDGES_OF)
+            for each in fields(made)
+        }
 
     @cached_property
     def chunk_counts(self) -> npt.NDArray[np.int64]:
@@ -202,34 +276,54 @@ class GraphArrays:
 
         0 for all other nodes. Source: node specificity, Gutiérrez et al., HippoRAG, 2024, 2.3.
         """
-        with self._lock:
-            if kinds not in self._specificity:
-                ends = self._pairs(*kinds) // max(1, self.n_nodes)
-                counts = np.bincount(ends, minlength=self.n_nodes)
-                self._specificity[kinds] = _inverse(counts)
-            return self._specificity[kinds]
+
+        def made() -> _OfNodes:
+            ends = self._pairs(*kinds) // max(1, self.n_nodes)
+            return _OfNodes(_inverse(np.bincount(ends, minlength=self.n_nodes)))
+
+        return self._once(f"specificity {' '.join(kinds)}", _OfNodes, made).values
 
     def edges(self, kind: str) -> Edges:
         """Return the edges of a kind of :data:`EDGE_KINDS`."""
-        with self._lock:
-            if kind not in self._edges:
-                edges = EDGE_KINDS[kind].format(**self._parts)
-                table = self._read(_EDGES.format(nodes=self._nodes, edges=edges))
-                first, second, weight = (table[n].to_numpy() for n in ("one", "two", "weight"))
-                self._edges[kind] = Edges(first, second, weight, _bytes(table, "id"))
-            return self._edges[kind]
+
+        def made() -> Edges:
+            edges = EDGE_KINDS[kind].format(**self._parts)
+            table = self._read(_EDGES.format(nodes=self._sql, edges=edges))
+            first, second, weight = (table[n].to_numpy() for n in ("one", "two", "weight"))
+            return Edges(first, second, weight, _bytes(table, "id"))
+
+        return self._once(f"{_EDGES_OF}{kind}", Edges, made)
 
     def adjacency(self, *kinds: str, **factors: float) -> Adjacency:
         """Return the graph of some kinds of edges; weights between the same two nodes add up.
 
         The weights of a kind that has a factor are multiplied by it.
         """
-        key = tuple(sorted((kind, factors.get(kind, 1.0)) for kind in {*kinds, *factors}))
+        key = sorted((kind, factors.get(kind, 1.0)) for kind in {*kinds, *factors})
+        name = " ".join(f"{kind} {factor}" for kind, factor in key)
+
+        def made() -> Adjacency:
+            parts = [_scaled(self.edges(kind), factor) for kind, factor in key]
+            return join_edges(self.n_nodes, parts)
+
+        return self._once(f"adjacency {name}", Adjacency, made)
+
+    def _once(self, name: str, kind: type[T], make: Callable[[], T]) -> T:
+        """Return what is held, or made when first asked for, then shared."""
         with self._lock:
-            if key not in self._adjacency:
-                parts = [_scaled(self.edges(kind), factor) for kind, factor in key]
-                self._adjacency[key] = join_edges(self.n_nodes, parts)
-            return self._adjacency[key]
+            if name not in self._made:
+                parts = {
+                    each.name: self._held.get(f"{name}/{each.name}")
+                    for each in fields(cast("Any", kind))
+                }
+                is_held = all(part is not None for part in parts.values())
+                self._made[name] = kind(**parts) if is_held else make()
+            return self._made[name]
+
+    def _read_nodes(self) -> Nodes:
+        nodes = self._read(f"SELECT encode(id) AS id, part FROM ({self._sql}) ORDER BY node")
+        counts = np.bincount(nodes["part"].to_numpy(), minlength=3)
+        return Nodes(_bytes(nodes, "id"), counts.astype(np.int64))
 
     def entity_nodes(self, ids: Iterable[str]) -> npt.NDArray[np.int64]:
         """Return the nodes of entities, in their order; ids that are none are left out."""
@@ -241,15 +335,19 @@ class GraphArrays:
         places, is_node = places_of(self.ids[self._of_chunks], ids)
         return self.n_entities + places[is_node]
 
-    @cached_property
-    def titles(self) -> Mapping[str, Sequence[int]]:
-        """The nodes of titles, by what a question may call them (``chunk_titles.key``)."""
-        nodes: dict[str, list[int]] = {}
-        if self._parts["titles"] != _NONE_NAMED:
-            table = self._read(_TITLE_KEYS.format(nodes=self._nodes))
-            for key, node in zip(table["key"].to_pylist(), table["node"].to_pylist(), strict=True):
-                nodes.setdefault(key, []).append(node)
-        return nodes
+    def titles(self) -> Titles:
+        """Return the nodes of titles, by what a question may call them."""
+        return self._once("titles", Titles, self._read_titles)
+
+    def some_chunks(self, n: int) -> list[str]:
+        """Return the ids of the first ``n`` chunks."""
+        return self.ids_of(np.arange(self.n_entities, self.n_entities + min(n, self.n_chunks)))
+
+    def _read_titles(self) -> Titles:
+        if self._parts["titles"] == _NONE_NAMED:
+            return Titles(np.empty(0, np.uint64), np.empty(0, np.int32))
+        table = self._read(_TITLE_KEYS.format(nodes=self._sql))
+        return Titles(table["key"].to_numpy(), table["node"].to_numpy())
 
     def links_among(self, chunks: Sequence[str]) -> npt.NDArray[np.float64]:
         """Return how surely some chunks lead to each other, 0 to 1, shape (chunks, chunks).
@@ -285,17 +383,26 @@ class GraphArrays:
         is_rare &= ~np.isin(names, self.adjacency("titles").around(chunk))
         return names[is_rare][np.argsort(counts[is_rare], kind="stable")]
 
-    @cached_property
+    @property
     def _mention_counts(self) -> npt.NDArray[np.int64]:
         """How many chunks mention or, by rule, name each node."""
-        return np.bincount(self._pairs("mentions", "names") // self.n_nodes, minlength=self.n_nodes)
 
-    @cached_property
+        def made() -> _OfNodes:
+            ends = self._pairs("mentions", "names") // max(1, self.n_nodes)
+            return _OfNodes(np.bincount(ends, minlength=self.n_nodes))
+
+        return self._once("mention counts", _OfNodes, made).values
+
+    @property
     def _mentioned_elsewhere(self) -> npt.NDArray[np.bool_]:
         """Whether a chunk mentions each node that it is not the title of."""
-        mentions, titles = self._pairs("mentions", "names"), self._pairs("titles")
-        own = np.intersect1d(mentions, titles, assume_unique=True) // self.n_nodes
-        return self._mention_counts > np.bincount(own, minlength=self.n_nodes)
+
+        def made() -> _OfNodes:
+            mentions, titles = self._pairs("mentions", "names"), self._pairs("titles")
+            own = np.intersect1d(mentions, titles, assume_unique=True) // max(1, self.n_nodes)
+            return _OfNodes(self._mention_counts > np.bincount(own, minlength=self.n_nodes))
+
+        return self._once("mentioned elsewhere", _OfNodes, made).values
 
     def _pairs(self, *kinds: str) -> npt.NDArray[np.int64]:
         """Return the distinct pairs of nodes that edges of some kinds join, as one * n + two."""

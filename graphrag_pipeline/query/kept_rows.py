@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,34 +13,81 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOST_BYTES = 64 * 2**20
+MOST_BYTES = 256 * 2**20
 """What the texts of one kind of record may take in memory; more is read by SQL each time."""
+
+_VALUES, _DISTINCT, _CODES, _ORDER, _STARTS = "values", "distinct", "codes", "order", "starts"
+
+
+@dataclass(frozen=True)
+class Ids:
+    """A column of ids: the distinct ones, ascending, and the place among them of each row's."""
+
+    distinct: npt.NDArray[np.bytes_]
+    codes: npt.NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, rows: Any) -> npt.NDArray[np.bytes_]:
+        return self.distinct[self.codes[rows]]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[np.bytes_]:
+        return self.distinct[self.codes]
 
 
 class KeptRows:
-    """The rows of a query, numbered from 0 in its order. Safe to use from several threads."""
+    """The rows of a query, numbered from 0 in its order. Safe to use from several threads.
 
-    def __init__(self, table: pa.Table) -> None:
-        self._table = table
+    ``held`` is what :meth:`arrays` gave, where a file has it; only then may ``table`` be None.
+    """
+
+    def __init__(
+        self, table: pa.Table | None, held: Mapping[str, npt.NDArray[Any]] | None = None
+    ) -> None:
+        self._rows = table
         self._lock = threading.RLock()
-        self._made: dict[tuple[str, str], Any] = {}
+        self._arrays = dict(held or {})
+        self._texts: dict[str, list[str]] = {}
 
     def __len__(self) -> int:
-        return len(self._table)
+        if self._rows is not None:
+            return len(self._rows)
+        columns = (a for n, a in self._arrays.items() if n.endswith((_VALUES, _CODES)))
+        return len(next(columns, ()))
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return ids and numbers of all columns as arrays, by name."""
+        import pyarrow as pa
+
+        for name, kind in zip(self._table.schema.names, self._table.schema.types, strict=True):
+            if pa.types.is_string(kind):
+                self._sorted(name)
+            else:
+                self.values(name)
+        return dict(self._arrays)
 
     def values(self, column: str) -> npt.NDArray[Any]:
         """Return a column of numbers; null is NaN."""
         return self._once(
-            "values", column, lambda: self._table[column].to_numpy(zero_copy_only=False)
+            column, _VALUES, lambda: self._table[column].to_numpy(zero_copy_only=False)
         )
 
     def texts(self, column: str) -> list[str]:
         """Return a column of texts."""
-        return self._once("texts", column, lambda: self._table[column].to_pylist())
+        with self._lock:
+            if column not in self._texts:
+                self._texts[column] = self._table[column].to_pylist()
+            return self._texts[column]
 
-    def ids(self, column: str) -> npt.NDArray[np.bytes_]:
+    def ids(self, column: str) -> Ids:
         """Return a column of ids as bytes; null is empty."""
-        return self._once("ids", column, lambda: as_bytes(self._table[column].to_pylist()))
+        with self._lock:
+            if f"{column}/{_CODES}" not in self._arrays:
+                distinct, codes = _coded(self._table[column])
+                self._arrays[f"{column}/{_DISTINCT}"] = distinct
+                self._arrays[f"{column}/{_CODES}"] = codes
+            return Ids(self._arrays[f"{column}/{_DISTINCT}"], self._arrays[f"{column}/{_CODES}"])
 
     def having(
         self, column: str, ids: Iterable[str]
@@ -48,27 +96,49 @@ class KeptRows:
 
         Sorted by place, then as the rows are. The ids must be distinct.
         """
-        order, keys = self._once("sorted", column, lambda: self._sorted(column))
-        id_keys = as_bytes(ids)
-        starts = np.searchsorted(keys, id_keys, "left")
-        counts = np.searchsorted(keys, id_keys, "right") - starts
+        distinct, order, offsets = self._sorted(column)
+        keys = as_bytes(ids)
+        if not len(distinct) or not len(keys):
+            return np.empty(0, np.intp), np.empty(0, np.intp)
+        at = np.minimum(np.searchsorted(distinct, keys), len(distinct) - 1)
+        is_known = distinct[at] == keys
+        starts = offsets[at]
+        counts = np.where(is_known, offsets[at + 1] - starts, 0)
         within = np.arange(counts.sum()) - np.repeat(counts.cumsum() - counts, counts)
-        return order[np.repeat(starts, counts) + within], np.repeat(np.arange(len(id_keys)), counts)
+        rows = order[np.repeat(starts, counts) + within].astype(np.intp, copy=False)
+        return rows, np.repeat(np.arange(len(keys)), counts)
 
     def take(self, rows: Sequence[int] | npt.NDArray[np.intp]) -> list[dict[str, Any]]:
         """Return some rows, in the order given."""
         return self._table.take(rows).to_pylist()
 
-    def _sorted(self, column: str) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bytes_]]:
-        keys = self.ids(column)
-        order = np.argsort(keys, kind="stable")
-        return order, keys[order]
+    @property
+    def _table(self) -> pa.Table:
+        assert self._rows is not None, "these rows have no texts"
+        return self._rows
 
-    def _once(self, kind: str, column: str, make: Callable[[], Any]) -> Any:
+    def _sorted(
+        self, column: str
+    ) -> tuple[npt.NDArray[np.bytes_], npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+        """Return the distinct ids, the rows in their order, and where those of each begin."""
+        ids = self.ids(column)
+
+        def ordered() -> npt.NDArray[np.int32]:
+            return np.argsort(ids.codes, kind="stable").astype(np.int32)
+
+        def starts() -> npt.NDArray[np.int64]:
+            counts = np.bincount(ids.codes, minlength=len(ids.distinct))
+            return np.concatenate([[0], counts.cumsum()]).astype(np.int64)
+
+        order = self._once(column, _ORDER, ordered)
+        return ids.distinct, order, self._once(column, _STARTS, starts)
+
+    def _once(self, column: str, kind: str, make: Callable[[], Any]) -> Any:
         with self._lock:
-            if (kind, column) not in self._made:
-                self._made[kind, column] = make()
-            return self._made[kind, column]
+            name = f"{column}/{kind}"
+            if name not in self._arrays:
+                self._arrays[name] = make()
+            return self._arrays[name]
 
 
 def read_if_small(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> KeptRows | None:
@@ -88,3 +158,25 @@ def read_if_small(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> KeptR
 def as_bytes(ids: Iterable[str | None]) -> npt.NDArray[np.bytes_]:
     """Return ids as an array to sort and search, in which none is empty."""
     return np.array([(key or "").encode() for key in ids], dtype=np.bytes_)
+
+
+def _coded(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.bytes_], npt.NDArray[np.int32]]:
+    """Return the distinct ids of a column, ascending, and the place among them of each row's."""
+    import pyarrow.compute as pc
+
+    encoded = pc.fill_null(column, "").combine_chunks().dictionary_encode()  # type: ignore[attr-defined]
+    keys = _fixed(encoded.dictionary)
+    order = np.argsort(keys, kind="stable")
+    place_of = np.empty(len(keys), np.int32)
+    place_of[order] = np.arange(len(keys), dtype=np.int32)
+    return keys[order], place_of[encoded.indices.to_numpy()]
+
+
+def _fixed(ids: pa.StringArray) -> npt.NDArray[np.bytes_]:
+    """Return ids without nulls as bytes; where all are equally long, without looking at any."""
+    offsets = np.frombuffer(ids.buffers()[1], np.int32)[ids.offset : ids.offset + len(ids) + 1]
+    lengths = np.diff(offsets)
+    if not len(ids) or lengths.min() != lengths.max() or not lengths[0]:
+        return as_bytes(ids.to_pylist())
+    data = np.frombuffer(ids.buffers()[2], np.uint8)[offsets[0] : offsets[-1]]
+    return data.view(f"S{lengths[0]}")

@@ -27,6 +27,7 @@ from graphrag_pipeline.core.tokens import encoding_for
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.llm.embedders import EmbeddingError
 from graphrag_pipeline.llm.running import watched
+from graphrag_pipeline.query.carried_arrays import GRAPH, NAMES, CarriedArrays, rows_name
 from graphrag_pipeline.query.chunk_tree import ChunkTree
 from graphrag_pipeline.query.control import Control, Usage
 from graphrag_pipeline.query.entity_names import EntityNames
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
 
     from graphrag_pipeline.core.settings import Settings
     from graphrag_pipeline.llm.embedders import Embedder
+    from graphrag_pipeline.store.array_file import Arrays
     from graphrag_pipeline.structures.archrag.chnsw import CommunityHnsw
 
 VECTORS = "vectors"
@@ -325,7 +327,12 @@ class Release:
 
     def kept(self, sql: str) -> KeptRows:
         """Return the rows of a query without parameters, read once: for ids and numbers."""
-        return self._once("kept", lambda: KeptRows(self.columns(sql)), sql)
+
+        def read() -> KeptRows:
+            held = self._carried(rows_name(sql))
+            return KeptRows(None, held) if held else KeptRows(self.columns(sql))
+
+        return self._once("kept", read, sql)
 
     def records(self, sql: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Return the rows of a query without parameters that have these distinct ids, by id.
@@ -344,12 +351,19 @@ class Release:
     @property
     def graph(self) -> GraphArrays:
         """The graph as arrays, loaded when first asked for."""
-        return self._once("graph", lambda: GraphArrays(self._uncontrolled.columns))
+        return self._once(
+            "graph", lambda: GraphArrays(self._uncontrolled.columns, self._carried(GRAPH))
+        )
 
     @property
     def names(self) -> EntityNames:
         """The names of entities, loaded when first asked for."""
-        return self._once("names", lambda: EntityNames.read(self._uncontrolled.columns))
+
+        def read() -> EntityNames:
+            held = self._carried(NAMES)
+            return EntityNames(held) if held else EntityNames.read(self._uncontrolled.columns)
+
+        return self._once("names", read)
 
     @property
     def chunk_tree(self) -> ChunkTree:
@@ -538,9 +552,30 @@ class Release:
             return open_chnsw(cursor, self._vectors)
 
     @property
+    def vectors(self) -> VectorSnapshot:
+        """The vector tables of the whole release, for what labels do not limit."""
+        self.check_whole()
+        return self._vectors
+
+    @property
     def _vectors(self) -> VectorSnapshot:
-        folder, versions = self.home / VECTORS, self.facts.vector_versions
-        return self._whole._once("vectors", lambda: VectorSnapshot(folder, versions))
+        return self._whole._once("vectors", self._whole._open_vectors)
+
+    def _open_vectors(self) -> VectorSnapshot:
+        versions, carried = self.facts.vector_versions, self._arrays
+        full_texts = carried.full_texts(versions) if carried else {}
+        return VectorSnapshot(self.home / VECTORS, versions, full_texts)
+
+    @property
+    def _arrays(self) -> CarriedArrays | None:
+        """What the release carries as arrays; an older one may carry none."""
+        return self._whole._once(
+            "arrays", lambda: CarriedArrays.of_release(self.home, self.facts.id)
+        )
+
+    def _carried(self, name: str) -> Arrays:
+        """Return arrays that the release carries under a name: of all documents, if any."""
+        return self._arrays.below(name) if self._arrays and not self.is_limited else {}
 
     @property
     def _embedder(self) -> Embedder:

@@ -36,6 +36,7 @@ ACCESS = "access"
 """The key in ``meta`` of a release under which its mode of access and its labels are."""
 
 _KEPT = ".duckdb"
+_ARRAYS = ".arrays"
 _WITHDRAWN = ".withdrawn"
 _MOST_NAMED = 10
 _LOCKED = "Could not set lock"
@@ -251,6 +252,7 @@ def drop_old(home: Path, spared: Iterable[str | None], keep: int, keep_days: flo
         for id, path in _kept(home).items():
             if id not in stay:
                 path.unlink(missing_ok=True)
+                arrays_file(home, id).unlink(missing_ok=True)
                 _mark(home, id).unlink(missing_ok=True)
         _sync_names(home)
     return release_ids(home)
@@ -265,9 +267,23 @@ def keep_only(home: Path, release: str) -> list[str]:
     with _writing(home):
         for id in others:
             _kept(home)[id].unlink(missing_ok=True)
+        drop_arrays(home, [release])
         for mark in _folder(home).glob(f"*{_WITHDRAWN}"):
             mark.unlink(missing_ok=True)
     return others
+
+
+def arrays_file(home: Path, release: str) -> Path:
+    """Return where the arrays are that a release carries for questions, or would be."""
+    return _folder(home) / f"{release}{_ARRAYS}"
+
+
+def drop_arrays(home: Path, spared: Iterable[str]) -> None:
+    """Remove the arrays of all releases but some: who opens one of the others makes them anew."""
+    stay = {arrays_file(home, release) for release in spared}
+    with _writing(home):
+        for path in set(_folder(home).glob(f"*{_ARRAYS}")) - stay:
+            path.unlink(missing_ok=True)
 
 
 def nothing_published(home: Path) -> str:

@@ -10,31 +10,49 @@ import numpy.typing as npt
 
 # Single precision is sure of no more, and equal vectors must tie wherever their rows stand.
 _DECIMALS = 6
+# Fewer dimensions than this part of all are added one by one, more by so many at a time.
+_FEW, _BLOCK = 4, 32
 
 
 class HeldVectors:
     """Vectors by id. A vector of zeros has no direction, and is like nothing.
 
+    They are held by dimension: a question of few words has few dimensions where vectors count
+    words, and the others are not read.
+
     Parameters
     ----------
-    ids
-        Distinct, in any order.
-    matrix
-        Shape (len(ids), dimensions); one vector a row.
+    n_rows
+        How many vectors there are.
+    parts
+        Distinct ids, in any order, and their vectors, shape (ids, dimensions).
+    dimensions
+        The length of each vector.
     """
 
-    def __init__(self, ids: Sequence[str], matrix: npt.NDArray[np.float32]) -> None:
-        keys = np.array([key.encode() for key in ids], dtype=np.bytes_)
-        order = np.argsort(keys, kind="stable")
-        self._ids, self._matrix = keys[order], matrix[order]
-        lengths = np.sqrt(np.einsum("ij,ij->i", self._matrix, self._matrix))
-        self._matrix /= np.where(lengths > 0, lengths, 1)[:, None]
-        self._without_direction = np.flatnonzero(lengths == 0)
+    def __init__(
+        self,
+        n_rows: int,
+        parts: Iterable[tuple[Sequence[str], npt.NDArray[np.floating[Any]]]],
+        dimensions: int,
+    ) -> None:
+        self._columns = np.empty((dimensions, n_rows), np.float32)
+        squares, keys = np.zeros(n_rows), []
+        for ids, vectors in parts:
+            rows = slice(len(keys), len(keys) + len(ids))
+            keys += [key.encode() for key in ids]
+            self._columns[:, rows] = vectors.T
+            squares[rows] = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
+        unsorted = np.array(keys, dtype=np.bytes_)
+        self._row_of = np.argsort(unsorted, kind="stable")
+        self._ids = unsorted[self._row_of]
+        self._lengths = np.where(squares > 0, np.sqrt(squares), 1)[self._row_of]
+        self._without_direction = np.flatnonzero(squares[self._row_of] == 0)
 
     @property
     def dimensions(self) -> int:
         """Return the length of each vector."""
-        return self._matrix.shape[1]
+        return len(self._columns)
 
     def nearest(
         self, query: npt.NDArray[np.float32], k: int, among: Sequence[str] | None = None
@@ -48,10 +66,10 @@ class HeldVectors:
         if among is not None:
             places, is_known = places_of(self._ids, among)
             own = np.setdiff1d(places[is_known], self._without_direction)
-            scores = self._cosines(query, self._matrix[own])
+            scores = self._cosines(query, own)
             nearest = highest(scores, min(k, len(own)))
             return [key.decode() for key in self._ids[own[nearest]].tolist()], scores[nearest]
-        scores = self._cosines(query, self._matrix)
+        scores = self._cosines(query)
         scores[self._without_direction] = -np.inf
         rows = highest(scores, min(k, len(scores) - len(self._without_direction)))
         return [key.decode() for key in self._ids[rows].tolist()], scores[rows]
@@ -59,16 +77,31 @@ class HeldVectors:
     def similarities(self, query: npt.NDArray[np.float32], ids: Sequence[str]) -> dict[str, float]:
         """Return the cosine of a query and each of those ids that there is."""
         places, is_known = places_of(self._ids, ids)
-        scores = self._cosines(query, self._matrix[places[is_known]])
+        scores = self._cosines(query, places[is_known])
         keys_held = (key for key, is_held in zip(ids, is_known.tolist(), strict=True) if is_held)
         return dict(zip(keys_held, scores.tolist(), strict=True))
 
-    @staticmethod
     def _cosines(
-        query: npt.NDArray[np.float32], unit: npt.NDArray[np.float32]
+        self, query: npt.NDArray[np.float32], places: npt.NDArray[np.int64] | None = None
     ) -> npt.NDArray[np.float64]:
+        """Return the cosine of a query and each vector, or those at some places among the ids."""
+        rows = self._row_of if places is None else self._row_of[places]
+        lengths = self._lengths if places is None else self._lengths[places]
+        unit = query / (np.linalg.norm(query) or 1)
+        filled = np.flatnonzero(unit)
+        if places is not None:
+            sums = unit[filled] @ self._columns[np.ix_(filled, rows)].astype(np.float64)
+            return rounded(sums / lengths)
         # Not by BLAS: its threads wait for each other longer than one product takes.
-        return rounded(np.einsum("ij,j->i", unit, query / (np.linalg.norm(query) or 1)))
+        sums = np.zeros(self._columns.shape[1])
+        if len(filled) < len(unit) // _FEW:
+            for dimension in filled.tolist():
+                sums += unit[dimension] * self._columns[dimension]
+        else:
+            for first in range(0, len(unit), _BLOCK):
+                block = slice(first, first + _BLOCK)
+                sums += np.einsum("i,ij->j", unit[block], self._columns[block])
+        return rounded(sums[rows] / lengths)
 
 
 def rounded(cosines: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float64]:

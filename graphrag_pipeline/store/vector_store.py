@@ -47,7 +47,7 @@ VECTOR_INDEX_ROWS = 250_000
 UNINDEXED_ROWS = 2_000
 """New rows that vector search may scan unindexed before a sync folds them into the index."""
 
-HELD_BYTES = 128 * 2**20
+HELD_BYTES = 384 * 2**20
 """Readers hold the vectors of a table up to this size in memory; a larger one LanceDB searches."""
 
 SLICE_ROWS = 4_096
@@ -383,15 +383,22 @@ class VectorSnapshot:
     ------
     VectorStoreError
         On first use of a table whose version is gone.
+
+    ``full_texts`` are the full-text indexes of tables that are held already.
     """
 
-    def __init__(self, uri: str | Path, versions: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        uri: str | Path,
+        versions: Mapping[str, int],
+        full_texts: Mapping[str, FullText] | None = None,
+    ) -> None:
         self.versions = dict(versions)
         self._db = connect(os.fspath(uri))
         self._lock = threading.Lock()
         self._opened: dict[str, LanceTable | None] = {}
         self._held: dict[str, HeldVectors | None] = {}
-        self._full_texts: dict[str, FullText] = {}
+        self._full_texts = dict(full_texts or {})
 
     @_read
     def search(
@@ -454,7 +461,8 @@ class VectorSnapshot:
         in_memory = self._hold(table, lance_table)
         query = _checked_query(lance_table, table, vector, in_memory)
         if in_memory is None:
-            in_memory = HeldVectors(*_matrix(_with_ids(lance_table, ids)))
+            found, matrix = _matrix(_with_ids(lance_table, ids))
+            in_memory = HeldVectors(len(found), [(found, matrix)], matrix.shape[1])
         return in_memory.similarities(query, ids)
 
     @_read
@@ -564,9 +572,7 @@ class VectorSnapshot:
             if table not in self._held:
                 size = lance_table.count_rows() * _dimensions(lance_table) * _FLOAT_BYTES
                 few = size <= HELD_BYTES
-                self._held[table] = (
-                    HeldVectors(*_matrix(_scan(lance_table, _ID_AND_VECTOR))) if few else None
-                )
+                self._held[table] = _held(lance_table) if few else None
             return self._held[table]
 
     def _full_text(self, table: str) -> FullText:
@@ -869,6 +875,15 @@ def _no_terms() -> pa.Table:
     import pyarrow as pa
 
     return pa.table({"id": pa.array([], pa.string()), _TERMS: pa.array([], pa.string())})
+
+
+def _held(table: LanceTable) -> HeldVectors:
+    """Return all vectors of a table, read a slice at a time."""
+    import pyarrow as pa
+
+    query: Any = table.search().select(_ID_AND_VECTOR)
+    batches = (pa.Table.from_batches([batch]) for batch in query.to_batches(SLICE_ROWS))
+    return HeldVectors(table.count_rows(), map(_matrix, batches), _dimensions(table))
 
 
 def _matrix(rows: pa.Table) -> tuple[list[str], npt.NDArray[np.float32]]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from graphrag_pipeline.query.graph_arrays import Adjacency
     from graphrag_pipeline.query.operators import Ranking
     from graphrag_pipeline.query.release import Release
 
@@ -88,6 +89,16 @@ def ppr_search(index: Release, question: str, p: PprParameters) -> list[Record]:
     return op.fill(index, op.chunk_records(index, chunks), p.max_context_tokens)
 
 
+def prepare(index: Release) -> None:
+    """Make what this method, with its defaults, reads of the graph whatever is asked."""
+    graph, p = index.graph, PprParameters()
+    _walk_graph(index, p)
+    graph.edges("facts")
+    graph.specificity(*_joining(p))
+    graph.links_among(graph.some_chunks(2))
+    graph.titles()
+
+
 def _carried(index: Release, question: str, names: Iterable[str]) -> float:
     """Return what facts and a second question count, by what the names of the first carry."""
     return min(1.0, 2 * op.share_of(op.rarity(index, question), names))
@@ -113,9 +124,13 @@ def _walked(
 ) -> npt.NDArray[np.float64]:
     graph = index.graph
     seeds = starts + p.passage_weight * graph.weigh_chunks(similar) ** 2
-    facts = _LEXICAL_FACTS if index.lexical and p.titles else 1.0
     walk = index.trace.timing(op.personalized_pagerank)
-    return walk(graph.adjacency(*_joining(p), facts=facts), seeds, damping=p.damping)
+    return walk(_walk_graph(index, p), seeds, damping=p.damping)
+
+
+def _walk_graph(index: Release, p: PprParameters) -> Adjacency:
+    facts = _LEXICAL_FACTS if index.lexical and p.titles else 1.0
+    return index.graph.adjacency(*_joining(p), facts=facts)
 
 
 def _joining(p: PprParameters) -> tuple[str, ...]:

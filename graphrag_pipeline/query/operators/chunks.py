@@ -26,6 +26,9 @@ SELECT c.id, c.human_readable_id, c.document_id, d.title, d.uri, c.start_char, c
 FROM chunks c JOIN documents d ON d.id = c.document_id
 """
 
+KEPT = (_OF_ENTITIES, _OF_RELATIONSHIPS, _LENGTHS)
+"""Queries whose rows are kept for all questions."""
+
 
 @operator
 def chunks_of(

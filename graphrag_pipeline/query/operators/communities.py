@@ -39,6 +39,8 @@ SELECT r.id, rating FROM standing s JOIN community_reports r ON r.community_id =
 ORDER BY rating DESC, r.id
 """
 _OF_COMMUNITIES = "SELECT id, community_id FROM community_reports"
+KEPT = (_MEMBERSHIPS, _OF_COMMUNITIES)
+"""Queries whose rows are kept for all questions."""
 _RECORDS = """
 SELECT r.id, c.human_readable_id, r.title, r.summary, r.full_content, r.rating, r.community_id,
        c.level, c.size

@@ -30,16 +30,11 @@ _DECIMALS = 9
 def rarity(index: Release, question: str) -> dict[str, float]:
     """Return the inverse document frequency of each term of a question, over chunks.
 
-    ln(1 + (N - df + .5) / (df + .5)), as BM25 has it, by a sample where there are very many chunks.
-    A term that no chunk holds is left out: nothing can be found by it.
+    ln(1 + (N - df + .5) / (df + .5)), as BM25 has it. A term that no chunk holds is left out:
+    nothing can be found by it.
     """
     counts, n_rows = index.term_counts("chunks", list(dict.fromkeys(terms(question))))
-    is_sample = n_rows < index.facts.counts["n_chunks"]
-    return {
-        term: math.log(1 + (n_rows - n + 0.5) / (n + 0.5))
-        for term, n in counts.items()
-        if n or is_sample
-    }
+    return {term: math.log(1 + (n_rows - n + 0.5) / (n + 0.5)) for term, n in counts.items() if n}
 
 
 def share_of(weights: Mapping[str, float], texts: Iterable[str]) -> float:

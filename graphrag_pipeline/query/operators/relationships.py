@@ -20,6 +20,8 @@ _RECORDS = """
 SELECT id, human_readable_id, source_id, target_id, source, target, description, weight,
        combined_degree FROM relationships
 """
+KEPT = (_EDGES,)
+"""Queries whose rows are kept for all questions."""
 _ENDS = ("source_id", "target_id")
 
 

@@ -28,17 +28,22 @@ def titles_in(index: Release, question: str) -> dict[str, list[int]]:
     shorter, an earlier before a later, and none shares a word with one before it. A single word in
     lower case is one only where it is rare: in 20 chunks, or 1 % of them.
     """
-    titles = index.graph.titles
+    titles = index.graph.titles()
+    if not len(titles.keys):
+        return {}
+    runs = [(places, text, list(_keys(text))) for places, text in _runs(question)]
+    keys = list(dict.fromkeys(key for *_, each in runs for key in each))
+    nodes = dict(zip(keys, titles.having(keys), strict=True))
     found: dict[str, list[int]] = {}
     taken: set[int] = set()
-    for places, text in _runs(question) if titles else ():
-        key = next((key for key in _keys(text) if key in titles), None)
+    for places, text, of_run in runs:
+        key = next((key for key in of_run if nodes[key]), None)
         if key is None or not taken.isdisjoint(places):
             continue
         if len(places) == 1 and text == text.lower() and not _is_rare(index, key):
             continue
         taken.update(places)
-        found[key] = list(titles[key])
+        found[key] = nodes[key]
     return found
 
 

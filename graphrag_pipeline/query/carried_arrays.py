@@ -1,0 +1,92 @@
+"""What a release carries as arrays, so that a reader maps them from a file and makes none.
+
+``releases/ID.arrays`` holds the full-text index of each vector table, the names of entities, and
+the graph with the rows that questions keep asking for: numbers, ids and hashes, no text. It rests
+on the release alone and can be made again at any time. A reader who finds none, or one of another
+version of the program, makes in memory what it needs.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import md5
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.core.settings import fingerprint
+from graphrag_pipeline.query import entity_names, graph_arrays
+from graphrag_pipeline.releases.kept import arrays_file
+from graphrag_pipeline.store.array_file import ArrayFile, Arrays, open_arrays, write_arrays
+from graphrag_pipeline.store.full_text import FullText
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.release import Release
+
+GRAPH, NAMES = "graph", "names"
+_FULL_TEXT = "full text"
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class CarriedArrays:
+    """The arrays that a release carries, and which versions of vector tables they are of."""
+
+    versions: Mapping[str, int]
+    _file: ArrayFile
+
+    @classmethod
+    def of_release(cls, home: Path, release: str) -> CarriedArrays | None:
+        """Return those of a release; None where there are none that this program can use."""
+        file = open_arrays(arrays_file(home, release))
+        if file is None or file.facts.get("made_by") != _made_by():
+            return None
+        return cls(file.facts["versions"], file)
+
+    def below(self, name: str) -> Arrays:
+        """Return the arrays under a name."""
+        return self._file.below(name)
+
+    def full_texts(self, versions: Mapping[str, int]) -> dict[str, FullText]:
+        """Return the full-text indexes of those tables that are held at these versions."""
+        return {
+            table: FullText.of_arrays(self.below(f"{_FULL_TEXT}/{table}"))
+            for table, version in versions.items()
+            if version and self.versions.get(table) == version
+        }
+
+
+def rows_name(sql: str) -> str:
+    """Return the name of the rows of a query."""
+    return f"rows/{md5(sql.encode()).hexdigest()}"
+
+
+def write_carried(release: Release, rows: Iterable[str], before: CarriedArrays | None) -> None:
+    """Write the arrays that a release carries.
+
+    ``rows`` are the queries whose rows are kept, ``before`` what an earlier release carries: of its
+    full texts that is taken over which is still so. Raises StorageError.
+    """
+    versions, vectors = release.facts.vector_versions, release.vectors
+    earlier = before.full_texts(before.versions) if before else {}
+    parts: dict[str, Arrays] = {
+        f"{_FULL_TEXT}/{table}": vectors.full_text(table, earlier.get(table)).arrays()
+        for table, version in versions.items()
+        if version
+    }
+    parts[NAMES] = release.names.arrays
+    parts[GRAPH] = release.graph.arrays(edges=("facts",))
+    parts |= {rows_name(sql): release.kept(sql).arrays() for sql in rows}
+    arrays = {
+        f"{name}/{each}": array for name, part in parts.items() for each, array in part.items()
+    }
+    facts = {"made_by": _made_by(), "release": release.facts.id, "versions": dict(versions)}
+    write_arrays(arrays_file(release.home, release.facts.id), arrays, facts)
+
+
+@functools.cache
+def _made_by() -> str:
+    """Return a hash of what makes arrays: those of another program are not used."""
+    made_from = [entity_names.NAMES_SQL, graph_arrays.GRAPH_SQL, str(_FORMAT)]
+    return fingerprint(made_from)
