@@ -4,13 +4,16 @@
 
 Each question of the corpus is asked once by each method, after one that is not counted: p50 and
 p90 in milliseconds of wall time, p50 of CPU time (which other work on the machine hardly disturbs),
-and the milliseconds of that first question, which loads what the method needs. No model takes part.
+and the milliseconds of that first question, which loads what the method needs; at the end the peak
+of memory. `python -m benchmarks.multiplied` makes a large index to measure with `--home`. No model
+takes part.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import resource
 import shutil
 import statistics
 import tempfile
@@ -91,6 +94,7 @@ def _print_table(home: Path, questions: Sequence[str], methods: Sequence[str]) -
     for row in latencies(home, questions, methods):
         numbers = (row.p50, row.p90, row.cpu, row.first)
         print(f"{row.method:18}" + "".join(f"{number:8.1f}" for number in numbers), flush=True)
+    print(f"peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MB")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

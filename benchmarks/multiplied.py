@@ -15,6 +15,7 @@ import json
 import string
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -109,7 +110,7 @@ def _vectors(
     return store.tag("multiplied")
 
 
-def _together(batches: Sequence[object]) -> object:
+def _together(batches: Sequence[Any]) -> Any:
     import pyarrow as pa
 
     return pa.Table.from_batches(batches)

@@ -149,6 +149,15 @@ class StepStage(Stage[Outcome]):
     step: Step
 
 
+def _publish(workspace: Workspace) -> Release:
+    """Publish the index, and give what readers see the arrays that questions need."""
+    from graphrag_pipeline.query.carrying import carry_arrays
+
+    release = publish(workspace)
+    carry_arrays(workspace.home, workspace.settings)
+    return release
+
+
 def _count_unreadable(
     con: duckdb.DuckDBPyConnection, workspace: Workspace, release: Release
 ) -> Mapping[str, int]:
@@ -175,7 +184,7 @@ GRAPH: Stage[tuple[GraphChanges, dict[str, int]]] = Stage(
 PUBLISH: Stage[Release] = Stage(
     name="published_index",
     label="publish",
-    update=publish,
+    update=_publish,
     checks={("published_index",): (_RELEASE_CHECK,)},
     counts=_count_unreadable,
 )

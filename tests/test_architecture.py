@@ -22,6 +22,8 @@ LAZY = {
         "graphrag_pipeline.assets.marts",
         "graphrag_pipeline.resources.marts",
     },
+    # Only the last stage makes what questions need.
+    "graphrag_pipeline/stages.py": {"graphrag_pipeline.query.carrying"},
     # What a question of all documents, and a server that no assistant asks, do without.
     "graphrag_pipeline/query/limited.py": {"graphrag_pipeline.query.stand_ins"},
     "graphrag_pipeline/serving/mcp/endpoint.py": {"graphrag_pipeline.serving.mcp.protocol"},

@@ -15,6 +15,7 @@ from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.query import QueryEngine, open_release
 from graphrag_pipeline.query import operators as op
 from graphrag_pipeline.query.graph_arrays import Adjacency, Edges, join_edges
+from graphrag_pipeline.query.operators import graph as op_graph
 
 
 def graph_of(n_nodes: int, *edges: tuple[int, int, float]) -> Adjacency:
@@ -62,6 +63,33 @@ def engine(home):
 def test_pagerank_is_what_one_works_out_by_hand(edges, seeds, expected):
     found = op.personalized_pagerank(graph_of(3, *edges), np.array(seeds), damping=0.5)
     assert found == pytest.approx(expected, abs=1e-6)
+
+
+def test_pagerank_of_a_large_graph_has_the_same_best_five(monkeypatch):
+    chance = np.random.default_rng(3)
+    n_nodes, n_edges = 30_000, 150_000
+    # Some nodes have many edges, as names have that are often met.
+    one = (n_nodes * chance.random(n_edges) ** 3).astype(np.int32)
+    two = chance.integers(0, n_nodes, n_edges).astype(np.int32)
+    ids = np.array([b"%08d" % place for place in range(n_edges)])
+    weight = chance.choice([1, 3], n_edges).astype(np.float32)
+    graph = join_edges(n_nodes, [Edges(one, two, weight, ids)])
+    recall, off = [], []
+    for _ in range(40):
+        seeds = np.zeros(n_nodes)
+        like = chance.choice(n_nodes, 3000, replace=False)
+        seeds[like] = 0.02 * chance.random(3000) ** 2
+        seeds[chance.choice(n_nodes, 3)] += chance.random(3)
+        monkeypatch.setattr(op_graph, "MOST_EXACT", 10**9)
+        exact = op.personalized_pagerank(graph, seeds, damping=0.6)
+        monkeypatch.setattr(op_graph, "MOST_EXACT", 1000)
+        found = op.personalized_pagerank(graph, seeds, damping=0.6)
+        best, expected = np.argsort(-found)[:5], np.argsort(-exact)[:5]
+        recall.append(len(np.intersect1d(best, expected)) / 5)
+        off.append(np.abs(found - exact).sum())
+        assert found.sum() == pytest.approx(1)
+    assert np.mean(recall) >= 0.99
+    assert max(off) < 0.05
 
 
 @pytest.mark.parametrize("damping", [0.1, 0.5, 0.85])

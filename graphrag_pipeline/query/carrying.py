@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.query.carried_arrays import CarriedArrays, write_carried
 from graphrag_pipeline.query.methods.ppr_search import prepare
 from graphrag_pipeline.query.operators import chunks, communities, relationships
@@ -14,15 +16,26 @@ from graphrag_pipeline.releases.kept import drop_arrays, published_release, rele
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
 
+log = logging.getLogger("graphrag_pipeline")
+
 _NEWEST = 2
-_ROWS = (*chunks.KEPT, *communities.KEPT, *relationships.KEPT)
+KEPT = (*chunks.KEPT, *communities.KEPT, *relationships.KEPT)
+"""Queries whose rows a release carries."""
 
 
 def carry_arrays(home: Path, settings: Settings) -> None:
-    """Let the published release carry its arrays, and the newest two; others' are removed.
+    """Let the published release carry its arrays; only it and the newest two keep theirs.
 
-    Does nothing where it carries them. Raises StorageError.
+    Does nothing where it carries them. Where they cannot be written that is logged and no error: a
+    reader then makes in memory what it needs.
     """
+    try:
+        _carry(home, settings)
+    except StorageError as error:
+        log.warning("the release is published without its arrays, and opens slower: %s", error)
+
+
+def _carry(home: Path, settings: Settings) -> None:
     published = published_release(home)
     if published is None or CarriedArrays.of_release(home, published):
         return
@@ -30,5 +43,5 @@ def carry_arrays(home: Path, settings: Settings) -> None:
     before = next(filter(None, others), None)
     with open_release(home, settings=settings) as release:
         prepare(release)
-        write_carried(release, _ROWS, before)
+        write_carried(release, KEPT, before)
     drop_arrays(home, {published, *release_ids(home)[:_NEWEST]})

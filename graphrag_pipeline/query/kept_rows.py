@@ -60,6 +60,8 @@ class KeptRows:
         """Return ids and numbers of all columns as arrays, by name."""
         import pyarrow as pa
 
+        if self._rows is None:
+            return dict(self._arrays)
         for name, kind in zip(self._table.schema.names, self._table.schema.types, strict=True):
             if pa.types.is_string(kind):
                 self._sorted(name)

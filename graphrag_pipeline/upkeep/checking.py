@@ -72,6 +72,12 @@ VERIFICATIONS = (
         repairing.publish_again,
     ),
     Verification(
+        "arrays",
+        "what releases carry for questions is as it was written",
+        other_files.find_damaged_arrays,
+        repairing.carry_again,
+    ),
+    Verification(
         "published",
         "readers see the newest release that was not rolled back",
         release_files.find_wrong_published,

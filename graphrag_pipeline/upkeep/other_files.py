@@ -16,6 +16,7 @@ from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.temporary import abandoned
 from graphrag_pipeline.evaluation.store import EvaluationStore
+from graphrag_pipeline.store.array_file import is_whole
 from graphrag_pipeline.store.batches import Batch, read_manifest
 from graphrag_pipeline.store.index_store import IndexStore, connect_published, get_meta
 from graphrag_pipeline.store.workspace import Workspace
@@ -27,6 +28,7 @@ MANIFESTS = "manifests"
 LEDGER = "batch_ledger"
 CALLS = "calls"
 LEFTOVERS = "leftovers"
+ARRAYS = "arrays"
 
 _OF_BATCHES = """
 SELECT batch, uri, sha256 FROM batch_sources WHERE batch IN (SELECT batch FROM batches)
@@ -172,6 +174,14 @@ def find_damaged_files(workspace: Workspace) -> Iterator[Problem]:
             )
 
 
+def find_damaged_arrays(workspace: Workspace) -> Iterator[Problem]:
+    """Yield the files of arrays that releases carry for questions whose bytes are damaged."""
+    for path in sorted(Home(workspace.home).releases.glob("*.arrays")):
+        if not is_whole(path):
+            where = path.relative_to(workspace.home).as_posix()
+            yield Problem(check=ARRAYS, where=where, what="its bytes are damaged", number=0)
+
+
 def _read_whole(path: Path, store: IndexStore | None) -> None:
     opened = store.look() if store is not None else connect_published(path)
     with opened as con:
@@ -197,8 +207,10 @@ def leftovers_of(workspace: Workspace) -> list[Path]:
             found += abandoned(folder)
             found += [path for path in sorted(folder.iterdir()) if _is_left(path, running=running)]
     kept = {path.stem for path in Home(home).releases.glob("*.duckdb")}
-    marks = sorted(Home(home).releases.glob("*.withdrawn"))
-    return found + [mark for mark in marks if mark.stem not in kept and not running]
+    others = sorted(
+        path for end in ("withdrawn", "arrays") for path in Home(home).releases.glob(f"*.{end}")
+    )
+    return found + [path for path in others if path.stem not in kept and not running]
 
 
 def _is_left(path: Path, *, running: bool) -> bool:

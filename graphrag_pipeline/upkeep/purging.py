@@ -17,6 +17,7 @@ from pathlib import Path
 
 from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.query.carrying import carry_arrays
 from graphrag_pipeline.releases.kept import (
     changing_releases,
     keep_only,
@@ -201,6 +202,7 @@ def _sweep(workspace: Workspace, clean: Collection[str]) -> Purge:
         keep_only(workspace.home, release)
         workspace.vectors.drop_tags(sorted(workspace.vectors.tags().keys() - {release}))
         workspace.vectors.keep_last()
+    carry_arrays(workspace.home, workspace.settings)
     _say("answers")
     answers = drop_unused(workspace)
     _say("evaluations")

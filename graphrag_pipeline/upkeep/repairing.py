@@ -22,6 +22,7 @@ from graphrag_pipeline.graph.communities import forget_state
 from graphrag_pipeline.graph.fold import outdate_graph
 from graphrag_pipeline.ingest.stages import IMPORTED
 from graphrag_pipeline.llm.configured import configured_embedder
+from graphrag_pipeline.query.carrying import carry_arrays
 from graphrag_pipeline.releases.kept import (
     changing_releases,
     keep_published,
@@ -149,6 +150,14 @@ def publish_again(workspace: Workspace, problems: Sequence[Problem]) -> list[str
         publish_copy(workspace.store, workspace.home)
         keep_published(workspace.home)
     return [f"published release {newest} again; the damaged file is {aside}"]
+
+
+def carry_again(workspace: Workspace, problems: Sequence[Problem]) -> list[str]:
+    """Remove damaged arrays of releases, and write those of what is published once more."""
+    for problem in problems:
+        (workspace.home / problem.where).unlink(missing_ok=True)
+    carry_arrays(workspace.home, workspace.settings)
+    return [f"removed {problem.where}, and wrote what readers need of it" for problem in problems]
 
 
 def put_published_in_place(workspace: Workspace, problems: Sequence[Problem]) -> list[str]:

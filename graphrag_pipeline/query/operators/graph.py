@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _TOLERANCE = 1e-6
 _MOST_ITERATIONS = 100
-MOST_EXACT = 500_000
+MOST_EXACT = 250_000
 """PageRank over more ends of edges than this is approximate: see :func:`personalized_pagerank`."""
 _PUSHED = 7
 _STEPS_AFTER = 3
