@@ -104,7 +104,7 @@ def test_arrays_by_difference_are_those_made_anew(home):
     earlier = CarriedArrays.of_release(home, published_release(home))
     with QueryEngine(home, settings=settings_for(home)) as engine:
         carrying.prepare(engine.index)
-        carrying.write_carried(engine.index, carrying.KEPT, earlier)
+        carrying.write_for(engine.index, earlier)
     after = open_arrays(file)
     assert after.arrays.keys() == anew.arrays.keys()
     for name, array in after.arrays.items():

@@ -9,11 +9,10 @@ version of the program, makes in memory what it needs.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import md5
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.settings import fingerprint
 from graphrag_pipeline.query import entity_names, graph_arrays
@@ -21,11 +20,8 @@ from graphrag_pipeline.releases.kept import arrays_file
 from graphrag_pipeline.store.array_file import ArrayFile, Arrays, open_arrays, write_arrays
 from graphrag_pipeline.store.full_text import FullText
 
-if TYPE_CHECKING:
-    from graphrag_pipeline.query.release import Release
-
 GRAPH, NAMES = "graph", "names"
-_FULL_TEXT = "full text"
+FULL_TEXT = "full text"
 _FORMAT = 1
 
 
@@ -51,7 +47,7 @@ class CarriedArrays:
     def full_texts(self, versions: Mapping[str, int]) -> dict[str, FullText]:
         """Return the full-text indexes of those tables that are held at these versions."""
         return {
-            table: FullText.of_arrays(self.below(f"{_FULL_TEXT}/{table}"))
+            table: FullText.of_arrays(self.below(f"{FULL_TEXT}/{table}"))
             for table, version in versions.items()
             if version and self.versions.get(table) == version
         }
@@ -62,27 +58,18 @@ def rows_name(sql: str) -> str:
     return f"rows/{md5(sql.encode()).hexdigest()}"
 
 
-def write_carried(release: Release, rows: Iterable[str], before: CarriedArrays | None) -> None:
-    """Write the arrays that a release carries.
+def write_carried(
+    file: Path, release: str, versions: Mapping[str, int], parts: Mapping[str, Arrays]
+) -> None:
+    """Write the arrays of a release, by the name that each group of them has.
 
-    ``rows`` are the queries whose rows are kept, ``before`` what an earlier release carries: of its
-    full texts that is taken over which is still so. Raises StorageError.
+    ``versions`` are those of its vector tables. Raises StorageError.
     """
-    versions, vectors = release.facts.vector_versions, release.vectors
-    earlier = before.full_texts(before.versions) if before else {}
-    parts: dict[str, Arrays] = {
-        f"{_FULL_TEXT}/{table}": vectors.full_text(table, earlier.get(table)).arrays()
-        for table, version in versions.items()
-        if version
-    }
-    parts[NAMES] = release.names.arrays
-    parts[GRAPH] = release.graph.arrays(edges=("facts",))
-    parts |= {rows_name(sql): release.kept(sql).arrays() for sql in rows}
     arrays = {
         f"{name}/{each}": array for name, part in parts.items() for each, array in part.items()
     }
-    facts = {"made_by": _made_by(), "release": release.facts.id, "versions": dict(versions)}
-    write_arrays(arrays_file(release.home, release.facts.id), arrays, facts)
+    facts = {"made_by": _made_by(), "release": release, "versions": dict(versions)}
+    write_arrays(file, arrays, facts)
 
 
 @functools.cache

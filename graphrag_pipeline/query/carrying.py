@@ -7,14 +7,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.query.carried_arrays import CarriedArrays, write_carried
+from graphrag_pipeline.query.carried_arrays import (
+    FULL_TEXT,
+    GRAPH,
+    NAMES,
+    CarriedArrays,
+    rows_name,
+    write_carried,
+)
 from graphrag_pipeline.query.methods.ppr_search import prepare
 from graphrag_pipeline.query.operators import chunks, communities, relationships
-from graphrag_pipeline.query.release import open_release
-from graphrag_pipeline.releases.kept import drop_arrays, published_release, release_ids
+from graphrag_pipeline.query.release import Release, open_release
+from graphrag_pipeline.releases.kept import arrays_file, drop_arrays, published_release, release_ids
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
+    from graphrag_pipeline.store.array_file import Arrays
 
 log = logging.getLogger("graphrag_pipeline")
 
@@ -43,5 +51,24 @@ def _carry(home: Path, settings: Settings) -> None:
     before = next(filter(None, others), None)
     with open_release(home, settings=settings) as release:
         prepare(release)
-        write_carried(release, KEPT, before)
+        write_for(release, before)
     drop_arrays(home, {published, *release_ids(home)[:_NEWEST]})
+
+
+def write_for(release: Release, before: CarriedArrays | None) -> None:
+    """Write the arrays that a release carries. Raises StorageError.
+
+    ``before`` is what an earlier release carries: of its full texts that is taken over which is
+    still so.
+    """
+    versions, vectors = release.facts.vector_versions, release.vectors
+    earlier = before.full_texts(before.versions) if before else {}
+    parts: dict[str, Arrays] = {
+        f"{FULL_TEXT}/{table}": vectors.full_text(table, earlier.get(table)).arrays()
+        for table, version in versions.items()
+        if version
+    }
+    parts[NAMES] = release.names.arrays
+    parts[GRAPH] = release.graph.arrays(edges=("facts",))
+    parts |= {rows_name(sql): release.kept(sql).arrays() for sql in KEPT}
+    write_carried(arrays_file(release.home, release.facts.id), release.facts.id, versions, parts)
