@@ -67,6 +67,7 @@ GOVERNED: Mapping[str, tuple[str, ...]] = {
         "graph/descriptions.py",
         "graph/record_links.py",
     ),
+    "graph/fold_state.py:STATE_VERSION": ("graph/fold_state.py",),
     "graph/communities.py:COMMUNITIES_VERSION": (
         "graph/communities.py",
         "graph/clustering.py",

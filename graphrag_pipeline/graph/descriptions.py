@@ -16,7 +16,7 @@ import polars as pl
 from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.prompting import Prompt, load_prompt
 from graphrag_pipeline.core.tokens import count_tokens
-from graphrag_pipeline.graph.fold import GraphChanges, merge_graph, outdate_graph
+from graphrag_pipeline.graph.fold import GraphChanges, fold_again, merge_graph
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.configured import prompts_folder, with_model
 from graphrag_pipeline.llm.errors import ModelError
@@ -184,4 +184,4 @@ def _store(con: duckdb.DuckDBPyConnection, rows: Sequence[tuple[str, str, str, s
     drop_rows(con, "new_summaries")
     insert(con, "description_summaries", frame)
     # In the same transaction: a run killed before the fold would never put them in.
-    outdate_graph(con)
+    fold_again(con)

@@ -2,7 +2,9 @@
 
 The graph is a fold over the mentions that are in the index now, each under the entity it is
 resolved to, so it depends on the documents that survive and not on the order in which they came.
-It is computed whole, by column, and only rows that differ are written.
+The fold of the whole index is its definition. Where the state of the last fold is known, the same
+queries run over what may differ alone, and the rest stays; what depends on the size of the corpus
+(mutual information, and what is left out for it) is computed from counts of all pairs.
 """
 
 from __future__ import annotations
@@ -14,14 +16,24 @@ import duckdb
 import polars as pl
 
 from graphrag_pipeline.core.identity import ID_DIGITS
-from graphrag_pipeline.core.prose import REPEATED_IN
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.core.tokens import count_tokens
+from graphrag_pipeline.graph.fold_state import (
+    find_changes,
+    forget_fold,
+    forget_other,
+    look_at_mentions,
+    note_version,
+    spread,
+    state_version,
+    take_up_all,
+    take_up_difference,
+)
 from graphrag_pipeline.graph.record_links import link_records
 from graphrag_pipeline.graph.resolution.aliases import aliases_state, read_words
 from graphrag_pipeline.graph.titles import update_titles
 from graphrag_pipeline.ingest.staging import take_in_staged
-from graphrag_pipeline.store.frames import streamed
+from graphrag_pipeline.store.frames import drop_rows, put_rows, streamed
 from graphrag_pipeline.store.index_store import (
     assign_identifiers,
     get_meta,
@@ -31,36 +43,52 @@ from graphrag_pipeline.store.index_store import (
 )
 from graphrag_pipeline.store.workspace import Workspace
 
-GRAPH_VERSION = "10"
+GRAPH_VERSION = "11"
 # In fewer chunks than this, nothing is so frequent that chance says with what it meets.
 _COMMON_FREQUENCY = 10
+# So many texts are handed to the tokeniser at once.
+_TEXTS_AT_ONCE = 20_000
 
-_FOLDED = """
-CREATE OR REPLACE TEMP TABLE mentions AS FROM resolved_entity_mentions;
-CREATE OR REPLACE TEMP TABLE links AS FROM resolved_relationship_mentions;
-
+_DESCRIBING = """
 CREATE OR REPLACE TEMP MACRO ended(description, by_rule) AS
 description || CASE WHEN by_rule AND NOT regexp_matches(description, '\\p{P}\\s*$') THEN '.'
                ELSE '' END;
 """
 
-# What stands in many documents in the same words (a footer, a licence) says no more than once what
-# it says: its names are no hubs for that.
-_REPEATED = f"""
-CREATE OR REPLACE TEMP TABLE repeated AS
-SELECT sentence FROM (
-    SELECT DISTINCT hash(l.description) AS sentence, c.document_id
-    FROM links l JOIN extractions x ON x.chunk_id = l.chunk_id AND x.extractor = 'nlp'
-    JOIN chunks c ON c.id = l.chunk_id WHERE l.description <> '' AND l.type = '')
-GROUP BY sentence HAVING count(*) >= {REPEATED_IN};
-
-CREATE OR REPLACE TEMP TABLE weights AS
-SELECT source_id, target_id, sum(weight) AS weight FROM (
-    SELECT source_id, target_id, CASE WHEN sentence IS NULL THEN sum(weight) ELSE max(weight) END
-           AS weight
-    FROM links LEFT JOIN repeated ON sentence = hash(description)
-    GROUP BY source_id, target_id, sentence)
-GROUP BY source_id, target_id;
+# What is folded: all, or what may differ.
+_WHOLE = """
+CREATE OR REPLACE TEMP MACRO is_touched(of_id) AS true;
+CREATE OR REPLACE TEMP MACRO is_retold(of_id) AS true;
+CREATE OR REPLACE TEMP MACRO is_retold_hash(of_entity) AS true;
+CREATE OR REPLACE TEMP MACRO is_touched_pair(one_id, two_id) AS true;
+CREATE OR REPLACE TEMP MACRO is_wanted(of_id, now, before) AS true;
+CREATE OR REPLACE TEMP MACRO is_wanted_edge(one_id, two_id) AS true;
+CREATE OR REPLACE TEMP MACRO is_placed(in_chunk, of_id) AS true;
+CREATE OR REPLACE TEMP MACRO is_placed_edge(in_chunk, of_id) AS true;
+"""
+# A parameter of a macro stands for every column of its name, in queries within it, too.
+_DIFFERENCE = """
+CREATE OR REPLACE TEMP TABLE retold (entity UBIGINT);
+CREATE OR REPLACE TEMP TABLE moved (entity UBIGINT);
+CREATE OR REPLACE TEMP TABLE retitled (id VARCHAR);
+CREATE OR REPLACE TEMP TABLE moved_edges (id VARCHAR);
+CREATE OR REPLACE TEMP MACRO is_touched(of_id) AS
+    hash(of_id) IN (SELECT entity FROM touched_entities);
+CREATE OR REPLACE TEMP MACRO is_retold_hash(of_entity) AS of_entity IN (SELECT entity FROM retold);
+CREATE OR REPLACE TEMP MACRO is_retold(of_id) AS is_retold_hash(hash(of_id));
+CREATE OR REPLACE TEMP MACRO is_touched_pair(one_id, two_id) AS
+    pair_of(hash(one_id), hash(two_id)) IN (SELECT pair FROM touched_pairs);
+CREATE OR REPLACE TEMP MACRO is_wanted(of_id, now, before) AS
+    is_retold(of_id) OR now IS DISTINCT FROM before;
+CREATE OR REPLACE TEMP MACRO is_wanted_edge(one_id, two_id) AS
+    is_touched_pair(one_id, two_id) OR one_id IN (SELECT id FROM retitled)
+    OR two_id IN (SELECT id FROM retitled);
+CREATE OR REPLACE TEMP MACRO is_placed(in_chunk, of_id) AS
+    hash(in_chunk) IN (SELECT chunk FROM changed_chunks)
+    OR hash(of_id) IN (SELECT entity FROM moved);
+CREATE OR REPLACE TEMP MACRO is_placed_edge(in_chunk, of_id) AS
+    hash(in_chunk) IN (SELECT chunk FROM changed_chunks)
+    OR of_id IN (SELECT id FROM moved_edges);
 """
 
 # Of the spellings of a name the most frequent is its title, but one all in capitals, as of who
@@ -69,39 +97,49 @@ GROUP BY source_id, target_id;
 # does not type a name of a hundred. What is mostly written in lower case (a standard library, in a
 # heading a Standard Library) is no person, place or organisation, and a Methodist church is a kind.
 _ENTITIES = """
-CREATE OR REPLACE TEMP TABLE titled AS
-SELECT entity_id AS id, arg_max(title, (
-    own, NOT (contains(title, ' ') AND title = upper(title) AND title <> lower(title)), n, title
-)) AS title FROM (
-    SELECT entity_id, title, bool_or(mentioned_id = entity_id) AS own, count(*) AS n
-    FROM mentions GROUP BY ALL) GROUP BY entity_id;
-
-CREATE OR REPLACE TEMP TABLE typed AS
-SELECT entity_id AS id, arg_max(type, (
-    type NOT IN ('CONCEPT', 'DATE', 'OTHER') AND 10 * n >= all_n, n, type)) AS type
-FROM (SELECT *, sum(n) OVER (PARTITION BY entity_id) AS all_n FROM (
-    SELECT entity_id, type, count(*) AS n FROM mentions GROUP BY ALL)) GROUP BY entity_id;
+CREATE OR REPLACE TEMP TABLE named AS
+SELECT entity_id AS id, title, type, mentioned_id = entity_id AS own, count(*) AS n
+FROM resolved_entity_mentions WHERE is_touched(entity_id) GROUP BY ALL;
 
 CREATE OR REPLACE TEMP TABLE counted AS
-SELECT entity_id AS id, count(DISTINCT chunk_id) AS frequency,
-       bool_and(extractor = 'nlp') AS by_rule
-FROM mentions JOIN extractions USING (chunk_id) GROUP BY entity_id;
+SELECT entity, count(DISTINCT chunk) AS frequency, bool_and(by_rule) AS by_rule
+FROM placed WHERE by_rule IS NOT NULL GROUP BY entity;
 
-CREATE OR REPLACE TEMP TABLE kept AS
+CREATE OR REPLACE TEMP TABLE new_kept AS
+WITH titled AS (
+    SELECT id, arg_max(title, (
+        own, NOT (contains(title, ' ') AND title = upper(title) AND title <> lower(title)), n, title
+    )) AS title
+    FROM (SELECT id, title, bool_or(own) AS own, sum(n) AS n FROM named GROUP BY ALL) GROUP BY id),
+typed AS (
+    SELECT id, arg_max(type, (
+        type NOT IN ('CONCEPT', 'DATE', 'OTHER') AND 10 * n >= all_n, n, type)) AS type
+    FROM (SELECT *, sum(n) OVER (PARTITION BY id) AS all_n FROM (
+        SELECT id, type, sum(n) AS n FROM named GROUP BY ALL)) GROUP BY id)
 SELECT * FROM (
     SELECT id, title, frequency, by_rule, CASE
         WHEN by_rule AND type IN ('PERSON', 'GEO', 'ORGANIZATION') AND title = lower(title)
              AND title <> upper(title) THEN 'CONCEPT'
         WHEN by_rule AND type = 'ORGANIZATION' AND regexp_matches(title, ' \\p{Ll}[^ ]*$')
              THEN 'OTHER' ELSE type END AS type
-    FROM counted JOIN titled USING (id) JOIN typed USING (id))
+    FROM titled JOIN typed USING (id) JOIN counted ON entity = hash(id))
 WHERE NOT by_rule OR frequency >= $min_frequency OR type NOT IN ('CONCEPT', 'DATE');
 """
 
 # What the user calls an entity, or of what type he says it is, is his word alone.
 _USER_WORDS = """
-UPDATE kept SET title = coalesce(w.title, kept.title), type = coalesce(w.type, kept.type)
-FROM user_words w WHERE w.id = kept.id
+UPDATE new_kept SET
+    title = coalesce(w.title, new_kept.title), type = coalesce(w.type, new_kept.type)
+FROM user_words w WHERE w.id = new_kept.id
+"""
+_KEPT = "CREATE OR REPLACE TEMP TABLE kept AS FROM new_kept"
+_KEPT_BEFORE = """
+INSERT INTO kept BY NAME
+SELECT e.id, e.title, e.frequency, f.id IS NULL AS by_rule, e.type
+FROM entities e LEFT JOIN staging.folded_descriptions f ON f.id = e.id WHERE NOT is_touched(e.id);
+
+CREATE OR REPLACE TEMP TABLE retitled AS
+SELECT k.id FROM new_kept k JOIN entities e ON e.id = k.id WHERE e.title <> k.title;
 """
 
 # Found by rule, a description is made of the distinct sentences that say most, each with its end:
@@ -109,153 +147,241 @@ FROM user_words w WHERE w.id = kept.id
 # Otherwise it is all distinct descriptions, or what a model has made of exactly these.
 _ENTITY_DESCRIPTIONS = """
 CREATE OR REPLACE TEMP TABLE sentence_scores AS
-SELECT chunk_id, description, count(DISTINCT entity_id) AS n_entities
-FROM mentions SEMI JOIN kept ON mentions.entity_id = kept.id GROUP BY ALL;
+SELECT chunk, sentence, count(DISTINCT entity) AS n_entities FROM placed
+SEMI JOIN (SELECT chunk, sentence FROM placed WHERE is_retold_hash(entity)) told
+    USING (chunk, sentence)
+WHERE entity IN (SELECT hash(id) FROM kept) GROUP BY ALL;
 
 CREATE OR REPLACE TEMP TABLE described AS
 SELECT id, string_agg(ended(description, by_rule), ' ' ORDER BY place) AS description,
-       sha256(string_agg(description, chr(10) ORDER BY description)) AS input_hash FROM (
+       sha256(string_agg(description, chr(10) ORDER BY description)
+              FILTER (WHERE NOT by_rule)) AS input_hash FROM (
     SELECT id, description, by_rule, row_number() OVER (
         PARTITION BY id ORDER BY CASE WHEN by_rule THEN is_repeated END,
         CASE WHEN by_rule THEN n_entities END DESC,
         CASE WHEN by_rule THEN first_char END, description) AS place
     FROM (
-        SELECT m.entity_id AS id, m.description, max(s.n_entities) AS n_entities,
-               min(m.start_char) AS first_char, bool_or(sentence IS NOT NULL) AS is_repeated
-        FROM mentions m
-        JOIN sentence_scores s ON s.chunk_id = m.chunk_id AND s.description = m.description
-        LEFT JOIN repeated ON sentence = hash(m.description)
-        WHERE m.description <> '' GROUP BY m.entity_id, m.description) JOIN kept USING (id))
+        SELECT m.entity_id AS id, any_value(m.description) AS description,
+               max(s.n_entities) AS n_entities, min(m.start_char) AS first_char,
+               bool_or(r.sentence IS NOT NULL) AS is_repeated
+        FROM resolved_entity_mentions m
+        JOIN sentence_scores s ON s.chunk = hash(m.chunk_id) AND s.sentence = hash(m.description)
+        LEFT JOIN repeated r ON r.sentence = hash(m.description)
+        WHERE m.description <> '' AND is_retold(m.entity_id)
+        GROUP BY m.entity_id, hash(m.description)) JOIN kept USING (id))
 WHERE place <= $max_sentences OR NOT by_rule GROUP BY id;
 """
 
-# Normalised PMI over chunks: ln(p(x,y) / (p(x) p(y))) / -ln p(x,y), and 1 for a pair that is
-# together in every chunk. An import may name fewer chunks for an entity than for its relationship.
-_MEETINGS = """
-CREATE OR REPLACE TEMP TABLE meetings AS
-WITH total AS MATERIALIZED (
-    SELECT count(*)::DOUBLE AS n FROM extractions WHERE status <> 'failed' OR n_entities > 0),
+# Weights are added as decimals: what a sum of floating-point numbers is depends on their order.
+_COUNTED_MEETINGS = f"""
+CREATE OR REPLACE TEMP TABLE links AS
+SELECT chunk_id, source_id, target_id, hash(description) AS sentence, type,
+       least(greatest(weight, -1e24), 1e24)::DECIMAL(38, 6) AS weight
+FROM resolved_relationship_mentions WHERE is_touched_pair(source_id, target_id);
+
+DELETE FROM {{state}}.folded_meetings
+WHERE is_touched_pair(source_id, target_id);
+
+INSERT INTO {{state}}.folded_meetings BY NAME
+WITH weights AS (
+    SELECT source_id, target_id, sum(weight)::DOUBLE AS weight FROM (
+        SELECT source_id, target_id,
+               CASE WHEN r.sentence IS NULL THEN sum(weight) ELSE max(weight) END AS weight
+        FROM links LEFT JOIN repeated r ON r.sentence = links.sentence
+        GROUP BY source_id, target_id, r.sentence)
+    GROUP BY source_id, target_id),
 met AS (
     SELECT source_id, target_id, count(DISTINCT chunk_id) AS n_chunks,
            bool_and(extractor = 'nlp') AS by_rule, bool_or(type <> '') AS stated
     FROM links JOIN extractions USING (chunk_id)
     SEMI JOIN kept s ON source_id = s.id SEMI JOIN kept t ON target_id = t.id
     GROUP BY source_id, target_id)
-SELECT met.*, weights.weight, CASE WHEN n_chunks >= (FROM total) THEN 1.0 ELSE least(1.0, round(
-           ln(n_chunks * (FROM total) / (s.frequency::DOUBLE * t.frequency))
-           / -ln(n_chunks / (FROM total)), 6)) END AS pmi
-FROM met JOIN weights USING (source_id, target_id)
+SELECT *, left(sha256('relationship' || source_id || target_id), {ID_DIGITS}) AS id
+FROM met JOIN weights USING (source_id, target_id);
+DROP TABLE links;
+"""
+
+_TOTAL = "SELECT count(*) FROM extractions WHERE status <> 'failed' OR n_entities > 0"
+# Normalised PMI over chunks: ln(p(x,y) / (p(x) p(y))) / -ln p(x,y), and 1 for a pair that is
+# together in every chunk. An import may name fewer chunks for an entity than for its relationship.
+_MEETINGS = """
+CREATE OR REPLACE TEMP TABLE meetings AS
+SELECT m.*, CASE WHEN n_chunks >= $total THEN 1.0 ELSE least(1.0, round(
+           ln(n_chunks * $total / (s.frequency::DOUBLE * t.frequency))
+           / -ln(n_chunks / $total), 6)) END AS pmi
+FROM {state}.folded_meetings m
 JOIN kept s ON s.id = source_id JOIN kept t ON t.id = target_id;
 """
 
 # A concept or date that stands in many chunks meets nearly everything by chance. Of what is rarer
 # than itself, it keeps what it meets more often than that, what has no closer neighbour, and what a
-# record says.
+# record says. Differences are compared with 0, for DuckDB joins by what it takes for a range.
 _CHANCE_MEETINGS = """
 CREATE OR REPLACE TEMP TABLE chance_meetings AS
-WITH closest AS (
+WITH common AS MATERIALIZED (
+    SELECT id, frequency FROM kept
+    WHERE by_rule AND type IN ('CONCEPT', 'DATE') AND frequency >= $common_frequency),
+ends AS MATERIALIZED (
+    SELECT id, source_id AS common_id, target_id AS other, pmi FROM meetings
+    WHERE by_rule AND NOT stated AND pmi < $min_pmi
+    UNION ALL
+    SELECT id, target_id, source_id, pmi FROM meetings
+    WHERE by_rule AND NOT stated AND pmi < $min_pmi),
+unlikely AS MATERIALIZED (
+    SELECT e.* FROM ends e JOIN common c ON c.id = e.common_id JOIN kept o ON o.id = e.other
+    WHERE o.frequency - c.frequency <= 0),
+closest AS MATERIALIZED (
     SELECT id, max(pmi) AS pmi FROM (
         SELECT source_id AS id, pmi FROM meetings UNION ALL SELECT target_id, pmi FROM meetings)
-    GROUP BY id),
-common AS (
-    SELECT id, frequency FROM kept
-    WHERE by_rule AND type IN ('CONCEPT', 'DATE') AND frequency >= $common_frequency)
-SELECT DISTINCT source_id, target_id FROM (
-    SELECT *, source_id AS id, target_id AS other FROM meetings
-    UNION ALL SELECT *, target_id, source_id FROM meetings) e
-JOIN common USING (id) JOIN kept o ON o.id = other JOIN closest c ON c.id = other
-WHERE e.by_rule AND NOT stated
-      AND o.frequency <= common.frequency AND e.pmi < $min_pmi AND e.pmi < c.pmi;
+    GROUP BY id)
+SELECT DISTINCT u.id FROM unlikely u JOIN closest c ON c.id = u.other WHERE u.pmi - c.pmi < 0;
 """
 
-_RELATIONSHIPS = """
-CREATE OR REPLACE TEMP TABLE edges AS
-FROM meetings ANTI JOIN chance_meetings USING (source_id, target_id);
-
-CREATE OR REPLACE TEMP TABLE edge_types AS
-SELECT source_id, target_id, string_agg(type, '; ' ORDER BY n DESC, type) AS type FROM (
-    SELECT source_id, target_id, type, count(*) AS n
-    FROM links SEMI JOIN edges USING (source_id, target_id) WHERE type <> '' GROUP BY ALL)
-GROUP BY source_id, target_id;
+_EDGES = """
+CREATE OR REPLACE TEMP TABLE edges AS FROM meetings ANTI JOIN chance_meetings USING (id);
+DROP TABLE meetings; DROP TABLE chance_meetings;
 
 CREATE OR REPLACE TEMP TABLE degrees AS
 SELECT id, count(*) AS degree FROM (
     SELECT source_id AS id FROM edges UNION ALL SELECT target_id FROM edges) GROUP BY id;
+"""
+
+# An edge may come and go for what the size of the corpus does to its mutual information.
+_OTHER_EDGES = """
+CREATE OR REPLACE TEMP TABLE other_edges AS
+SELECT id, source_id, target_id FROM edges ANTI JOIN relationships USING (id)
+UNION ALL
+SELECT id, source_id, target_id FROM relationships ANTI JOIN edges USING (id);
+
+INSERT INTO touched_pairs SELECT pair_of(hash(source_id), hash(target_id)) FROM other_edges;
+
+CREATE OR REPLACE TEMP TABLE moved_edges AS
+SELECT id FROM other_edges
+UNION
+SELECT id FROM edges WHERE hash(source_id) IN (SELECT entity FROM moved)
+                        OR hash(target_id) IN (SELECT entity FROM moved);
+"""
+
+_EDGE_DESCRIPTIONS = """
+CREATE OR REPLACE TEMP TABLE edge_types AS
+SELECT source_id, target_id, string_agg(type, '; ' ORDER BY n DESC, type) AS type FROM (
+    SELECT source_id, target_id, type, count(*) AS n FROM resolved_relationship_mentions
+    SEMI JOIN edges USING (source_id, target_id)
+    WHERE type <> '' AND is_touched_pair(source_id, target_id) GROUP BY ALL)
+GROUP BY source_id, target_id;
 
 CREATE OR REPLACE TEMP TABLE edge_descriptions AS
-SELECT source_id, target_id,
-       string_agg(ended(description, by_rule), ' ' ORDER BY place) AS description,
-       sha256(string_agg(description, chr(10) ORDER BY description)) AS input_hash FROM (
-    SELECT source_id, target_id, description, by_rule, row_number() OVER (
-        PARTITION BY source_id, target_id ORDER BY CASE WHEN by_rule THEN n END DESC,
-        description) AS place
+SELECT id, string_agg(ended(description, by_rule), ' ' ORDER BY place) AS description,
+       sha256(string_agg(description, chr(10) ORDER BY description)
+              FILTER (WHERE NOT by_rule)) AS input_hash FROM (
+    SELECT id, description, by_rule, row_number() OVER (
+        PARTITION BY id ORDER BY CASE WHEN by_rule THEN n END DESC, description) AS place
     FROM (
-        SELECT source_id, target_id, description,
-               CASE WHEN bool_or(sentence IS NOT NULL) THEN 0 ELSE count(*) END AS n
-        FROM links SEMI JOIN edges USING (source_id, target_id)
-        LEFT JOIN repeated ON sentence = hash(description)
-        WHERE description <> '' GROUP BY source_id, target_id, description)
+        SELECT source_id, target_id, any_value(description) AS description,
+               CASE WHEN bool_or(r.sentence IS NOT NULL) THEN 0 ELSE count(*) END AS n
+        FROM resolved_relationship_mentions
+        LEFT JOIN repeated r ON r.sentence = hash(description)
+        WHERE description <> '' AND is_touched_pair(source_id, target_id)
+        GROUP BY source_id, target_id, hash(description))
     JOIN edges USING (source_id, target_id))
-WHERE place <= $max_sentences OR NOT by_rule GROUP BY source_id, target_id;
+WHERE place <= $max_sentences OR NOT by_rule GROUP BY id;
 """
 
 _WANTED_ENTITIES = """
 CREATE OR REPLACE TEMP TABLE wanted_entities AS
 SELECT k.id, i.human_readable_id, k.title, k.type,
-       coalesce(x.description, d.description, '') AS description,
+       CASE WHEN is_retold(k.id) THEN coalesce(x.description, d.description, '')
+            ELSE o.description END AS description,
        k.frequency, coalesce(g.degree, 0) AS degree
-FROM kept k JOIN identifiers i ON i.kind = 'entity' AND i.id = k.id
+FROM kept k LEFT JOIN identifiers i ON i.kind = 'entity' AND i.id = k.id
 LEFT JOIN described d ON d.id = k.id LEFT JOIN degrees g ON g.id = k.id
-LEFT JOIN description_summaries x ON x.id = k.id AND x.input_hash = d.input_hash;
+LEFT JOIN description_summaries x ON x.id = k.id AND x.input_hash = d.input_hash
+LEFT JOIN entities o ON o.id = k.id
+WHERE is_wanted(k.id, coalesce(g.degree, 0), o.degree);
 """
 
 _WANTED_RELATIONSHIPS = """
+CREATE OR REPLACE TEMP TABLE wanted_edges AS
+SELECT e.*, g.degree + h.degree AS combined_degree,
+       is_touched_pair(e.source_id, e.target_id) AS touched,
+       is_wanted_edge(e.source_id, e.target_id) AS wanted
+FROM edges e JOIN degrees g ON g.id = e.source_id JOIN degrees h ON h.id = e.target_id;
+
 CREATE OR REPLACE TEMP TABLE wanted_relationships AS
 SELECT e.id, i.human_readable_id, e.source_id, e.target_id, s.title AS source, t.title AS target,
-       coalesce(x.description, d.description, '') AS description, e.weight, e.pmi,
-       s.degree + t.degree AS combined_degree, coalesce(k.type, '') AS type
-FROM identified_edges e
-JOIN identifiers i ON i.kind = 'relationship' AND i.id = e.id
-JOIN wanted_entities s ON s.id = e.source_id JOIN wanted_entities t ON t.id = e.target_id
-LEFT JOIN edge_descriptions d ON d.source_id = e.source_id AND d.target_id = e.target_id
+       CASE WHEN touched THEN coalesce(x.description, d.description, '')
+            ELSE o.description END AS description,
+       e.weight, e.pmi, e.combined_degree,
+       CASE WHEN touched THEN coalesce(k.type, '') ELSE o.type END AS type
+FROM (FROM wanted_edges WHERE wanted) e
+LEFT JOIN identifiers i ON i.kind = 'relationship' AND i.id = e.id
+JOIN kept s ON s.id = e.source_id JOIN kept t ON t.id = e.target_id
+LEFT JOIN edge_descriptions d ON d.id = e.id
 LEFT JOIN description_summaries x ON x.id = e.id AND x.input_hash = d.input_hash
-LEFT JOIN edge_types k ON k.source_id = e.source_id AND k.target_id = e.target_id;
+LEFT JOIN edge_types k ON k.source_id = e.source_id AND k.target_id = e.target_id
+LEFT JOIN relationships o ON o.id = e.id;
 """
 
-_IDENTIFIED_EDGES = f"""
-CREATE OR REPLACE TEMP TABLE identified_edges AS
-SELECT left(sha256('relationship' || source_id || target_id), {ID_DIGITS}) AS id, * FROM edges;
+# What is of all pairs is set by column; the other columns of these rows are as they were.
+_RECOMPUTED = """
+UPDATE relationships r SET pmi = n.pmi, combined_degree = n.combined_degree
+FROM (FROM wanted_edges WHERE NOT wanted) n
+WHERE n.id = r.id AND (r.pmi <> n.pmi OR r.combined_degree <> n.combined_degree);
+
+CREATE OR REPLACE TEMP TABLE gone AS
+SELECT id FROM entities ANTI JOIN kept USING (id) UNION ALL
+SELECT id FROM relationships ANTI JOIN edges USING (id);
+"""
+
+_DESCRIBED = """
+DELETE FROM {state}.folded_descriptions
+WHERE is_retold(id) OR id NOT IN (SELECT id FROM kept UNION ALL SELECT id FROM edges)
+   OR id IN (SELECT id FROM edges WHERE is_touched_pair(source_id, target_id));
+
+INSERT INTO {state}.folded_descriptions
+SELECT n.id, n.input_hash, hash(x.description) FROM (
+    SELECT k.id, d.input_hash FROM kept k LEFT JOIN described d ON d.id = k.id
+    WHERE NOT k.by_rule AND is_retold(k.id)
+    UNION ALL
+    SELECT e.id, d.input_hash FROM edges e LEFT JOIN edge_descriptions d ON d.id = e.id
+    WHERE NOT e.by_rule AND is_touched_pair(e.source_id, e.target_id)) n
+LEFT JOIN description_summaries x ON x.id = n.id AND x.input_hash = n.input_hash;
 """
 
 # A summary tells of the documents it was made from, also once they are gone.
 _FORGOTTEN = """
 DELETE FROM description_summaries WHERE (id, input_hash) NOT IN (
-    SELECT (id, input_hash) FROM described UNION ALL
-    SELECT (e.id, d.input_hash) FROM edge_descriptions d
-    JOIN identified_edges e USING (source_id, target_id))
+    SELECT (id, input_hash) FROM staging.folded_descriptions WHERE input_hash IS NOT NULL)
 """
 
 _PROVENANCE = """
 CREATE OR REPLACE TEMP TABLE wanted_entity_chunks AS
 SELECT m.entity_id, m.chunk_id, count(*) AS n_mentions,
        min(c.start_char + m.start_char) AS start_char,
-       arg_min(c.start_char + m.end_char, c.start_char + m.start_char) AS end_char
-FROM mentions m JOIN chunks c ON c.id = m.chunk_id SEMI JOIN kept ON kept.id = m.entity_id
-GROUP BY m.entity_id, m.chunk_id;
+       arg_min(c.start_char + m.end_char, (c.start_char + m.start_char, m.end_char))
+           FILTER (WHERE m.start_char IS NOT NULL) AS end_char
+FROM resolved_entity_mentions m JOIN chunks c ON c.id = m.chunk_id
+SEMI JOIN kept ON kept.id = m.entity_id
+WHERE is_placed(m.chunk_id, m.entity_id) GROUP BY m.entity_id, m.chunk_id;
 
 CREATE OR REPLACE TEMP TABLE wanted_relationship_chunks AS
 SELECT e.id AS relationship_id, m.chunk_id, count(*) AS n_mentions,
        min(c.start_char + m.start_char) AS start_char,
-       arg_min(c.start_char + m.end_char, c.start_char + m.start_char) AS end_char
-FROM links m JOIN chunks c ON c.id = m.chunk_id
-JOIN identified_edges e USING (source_id, target_id)
-GROUP BY e.id, m.chunk_id;
+       arg_min(c.start_char + m.end_char, (c.start_char + m.start_char, m.end_char))
+           FILTER (WHERE m.start_char IS NOT NULL) AS end_char
+FROM resolved_relationship_mentions m JOIN chunks c ON c.id = m.chunk_id
+JOIN edges e USING (source_id, target_id)
+WHERE is_placed_edge(m.chunk_id, e.id) GROUP BY e.id, m.chunk_id;
 """
+_WRITTEN = ("entities", "relationships", "entity_chunks", "relationship_chunks")
 
 
 @dataclass(frozen=True)
 class GraphChanges:
-    """Rows added, changed, removed and reused, and the batches that were taken in."""
+    """Rows added, changed, removed and reused, and the batches that were taken in.
+
+    Where only what depends on the size of the corpus is another, ``relationships`` are ``reused``.
+    """
 
     entities: Mapping[str, int]
     relationships: Mapping[str, int]
@@ -276,21 +402,37 @@ def merge_within(con: duckdb.DuckDBPyConnection, settings: Settings) -> GraphCha
     batches = take_in_staged(con)
     if not batches and graph_current(con, settings):
         return GraphChanges({}, {}, ())
+    version = state_version(_rules(settings))
+    forget_other(con, version)
     link_records(con)
-    _fold(con, settings)
-    entities = replace_changed(con, "entities", "wanted_entities")
-    relationships = replace_changed(con, "relationships", "wanted_relationships")
-    replace_links(con, "entity_chunks", "wanted_entity_chunks", ("entity_id", "chunk_id"))
-    replace_links(
-        con,
-        "relationship_chunks",
-        "wanted_relationship_chunks",
-        ("relationship_id", "chunk_id"),
-    )
+    look_at_mentions(con)
+    by_difference = find_changes(con)
+    if by_difference:
+        take_up_difference(con)
+    else:
+        take_up_all(con, "staging")
+    _fold(con, settings, "staging", by_difference=by_difference)
+    entities, relationships = _write(con, by_difference=by_difference)
     update_titles(con)
     con.execute(_FORGOTTEN)
+    note_version(con, version)
     set_meta(con, "graph_version", _version(con, settings))
     return GraphChanges(entities, relationships, batches)
+
+
+def graph_differences(con: duckdb.DuckDBPyConnection, settings: Settings) -> dict[str, int]:
+    """Fold the whole index beside the graph; return how many rows of each table differ.
+
+    Nothing is written but temporary tables: the index may be open for reading alone.
+    """
+    look_at_mentions(con)
+    take_up_all(con, "temp")
+    _fold(con, settings, "temp", by_difference=False)
+    return {
+        table: number
+        for table in _WRITTEN
+        if (number := _number_different(con, table, f"wanted_{table}"))
+    }
 
 
 def graph_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
@@ -298,40 +440,64 @@ def graph_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
     return get_meta(con, "graph_version") == _version(con, settings)
 
 
-def _version(con: duckdb.DuckDBPyConnection, settings: Settings) -> str:
+def _rules(settings: Settings) -> str:
     shaping = settings.graph.model_dump(
         include={"min_concept_frequency", "min_concept_pmi", "max_description_sentences"}
     )
-    version = fingerprint(GRAPH_VERSION, shaping, settings.chunks.encoding)
-    return f"{version}:{aliases_state(con)}"
+    return fingerprint(GRAPH_VERSION, shaping, settings.chunks.encoding)
+
+
+def _version(con: duckdb.DuckDBPyConnection, settings: Settings) -> str:
+    return f"{_rules(settings)}:{aliases_state(con)}"
 
 
 def outdate_graph(con: duckdb.DuckDBPyConnection) -> None:
-    """Let the next merge fold the graph also when no batch is staged."""
+    """Let the next merge fold the whole index, also when no batch is staged."""
+    fold_again(con)
+    forget_fold(con)
+
+
+def fold_again(con: duckdb.DuckDBPyConnection) -> None:
+    """Let the next merge fold what differs, also when no batch is staged."""
     set_meta(con, "graph_version", "")
 
 
-def _fold(con: duckdb.DuckDBPyConnection, settings: Settings) -> None:
-    options, encoding = settings.graph, settings.chunks.encoding
-    con.execute(_FOLDED)
-    con.execute(_REPEATED)
+def _fold(
+    con: duckdb.DuckDBPyConnection, settings: Settings, state: str, *, by_difference: bool
+) -> None:
+    """Make the tables ``wanted_*``: all rows of the graph, or those that may differ."""
+    options = settings.graph
+    limits = {"max_sentences": options.max_description_sentences}
+    con.execute(_DESCRIBING)
+    con.execute(_DIFFERENCE if by_difference else _WHOLE)
     con.execute(_ENTITIES, {"min_frequency": options.min_concept_frequency})
     _apply_words(con)
-    limits = {"max_sentences": options.max_description_sentences}
+    con.execute(_KEPT)
+    drop_rows(con, "named", "counted")
+    if by_difference:
+        con.execute(_KEPT_BEFORE)
+        spread(con)
     con.execute(_ENTITY_DESCRIPTIONS, limits)
-    con.execute(_MEETINGS)
+    drop_rows(con, "sentence_scores", "placed")
+    con.execute(_COUNTED_MEETINGS.format(state=state))
+    (total,) = con.execute(_TOTAL).fetchone() or (0,)
+    con.execute(_MEETINGS.format(state=state), {"total": float(total)})
     con.execute(
         _CHANCE_MEETINGS,
         {"common_frequency": _COMMON_FREQUENCY, "min_pmi": options.min_concept_pmi},
     )
-    con.execute(_RELATIONSHIPS, limits)
-    con.execute(_IDENTIFIED_EDGES)
-    assign_identifiers(con, "entity", "SELECT id FROM kept ORDER BY frequency DESC, id")
-    assign_identifiers(
-        con, "relationship", "SELECT id FROM identified_edges ORDER BY weight DESC, id"
-    )
+    con.execute(_EDGES)
+    if by_difference:
+        con.execute(_OTHER_EDGES)
+    con.execute(_EDGE_DESCRIPTIONS, limits)
+    if state == "staging":
+        assign_identifiers(con, "entity", "SELECT id FROM kept ORDER BY frequency DESC, id")
+        assign_identifiers(con, "relationship", "SELECT id FROM edges ORDER BY weight DESC, id")
     con.execute(_WANTED_ENTITIES)
     con.execute(_WANTED_RELATIONSHIPS)
+    con.execute(_DESCRIBED.format(state=state))
+    drop_rows(con, "described", "edge_descriptions", "edge_types", "degrees")
+    encoding = settings.chunks.encoding
     _add_tokens(con, "entities", "{0}.title || ' ' || {0}.description", encoding)
     _add_tokens(
         con,
@@ -340,6 +506,45 @@ def _fold(con: duckdb.DuckDBPyConnection, settings: Settings) -> None:
         encoding,
     )
     con.execute(_PROVENANCE)
+
+
+def _write(
+    con: duckdb.DuckDBPyConnection, *, by_difference: bool
+) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """Put the rows that were made in place of those that differ; return what was done to both."""
+    within = "true"
+    if by_difference:
+        within = "id IN (SELECT id FROM wanted_{} UNION ALL FROM gone)"
+        con.execute(_RECOMPUTED)
+    entities, relationships = (
+        replace_changed(con, table, f"wanted_{table}", within.format(table))
+        for table in ("entities", "relationships")
+    )
+    replace_links(
+        con,
+        "entity_chunks",
+        "wanted_entity_chunks",
+        ("entity_id", "chunk_id"),
+        "is_placed(chunk_id, entity_id)",
+    )
+    replace_links(
+        con,
+        "relationship_chunks",
+        "wanted_relationship_chunks",
+        ("relationship_id", "chunk_id"),
+        "is_placed_edge(chunk_id, relationship_id)",
+    )
+    return entities, relationships
+
+
+def _number_different(con: duckdb.DuckDBPyConnection, table: str, wanted: str) -> int:
+    names = ", ".join(f'"{name}"' for name in con.table(table).columns)
+    rows, others = (f"SELECT hash({names}) AS row FROM {name}" for name in (table, wanted))
+    row = con.execute(
+        f"""SELECT greatest((SELECT count(*) FROM ({rows} EXCEPT ALL {others})),
+                            (SELECT count(*) FROM ({others} EXCEPT ALL {rows})))"""
+    ).fetchone()
+    return row[0] if row else 0
 
 
 def _apply_words(con: duckdb.DuckDBPyConnection) -> None:
@@ -356,19 +561,20 @@ def _apply_words(con: duckdb.DuckDBPyConnection) -> None:
 
 def _add_tokens(con: duckdb.DuckDBPyConnection, table: str, text: str, encoding: str) -> None:
     """Count the tokens of the wanted rows; rows whose text is as it was keep their count."""
+    new = con.execute(
+        f"""SELECT w.id, {text.format("w")} AS text FROM wanted_{table} w
+            LEFT JOIN {table} o ON o.id = w.id AND {text.format("o")} = {text.format("w")}
+            WHERE o.id IS NULL"""
+    )
+    counts = pl.DataFrame(schema={"id": pl.String, "n": pl.Int64})
+    while rows := new.fetchmany(_TEXTS_AT_ONCE):
+        ids, texts = zip(*rows, strict=True)
+        counted = {"id": ids, "n": count_tokens(texts, encoding)}
+        counts.vstack(pl.DataFrame(counted, schema=counts.schema), in_place=True)
+    put_rows(con, "new_counts", counts)
     con.execute(
-        f"""CREATE OR REPLACE TEMP TABLE counted_{table} AS
-            SELECT w.id, {text.format("w")} AS text, o.n_tokens FROM wanted_{table} w
-            LEFT JOIN {table} o ON o.id = w.id AND {text.format("o")} = {text.format("w")}"""
+        f"""CREATE OR REPLACE TEMP TABLE wanted_{table} AS
+            SELECT w.*, coalesce(n.n, o.n_tokens) AS n_tokens FROM wanted_{table} w
+            LEFT JOIN new_counts n ON n.id = w.id LEFT JOIN {table} o ON o.id = w.id"""
     )
-    new = con.sql(f"SELECT id, text FROM counted_{table} WHERE n_tokens IS NULL").pl()
-    counts = pl.DataFrame(
-        {"id": new["id"], "n": count_tokens(new["text"].to_list(), encoding)},
-        schema={"id": pl.String, "n": pl.Int64},
-    )
-    with streamed(con, "new_counts", counts):
-        con.execute(
-            f"""CREATE OR REPLACE TEMP TABLE wanted_{table} AS
-                SELECT w.*, coalesce(c.n_tokens, n.n) AS n_tokens FROM wanted_{table} w
-                JOIN counted_{table} c USING (id) LEFT JOIN new_counts n USING (id)"""
-        )
+    drop_rows(con, "new_counts")

@@ -1,7 +1,8 @@
 """Keys in records that are those of other records: foreign keys, looked up among all documents.
 
-What a key means depends on files that may come later, so it is decided whenever the graph is
-folded, from the documents there are then: whatever the order in which files came, the same links.
+What a key means depends on files of its folder that may come later, so it is decided anew for each
+folder of which a document has come, changed or gone: whatever the order in which files came, the
+same links.
 """
 
 from __future__ import annotations
@@ -17,6 +18,40 @@ from graphrag_pipeline.store.index_store import insert, replace_links
 
 _WORDS = word_lists("nlp_records.txt")
 
+# The folders that hold records, and a hash of these; those that differ from the last fold.
+_FOLDERS = """
+CREATE OR REPLACE TEMP TABLE record_documents AS
+SELECT id, source, uri, title, batch, regexp_replace(source, '[^/]*$', '') AS folder,
+       hash(id, source, uri, title, content_hash, batch) AS content
+FROM documents
+WHERE uri <> source OR id IN (SELECT document_id FROM blocks WHERE kind = 'key');
+
+CREATE OR REPLACE TEMP TABLE record_chunks AS
+SELECT c.id AS chunk_id, d.folder, hash(c.id, c.start_char, c.end_char) AS content
+FROM chunks c JOIN record_documents d ON d.id = c.document_id;
+
+CREATE OR REPLACE TEMP TABLE record_folders AS
+SELECT folder, hash(sum(content), count(*)) AS content FROM (
+    SELECT folder, content FROM record_documents UNION ALL
+    SELECT folder, content FROM record_chunks)
+GROUP BY folder;
+
+CREATE OR REPLACE TEMP TABLE changed_folders AS
+SELECT coalesce(n.folder, f.folder) AS folder
+FROM record_folders n FULL JOIN staging.folded_records f ON f.folder = n.folder
+WHERE n.content IS DISTINCT FROM f.content;
+"""
+_NOTHING_CHANGED = """
+SELECT (SELECT count(*) FROM changed_folders) = 0 AND (SELECT count(*) FROM staging.folded) > 0
+"""
+_TAKEN_UP = """
+DELETE FROM staging.folded_records;
+INSERT INTO staging.folded_records FROM record_folders;
+"""
+# What is linked in other folders stays as it is.
+_WITHIN = """chunk_id NOT IN (
+    SELECT chunk_id FROM record_chunks ANTI JOIN changed_folders USING (folder))"""
+
 # The lines of records that may link them, and what each record is called.
 _LINES = """
 CREATE OR REPLACE TEMP TABLE record_lines AS
@@ -26,13 +61,15 @@ SELECT document_id, source AS file, regexp_replace(source, '[^/]*$', '') AS fold
 FROM (
     SELECT b.document_id, d.source, b.kind, b.start_char, b.end_char, d.batch,
            substr(d.text, b.start_char + 1, b.end_char - b.start_char) AS line
-    FROM blocks b JOIN documents d ON d.id = b.document_id WHERE b.kind IN ('title', 'key', 'field')
+    FROM blocks b JOIN documents d ON d.id = b.document_id
+    SEMI JOIN record_documents r ON r.id = d.id AND r.folder IN (SELECT folder FROM changed_folders)
+    WHERE b.kind IN ('title', 'key', 'field')
     AND b.document_id IN (SELECT document_id FROM blocks WHERE kind = 'key'));
 
 CREATE OR REPLACE TEMP TABLE keyed_records AS
-SELECT source AS file, regexp_replace(source, '[^/]*$', '') AS folder,
-       substr(uri, length(source) + 2) AS key, title
-FROM documents WHERE uri <> source AND NOT ends_with(title, ': ' || key);
+SELECT source AS file, folder, substr(uri, length(source) + 2) AS key, title
+FROM record_documents SEMI JOIN changed_folders USING (folder)
+WHERE uri <> source AND NOT ends_with(title, ': ' || key);
 """
 # The file that a column's keys are those of: the one it is named after, else the column's own file
 # where the name says so (a manager's id), else the only one in the folder that has them all, unless
@@ -103,6 +140,9 @@ WHERE s.id <> t.id
 
 def link_records(con: duckdb.DuckDBPyConnection) -> None:
     """Bring ``record_links`` up to date with the documents of the index, within a transaction."""
+    con.execute(_FOLDERS)
+    if con.execute(_NOTHING_CHANGED).fetchone() == (True,):
+        return
     con.execute(_LINES)
     _name_columns(con)
     con.execute(_COLUMNS)
@@ -116,7 +156,8 @@ def link_records(con: duckdb.DuckDBPyConnection) -> None:
         con, "linked_titles", pl.DataFrame(ids, {"title": pl.String, "id": pl.String}, orient="row")
     )
     con.execute(_WANTED)
-    replace_links(con, "record_links", "wanted_record_links", ("chunk_id", "description"))
+    replace_links(con, "record_links", "wanted_record_links", ("chunk_id", "description"), _WITHIN)
+    con.execute(_TAKEN_UP)
 
 
 def _name_columns(con: duckdb.DuckDBPyConnection) -> None:

@@ -13,8 +13,7 @@ import polars as pl
 
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.text import fold, normalize_title, terms
-from graphrag_pipeline.store.frames import streamed
-from graphrag_pipeline.store.index_store import replace_links
+from graphrag_pipeline.store.index_store import insert, replace_links
 
 _LONGEST = 200  # characters; a longer line names nothing that anyone asks for
 
@@ -40,12 +39,19 @@ UNION ALL
 SELECT c.id, h.title, 'section' FROM chunks c ASOF JOIN headings h
     ON h.document_id = c.document_id AND h.start_char <= c.start_char;
 """
+# A title that is no more is not kept: it may have been the only trace of a document.
+_NEW_TITLES = """
+DELETE FROM staging.folded_titles
+WHERE (written, kind) NOT IN (SELECT (title, kind) FROM chunk_titled);
+SELECT DISTINCT t.title, t.kind FROM chunk_titled t
+ANTI JOIN staging.folded_titles f ON f.written = t.title AND f.kind = t.kind
+"""
 # A heading that several documents have ("See also") is a form, not a name.
 _WANTED = """
 CREATE OR REPLACE TEMP TABLE wanted_titles AS
 WITH keyed AS (
     SELECT t.chunk_id, k.entity_id, k.title, k.key, k.kind, c.document_id
-    FROM chunk_titled t JOIN title_keys k ON k.written = t.title AND k.kind = t.kind
+    FROM chunk_titled t JOIN staging.folded_titles k ON k.written = t.title AND k.kind = t.kind
     JOIN chunks c ON c.id = t.chunk_id),
 names AS (
     SELECT entity_id FROM keyed GROUP BY entity_id
@@ -78,9 +84,12 @@ def names_of_title(title: str, kind: str = "document") -> list[str]:
 
 
 def update_titles(con: duckdb.DuckDBPyConnection) -> None:
-    """Bring ``chunk_titles`` up to date with documents, their headings and chunks."""
+    """Bring ``chunk_titles`` up to date with documents, their headings and chunks.
+
+    What a title stands for is looked up where it was a title before.
+    """
     con.execute(_TITLED)
-    titles = con.sql("SELECT DISTINCT title, kind FROM chunk_titled").fetchall()
+    titles = con.execute(_NEW_TITLES).fetchall()
     shown = [(written, " ".join(_MARKS.sub("", written).split()), kind) for written, kind in titles]
     keys = [
         (written, kind, title, make_id("entity", name), fold(name))
@@ -88,6 +97,6 @@ def update_titles(con: duckdb.DuckDBPyConnection) -> None:
         for name in names_of_title(title, kind)
     ]
     columns = [(name, pl.String) for name in ("written", "kind", "title", "entity_id", "key")]
-    with streamed(con, "title_keys", pl.DataFrame(keys, schema=columns, orient="row")):
-        con.execute(_WANTED)
+    insert(con, "staging.folded_titles", pl.DataFrame(keys, schema=columns, orient="row"))
+    con.execute(_WANTED)
     replace_links(con, "chunk_titles", "wanted_titles", ("chunk_id", "entity_id"))

@@ -365,31 +365,38 @@ def insert(con: duckdb.DuckDBPyConnection, table: str, rows: pl.DataFrame | pa.T
         con.execute(f"INSERT INTO {table} BY NAME SELECT * FROM incoming_rows")
 
 
-def replace_changed(con: duckdb.DuckDBPyConnection, table: str, wanted: str) -> Mapping[str, int]:
+def replace_changed(
+    con: duckdb.DuckDBPyConnection, table: str, wanted: str, within: str = "true"
+) -> Mapping[str, int]:
     """Make ``table`` equal to the table ``wanted`` by ``id``, writing only rows that differ.
 
-    Returns the numbers of rows ``added``, ``changed``, ``removed`` and ``reused``.
+    Where it holds more than that, ``within`` is the condition that a row counts. Returns the
+    numbers of rows ``added``, ``changed``, ``removed`` and ``reused``, of all of the table.
     """
-    columns = ", ".join(f'"{name}"' for name in con.table(table).columns)
+    names = [f'"{name}"' for name in con.table(table).columns]
+    row = f"id, hash({', '.join(names)}) AS content"
     con.execute(
-        f"CREATE OR REPLACE TEMP TABLE _stale AS SELECT id FROM "
-        f'(SELECT {columns} FROM "{table}" EXCEPT ALL SELECT {columns} FROM "{wanted}")'
+        f"""CREATE OR REPLACE TEMP TABLE _stale AS SELECT id FROM (
+                SELECT {row} FROM "{table}" WHERE {within} EXCEPT ALL
+                SELECT {row} FROM "{wanted}");
+            CREATE OR REPLACE TEMP TABLE _fresh AS SELECT id FROM (
+                SELECT {row} FROM "{wanted}" EXCEPT ALL
+                SELECT {row} FROM "{table}" WHERE {within})"""
     )
-    con.execute(
-        f"CREATE OR REPLACE TEMP TABLE _fresh AS "
-        f'SELECT {columns} FROM "{wanted}" EXCEPT ALL SELECT {columns} FROM "{table}"'
-    )
-    added, changed, removed, total = _row(
+    added, changed, removed = _row(
         con,
-        f"""SELECT (SELECT count(*) FROM _fresh ANTI JOIN _stale USING (id)),
-                   (SELECT count(*) FROM _fresh SEMI JOIN _stale USING (id)),
-                   (SELECT count(*) FROM _stale ANTI JOIN _fresh USING (id)),
-                   (SELECT count(*) FROM "{wanted}")""",
+        """SELECT (SELECT count(*) FROM _fresh ANTI JOIN _stale USING (id)),
+                  (SELECT count(*) FROM _fresh SEMI JOIN _stale USING (id)),
+                  (SELECT count(*) FROM _stale ANTI JOIN _fresh USING (id))""",
     )
     if added or changed or removed:
         con.execute(f'DELETE FROM "{table}" WHERE id IN (SELECT id FROM _stale)')
-        con.execute(f'INSERT INTO "{table}" BY NAME SELECT * FROM _fresh')
+        con.execute(
+            f"""INSERT INTO "{table}" BY NAME
+                SELECT {", ".join(names)} FROM "{wanted}" SEMI JOIN _fresh USING (id)"""
+        )
     con.execute("DROP TABLE _stale; DROP TABLE _fresh")
+    (total,) = _row(con, f'SELECT count(*) FROM "{table}"')
     return {
         "added": added,
         "changed": changed,

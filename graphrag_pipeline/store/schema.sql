@@ -1005,3 +1005,31 @@ CREATE TABLE IF NOT EXISTS staging.attributed_clusters (
     members VARCHAR[] NOT NULL
 );
 COMMENT ON TABLE staging.attributed_clusters IS 'The clusters from which each level of attributed communities was taken: they are repaired when the graph changes.';
+CREATE TABLE IF NOT EXISTS staging.folded (version VARCHAR NOT NULL, words VARCHAR NOT NULL);
+COMMENT ON TABLE staging.folded IS 'The version of the rules under which the graph was folded from the tables folded_*, and the entities that the user had named or typed; no row where the next fold is one of the whole index.';
+CREATE TABLE IF NOT EXISTS staging.folded_chunks (chunk UBIGINT NOT NULL, document UBIGINT, by_rule BOOLEAN, content UBIGINT NOT NULL);
+COMMENT ON TABLE staging.folded_chunks IS 'The chunks the graph was folded from: hashes of the chunk, its document and all that was found in it.';
+CREATE TABLE IF NOT EXISTS staging.folded_mentions (chunk UBIGINT NOT NULL, entity UBIGINT NOT NULL, sentence UBIGINT NOT NULL);
+COMMENT ON TABLE staging.folded_mentions IS 'What each chunk mentions in which sentence, before aliases are resolved, as hashes.';
+CREATE TABLE IF NOT EXISTS staging.folded_links (chunk UBIGINT NOT NULL, source UBIGINT NOT NULL, target UBIGINT NOT NULL, sentence UBIGINT NOT NULL, is_sentence BOOLEAN NOT NULL);
+COMMENT ON TABLE staging.folded_links IS 'What each chunk relates in which sentence, before aliases are resolved, as hashes; whether it counts where sentences that many documents repeat are looked for.';
+CREATE TABLE IF NOT EXISTS staging.folded_aliases (entity UBIGINT NOT NULL, canonical UBIGINT NOT NULL);
+COMMENT ON TABLE staging.folded_aliases IS 'The aliases that the graph was folded with, as hashes.';
+CREATE TABLE IF NOT EXISTS staging.folded_repeated (sentence UBIGINT NOT NULL);
+COMMENT ON TABLE staging.folded_repeated IS 'The sentences that many documents repeat, as hashes.';
+CREATE TABLE IF NOT EXISTS staging.folded_meetings (
+    id VARCHAR NOT NULL,
+    source_id VARCHAR NOT NULL,
+    target_id VARCHAR NOT NULL,
+    n_chunks BIGINT NOT NULL,
+    weight DOUBLE NOT NULL,
+    by_rule BOOLEAN NOT NULL,
+    stated BOOLEAN NOT NULL
+);
+COMMENT ON TABLE staging.folded_meetings IS 'All pairs of entities that are related, those left out as met by chance among them: what their relationship is computed from.';
+CREATE TABLE IF NOT EXISTS staging.folded_descriptions (id VARCHAR NOT NULL, input_hash VARCHAR, summary UBIGINT);
+COMMENT ON TABLE staging.folded_descriptions IS 'Entities and relationships not found by rule alone: a hash of their descriptions, and one of what a model had made of these.';
+CREATE TABLE IF NOT EXISTS staging.folded_titles (written VARCHAR NOT NULL, kind VARCHAR NOT NULL, title VARCHAR NOT NULL, entity_id VARCHAR NOT NULL, key VARCHAR NOT NULL);
+COMMENT ON TABLE staging.folded_titles IS 'The names that titles of documents and headings stand for.';
+CREATE TABLE IF NOT EXISTS staging.folded_records (folder VARCHAR NOT NULL, content UBIGINT NOT NULL);
+COMMENT ON TABLE staging.folded_records IS 'The folders of records whose keys were looked up, and a hash of their documents and chunks.';

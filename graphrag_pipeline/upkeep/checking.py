@@ -54,6 +54,12 @@ VERIFICATIONS = (
         repairing.restore_rows,
     ),
     Verification(
+        "graph",
+        "entities and relationships are those that the mentions make",
+        index_tables.find_other_graph,
+        repairing.restore_rows,
+    ),
+    Verification(
         "manifests",
         "manifests can be read, and the index has taken in what they say",
         other_files.find_wrong_manifests,
@@ -104,7 +110,7 @@ VERIFICATIONS = (
 """What is verified, in the order in which it is repaired: each rests on those before it."""
 
 _COMPLETE = "a purge was stopped half-way: run graphrag-pipeline purge to complete it"
-_ON_INDEX = frozenset({"schema", "rows", "same_as_release", "manifests", "vectors"})
+_ON_INDEX = frozenset({"schema", "rows", "same_as_release", "graph", "manifests", "vectors"})
 
 
 @dataclass(frozen=True)

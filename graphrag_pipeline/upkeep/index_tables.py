@@ -15,6 +15,7 @@ import duckdb
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.graph.communities import communities_current
+from graphrag_pipeline.graph.fold import graph_current, graph_differences
 from graphrag_pipeline.releases.kept import published_release, release_file, release_ids
 from graphrag_pipeline.releases.publishing import config_hash
 from graphrag_pipeline.reports.levels import outdated_reports, reports_current
@@ -110,6 +111,21 @@ def find_broken_rows(workspace: Workspace) -> Iterator[Problem]:
             found = list(look(con, workspace.settings))
         for broken in found:
             yield problem_of(broken, FILE)
+
+
+def find_other_graph(workspace: Workspace) -> Iterator[Problem]:
+    """Yield tables of the graph that are not those of a fold of all mentions there are.
+
+    A graph that the next run folds again is not looked at.
+    """
+    with workspace.store.look() as con:
+        is_late = con.execute(_STAGED).fetchone() != (0,)
+        if is_late or not graph_current(con, workspace.settings):
+            return
+        found = graph_differences(con, workspace.settings)
+    for table, number in found.items():
+        broken = Broken(table, "rows are not those that the mentions make", number, "")
+        yield problem_of(broken, FILE, "graph")
 
 
 def problem_of(broken: Broken, file: str, check: str = ROWS) -> Problem:
