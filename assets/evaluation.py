@@ -16,6 +16,7 @@ from graphrag_pipeline.assets.publishing import PUBLISHED_INDEX
 from graphrag_pipeline.assets.quality import GROUP, evaluation_stage
 from graphrag_pipeline.assets.stages import Check, Outcome, Stage
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.evaluating import prepare
 from graphrag_pipeline.evaluation.evaluate import (
     count_claims,
     finish,
@@ -25,9 +26,8 @@ from graphrag_pipeline.evaluation.evaluate import (
 )
 from graphrag_pipeline.evaluation.experiment import Experiment, read_experiment
 from graphrag_pipeline.evaluation.history import drops, record_means
-from graphrag_pipeline.evaluation.preset_runs import fitted
 from graphrag_pipeline.evaluation.results import costs, means, metric_order, question_scores
-from graphrag_pipeline.evaluation.running import answer_questions, load_questions
+from graphrag_pipeline.evaluation.running import answer_questions
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.resources import IndexResource
 
@@ -105,9 +105,8 @@ def build_evaluations(settings: Settings, names: Names) -> dg.AssetSpec:
 
 
 def _experiment(index: IndexResource) -> Experiment:
-    experiment = read_experiment(_file(index))
-    _, questions = load_questions(EvaluationStore(index.home), experiment)
-    return fitted(experiment, index.settings, questions)[0]
+    """Return the experiment as it is asked: where documents are asked apart, of their indexes."""
+    return prepare(index.settings, read_experiment(_file(index)))[0]
 
 
 def answer_experiment(index: IndexResource) -> Outcome:

@@ -375,7 +375,9 @@ def preset_parts() -> Iterator[Part]:
         rows = [Entry(f"{name} {row[0]}", row[1], row) for row in (*made, *absent)]
         conditions = ", ".join(f"{row.name} (`{row.method or '-'}`)" for row in paper.condition)
         command = f"    graphrag-pipeline eval run --preset {name} --questions FILE"
-        text = f"Conditions: {conditions}.\n\n{command}\n"
+        apart = " Where every question names its document, each is asked of an index of it alone."
+        more = apart if paper.per_document else ""
+        text = f"Conditions: {conditions}.{more}\n\n{command}\n"
         yield Part(
             Entry(name, f"{paper.title}."), ("table or figure", "what", "command"), rows, text
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -130,15 +131,17 @@ def test_qmsum_and_squality_give_reference_summaries_as_answers(read) -> None:
         ],
     }  # fmt: skip
     assert read(meeting) == [
-        Question("Summarise.", ("All of it.",), type="general"),
-        Question("A?", ("B.",), type="specific"),
+        Question("Summarise.", ("All of it.",), type="general", document="questions"),
+        Question("A?", ("B.",), type="specific", document="questions"),
     ]
     story = {
         "metadata": {"passage_id": "1"}, "document": "Once.",
         "questions": [{"question_text": "What is the plot?", "question_number": 1,
                        "responses": [{"response_text": "P."}, {"response_text": "Q."}]}],
     }  # fmt: skip
-    assert read(json.dumps(story), "dev.jsonl") == [Question("What is the plot?", ("P.", "Q."))]
+    assert read(json.dumps(story), "dev.jsonl") == [
+        Question("What is the plot?", ("P.", "Q."), document="1")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -235,6 +238,7 @@ FOUNDED = Question(
     "who founded google",
     ("Larry, Sergey", "yes"),
     (Passage(text="Google was founded in 1998 by Larry and Sergey"),),
+    document="Google Inc.",
 )
 
 
@@ -265,10 +269,10 @@ def test_novelqa_takes_the_text_of_the_gold_option_and_both_its_layouts(read) ->
         "Aspect": "times", "Complexity": "mh", "Question": "How many letters?",
         "Options": {"A": "11", "B": "9", "C": "12", "D": "10"},
     }  # fmt: skip
-    wanted = Question("How many letters?", ("9",), type="mh times")
+    wanted = Question("How many letters?", ("9",), type="mh times", document="questions")
     assert read({"Q0148": {**asked, "Gold": "B"}, "Q0149": {**asked, "Answer": "9"}}) == [wanted]
     earlier = [{**asked, "QID": "Q0148", "Complex": "mh", "Answer": "B"}]
-    assert read(earlier, "Frankenstein.json") == [wanted]
+    assert read(earlier, "Frankenstein.json") == [replace(wanted, document="Frankenstein")]
     assert read({"Q0148": asked})[0].answers == ()
     with pytest.raises(InputError, match=r"entry Q0002: no question: .* field Question"):
         read({"Q0001": asked, "Q0002": {**asked, "Question": ""}})

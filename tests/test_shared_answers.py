@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from llm_helpers import KEY, ask, ask_many, paid, with_client
+from llm_helpers import KEY, ask, ask_many, options_for, paid, said, with_client
 from model_server import ModelServer
 from strict_server import StrictServer
 
@@ -19,7 +19,8 @@ from graphrag_pipeline import Index, Settings
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.ownership import check_values
-from graphrag_pipeline.llm.configured import model_options
+from graphrag_pipeline.llm import run_calls
+from graphrag_pipeline.llm.configured import counted_client, model_options, spending_since
 from graphrag_pipeline.llm.ledger import calls_since
 from graphrag_pipeline.llm.offline import vectors_known
 
@@ -89,6 +90,26 @@ def test_an_answer_that_is_forgotten_does_not_come_back_from_the_shared_folder(
     first = ask(server, tmp_path / "a", shared_cache=shared)
     with_client(server, tmp_path / "a", lambda c: c.forget([first]), shared_cache=shared)
     assert not ask(server, tmp_path / "a", shared_cache=shared).cached
+
+
+def test_what_is_spent_in_several_homes_counts_against_one_budget(
+    server: ModelServer, tmp_path: Path
+) -> None:
+    async def spend(home: str) -> tuple[int, int]:
+        async with counted_client(options_for(server), tmp_path / home) as client:
+            before = client.spent.tokens
+            await client.complete(said(f"of {home}"), stage="test", use_cache=False)
+            return before, client.spent.tokens
+
+    with spending_since(tmp_path / "a", 0), spending_since(tmp_path / "b", 0):
+        first = run_calls(lambda: spend("a"))
+        second = run_calls(lambda: spend("b"))
+        third = run_calls(lambda: spend("a"))
+    assert first[0] == 0
+    assert second[0] == first[1]
+    assert third[0] == second[1] > first[1]
+    with spending_since(tmp_path / "b", 0):
+        assert run_calls(lambda: spend("b"))[0] == second[1] - second[0]
 
 
 def _buy(base_url: str, home: str, shared: str, texts: list[str]) -> None:
@@ -173,7 +194,7 @@ def test_a_second_index_of_the_same_documents_pays_nothing_and_its_plan_says_so(
 
 
 def test_forget_reaches_the_shared_folder_and_names_the_home_of_an_index(
-    played: StrictServer, tmp_path: Path
+    plain_stores: None, played: StrictServer, tmp_path: Path
 ) -> None:
     folder, shared = _documents(tmp_path), tmp_path / "shared"
     index = Index(_settings(played, tmp_path / "a", shared))

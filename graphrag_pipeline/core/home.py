@@ -92,6 +92,11 @@ class Home:
         return self.folder / "evaluation.duckdb"
 
     @property
+    def document_indexes(self) -> Path:
+        """The folder of the indexes that single documents have, for evaluations, a folder each."""
+        return self.folder / "document_indexes"
+
+    @property
     def marts(self) -> Path:
         """The DuckDB file of dbt's marts."""
         return self.folder / "marts.duckdb"

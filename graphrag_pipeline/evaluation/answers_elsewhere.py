@@ -7,6 +7,7 @@ A file has an object an answer, as JSON lines, a JSON list or CSV: ``question`` 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -71,23 +72,32 @@ def read_answers(files: Sequence[Path]) -> dict[str, GivenAnswers]:
 
 def check_questions(given: GivenAnswers, questions: Sequence[Question]) -> None:
     """Raise InputError for an answer to a question that is not asked."""
-    known = {question.text for question in questions}
+    counts = Counter(question.text for question in questions)
     for answer in given.values():
-        if answer.question not in known:
+        if counts[answer.question] > 1:
+            raise InputError(
+                f"{answer.place}: {answer.question[:80]!r} is asked of several documents, which "
+                "answers made elsewhere cannot tell apart: take a set of questions for each"
+            )
+        if answer.question not in counts:
             raise InputError(
                 f"{answer.place}: {answer.question[:80]!r} is no question of the set: answers "
                 "belong to questions by their text"
             )
 
 
-def row_of(answer: GivenAnswer) -> dict[str, Any]:
-    """Return an answer as a row of ``answers``: what it took is not known."""
+def row_of(answer: GivenAnswer, document: str) -> dict[str, Any]:
+    """Return an answer as a row of ``answers``: what it took is not known.
+
+    ``document`` is what its question is about.
+    """
     context = "\n\n".join(answer.contexts)
     numbers = ("citations", "citations_resolved", "prompt_tokens", "completion_tokens",
                "model_calls", "retrieve_ms", "total_ms")  # fmt: skip
     return {
         "answer_id": answer.id,
         "question": answer.question,
+        "document": document,
         "method": METHOD,
         "parameters": "{}",
         "release": "",

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from graphrag_pipeline.core.errors import InputError, NothingPublishedError, StorageError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.evaluation.experiment import Experiment
 from graphrag_pipeline.evaluation.history import record_means
@@ -29,7 +27,7 @@ from graphrag_pipeline.evaluation.running import (
     answer_questions,
     load_questions,
     look,
-    open_engine,
+    opened,
 )
 from graphrag_pipeline.evaluation.scoring import check_metrics, score
 from graphrag_pipeline.evaluation.step_models import model_label
@@ -76,6 +74,7 @@ class Evaluated:
     gradings: int
     verdicts: int
     failures: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 def plan_experiment(settings: Settings, experiment: Experiment) -> ExperimentPlan:
@@ -102,13 +101,13 @@ def plan_experiment(settings: Settings, experiment: Experiment) -> ExperimentPla
     return ExperimentPlan(
         experiment=experiment.name,
         questions=len(questions),
-        conditions=len(conditions),
+        conditions=len(experiment.names),
         to_make=n_missing,
         reused=sum(len(workload.answer_ids) for workload in conditions) - n_missing,
         stages=tuple(stages),
         errors=(
             *(f"{name}: {reason}" for name, reason in experiment.lacking),
-            *(f"{w.condition.name}: {w.error}" for w in conditions if w.error),
+            *(f"{w.condition.label}: {w.error}" for w in conditions if w.error),
         ),
         notes=(
             *fitting,
@@ -130,7 +129,7 @@ def run_experiment(settings: Settings, experiment: Experiment) -> Evaluated:
     _, questions = load_questions(store, experiment)
     experiment, _ = fitted(experiment, settings, questions)
     check_metrics(experiment.metrics, settings)
-    with spending_since(ledger_position(settings.home_path)):
+    with spending_since(settings.home_path, ledger_position(settings.home_path)):
         return _run(store, experiment, settings)
 
 
@@ -169,19 +168,11 @@ def score_answers(store: EvaluationStore, experiment: Experiment, settings: Sett
     set_name, questions = load_questions(store, experiment)
     if not any(question.answers or question.passages for question in questions):
         return 0
-    n_scores, release_ids = 0, set[str]()
+    n_scores = 0
     if any(condition.given for condition in experiment.conditions):
         n_scores += score(store, None, set_name, experiment.metrics, settings)
-    for condition in experiment.conditions:
-        if condition.given is not None:
-            continue
-        # What cannot be opened was left out of the answers, too, and told.
-        unaskable = contextlib.suppress(NothingPublishedError, InputError, StorageError)
-        with unaskable, open_engine(condition, settings) as engine:
-            if (release := engine.index).facts.id in release_ids:
-                continue
-            release_ids.add(release.facts.id)
-            n_scores += score(store, release, set_name, experiment.metrics, settings)
+    for engine in opened(experiment, settings):
+        n_scores += score(store, engine.index, set_name, experiment.metrics, settings)
     return n_scores
 
 
@@ -238,7 +229,7 @@ def _plan_claims(
 
 def _judged_in_vain(experiment: Experiment) -> tuple[str, ...]:
     """Say where a judge has nothing to compare."""
-    if experiment.judge is None or len(experiment.conditions) > 1:
+    if experiment.judge is None or len(experiment.names) > 1:
         return ()
     return ("judge: it compares conditions, and there is one: name several methods",)
 

@@ -9,6 +9,7 @@ It is read from a TOML file::
     levels = [0, 1]                    # each method that reads a level, at each of these
     context_tokens = [8000, 16000]     # each method with a budget, with each of these
     where = {year = ["2019", "2020"]}  # asked of these documents only
+    per_document = true                # each question, of an index of its document alone
 
     [[condition]]
     name = "smaller chunks"
@@ -51,7 +52,9 @@ class Condition:
 
     ``where`` limits it to documents, as that of :class:`~graphrag_pipeline.query.ask.Ask`.
     ``answer_style`` is that of its answers, by default the experiment's, then the settings'.
-    ``given`` are its answers where they were made elsewhere: nothing is asked then.
+    ``given`` are its answers where they were made elsewhere: nothing is asked then. Where each
+    document has an index of its own there is a condition of the same name for each ``document``, by
+    uri, which ``asks`` those questions alone, by id.
     """
 
     name: str
@@ -62,6 +65,13 @@ class Condition:
     answer_style: AnswerStyle | None = None
     where: Where = field(default_factory=dict)
     given: GivenAnswers | None = field(default=None, repr=False)
+    document: str = ""
+    asks: frozenset[str] | None = field(default=None, repr=False)
+
+    @property
+    def label(self) -> str:
+        """Its name, with the document that it is asked of, if that is one."""
+        return f"{self.name}, {self.document}" if self.document else self.name
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "where", checked_where(self.where))
@@ -98,6 +108,7 @@ class _File(_Strict):
     answer_style: AnswerStyle | None = None
     where: dict[str, Any] = Field(default_factory=dict)
     retrieval_only: bool = False
+    per_document: bool | None = None
     limit: Annotated[int, Field(ge=0)] = 0
     metrics: tuple[str, ...] = ()
     condition: tuple[_Given, ...] = ()
@@ -116,6 +127,7 @@ class Experiment:
     ``questions`` is a file or the name of a stored set, of which the first ``limit`` are asked (0:
     all). ``retrieval_only`` asks for no answers. ``metrics`` are those beyond the usual ones.
     ``judge`` and the other steps are None where no model is to look at the answers.
+    ``per_document`` asks each question of an index of its document alone; None: as the preset does.
     ``preset`` names the paper whose tables it fills, ``lacking`` its conditions that there are not,
     with the reason.
     """
@@ -133,6 +145,12 @@ class Experiment:
     relevance: Relevance | None = None
     preset: str = ""
     lacking: tuple[tuple[str, str], ...] = ()
+    per_document: bool | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The names of its conditions, each once."""
+        return list(dict.fromkeys(condition.name for condition in self.conditions))
 
     @property
     def asks_models(self) -> bool:
@@ -218,6 +236,7 @@ def _experiment(contents: _File, file: Path) -> Experiment:
                 reference=contents.reference,
                 assertions=contents.assertions,
                 relevance=contents.relevance,
+                per_document=contents.per_document,
             ),
             contents.preset,
         )

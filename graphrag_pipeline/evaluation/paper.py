@@ -69,11 +69,13 @@ class Paper(_Strict):
     """A preset.
 
     ``short_answers`` are those of a paper that compares answers with gold ones: they are short
-    where the gold answers are.
+    where the gold answers are. ``per_document`` is of one that indexes each document apart, where
+    the questions name their documents.
     """
 
     title: str
     short_answers: bool = False
+    per_document: bool = False
     context_tokens: tuple[int, ...] = ()
     metrics: tuple[str, ...] = ()
     judge: dict[str, Any] | None = None

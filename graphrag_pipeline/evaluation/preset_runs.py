@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 
-from graphrag_pipeline.core.errors import InputError, NothingPublishedError, StorageError
+from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.evaluation.experiment import Experiment
 from graphrag_pipeline.evaluation.paper import paper_of
 from graphrag_pipeline.evaluation.presets.facts import note_facts
 from graphrag_pipeline.evaluation.questions.question import Question
-from graphrag_pipeline.evaluation.running import open_engine
+from graphrag_pipeline.evaluation.running import opened
 from graphrag_pipeline.evaluation.scoring import check_metrics
 from graphrag_pipeline.evaluation.store import EvaluationStore
 
@@ -49,19 +48,25 @@ def fitted(
             for condition in experiment.conditions
         ]
         experiment = replace(experiment, conditions=tuple(conditions))
+    if experiment.per_document is None and _are_apart(experiment, questions):
+        notes.append(
+            "the questions name their documents: each is asked of an index of its document alone, "
+            "as in the paper (per_document = false asks the index of all)"
+        )
+        experiment = replace(experiment, per_document=True)
     return experiment, tuple(notes)
+
+
+def _are_apart(experiment: Experiment, questions: Sequence[Question]) -> bool:
+    own = any(condition.home or condition.release for condition in experiment.conditions)
+    named = bool(questions) and all(question.document for question in questions)
+    return paper_of(experiment.preset).per_document and named and not own
 
 
 def note_indexes(store: EvaluationStore, experiment: Experiment, settings: Settings) -> None:
     """Note what the tables of a paper say of each index that was asked."""
-    releases = set[str]()
-    for condition in experiment.conditions:
-        # What cannot be opened was left out of the answers, too, and told.
-        absent = contextlib.suppress(NothingPublishedError, InputError, StorageError)
-        with absent, open_engine(condition, settings) as engine:
-            if (release := engine.index).facts.id not in releases:
-                releases.add(release.facts.id)
-                note_facts(store, release)
+    for engine in opened(experiment, settings):
+        note_facts(store, engine.index)
 
 
 def _metrics(experiment: Experiment, settings: Settings, notes: list[str]) -> tuple[str, ...]:

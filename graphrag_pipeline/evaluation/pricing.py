@@ -67,14 +67,21 @@ def plan_answers(
 ) -> list[StagePlan]:
     """Return the calls for the missing answers, a stage for each condition, if a model is asked."""
     asked = [workload for workload in conditions if workload.condition.given is None]
-    due = [workload for workload in asked if workload.unanswered]
+    due: dict[str, list[Workload]] = {}
+    for workload in asked:
+        if workload.unanswered:
+            due.setdefault(workload.condition.name, []).append(workload)
     if not experiment.retrieval_only and settings.query.answers == "llm":
-        return [_plan(store, settings, workload) for workload in due]
+        return [_plan(store, settings, name, of_name) for name, of_name in due.items()]
     return [
-        _stage(settings, workload.condition.name, len(workload.unanswered), tokens)
-        for workload in due
-        if any(tokens := _reranking(settings, workload.parameters))
+        _stage(settings, name, _missing(of_name), tokens)
+        for name, of_name in due.items()
+        if any(tokens := _reranking(settings, of_name[0].parameters))
     ]
+
+
+def _missing(workloads: Sequence[Workload]) -> int:
+    return sum(len(workload.unanswered) for workload in workloads)
 
 
 def plan_judging_unseen(settings: Settings, verdicts: int) -> StagePlan:
@@ -87,20 +94,23 @@ def plan_claims_unseen(settings: Settings, answers: int) -> StagePlan:
     return _stage(settings, "claims", answers, (1, _EXAMINED_TOKENS, _CLAIMS_TOKENS))
 
 
-def _plan(store: EvaluationStore, settings: Settings, workload: Workload) -> StagePlan:
+def _plan(
+    store: EvaluationStore, settings: Settings, name: str, workloads: Sequence[Workload]
+) -> StagePlan:
+    """Return the calls of a condition: of one workload, or of one for each document."""
+    first = workloads[0]
     parameters = {
-        "method": workload.condition.method,
-        "parameters": workload.parameters_json,
+        "method": first.condition.method,
+        "parameters": first.parameters_json,
         "model": settings.llm.model,
     }
     with store.read() as con:
-        row = con.execute(_KNOWN, parameters).fetchone()
-    return _stage(
-        settings,
-        workload.condition.name,
-        len(workload.unanswered),
-        row or _guess(settings, workload),
-    )
+        tokens = con.execute(_KNOWN, parameters).fetchone()
+    if tokens is None:
+        guesses = [_guess(settings, workload) for workload in workloads[:_SAMPLED]]
+        calls, prompt, completion = map(statistics.fmean, zip(*guesses, strict=True))
+        tokens = calls, prompt, completion
+    return _stage(settings, name, _missing(workloads), tokens)
 
 
 def _stage(settings: Settings, name: str, answers: int, tokens: Tokens) -> StagePlan:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -13,7 +14,13 @@ from typing import Any
 
 import polars as pl
 
-from graphrag_pipeline.core.errors import ConfigError, GraphRAGError, InputError
+from graphrag_pipeline.core.errors import (
+    ConfigError,
+    GraphRAGError,
+    InputError,
+    NothingPublishedError,
+    StorageError,
+)
 from graphrag_pipeline.core.progress import report
 from graphrag_pipeline.core.settings import CONFIG_FILE, Settings, fingerprint, load_settings
 from graphrag_pipeline.core.tokens import count_tokens
@@ -52,7 +59,8 @@ class Workload:
     """A condition's share of an experiment.
 
     ``answer_ids`` are its answers by question, ``unanswered`` the questions whose answer has to be
-    made. ``error`` says why this condition cannot be asked at all.
+    made. ``error`` says why this condition cannot be asked at all. ``questions`` are all it is to
+    answer.
     """
 
     condition: Condition
@@ -61,6 +69,7 @@ class Workload:
     answer_ids: Mapping[str, str]
     unanswered: tuple[Question, ...]
     error: str = ""
+    questions: tuple[Question, ...] = ()
 
     @property
     def parameters_json(self) -> str:
@@ -92,13 +101,17 @@ def load_questions(store: EvaluationStore, experiment: Experiment) -> tuple[str,
     """
     file = Path(experiment.questions)
     name = experiment.questions
+    place_of: dict[str, str] = {}
     if file.is_file():
         questions = read_questions(file)
+        place_of = {question.id: question.place for question in questions}
         with store.transaction() as con:
             name = set_name_of(con, file)
             put_questions(con, name, questions)
     with store.read() as con:
         questions = get_questions(con, name)
+    if place_of:
+        questions = [replace(q, place=place_of.get(q.id, "")) for q in questions]
     for condition in experiment.conditions:
         if condition.given is not None:
             check_questions(condition.given, questions)
@@ -113,13 +126,19 @@ def look(
 ) -> list[Workload]:
     """Return each condition with the answers that it wants and lacks; nothing is asked."""
     workloads = [
-        _look_at(condition, experiment, settings, questions) for condition in experiment.conditions
+        _look_at(
+            condition,
+            experiment,
+            settings,
+            [q for q in questions if condition.asks is None or q.id in condition.asks],
+        )
+        for condition in experiment.conditions
     ]
     # One made while some of its calls failed is made again; those that did not are in the cache.
     with store.read() as con:
         rows = con.execute("SELECT answer_id FROM answers WHERE len(failures) = 0").fetchall()
     have = {answer_id for (answer_id,) in rows}
-    return [_with_missing(workload, questions, have) for workload in workloads]
+    return [_with_missing(workload, have) for workload in workloads]
 
 
 def answer_questions(
@@ -133,7 +152,7 @@ def answer_questions(
     set_name, questions = load_questions(store, experiment)
     conditions = look(store, experiment, settings, questions)
     if all(workload.error for workload in conditions):
-        raise InputError(f"{conditions[0].condition.name}: {conditions[0].error}")
+        raise InputError(f"{conditions[0].condition.label}: {conditions[0].error}")
     _begin(store, experiment, set_name)
     _forget(
         store,
@@ -146,8 +165,12 @@ def answer_questions(
     total = sum(len(workload.unanswered) for workload in conditions)
     failures: dict[str, tuple[int, str]] = {}
     unaskable = {
-        workload.condition.name: workload.error for workload in conditions if workload.error
+        workload.condition.label: workload.error for workload in conditions if workload.error
     }
+    n_unaskable = Counter[str]()
+    for workload in conditions:
+        if workload.error:
+            n_unaskable[workload.condition.name] += len(workload.questions)
     n_answered = 0
     try:
         with keeping(store, "answers", "answer_id", _SCHEMA) as keep:
@@ -162,16 +185,34 @@ def answer_questions(
                 try:
                     problems = _ask(workload, experiment, settings, keep_answer)
                 except UnaskableError as error:
-                    unaskable[workload.condition.name] = str(error)
+                    unaskable[workload.condition.label] = str(error)
+                    n_unaskable[workload.condition.name] += len(workload.questions)
                     continue
                 if problems:
-                    failures[workload.condition.name] = (len(problems), problems[0])
+                    name = workload.condition.name
+                    n_before, first = failures.get(name, (0, problems[0]))
+                    failures[name] = (n_before + len(problems), first)
     finally:
         _note_answers(store, experiment, conditions)
-        everything = {name: (len(questions), reason) for name, reason in unaskable.items()}
-        _note_unanswered(store, experiment, {**failures, **everything})
+        _note_unanswered(store, experiment, _reasons(conditions, failures, unaskable, n_unaskable))
     n_wanted = sum(len(workload.answer_ids) for workload in conditions)
     return Answered(len(questions), n_answered, n_wanted - total, unaskable, failures)
+
+
+def _reasons(
+    workloads: Sequence[Workload],
+    failures: Mapping[str, tuple[int, str]],
+    unaskable: Mapping[str, str],
+    n_unaskable: Mapping[str, int],
+) -> dict[str, tuple[int, str]]:
+    """Return how many questions each condition did not answer, and the first reason."""
+    reasons = dict(failures)
+    for workload in workloads:
+        condition = workload.condition
+        if (reason := unaskable.get(condition.label)) and condition.name in n_unaskable:
+            n_failed, first = failures.get(condition.name, (0, reason))
+            reasons[condition.name] = (n_failed + n_unaskable[condition.name], first)
+    return reasons
 
 
 def evaluation_settings(settings: Settings, condition: Condition) -> Settings:
@@ -186,12 +227,31 @@ def evaluation_settings(settings: Settings, condition: Condition) -> Settings:
             load_settings(beside, home=condition.home) if beside.is_file() else settings
         )
         home = {"home": str(condition.home), "embeddings": beside_settings.embeddings}
-    llm = settings.llm.model_copy(
-        update={"concurrency": max(1, settings.llm.concurrency // _AT_ONCE)}
-    )
+    changes: dict[str, Any] = {"concurrency": max(1, settings.llm.concurrency // _AT_ONCE)}
+    if condition.document:
+        changes["shared_cache"] = str(settings.home_path)
+    llm = settings.llm.model_copy(update=changes)
     style = condition.answer_style or settings.query.answer_style
     query = settings.query.model_copy(update={"cache": True, "answer_style": style})
     return settings.model_copy(update={**home, "llm": llm, "query": query})
+
+
+def opened(experiment: Experiment, settings: Settings) -> Iterator[QueryEngine]:
+    """Yield an engine for each release that an experiment is asked of, open until the next.
+
+    What cannot be opened was left out of the answers, too, and told.
+    """
+    places, releases = set[object](), set[str]()
+    for condition in experiment.conditions:
+        place = (condition.home, condition.release)
+        if condition.given is not None or place in places:
+            continue
+        places.add(place)
+        unaskable = suppress(NothingPublishedError, InputError, StorageError)
+        with unaskable, open_engine(condition, settings) as engine:
+            if (release := engine.index.facts.id) not in releases:
+                releases.add(release)
+                yield engine
 
 
 @contextmanager
@@ -210,7 +270,7 @@ def _look_at(
 ) -> Workload:
     if (given := condition.given) is not None:
         ids = {q.id: given[q.text].id for q in questions if q.text in given}
-        return Workload(condition, "", {}, ids, ())
+        return Workload(condition, "", {}, ids, (), questions=tuple(questions))
     try:
         with open_engine(condition, settings) as engine:
             method = method_named(condition.method)
@@ -228,14 +288,19 @@ def _look_at(
             answer_ids={},
             unanswered=(),
             error=str(error),
+            questions=tuple(questions),
         )
     made_by = [] if experiment.retrieval_only else _made_by(engine.index.settings)
     found_by = _found_by(settings, values)
     if condition.where:
         found_by["where"] = condition.where
     key = (version("graphrag-pipeline"), condition.method, found_by, release, made_by)
-    answer_ids = {question.id: fingerprint(question.text, *key) for question in questions}
-    return Workload(condition, release, values, answer_ids, ())
+    apart = ["apart"] if condition.document else []
+    answer_ids = {
+        question.id: fingerprint(question.text, *filter(None, [question.document]), *apart, *key)
+        for question in questions
+    }
+    return Workload(condition, release, values, answer_ids, (), questions=tuple(questions))
 
 
 def _found_by(settings: Settings, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -258,17 +323,15 @@ def _made_by(settings: Settings) -> list[object]:
     return [RULE, *made_by] if settings.query.answer_style == "short" else made_by
 
 
-def _with_missing(workload: Workload, questions: Sequence[Question], have: set[str]) -> Workload:
+def _with_missing(workload: Workload, have: set[str]) -> Workload:
     if workload.error:
         return workload
     unanswered = tuple(
         question
-        for question in questions
+        for question in workload.questions
         if (id := workload.answer_ids.get(question.id)) and id not in have
     )
-    return Workload(
-        workload.condition, workload.release, workload.parameters, workload.answer_ids, unanswered
-    )
+    return replace(workload, unanswered=unanswered)
 
 
 def _ask(
@@ -280,7 +343,7 @@ def _ask(
     """Make a condition's missing answers; return why some could not be made."""
     if (given := workload.condition.given) is not None:
         for question in workload.unanswered:
-            keep_answer(row_of(given[question.text]))
+            keep_answer(row_of(given[question.text], question.document))
         return []
     if not workload.unanswered:
         return []
@@ -364,6 +427,7 @@ def _row(
     row = {
         "answer_id": workload.answer_ids[question.id],
         "question": question.text,
+        "document": question.document,
         "method": workload.condition.method,
         "parameters": workload.parameters_json,
         "release": workload.release,
@@ -413,9 +477,9 @@ def _forget(store: EvaluationStore, answers: Sequence[str]) -> None:
 
 
 def _begin(store: EvaluationStore, experiment: Experiment, set_name: str) -> None:
-    # Answers made elsewhere are rows of ``answers``.
-    conditions = tuple(replace(condition, given=None) for condition in experiment.conditions)
-    experiment = replace(experiment, conditions=conditions)
+    # Answers made elsewhere are rows of ``answers``; who was asked what, too.
+    plain = {condition.name: _as_named(condition) for condition in experiment.conditions}
+    experiment = replace(experiment, conditions=tuple(plain.values()))
     spec = json.dumps(asdict(experiment), default=_plain, sort_keys=True)
     with store.transaction() as con:
         con.execute(
@@ -424,15 +488,22 @@ def _begin(store: EvaluationStore, experiment: Experiment, set_name: str) -> Non
         )
 
 
+def _as_named(condition: Condition) -> Condition:
+    """Return a condition as it was named: of no document in particular, without answers."""
+    home = None if condition.document else condition.home
+    return replace(condition, given=None, home=home, document="", asks=None)
+
+
 def _note_answers(
     store: EvaluationStore, experiment: Experiment, conditions: Sequence[Workload]
 ) -> None:
     """Write which conditions an experiment has now, and which answers; those that were made."""
     askable = [workload for workload in conditions if not workload.error]
+    by_name = {workload.condition.name: workload for workload in askable}
     rows = [
-        [experiment.name, workload.condition.name, n, workload.condition.method,
-         workload.parameters_json, workload.release]
-        for n, workload in enumerate(askable)
+        [experiment.name, name, n, workload.condition.method, workload.parameters_json,
+         "" if workload.condition.document else workload.release]
+        for n, (name, workload) in enumerate(by_name.items())
     ]  # fmt: skip
     answers = pl.DataFrame(
         [

@@ -12,9 +12,10 @@ CREATE TABLE IF NOT EXISTS questions (
     task VARCHAR NOT NULL,
     PRIMARY KEY (question_set, question_id)
 );
+ALTER TABLE questions ADD COLUMN IF NOT EXISTS document VARCHAR DEFAULT '';
 COMMENT ON TABLE questions IS 'Questions, with what is known to be right about them.';
 COMMENT ON COLUMN questions.question_set IS 'Name of the set: that of its file, or of what generated it.';
-COMMENT ON COLUMN questions.question_id IS 'Hash of the question''s text.';
+COMMENT ON COLUMN questions.question_id IS 'Hash of the question''s text, and of the document it is about, if it names one.';
 COMMENT ON COLUMN questions.position IS 'Place within the set, from 0.';
 COMMENT ON COLUMN questions.question IS 'The question.';
 COMMENT ON COLUMN questions.answers IS 'Gold answers, any of which is right: aliases count. Empty where none is known.';
@@ -22,6 +23,7 @@ COMMENT ON COLUMN questions.passages IS 'Gold passages: document title, text, or
 COMMENT ON COLUMN questions.type IS 'Kind of question, as its source calls it; empty if it does not.';
 COMMENT ON COLUMN questions.persona IS 'Who would ask it, for generated questions; else empty.';
 COMMENT ON COLUMN questions.task IS 'For what task, for generated questions; else empty.';
+COMMENT ON COLUMN questions.document IS 'The document it is about, as its file names it; empty where it is about none in particular.';
 
 CREATE TABLE IF NOT EXISTS question_assertions (
     question_set VARCHAR NOT NULL,
@@ -67,7 +69,7 @@ COMMENT ON COLUMN conditions.condition IS 'Name of the condition, such as C0 or 
 COMMENT ON COLUMN conditions.position IS 'Place within the experiment, from 0.';
 COMMENT ON COLUMN conditions.method IS 'Retrieval method.';
 COMMENT ON COLUMN conditions.parameters IS 'All its parameters, as JSON.';
-COMMENT ON COLUMN conditions.release IS 'Release that was asked.';
+COMMENT ON COLUMN conditions.release IS 'Release that was asked; empty where each document has an index of its own: answers say which.';
 
 CREATE TABLE IF NOT EXISTS unanswered (
     experiment VARCHAR NOT NULL,
@@ -104,12 +106,13 @@ CREATE TABLE IF NOT EXISTS answers (
     failures VARCHAR[] NOT NULL,
     answered_at TIMESTAMPTZ NOT NULL
 );
+ALTER TABLE answers ADD COLUMN IF NOT EXISTS document VARCHAR DEFAULT '';
 COMMENT ON TABLE answers IS 'Answers, each made once whatever number of experiments asks for it.';
 COMMENT ON COLUMN answers.answer_id IS 'Hash of question, method, parameters, release, model and settings of the answer.';
 COMMENT ON COLUMN answers.question IS 'The question.';
 COMMENT ON COLUMN answers.method IS 'Retrieval method.';
 COMMENT ON COLUMN answers.parameters IS 'All its parameters, as JSON.';
-COMMENT ON COLUMN answers.release IS 'Release that was asked.';
+COMMENT ON COLUMN answers.release IS 'Release that was asked; of the document''s own index where each document has one.';
 COMMENT ON COLUMN answers.model IS 'Model that wrote the answer; empty where its text is the evidence itself.';
 COMMENT ON COLUMN answers.text IS 'The answer; empty where only retrieval was asked for.';
 COMMENT ON COLUMN answers.context IS 'What the answer was made from, as a model reads it.';
@@ -125,6 +128,7 @@ COMMENT ON COLUMN answers.retrieve_ms IS 'Milliseconds of retrieval.';
 COMMENT ON COLUMN answers.total_ms IS 'Milliseconds from question to answer.';
 COMMENT ON COLUMN answers.failures IS 'Parts of the work that gave nothing and were left out.';
 COMMENT ON COLUMN answers.answered_at IS 'When it was made.';
+COMMENT ON COLUMN answers.document IS 'The document that the question is about, as the question names it; empty where it names none.';
 
 CREATE TABLE IF NOT EXISTS experiment_answers (
     experiment VARCHAR NOT NULL,

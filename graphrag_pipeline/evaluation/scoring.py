@@ -41,7 +41,8 @@ _DUE = """
 SELECT a.answer_id, a.method, a.parameters, a.text, a.model, a.chunk_ids, q.answers, q.passages,
        coalesce(s.metrics, []) AS scored,
        CASE WHEN list_contains(scored, $in_context) THEN '' ELSE a.context END AS context
-FROM answers a JOIN questions q ON q.question = a.question AND q.question_set = $set
+FROM answers a JOIN questions q
+    ON q.question = a.question AND q.document = a.document AND q.question_set = $set
 LEFT JOIN (SELECT answer_id, list(metric) AS metrics FROM scores
            WHERE question_set = $set GROUP BY answer_id) s USING (answer_id)
 WHERE a.release = $release AND (len(q.answers) > 0 OR len(q.passages) > 0)

@@ -47,20 +47,20 @@ class Budget:
             self._waiting.append(change)
             await change
         self._in_flight += 1
-        self._reserved = _plus(self._reserved, amount)
+        self._reserved = plus(self._reserved, amount)
 
     def settle(self, reserved: Amount, actual: Amount) -> None:
         """Replace a reservation by what the call took."""
         self._in_flight -= 1
-        self._reserved = _plus(self._reserved, Amount(-reserved.tokens, -reserved.cost))
-        self.spent = _plus(self.spent, actual)
+        self._reserved = plus(self._reserved, Amount(-reserved.tokens, -reserved.cost))
+        self.spent = plus(self.spent, actual)
         waiting, self._waiting = self._waiting, []
         for change in waiting:
             if not change.done():
                 change.set_result(None)
 
     def _fits(self, amount: Amount) -> bool:
-        total = _plus(_plus(self.spent, self._reserved), amount)
+        total = plus(plus(self.spent, self._reserved), amount)
         return (self._max_tokens is None or total.tokens <= self._max_tokens) and (
             self._max_cost is None or total.cost <= self._max_cost + 1e-9
         )
@@ -77,5 +77,6 @@ class Budget:
         )
 
 
-def _plus(one: Amount, other: Amount) -> Amount:
+def plus(one: Amount, other: Amount) -> Amount:
+    """Return the sum of two amounts."""
     return Amount(one.tokens + other.tokens, one.cost + other.cost)

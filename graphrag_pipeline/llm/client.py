@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.tokens import count_tokens, encoding_for
 from graphrag_pipeline.llm.answers import Answer, StreamedAnswer, Usage, read_answer
-from graphrag_pipeline.llm.budget import Amount, Budget
+from graphrag_pipeline.llm.budget import Amount, Budget, plus
 from graphrag_pipeline.llm.cache import (
     CachedResponse,
     put_purpose,
@@ -51,13 +51,22 @@ class ModelClient:
     ``home`` is the folder of the cache and the ledger. ``since`` is the ledger's position
     (:func:`~graphrag_pipeline.llm.ledger.last_position`) from which calls count against the
     budget: a run that is resumed, or has several clients, gives its own beginning; None counts
-    this client's calls alone. Every method raises a ModelError if there is no answer.
+    this client's calls alone. ``elsewhere`` is what the run has spent in other homes. Every method
+    raises a ModelError if there is no answer.
     """
 
-    def __init__(self, options: LlmOptions, home: Path, *, since: int | None = None) -> None:
+    def __init__(
+        self,
+        options: LlmOptions,
+        home: Path,
+        *,
+        since: int | None = None,
+        elsewhere: Amount | None = None,
+    ) -> None:
         self.options = options
         self._home = home
         self._since = since
+        self._elsewhere = elsewhere or Amount()
         self._encoding = encoding_for(options.model)
         self._prices = load_prices(options.prices_file, own_machine=options.is_private)
         self._refuse_unpriced(options.model)
@@ -67,8 +76,8 @@ class ModelClient:
         self._transport = Transport(options)
         self._paid = await asyncio.to_thread(PaidAnswers, self._home, options.shared_cache)
         self._database = self._paid.own
-        spent = None if self._since is None else spent_since(self._database, self._since)
-        self._budget = Budget(options.max_tokens, options.max_cost, spent)
+        own = Amount() if self._since is None else spent_since(self._database, self._since)
+        self._budget = Budget(options.max_tokens, options.max_cost, plus(own, self._elsewhere))
         self._caller = Caller(options, self._transport, self._database, self._prices, self._budget)
         self._flights = Flights()
         self._vectors = EmbeddingCalls(options, self._caller, self._paid)
@@ -84,6 +93,12 @@ class ModelClient:
     def spent(self) -> Amount:
         """What counts against the budget so far."""
         return self._budget.spent
+
+    @property
+    def spent_here(self) -> Amount:
+        """What of it was spent in this home."""
+        elsewhere = self._elsewhere
+        return plus(self.spent, Amount(-elsewhere.tokens, -elsewhere.cost))
 
     def has_price(self, model: str) -> bool:
         """Whether the cost of a model's calls is known."""

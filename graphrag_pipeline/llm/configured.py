@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.prompting import check_prompts
 from graphrag_pipeline.core.settings import LlmSettings, Settings
+from graphrag_pipeline.llm.budget import Amount
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.embedders import make_embedder
 from graphrag_pipeline.llm.options import LlmOptions
@@ -22,7 +23,22 @@ if TYPE_CHECKING:
     from graphrag_pipeline.llm.embedders import Embedder, Vectors
 
 T = TypeVar("T")
-_since: ContextVar[int | None] = ContextVar("budget_since", default=None)
+
+
+class _Spending:
+    """What one run spends, in one home or several: since when in each, and how much so far."""
+
+    def __init__(self, since: Mapping[Path, int], spent: dict[Path, Amount]) -> None:
+        self.since = since
+        self.spent = spent
+
+    def elsewhere(self, home: Path) -> Amount:
+        """Return what was spent in the other homes."""
+        others = [amount for place, amount in self.spent.items() if place != home]
+        return Amount(sum(a.tokens for a in others), sum(a.cost for a in others))
+
+
+_spending: ContextVar[_Spending | None] = ContextVar("budget_spending", default=None)
 
 
 def model_options(settings: Settings) -> LlmOptions:
@@ -94,26 +110,43 @@ def with_model(settings: Settings, work: Callable[[ModelClient], Awaitable[T]]) 
     """Run some model calls to their end with one client, and return their result."""
 
     async def run() -> T:
-        options = model_options(settings)
-        async with ModelClient(options, settings.home_path, since=_since.get()) as client:
+        async with counted_client(model_options(settings), settings.home_path) as client:
             return await work(client)
 
     return run_calls(run)
 
 
 @contextlib.contextmanager
-def spending_since(position: int | None) -> Iterator[None]:
-    """Let the calls made within count against the budget with those after this ledger position."""
-    token = _since.set(position)
+def spending_since(home: Path, position: int) -> Iterator[None]:
+    """Let the calls made within count against one budget: those of a home since a position.
+
+    Within another such context the homes count together, each since the first position named.
+    """
+    outer = _spending.get()
+    since = {home: position, **(outer.since if outer else {})}
+    token = _spending.set(_Spending(since, outer.spent if outer else {}))
     try:
         yield
     finally:
-        _since.reset(token)
+        _spending.reset(token)
 
 
-def budget_since() -> int | None:
-    """Return the ledger position that :func:`spending_since` has set, or None."""
-    return _since.get()
+@contextlib.asynccontextmanager
+async def counted_client(options: LlmOptions, home: Path) -> AsyncIterator[ModelClient]:
+    """Open a client whose calls count against the budget as :func:`spending_since` says."""
+    spending = _spending.get()
+    if spending is None:
+        async with ModelClient(options, home) as client:
+            yield client
+        return
+    elsewhere = spending.elsewhere(home)
+    # A home that nobody has named counts from here.
+    since = spending.since.get(home)
+    async with ModelClient(options, home, since=since, elsewhere=elsewhere) as client:
+        try:
+            yield client
+        finally:
+            spending.spent[home] = client.spent_here
 
 
 class ModelEmbedder:

@@ -15,8 +15,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.llm.client import ModelClient
-from graphrag_pipeline.llm.configured import budget_since, model_options, prompts_folder
+from graphrag_pipeline.llm.configured import counted_client, model_options, prompts_folder
 from graphrag_pipeline.llm.running import run_calls
 from graphrag_pipeline.query.answering import evidence_text
 from graphrag_pipeline.query.ask import Ask
@@ -269,7 +268,7 @@ async def _written(fused: _Fused) -> Answer:
     final = from_records(fused.records, _PROMPT)
     if final is None:
         return _answer(fused, NOTHING_RELEVANT, ())
-    async with ModelClient(model_options(settings), first.home, since=budget_since()) as client:
+    async with counted_client(model_options(settings), first.home) as client:
         asking = Asking(first, client, fused.ask, prompts=prompts_folder(settings))
         references = ReferenceFilter(Shown(fused.records))
         text = references.take(await asking.text(final)) + references.finish()

@@ -59,7 +59,7 @@ def spending(workspace: Workspace, run_began: int) -> Iterator[Spent]:
         return
     before = ledger_position(workspace.home)
     try:
-        with spending_since(run_began):
+        with spending_since(workspace.home, run_began):
             yield calls_spent
     finally:
         record_calls(workspace)

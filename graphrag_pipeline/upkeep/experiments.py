@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import duckdb
 
 from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.evaluation.documents import indexes_in
 from graphrag_pipeline.evaluation.making.generating import generated_key, release_key
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.releases.kept import release_file, release_ids
@@ -18,7 +19,7 @@ from graphrag_pipeline.store.workspace import Workspace
 
 _CONTENTS = "SELECT id, content_hash FROM documents"
 _RELEASES = f"""
-SELECT release FROM conditions UNION SELECT release FROM answers UNION
+SELECT release FROM conditions WHERE release <> '' UNION SELECT release FROM answers UNION
 SELECT value FROM meta WHERE starts_with(key, '{release_key("")}') AND value <> ''
 """
 _DIRTY_RELEASES = (
@@ -35,7 +36,8 @@ LEFT JOIN meta r ON r.key = '{release_key("")}' || s.question_set
 WHERE (r.value <> '' AND r.value IN (FROM dirty_releases))
     OR (r.value IS NULL AND EXISTS (FROM dirty_releases));
 CREATE OR REPLACE TEMP TABLE dirty_experiments AS
-SELECT experiment FROM conditions WHERE release IN (FROM dirty_releases) UNION
+-- That of answers made elsewhere, and of conditions that are asked of many, is empty.
+SELECT experiment FROM conditions WHERE release IN (FROM dirty_releases) AND release <> '' UNION
 SELECT experiment FROM experiments SEMI JOIN dirty_sets USING (question_set) UNION
 SELECT experiment FROM experiment_answers SEMI JOIN dirty_answers USING (answer_id);
 """
@@ -86,6 +88,8 @@ class KeptExperiments:
 def clean_releases(workspace: Workspace, removed: Collection[str] = ()) -> set[str]:
     """Return the ids of releases all of whose documents are in the index, as they were then.
 
+    Those of the indexes that single documents have are among them.
+
     Of a release that is not kept any more nobody knows. Documents of ``removed`` files count as
     gone.
     """
@@ -93,9 +97,10 @@ def clean_releases(workspace: Workspace, removed: Collection[str] = ()) -> set[s
         rows = con.execute(f"{_CONTENTS} WHERE source NOT IN (SELECT unnest(?))", [list(removed)])
         now = set(rows.fetchall())
     clean: set[str] = set()
-    for release in release_ids(workspace.home):
+    homes = (workspace.home, *indexes_in(workspace.home))
+    for home, release in [(place, release) for place in homes for release in release_ids(place)]:
         with contextlib.suppress(StorageError, duckdb.Error):
-            con = connect_published(release_file(workspace.home, release))
+            con = connect_published(release_file(home, release))
             try:
                 if now.issuperset(con.execute(_CONTENTS).fetchall()):
                     clean.add(release)

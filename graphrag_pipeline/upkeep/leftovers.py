@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.errors import NothingPublishedError, StorageError
 from graphrag_pipeline.core.temporary import sweep_home
+from graphrag_pipeline.evaluation.documents import indexes_in, outdated_indexes
 from graphrag_pipeline.ingest.documents import ocr_options
 from graphrag_pipeline.ingest.reading.ocr import text_file
+from graphrag_pipeline.query.release import open_release
 from graphrag_pipeline.store.workspace import Workspace
 
 _MADE_AGAIN = (
@@ -21,11 +23,28 @@ _MADE_AGAIN = (
 _DAMAGED = "*.damaged-*"
 
 
-def made_again(workspace: Workspace) -> list[str]:
-    """Return the paths in the home of files and folders that can be made again, or are damaged."""
+def made_again(workspace: Workspace, removed: Collection[str] = ()) -> list[str]:
+    """Return the paths in the home of files and folders that can be made again, or are damaged.
+
+    The indexes of single documents are among them where the documents are gone, as those of
+    ``removed`` files are taken to be, or have changed.
+    """
     home = workspace.home
     damaged = (path.relative_to(home).as_posix() for path in home.rglob(_DAMAGED))
-    return [*(name for name in _MADE_AGAIN if (home / name).exists()), *sorted(damaged)]
+    names = [name for name in _MADE_AGAIN if (home / name).exists()]
+    return [*names, *sorted(damaged), *_outdated(workspace, removed)]
+
+
+def _outdated(workspace: Workspace, removed: Collection[str]) -> list[str]:
+    folders = indexes_in(workspace.home)
+    if not folders:
+        return []
+    try:
+        with open_release(workspace.home, settings=workspace.settings) as release:
+            folders = outdated_indexes(release, folders, removed)
+    except NothingPublishedError:
+        pass
+    return [folder.relative_to(workspace.home).as_posix() for folder in folders]
 
 
 def drop_leftovers(workspace: Workspace) -> list[str]:

@@ -57,6 +57,14 @@ Limit = Annotated[
 ]
 Judged = Annotated[bool, typer.Option("--judge", help="Let a model compare the answers in pairs.")]
 CountClaims = Annotated[bool, typer.Option("--claims", help="Let a model count claims.")]
+PerDocument = Annotated[
+    bool | None,
+    typer.Option(
+        "--per-document/--one-index",
+        help="Ask each question of an index of the document alone that it names (default: as the "
+        "preset does).",
+    ),
+]
 Named = Annotated[str, typer.Option(help="Name of the experiment (default: the questions').")]
 _WARNINGS = 5
 
@@ -73,6 +81,7 @@ def run(
     judge: Judged = False,
     claims: CountClaims = False,
     name: Named = "",
+    per_document: PerDocument = None,
     where: Where = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask about the cost.")] = False,
 ) -> Results:
@@ -81,11 +90,22 @@ def run(
     A run that was stopped goes on where it ended. Answers, scores and judgments of earlier
     experiments are used again: nothing is paid twice.
     """
-    from graphrag_pipeline.evaluation.evaluate import run_experiment
+    from graphrag_pipeline.evaluating import run_experiment
 
     settings = settings_here()
     experiment_chosen = _experiment(
-        spec, questions, methods, preset, levels, retrieval_only, limit, judge, claims, name, where
+        spec,
+        questions,
+        methods,
+        preset,
+        levels,
+        retrieval_only,
+        limit,
+        judge,
+        claims,
+        name,
+        per_document,
+        where,
     )
     _agree(settings, experiment_chosen, yes)
     with progress("evaluating"):
@@ -125,14 +145,26 @@ def plan(
     judge: Judged = False,
     claims: CountClaims = False,
     name: Named = "",
+    per_document: PerDocument = None,
     where: Where = None,
 ) -> ExperimentPlan:
     """Show what a run of an experiment would do and cost. No model is asked."""
-    from graphrag_pipeline.evaluation.evaluate import plan_experiment
+    from graphrag_pipeline.evaluating import plan_experiment
 
     settings = settings_here()
     chosen = _experiment(
-        spec, questions, methods, preset, levels, retrieval_only, limit, judge, claims, name, where
+        spec,
+        questions,
+        methods,
+        preset,
+        levels,
+        retrieval_only,
+        limit,
+        judge,
+        claims,
+        name,
+        per_document,
+        where,
     )
     return plan_experiment(settings, chosen)
 
@@ -148,6 +180,7 @@ def _experiment(
     judge: bool,
     claims: bool,
     name: str,
+    per_document: bool | None,
     where: Sequence[str] | None,
 ) -> Experiment:
     from dataclasses import replace
@@ -172,6 +205,7 @@ def _experiment(
                 chosen,
                 limit=limit or chosen.limit,
                 name=name or chosen.name,
+                per_document=chosen.per_document if per_document is None else per_document,
                 retrieval_only=retrieval_only or chosen.retrieval_only,
                 judge=chosen.judge or (Judge() if judge else None),
                 claims=chosen.claims or (Claims() if claims else None),
@@ -189,6 +223,7 @@ def _experiment(
         where=documents_where(where),
         retrieval_only=retrieval_only,
         limit=limit,
+        per_document=per_document,
         judge=Judge() if judge else None,
         claims=Claims() if claims else None,
     )
@@ -205,10 +240,11 @@ def _numbers(text: str) -> list[int]:
 
 def _agree(settings: Settings, experiment: Experiment, yes: bool) -> None:
     """Say what a run may cost, and ask if it is much."""
-    from graphrag_pipeline.evaluation.evaluate import plan_experiment
+    from graphrag_pipeline.evaluating import plan_experiment
 
     answers = settings.query.answers == "llm" and not experiment.retrieval_only
-    if not (answers or experiment.asks_models):
+    # Indexes of single documents may cost, whatever is asked of them.
+    if not (answers or experiment.asks_models or experiment.per_document or experiment.preset):
         return
     estimate = plan_experiment(settings, experiment)
     for error in estimate.errors:
@@ -223,6 +259,8 @@ def _agree(settings: Settings, experiment: Experiment, yes: bool) -> None:
 
 
 def _tell(outcome: Evaluated) -> None:
+    for note in outcome.notes:
+        console.note(note)
     for name, error in outcome.answered.errors.items():
         console.note(f"left out: {name}: {error}")
     for name, (number, first) in outcome.answered.failed.items():

@@ -14,6 +14,7 @@ from graphrag_pipeline.cli.evaluation.stages import show_stages
 from graphrag_pipeline.cli.progress import progress
 from graphrag_pipeline.cli.wording import money
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.text import counted
 
 if TYPE_CHECKING:
     from graphrag_pipeline.evaluation.making.question_sets import QuestionSet
@@ -122,6 +123,13 @@ def questions(
     question_set: SetName = "",
     format: Annotated[str, typer.Option(help="Format of the file (default: by its fields).")] = "",
     output: QuestionOutput = None,
+    documents: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the documents of the file (nq, qmsum, squality) into this folder, to be "
+            "indexed."
+        ),
+    ] = None,
 ) -> Result:
     """Keep the questions of a file, let a model write some, or show the question sets.
 
@@ -131,10 +139,12 @@ def questions(
     from graphrag_pipeline.evaluation.making import question_sets
     from graphrag_pipeline.evaluation.making.generating import Numbers
     from graphrag_pipeline.evaluation.making.kinds import Wanted
-    from graphrag_pipeline.evaluation.questions.datasets import write_questions
+    from graphrag_pipeline.evaluation.questions.datasets import write_documents, write_questions
 
     if file is not None and (generate or plan):
         raise InputError("give a file of questions, or --generate or --plan, not both")
+    if documents is not None and file is None:
+        raise InputError("--documents are those of a file of questions: name the file")
     step = _step_model(model, base_url, api_key_env, temperature)
     if step and not (generate or plan):
         raise InputError("a model is asked with --generate or --plan alone")
@@ -159,6 +169,9 @@ def questions(
         questions = question_sets.take(settings, file, question_set, format)
     else:
         questions = question_sets.show(settings, question_set)
+    if documents is not None and file is not None:
+        written = write_documents(file, documents, format)
+        console.note(f"Wrote {counted(len(written), 'document')} into {documents}")
     if output is not None:
         write_questions(output, questions.questions)
         console.note(f"Wrote {output}")

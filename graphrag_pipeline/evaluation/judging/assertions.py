@@ -40,7 +40,7 @@ from graphrag_pipeline.llm.parsing import parse_json_object
 from graphrag_pipeline.store.frames import streamed
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.evaluation.experiment import Experiment
+    from graphrag_pipeline.evaluation.experiment import Condition, Experiment
     from graphrag_pipeline.evaluation.questions.question import Question
     from graphrag_pipeline.evaluation.running import Workload
     from graphrag_pipeline.evaluation.steps import Assertions
@@ -173,7 +173,22 @@ def _writing(
         raise InputError("[assertions] are written from an index: name a method, too")
     version = made_by(WRITING, step, step.settings(settings))
     inquiries = {}
-    with open_engine(asked_here[0], settings) as engine:
+    for condition in asked_here:
+        if condition.name == asked_here[0].name:
+            asked = [q for q in questions if condition.asks is None or q.id in condition.asks]
+            inquiries |= _writing_of(condition, step, settings, asked, version)
+    return inquiries
+
+
+def _writing_of(
+    condition: Condition,
+    step: Assertions,
+    settings: Settings,
+    questions: Sequence[Question],
+    version: str,
+) -> dict[str, Inquiry]:
+    inquiries = {}
+    with open_engine(condition, settings) as engine:
         for question in questions:
             found = engine.rehearse(question.text, "bm25", top_k=step.passages)
             chunks = [record for record in found.records if record.kind == "chunk"]

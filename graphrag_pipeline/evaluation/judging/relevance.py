@@ -9,7 +9,6 @@ no condition retrieved is not labelled, so recall is that of what could be found
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -18,7 +17,6 @@ import duckdb
 import numpy as np
 import polars as pl
 
-from graphrag_pipeline.core.errors import InputError, NothingPublishedError, StorageError
 from graphrag_pipeline.core.identity import content_hash, make_id
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.evaluation.inquiring import (
@@ -33,7 +31,7 @@ from graphrag_pipeline.evaluation.inquiring import (
     unanswered,
 )
 from graphrag_pipeline.evaluation.metrics.retrieval import chunks_of
-from graphrag_pipeline.evaluation.running import load_questions, open_engine
+from graphrag_pipeline.evaluation.running import load_questions, opened
 from graphrag_pipeline.evaluation.step_models import model_label
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.llm.embedders import HashingEmbedder
@@ -54,7 +52,7 @@ NEAR: Final = 0.5
 """Chunks whose words' vectors all have this cosine or more with each other are one cluster."""
 _CHUNK_TOKENS = 600
 _RETRIEVED = """
-SELECT a.answer_id, a.question, a.release, a.chunk_ids[:$depth] AS chunk_ids
+SELECT a.answer_id, a.question, a.document, a.chunk_ids[:$depth] AS chunk_ids
 FROM (SELECT DISTINCT answer_id FROM experiment_answers WHERE experiment = $experiment) x
 JOIN answers a USING (answer_id) WHERE len(a.chunk_ids) > 0 ORDER BY ALL
 """
@@ -90,10 +88,13 @@ FORM = Form(
 
 @dataclass(frozen=True)
 class _Retrieved:
-    """The first chunks of an answer, best first: the ids of their labels."""
+    """The first chunks of an answer, best first: the ids of their labels.
+
+    ``question`` is its text, and the document it is about.
+    """
 
     answer_id: str
-    question: str
+    question: tuple[str, str]
     labels: tuple[str, ...]
 
 
@@ -184,7 +185,7 @@ def _inquiries(
     texts = _texts(experiment, settings, {id for *_, ids in rows for id in ids})
     version = made_by(FORM, step, step.settings(settings))
     retrieved, inquiries = [], {}
-    for answer_id, question, _, chunk_ids in rows:
+    for answer_id, question, document, chunk_ids in rows:
         labels = []
         for chunk_id in chunk_ids:
             text = texts.get(chunk_id, "")
@@ -197,23 +198,18 @@ def _inquiries(
                     columns={"kind": "relevance", "question": question, "answer_id": "",
                              "subject": chunk_id, "replicate": 0},
                 )  # fmt: skip
-        retrieved.append(_Retrieved(answer_id, question, tuple(labels)))
+        retrieved.append(_Retrieved(answer_id, (question, document), tuple(labels)))
     return retrieved, inquiries
 
 
 def _texts(experiment: Experiment, settings: Settings, ids: set[str]) -> dict[str, str]:
     """Return the texts of chunks, each from a release of the experiment that holds it."""
     texts: dict[str, str] = {}
-    seen: set[str] = set()
-    for condition in experiment.conditions:
-        unaskable = contextlib.suppress(NothingPublishedError, InputError, StorageError)
-        if condition.given is not None or not ids - texts.keys():
-            continue
-        with unaskable, open_engine(condition, settings) as engine:
-            if engine.index.facts.id not in seen:
-                seen.add(engine.index.facts.id)
-                chunks = chunks_of(engine.index, sorted(ids - texts.keys())).to_pydict()
-                texts |= dict(zip(chunks["chunk_id"], chunks["text"], strict=True))
+    for engine in opened(experiment, settings):
+        if not (missing := sorted(ids - texts.keys())):
+            break
+        chunks = chunks_of(engine.index, missing).to_pydict()
+        texts |= dict(zip(chunks["chunk_id"], chunks["text"], strict=True))
     return texts
 
 
@@ -227,7 +223,7 @@ def _scores(
     ids = pl.DataFrame({"grading_id": list(inquiries)}, {"grading_id": pl.String})
     with streamed(con, "asked", ids):
         labels = dict(con.execute(_KEPT).fetchall())
-    by_question: dict[str, dict[str, Sequence[str]]] = {}
+    by_question: dict[tuple[str, str], dict[str, Sequence[str]]] = {}
     for item in retrieved:
         by_question.setdefault(item.question, {})[item.answer_id] = item.labels
     scores: list[tuple[str, str, float]] = []

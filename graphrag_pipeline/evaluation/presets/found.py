@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 
+from graphrag_pipeline.evaluation.answers_elsewhere import METHOD
 from graphrag_pipeline.evaluation.judging.verdicts import Comparison
 from graphrag_pipeline.evaluation.results import costs
 from graphrag_pipeline.evaluation.scoring import mean_scores
@@ -22,17 +23,23 @@ SELECT condition, sum(retrieve_ms) / 1000 AS retrieve_s_all, avg(retrieve_ms) / 
        avg(context_tokens) AS context_tokens_mean
 FROM experiment_answers x JOIN answers a USING (answer_id) WHERE experiment = ? GROUP BY condition
 """
-_FACTS = """
-SELECT fact, item, value FROM release_facts WHERE release = ? ORDER BY rowid
+# Of an index for each document, all of them count together.
+_ASKED = """
+SELECT DISTINCT release FROM experiment_answers x JOIN answers a USING (answer_id)
+WHERE x.experiment = $experiment AND x.condition = $condition
 """
-_INDEX = """
-SELECT metric, avg(value) AS value FROM index_metrics WHERE release = ? GROUP BY metric
+_FACTS = f"""
+SELECT fact, item, sum(value) AS value FROM release_facts WHERE release IN ({_ASKED})
+GROUP BY fact, item ORDER BY min(rowid)
+"""
+_INDEX = f"""
+SELECT metric, avg(value) AS value FROM index_metrics WHERE release IN ({_ASKED}) GROUP BY metric
 """
 _QUESTIONS = """
 SELECT count(DISTINCT question_id) FROM experiment_answers WHERE experiment = ?
 """
-_RELEASES = """
-SELECT condition, method, release FROM conditions WHERE experiment = ? ORDER BY position
+_METHODS = """
+SELECT condition, method FROM conditions WHERE experiment = ? ORDER BY position
 """
 # Two conditions by one metric: how many questions both, one or none got right.
 _OVERLAP = """
@@ -88,9 +95,7 @@ class Found:
         self.comparisons = [
             Comparison(*r) for r in con.execute(_COMPARISONS, [experiment]).fetchall()
         ]
-        conditions = con.execute(_RELEASES, [experiment]).pl()
-        self.methods = dict(conditions.select("condition", "method").iter_rows())
-        self.releases = conditions["release"].unique(maintain_order=True).to_list()
+        self.methods = dict(con.execute(_METHODS, [experiment]).fetchall())
         self.facts = self._facts()
         (self.questions,) = con.execute(_QUESTIONS, [experiment]).fetchone() or (0,)
 
@@ -134,7 +139,7 @@ class Found:
         return comparison.win_rate if is_first else 1 - comparison.win_rate
 
     def fact(self, fact: str, item: str) -> float | None:
-        """Return a fact of the index that most conditions asked."""
+        """Return a fact of the index that the first condition asked, or of all that it asked."""
         return self.facts.get((fact, item))
 
     def of_kind(self, fact: str) -> dict[str, float]:
@@ -142,9 +147,10 @@ class Found:
         return {item: value for (kind, item), value in self.facts.items() if kind == fact}
 
     def _facts(self) -> dict[tuple[str, str], float]:
-        if not self.releases:
+        first = next((name for name in self.methods if self.methods[name] != METHOD), None)
+        if first is None:
             return {}
-        release = self.releases[0]
-        facts = {(f, i): v for f, i, v in self.con.execute(_FACTS, [release]).fetchall()}
-        index = self.con.execute(_INDEX, [release]).pl()
+        asked = {"experiment": self.experiment, "condition": first}
+        facts = {(f, i): v for f, i, v in self.con.execute(_FACTS, asked).fetchall()}
+        index = self.con.execute(_INDEX, asked).pl()
         return facts | {("index", metric): value for metric, value in index.iter_rows()}

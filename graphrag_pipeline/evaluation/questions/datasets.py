@@ -2,8 +2,9 @@
 
 Ours is an object a question, as JSON lines, a JSON list or CSV: ``question``, ``answers`` (or
 ``answer``), ``passages`` (texts, or objects with ``title`` and ``text``), ``assertions`` (texts, or
-objects with ``statement`` and ``sources``), ``type``, ``persona`` and ``task``, of which only the
-first is needed; or plain text, a question a line. In CSV a cell that begins with a bracket is JSON.
+objects with ``statement`` and ``sources``), ``type``, ``persona``, ``task``, and ``document`` (uri,
+title or file name of the one it is about), of which only the first is needed; or plain text, a
+question a line. In CSV a cell that begins with a bracket is JSON.
 """
 
 from __future__ import annotations
@@ -16,6 +17,11 @@ from typing import Any
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.files import write_beside
+from graphrag_pipeline.evaluation.questions.documents import (
+    document_of,
+    file_name,
+    text_and_name,
+)
 from graphrag_pipeline.evaluation.questions.entries import entries, file_type, text_of
 from graphrag_pipeline.evaluation.questions.fields import (
     Entry,
@@ -48,8 +54,9 @@ Reader = Callable[[Entry], Iterable[Question]]
 def read_questions(path: Path, format: str = "") -> list[Question]:
     """Return the questions of a file, in order.
 
-    One asked twice counts once, with all its answers and passages: QMSum and SQuALITY ask the same
-    of every meeting and story, so take a file for each document there, as the papers do.
+    One asked twice of the same document counts once, with all its answers and passages. Of data
+    sets that ask each document apart every question names its own: by title in Natural Questions,
+    by the id of the story in SQuALITY, by the file of questions in NovelQA and QMSum.
     ``format`` is one of ``FORMATS``; without it each entry's fields tell it. A byte-order mark is
     skipped.
 
@@ -64,8 +71,8 @@ def read_questions(path: Path, format: str = "") -> list[Question]:
     questions = _plain(path) if is_plain else _structured(path, format)
     distinct: dict[str, Question] = {}
     for question in questions:
-        earlier = distinct.get(question.text)
-        distinct[question.text] = _merge(earlier, question) if earlier else question
+        earlier = distinct.get(question.id)
+        distinct[question.id] = _merge(earlier, question) if earlier else question
     if not distinct:
         raise InputError(f"{path} holds no question")
     return list(distinct.values())
@@ -85,6 +92,7 @@ def _as_object(question: Question) -> dict[str, Any]:
         "type": question.type,
         "persona": question.persona,
         "task": question.task,
+        "document": question.document,
         "assertions": [
             {"statement": a.statement, "sources": list(a.sources)} for a in question.assertions
         ],
@@ -112,8 +120,11 @@ def _structured(path: Path, format: str) -> Iterator[Question]:
         try:
             if not isinstance(entry, Mapping):
                 raise UnreadableEntryError("an object with a question was expected")
-            read = FORMATS[format or _format_of(entry)]
-            yield from read({**entry, "answer_aliases": _all_aliases(entry, aliases)})
+            name = format or _format_of(entry)
+            whole = {**entry, "answer_aliases": _all_aliases(entry, aliases)}
+            about = document_of(name, entry, path, place)
+            for question in FORMATS[name](whole):
+                yield replace(question, document=question.document or about, place=place)
         except UnreadableEntryError as error:
             raise InputError(f"{path}, {place}: {error}") from None
 
@@ -129,7 +140,33 @@ def _own(entry: Entry) -> Iterator[Question]:
         persona=clean(entry.get("persona")),
         task=clean(entry.get("task")),
         assertions=tuple(map(assertion_of, list_of(entry, "assertions"))),
+        document=clean(entry.get("document")),
     )
+
+
+def write_documents(path: Path, folder: Path, format: str = "") -> list[Path]:
+    """Write the documents that a file of questions holds into a folder; return the files.
+
+    They are those of Natural Questions, QMSum and SQuALITY, named as the questions name them, so
+    that ``eval run --per-document`` finds them once the folder is indexed. One that is there with
+    the same text is left alone. Raises InputError where an entry holds none, and where two that
+    differ would have the same name.
+    """
+    written: dict[Path, str] = {}
+    for place, entry in entries(path):
+        if not isinstance(entry, Mapping):
+            raise InputError(f"{path}, {place}: an object with a document was expected")
+        try:
+            name, text = text_and_name(format or _format_of(entry), entry, path, place)
+        except UnreadableEntryError as error:
+            raise InputError(f"{path}, {place}: {error}") from None
+        file = folder / f"{file_name(name)}.txt"
+        if written.setdefault(file, text) != text:
+            raise InputError(f"{path}, {place}: another document is called {name!r}, too")
+    for file, text in written.items():
+        if not file.is_file() or file.read_text("utf-8") != text:
+            write_beside(file, text.encode())
+    return list(written)
 
 
 FORMATS: Mapping[str, Reader] = {

@@ -51,10 +51,11 @@ def page_of(entry: Entry) -> tuple[str, str]:
             lines[-1].append(token)
         elif _BLOCKS.fullmatch(token) and lines[-1]:
             lines.append([])
-    return _title(entry), "\n".join(" ".join(line) for line in lines if line)
+    return title_of(entry), "\n".join(" ".join(line) for line in lines if line)
 
 
-def _title(entry: Entry) -> str:
+def title_of(entry: Entry) -> str:
+    """Return the title of an entry's page."""
     if title := clean(entry.get("document_title")):
         return title
     address = urlsplit(clean(entry.get("document_url")))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +14,20 @@ from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.store.index_store import get_meta, set_meta
 
 _REMEMBER = """CREATE OR REPLACE TEMP TABLE gold_before AS
-SELECT question_set, question, answers, passages FROM questions WHERE question_set = ?
+SELECT question_set, question, document, answers, passages FROM questions WHERE question_set = ?
 """
 _FORGET = """DELETE FROM scores WHERE question_set = ? AND answer_id IN (
-    SELECT a.answer_id FROM answers a JOIN gold_before b USING (question)
-    JOIN questions q USING (question_set, question)
+    SELECT a.answer_id FROM answers a JOIN gold_before b USING (question, document)
+    JOIN questions q USING (question_set, question, document)
     WHERE b.answers <> q.answers OR b.passages <> q.passages)
 """
 
+_PUT = """
+INSERT INTO questions (question_set, question_id, position, question, answers, passages, type,
+                       persona, task, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
 _QUESTIONS = """
-SELECT question, answers, passages, type, persona, task, a.assertions FROM questions
+SELECT question, answers, passages, type, persona, task, document, a.assertions FROM questions
 LEFT JOIN (SELECT question_set, question_id, list({'statement': statement, 'sources': sources}
            ORDER BY position) AS assertions
            FROM question_assertions GROUP BY ALL) a USING (question_set, question_id)
@@ -53,7 +57,8 @@ class Question:
 
     ``answers`` are right answers, aliases among them; ``passages`` those that it takes to answer.
     ``type`` is what its source calls its kind; ``persona`` and ``task`` are of generated ones.
-    ``assertions`` are what an answer must say, the most important first.
+    ``assertions`` are what an answer must say, the most important first. ``document`` is the one it
+    is about, by uri, title or the name of its file; ``place`` is where in its file it stands.
     """
 
     text: str
@@ -63,11 +68,14 @@ class Question:
     persona: str = ""
     task: str = ""
     assertions: tuple[Assertion, ...] = ()
+    document: str = ""
+    place: str = field(default="", compare=False)
 
     @property
     def id(self) -> str:
-        """A hash of the text."""
-        return hashlib.sha256(self.text.encode()).hexdigest()[:16]
+        """A hash of the text, and of the document if there is one."""
+        asked = f"{self.text}\0{self.document}" if self.document else self.text
+        return hashlib.sha256(asked.encode()).hexdigest()[:16]
 
 
 def put_questions(
@@ -83,7 +91,7 @@ def put_questions(
     distinct = {question.id: question for question in questions}
     rows = [_row(question_set, n, question) for n, question in enumerate(distinct.values())]
     if rows:
-        con.executemany("INSERT INTO questions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        con.executemany(_PUT, rows)
     statements = [
         [question_set, question.id, n, assertion.statement, list(assertion.sources)]
         for question in distinct.values()
@@ -111,8 +119,9 @@ def get_questions(con: duckdb.DuckDBPyConnection, question_set: str) -> list[Que
             persona,
             task,
             tuple(Assertion(a["statement"], tuple(a["sources"])) for a in assertions or ()),
+            document,
         )
-        for text, answers, passages, type, persona, task, assertions in rows
+        for text, answers, passages, type, persona, task, document, assertions in rows
     ]
 
 
@@ -147,4 +156,5 @@ def _row(question_set: str, position: int, question: Question) -> list[Any]:
         question.type,
         question.persona,
         question.task,
+        question.document,
     ]
