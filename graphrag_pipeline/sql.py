@@ -22,7 +22,7 @@ _INTERNAL = (
     *("batch_stages", "graph_batches", "identifiers", "meta"),
     *("hierarchy_communities", "hierarchy_failures", "hierarchy_members", "hierarchy_reports"),
     *("chnsw", "chunk_names", "chunk_titles", "description_summaries", "element_spans"),
-    *("hirag_layers", "report_elements", "resolved_claims"),
+    *("hirag_basis", "hirag_layers", "report_elements", "resolved_claims", "written_from"),
     *("resolved_entity_mentions", "resolved_relationship_mentions"),
 )
 """Tables and views that the pipeline and the views for readers are made of."""

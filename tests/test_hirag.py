@@ -163,7 +163,8 @@ def test_cluster_sparsity_is_that_of_equation_17():
 def nodes(n):
     rows = [(f"e{i}", f"entity {i}", "PERSON", f"about {i}", 5) for i in range(n)]
     frame = pl.DataFrame(rows, schema=layers.NODES, orient="row")
-    return Nodes(frame, np.eye(n, 8, dtype=np.float32), [frozenset([i]) for i in range(n)])
+    themselves = [frozenset([i]) for i in range(n)]
+    return Nodes(frame, np.eye(n, 8, dtype=np.float32), themselves, themselves)
 
 
 def by_hand(monkeypatch, *clusterings):
@@ -205,6 +206,8 @@ def test_building_stops_once_sparsity_changes_by_no_more_than_a_twentieth(monkey
     top = found.entities["id"][2]
     passed_up = found.links.filter(pl.col("target_id") == top)["source_id"].to_list()
     assert passed_up == [*found.entities["id"][:2], "e4", "e5"]
+    read = found.basis.filter(pl.col("id") == top)["entity_id"].to_list()
+    assert read == [f"e{n}" for n in range(6)]
 
 
 def test_a_member_is_linked_as_the_summary_says_or_else_to_its_first_entity(monkeypatch):
@@ -227,6 +230,9 @@ def test_a_member_is_linked_as_the_summary_says_or_else_to_its_first_entity(monk
         ("e2", ids["First"]): "",
     }
     assert dict(found.entities.select("title", "size").iter_rows()) == {"First": 2, "Other": 1}
+    # It was written from all of them all the same: a model had read the whole cluster.
+    read = set(found.basis.iter_rows())
+    assert read == {(ids[title], f"e{n}") for title in ("First", "Other") for n in range(3)}
 
 
 # The index

@@ -55,6 +55,19 @@ FROM published.entity_aliases a SEMI JOIN (FROM named WHERE is_one) USING (entit
 CREATE TABLE parted AS
 SELECT DISTINCT unnest([group_id, entity_id]) AS id FROM named WHERE NOT is_one;
 
+-- What was written of a document that is not kept, in whatever words and whenever. Where documents
+-- have labels, what does not say from which it was written counts as that.
+CREATE TABLE closed_writings AS
+SELECT DISTINCT kind, id FROM published.written_from w
+ANTI JOIN kept_documents k ON k.id = w.document_id
+UNION
+SELECT kind, id FROM (
+    SELECT hierarchy AS kind, community_id AS id FROM published.hierarchy_reports
+    UNION ALL SELECT 'raptor node', id FROM published.raptor_nodes
+    UNION ALL SELECT 'hirag entity', id FROM published.hirag_entities) n
+ANTI JOIN published.written_from w ON w.kind = n.kind AND w.id = n.id
+WHERE (SELECT count(*) > 0 FROM published.document_labels);
+
 -- How many chunks each rests on, and how many of these are kept.
 CREATE TABLE counted_entities AS
 SELECT entity_id AS id, count(k.id) AS own, count(*) = count(k.id) AS is_whole
@@ -81,7 +94,12 @@ WITH RECURSIVE mixed AS (
     LEFT JOIN published.entity_aliases ON entity_id = subject_id
     ANTI JOIN kept_chunks k ON k.id = chunk_id
     UNION
-    SELECT target_id FROM published.hirag_relationships l JOIN mixed ON mixed.id = l.source_id)
+    SELECT id FROM closed_writings WHERE kind = 'hirag entity'
+    UNION
+    SELECT l.id FROM mixed JOIN (
+        SELECT id, entity_id FROM published.hirag_basis
+        UNION ALL SELECT target_id, source_id FROM published.hirag_relationships) l
+    ON l.entity_id = mixed.id)
 FROM mixed;
 
 -- What kept chunks say of mixed entities.
@@ -215,12 +233,17 @@ ANTI JOIN (
     SELECT DISTINCT community_id FROM published.hierarchy_members
     SEMI JOIN mixed_entities x ON x.id = entity_id WHERE hierarchy = 'attributed') w
     ON m.hierarchy = 'attributed' AND w.community_id = m.community_id;
--- A report rests on what it was written from, which may be behind the graph by a little.
+-- A report rests on what it was written from, which may be behind the graph by a little: then it is
+-- open only where it says from which documents it was written.
 CREATE TABLE mixed_communities AS
 SELECT hierarchy, community_id AS id FROM published.hierarchy_members
 SEMI JOIN mixed_entities x ON x.id = entity_id
 UNION
-SELECT hierarchy, community_id FROM published.hierarchy_reports WHERE outdated > 0
+SELECT hierarchy, community_id FROM published.hierarchy_reports r
+ANTI JOIN published.written_from w ON w.kind = r.hierarchy AND w.id = r.community_id
+WHERE outdated > 0
+UNION
+SELECT kind, id FROM closed_writings
 UNION
 SELECT 'graph', community_id FROM published.report_basis b
 ANTI JOIN (
@@ -268,6 +291,8 @@ CREATE TABLE mixed_nodes AS
 WITH RECURSIVE mixed AS (
     SELECT node_id AS id FROM published.raptor_edges e
     JOIN published.chunks c ON c.id = e.child_id ANTI JOIN kept_chunks k ON k.id = c.id
+    UNION
+    SELECT id FROM closed_writings WHERE kind = 'raptor node'
     UNION
     SELECT node_id FROM published.raptor_edges e JOIN mixed ON mixed.id = e.child_id)
 FROM mixed;

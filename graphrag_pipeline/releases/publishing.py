@@ -33,6 +33,7 @@ from graphrag_pipeline.releases.kept import (
     release_file,
 )
 from graphrag_pipeline.releases.labels import label_documents
+from graphrag_pipeline.releases.sources import record_sources
 from graphrag_pipeline.reports.levels import reports_current
 from graphrag_pipeline.reports.model_writer import report_writer
 from graphrag_pipeline.store.hashing import rows_hash
@@ -129,6 +130,7 @@ def _publish(workspace: Workspace, *, anew: bool) -> Release:
     with store.transaction() as con:
         clear_unwanted(con, settings)
         label_documents(con, settings.access)
+        record_sources(con, settings.access)
         _check_failures(con, settings.releases.max_failed_share)
         _check_consistent(con, settings, embedder.name)
         content = content_hash(con)

@@ -129,6 +129,18 @@ COMMENT ON TABLE document_labels IS 'Who may read each document: a row for each 
 COMMENT ON COLUMN document_labels.document_id IS 'The document; joins documents.id.';
 COMMENT ON COLUMN document_labels.labels IS 'The labels of which a reader must have one.';
 
+CREATE TABLE IF NOT EXISTS written_from (
+    kind VARCHAR NOT NULL,
+    id VARCHAR NOT NULL,
+    version VARCHAR NOT NULL,
+    document_id VARCHAR NOT NULL
+);
+COMMENT ON TABLE written_from IS 'The documents that each report and summary was written from, when it was: who reads it must be allowed all of them. Empty unless access.mode is filtered.';
+COMMENT ON COLUMN written_from.kind IS 'The hierarchy of a report (graph, hirag, attributed), or raptor node, or hirag entity.';
+COMMENT ON COLUMN written_from.id IS 'Of a report its community; joins hierarchy_communities.id, raptor_nodes.id or hirag_entities.id.';
+COMMENT ON COLUMN written_from.version IS 'Which text of it: of a report its context_hash.';
+COMMENT ON COLUMN written_from.document_id IS 'A document it rests on; joins documents.id.';
+
 CREATE TABLE IF NOT EXISTS blocks (
     document_id VARCHAR NOT NULL,
     start_char BIGINT NOT NULL,
@@ -818,6 +830,11 @@ COMMENT ON COLUMN hirag_relationships.description IS 'Why it belongs there; empt
 COMMENT ON COLUMN hirag_relationships.weight IS 'How many clusters link the two.';
 COMMENT ON COLUMN hirag_relationships.combined_degree IS 'Degrees of both ends in the graph of all layers, summed.';
 COMMENT ON COLUMN hirag_relationships.n_tokens IS 'Tokens of both titles and the description.';
+
+CREATE TABLE IF NOT EXISTS hirag_basis (id VARCHAR NOT NULL, entity_id VARCHAR NOT NULL);
+COMMENT ON TABLE hirag_basis IS 'The entities of the graph that were read, directly or as summaries of them, when a summary entity was written: those of its whole clusters, whether or not it is linked to them.';
+COMMENT ON COLUMN hirag_basis.id IS 'The summary entity; joins hirag_entities.id.';
+COMMENT ON COLUMN hirag_basis.entity_id IS 'The entity of the graph; joins entities.id.';
 
 CREATE TABLE IF NOT EXISTS hirag_layers (
     layer INTEGER NOT NULL,

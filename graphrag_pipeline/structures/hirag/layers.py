@@ -52,6 +52,7 @@ LINKS = pl.Schema(
         "weight": pl.Float64,
     }
 )
+BASIS = pl.Schema({"id": pl.String, "entity_id": pl.String})
 
 Vectors = npt.NDArray[np.float32]
 
@@ -60,12 +61,14 @@ Vectors = npt.NDArray[np.float32]
 class Nodes:
     """What a layer is clustered from: ``rows`` with the columns ``NODES``, ``vectors`` (n, d).
 
-    ``below`` are the entities of layer 0 that each stands for, by their places there.
+    ``below`` are the entities of layer 0 that each stands for, by their places there, and ``basis``
+    those that were read when it was written: of all members of its clusters, linked to it or not.
     """
 
     rows: pl.DataFrame
     vectors: Vectors
     below: Sequence[frozenset[int]]
+    basis: Sequence[frozenset[int]]
 
     def __len__(self) -> int:
         """Return the number of nodes."""
@@ -110,11 +113,15 @@ class Layer:
 
 @dataclass(frozen=True)
 class LayeredEntities:
-    """All layers: summary entities (``ENTITIES``), links to them (``LINKS``), what they say."""
+    """All layers: summary entities (``ENTITIES``), links to them (``LINKS``), what they say.
+
+    ``basis`` (``BASIS``) has the entities of layer 0 that each summary entity was written from.
+    """
 
     layers: Sequence[Layer]
     entities: pl.DataFrame
     links: pl.DataFrame
+    basis: pl.DataFrame
     summaries: Sequence[Summary]
 
 
@@ -133,6 +140,7 @@ def build_layers(
     """
     layers: list[Layer] = []
     entities, links, summaries = [pl.DataFrame(schema=ENTITIES)], [pl.DataFrame(schema=LINKS)], []
+    bases = [pl.DataFrame(schema=BASIS)]
     nodes, before = base, None
     while len(nodes) >= _FEWEST and len(layers) < MOST_LAYERS:
         number = len(layers) + 1
@@ -153,16 +161,19 @@ def build_layers(
         if not is_built:
             break
         cluster_summaries = write([nodes.rows[members] for members in shared])
-        layer_nodes, layer_links, below = _fold(number, nodes, shared, cluster_summaries)
+        layer_nodes, layer_links, below, basis = _fold(number, nodes, shared, cluster_summaries)
         entities.append(layer_nodes)
         links.append(layer_links)
+        bases.append(_basis_frame(layer_nodes, basis, base))
         summaries += cluster_summaries
         alone = sorted({members[0] for members in clusters if len(members) == 1})
-        above = _above(nodes, layer_nodes, below, alone, embed)
+        above = _above(nodes, layer_nodes, below, basis, alone, embed)
         if len(above) >= len(nodes):
             break
         nodes, before = above, sparsity
-    return LayeredEntities(layers, pl.concat(entities), pl.concat(links), summaries)
+    return LayeredEntities(
+        layers, pl.concat(entities), pl.concat(links), pl.concat(bases), summaries
+    )
 
 
 def cluster_sparsity(sizes: Sequence[int], n: int) -> float:
@@ -217,8 +228,8 @@ def _by_centrality(vectors: Vectors, members: list[int]) -> list[int]:
 
 def _fold(
     number: int, nodes: Nodes, clusters: Sequence[Sequence[int]], summaries: Sequence[Summary]
-) -> tuple[pl.DataFrame, pl.DataFrame, list[frozenset[int]]]:
-    """Return a layer's summary entities, links to them, and what each stands for in layer 0.
+) -> tuple[pl.DataFrame, pl.DataFrame, list[frozenset[int]], list[frozenset[int]]]:
+    """Return a layer's summary entities, links to them, what each stands for, and its basis.
 
     Entities that several clusters name alike are one.
     """
@@ -226,6 +237,7 @@ def _fold(
     entities_said: dict[str, dict[str, SummaryEntity]] = {}
     links: dict[tuple[str, str], list[str]] = {}
     below: dict[str, set[int]] = {}
+    basis: dict[str, set[int]] = {}
     place_of = {key: place for place, key in enumerate(ids)}
     for members, summary in zip(clusters, summaries, strict=True):
         keys = {normalize_title(e.title): _id(number, e.title) for e in summary.entities}
@@ -233,6 +245,9 @@ def _fold(
             links.setdefault((source, target), []).append(description)
             if source in place_of:
                 below.setdefault(target, set()).update(nodes.below[place_of[source]])
+        read = frozenset[int]().union(*(nodes.basis[member] for member in members))
+        for key in keys.values():
+            basis.setdefault(key, set()).update(read)
         for entity in summary.entities:
             by_cluster = entities_said.setdefault(keys[normalize_title(entity.title)], {})
             by_cluster.setdefault(entity.description, entity)
@@ -254,7 +269,17 @@ def _fold(
             },
         ),
         [frozenset(below[key]) for key in entities_said],
+        [frozenset(basis[key]) for key in entities_said],
     )
+
+
+def _basis_frame(
+    entities: pl.DataFrame, basis: Sequence[frozenset[int]], base: Nodes
+) -> pl.DataFrame:
+    places = pl.Series([sorted(read) for read in basis], dtype=pl.List(pl.UInt32))
+    pairs = entities.select("id").with_columns(place=places).explode("place")
+    ids = base.rows.select(pl.col("id").alias("entity_id")).with_row_index("place")
+    return pairs.join(ids, "place", maintain_order="left").select(list(BASIS))
 
 
 def _entity_frame(
@@ -308,6 +333,7 @@ def _above(
     nodes: Nodes,
     nodes_above: pl.DataFrame,
     below: Sequence[frozenset[int]],
+    basis: Sequence[frozenset[int]],
     alone: Sequence[int],
     embed: Embed,
 ) -> Nodes:
@@ -320,6 +346,7 @@ def _above(
         pl.concat([nodes_above.select(list(NODES)), nodes.rows[alone].select(list(NODES))]),
         np.concatenate([embed(texts), nodes.vectors[alone]]),
         [*below, *(nodes.below[place] for place in alone)],
+        [*basis, *(nodes.basis[place] for place in alone)],
     )
 
 

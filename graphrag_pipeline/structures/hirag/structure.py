@@ -220,7 +220,12 @@ HIRAG = Structure(
         "hirag_layers",
     ),
     hierarchy=LAYERED,
-    working=("staging.hirag_mixtures", "staging.hirag_nodes", "staging.hirag_summaries"),
+    working=(
+        "hirag_basis",
+        "staging.hirag_mixtures",
+        "staging.hirag_nodes",
+        "staging.hirag_summaries",
+    ),
     meta=("hirag", "hirag:"),
     version=_version,
     model_stages=(STAGE,),

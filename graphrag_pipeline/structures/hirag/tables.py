@@ -78,6 +78,7 @@ _LINK_IDS = """
 SELECT left(sha256('hirag' || source_id || target_id), 32) AS id, * FROM links ORDER BY ALL
 """
 _REPLACED = (
+    "hirag_basis",
     "hirag_layers",
     "staging.hirag_mixtures",
     "staging.hirag_nodes",
@@ -117,7 +118,8 @@ def update_hirag(workspace: Workspace) -> HiragChanges:
         is_followed = _vectors_in(get_meta(con, _STATE)) == _vectors_in(state)
         fits = _fitted(con) if is_followed else {}
     is_free = isinstance(writer, ExtractiveClusters)
-    base = Nodes(rows, _vectors(workspace, rows["id"]), [frozenset([n]) for n in range(len(rows))])
+    themselves = [frozenset([n]) for n in range(len(rows))]
+    base = Nodes(rows, _vectors(workspace, rows["id"]), themselves, themselves)
     write = keeping(writer, {} if is_free else summaries)
     layered = build_layers(
         base,
@@ -227,6 +229,7 @@ def _store_state(
 ) -> None:
     for table in _REPLACED:
         con.execute(f"DELETE FROM {table}")
+    insert(con, "hirag_basis", layered.basis)
     n_of_layer = dict(layered.entities.group_by("layer").len().iter_rows())
     layers = [
         (a.number, a.n_nodes, a.n_clusters, n_of_layer.get(a.number, 0), a.sparsity)
