@@ -204,6 +204,14 @@ def test_a_report_of_visible_sentences_takes_the_place_of_one_that_rests_on_hidd
     assert "Halden Mill" in answer.text
 
 
+@pytest.mark.parametrize("method", ["raptor", "hirag", "archrag"])
+def test_a_method_says_that_summaries_of_hidden_documents_are_left_out(engine, method):
+    line = "that rest on other documents, too, are left out"
+    limited_steps = engine.view({"staff"}).retrieve(QUESTIONS[1], method).steps
+    assert sum(line in step for step in limited_steps) == 1
+    assert not any(line in step for step in engine.retrieve(QUESTIONS[1], method).steps)
+
+
 def test_relationships_weigh_what_visible_chunks_say(engine):
     sql = """SELECT weight FROM relationships
              WHERE list_sort([source, target]) = ['Alba Crane', 'Halden Mill']"""

@@ -172,6 +172,11 @@ class Release:
             trace.step(f"limited to {n}" + (f": {described(where)}" if where else ""))
         return release
 
+    def tell_left_out(self, what: str) -> None:
+        """Say of what is written ahead of questions that some of it is not looked at here."""
+        if self.is_limited:
+            self.trace.step(f"{what} that rest on other documents, too, are left out")
+
     def limited(self, where: Where) -> Release:
         """Return this release as if it held only the documents that a filter matches.
 

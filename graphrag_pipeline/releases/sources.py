@@ -65,7 +65,8 @@ WITH RECURSIVE beneath AS (
     WHERE u.kind = 'raptor node'
     UNION
     SELECT b.id, e.child_id FROM beneath b JOIN raptor_edges e ON e.node_id = b.child_id)
-SELECT DISTINCT 'raptor node', b.id, '', document_id FROM beneath b JOIN chunks c ON c.id = child_id;
+SELECT DISTINCT 'raptor node', b.id, '', document_id
+FROM beneath b JOIN chunks c ON c.id = child_id;
 
 -- A report rests on what is known of its members, and on all that the reports within it rest on.
 INSERT INTO written_from

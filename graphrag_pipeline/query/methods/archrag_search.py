@@ -69,6 +69,7 @@ def archrag_layers(index: Release, question: str, p: ArchRagParameters) -> list[
 
     Reports have half of the tokens, in equal shares, and come as summaries where they do not fit.
     """
+    index.tell_left_out("reports on attributed communities")
     layers = op.nearest_in_layers(index, question, p.k, p.ef)[: LAYERS[p.layers]]
     entities, *communities = layers
     share = p.max_context_tokens // 2 // max(1, len(communities))

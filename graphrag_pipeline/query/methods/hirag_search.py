@@ -55,6 +55,7 @@ class HiragParameters:
 
 def hirag_search(index: Release, question: str, p: HiragParameters) -> list[Record]:
     """Return reports, entities, the bridge between them and chunks, as ``mode`` asks."""
+    index.tell_left_out("summary entities")
     candidates = _candidates(index, question, p)
     local = op.best(candidates, p.entities)
     reports: list[Record] = []

@@ -40,6 +40,7 @@ class RaptorParameters:
 
 def raptor_search(index: Release, question: str, p: RaptorParameters) -> list[Record]:
     """Return chunks and summaries near the question, best first."""
+    index.tell_left_out("summaries")
     records = partial(_records, question=question)
     if p.mode == TREE:
         nodes = op.down_the_tree(index, question, p.layer_k)
