@@ -427,6 +427,20 @@ def test_nothing_that_was_written_of_hidden_documents_too_is_in_a_view(index, tm
             assert "modelword" not in shown(view, "What happened at Halden Mill?", spec), spec
 
 
+def test_a_relationship_that_the_graph_left_out_is_in_no_view(index, tmp_path):
+    home = tmp_path / "home"
+    shutil.copytree(index.home, home)
+    file = Home(home).published
+    file.chmod(0o600)
+    pair = "WHERE list_sort([source, target]) = ['Alba Crane', 'Halden Mill']"
+    with QueryEngine(settings=settings_of(home), labels=["staff"]) as view:
+        assert view.index.rows(f"FROM relationships {pair}")
+    with duckdb.connect(str(file)) as con:
+        con.execute(f"DELETE FROM relationships {pair}")
+    with QueryEngine(settings=settings_of(home), labels=["staff"]) as view:
+        assert view.index.rows(f"FROM relationships {pair}") == []
+
+
 def test_a_release_of_an_older_program_is_open_to_no_labels(index, tmp_path):
     home = tmp_path / "home"
     shutil.copytree(index.home, home)

@@ -176,7 +176,9 @@ mixed AS (
     FROM said s LEFT JOIN published.relationships r
         ON least(r.source_id, r.target_id) = s.source_id
         AND greatest(r.source_id, r.target_id) = s.target_id
-    ANTI JOIN whole w ON w.id = r.id)
+    ANTI JOIN whole w ON w.id = r.id
+    -- What the graph has left out, as too weak, stays out.
+    WHERE r.id IS NOT NULL OR s.source_id IN (FROM parted) OR s.target_id IN (FROM parted))
 SELECT r.* REPLACE (a.title AS source, b.title AS target)
 FROM (FROM whole UNION ALL BY NAME FROM mixed) r
 JOIN shown_entities a ON a.id = r.source_id JOIN shown_entities b ON b.id = r.target_id;
