@@ -197,6 +197,31 @@ def test_methods_stand_side_by_side_with_what_they_take(browser: Any, served: Se
         assert "Choose 2 to 8" in page.inner_text("#compared")
 
 
+def test_a_method_is_compared_with_itself_by_its_parameters(browser: Any, served: Served) -> None:
+    with opened(browser, served) as page:
+        page.click("#to-compare")
+        for name in ("basic", "local", "ppr"):
+            page.uncheck(f"#compare-methods [value={name}]")
+        assert page.locator(".variant").count() == 0
+        page.check("#compare-methods [value=lightrag]")
+        page.click(".variant summary")
+        page.select_option(".variant [name=mode]", "local")
+        page.click(".variant button")
+        assert page.evaluate("document.activeElement.matches('.variant:last-child summary')")
+        page.fill(".variant:last-child [name=top_k]", "7")
+        page.press(".variant:last-child [name=top_k]", "Tab")
+        summaries = page.locator(".variant summary").all_inner_texts()
+        assert summaries == ["lightrag: mode=local", "lightrag: top k=7"]
+        page.fill("#compare-question", QUESTION)
+        page.click("#compare-send")
+        page.wait_for_selector(".column")
+        named = page.locator("#compared tbody th").all_inner_texts()
+        assert named == ["lightrag:mode=local", "lightrag:top_k=7"]
+        page.fill(".variant:last-child [name=top_k]", "0")
+        page.click("#compare-send")
+        assert page.evaluate("document.querySelector('.variant:last-child :invalid') !== null")
+
+
 def test_parameters_and_the_collection_are_those_chosen(browser: Any, served: Served) -> None:
     with opened(browser, served, refused=422) as page:
         page.select_option("#collection", "other")

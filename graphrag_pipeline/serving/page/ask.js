@@ -91,7 +91,7 @@ export class Conversation {
   arrange() {
     const isAsking = this.asking !== null;
     const isEmpty = !this.place.children.length;
-    by("welcome").hidden = !isEmpty;
+    by("welcome").classList.toggle("unseen", !isEmpty);
     by("new").hidden = isEmpty || isAsking;
     by("stop").hidden = !isAsking;
     by("send").hidden = isAsking;

@@ -3,6 +3,7 @@ import { Citations, stepsOf } from "./answer.js";
 import { by, count, dollars, element, foreign, growing, say, seconds } from "./dom.js";
 import { entityLink } from "./views.js";
 import { fit } from "./ask.js";
+import { changedIn, fieldsOf } from "./methods.js";
 
 const FIRST_CHOSEN = ["basic", "local", "ppr"];
 const LEAST = 2, MOST = 8;
@@ -21,19 +22,47 @@ export class Comparison {
   }
 
   take(methods) {
-    by("compare-methods").replaceChildren(...methods.filter((m) => m.can_answer).map(({ name, summary }) =>
-      element("label", { class: "check", title: summary },
-        element("input", { type: "checkbox", value: name, checked: FIRST_CHOSEN.includes(name) }), ` ${name}`)));
+    const usable = methods.filter((m) => m.can_answer);
+    by("compare-methods").replaceChildren(...usable.map((method) => {
+      const box = element("input", { type: "checkbox", value: method.name, checked: FIRST_CHOSEN.includes(method.name) });
+      box.addEventListener("change", () => (box.checked ? this.add(method) : this.remove(method)));
+      return element("label", { class: "check", title: method.summary }, box, ` ${method.name}`);
+    }));
+    by("compare-variants").replaceChildren();
+    for (const method of usable) if (FIRST_CHOSEN.includes(method.name)) this.add(method);
     by("compared").replaceChildren();
+  }
+
+  /** Let a method be set, once more where it is set already: it can be compared with itself. */
+  add(method) {
+    const once = element("button", { type: "button", class: "plain", text: "Add again, with other parameters" });
+    const fields = element("div", { class: "fields" }, fieldsOf(method));
+    const summary = element("summary", { text: method.name });
+    const variant = element("details", { class: "variant", dataset: { method: method.name } }, summary, fields, once);
+    variant.addEventListener("change", () => {
+      const [name, ...changed] = specOf(variant).split(":");
+      summary.textContent = changed.length ? `${name}: ${changed.join(", ").replaceAll("_", " ")}` : name;
+    });
+    once.addEventListener("click", () => this.add(method).querySelector("summary").focus());
+    const last = this.variants(method).at(-1);
+    if (last) last.after(variant); else by("compare-variants").append(variant);
+    variant.open = last !== undefined;
+    return variant;
+  }
+
+  remove(method) { for (const variant of this.variants(method)) variant.remove(); }
+
+  variants(method) {
+    return [...by("compare-variants").children].filter(({ dataset }) => !method || dataset.method === method.name);
   }
 
   async compare() {
     await where.ready;
     const question = by("compare-question").value.trim();
-    const methods = [...by("compare-methods").querySelectorAll("input:checked")].map(({ value }) => value);
+    const methods = [...new Set(this.variants().map(specOf))];
     if (!question || this.control) return;
     if (methods.length < LEAST || methods.length > MOST) {
-      return this.show(element("p", { class: "bad", role: "alert", text: `Choose ${LEAST} to ${MOST} methods.` }));
+      return this.show(element("p", { class: "bad", role: "alert", text: `Choose ${LEAST} to ${MOST} methods, or one with several parameters.` }));
     }
     this.control = new AbortController();
     this.arrange();
@@ -60,6 +89,12 @@ export class Comparison {
   }
 }
 
+/** A method and the parameters that were changed, as in lightrag:mode=local. */
+function specOf(variant) {
+  const changed = changedIn(variant).map(([name, value]) => `${name}=${value}`);
+  return [variant.dataset.method, ...changed].join(":");
+}
+
 function table(results) {
   const tokens = ({ prompt_tokens: prompt = 0, completion_tokens: written = 0 }) => (prompt + written).toLocaleString("en");
   const cells = (each) => (each.error ? [element("td", { colspan: 5, text: "failed" })] : [
@@ -67,7 +102,7 @@ function table(results) {
     each.model_calls ? dollars(each.cost) : "$0", seconds(each.seconds),
   ].map((text) => element("td", { text })));
   const head = ["Method", "Citations", "Context tokens", "Paid tokens", "Cost", "Time"];
-  return element("div", { class: "table" }, element("table", {},
+  return element("div", { class: "table", tabindex: 0, role: "region", "aria-label": "What each method took" }, element("table", {},
     element("caption", { class: "unseen", text: "What each method took" }),
     element("thead", {}, element("tr", {}, head.map((text) => element("th", { scope: "col", text })))),
     element("tbody", {}, results.map((each) => element("tr", {},

@@ -1,6 +1,6 @@
 import { by, element } from "./dom.js";
 
-const CHOSEN_BY_SERVER = "Chosen for you";
+const CHOSEN_BY_SERVER = "Automatic";
 
 /** The methods of a collection, and the form in which one is chosen and set. */
 export class Methods {
@@ -30,7 +30,7 @@ export class Methods {
     by("method-summary").textContent = method
       ? `${method.name}: ${method.summary}.`
       : "The server chooses how to search. Choose a method yourself to set its parameters.";
-    by("parameters").replaceChildren(...(method?.parameters ?? []).map(field));
+    by("parameters").replaceChildren(...fieldsOf(method));
   }
 
   toggle() {
@@ -43,15 +43,22 @@ export class Methods {
   chosen() {
     const method = by("method").value;
     if (!method) return {};
-    const changed = [...by("parameters").querySelectorAll("input")].flatMap((input) => {
-      const value = valueOf(input);
-      return value === undefined || String(value) === input.dataset.default ? [] : [[input.name, value]];
-    });
-    return { method, parameters: Object.fromEntries(changed) };
+    return { method, parameters: Object.fromEntries(changedIn(by("parameters"))) };
   }
 }
 
-function field({ name, type, default: value }) {
+/** The fields by which the parameters of a method are set. */
+export const fieldsOf = (method) => (method?.parameters ?? []).map(field);
+
+/** Names and values of those parameters within a place that are not as they are by default. */
+export function changedIn(place) {
+  return [...place.querySelectorAll("[data-default]")].flatMap((input) => {
+    const value = valueOf(input);
+    return value === undefined || String(value) === input.dataset.default ? [] : [[input.name, value]];
+  });
+}
+
+function field({ name, type, default: value, among, least, most }) {
   const label = name.replaceAll("_", " ");
   const common = { name, dataset: { type, default: String(value) } };
   if (type === "bool") {
@@ -59,9 +66,10 @@ function field({ name, type, default: value }) {
       element("input", { ...common, type: "checkbox", checked: value === true }), ` ${label}`);
   }
   const number = type === "int" || type === "float";
-  return element("label", { class: "field" }, element("span", { text: label }),
-    element("input", { ...common, type: number ? "number" : "text", step: type === "int" ? 1 : "any",
-      value: value ?? "", required: number }));
+  return element("label", { class: "field" }, element("span", { text: label }), among
+    ? element("select", common, among.map((each) => element("option", { value: each, text: each, selected: each === value })))
+    : element("input", { ...common, type: number ? "number" : "text", step: type === "int" ? 1 : "any",
+      min: least, max: most, value: value ?? "", required: number }));
 }
 
 function valueOf(input) {
