@@ -7,7 +7,7 @@ import json
 import stat
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.llm.ledger import Call, put_calls
 from graphrag_pipeline.query.trace import Spending
+from graphrag_pipeline.serving import audit as audit_module
 from graphrag_pipeline.serving.accounts import Accounts, OverLimitError, spent_by
 from graphrag_pipeline.serving.audit import Audit, AuditError
 from graphrag_pipeline.serving.inquiry import Inquiry
@@ -291,6 +292,23 @@ def test_a_stream_that_cannot_be_recorded_to_its_end_is_an_error(
     assert "event: error" in got
     assert "event: done" not in got
     assert "event: citations" not in got
+
+
+def test_no_line_stays_longer_than_its_days(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "audit" / "audit.jsonl"
+    hours, start = [0.0], datetime(2026, 1, 1, tzinfo=UTC)
+    monkeypatch.setattr(audit_module, "_now", lambda: start + timedelta(hours=hours[0]))
+    audit = Audit(place, with_text=False, most_mb=1, keep=100, days=10)
+    for hour in range(0, 24 * 40, 6):
+        hours[0] = hour
+        audit.write({"hour": hour})
+        files = place.parent.glob("audit*.jsonl")
+        lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+        assert min(line["hour"] for line in lines) >= hour - 10 * 24
+        if hour > 10 * 24:
+            assert min(line["hour"] for line in lines) <= hour - 7 * 24
 
 
 def test_no_line_is_lost_where_files_are_put_aside(tmp_path: Path) -> None:

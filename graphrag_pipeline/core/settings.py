@@ -648,6 +648,9 @@ class ServerSettings(_Section):
     """A file of the audit that has grown over this is put aside."""
     audit_files: Positive = 20
     """Most files of the audit that were put aside; the oldest are removed."""
+    audit_days: Annotated[float, Field(ge=0)] = 0.0
+    """Days that the audit is kept: what is older goes with the next line; 0: no end but
+    audit_files."""
 
     @field_validator("collections")
     @classmethod

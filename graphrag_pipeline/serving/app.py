@@ -135,4 +135,5 @@ def _audit_of(keyring: Keyring, settings: ServerSettings) -> Audit | None:
         with_text=settings.audit_text,
         most_mb=settings.audit_mb,
         keep=settings.audit_files,
+        days=settings.audit_days,
     )

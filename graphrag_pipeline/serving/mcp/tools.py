@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.rows import records, to_json_line
+from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.query.control import Control
 from graphrag_pipeline.query.methods import list_methods as methods_here
 from graphrag_pipeline.serving.callers import caller_of
@@ -229,7 +230,7 @@ async def _sql(request: Request, asked: ToRun) -> str:
         record_failure(request, error, holder.name, asked.statement)
         raise
     record_reading(request, holder.name, asked.statement)
-    head = f"{len(rows)} rows."
+    head = f"{counted(len(rows), 'row')}."
     if len(rows) > MOST_ROWS:
         head = f"The first {MOST_ROWS} rows; there are more: use LIMIT, or aggregate."
     return _listed(head, records(names, rows[:MOST_ROWS]))
