@@ -290,6 +290,8 @@ def test_a_key_is_asked_for_and_stays_in_the_tab(browser: Any, home: Path, tmp_p
     served = Served({"default": home}, Keyring(Home(tmp_path).keys))
     with served, opened(browser, served, refused=401) as page:
         page.wait_for_selector("#key-dialog[open]")
+        assert "Whoever runs it can make one" in page.inner_text("#key-message")
+        assert page.is_hidden("#key-forget")
         page.fill("#key-value", "grp_0000000000000000_nothing")
         page.click("#key-use")
         page.wait_for_selector("#key-message:has-text('is not known')")

@@ -1,5 +1,7 @@
 const KEY = "graphrag.key";
 const CAN_BE_MENDED = 401;
+const NO_KEY = "This server asks for a key. Whoever runs it can make one for you.";
+const UNKNOWN_KEY = "This key is not known, was revoked, or has expired.";
 
 /** Something the server refused, in its own words. */
 export class Problem extends Error {
@@ -73,6 +75,8 @@ export async function send(path, options = {}) {
   if (response.ok) return response;
   const problem = await response.json().catch(() => ({}));
   if (response.status === CAN_BE_MENDED) {
+    // What the server says is for programs.
+    problem.detail = key.get() ? UNKNOWN_KEY : NO_KEY;
     dispatchEvent(new CustomEvent("key-wanted", { detail: problem.detail }));
   }
   throw new Problem(response.status, problem.detail ?? response.statusText);

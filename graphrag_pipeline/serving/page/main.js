@@ -90,6 +90,7 @@ class Page {
   askKey(message) {
     if (message) by("key-message").textContent = message;
     by("key-value").value = key.get();
+    by("key-forget").hidden = !key.get();
     if (!by("key-dialog").open) by("key-dialog").showModal();
   }
 
