@@ -13,6 +13,8 @@ export class Comparison {
   constructor() {
     by("compare-form").addEventListener("submit", (event) => { event.preventDefault(); this.compare(); });
     by("compare-stop").addEventListener("click", () => this.control?.abort());
+    // What is wrong can be told only where it is seen.
+    by("compare-variants").addEventListener("invalid", ({ target }) => { target.closest("details").open = true; }, true);
     by("compare-question").addEventListener("input", (event) => fit(event.target));
     by("compare-question").addEventListener("keydown", (event) => {
       if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
