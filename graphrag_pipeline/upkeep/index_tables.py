@@ -55,7 +55,10 @@ ORDER BY ALL
 """
 _STAGED = "SELECT count(*) FROM batch_stages WHERE staged"
 # These may be more in an index than in its release, or are of the file itself.
-_NOT_COMPARED = frozenset({"meta", "llm_calls", "releases", "identifiers", "description_summaries"})
+_NOT_COMPARED = frozenset(
+    {"meta", "llm_calls", "releases", "identifiers", "description_summaries"}
+    | {"hirag_basis", "written_from"}
+)
 _Look = Callable[[duckdb.DuckDBPyConnection, Settings], Iterator[Broken]]
 
 
