@@ -75,7 +75,7 @@ class Bench:
             con.execute("INSERT INTO experiments VALUES ('e', 'qs', '{}', now(), NULL)")
             con.execute(
                 """INSERT INTO answers SELECT answer_id, 'What of the dam?', 'basic', '{}', 'r',
-                   'm', text, '', [], 0, 0, 0, 0, 0, 0, NULL, 0, 0, [], now() FROM given"""
+                   'm', text, '', [], 0, 0, 0, 0, 0, 0, NULL, 0, 0, [], now(), '' FROM given"""
             )
             insert(
                 con,

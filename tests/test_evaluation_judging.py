@@ -62,7 +62,7 @@ def fill(store: EvaluationStore, conditions: tuple[str, ...] = ("long", "short")
         )
         con.execute(
             """INSERT INTO answers SELECT answer_id, 'What of ' || n || '?', 'basic', '{}', 'r',
-               'm', text, '', [], 0, 0, 0, 0, 0, 0, NULL, 0, 0, [], now() FROM texts"""
+               'm', text, '', [], 0, 0, 0, 0, 0, 0, NULL, 0, 0, [], now(), '' FROM texts"""
         )
         con.execute(
             "INSERT INTO experiment_answers SELECT 'e', condition, 'q' || n, answer_id FROM texts"

@@ -255,8 +255,9 @@ def test_what_does_not_fit_in_memory_is_spilled_where_nobody_else_may_look(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     con = memory_database()
     place = Path(con.execute("SELECT current_setting('temp_directory')").fetchone()[0])
-    assert place.parent.parent == tmp_path
-    assert rights(place.parent) == 0o700
+    (ours,) = tmp_path.iterdir()
+    assert ours in place.parents
+    assert rights(ours) == 0o700
     con.execute("SET memory_limit = '40MB'; SET threads = 1")
     con.execute("CREATE TABLE t AS SELECT i, md5(i::VARCHAR) AS x FROM range(1500000) r(i)")
     assert [*place.iterdir()], "nothing was spilled: the test shows nothing"

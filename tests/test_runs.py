@@ -36,11 +36,11 @@ from graphrag_pipeline.graph import fold as graph
 from graphrag_pipeline.cli import app as cli
 held, go_on = map(pathlib.Path, sys.argv[1:3])
 fold = graph._fold
-def slowly(*given):
+def slowly(*given, **options):
     held.touch()
     while not go_on.exists():
         time.sleep(0.05)
-    return fold(*given)
+    return fold(*given, **options)
 graph._fold = slowly
 sys.argv = ["graphrag-pipeline", "index"]
 cli.main()

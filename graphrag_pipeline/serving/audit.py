@@ -58,8 +58,9 @@ class Audit:
         if question is not None:
             line["question_sha256"] = hashlib.sha256(question.encode()).hexdigest()
             if self._with_text:
-                line["question"] = without_keys(question)
-        data = json.dumps(line, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+                line["question"] = question
+        text = without_keys(json.dumps(line, ensure_ascii=False))
+        data = text.encode("utf-8", "replace") + b"\n"
         try:
             with self._lock:
                 handle = self._opened()

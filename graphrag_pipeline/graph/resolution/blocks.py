@@ -23,11 +23,11 @@ _SLICE = 5_000
 _BLOCKS = """
 CREATE OR REPLACE TEMP TABLE blocks_to_decide AS
 SELECT kind, key, sum(n) OVER (ORDER BY kind, key) // $slice AS slice FROM (
-    SELECT b.kind, b.key, count(*) AS n FROM blocks b
+    SELECT b.kind, b.key, count(*) AS n FROM open_blocks b
     JOIN staging.resolution_keys k ON k.kind = b.kind AND k.key = b.key
     WHERE b.kind <> 'acronym' GROUP BY ALL)
 WHERE n > 1 AND (kind <> 'last' OR n <= $most) UNION ALL
-SELECT kind, key, -1 FROM blocks WHERE kind = 'acronym'
+SELECT kind, key, -1 FROM open_blocks WHERE kind = 'acronym'
 """
 _MEMBERS = """
 SELECT b.kind, b.key, k.kind AS part, n.id, n.title, n.type, n.is_open
@@ -56,7 +56,7 @@ Row = tuple[str, str, str, str, str, float, str, float]
 
 
 def decide_blocks(con: duckdb.DuckDBPyConnection) -> None:
-    """Put what rules say of the titles in ``blocks`` among the pairs."""
+    """Put what rules say of the titles in ``open_blocks`` among the pairs."""
     con.execute(_BLOCKS, {"slice": _SLICE, "most": MOST_OF_A_NAME})
     numbers = con.execute("SELECT DISTINCT slice FROM blocks_to_decide ORDER BY slice").fetchall()
     for (number,) in numbers:

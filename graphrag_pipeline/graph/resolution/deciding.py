@@ -41,7 +41,7 @@ SELECT one_id, two_id FROM told_pairs WHERE confidence > 0;
 """
 _CHANGED_PAIRS = """
 INSERT INTO scope SELECT unnest([one_id, two_id]) FROM staging.resolution_pairs
-SEMI JOIN blocks USING (kind, key) WHERE confidence > 0
+SEMI JOIN open_blocks USING (kind, key) WHERE confidence > 0
 """
 _ALL_IN_SCOPE = """
 CREATE OR REPLACE TEMP TABLE scope AS

@@ -145,7 +145,7 @@ INSERT INTO staging.resolution_keys FROM explained;
 # What rules decide depends on the names of a block; of people and acronyms, also on where each is
 # mentioned.
 _BLOCKS = """
-CREATE OR REPLACE TEMP TABLE blocks AS
+CREATE OR REPLACE TEMP TABLE open_blocks AS
 SELECT kind, key FROM named_blocks WHERE kind IN ('spelling', 'plural', 'last') UNION
 SELECT kind, key FROM staging.resolution_keys SEMI JOIN touched USING (id) WHERE kind = 'last' UNION
 SELECT 'acronym', key FROM (
@@ -158,10 +158,11 @@ WHERE key IN (SELECT key FROM staging.resolution_keys WHERE kind = 'acronym')
 
 CREATE OR REPLACE TEMP TABLE scope AS
 SELECT id FROM touched UNION SELECT id FROM gone UNION
-SELECT unnest([one_id, two_id]) FROM staging.resolution_pairs SEMI JOIN blocks USING (kind, key)
+SELECT unnest([one_id, two_id])
+FROM staging.resolution_pairs SEMI JOIN open_blocks USING (kind, key)
 WHERE confidence > 0;
 
-DELETE FROM staging.resolution_pairs WHERE (kind, key) IN (SELECT (kind, key) FROM blocks);
+DELETE FROM staging.resolution_pairs WHERE (kind, key) IN (SELECT (kind, key) FROM open_blocks);
 """
 
 
@@ -267,7 +268,7 @@ def _endings(text: str, acronym: str) -> Iterator[str]:
 
 
 def find_blocks(con: duckdb.DuckDBPyConnection) -> None:
-    """Make the tables ``blocks`` of what is to be decided again, and ``scope`` of whom it is about.
+    """Make the tables ``open_blocks``, to be decided again, and ``scope``, whom that is about.
 
     The pairs of these blocks are taken away.
     """
