@@ -58,7 +58,7 @@ def fill(store: EvaluationStore, conditions: tuple[str, ...] = ("long", "short")
         con.execute("INSERT INTO experiments VALUES ('e', 'qs', '{}', now(), NULL)")
         con.execute(
             """INSERT INTO questions SELECT DISTINCT ON (n) 'qs', 'q' || n, n,
-               'What of ' || n || '?', [], [], '', '', '' FROM texts"""
+               'What of ' || n || '?', [], [], '', '', '', '' FROM texts"""
         )
         con.execute(
             """INSERT INTO answers SELECT answer_id, 'What of ' || n || '?', 'basic', '{}', 'r',
