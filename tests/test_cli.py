@@ -315,7 +315,7 @@ def test_a_held_index_is_exit_code_4(
 
     waiting = store.IndexStore.__init__
     monkeypatch.setattr(
-        store.IndexStore, "__init__", lambda self, path: waiting(self, path, wait_seconds=0.1)
+        store.IndexStore, "__init__", lambda self, path, *_: waiting(self, path, wait_seconds=0.1)
     )
     with (indexed.home / "index.lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
