@@ -15,7 +15,7 @@ from graphrag_pipeline.graph.clustering import (
     build_hierarchy,
     modularity,
 )
-from graphrag_pipeline.graph.repair import keep_ids, repair_hierarchy
+from graphrag_pipeline.graph.repair import keep_ids, repair
 
 SETTINGS = CommunitySettings(max_cluster_size=5)
 
@@ -23,6 +23,12 @@ pairs = st.sets(
     st.tuples(st.integers(0, 30), st.integers(0, 30)).filter(lambda pair: pair[0] < pair[1]),
     max_size=70,
 )
+
+
+def repair_hierarchy(old, entity_ids, edges, settings):
+    """What `repair` makes of clusters, ids and edges in any order, one by one."""
+    whole = Graph.of(entity_ids, edges)
+    return repair(whole, Clusters.of(old, whole.nodes), settings).listed(whole.nodes)
 
 
 def graph(chosen, more=()):

@@ -9,7 +9,7 @@ what was cut into pieces is split, and what has outgrown the limit is clustered 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.settings import CommunitySettings
-from graphrag_pipeline.graph.clustering import Cluster, Clusters, Edge, Graph, Ints, leiden
+from graphrag_pipeline.graph.clustering import Cluster, Clusters, Graph, Ints, leiden
 
 _MOST_SWEEPS = 20
 _SAME = 0.5
@@ -75,20 +75,6 @@ def with_old_ids(old: Clusters, new: Clusters, n_nodes: int) -> Clusters:
         taken = old_ids | heirs if place not in renamed and id in heirs else heirs
         ids.append(renamed.get(place) or _free_id(id, taken))
     return replace(new, ids=ids)
-
-
-def repair_hierarchy(
-    old: Sequence[Cluster],
-    entity_ids: Iterable[str],
-    edges: Iterable[Edge],
-    settings: CommunitySettings,
-    *,
-    regain: bool = False,
-) -> list[Cluster]:
-    """Return what :func:`repair` makes of ids and edges in any order, one by one."""
-    graph = Graph.of(entity_ids, edges)
-    repaired = repair(graph, Clusters.of(old, graph.nodes), settings, regain=regain)
-    return repaired.listed(graph.nodes)
 
 
 def keep_ids(old: Sequence[Cluster], new: Sequence[Cluster]) -> list[Cluster]:

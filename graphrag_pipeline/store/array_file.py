@@ -118,5 +118,6 @@ def _mapped(
             yield name, np.empty(count, dtype)
 
 
-def _bytes_of(array: npt.NDArray[Any]) -> bytes:
-    return array.tobytes()
+def _bytes_of(array: npt.NDArray[Any]) -> memoryview:
+    """Return the bytes of an array; they are not copied where they lie side by side."""
+    return memoryview(np.ascontiguousarray(array))

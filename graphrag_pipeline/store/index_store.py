@@ -187,11 +187,6 @@ class IndexStore:
             self.limits.set_on(con, self.path)
             _spare_threads(con, self.path)
             self.ensure_schema(con)
-        except OSError as error:
-            con.close()
-            raise StorageError(
-                f"cannot write in {self.limits.spill} (storage.temp): {error.strerror}"
-            ) from error
         except BaseException:
             con.close()
             raise

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import duckdb
 
+from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.files import make_folder
 from graphrag_pipeline.core.memory import memory_for_us
 from graphrag_pipeline.core.settings import Settings, fingerprint
@@ -33,10 +34,15 @@ class Limits:
         """Set them on the open database of a file that nobody else has open.
 
         What a killed process has left in the folder for what does not fit is removed. Raises
-        OSError where the folder cannot be made.
+        StorageError where the folder cannot be made.
         """
         if self.spill is not None:
-            make_folder(self.spill)
+            try:
+                make_folder(self.spill)
+            except OSError as error:
+                raise StorageError(
+                    f"cannot write in {self.spill} (storage.temp): {error.strerror}"
+                ) from error
             _spill_to(con, self.spill)
         _remove_left(con, self.spill or Path(f"{file}.tmp"))
         if self.memory_bytes is not None:
