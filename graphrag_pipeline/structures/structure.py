@@ -177,6 +177,9 @@ class Structure:
     hierarchy
         The communities that it keeps in the tables that all hierarchies share; only a structure of
         this package can, as their views are in the schema of the index.
+    clustered
+        Whether these communities are those of the graph as it is, though reports on them may be
+        behind. None: where all its steps are current.
     meta
         Keys in ``meta`` under which it keeps its state; one that ends in ``:`` is a prefix.
     setting
@@ -203,6 +206,7 @@ class Structure:
     tables: Sequence[str] = ()
     working: Sequence[str] = ()
     hierarchy: Hierarchy | None = None
+    clustered: Callable[[duckdb.DuckDBPyConnection, Settings], bool] | None = None
     meta: Sequence[str] = ()
     setting: str = ""
     schema: str = ""
@@ -222,6 +226,10 @@ class Structure:
             return self.name in settings.structures.wanted
         section, name = self.setting.split(".")
         return bool(getattr(getattr(settings, section), name))
+
+    def is_clustered(self, con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
+        """Whether its communities, if it has any, are those of the graph as it is."""
+        return self.clustered(con, settings) if self.clustered else not self.late(con, settings)
 
     def late(self, con: duckdb.DuckDBPyConnection, settings: Settings) -> list[str]:
         """Return what of it is behind the graph, in words."""

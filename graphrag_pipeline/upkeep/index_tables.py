@@ -236,11 +236,16 @@ def _in_structures(con: duckdb.DuckDBPyConnection, settings: Settings) -> Iterat
     """Yield what is broken in the structures that are asked for and not behind the graph."""
     for structure in made_structures(con, settings):
         current = [step for step in structure.steps if step.is_current(con, settings)]
-        yield from structure_violations(con, structure, current)
+        is_clustered = structure.is_clustered(con, settings)
+        yield from structure_violations(con, structure, current, is_clustered=is_clustered)
 
 
 def structure_violations(
-    con: duckdb.DuckDBPyConnection, structure: Structure, steps: Sequence[Step]
+    con: duckdb.DuckDBPyConnection,
+    structure: Structure,
+    steps: Sequence[Step],
+    *,
+    is_clustered: bool,
 ) -> Iterator[Broken]:
     """Yield what is against the checks that steps of a structure bring, and of its hierarchy."""
     for step in steps:
@@ -248,6 +253,8 @@ def structure_violations(
             row = con.execute(check.broken, check.parameters or None).fetchone()
             if row and row[0]:
                 yield Broken(step.table, check.what, row[0], "")
-    if structure.hierarchy is not None and len(steps) == len(structure.steps):
-        yield from broken_rows(con, hierarchy_checks(structure.hierarchy))
+    if structure.hierarchy is None or not is_clustered:
+        return
+    yield from broken_rows(con, hierarchy_checks(structure.hierarchy))
+    if len(steps) == len(structure.steps):
         yield from broken_rows(con, reported_checks(structure.hierarchy))

@@ -256,7 +256,7 @@ def _broken(con: duckdb.DuckDBPyConnection, settings: Settings | None) -> Iterat
     yield from broken_rows(con, report_checks(GRAPH))
     if settings is not None:
         for structure in made_structures(con, settings):
-            yield from structure_violations(con, structure, structure.steps)
+            yield from structure_violations(con, structure, structure.steps, is_clustered=True)
 
 
 def _vector_faults(

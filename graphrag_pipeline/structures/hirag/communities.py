@@ -62,9 +62,14 @@ def update_hirag_reports(workspace: Workspace) -> LevelReports:
 
 def hirag_communities_current(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
     """Whether communities and reports are those of the graph of all layers as it is."""
-    return communities_current(con, settings.communities, LAYERED) and reports_current(
+    return hirag_clustered(con, settings) and reports_current(
         con, _exact(settings.reports), report_writer(settings), LAYERED
     )
+
+
+def hirag_clustered(con: duckdb.DuckDBPyConnection, settings: Settings) -> bool:
+    """Whether communities are those of the graph of all layers as it is, whatever their reports."""
+    return communities_current(con, settings.communities, LAYERED)
 
 
 def communities_version(settings: Settings) -> str:

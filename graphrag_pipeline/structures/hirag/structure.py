@@ -20,6 +20,7 @@ from graphrag_pipeline.structures.hirag.communities import (
     LAYERED,
     communities_version,
     forget_communities,
+    hirag_clustered,
     hirag_communities_current,
     update_hirag_communities,
     update_hirag_reports,
@@ -220,6 +221,7 @@ HIRAG = Structure(
         "hirag_layers",
     ),
     hierarchy=LAYERED,
+    clustered=hirag_clustered,
     working=(
         "hirag_basis",
         "staging.hirag_mixtures",
