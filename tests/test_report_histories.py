@@ -40,7 +40,7 @@ class Teller:
     def __init__(self):
         self.calls = []
 
-    def write(self, store, contexts, hierarchy):
+    def write(self, store, contexts, hierarchy, evidence=None):
         self.calls += [context.community_id for context in contexts]
         with store.read() as con:
             told = dict(

@@ -27,7 +27,7 @@ class Teller:
     def __init__(self):
         self.written = []
 
-    def write(self, store, contexts, hierarchy):
+    def write(self, store, contexts, hierarchy, evidence=None):
         self.written += [context.community_id for context in contexts]
         with store.read() as con:
             told = dict(

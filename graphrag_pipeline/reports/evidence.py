@@ -1,13 +1,22 @@
 """What a report without a model rests on, and a hash of it: the sentences behind relationships.
 
-The queries read the tables ``reported`` (community_id) or ``told`` (relationship_id) of the
-connection. What they return of a community or relationship depends on nothing else in these.
+What is read of a community or relationship depends on nothing else that is read with it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import duckdb
+import polars as pl
+
+from graphrag_pipeline.reports.contexts import Context
+from graphrag_pipeline.store.frames import drop_rows, put_rows
+from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
+
 # Materialized, or DuckDB would join all pairs of members of a community first.
-COMMUNITIES = """
+_COMMUNITIES = """
 WITH members AS (
     SELECT m.community_id, m.entity_id FROM {members} m
     JOIN {communities} c ON c.id = m.community_id AND c.level = m.level
@@ -21,7 +30,7 @@ weights AS (
 SELECT c.id, c.title, c.size, c.n_relationships, coalesce(weight, 0) FROM {communities} c
 SEMI JOIN reported ON reported.community_id = c.id LEFT JOIN weights w ON w.community_id = c.id
 """
-SENTENCES = """
+_SENTENCES = """
 WITH pairs AS MATERIALIZED (
     SELECT id, source_id, target_id FROM {relationships} r
     SEMI JOIN told ON told.relationship_id = r.id),
@@ -45,16 +54,52 @@ SELECT s.* EXCLUDE document_id, n_documents,
 FROM sentences s JOIN repeated USING (relationship_id, text)
 ASOF LEFT JOIN near b ON b.document_id = s.document_id AND b.start_char <= s.start_char
 """
-"""The instances behind relationships, as sentences with their place in the document, in how many
-documents each stands word for word, and the kind of block that it begins in: blocks of a document
-never overlap."""
-
-PLACES = f"""
+# A hash of the weight of each relationship and of its sentences.
+_PLACES = """
 SELECT r.id AS relationship_id, left(md5(concat_ws(':', r.weight, places)), 16) AS places
-FROM {{relationships}} r SEMI JOIN told ON told.relationship_id = r.id LEFT JOIN (
+FROM {relationships} r SEMI JOIN told ON told.relationship_id = r.id LEFT JOIN (
     SELECT relationship_id, concat_ws(':', count(*), sum(md5_number_lower(concat_ws(
                chr(10), chunk_id, start_char, end_char, cut_off, n_documents, block, text))))
                AS places
-    FROM ({SENTENCES}) GROUP BY relationship_id) e ON e.relationship_id = r.id
+    FROM cited GROUP BY relationship_id) e ON e.relationship_id = r.id
 """
-"""A hash of the weight of each relationship and of its sentences."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the contexts of some communities rest on.
+
+    ``communities`` are these and the sub-communities whose reports they hold: (id, title, size,
+    n_relationships, weight). ``sentences`` are the instances behind the relationships that are
+    told (relationship_id, text, chunk_id, start_char, end_char, cut_off, n_documents, block): with
+    their place in the document, in how many documents each stands word for word, and the kind of
+    block that it begins in, as blocks of a document never overlap. ``places`` is a hash of each
+    relationship's weight and sentences.
+    """
+
+    communities: pl.DataFrame
+    sentences: pl.DataFrame
+    places: Mapping[str, str]
+
+
+def read_evidence(
+    con: duckdb.DuckDBPyConnection, contexts: Sequence[Context], hierarchy: Hierarchy = GRAPH
+) -> Evidence:
+    """Read what some contexts rest on."""
+    communities = [c.community_id for c in contexts]
+    communities += [child for context in contexts for child in context.sub_reports]
+    put_rows(con, "reported", _distinct("community_id", communities))
+    relationships = (told for context in contexts for told in context.relationships)
+    put_rows(con, "told", _distinct("relationship_id", relationships))
+    con.execute(f"CREATE OR REPLACE TEMP TABLE cited AS {hierarchy.sql(_SENTENCES)}")
+    evidence = Evidence(
+        con.sql(hierarchy.sql(_COMMUNITIES)).pl(),
+        con.sql("FROM cited").pl(),
+        dict(con.execute(hierarchy.sql(_PLACES)).fetchall()),
+    )
+    drop_rows(con, "reported", "told", "cited")
+    return evidence
+
+
+def _distinct(name: str, values: Iterable[str]) -> pl.DataFrame:
+    return pl.DataFrame({name: [*dict.fromkeys(values)]}, schema={name: pl.String})

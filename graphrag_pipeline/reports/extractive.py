@@ -14,7 +14,7 @@ from graphrag_pipeline.core.prose import REPEATED_IN, Prose, read_prose
 from graphrag_pipeline.core.settings import ReportSettings, fingerprint
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.reports.contexts import Context
-from graphrag_pipeline.reports.evidence import COMMUNITIES, SENTENCES
+from graphrag_pipeline.reports.evidence import Evidence, read_evidence
 from graphrag_pipeline.reports.text import Finding, ReportText, WrittenReports
 from graphrag_pipeline.store.frames import put_rows
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
@@ -91,11 +91,12 @@ class ExtractiveWriter:
         store: IndexStore,
         contexts: Sequence[Context],
         hierarchy: Hierarchy = GRAPH,
+        evidence: Evidence | None = None,
     ) -> WrittenReports:
-        """Write a report for each context."""
+        """Write a report for each context, from ``evidence`` where that was read before."""
         with store.read() as con:
-            evidence = _read_evidence(con, contexts, hierarchy)
-        return WrittenReports(self._written(evidence, contexts))
+            material = _read_material(con, contexts, hierarchy, evidence)
+        return WrittenReports(self._written(material, contexts))
 
     def write_from(
         self,
@@ -104,13 +105,13 @@ class ExtractiveWriter:
         hierarchy: Hierarchy = GRAPH,
     ) -> Mapping[str, ReportText]:
         """Return a report for each context, by community, from tables that are open."""
-        return self._written(_read_evidence(con, contexts, hierarchy), contexts)
+        return self._written(_read_material(con, contexts, hierarchy), contexts)
 
     def _written(
-        self, evidence: _Evidence, contexts: Sequence[Context]
+        self, material: _Material, contexts: Sequence[Context]
     ) -> Mapping[str, ReportText]:
-        sentences = _sentences(evidence, contexts)
-        titles = dict(evidence.titles.iter_rows())
+        sentences = _sentences(material, contexts)
+        titles = dict(material.titles.iter_rows())
         return {
             community: write_extractive(
                 title,
@@ -122,13 +123,13 @@ class ExtractiveWriter:
                 self._max_findings,
             )
             for community, title, n_entities, n_relationships, weight in (
-                evidence.communities.iter_rows()
+                material.communities.iter_rows()
             )
         }
 
 
 @dataclass(frozen=True)
-class _Evidence:
+class _Material:
     """What the reports on some communities are made of.
 
     ``communities``: (id, title, size, n_relationships, weight); ``titles``: (entity id, title);
@@ -197,8 +198,9 @@ def select_sentences(sentences: Sequence[Sentence], most: int) -> list[Sentence]
 def _is_said(words: frozenset[str], earlier: frozenset[str]) -> bool:
     """Whether an earlier sentence has most of these words, and all that hold a number."""
     new = words - earlier
-    has_number = any(character.isdigit() for word in new for character in word)
-    return len(new) <= (1 - _SAID) * len(words) and not has_number
+    if len(new) > (1 - _SAID) * len(words):
+        return False
+    return not any(character.isdigit() for word in new for character in word)
 
 
 def _rank(sentence: Sentence) -> tuple[float, str, str, int]:
@@ -229,20 +231,24 @@ def _summary(title: str, n_entities: int, n_relationships: int, findings: Sequen
     return " ".join([size, *(finding.explanation for finding in findings[:2])])
 
 
-def _read_evidence(
-    con: duckdb.DuckDBPyConnection, contexts: Sequence[Context], hierarchy: Hierarchy
-) -> _Evidence:
+def _read_material(
+    con: duckdb.DuckDBPyConnection,
+    contexts: Sequence[Context],
+    hierarchy: Hierarchy,
+    evidence: Evidence | None = None,
+) -> _Material:
+    evidence = evidence or read_evidence(con, contexts, hierarchy)
     pairs = [(c.community_id, relationship) for c in contexts for relationship in c.relationships]
-    put_rows(con, "reported", _strings([(c.community_id,) for c in contexts], "community_id"))
     put_rows(con, "told", _strings(pairs, "community_id", "relationship_id"))
     below = {child for context in contexts for child in context.sub_reports}
     put_rows(con, "below", _strings([(child,) for child in sorted(below)], "community_id"))
     sql = hierarchy.sql
-    return _Evidence(
-        con.sql(sql(COMMUNITIES)).pl(),
+    reported = [context.community_id for context in contexts]
+    return _Material(
+        evidence.communities.filter(pl.col("id").is_in(reported)),
         con.sql(sql(_TITLES)).pl(),
         con.sql(sql(_TOLD)).pl(),
-        con.sql(sql(SENTENCES)).pl(),
+        evidence.sentences,
         {row[0]: row[1:] for row in con.execute(sql(_FINDINGS)).fetchall()},
     )
 
@@ -251,7 +257,7 @@ def _strings(rows: Sequence[tuple[str, ...]], *names: str) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
 
 
-def _sentences(evidence: _Evidence, contexts: Sequence[Context]) -> dict[str, list[Sentence]]:
+def _sentences(material: _Material, contexts: Sequence[Context]) -> dict[str, list[Sentence]]:
     """Return each context's best sentences, scored by the relationships they support.
 
     A relationship counts by the logarithm of its weight and by how many of the community's
@@ -261,8 +267,8 @@ def _sentences(evidence: _Evidence, contexts: Sequence[Context]) -> dict[str, li
     other fragments only where there is no whole sentence. The findings of its sub-reports follow.
     """
     ranking = (
-        _worthy(_ranked(_scored(evidence.told).join(evidence.sentences, "relationship_id")))
-        .join(evidence.communities.select(community_id="id", title="title"), "community_id")
+        _worthy(_ranked(_scored(material.told).join(material.sentences, "relationship_id")))
+        .join(material.communities.select(community_id="id", title="title"), "community_id")
         .with_columns(score=pl.col("score") * (1 + _n_named()))
         .sort(*_IN_ORDER)
         .group_by("community_id", maintain_order=True)
@@ -281,7 +287,7 @@ def _sentences(evidence: _Evidence, contexts: Sequence[Context]) -> dict[str, li
                 score=score,
             )
         )
-    _add_findings(sentences_of, evidence, contexts)
+    _add_findings(sentences_of, material, contexts)
     return sentences_of
 
 
@@ -386,18 +392,18 @@ def _scored(sentences: pl.DataFrame) -> pl.DataFrame:
 
 
 def _add_findings(
-    sentences: dict[str, list[Sentence]], evidence: _Evidence, contexts: Sequence[Context]
+    sentences: dict[str, list[Sentence]], material: _Material, contexts: Sequence[Context]
 ) -> None:
     """Add the findings of sub-reports, first ones first, each sub-community told apart.
 
     Those of a larger sub-community count for more.
     """
-    titles = dict(evidence.communities.select("id", "title").iter_rows())
+    titles = dict(material.communities.select("id", "title").iter_rows())
     for context in contexts:
         names = titles.get(context.community_id, "").casefold().split(", ")
         own = sentences[context.community_id]
         best = max((sentence.score for sentence in own), default=1.0)
-        below = {c: evidence.findings[c] for c in context.sub_reports if c in evidence.findings}
+        below = {c: material.findings[c] for c in context.sub_reports if c in material.findings}
         largest = max((size for size, _ in below.values()), default=1)
         for child, (size, findings) in below.items():
             weight = best * math.log1p(size) / math.log1p(largest)

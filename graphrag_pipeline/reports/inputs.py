@@ -20,7 +20,7 @@ from graphrag_pipeline.reports.contexts import (
     edges_of,
     intra_edges,
 )
-from graphrag_pipeline.reports.evidence import COMMUNITIES, PLACES
+from graphrag_pipeline.reports.evidence import Evidence
 from graphrag_pipeline.reports.text import ReportWriter
 from graphrag_pipeline.store.frames import drop_rows, put_rows
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
@@ -116,10 +116,14 @@ class Level:
 
 @dataclass(frozen=True)
 class Slice:
-    """Some communities of a level, the context of each, and all edges within each."""
+    """Some communities of a level, the context of each, and all edges within each.
+
+    Once their places are known, ``evidence`` is what the contexts rest on.
+    """
 
     contexts: Sequence[Context]
     edges: Mapping[str, Sequence[Edge]]
+    evidence: Evidence | None = None
 
     def whole_hash(self, community: str) -> str:
         """Return a hash of all entities and relationships of a community."""
@@ -231,36 +235,24 @@ def _slice(
     return Slice(contexts, edges)
 
 
-def with_places(
-    con: duckdb.DuckDBPyConnection, contexts: Sequence[Context], hierarchy: Hierarchy = GRAPH
-) -> list[Context]:
+def with_places(contexts: Sequence[Context], evidence: Evidence) -> list[Context]:
     """Return contexts whose hash is of all that a report without a model says and cites.
 
     That is, besides their texts, the size, relationships, title and evidence of each community, and
     the sentences behind the relationships that are told, with their places.
     """
-    below = [child for context in contexts for child in context.sub_reports]
-    put_rows(con, "reported", _strings("community_id", [c.community_id for c in contexts] + below))
-    told = [relationship for context in contexts for relationship in context.relationships]
-    put_rows(con, "told", _strings("relationship_id", told))
-    rows = con.execute(hierarchy.sql(COMMUNITIES)).fetchall()
-    facts = {id: f"{size}:{n}:{title}:{weight:g}" for id, title, size, n, weight in rows}
-    sizes = {id: str(size) for id, _, size, *_ in rows}
-    places = dict(con.execute(hierarchy.sql(PLACES)).fetchall())
-    drop_rows(con, "reported", "told")
+    facts, sizes = {}, {}
+    for id, title, size, n, weight in evidence.communities.iter_rows():
+        facts[id], sizes[id] = f"{size}:{n}:{title}:{weight:g}", str(size)
     placed = []
     for context in contexts:
-        cited = [places.get(relationship, "") for relationship in context.relationships]
+        cited = [evidence.places.get(relationship, "") for relationship in context.relationships]
         cited += [sizes.get(community, "") for community in context.sub_reports]
         version, _, text_hash = context.hash.partition(":")
         about = facts.get(context.community_id, "")
         hash = f"{version}:{make_id('context', text_hash, about, *cited)}"
         placed.append(replace(context, hash=hash))
     return placed
-
-
-def _strings(name: str, values: Sequence[str]) -> pl.DataFrame:
-    return pl.DataFrame({name: values}, schema={name: pl.String}).unique()
 
 
 def _claims(claims: pl.DataFrame | None, rows: pl.DataFrame) -> Mapping[str, Sequence[Element]]:

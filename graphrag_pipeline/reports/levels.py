@@ -21,6 +21,7 @@ from graphrag_pipeline.reports.digests import (
     remember_compared,
     reports_digest,
 )
+from graphrag_pipeline.reports.evidence import read_evidence
 from graphrag_pipeline.reports.extractive import ExtractiveWriter
 from graphrag_pipeline.reports.inputs import (
     MIN_SIZE,
@@ -292,7 +293,9 @@ def _update_level(
             kept = _tolerated(con, changed, settings, writer)
             todo = [context for context in changed if context.community_id not in kept]
             failed = _failed_before(con, hierarchy, todo)
-        written = writer.write(store, todo, hierarchy) if todo else WrittenReports()
+        written = WrittenReports()
+        if todo:
+            written = writer.write(store, todo, hierarchy, part.evidence)
         with store.transaction() as con:
             _store_reports(con, hierarchy, todo, written, failed, level, writer.name)
             _settle(con, hierarchy, part.contexts, digests, kept)
@@ -322,7 +325,8 @@ def _cited(
 ) -> Slice:
     if not writer.cites_places:
         return part
-    return Slice(with_places(con, part.contexts, hierarchy), part.edges)
+    evidence = read_evidence(con, part.contexts, hierarchy)
+    return Slice(with_places(part.contexts, evidence), part.edges, evidence)
 
 
 def _changed(part: Slice, held: Level) -> list[Context]:

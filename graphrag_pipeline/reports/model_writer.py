@@ -20,6 +20,7 @@ from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.llm.purpose import making
 from graphrag_pipeline.llm.running import work_through
 from graphrag_pipeline.reports.contexts import Context
+from graphrag_pipeline.reports.evidence import Evidence
 from graphrag_pipeline.reports.extractive import ExtractiveWriter
 from graphrag_pipeline.reports.parsing import REPORT_PARSING_VERSION, REPORT_SCHEMA, parse_report
 from graphrag_pipeline.reports.references import check_references
@@ -88,6 +89,7 @@ class ModelWriter:
         store: IndexStore,
         contexts: Sequence[Context],
         hierarchy: Hierarchy = GRAPH,
+        evidence: Evidence | None = None,
     ) -> WrittenReports:
         """Write a report for each context.
 

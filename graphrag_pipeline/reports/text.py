@@ -10,6 +10,7 @@ from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 
 if TYPE_CHECKING:
     from graphrag_pipeline.reports.contexts import Context
+    from graphrag_pipeline.reports.evidence import Evidence
     from graphrag_pipeline.store.index_store import IndexStore
 
 
@@ -82,6 +83,10 @@ class ReportWriter(Protocol):
         store: IndexStore,
         contexts: Sequence[Context],
         hierarchy: Hierarchy = GRAPH,
+        evidence: Evidence | None = None,
     ) -> WrittenReports:
-        """Write a report for each context, of communities of this hierarchy."""
+        """Write a report for each context, of communities of this hierarchy.
+
+        Where it cites places, ``evidence`` is what the contexts rest on, or it reads that itself.
+        """
         ...

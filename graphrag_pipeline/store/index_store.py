@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-_SMALL_BYTES = 64 * 2**20
+_SMALL_BYTES = 512 * 2**20
 _FEW_BYTES = 16 * 2**20
 _IDLE_SECONDS = 0.5
 _WATCH_SECONDS = 0.05

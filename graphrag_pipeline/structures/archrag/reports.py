@@ -17,6 +17,7 @@ import polars as pl
 
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.reports.contexts import Context
+from graphrag_pipeline.reports.evidence import read_evidence
 from graphrag_pipeline.reports.extractive import ExtractiveWriter
 from graphrag_pipeline.reports.inputs import (
     Elements,
@@ -116,7 +117,7 @@ class Draft:
         contexts = level_contexts(self._elements, held, self._budget, self._version)
         if self._writer.cites_places:
             with _DraftStore(store.path, self._tables()).read() as con:
-                contexts = with_places(con, contexts, _DRAFT)
+                contexts = with_places(contexts, read_evidence(con, contexts, _DRAFT))
         before = dict(self._before.select("community_id", "context_hash").iter_rows())
         changed = [each for each in contexts if before.get(each.community_id) != each.hash]
         stay = {each.community_id for each in contexts} - {c.community_id for c in changed}
