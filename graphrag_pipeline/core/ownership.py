@@ -29,6 +29,9 @@ def check_values(file: Path, owner: str, values: Mapping[str, Any], base_url: st
         dangers.append(f"send your {key} to {parts.scheme}://{parts.netloc.rpartition('@')[2]}")
     if shared := _section(values, "llm").get("shared_cache"):
         dangers.append(f"write what models answer to {shared}")
+    storage = _section(values, "storage")
+    if place := storage.get("url") or storage.get("postgres"):
+        dangers.append(f"keep your documents at {str(place).rpartition('@')[2]}")
     if command := _section(values, "notify").get("command"):
         dangers.append(f"run {command[0]}" if isinstance(command, list) else f"run {command}")
     if dangers:

@@ -9,6 +9,7 @@ import ast
 import codecs
 import functools
 import hashlib
+import importlib.util
 import inspect
 import json
 import os
@@ -44,6 +45,7 @@ from pydantic_settings import (
     SettingsError,
 )
 
+from graphrag_pipeline.core.environment import POSTGRES, Secret, variable
 from graphrag_pipeline.core.errors import ConfigError, InputError, StorageError
 from graphrag_pipeline.core.levels import parse_level
 from graphrag_pipeline.core.ownership import address_in, check_values, other_owner
@@ -52,7 +54,7 @@ CONFIG_FILE = "graphrag.toml"
 PREFIX = "GRAPHRAG_"
 WEBHOOK, MAIL_SERVER = f"{PREFIX}WEBHOOK_URL", f"{PREFIX}SMTP_URL"
 """Variables of the environment that hold secrets: where notices go."""
-_NO_SETTINGS = {f"{PREFIX}CONFIG", f"{PREFIX}API_KEY", WEBHOOK, MAIL_SERVER}
+_NO_SETTINGS = {f"{PREFIX}CONFIG", f"{PREFIX}API_KEY", WEBHOOK, MAIL_SERVER, POSTGRES}
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _ARGUMENTS, _ENVIRONMENT = "the settings of the program", "the environment"
 
@@ -85,6 +87,33 @@ def _place(place: object) -> object:
     return str(place) if isinstance(place, Path) else place
 
 
+def _storage_url(url: str) -> str:
+    parts = urlsplit(url)
+    is_bucket = parts.scheme == "s3" and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", parts.netloc)
+    is_folder = parts.scheme == "file" and not parts.netloc and parts.path.startswith("/")
+    if parts.username is not None or parts.password is not None:
+        raise PydanticCustomError(
+            "secret", "must hold no key: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        )
+    if url and (parts.query or parts.fragment or not (is_bucket or is_folder)):
+        raise PydanticCustomError(
+            "storage_url", "must be s3://bucket/prefix or file:///folder, or empty for the home"
+        )
+    return url.rstrip("/") if is_bucket else url
+
+
+def _without_password(address: str) -> str:
+    """Return where Postgres is. An address with a password is a secret, and is not shown."""
+    user = urlsplit(address).netloc.rpartition("@")[0]
+    if "password" in address.lower() or ":" in user:
+        raise PydanticCustomError(
+            "secret",
+            f"must hold no password: set {POSTGRES} to the whole address, in the environment or "
+            "in .env",
+        )
+    return address
+
+
 def _rights(mode: object) -> str:
     if not isinstance(mode, str) or not re.fullmatch(r"0?[0-7]?7[0-7][0145]", mode):
         raise PydanticCustomError(
@@ -114,6 +143,8 @@ Level = Annotated[int, Field(ge=0), BeforeValidator(_level)]
 Megabytes = Annotated[float, Field(gt=0, le=1e6)]
 Place = Annotated[str, Field(min_length=1), BeforeValidator(_place)]
 Address = Annotated[str, AfterValidator(_address)]
+StorageUrl = Annotated[str, AfterValidator(_storage_url)]
+PostgresAddress = Annotated[str, AfterValidator(_without_password)]
 EnvironmentVariable = Annotated[str, AfterValidator(_environment_variable)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Label = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:@-]{0,63}$")]
@@ -201,8 +232,14 @@ class InputSettings(_Section):
 
 
 class StorageSettings(_Section):
-    """What a run may take of the machine."""
+    """Where an index is kept, and what a run may take of the machine."""
 
+    url: StorageUrl = ""
+    """Where workers share an index: s3://bucket/prefix, or file:///folder that all of them see;
+    empty: the home folder. It needs Postgres and the extra [cluster]."""
+    postgres: PostgresAddress = ""
+    """Postgres of a shared index, without a password: postgresql://user@host/database. With one,
+    the whole address is GRAPHRAG_POSTGRES_URL in the environment or in .env, which wins."""
     memory_gb: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0
     """About the most gigabytes of memory that a run takes; 0: half of what there is. Tables that do
     not fit go to disk; under 1, little is left for them."""
@@ -210,6 +247,14 @@ class StorageSettings(_Section):
     """Threads that work on tables; 0: one for each core. Each takes memory of its own."""
     temp: str = ""
     """Folder, on a fast disk with room, for what does not fit in memory; none set: the home."""
+
+
+class WorkerSettings(_Section):
+    """Who does the work of a shared index ([storage] url)."""
+
+    launcher: Literal["in_process", "celery", "k8s"] = "in_process"
+    """in_process: this machine. celery: processes of `graphrag-pipeline worker`, through Redis.
+    k8s: a pod for each batch."""
 
 
 class BatchSettings(_Section):
@@ -734,6 +779,7 @@ class Settings(BaseSettings):
             super().__init__(**_merged([*layers.values()]))
         except ValidationError as error:
             raise ConfigError("\n".join(_explain(error, layers))) from None
+        _check_sharing(self)
 
     _nul = field_validator("home", mode="before")(_without_nul)
 
@@ -747,6 +793,7 @@ class Settings(BaseSettings):
     """embedded: no model and no key. llm: each stage by the model in [llm], unless set alone.
     local: the same for a small model on your own machine, with budgets that fit its window."""
     storage: StorageSettings = StorageSettings()
+    workers: WorkerSettings = WorkerSettings()
     input: InputSettings = InputSettings()
     batches: BatchSettings = BatchSettings()
     chunks: ChunkSettings = ChunkSettings()
@@ -804,6 +851,11 @@ class Settings(BaseSettings):
         return self.model_dump(mode="json", exclude_unset=True)
 
     @property
+    def postgres(self) -> Secret:
+        """The address of Postgres, with its password; no dump of the settings has it."""
+        return Secret(variable(POSTGRES, self.llm.env_file) or self.storage.postgres)
+
+    @property
     def home_path(self) -> Path:
         """The home folder, absolute."""
         return Path(self.home).expanduser().resolve()
@@ -853,6 +905,24 @@ def load_settings(file: Path | None = None, **values: Any) -> Settings:
     if settings.llm.env_file and not Path(settings.llm.env_file).is_file():
         raise ConfigError(f"llm.env_file = {settings.llm.env_file!r}: there is no such file")
     return _with_aliases_beside(path, settings) if path else settings
+
+
+def _check_sharing(settings: Settings) -> None:
+    """Raise ConfigError where an index cannot be shared as the settings say."""
+    url, launcher = settings.storage.url, settings.workers.launcher
+    if launcher != "in_process" and not url:
+        raise ConfigError(
+            f'workers.launcher = "{launcher}" needs storage.url: set it to s3://bucket/prefix'
+        )
+    if url and not settings.postgres:
+        raise ConfigError(
+            f"storage.url = {url!r} needs Postgres: set storage.postgres, or {POSTGRES} in the "
+            "environment or in .env"
+        )
+    if url and importlib.util.find_spec("psycopg") is None:
+        raise ConfigError(
+            f"storage.url = {url!r} needs psycopg: pip install 'graphrag-pipeline[cluster]'"
+        )
 
 
 def _check_owners(config: Path | None, env_file: Path) -> None:
@@ -1045,7 +1115,7 @@ def _explain(error: ValidationError, layers: Mapping[str, Mapping[str, Any]]) ->
 def _shown(item: ErrorDetails) -> str:
     """Return a wrong value as it was written; an address without its user, password and query."""
     value = item["input"]
-    if item["type"] == "variable":
+    if item["type"] in ("variable", "secret"):
         return "(not shown)"
     if item["type"] == "address":
         value = value.rpartition("@")[2].partition("?")[0]
@@ -1106,15 +1176,15 @@ def _explain_environment() -> str | None:
     lists = {f"{g}__{n}" for _, g, n, default in _fields() if isinstance(default, tuple)}
     tables = {f"{g}__{n}" for _, g, n, default in _fields() if isinstance(default, dict)}
     sections = {group for _, group, _, _ in _fields() if group}
-    for variable in sorted(_environment_names()):
-        name = variable[len(PREFIX) :].lower()
+    for given in sorted(_environment_names()):
+        name = given[len(PREFIX) :].lower()
         if name not in lists | tables | sections:
             continue
         try:
-            json.loads(os.environ[variable])
+            json.loads(os.environ[given])
         except ValueError:
             right = '["one", "other"]' if name in lists else '{"setting": "value"}'
-            return f"{variable} = {os.environ[variable]!r}: must be JSON, such as {right}"
+            return f"{given} = {os.environ[given]!r}: must be JSON, such as {right}"
     return None
 
 

@@ -8,38 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
-from graphrag_pipeline.core.environment import KEYS, variable
+from graphrag_pipeline.core.environment import KEYS, Secret, variable
 from graphrag_pipeline.core.errors import ConfigError
 
 OPENAI_URL = "https://api.openai.com/v1"
-
-
-class Secret:
-    """A text that is never shown and never pickled; an unpickled or copied one is empty."""
-
-    __slots__ = ("_value",)
-
-    def __init__(self, value: str = "") -> None:
-        self._value = value
-
-    def reveal(self) -> str:
-        """Return the text."""
-        return self._value
-
-    def __bool__(self) -> bool:
-        return bool(self._value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and self._value == other._value
-
-    def __hash__(self) -> int:
-        return hash(self._value)
-
-    def __repr__(self) -> str:
-        return "Secret(***)" if self._value else "Secret()"
-
-    def __reduce__(self) -> tuple[type[Secret], tuple[()]]:
-        return Secret, ()
 
 
 @dataclass(frozen=True)

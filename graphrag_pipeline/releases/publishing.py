@@ -160,7 +160,8 @@ def published_sql() -> str:
 
 def config_hash(settings: Settings) -> str:
     """Return a hash of the settings that shape an index."""
-    not_shaping = {"home", "query", "schedule", "evaluation", "releases", "batches", "llm"}
+    not_shaping = {"home", "storage", "workers", "batches"}
+    not_shaping |= {"query", "schedule", "evaluation", "releases", "llm"}
     looking = {name for name in InputSettings.model_fields if name.startswith("urls")}
     looking |= {"folder", "settle_seconds", "poll_seconds", "verify_days"}
     index = settings.model_dump(exclude={**dict.fromkeys(not_shaping, True), "input": looking})
