@@ -172,11 +172,12 @@ SELECT id, string_agg(ended(description, by_rule), ' ' ORDER BY place) AS descri
 WHERE place <= $max_sentences OR NOT by_rule GROUP BY id;
 """
 
-# Weights are added as decimals: what a sum of floating-point numbers is depends on their order.
+# Weights are added as decimals: what a sum of floating-point numbers is depends on their order. An
+# import may share a weight among many chunks: parts of it come to the whole again once rounded.
 _COUNTED_MEETINGS = f"""
 CREATE OR REPLACE TEMP TABLE links AS
 SELECT chunk_id, source_id, target_id, hash(description) AS sentence, type,
-       least(greatest(weight, -1e24), 1e24)::DECIMAL(38, 6) AS weight
+       least(greatest(weight, -1e18), 1e18)::DECIMAL(38, 12) AS weight
 FROM resolved_relationship_mentions WHERE is_touched_pair(source_id, target_id);
 
 DELETE FROM {{state}}.folded_meetings
@@ -184,7 +185,7 @@ WHERE is_touched_pair(source_id, target_id);
 
 INSERT INTO {{state}}.folded_meetings BY NAME
 WITH weights AS (
-    SELECT source_id, target_id, sum(weight)::DOUBLE AS weight FROM (
+    SELECT source_id, target_id, round(sum(weight), 6)::DOUBLE AS weight FROM (
         SELECT source_id, target_id,
                CASE WHEN r.sentence IS NULL THEN sum(weight) ELSE max(weight) END AS weight
         FROM links LEFT JOIN repeated r ON r.sentence = links.sentence

@@ -18,7 +18,7 @@ from graphrag_pipeline.core.prose import REPEATED_IN
 from graphrag_pipeline.core.settings import fingerprint
 from graphrag_pipeline.graph.resolution.aliases import read_words
 
-STATE_VERSION = "1"
+STATE_VERSION = "2"
 STATE_TABLES = (
     "folded_chunks",
     "folded_mentions",

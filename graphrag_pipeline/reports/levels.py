@@ -356,6 +356,7 @@ def _settle(
     """Note what is known of the reports on these communities, now that they have been looked at.
 
     What a context holds of its community changes with the community, though what it tells may not.
+    A report that was imported was not written from one.
     """
     shares = pl.DataFrame(
         {"community_id": list(kept), "outdated": list(kept.values())},
@@ -367,12 +368,14 @@ def _settle(
     put_rows(con, "settled", rows)
     con.execute(
         f"""UPDATE hierarchy_reports r SET outdated = coalesce(s.outdated, 0),
-               context_tokens = CASE WHEN s.outdated IS NULL THEN s.context_tokens
-                                     ELSE r.context_tokens END,
-               coverage = CASE WHEN s.outdated IS NULL THEN s.coverage ELSE r.coverage END
-           FROM settled s WHERE s.community_id = r.community_id AND r.{hierarchy.is_own}
+               context_tokens = if(s.is_written, s.context_tokens, r.context_tokens),
+               coverage = if(s.is_written, s.coverage, r.coverage)
+           FROM (SELECT s.*, outdated IS NULL AND writer <> '{IMPORTED}' AS is_written
+                 FROM settled s JOIN (SELECT community_id, writer FROM hierarchy_reports
+                                      WHERE {hierarchy.is_own}) USING (community_id)) s
+           WHERE s.community_id = r.community_id AND r.{hierarchy.is_own}
                AND (r.outdated IS DISTINCT FROM coalesce(s.outdated, 0)
-                    OR (s.outdated IS NULL AND (r.context_tokens, r.coverage)
+                    OR (s.is_written AND (r.context_tokens, r.coverage)
                         IS DISTINCT FROM (s.context_tokens, s.coverage)))"""
     )
     remember_compared(con, hierarchy, "settled")

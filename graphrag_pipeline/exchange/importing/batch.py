@@ -128,8 +128,11 @@ def stage_import(
         pl.DataFrame(rows, schema=DOCUMENTS),
         [_source_row(change, batch.key) for change in batch.changes],
     )
-    numbered = [(document.id, place) for place, document in enumerate(documents)]
-    number(con, "document", numbered)
+    for kind, ids in (
+        ("document", [document.id for document in documents]),
+        ("chunk", chunks["id"]),
+    ):
+        number(con, kind, [(id, place) for place, id in enumerate(ids)])
     stage_documents(con, batch, read)
     stage_chunks(con, chunks.with_columns(batch=pl.lit(batch.key)), batch.key)
     texts = con.execute(
