@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pty
+import select
 import signal
 import time
 from collections.abc import Iterator
@@ -65,6 +66,17 @@ class Typed:
         """Read until a text has come since the last that was waited for."""
         while text not in self.seen:
             self.seen += os.read(self._ours, 4096).decode()
+        self.seen = self.seen.partition(text)[2]
+
+    def interrupt_until(self, text: str) -> None:
+        """Interrupt, as Ctrl-C does, until a text has come.
+
+        Readline does not see a signal that comes just before it waits; somebody presses it again.
+        """
+        while text not in self.seen:
+            self.process.send_signal(signal.SIGINT)
+            while text not in self.seen and select.select([self._ours], [], [], 2.0)[0]:
+                self.seen += os.read(self._ours, 4096).decode()
         self.seen = self.seen.partition(text)[2]
 
     def cpu_ticks(self) -> int:
@@ -147,8 +159,7 @@ def test_ctrl_c_stops_the_answer_and_not_the_session(
     # At the prompt it clears the line.
     typed.type("half a line")
     typed.wait_for("half a line")
-    typed.process.send_signal(signal.SIGINT)
-    typed.wait_for("basic> ")
+    typed.interrupt_until("basic> ")
     typed.type(":sources\n")
     typed.wait_for("there is no answer yet")
     # Before the prompt the terminal itself takes Ctrl-D, and readline never sees it.
