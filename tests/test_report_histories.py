@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.reports import digests
+from graphrag_pipeline.reports import digests, levels
 from graphrag_pipeline.reports.inputs import level_contexts, level_slices, read_elements, read_level
 from graphrag_pipeline.reports.levels import update_reports
 from graphrag_pipeline.reports.text import ReportText, WrittenReports
@@ -61,6 +61,12 @@ def bring_up(engine, writer=None):
     return update_reports(engine.store, engine.settings.reports, 0, and_deeper=True, writer=writer)
 
 
+def bring_up_by_level(engine, writer=None):
+    for level, and_deeper in ((2, True), (1, False), (0, False)):
+        given = engine.settings.reports
+        update_reports(engine.store, given, level, and_deeper=and_deeper, writer=writer)
+
+
 def reports(engine):
     return engine.rows(REPORTS)
 
@@ -79,11 +85,12 @@ def forgotten(engine):
 def test_after_any_history_reports_are_those_made_from_scratch(tmp_path_factory, history, is_paid):
     engine = Engine(tmp_path_factory.mktemp("history"), Settings(**GIVEN))
     engine.write({"fixed.txt": "Alice Smith met Bob Jones in Paris. Dora Green met Emil Black."})
-    for change in history:
-        engine.write({f"{name}.txt": text for name, text in change.items()})
-        engine.index()
-        engine.cluster()
-        bring_up(engine, Teller() if is_paid else None)
+    with engine.store.session():
+        for change in history:
+            engine.write({f"{name}.txt": text for name, text in change.items()})
+            engine.index()
+            engine.cluster()
+            bring_up_by_level(engine, Teller() if is_paid else None)
     followed = reports(engine)
     again = Teller()
     forgotten(engine)
@@ -135,6 +142,22 @@ def test_contexts_are_made_only_where_a_digest_changed(told, monkeypatch):
         con.execute("DELETE FROM meta WHERE starts_with(key, 'graph:reports_state:')")
     bring_up(told, teller)
     assert made == []
+
+
+def test_levels_of_one_session_read_the_graph_once(told, monkeypatch):
+    read = []
+    for name in ("read_elements", "community_digests"):
+        reading = getattr(levels, name)
+        monkeypatch.setattr(
+            levels, name, lambda *a, name=name, reading=reading: read.append(name) or reading(*a)
+        )
+    forgotten(told)
+    with told.store.session():
+        bring_up_by_level(told)
+    assert sorted(read) == ["community_digests", "read_elements"]
+    forgotten(told)
+    bring_up_by_level(told)
+    assert len(read) > 4
 
 
 def test_slices_make_the_contexts_of_the_whole_level(told):

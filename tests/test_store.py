@@ -314,6 +314,16 @@ def test_a_copy_within_a_session_holds_what_the_session_wrote(store, tmp_path):
     assert value(store, "state") == "second"
 
 
+def test_what_is_remembered_ends_with_the_session(store):
+    store.remember("key", "lost")
+    assert store.recall("key") is None
+    with store.session():
+        with store.session():
+            store.remember("key", "kept")
+        assert store.recall("key") == "kept"
+    assert store.recall("key") is None
+
+
 def test_a_large_file_is_not_kept_open(store, opens, monkeypatch):
     monkeypatch.setattr("graphrag_pipeline.store.index_store._SMALL_BYTES", 1000)
     with store.session():

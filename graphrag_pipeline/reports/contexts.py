@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import NamedTuple
 
 import polars as pl
 
@@ -31,8 +32,7 @@ class SubReport:
     support: int = 1
 
 
-@dataclass(frozen=True)
-class Element:
+class Element(NamedTuple):
     """What a context is made of: the id of the thing, its tokens, and a hash of its text.
 
     ``support`` is how many chunks it rests on, for a report the sum of its elements.
@@ -44,8 +44,7 @@ class Element:
     support: int = 1
 
 
-@dataclass(frozen=True)
-class Edge:
+class Edge(NamedTuple):
     """A relationship within a community, with its ends."""
 
     relationship: Element
@@ -108,12 +107,15 @@ _EDGE = (*_ELEMENT, *(f"{end}_{name}" for end in ("source", "target") for name i
 
 def edges_of(rows: pl.DataFrame) -> Mapping[str, list[Edge]]:
     """Return the rows of :func:`intra_edges` as edges of each community, in order."""
-    nodes: dict[tuple[object, ...], Element] = {}
+    nodes: dict[str, Element] = {}
+    for end in ("source", "target"):
+        ends = rows.select(f"{end}_{name}" for name in _ELEMENT).unique(f"{end}_id")
+        nodes |= {node[0]: Element(*node) for node in ends.iter_rows()}
     edges: dict[str, list[Edge]] = defaultdict(list)
-    for community, *edge in rows.iter_rows():
-        relationship, source, target = (edge[place : place + 4] for place in (0, 4, 8))
-        ends = [nodes.setdefault(tuple(end), Element(*end)) for end in (source, target)]
-        edges[community].append(Edge(Element(*relationship), *ends))
+    columns = rows.select("community_id", "source_id", "target_id", *_ELEMENT)
+    for community, source, target, *relationship in columns.iter_rows():
+        edge = Edge(Element(*relationship), nodes[source], nodes[target])
+        edges[community].append(edge)
     return edges
 
 

@@ -64,8 +64,7 @@ _NO_CLAIMS = "SELECT '' AS subject_id, 0 AS digest WHERE false"
 _OF_GRAPH = f"""
 WITH own AS (
     SELECT m.community_id, m.entity_id, c.level FROM {{members}} m
-    JOIN {{communities}} c ON c.id = m.community_id AND c.level = m.level
-    WHERE c.level BETWEEN $first AND $last + 1),
+    JOIN {{communities}} c ON c.id = m.community_id AND c.level = m.level),
 mentioned AS (SELECT source_id, target_id, sum(digest) AS digest FROM ({{mentions}}) GROUP BY ALL),
 entities_now AS MATERIALIZED (
     SELECT e.id, hash(hash({", ".join(f"e.{column}" for column in _ENTITY)}, claims.digest))
@@ -93,7 +92,7 @@ SELECT c.id AS community_id, c.level, hash(
        ) AS digest
 FROM {{communities}} c LEFT JOIN nodes USING (id) LEFT JOIN edges USING (id)
 LEFT JOIN parts USING (id)
-WHERE c.level BETWEEN $first AND $last AND c.size >= $min_size
+WHERE c.size >= $min_size
 """
 _TOLD = f"""
 SELECT c.parent_id AS community_id,
@@ -128,18 +127,13 @@ FROM {{reports}} r SEMI JOIN {{communities}} c ON c.id = r.community_id WHERE r.
 
 
 def community_digests(
-    con: duckdb.DuckDBPyConnection,
-    hierarchy: Hierarchy,
-    first: int,
-    last: int,
-    writer: ReportWriter,
+    con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy, writer: ReportWriter
 ) -> pl.DataFrame:
-    """Return (community_id, level, digest) of all communities of some levels to report on.
+    """Return (community_id, level, digest) of all communities to report on.
 
     The digest is of what there is of a community in the graph.
     """
-    levels = {"first": first, "last": last, "min_size": MIN_SIZE}
-    return con.execute(_sql(_OF_GRAPH, hierarchy, writer), levels).pl()
+    return con.execute(_sql(_OF_GRAPH, hierarchy, writer), {"min_size": MIN_SIZE}).pl()
 
 
 def find_changed(

@@ -42,6 +42,11 @@ JOIN {communities} c ON c.id = m.community_id AND c.level = m.level
 WHERE (c.level = $level AND c.id IN (SELECT community_id FROM reported))
    OR (c.level = $level + 1 AND c.parent_id IN (SELECT community_id FROM reported))
 """
+_ROOTS = """
+SELECT entity_id FROM {members} WHERE level = 0 AND community_id IN (
+    SELECT community_id FROM {members} WHERE level = 0 AND entity_id IN (
+        SELECT entity_id FROM {members} SEMI JOIN chosen USING (community_id)))
+"""
 _REPORTS = """
 SELECT r.community_id, r.level, r.n_tokens, full_content, context_hash, coverage, findings, writer,
        coalesce(support, 1) AS support
@@ -168,6 +173,19 @@ def read_elements(
     claims = con.sql(_CLAIMS).pl() if writer.reads_claims else None
     drop_rows(con, "told_of")
     return Elements(entities, claims, relationships)
+
+
+def read_roots(
+    con: duckdb.DuckDBPyConnection, communities: pl.DataFrame, hierarchy: Hierarchy = GRAPH
+) -> pl.DataFrame:
+    """Return all members (entity_id) of the communities of level 0 that some (community_id) are in.
+
+    What their reports may change, at any level above them, is among these.
+    """
+    put_rows(con, "chosen", communities.select("community_id"))
+    members = con.sql(hierarchy.sql(_ROOTS)).pl()
+    drop_rows(con, "chosen")
+    return members
 
 
 def level_contexts(elements: Elements, level: Level, budget: int, version: str) -> list[Context]:

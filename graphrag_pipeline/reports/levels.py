@@ -31,6 +31,7 @@ from graphrag_pipeline.reports.inputs import (
     level_slices,
     read_elements,
     read_level,
+    read_roots,
     with_places,
 )
 from graphrag_pipeline.reports.text import ReportText, ReportWriter, WrittenReports
@@ -156,14 +157,13 @@ def update_reports(
     with store.read() as con:
         deepest = _deepest(con, hierarchy)
         last = max(deepest, level) if and_deeper else level
-        graph = graph_digest(con, by, hierarchy)
-        state = _state(con, hierarchy, settings, level, last, by, graph)
+        graph = _graph(store, con, by, hierarchy)
+        state = _state(con, hierarchy, settings, level, last, by, graph.digest)
         failed = _count(con, hierarchy, "failures", level, last)
         if hierarchy.get_state(con, f"{_STATE}{level}") == state and not failed:
             return LevelReports(0, _count(con, hierarchy, "reports", level, last), 0, None)
-        of_graph = community_digests(con, hierarchy, level, last, by)
     done = [
-        _update_level(store, hierarchy, settings, each, by, of_graph)
+        _update_level(store, hierarchy, settings, each, by, graph)
         for each in range(last, level - 1, -1)
     ]
     with store.transaction() as con:
@@ -212,12 +212,12 @@ def outdated_reports(
     """
     by = writer or ExtractiveWriter(settings)
     outdated: dict[str, int] = {}
-    deepest = _deepest(con, GRAPH)
-    of_graph = community_digests(con, GRAPH, 0, deepest, by)
-    for level in range(deepest + 1):
-        find_changed(con, GRAPH, level, of_graph, _version(settings, by))
-        elements, held = _read_changed(con, GRAPH, level, by)
-        for part in _slices(elements, held, settings, by):
+    graph = _Graph("", by, GRAPH)
+    version = _version(settings, by)
+    for level in range(_deepest(con, GRAPH) + 1):
+        find_changed(con, GRAPH, level, graph.communities(con), version)
+        held = read_level(con, level, GRAPH, _COMMUNITIES_CHANGED)
+        for part in _slices(graph.elements(con, held, version), held, settings, by):
             changed = _changed(_cited(con, part, by, GRAPH), held)
             kept = _tolerated(con, changed, settings, by)
             outdated |= {c.community_id: c.n_tokens for c in changed if c.community_id not in kept}
@@ -277,14 +277,17 @@ def _update_level(
     settings: ReportSettings,
     level: int,
     writer: ReportWriter,
-    of_graph: pl.DataFrame,
+    graph: _Graph,
 ) -> _Done:
-    n_all = len(of_graph.filter(pl.col("level") == level))
     with store.read() as con:
-        digests = find_changed(con, hierarchy, level, of_graph, _version(settings, writer))
+        communities = graph.communities(con)
+        n_all = len(communities.filter(pl.col("level") == level))
+        version = _version(settings, writer)
+        digests = find_changed(con, hierarchy, level, communities, version)
         if digests.is_empty():
             return _Done(0, n_all, 0)
-        elements, held = _read_changed(con, hierarchy, level, writer)
+        held = read_level(con, level, hierarchy, _COMMUNITIES_CHANGED)
+        elements = graph.elements(con, held, version)
     n_written = n_todo = n_kept = 0
     for part in _slices(elements, held, settings, writer):
         with store.read() as con:
@@ -305,12 +308,52 @@ def _update_level(
     return _Done(n_written, n_all - n_todo, n_kept)
 
 
-def _read_changed(
-    con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy, level: int, writer: ReportWriter
-) -> tuple[Elements, Level]:
-    """Read the communities that :func:`find_changed` found, and what they are made of."""
-    held = read_level(con, level, hierarchy, _COMMUNITIES_CHANGED)
-    return read_elements(con, writer, hierarchy, held.own_members), held
+class _Graph:
+    """The graph that reports are written from, as its ``digest`` says, read once for all levels."""
+
+    def __init__(self, digest: str, writer: ReportWriter, hierarchy: Hierarchy) -> None:
+        self.digest = digest
+        self._writer = writer
+        self._hierarchy = hierarchy
+        self._communities: pl.DataFrame | None = None
+        self._elements: Elements | None = None
+
+    def communities(self, con: duckdb.DuckDBPyConnection) -> pl.DataFrame:
+        """Return what :func:`community_digests` does."""
+        if self._communities is None:
+            self._communities = community_digests(con, self._hierarchy, self._writer)
+        return self._communities
+
+    def elements(self, con: duckdb.DuckDBPyConnection, level: Level, version: str) -> Elements:
+        """Return what the communities of a level are made of, and all that may be asked for then.
+
+        That is what those are made of which are changed at any level now, and those around them.
+        """
+        members = level.own_members.select(id="entity_id")
+        known = self._elements
+        if known is None or len(members.join(known.entities, "id", "anti")):
+            of_graph = self.communities(con)
+            changed = [
+                find_changed(con, self._hierarchy, number, of_graph, version)
+                for number in of_graph["level"].unique()
+            ]
+            members = read_roots(con, pl.concat(changed), self._hierarchy)
+            known = read_elements(con, self._writer, self._hierarchy, members)
+            self._elements = known
+        return known
+
+
+def _graph(
+    store: IndexStore, con: duckdb.DuckDBPyConnection, writer: ReportWriter, hierarchy: Hierarchy
+) -> _Graph:
+    """Return the graph as it is now: what an earlier level has read of it, where it is the same."""
+    digest = graph_digest(con, writer, hierarchy)
+    key = f"{hierarchy.name}:{_STATE}graph:{writer.reads_claims}:{writer.cites_places}"
+    known = store.recall(key)
+    if not isinstance(known, _Graph) or known.digest != digest:
+        known = _Graph(digest, writer, hierarchy)
+        store.remember(key, known)
+    return known
 
 
 def _slices(

@@ -73,9 +73,23 @@ class IndexStore:
             yield
         finally:
             turn.in_session = False
+            turn.memory.clear()
             ended.set()
             watcher.join()
             turn.let_go()
+
+    def remember(self, key: str, value: object) -> None:
+        """Keep a value of the program until this thread's session ends; without one, do nothing."""
+        turn = self._turn()
+        if turn.in_session:
+            turn.memory[key] = value
+
+    def recall(self, key: str) -> object | None:
+        """Return what was kept under a key in this session, or None.
+
+        The tables may have changed since: whoever kept it must know of what.
+        """
+        return self._turn().memory.get(key)
 
     @contextlib.contextmanager
     def read(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -245,6 +259,7 @@ class _Turn:
         self.lock = FairLock(path.with_suffix(".lock"))
         self.database: duckdb.DuckDBPyConnection | None = None
         self.in_session = False
+        self.memory: dict[str, object] = {}
         self._in_use = False
         self._last_used = 0.0
         self._changing = threading.Lock()
