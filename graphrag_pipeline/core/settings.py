@@ -255,6 +255,9 @@ class WorkerSettings(_Section):
     launcher: Literal["in_process", "celery", "k8s"] = "in_process"
     """in_process: this machine. celery: processes of `graphrag-pipeline worker`, through Redis.
     k8s: a pod for each batch."""
+    send_files: bool = True
+    """Whether workers are sent the files of a batch, and need not see the folder of the documents.
+    They lie under [storage] url until the batch is taken in."""
 
 
 class BatchSettings(_Section):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -156,8 +157,6 @@ def ship(workspace: PartWorkspace, objects: ObjectStore) -> Part:
 
 def make_part(settings: Settings, objects: ObjectStore, key: str) -> Part:
     """Make the part that is ordered of a batch, and write it to the store."""
-    import shutil
-
     with making_part(settings, objects, key) as workspace:
         for ingest in INGESTION.values():
             ingest(workspace, key)

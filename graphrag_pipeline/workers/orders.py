@@ -70,7 +70,7 @@ def place_order(workspace: Workspace, objects: ObjectStore, key: str) -> Order:
 
 
 def find_order(objects: ObjectStore, key: str) -> Order:
-    """Return the order of a batch. Raises StorageError where there is none, or of another format."""
+    """Return the order of a batch. Raises StorageError where there is none that can be read."""
     return _read(objects.read(_order_name(key)))
 
 

@@ -1,7 +1,7 @@
 """Parts: what the stages of ingestion made of a batch, as files that another machine can take in.
 
-A part is there once its ``part.json`` is, which names the file of each table with its SHA-256. It is
-made under the id of its order, so that a part that is made twice is the same part twice.
+A part is there once its ``part.json`` is, which names the file of each table with its SHA-256. It
+lies under the id of its order, so that a part that is made twice is the same part twice.
 """
 
 from __future__ import annotations
@@ -78,9 +78,8 @@ def find_part(objects: ObjectStore, key: str) -> Part | None:
             "on all machines"
         )
     lines = [StageLine(*line) for line in raw.pop("lines")]
-    return Part(
-        **raw, lines=lines, files={table: TableFile(*file) for table, file in raw["files"].items()}
-    )
+    files = {table: TableFile(*file) for table, file in raw.pop("files").items()}
+    return Part(**raw, lines=lines, files=files)
 
 
 def ship_part(
@@ -136,8 +135,8 @@ def put_part(
         for table in TABLES[line.stage]:
             con.execute(f"DELETE FROM {table} WHERE batch = ?", [key])
             if table in part.files:
-                rows = con.read_parquet(str(folder / f"{table}.parquet"))
-                con.execute(f"INSERT INTO {table} BY NAME FROM rows")
+                file = str(folder / f"{table}.parquet")
+                con.execute(f"INSERT INTO {table} BY NAME FROM read_parquet(?)", [file])
         con.execute("DELETE FROM batch_stages WHERE batch = ? AND stage = ?", [key, line.stage])
         con.execute(
             "INSERT INTO batch_stages VALUES (?, ?, ?, ?, ?, true)",
