@@ -69,6 +69,22 @@ def test_assertions_and_labels_of_chunks_that_stay_are_kept(workspace: Workspace
     assert rows(workspace, "SELECT subject FROM gradings") == [(chunk,)]
 
 
+def test_labels_of_answers_that_go_go_with_them(workspace: Workspace) -> None:
+    (release,) = release_ids(workspace.home)
+    evaluated(workspace, release, "now", CLEAN)
+    evaluated(workspace, "29990101T000000-gone", "gone", DIRTY)
+    with EvaluationStore(workspace.home).transaction() as con:
+        con.execute(
+            """INSERT INTO human_labels BY NAME
+               SELECT 'ana' AS labeller, 'score' AS kind, 'tone' AS criterion, x.question_id,
+                      md5(a.text) AS first_answer, '' AS second_answer, 1 AS value,
+                      a.question AS note, now() AS labelled_at
+               FROM experiment_answers x JOIN answers a USING (answer_id)"""
+        )
+    drop_experiments(workspace, {release}, release)
+    assert rows(workspace, "SELECT note FROM human_labels") == [(CLEAN,)]
+
+
 def test_where_nothing_is_gone_all_stays(workspace: Workspace) -> None:
     (release,) = release_ids(workspace.home)
     evaluated(workspace, release, "now", CLEAN)

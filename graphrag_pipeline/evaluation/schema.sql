@@ -368,6 +368,29 @@ COMMENT ON COLUMN agreements.majority IS 'The condition that more than half of a
 COMMENT ON COLUMN agreements.value_a IS 'Claims or clusters of condition_a''s answer.';
 COMMENT ON COLUMN agreements.value_b IS 'Those of condition_b''s.';
 
+CREATE TABLE IF NOT EXISTS human_labels (
+    labeller VARCHAR NOT NULL,
+    kind VARCHAR NOT NULL,
+    criterion VARCHAR NOT NULL,
+    question_id VARCHAR NOT NULL,
+    first_answer VARCHAR NOT NULL,
+    second_answer VARCHAR NOT NULL,
+    value DOUBLE NOT NULL,
+    note VARCHAR NOT NULL,
+    labelled_at TIMESTAMPTZ NOT NULL,
+    PRIMARY KEY (labeller, kind, criterion, question_id, first_answer, second_answer)
+);
+COMMENT ON TABLE human_labels IS 'What people say of answers: a number for one, or which of two is better.';
+COMMENT ON COLUMN human_labels.labeller IS 'Who says it, as the file or the command named them.';
+COMMENT ON COLUMN human_labels.kind IS 'score: of one answer. preference: of two.';
+COMMENT ON COLUMN human_labels.criterion IS 'What it is judged by.';
+COMMENT ON COLUMN human_labels.question_id IS 'The question.';
+COMMENT ON COLUMN human_labels.first_answer IS 'md5 of the text of the answer, or of that shown first: labels are of what was read.';
+COMMENT ON COLUMN human_labels.second_answer IS 'md5 of the text of the answer shown second; empty for one alone.';
+COMMENT ON COLUMN human_labels.value IS 'The number, 1 for yes and 0 for no; of two answers 1 where the first is better, 0 where the second is, else 0.5.';
+COMMENT ON COLUMN human_labels.note IS 'What else they said.';
+COMMENT ON COLUMN human_labels.labelled_at IS 'When it was read.';
+
 CREATE TABLE IF NOT EXISTS index_metrics (
     release VARCHAR NOT NULL,
     metric VARCHAR NOT NULL,

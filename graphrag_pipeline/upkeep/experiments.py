@@ -56,6 +56,10 @@ DELETE FROM claims WHERE answer_id NOT IN (SELECT answer_id FROM answers);
 DELETE FROM claim_extractions WHERE answer_id NOT IN (SELECT answer_id FROM answers);
 DELETE FROM experiment_models WHERE experiment NOT IN (SELECT experiment FROM experiments);
 DELETE FROM unanswered WHERE experiment NOT IN (SELECT experiment FROM experiments);
+-- Labels are of texts, which they name by hash, and may quote them in notes.
+DELETE FROM human_labels WHERE question_id NOT IN (SELECT question_id FROM questions)
+    OR first_answer NOT IN (SELECT md5(text) FROM answers)
+    OR (second_answer <> '' AND second_answer NOT IN (SELECT md5(text) FROM answers));
 DELETE FROM agreements WHERE experiment NOT IN (SELECT experiment FROM experiments);
 DELETE FROM gradings WHERE answer_id NOT IN (SELECT answer_id FROM answers UNION ALL SELECT '')
     OR question NOT IN (SELECT question FROM questions);

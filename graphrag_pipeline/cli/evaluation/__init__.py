@@ -7,6 +7,7 @@ import typer
 from graphrag_pipeline.cli.evaluation import (
     experiments,
     index,
+    labels,
     questions,
     results,
     tables,
@@ -28,6 +29,7 @@ for _command in (
     results.compare,
     index.index,
     questions.questions,
+    labels.labels,
     win_rates.winrate,
     results.report,
 ):

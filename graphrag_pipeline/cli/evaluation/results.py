@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -11,14 +12,17 @@ import typer
 
 from graphrag_pipeline.cli import console
 from graphrag_pipeline.cli.command import prints, settings_here
+from graphrag_pipeline.cli.evaluation.labels import agreement_line
 from graphrag_pipeline.cli.evaluation.tables import show_tables
 from graphrag_pipeline.cli.wording import money
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.core.rows import write_csv
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
     from graphrag_pipeline.evaluation.judging.agreement import Agreement
     from graphrag_pipeline.evaluation.judging.permutation import Permuted
+    from graphrag_pipeline.evaluation.labelling.beside import PeopleSay
     from graphrag_pipeline.evaluation.presets.tables import PaperTable
     from graphrag_pipeline.evaluation.results import Difference
     from graphrag_pipeline.pages.evaluation import WrittenEvaluation
@@ -40,7 +44,7 @@ class Results:
     """What an experiment found: what each condition took, and the mean of each of its metrics.
 
     ``marked_by`` are the metrics that models give marks by, ``tables`` those of the paper whose
-    preset it is.
+    preset it is; ``people`` is what people say of the answers.
     """
 
     experiment: str
@@ -48,6 +52,7 @@ class Results:
     metrics: list[dict[str, Any]]
     agreement: list[Agreement]
     tests: list[Permuted]
+    people: PeopleSay
     marked_by: dict[str, list[str]] = field(default_factory=dict)
     tables: list[PaperTable] = field(default_factory=list)
 
@@ -58,6 +63,7 @@ def results_of(settings: Settings, experiment: str | None) -> Results:
     from graphrag_pipeline.evaluation.judging.agreement import agreements
     from graphrag_pipeline.evaluation.judging.assertions import METRIC
     from graphrag_pipeline.evaluation.judging.permutation import permutation_tests
+    from graphrag_pipeline.evaluation.labelling.beside import people_say
     from graphrag_pipeline.evaluation.presets.tables import tables_of_experiment
     from graphrag_pipeline.evaluation.store import EvaluationStore
 
@@ -69,11 +75,22 @@ def results_of(settings: Settings, experiment: str | None) -> Results:
         tests = permutation_tests(scores, METRIC)
         tables = tables_of_experiment(con, name)
         marked_by = results.marked_by(con, name)
-        return Results(name, conditions, metrics, agreements(con, name), tests, marked_by, tables)
+        return Results(
+            experiment=name,
+            conditions=conditions,
+            metrics=metrics,
+            agreement=agreements(con, name),
+            tests=tests,
+            people=people_say(con, name),
+            marked_by=marked_by,
+            tables=tables,
+        )
 
 
 def show_results(results: Results) -> None:
     """Print a line for each condition."""
+    from graphrag_pipeline.evaluation.labelling.beside import PEOPLE
+
     metric_names = {row["metric"] for row in results.metrics}
     metrics = [name for name in _HEADINGS if name in metric_names]
     if not any(row["written"] for row in results.conditions):
@@ -89,6 +106,9 @@ def show_results(results: Results) -> None:
         console.say(f"marked by {model}: {', '.join(names)}")
     for agreement in results.agreement:
         console.say(_agreement(agreement))
+    for row in results.people.agreements:
+        if row.one == PEOPLE and row.other:
+            console.say(agreement_line(row))
     for test in results.tests:
         console.say(
             f"{test.metric}: {test.condition_a} less {test.condition_b} is {test.difference:+.3f} "
@@ -194,7 +214,9 @@ def results(
             details = agreement_details(con, found.experiment)
         if details.is_empty():
             raise InputError(f"{found.experiment} has no answers with both verdicts and claims")
-        write_beside(agreement, details.write_csv().encode())
+        text = io.StringIO()
+        write_csv(text, details.columns, details.rows())
+        write_beside(agreement, text.getvalue().encode())
         console.note(f"Wrote {agreement}")
     return found
 

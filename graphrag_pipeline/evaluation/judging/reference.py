@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.llm.pricing import StagePlan
 
 METRIC = "reference_{}"
-_LOWEST, _HIGHEST = 1, 10
+LOWEST, HIGHEST = 1, 10
 _UNSEEN_TOKENS = 1200
 """An answer that is not made yet, its question and its reference."""
 _ANSWERS = """
@@ -66,7 +66,7 @@ def parse_score(text: str) -> Mapping[str, Any]:
         score = float(str(value).strip().removesuffix("/10"))
     except ValueError:
         score = 0.0
-    if not _LOWEST <= score <= _HIGHEST:
+    if not LOWEST <= score <= HIGHEST:
         raise ModelOutputError('the answer must be a JSON object with a "score" from 1 to 10')
     return {"value": score, "reason": str(parsed.get("reasoning") or "")}
 
@@ -81,7 +81,7 @@ FORM = Form(
         "type": "object",
         "properties": {
             "reasoning": {"type": "string"},
-            "score": {"type": "integer", "enum": list(range(_LOWEST, _HIGHEST + 1))},
+            "score": {"type": "integer", "enum": list(range(LOWEST, HIGHEST + 1))},
         },
         "required": ["reasoning", "score"],
         "additionalProperties": False,

@@ -111,8 +111,7 @@ def _lines(path: Path, lines: Iterator[str] | list[str]) -> Iterator[tuple[str, 
 
 
 def _table(path: Path, text: str) -> Iterator[tuple[str, Any]]:
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-    rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
+    rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=_delimiter(path, text))
     while True:
         try:
             row = next(rows, None)
@@ -122,6 +121,14 @@ def _table(path: Path, text: str) -> Iterator[tuple[str, Any]]:
             return
         place = f"line {rows.line_num}"
         yield place, {name: _cell(path, place, cell) for name, cell in row.items() if name}
+
+
+def _delimiter(path: Path, text: str) -> str:
+    """Return what separates cells: spreadsheets write semicolons where a comma is decimal."""
+    if file_type(path) == ".tsv":
+        return "\t"
+    header = text.partition("\n")[0]
+    return ";" if ";" in header and "," not in header else ","
 
 
 def _cell(path: Path, place: str, cell: str | None) -> Any:

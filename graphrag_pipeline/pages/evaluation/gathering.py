@@ -13,6 +13,7 @@ import polars as pl
 from graphrag_pipeline.evaluation import results
 from graphrag_pipeline.evaluation.judging.agreement import agreements
 from graphrag_pipeline.evaluation.judging.verdict_text import percent
+from graphrag_pipeline.evaluation.labelling.beside import people_say
 from graphrag_pipeline.evaluation.metrics.index import ABOUT
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.pages.evaluation import details, finding, qualities
@@ -103,6 +104,7 @@ def _gather(con: duckdb.DuckDBPyConnection, store: EvaluationStore, name: str) -
         more=qualities.table(brief, names),
         claims=qualities.table(qualities.claims(scores), names),
         agreement=agreements(con, name),
+        people=people_say(con, name),
         marked_by=results.marked_by(con, name),
         by_type=_by_type(main, questions, names),
         overlaps=overlaps(con, name, gold, names),

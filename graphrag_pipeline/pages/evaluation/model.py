@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Literal
 
 from graphrag_pipeline.evaluation.judging.agreement import Agreement
+from graphrag_pipeline.evaluation.labelling.beside import PeopleSay
 
 Kind = Literal["share", "number", "count", "dollars", "milliseconds"]
 """How a value is written: shares, from 0 to 1, as percent."""
@@ -226,7 +227,8 @@ class EvaluationPage:
     ``left_out`` are conditions without an answer, and why. ``finding`` is what came out, in
     sentences; ``advice`` what to do where nothing could. ``quality`` is what conditions are
     compared by, None where there are neither scores nor verdicts. ``cost`` is in US dollars, None
-    where a price is not known. ``agreement`` is that of judge and claims, ``marked_by`` the metrics
+    where a price is not known. ``agreement`` is that of judge and claims, ``people`` what
+    people say of the answers, ``marked_by`` the metrics
     that models give marks by, by model.
     """
 
@@ -250,6 +252,7 @@ class EvaluationPage:
     more: Table
     claims: Table
     agreement: Sequence[Agreement]
+    people: PeopleSay
     marked_by: Mapping[str, Sequence[str]]
     by_type: ByType | None
     overlaps: Sequence[RightAndWrong]
