@@ -31,7 +31,6 @@ from graphrag_pipeline.ingest.to_extract import Part, chunks_to_extract, parts_o
 from graphrag_pipeline.store.batches import Batch
 from graphrag_pipeline.store.frames import streamed
 from graphrag_pipeline.store.index_store import insert
-from graphrag_pipeline.store.snapshots import is_address
 from graphrag_pipeline.store.workspace import Workspace
 
 STAGES = ("documents", "chunks", "extractions")
@@ -81,13 +80,7 @@ def stage_versions(settings: Settings, batch: Batch | None = None) -> dict[str, 
     and chunks have parts, divided by dots, that say what has changed (``READ_AGAIN``); that of
     extractions is one hash.
     """
-    return _versions(settings, reader_versions(_names(batch) if batch else None))
-
-
-def _names(batch: Batch) -> list[str] | None:
-    """Return the names of a batch's files; None where only their addresses are known."""
-    names = [change.uri for change in batch.changes if change.action != "remove"]
-    return None if any(map(is_address, names)) else names
+    return _versions(settings, reader_versions(batch.endings if batch else None))
 
 
 def _versions(settings: Settings, readers: str) -> dict[str, str]:
@@ -132,19 +125,23 @@ def pending_batches(workspace: Workspace, *, most_attempts: int | None = None) -
         ).fetchall()
     made_by, failed = dict(rows), {key for (key,) in failures}
     return [
-        batch.key
-        for batch in workspace.batches.batches()
-        if batch.key in failed
-        or made_by.get(batch.key) not in (version_of(batch)["extractions"], IMPORTED)
+        key
+        for key, endings in workspace.batches.endings().items()
+        if key in failed or made_by.get(key) not in (version_of(endings)["extractions"], IMPORTED)
     ]
 
 
-def batch_versions(settings: Settings) -> Callable[[Batch], Mapping[str, str]]:
-    """Return what gives :func:`stage_versions` of many batches, made once for those alike."""
+def batch_versions(
+    settings: Settings,
+) -> Callable[[frozenset[str] | None], Mapping[str, str]]:
+    """Return what gives :func:`stage_versions` of many batches by their ``endings``.
+
+    It is made once for those alike.
+    """
     versions: dict[str, Mapping[str, str]] = {}
 
-    def version_of(batch: Batch) -> Mapping[str, str]:
-        readers = reader_versions(_names(batch))
+    def version_of(endings: frozenset[str] | None) -> Mapping[str, str]:
+        readers = reader_versions(endings)
         if readers not in versions:
             versions[readers] = _versions(settings, readers)
         return versions[readers]

@@ -64,7 +64,8 @@ def reasons_by_batch(
     Batches that were never read, or whose files are as they would be read now, are not in it.
     """
     version_of = batch_versions(workspace.settings)
-    now = {key: version_of(workspace.batches.get(key))["chunks"].split(".") for key in batches}
+    endings = workspace.batches.endings()
+    now = {key: version_of(endings[key])["chunks"].split(".") for key in batches}
     rows = con.execute(_LEDGER, {"imported": IMPORTED, "batches": list(batches)}).fetchall()
     reasons: dict[str, list[str]] = {}
     for batch, version in rows:

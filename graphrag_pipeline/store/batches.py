@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
-from pathlib import Path
+from functools import cached_property, lru_cache
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from graphrag_pipeline.core.errors import InputError, RemovalError, StorageError
@@ -63,6 +63,14 @@ class Batch:
     def counts(self) -> Mapping[str, int]:
         """Number of changes by action."""
         return {name: sum(c.action == name for c in self.changes) for name in ACTIONS}
+
+    @property
+    def endings(self) -> frozenset[str] | None:
+        """How the names of its files end; None where only the addresses of some are known."""
+        names = [change.uri for change in self.changes if change.action != "remove"]
+        if any(map(is_address, names)):
+            return None
+        return frozenset(PurePosixPath(name).suffix for name in names)
 
 
 @dataclass(frozen=True)
@@ -128,6 +136,14 @@ class BatchLog:
         if "/" in key or not path.is_file():
             raise InputError(f"there is no batch {key!r} in {self.folder}")
         return read_manifest(path)
+
+    def endings(self) -> dict[str, frozenset[str] | None]:
+        """Return :attr:`Batch.endings` of every batch by key, oldest first."""
+        folder = str(self.folder)
+        return {
+            name.removesuffix(".json"): _endings_of(folder, name, *looks)
+            for name, *looks in self._manifests()
+        }
 
     def sources(self) -> dict[str, Source]:
         """Return the present sources by uri: the fold of all manifests."""
@@ -590,6 +606,12 @@ def _sha256(path: Path, within: Path | None) -> str | None:
     except OSError:
         return None
     return digest.hexdigest()
+
+
+@lru_cache(maxsize=10_000)
+def _endings_of(folder: str, name: str, *looks: int) -> frozenset[str] | None:
+    """Return the endings of a manifest, read once as long as it looks the same: few are changed."""
+    return read_manifest(Path(folder, name)).endings
 
 
 def read_manifest(path: Path) -> Batch:

@@ -101,9 +101,10 @@ def _content(uri: str, source: Source) -> tuple[str, str]:
 def _firsts(sources: Mapping[str, Source]) -> dict[tuple[str, str], str]:
     firsts: dict[tuple[str, str], str] = {}
     for uri, source in sources.items():
-        content = _content(uri, source)
-        first = firsts.get(content, uri)
-        firsts[content] = min((sources[name].is_link, name) for name in (uri, first))[1]
+        first = firsts.setdefault(_content(uri, source), uri)
+        if first != uri:
+            names = ((sources[name].is_link, name) for name in (uri, first))
+            firsts[_content(uri, source)] = min(names)[1]
     return firsts
 
 
@@ -121,7 +122,7 @@ def with_names(
     after = dict(sources)
     apply_changes(after, listed, batch="", root=root)
     firsts_before, firsts = _firsts(sources), _firsts(after)
-    identities = _identities(listed, sources, after)
+    identities = _identities(listed, sources, after, firsts_before, firsts)
     named = [
         replace(change, identity=_unless(identities.get(change.uri), change.uri))
         for change in listed
@@ -190,10 +191,13 @@ def _touched(
 
 
 def _identities(
-    changes: Iterable[SourceChange], before: Mapping[str, Source], after: Mapping[str, Source]
+    changes: Iterable[SourceChange],
+    before: Mapping[str, Source],
+    after: Mapping[str, Source],
+    firsts_before: Mapping[tuple[str, str], str],
+    firsts: Mapping[tuple[str, str], str],
 ) -> dict[str, str]:
     """Return the identities of the documents that changes concern, by their first names."""
-    firsts_before, firsts = _firsts(before), _firsts(after)
     todo = {content for content in _touched(changes, before, after) if content in firsts}
     staying = {content for content in firsts if content in firsts_before}
     used = {before[firsts_before[content]].identity for content in staying}

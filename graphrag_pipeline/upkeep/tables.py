@@ -92,11 +92,11 @@ def take_out_batches(
 
 def _same_versions(
     con: duckdb.DuckDBPyConnection,
-    version_of: Callable[[Batch], Mapping[str, str]],
+    version_of: Callable[[frozenset[str] | None], Mapping[str, str]],
     before: Batch,
     after: Batch,
 ) -> None:
-    old, new = version_of(before), version_of(after)
+    old, new = version_of(before.endings), version_of(after.endings)
     if old == new:
         return
     for stage in STAGES:

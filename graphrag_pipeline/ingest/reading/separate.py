@@ -91,7 +91,7 @@ class Readers:
         if suffix not in PACKED and len(data) <= (_SMALL_RECORDS if suffix in _RECORDS else _SMALL):
             return read_file(path, self.options, data=data)
         limits = (self._limits.megabytes, self._limits.seconds)
-        key = fingerprint(sha256, suffix, *limits, reader_versions([path.name]))
+        key = fingerprint(sha256, suffix, *limits, reader_versions([path.suffix]))
         with self._turn:
             deaths, reason = self._deaths.of(key)
             while deaths < _MOST_DEATHS:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import PurePosixPath
 
 CODE_VERSION = "1"
 HTML_VERSION = "2"
@@ -44,16 +43,16 @@ _BY_SUFFIX = {
 }
 
 
-def reader_versions(names: Iterable[str] | None = None) -> str:
-    """Return the readers of files with these names, or all, that have changed since the first.
+def reader_versions(endings: Iterable[str] | None = None) -> str:
+    """Return the readers of files with these endings, or all, that have changed since the first.
 
-    >>> reader_versions(["docs/a.txt", "docs/a.md"])
+    >>> reader_versions([".txt", ".md"])
     '-Markdown2'
     """
-    if names is None:
+    if endings is None:
         readers = [*_BY_SUFFIX.values(), _CODE, {"named": NAMED_VERSION}]
     else:
-        readers = [_readers(suffix) for suffix in {PurePosixPath(name).suffix for name in names}]
+        readers = [_readers(ending) for ending in set(endings)]
     changed = {kind: v for versions in readers for kind, v in versions.items() if v != _FIRST}
     return "".join(f"-{kind}{version}" for kind, version in sorted(changed.items()))
 
