@@ -120,4 +120,4 @@ def _mapped(
 
 def _bytes_of(array: npt.NDArray[Any]) -> memoryview:
     """Return the bytes of an array; they are not copied where they lie side by side."""
-    return memoryview(np.ascontiguousarray(array))
+    return np.ascontiguousarray(array).data
