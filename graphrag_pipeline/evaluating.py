@@ -35,7 +35,12 @@ from graphrag_pipeline.evaluation.questions.question import Question
 from graphrag_pipeline.evaluation.running import load_questions
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.exchange.importing.part import stage_part
-from graphrag_pipeline.llm.configured import model_prices, prompts_folder, spending_since
+from graphrag_pipeline.llm.configured import (
+    calls_place,
+    model_prices,
+    prompts_folder,
+    spending_since,
+)
 from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.query.release import open_release
 from graphrag_pipeline.releases.kept import release_file
@@ -81,7 +86,7 @@ def run_experiment(settings: Settings, experiment: Experiment) -> Evaluated:
     that asks documents apart names none; what an update raises; and the model's error where no
     further call can succeed.
     """
-    with spending_since(settings.home_path, ledger_position(settings.home_path)):
+    with spending_since(calls_place(settings), ledger_position(settings)):
         prepared, made = prepare(settings, experiment)
         outcome = evaluate.run_experiment(settings, prepared)
     notes = (made.line,) if made else ()
@@ -152,8 +157,8 @@ def _make(settings: Settings, documents: Sequence[Apart], release: str) -> int:
     for number, document in enumerate(due):
         report("document indexes", number, len(due))
         workspace = Workspace(settings_apart(settings, document.folder))
-        began = ledger_position(workspace.home)
-        with spending_since(workspace.home, began), workspace.turn():
+        began = ledger_position(workspace.settings)
+        with spending_since(calls_place(workspace.settings), began), workspace.turn():
             stage_part(workspace, file, document.id)
             run_stages(workspace)
         (document.folder / _MARK).write_text(_made_with(settings), "utf-8")

@@ -42,7 +42,7 @@ def run_stages(
     and the next run goes on from there. Raises CheckFailedError, and publishes nothing, where what
     must hold of the tables does not, and OutOfMemoryError where memory runs out.
     """
-    began = ledger_position(workspace.home)
+    began = ledger_position(workspace.settings)
     batches = pending_batches(workspace) if only is None else list(only)
     check_space(workspace, changes_of(workspace, batches))
     refresh = [(stage.label, stage.run) for stage in refresh_stages(workspace.settings)]

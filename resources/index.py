@@ -119,7 +119,7 @@ class IndexResource(DuckDBResource):
     def _ledger_began(self) -> int:
         """Where the ledger of model calls stood when the run, or its command, began."""
         given = self._given_ledger_began
-        return ledger_position(self.home) if given is None else given
+        return ledger_position(self.settings) if given is None else given
 
     def spending(self) -> contextlib.AbstractContextManager[Spent]:
         """Account for a stage's model calls: within the run's budget, and in ``llm_calls``."""

@@ -22,7 +22,7 @@ from graphrag_pipeline.core.settings import LlmSettings, Settings
 from graphrag_pipeline.index import Index
 from graphrag_pipeline.llm import ModelClient, last_position
 from graphrag_pipeline.llm.cache import today
-from graphrag_pipeline.llm.cache_size import _give_back, measure_cache, trim_cache, vacuum_cache
+from graphrag_pipeline.llm.cache_size import _FileCache, measure_cache, trim_cache, vacuum_cache
 from graphrag_pipeline.llm.database import open_database
 from graphrag_pipeline.llm.offline import vectors_known
 from graphrag_pipeline.llm.purpose import making
@@ -181,7 +181,7 @@ def test_a_use_is_written_once_a_day_and_entry(tmp_path: Path) -> None:
     changes: list[int] = []
 
     async def use(client: ModelClient) -> None:
-        writer = client._database._writer
+        writer = client._database._tables._writer
         for _ in range(5):
             await client.complete([{"role": "user", "content": "hello"}], stage="test")
         await client._database.write([])
@@ -286,12 +286,12 @@ def test_a_full_disk_is_said_in_one_line_and_harms_nothing(
 
 def test_to_shrink_takes_little_room(tmp_path: Path) -> None:
     fill(tmp_path, 2500, 0, 4000)
-    with contextlib.closing(open_database(Home(tmp_path).calls)) as con:
-        con.execute("DELETE FROM responses")
-        con.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with contextlib.closing(_FileCache(Home(tmp_path).calls)) as cache:
+        cache._con.execute("DELETE FROM responses")
+        cache._con.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         seen = []
-        con.set_trace_callback(lambda sql: seen.append(log_of(tmp_path).stat().st_size))
-        _give_back(con)
+        cache._con.set_trace_callback(lambda sql: seen.append(log_of(tmp_path).stat().st_size))
+        cache.give_back()
     assert size_of(tmp_path) < 200_000
     assert 0 < max(seen) < 5_000_000
 
@@ -349,14 +349,12 @@ def test_others_write_while_the_cache_is_trimmed(tmp_path: Path) -> None:
 
 
 def test_an_entry_that_is_used_meanwhile_is_not_dropped(tmp_path: Path) -> None:
-    from graphrag_pipeline.llm.cache_size import _drop
-
     fill(tmp_path, 3)
     with opened(tmp_path) as con:
         con.execute("UPDATE responses SET used_on = ? WHERE key = '00000001'", [today()])
         con.execute("UPDATE responses SET used_on = ? WHERE rowid = 2", [today()])
-        oldest = [("responses", key) for key in keys_of(tmp_path)]
-        assert _drop(con, oldest, today()) == {"responses": 2}
+    with contextlib.closing(_FileCache(Home(tmp_path).calls)) as cache:
+        assert cache.drop("responses", keys_of(tmp_path), today()) == 2
     assert keys_of(tmp_path) == [b"00000001"]
 
 

@@ -147,10 +147,10 @@ def test_writes_that_come_together_are_committed_together(tmp_path: Path) -> Non
     async def run() -> int:
         database = CallDatabase(Home(tmp_path).calls)
         commits = []
-        database._writer.set_trace_callback(
+        database._tables._writer.set_trace_callback(
             lambda sql: commits.append(sql) if sql.startswith("COMMIT") else None
         )
-        insert = "INSERT INTO embeddings VALUES (?, '', '', 0, NULL, NULL)"
+        insert = "INSERT INTO embeddings VALUES ($1, '', '', 0, NULL, NULL)"
         rows = [Write(insert, [(str(n).encode(),)]) for n in range(200)]
         await asyncio.gather(*(database.write([row]) for row in rows))
         assert database.read("SELECT count(*) FROM embeddings") == [(200,)]

@@ -34,6 +34,8 @@ _MIGRATIONS: dict[int, Sequence[str]] = {}
 _HAS_TABLES = """
 SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = $1 AND tablename = 'schema_version')
 """
+_TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = $1 ORDER BY tablename"
+_ALONE = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"
 _CONNECTING = {
     "connect_timeout": 5,
     "keepalives_idle": 10,
@@ -103,8 +105,9 @@ class Postgres:
         try:
             con.execute(
                 "SELECT set_config('search_path', $1, false),"
-                " set_config('statement_timeout', $2, false)",
-                (self.schema, str(_STATEMENT_MS)),
+                " set_config('statement_timeout', $2, false),"
+                " set_config('idle_in_transaction_session_timeout', $3, false)",
+                (self.schema, str(_STATEMENT_MS), str(_STATEMENT_MS // 3)),
             )
             if self._version(con) != _VERSION:
                 self._migrate(con)
@@ -152,7 +155,7 @@ class Postgres:
 
         with con.transaction():
             # One after the other: two that make a schema at once would hinder each other.
-            con.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", (self.schema,))
+            con.execute(_ALONE, (self.schema,))
             version = self._version(con)
             if version > _VERSION:
                 raise StorageError(
@@ -187,9 +190,10 @@ class Session:
         self._turn = threading.Lock()
         self._con: psycopg.Connection | None = postgres.connect()
 
-    def run(self, work: Callable[[psycopg.Connection], T]) -> T:
+    def run(self, work: Callable[[psycopg.Connection], T], *, alone: bool = False) -> T:
         """Do some work in one transaction, and return its result once that is on disk.
 
+        ``alone``: no other such work on this index is done meanwhile, by whatever process.
         Where the connection is lost it is done again, so it has to be such that twice is as once:
         a commit whose answer was lost may have been made. Raises StorageError.
         """
@@ -201,6 +205,8 @@ class Session:
                 try:
                     con = self._con = self._con or self.postgres._open()
                     with con.transaction():
+                        if alone:
+                            con.execute(_ALONE, (self.postgres.schema,))
                         return work(con)
                 except psycopg.Error as error:
                     self._drop_broken()
@@ -211,7 +217,24 @@ class Session:
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of one statement, in a transaction of its own; see :meth:`run`."""
-        return self.run(lambda con: con.execute(sql.encode(), values).fetchall())
+        return self.run(lambda con: con.execute(sql.encode(), values, binary=True).fetchall())
+
+    def vacuum(self) -> None:
+        """Write all tables anew, so that nothing deleted is left in them; others wait meanwhile."""
+        import psycopg
+        from psycopg.sql import SQL, Identifier
+
+        tables = [table for (table,) in self.rows(_TABLES, (self.postgres.schema,))]
+        with self._turn:
+            try:
+                con = self._con = self._con or self.postgres._open()
+                con.execute("SET statement_timeout = 0")
+                for table in tables:
+                    con.execute(SQL("VACUUM FULL {}").format(Identifier(table)))
+                con.execute(SQL("SET statement_timeout = {}").format(_STATEMENT_MS))
+            except psycopg.Error as error:
+                self._drop_broken()
+                raise self.postgres.error(error) from None
 
     def close(self) -> None:
         """Close the connection."""

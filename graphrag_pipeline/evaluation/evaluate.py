@@ -32,7 +32,7 @@ from graphrag_pipeline.evaluation.running import (
 from graphrag_pipeline.evaluation.scoring import check_metrics, score
 from graphrag_pipeline.evaluation.step_models import model_label
 from graphrag_pipeline.evaluation.store import EvaluationStore
-from graphrag_pipeline.llm.configured import spending_since
+from graphrag_pipeline.llm.configured import calls_place, spending_since
 from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.store.spending import ledger_position
 
@@ -129,7 +129,7 @@ def run_experiment(settings: Settings, experiment: Experiment) -> Evaluated:
     _, questions = load_questions(store, experiment)
     experiment, _ = fitted(experiment, settings, questions)
     check_metrics(experiment.metrics, settings)
-    with spending_since(settings.home_path, ledger_position(settings.home_path)):
+    with spending_since(calls_place(settings), ledger_position(settings)):
         return _run(store, experiment, settings)
 
 

@@ -16,6 +16,14 @@ class Amount:
     cost: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """The most that a call may take, set aside for it; ``id`` names it among all workers."""
+
+    amount: Amount
+    id: str = ""
+
+
 class Budget:
     """What was spent, what calls in flight may spend, and the limits on both together.
 
@@ -38,22 +46,31 @@ class Budget:
         """Whether there is a limit at all, so that estimates are needed."""
         return self._max_tokens is not None or self._max_cost is not None
 
-    async def reserve(self, amount: Amount) -> None:
+    async def reserve(self, amount: Amount) -> Reservation:
         """Set the amount aside. Raises BudgetExceededError if it is not there."""
         while not self._fits(amount):
             if self._in_flight == 0:
                 raise BudgetExceededError(self._refusal(), "budget")
-            change: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append(change)
-            await change
+            await self._change()
         self._in_flight += 1
         self._reserved = plus(self._reserved, amount)
+        return Reservation(amount)
 
-    def settle(self, reserved: Amount, actual: Amount) -> None:
+    def settle(self, reservation: Reservation, actual: Amount) -> None:
         """Replace a reservation by what the call took."""
+        reserved = reservation.amount
         self._in_flight -= 1
         self._reserved = plus(self._reserved, Amount(-reserved.tokens, -reserved.cost))
         self.spent = plus(self.spent, actual)
+        self._tell()
+
+    async def _change(self) -> None:
+        """Wait until a call is settled."""
+        change: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(change)
+        await change
+
+    def _tell(self) -> None:
         waiting, self._waiting = self._waiting, []
         for change in waiting:
             if not change.done():

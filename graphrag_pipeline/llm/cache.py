@@ -17,14 +17,20 @@ Vector = npt.NDArray[np.float32]
 
 _SQL_VARIABLES = 500
 _PUT_RESPONSE = """
-INSERT OR IGNORE INTO responses (
+INSERT INTO responses (
     key, model, text, prompt_tokens, completion_tokens, finish_reason, made_for, created_at,
     used_on, stage
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING
 """
 _PUT_EMBEDDING = """
-INSERT OR REPLACE INTO embeddings (key, model, vector, created_at, used_on, stage)
-VALUES (?, ?, ?, ?, ?, ?)
+INSERT INTO embeddings (key, model, vector, created_at, used_on, stage)
+VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (key) DO UPDATE SET
+    model = excluded.model, vector = excluded.vector, created_at = excluded.created_at,
+    used_on = excluded.used_on, stage = excluded.stage
+"""
+_PUT_WIDTH = """
+INSERT INTO embedding_widths (source, dimensions) VALUES ($1, $2)
+ON CONFLICT (source) DO UPDATE SET dimensions = excluded.dimensions
 """
 _DAY = 86_400
 
@@ -80,14 +86,13 @@ class VectorSource:
 
     def find_width(self, database: CallDatabase) -> int | None:
         """Return how long its vectors are, None if none has come yet."""
-        sql = "SELECT dimensions FROM embedding_widths WHERE source = ?"
+        sql = "SELECT dimensions FROM embedding_widths WHERE source = $1"
         rows = database.read(sql, (self._head.digest(),))
         return rows[0][0] if rows else None
 
     def put_width(self, dimensions: int) -> Write:
         """Return the write that keeps how long its vectors are."""
-        sql = "INSERT OR REPLACE INTO embedding_widths VALUES (?, ?)"
-        return Write(sql, [(self._head.digest(), dimensions)])
+        return Write(_PUT_WIDTH, [(self._head.digest(), dimensions)])
 
 
 def put_response(key: bytes, model: str, response: CachedResponse, stage: str) -> Write:
@@ -104,17 +109,22 @@ def put_embeddings(model: str, vectors: Mapping[bytes, Vector], stage: str) -> W
 
 def put_purpose(key: bytes, made_for: str) -> Write:
     """Return the write that notes what a kept answer is used for now."""
-    return Write("UPDATE responses SET made_for = ? WHERE key = ?", [(made_for, key)])
+    return Write("UPDATE responses SET made_for = $1 WHERE key = $2", [(made_for, key)])
 
 
 def drop_embeddings(keys: Iterable[bytes]) -> Write:
     """Return the write that forgets vectors."""
-    return Write("DELETE FROM embeddings WHERE key = ?", [(key,) for key in keys])
+    return Write("DELETE FROM embeddings WHERE key = $1", [(key,) for key in keys])
 
 
 def drop_responses(keys: Iterable[bytes]) -> Write:
     """Return the write that forgets answers."""
-    return Write("DELETE FROM responses WHERE key = ?", [(key,) for key in keys])
+    return Write("DELETE FROM responses WHERE key = $1", [(key,) for key in keys])
+
+
+def values_for(values: Sequence[object]) -> str:
+    """Return the SQL of a list of so many values."""
+    return f"({', '.join(f'${number}' for number in range(1, len(values) + 1))})"
 
 
 def today() -> int:
@@ -149,9 +159,8 @@ def find_embeddings(database: CallDatabase, keys: Sequence[bytes]) -> dict[bytes
     day = today()
     for start in range(0, len(keys), _SQL_VARIABLES):
         some = keys[start : start + _SQL_VARIABLES]
-        places = ",".join("?" * len(some))
         rows = database.read(
-            f"SELECT key, vector, {USED_ON} FROM embeddings WHERE key IN ({places})", some
+            f"SELECT key, vector, {USED_ON} FROM embeddings WHERE key IN {values_for(some)}", some
         )
         found.update((key, _vector(blob)) for key, blob, _ in rows)
         if unused := [key for key, _, used_on in rows if used_on < day]:
@@ -162,7 +171,7 @@ def find_embeddings(database: CallDatabase, keys: Sequence[bytes]) -> dict[bytes
 def _read_response(database: CallDatabase, key: bytes) -> tuple[CachedResponse | None, int]:
     rows = database.read(
         "SELECT text, prompt_tokens, completion_tokens, finish_reason, made_for,"
-        f" {USED_ON} FROM responses WHERE key = ?",
+        f" {USED_ON} FROM responses WHERE key = $1",
         (key,),
     )
     return (CachedResponse(*rows[0][:-1]), rows[0][-1]) if rows else (None, 0)
@@ -170,7 +179,7 @@ def _read_response(database: CallDatabase, key: bytes) -> tuple[CachedResponse |
 
 def _note_use(table: str, keys: Iterable[bytes], day: int) -> Write:
     """Return the write of a use; it changes nothing where one of that day came before it."""
-    sql = f"UPDATE {table} SET used_on = ?1 WHERE key = ?2 AND {USED_ON} < ?1"
+    sql = f"UPDATE {table} SET used_on = $1 WHERE key = $2 AND {USED_ON} < $1"
     return Write(sql, [(day, key) for key in keys])
 
 

@@ -1,6 +1,6 @@
 """How large the cache of answers is, and how it is made smaller: least recently used first.
 
-The ledger is in the same file and is never dropped: what was spent stays known.
+The ledger is beside it and is never dropped: what was spent stays known.
 """
 
 from __future__ import annotations
@@ -14,11 +14,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any, Protocol
 
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.core.postgres import Postgres, Session
 from graphrag_pipeline.llm.cache import USED_ON, today
-from graphrag_pipeline.llm.database import open_database, storage_error
+from graphrag_pipeline.llm.database import (
+    Place,
+    Rows,
+    named,
+    open_database,
+    storage_error,
+    tables_at,
+)
 from graphrag_pipeline.llm.ledger import day_since
 
 _SHARE_LEFT = 0.9
@@ -26,27 +34,7 @@ _DROPPED_AT_ONCE = 500
 _PAGES_AT_ONCE = 500
 _INCREMENTAL = 2
 _KINDS = {"responses": "chat", "embeddings": "embeddings"}
-_ENTRIES = f"""
-SELECT 'responses' AS kind, key, model, stage,
-       CASE WHEN made_for IS NOT NULL THEN 1 WHEN stage IS NOT NULL THEN 0 END AS of_index,
-       {USED_ON} AS used_on, created_at, length(CAST(text AS BLOB)) + 150 AS n_bytes FROM responses
-UNION ALL
-SELECT 'embeddings', key, model, stage, NULL, {USED_ON}, created_at, length(vector) + 150
-FROM embeddings
-"""
-_BY_PURPOSE = f"""
-SELECT kind, model, stage, of_index, count(*), sum(n_bytes), min(used_on), max(used_on)
-FROM ({_ENTRIES}) GROUP BY kind, model, stage, of_index
-ORDER BY kind DESC, sum(n_bytes) DESC, model, stage, of_index
-"""
-_OLDEST = f"""
-SELECT kind, key FROM (
-    SELECT kind, key, sum(n_bytes) OVER (
-        ORDER BY used_on, created_at, key ROWS UNBOUNDED PRECEDING
-    ) - n_bytes AS n_before
-    FROM ({_ENTRIES}) WHERE used_on < ?
-) WHERE n_before < ? ORDER BY n_before
-"""
+_CALLS = "SELECT count(*) FROM llm_calls"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,26 +59,30 @@ class Entries:
 
 @dataclass(frozen=True, kw_only=True)
 class CacheSize:
-    """What the file of cache and ledger takes, in bytes; ``free_bytes`` of them hold nothing."""
+    """What cache and ledger take, in bytes; ``free_bytes`` of them hold nothing.
 
-    path: Path
+    ``path`` is their file, or says where Postgres is.
+    """
+
+    path: Path | str
     file_bytes: int
     free_bytes: int
     calls: int
     entries: Sequence[Entries]
 
 
-def measure_cache(home: Path) -> CacheSize:
+def measure_cache(place: Place) -> CacheSize:
     """Return how large the cache is and what is in it. Raises StorageError."""
-    path = Home(home).calls
-    if not path.is_file():
-        return CacheSize(path=path, file_bytes=0, free_bytes=0, calls=0, entries=[])
-    with _opened(path) as con:
+    where = tables_at(place)
+    path = where if isinstance(where, Path) else str(where)
+    with _opened(place) as cache:
+        if cache is None:
+            return CacheSize(path=path, file_bytes=0, free_bytes=0, calls=0, entries=[])
         return CacheSize(
             path=path,
-            file_bytes=path.stat().st_size,
-            free_bytes=_pragma(con, "freelist_count") * _pragma(con, "page_size"),
-            calls=con.execute("SELECT count(*) FROM llm_calls").fetchone()[0],
+            file_bytes=cache.file_bytes(),
+            free_bytes=cache.free_bytes(),
+            calls=cache.read(_CALLS)[0][0],
             entries=[
                 Entries(
                     kind=_KINDS[kind],
@@ -102,112 +94,208 @@ def measure_cache(home: Path) -> CacheSize:
                     oldest_use=_date(oldest),
                     newest_use=_date(newest),
                 )
-                for kind, model, stage, of_index, entries, n_bytes, oldest, newest in con.execute(
-                    _BY_PURPOSE
+                for kind, model, stage, of_index, entries, n_bytes, oldest, newest in cache.read(
+                    _by_purpose(cache)
                 )
             ],
         )
 
 
-def trim_cache(home: Path, most_bytes: int, *, since: int | None = None) -> Mapping[str, int]:
+def trim_cache(place: Place, most_bytes: int, *, since: int | None = None) -> Mapping[str, int]:
     """Drop what was not used for longest where the cache takes more; return how many of each kind.
 
     It then takes 90 % of ``most_bytes``, unless what may not be dropped takes more: what was used
     today, yesterday, or by the run that began at ``since``, a position of the ledger. The space is
-    given back if the file can do so without being written anew. Raises StorageError; what was not
-    dropped by then is there.
+    given back if the file can do so without being written anew; Postgres keeps it for what comes.
+    Raises StorageError; what was not dropped by then is there.
     """
-    path = Home(home).calls
-    if not path.is_file():
-        return {}
-    with _opened(path) as con:
-        if _used_bytes(con) <= most_bytes:
+    with _opened(place) as cache:
+        if cache is None or cache.used_bytes() <= most_bytes:
             return {}
-        first_kept = today() - 1 if since is None else min(today() - 1, day_since(con, since))
-        dropped = _drop_oldest(con, int(most_bytes * _SHARE_LEFT), first_kept)
-        _give_back(con)
+        first_kept = today() - 1
+        if since is not None:
+            first_kept = min(first_kept, day_since(cache.read, since))
+        dropped = _drop_oldest(cache, int(most_bytes * _SHARE_LEFT), first_kept)
+        cache.give_back()
     return {_KINDS[table]: number for table, number in dropped.items()}
 
 
-def vacuum_cache(home: Path) -> None:
+def vacuum_cache(place: Place) -> None:
     """Give the free space of the file back to the disk.
 
     A file of an older program is written anew for that, once: it needs as much room again, beside
-    it and among the temporary files. Raises StorageError, and nothing is lost, where there is none.
+    it and among the temporary files. Tables in Postgres are each time. Raises StorageError, and
+    nothing is lost, where there is none.
     """
-    path = Home(home).calls
-    if not path.is_file():
-        return
-    with _opened(path) as con:
-        if _pragma(con, "auto_vacuum") == _INCREMENTAL:
-            _give_back(con)
-        else:
-            _write_anew(con, path)
+    with _opened(place) as cache:
+        if cache is not None:
+            cache.vacuum()
 
 
-def _write_anew(con: sqlite3.Connection, path: Path) -> None:
-    needed = _used_bytes(con)
-    what = f"{path} cannot be written anew, which needs {needed / 1e6:,.0f} MB"
-    if needed > shutil.disk_usage(path.parent).free:
-        raise StorageError(f"{what} beside it: free the disk and run again; nothing was lost")
-    try:
-        con.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        con.execute("VACUUM")
-        con.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    except sqlite3.Error as error:
-        raise StorageError(
-            f"{what} beside it and as much in the folder of temporary files ({error}): free the "
-            "disk, or name a folder with room in SQLITE_TMPDIR, and run again; nothing was lost"
-        ) from None
+class _Cache(Protocol):
+    """The cache, where it is. ``text_bytes`` is the SQL of what a text takes."""
+
+    text_bytes: str
+
+    def read(self, sql: str, values: Sequence[Any] = ()) -> Rows: ...
+    def file_bytes(self) -> int: ...
+    def free_bytes(self) -> int: ...
+    def used_bytes(self) -> int: ...
+    def drop(self, table: str, keys: Sequence[bytes], first_kept: int) -> int: ...
+    def give_back(self) -> None: ...
+    def vacuum(self) -> None: ...
 
 
-def _drop_oldest(con: sqlite3.Connection, most_bytes: int, first_kept: int) -> Counter[str]:
+def _entries(cache: _Cache) -> str:
+    return f"""(
+SELECT 'responses' AS kind, key, model, stage,
+       CASE WHEN made_for IS NOT NULL THEN 1 WHEN stage IS NOT NULL THEN 0 END AS of_index,
+       {USED_ON} AS used_on, created_at, {cache.text_bytes} + 150 AS n_bytes FROM responses
+UNION ALL
+SELECT 'embeddings', key, model, stage, NULL, {USED_ON}, created_at, length(vector) + 150
+FROM embeddings
+) AS entries"""
+
+
+def _by_purpose(cache: _Cache) -> str:
+    return f"""
+SELECT kind, model, stage, of_index, count(*), sum(n_bytes), min(used_on), max(used_on)
+FROM {_entries(cache)} GROUP BY kind, model, stage, of_index
+ORDER BY kind DESC, sum(n_bytes) DESC, model, stage, of_index
+"""
+
+
+def _oldest(cache: _Cache) -> str:
+    return f"""
+SELECT kind, key FROM (
+    SELECT kind, key, sum(n_bytes) OVER (
+        ORDER BY used_on, created_at, key ROWS UNBOUNDED PRECEDING
+    ) - n_bytes AS n_before
+    FROM {_entries(cache)} WHERE used_on < $1
+) AS by_use WHERE n_before < $2 ORDER BY n_before
+"""
+
+
+def _drop_oldest(cache: _Cache, most_bytes: int, first_kept: int) -> Counter[str]:
     dropped = Counter[str]()
-    while (excess := _used_bytes(con) - most_bytes) > 0:
-        oldest = con.execute(_OLDEST, (first_kept, excess)).fetchall()
+    while (excess := cache.used_bytes() - most_bytes) > 0:
+        oldest = cache.read(_oldest(cache), (first_kept, excess))
         if not oldest:
             break
         for start in range(0, len(oldest), _DROPPED_AT_ONCE):
-            dropped += _drop(con, oldest[start : start + _DROPPED_AT_ONCE], first_kept)
-            if _used_bytes(con) <= most_bytes:
+            some = sorted(oldest[start : start + _DROPPED_AT_ONCE])
+            for table, of_table in itertools.groupby(some, key=lambda entry: entry[0]):
+                keys = [key for _, key in of_table]
+                dropped[table] += cache.drop(table, keys, first_kept)
+            if cache.used_bytes() <= most_bytes:
                 break
     return dropped
 
 
-def _drop(
-    con: sqlite3.Connection, entries: Sequence[tuple[str, bytes]], first_kept: int
-) -> Counter[str]:
-    """Drop entries in one short transaction, but none that somebody has used meanwhile."""
-    dropped = Counter[str]()
-    con.execute("BEGIN IMMEDIATE")
-    for table, of_table in itertools.groupby(sorted(entries), key=lambda entry: entry[0]):
+class _FileCache:
+    """The cache in a SQLite file."""
+
+    text_bytes = "length(CAST(text AS BLOB))"
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._con = open_database(path)
+        self.close = self._con.close
+
+    def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
+        return self._con.execute(sql, named(values)).fetchall()
+
+    def file_bytes(self) -> int:
+        return self._path.stat().st_size
+
+    def free_bytes(self) -> int:
+        return self._pragma("freelist_count") * self._pragma("page_size")
+
+    def used_bytes(self) -> int:
+        pages = self._pragma("page_count") - self._pragma("freelist_count")
+        return pages * self._pragma("page_size")
+
+    def drop(self, table: str, keys: Sequence[bytes], first_kept: int) -> int:
+        """Drop entries in one short transaction, but none that somebody has used meanwhile."""
+        self._con.execute("BEGIN IMMEDIATE")
         sql = f"DELETE FROM {table} WHERE key = ? AND {USED_ON} < ?"
-        dropped[table] = con.executemany(sql, [(key, first_kept) for _, key in of_table]).rowcount
-    con.execute("COMMIT")
-    return dropped
+        dropped = self._con.executemany(sql, [(key, first_kept) for key in keys]).rowcount
+        self._con.execute("COMMIT")
+        return dropped
+
+    def give_back(self) -> None:
+        """Cut free pages off the file, some at a time.
+
+        Others may write in between, and the log of changes takes no more of a disk that may be
+        full.
+        """
+        if self._pragma("auto_vacuum") == _INCREMENTAL:
+            free = self._pragma("freelist_count")
+            for _ in range(0, free, _PAGES_AT_ONCE):
+                # A statement that `execute` runs stops after its first page.
+                self._con.executescript(f"PRAGMA incremental_vacuum({_PAGES_AT_ONCE})")
+                self._con.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        self._con.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def vacuum(self) -> None:
+        if self._pragma("auto_vacuum") == _INCREMENTAL:
+            self.give_back()
+            return
+        needed = self.used_bytes()
+        what = f"{self._path} cannot be written anew, which needs {needed / 1e6:,.0f} MB"
+        if needed > shutil.disk_usage(self._path.parent).free:
+            raise StorageError(f"{what} beside it: free the disk and run again; nothing was lost")
+        try:
+            self._con.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            self._con.execute("VACUUM")
+            self._con.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        except sqlite3.Error as error:
+            raise StorageError(
+                f"{what} beside it and as much in the folder of temporary files ({error}): free "
+                "the disk, or name a folder with room in SQLITE_TMPDIR, and run again; nothing was "
+                "lost"
+            ) from None
+
+    def _pragma(self, name: str) -> int:
+        return self._con.execute(f"PRAGMA {name}").fetchone()[0]
 
 
-def _give_back(con: sqlite3.Connection) -> None:
-    """Cut free pages off the file, some at a time.
+class _SharedCache:
+    """The cache in Postgres; what it uses is what its rows take, about."""
 
-    Others may write in between, and the log of changes takes no more of a disk that may be full.
-    """
-    if _pragma(con, "auto_vacuum") == _INCREMENTAL:
-        free = _pragma(con, "freelist_count")
-        for _ in range(0, free, _PAGES_AT_ONCE):
-            # A statement that `execute` runs stops after its first page.
-            con.executescript(f"PRAGMA incremental_vacuum({_PAGES_AT_ONCE})")
-            con.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-    con.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    text_bytes = "pg_column_size(text)"
 
+    def __init__(self, postgres: Postgres) -> None:
+        self._session = Session(postgres)
+        self.close = self._session.close
+        self.read = self._session.rows
 
-def _used_bytes(con: sqlite3.Connection) -> int:
-    pages = _pragma(con, "page_count") - _pragma(con, "freelist_count")
-    return pages * _pragma(con, "page_size")
+    def file_bytes(self) -> int:
+        ((n_bytes,),) = self.read(
+            "SELECT CAST(coalesce(sum(pg_total_relation_size(c.oid)), 0) AS BIGINT)"
+            " FROM pg_class c WHERE c.relkind = 'r'"
+            " AND c.relnamespace = CAST(current_schema() AS regnamespace)"
+        )
+        return n_bytes
 
+    def free_bytes(self) -> int:
+        """Return 0: what Postgres could give back is not known before it is."""
+        return 0
 
-def _pragma(con: sqlite3.Connection, name: str) -> int:
-    return con.execute(f"PRAGMA {name}").fetchone()[0]
+    def used_bytes(self) -> int:
+        sql = f"SELECT CAST(coalesce(sum(n_bytes), 0) AS BIGINT) FROM {_entries(self)}"
+        return self.read(sql)[0][0]
+
+    def drop(self, table: str, keys: Sequence[bytes], first_kept: int) -> int:
+        """Drop entries in one short transaction, but none that somebody has used meanwhile."""
+        sql = f"DELETE FROM {table} WHERE key = ANY($1) AND {USED_ON} < $2 RETURNING key"
+        return len(self._session.rows(sql, (keys, first_kept)))
+
+    def give_back(self) -> None:
+        """Leave the space to what comes: Postgres cleans up by itself."""
+
+    def vacuum(self) -> None:
+        self._session.vacuum()
 
 
 def _date(day: int) -> date:
@@ -215,9 +303,17 @@ def _date(day: int) -> date:
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[sqlite3.Connection]:
-    with contextlib.closing(open_database(path)) as con:
-        try:
-            yield con
-        except sqlite3.Error as error:
-            raise storage_error(path, error) from None
+def _opened(place: Place) -> Iterator[_FileCache | _SharedCache | None]:
+    """Yield the cache of a place, None where there is none yet."""
+    at = tables_at(place)
+    if isinstance(at, Postgres):
+        with contextlib.closing(_SharedCache(at)) as cache:
+            yield cache
+    elif not at.is_file():
+        yield None
+    else:
+        with contextlib.closing(_FileCache(at)) as cache:
+            try:
+                yield cache
+            except sqlite3.Error as error:
+                raise storage_error(at, error) from None

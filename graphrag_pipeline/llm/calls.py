@@ -172,7 +172,7 @@ class Caller:
         async with self._slots:
             self._raise_if_halted()
             expected, counted = self._expected(outgoing)
-            await self._budget.reserve(expected)
+            reservation = await self._budget.reserve(expected)
             turn = Turn(outgoing, self._prices)
             try:
                 await self._limiter.acquire(expected.tokens)
@@ -191,7 +191,7 @@ class Caller:
                 self._compare(turn, counted)
                 if turn.began:
                     self._limiter.correct(expected.tokens, tokens)
-                self._budget.settle(expected, Amount(tokens, turn.cost or 0.0))
+                self._budget.settle(reservation, Amount(tokens, turn.cost or 0.0))
 
     async def after(self, error: ModelError, failures: int, outgoing: Outgoing, sent: bytes) -> int:
         """Wait until the call can be tried again, or raise the error. Returns the failures."""

@@ -7,10 +7,10 @@ import inspect
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.postgres import Postgres
 from graphrag_pipeline.core.tokens import count_tokens, encoding_for
 from graphrag_pipeline.llm.answers import Answer, StreamedAnswer, Usage, read_answer
 from graphrag_pipeline.llm.budget import Amount, Budget, plus
@@ -23,7 +23,7 @@ from graphrag_pipeline.llm.cache import (
 )
 from graphrag_pipeline.llm.calls import Caller, Outgoing, Turn, log
 from graphrag_pipeline.llm.completion import Completion
-from graphrag_pipeline.llm.database import Write
+from graphrag_pipeline.llm.database import Place, Write
 from graphrag_pipeline.llm.embedding_calls import EmbeddingCalls
 from graphrag_pipeline.llm.embeddings import Vectors
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
@@ -34,6 +34,7 @@ from graphrag_pipeline.llm.paid import PaidAnswers
 from graphrag_pipeline.llm.prices import load_prices
 from graphrag_pipeline.llm.purpose import made_for
 from graphrag_pipeline.llm.requests import ChatRequest, Messages, chat_body, prompt_text
+from graphrag_pipeline.llm.sharing import Holder, SharedBudget
 from graphrag_pipeline.llm.transport import Transport
 from graphrag_pipeline.llm.windows import check_fits, check_was_read
 
@@ -48,17 +49,17 @@ OnDone = Callable[[int, ChatRequest, Completion | ModelError], object]
 class ModelClient:
     """Chat and embedding models of one OpenAI-compatible endpoint, within one event loop.
 
-    ``home`` is the folder of the cache and the ledger. ``since`` is the ledger's position
-    (:func:`~graphrag_pipeline.llm.ledger.last_position`) from which calls count against the
-    budget: a run that is resumed, or has several clients, gives its own beginning; None counts
-    this client's calls alone. ``elsewhere`` is what the run has spent in other homes. Every method
-    raises a ModelError if there is no answer.
+    ``home`` is where cache and ledger are: a folder, or tables in Postgres. ``since`` is the
+    ledger's position (:func:`~graphrag_pipeline.llm.ledger.last_position`) from which calls count
+    against the budget: a run that is resumed, or has several clients, gives its own beginning; None
+    counts this client's calls alone. ``elsewhere`` is what the run has spent in other homes. Every
+    method raises a ModelError if there is no answer.
     """
 
     def __init__(
         self,
         options: LlmOptions,
-        home: Path,
+        home: Place,
         *,
         since: int | None = None,
         elsewhere: Amount | None = None,
@@ -76,16 +77,29 @@ class ModelClient:
         self._transport = Transport(options)
         self._paid = await asyncio.to_thread(PaidAnswers, self._home, options.shared_cache)
         self._database = self._paid.own
-        own = Amount() if self._since is None else spent_since(self._database, self._since)
-        self._budget = Budget(options.max_tokens, options.max_cost, plus(own, self._elsewhere))
+        is_shared = isinstance(self._home, Postgres)
+        self._holder = Holder(self._database) if is_shared else None
+        self._budget = self._counted_budget()
         self._caller = Caller(options, self._transport, self._database, self._prices, self._budget)
-        self._flights = Flights()
-        self._vectors = EmbeddingCalls(options, self._caller, self._paid)
+        self._flights = Flights(self._holder)
+        vector_flights = Flights(self._holder)
+        self._vectors = EmbeddingCalls(options, self._caller, self._paid, vector_flights)
         return self
+
+    def _counted_budget(self) -> Budget:
+        """Return the budget: of all workers of a run where they share an index."""
+        limits = (self.options.max_tokens, self.options.max_cost)
+        if self._since is None:
+            return Budget(*limits, self._elsewhere)
+        if self._holder is not None and limits != (None, None):
+            return SharedBudget(self._holder, self._since, *limits, self._elsewhere)
+        return Budget(*limits, plus(spent_since(self._database, self._since), self._elsewhere))
 
     async def __aexit__(self, *_: object) -> None:
         try:
             await self._transport.close()
+            if self._holder is not None:
+                await self._holder.close()
         finally:
             await asyncio.to_thread(self._paid.close)
 
@@ -177,6 +191,8 @@ class ModelClient:
                 if response := await self._kept(request, key):
                     return self._from_cache(request, key, response)
                 async with self._flights.leading([key]) as mine:
+                    if mine and self._holder and (response := await self._kept(request, key)):
+                        return self._from_cache(request, key, response)
                     if mine:
                         return await self._buy(request, body, key)
 

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.core.postgres import Postgres
 from graphrag_pipeline.core.prompting import check_prompts
 from graphrag_pipeline.core.settings import LlmSettings, Settings
 from graphrag_pipeline.llm.budget import Amount
 from graphrag_pipeline.llm.client import ModelClient
+from graphrag_pipeline.llm.database import Place
 from graphrag_pipeline.llm.embedders import make_embedder
 from graphrag_pipeline.llm.options import LlmOptions
 from graphrag_pipeline.llm.prices import Prices, load_prices
@@ -28,11 +30,11 @@ T = TypeVar("T")
 class _Spending:
     """What one run spends, in one home or several: since when in each, and how much so far."""
 
-    def __init__(self, since: Mapping[Path, int], spent: dict[Path, Amount]) -> None:
+    def __init__(self, since: Mapping[Place, int], spent: dict[Place, Amount]) -> None:
         self.since = since
         self.spent = spent
 
-    def elsewhere(self, home: Path) -> Amount:
+    def elsewhere(self, home: Place) -> Amount:
         """Return what was spent in the other homes."""
         others = [amount for place, amount in self.spent.items() if place != home]
         return Amount(sum(a.tokens for a in others), sum(a.cost for a in others))
@@ -106,18 +108,23 @@ def check_own_prompts(settings: Settings) -> None:
         check_prompts(folder)
 
 
+def calls_place(settings: Settings, home: Path | None = None) -> Place:
+    """Return where the calls of an index are kept: its home, or Postgres where workers share it."""
+    return Postgres.of(settings) if settings.storage.url else home or settings.home_path
+
+
 def with_model(settings: Settings, work: Callable[[ModelClient], Awaitable[T]]) -> T:
     """Run some model calls to their end with one client, and return their result."""
 
     async def run() -> T:
-        async with counted_client(model_options(settings), settings.home_path) as client:
+        async with counted_client(model_options(settings), calls_place(settings)) as client:
             return await work(client)
 
     return run_calls(run)
 
 
 @contextlib.contextmanager
-def spending_since(home: Path, position: int) -> Iterator[None]:
+def spending_since(home: Place, position: int) -> Iterator[None]:
     """Let the calls made within count against one budget: those of a home since a position.
 
     Within another such context the homes count together, each since the first position named.
@@ -132,7 +139,7 @@ def spending_since(home: Path, position: int) -> Iterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def counted_client(options: LlmOptions, home: Path) -> AsyncIterator[ModelClient]:
+async def counted_client(options: LlmOptions, home: Place) -> AsyncIterator[ModelClient]:
     """Open a client whose calls count against the budget as :func:`spending_since` says."""
     spending = _spending.get()
     if spending is None:

@@ -1,4 +1,8 @@
-"""The SQLite file behind cache and ledger: many small writes, few commits, several processes."""
+"""The tables of paid answers and the ledger: many small writes, few commits, several processes.
+
+They are in a SQLite file, or in Postgres where workers share an index. Statements are the same for
+both: they name their values ``$1``, ``$2`` and so on.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,15 @@ import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.files import make_folder, make_private
+from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.core.postgres import Postgres, Session
 
 _BUSY_SECONDS = 60.0
 _VERSION = 6
@@ -94,6 +101,11 @@ _MIGRATIONS = {
 }
 
 
+Rows = list[tuple[Any, ...]]
+Place = Path | Postgres
+"""Where an index keeps its calls: its home folder, or its tables in Postgres."""
+
+
 class Write(NamedTuple):
     """One statement and its rows."""
 
@@ -103,41 +115,55 @@ class Write(NamedTuple):
 
 class _Job(NamedTuple):
     writes: Sequence[Write]
-    done: asyncio.Future[None] | None
+    done: asyncio.Future[Rows] | None
+
+
+class Tables(Protocol):
+    """The tables of calls, wherever they are. Everything raises StorageError."""
+
+    def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
+        """Return the rows of a query."""
+        ...
+
+    def commit(self, jobs: Sequence[Sequence[Write]]) -> list[Rows]:
+        """Do all of the jobs in one transaction; return what the last write of each returns.
+
+        What is done once more, because nobody knew whether it was done, has to be as if once.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close the tables."""
+        ...
 
 
 class CallDatabase:
     """Reads at once, writes through one thread that commits whatever has gathered together.
 
-    A commit is on disk (WAL, ``synchronous=FULL``) before :meth:`write` returns, so neither
-    ``kill -9`` nor a power cut takes it back. Raises StorageError when the file cannot be used.
+    A commit is on disk before :meth:`write` returns (in SQLite: WAL, ``synchronous=FULL``), so
+    neither ``kill -9`` nor a power cut takes it back. ``at`` is a SQLite file, or the tables in
+    Postgres. Raises StorageError when they cannot be used.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            make_folder(path.parent)
-        except OSError as error:
-            raise StorageError(f"cannot write in {path.parent}: {error.strerror}") from None
-        self._reader = open_database(path)
-        self._writer = open_database(path)
+    def __init__(self, at: Path | Postgres) -> None:
+        self._tables: Tables = _File(at) if isinstance(at, Path) else _Shared(at)
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._failure: StorageError | None = None
         self._thread = threading.Thread(target=self._work, name="llm-cache", daemon=True)
         self._thread.start()
 
-    def read(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
         """Return the rows of a query."""
-        try:
-            return self._reader.execute(sql, values).fetchall()
-        except sqlite3.Error as error:
-            raise storage_error(self.path, error) from None
+        return self._tables.read(sql, values)
 
-    async def write(self, writes: Sequence[Write]) -> None:
-        """Commit the writes, all or none, and return once they are on disk."""
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    async def write(self, writes: Sequence[Write]) -> Rows:
+        """Commit the writes, all or none, and return once they are on disk.
+
+        Returns the rows that the last write returns.
+        """
+        done: asyncio.Future[Rows] = asyncio.get_running_loop().create_future()
         self._jobs.put(_Job(writes, done))
-        await done
+        return await done
 
     def write_later(self, writes: Sequence[Write]) -> None:
         """Commit the writes with the next commit; :meth:`close` waits for them."""
@@ -149,8 +175,7 @@ class CallDatabase:
         """Commit what waits and close the file."""
         self._jobs.put(None)
         self._thread.join()
-        self._reader.close()
-        self._writer.close()
+        self._tables.close()
         if self._failure is not None:
             raise self._failure
 
@@ -164,24 +189,127 @@ class CallDatabase:
             open_ = None not in jobs
             group = [job for job in jobs if job is not None]
             if group:
-                _report(group, self._commit(group))
+                self._commit(group)
 
-    def _commit(self, group: Sequence[_Job]) -> StorageError | None:
+    def _commit(self, group: Sequence[_Job]) -> None:
+        try:
+            results = self._tables.commit([job.writes for job in group])
+        except StorageError as error:
+            if any(job.done is None for job in group):
+                self._failure = error
+            _report(group, error)
+        else:
+            _report(group, results)
+
+
+class _File:
+    """The tables in a SQLite file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            make_folder(path.parent)
+        except OSError as error:
+            raise StorageError(f"cannot write in {path.parent}: {error.strerror}") from None
+        self._reader = open_database(path)
+
+    @cached_property
+    def _writer(self) -> sqlite3.Connection:
+        return open_database(self._path)
+
+    def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
+        try:
+            return self._reader.execute(sql, named(values)).fetchall()
+        except sqlite3.Error as error:
+            raise storage_error(self._path, error) from None
+
+    def commit(self, jobs: Sequence[Sequence[Write]]) -> list[Rows]:
         con = self._writer
         try:
             con.execute("BEGIN IMMEDIATE")
-            for job in group:
-                for sql, rows in job.writes:
-                    con.executemany(sql, rows)
+            for write in itertools.chain.from_iterable(jobs):
+                con.executemany(write.sql, map(named, write.rows))
             con.execute("COMMIT")
         except (sqlite3.Error, ValueError, OverflowError) as error:
             with contextlib.suppress(sqlite3.Error):
                 con.execute("ROLLBACK")
-            failure = storage_error(self.path, error)
-            if any(job.done is None for job in group):
-                self._failure = failure
-            return failure
-        return None
+            raise storage_error(self._path, error) from None
+        return [[] for _ in jobs]
+
+    def close(self) -> None:
+        self._reader.close()
+        if "_writer" in self.__dict__:
+            self._writer.close()
+
+
+class _Shared:
+    """The tables in Postgres, which several workers write to.
+
+    They commit one after the other: so calls are numbered in the order in which they can be seen,
+    and who has read up to a number has missed none below it.
+    """
+
+    def __init__(self, postgres: Postgres) -> None:
+        self._postgres = postgres
+        self._reader = Session(postgres)
+
+    @cached_property
+    def _writer(self) -> Session:
+        return Session(self._postgres)
+
+    def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
+        return self._reader.rows(sql, values)
+
+    def commit(self, jobs: Sequence[Sequence[Write]]) -> list[Rows]:
+        try:
+            return self._writer.run(lambda con: [_done(con, writes) for writes in jobs], alone=True)
+        except (ValueError, OverflowError) as error:
+            raise self._postgres.error(error) from None
+
+    def close(self) -> None:
+        self._reader.close()
+        if "_writer" in self.__dict__:
+            self._writer.close()
+
+
+def _done(con: Any, writes: Sequence[Write]) -> Rows:
+    """Do writes in Postgres, and return what the last one returns."""
+    rows: Rows = []
+    for sql, values in writes:
+        some = [tuple(map(_without_nul, each)) for each in values]
+        cursor = con.cursor()
+        if len(some) == 1:
+            cursor.execute(sql.encode(), some[0])
+        else:
+            cursor.executemany(sql.encode(), some)
+        rows = cursor.fetchall() if len(some) == 1 and cursor.description else []
+    return rows
+
+
+def _without_nul(value: object) -> object:
+    """Return a value that Postgres can hold: its texts have no NUL."""
+    return value.replace("\0", "\ufffd") if isinstance(value, str) else value
+
+
+def named(values: Sequence[Any]) -> dict[str, Any]:
+    """Return values as SQLite takes those that SQL names ``$1``, ``$2`` and so on."""
+    return {str(number): value for number, value in enumerate(values, 1)}
+
+
+@contextlib.contextmanager
+def reading(place: Place) -> Iterator[Tables | None]:
+    """Yield the tables of a place for reading, None where no call has been made there yet."""
+    at = tables_at(place)
+    if isinstance(at, Path) and not at.exists():
+        yield None
+        return
+    with contextlib.closing(_File(at) if isinstance(at, Path) else _Shared(at)) as tables:
+        yield tables
+
+
+def tables_at(place: Place) -> Path | Postgres:
+    """Return the SQLite file of a home, or the tables in Postgres."""
+    return Home(place).calls if isinstance(place, Path) else place
 
 
 def open_database(path: Path) -> sqlite3.Connection:
@@ -237,22 +365,23 @@ def _when_free(con: sqlite3.Connection, sql: str) -> None:
             time.sleep(0.01)
 
 
-def _report(group: Sequence[_Job], error: StorageError | None) -> None:
-    waiting = [job.done for job in group if job.done is not None]
-    for loop in {done.get_loop() for done in waiting}:
-        mine = [done for done in waiting if done.get_loop() is loop]
+def _report(group: Sequence[_Job], outcome: Sequence[Rows] | StorageError) -> None:
+    results = [outcome] * len(group) if isinstance(outcome, StorageError) else outcome
+    waiting = [(j.done, r) for j, r in zip(group, results, strict=True) if j.done is not None]
+    for loop in {done.get_loop() for done, _ in waiting}:
+        mine = [(done, result) for done, result in waiting if done.get_loop() is loop]
         with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(_resolve, mine, error)
+            loop.call_soon_threadsafe(_resolve, mine)
 
 
-def _resolve(waiting: Sequence[asyncio.Future[None]], error: StorageError | None) -> None:
-    for done in waiting:
+def _resolve(waiting: Sequence[tuple[asyncio.Future[Rows], Rows | StorageError]]) -> None:
+    for done, result in waiting:
         if done.done():
             continue
-        if error is None:
-            done.set_result(None)
+        if isinstance(result, StorageError):
+            done.set_exception(result)
         else:
-            done.set_exception(error)
+            done.set_result(result)
 
 
 def _is_full(path: Path, error: Exception) -> bool:

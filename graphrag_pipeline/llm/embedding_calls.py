@@ -50,11 +50,13 @@ class EmbeddingCalls:
     and its vectors take the place of those kept.
     """
 
-    def __init__(self, options: LlmOptions, caller: Caller, paid: PaidAnswers) -> None:
+    def __init__(
+        self, options: LlmOptions, caller: Caller, paid: PaidAnswers, flights: Flights
+    ) -> None:
         self._options = options
         self._caller = caller
         self._paid = paid
-        self._flights = Flights()
+        self._flights = flights
         self._source = VectorSource(
             options.endpoint, options.embedding_model, options.embedding_dimensions
         )

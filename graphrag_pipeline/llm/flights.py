@@ -6,17 +6,24 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 
+from graphrag_pipeline.llm.sharing import Holder
+
 
 class Flights:
-    """Keys that somebody is asking for. Who comes later waits and then looks in the cache."""
+    """Keys that somebody is asking for. Who comes later waits and then looks in the cache.
 
-    def __init__(self) -> None:
+    ``holder`` is who asks among the workers of one index, which then wait for each other, too.
+    """
+
+    def __init__(self, holder: Holder | None = None) -> None:
         self._flying: dict[bytes, asyncio.Future[None]] = {}
+        self._holder = holder
 
     @contextlib.asynccontextmanager
     async def leading(self, keys: Sequence[bytes]) -> AsyncIterator[list[bytes]]:
         """Take the keys that nobody asks for, yield them, then wait for those somebody does.
 
+        A worker may have been answered since the cache was looked at, so look there once more.
         An error of the body is the error of all who wait for its keys; if it was cancelled, they
         find their keys neither in the cache nor in flight, and ask themselves.
         """
@@ -24,8 +31,11 @@ class Flights:
         mine = [key for key in keys if key not in self._flying]
         landed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._flying.update(dict.fromkeys(mine, landed))
+        free = mine
         try:
-            yield mine
+            if self._holder is not None and mine:
+                free = await self._holder.claim(mine)
+            yield free
         except Exception as error:
             landed.set_exception(error)
             landed.exception()
@@ -35,5 +45,9 @@ class Flights:
                 landed.set_result(None)
             for key in mine:
                 del self._flying[key]
+            if self._holder is not None and free:
+                self._holder.let_go(free)
+        if self._holder is not None and len(free) < len(mine):
+            await self._holder.landed([key for key in mine if key not in free])
         for other in others:
             await asyncio.shield(other)

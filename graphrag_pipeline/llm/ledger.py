@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-import sqlite3
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import astuple, dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from dataclasses import astuple, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
 
-from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.llm.budget import Amount
 from graphrag_pipeline.llm.cache import day_of, today
-from graphrag_pipeline.llm.database import CallDatabase, Write, open_database
+from graphrag_pipeline.llm.database import CallDatabase, Place, Rows, Write, reading
 
 if TYPE_CHECKING:
     import polars as pl
 
 _PUT_CALL = (
     "INSERT INTO llm_calls (stage, model, batch, prompt_tokens, completion_tokens, cost, seconds,"
-    " cached, error, id, called_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " cached, error, id, called_at)"
+    " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING"
 )
 
 
-Role = Literal["step", "taken", "caller"]
+Role = Literal["step", "taken", "caller", "stage"]
 _NO_LISTENERS: Mapping[Role, Callable[[Call], object]] = {}
 _listeners: ContextVar[Mapping[Role, Callable[[Call], object]]] = ContextVar(
     "call_listeners", default=_NO_LISTENERS
@@ -60,7 +58,7 @@ def put_calls(*calls: Call) -> Write:
     for listener in _listeners.get().values():
         for call in calls:
             listener(call)
-    return Write(_PUT_CALL, [astuple(call) for call in calls])
+    return Write(_PUT_CALL, [astuple(replace(call, cached=int(call.cached))) for call in calls])
 
 
 @contextlib.contextmanager
@@ -81,15 +79,15 @@ def is_heard(role: Role) -> bool:
     return role in _listeners.get()
 
 
-def last_position(home: Path) -> int:
+def last_position(home: Place) -> int:
     """Return the position of the newest call, 0 if there is none: note it as a run begins."""
-    if not Home(home).calls.exists():
-        return 0
-    with contextlib.closing(open_database(Home(home).calls)) as con:
-        return con.execute("SELECT coalesce(max(position), 0) FROM llm_calls").fetchone()[0]
+    with reading(home) as tables:
+        if tables is None:
+            return 0
+        return tables.read("SELECT coalesce(max(position), 0) FROM llm_calls")[0][0]
 
 
-def calls_since(home: Path, position: int = 0) -> pl.DataFrame:
+def calls_since(home: Place, position: int = 0) -> pl.DataFrame:
     """Return the calls after a position, oldest first, as rows of ``llm_calls``.
 
     The extra column ``position`` is where to go on from next time.
@@ -97,18 +95,18 @@ def calls_since(home: Path, position: int = 0) -> pl.DataFrame:
     import polars as pl
 
     rows = []
-    if Home(home).calls.exists():
-        with contextlib.closing(open_database(Home(home).calls)) as con:
-            rows = con.execute(
-                "SELECT position, id, CAST(called_at * 1e6 AS INTEGER), stage, batch, model,"
-                " prompt_tokens, completion_tokens, cost, seconds, cached, error"
-                " FROM llm_calls WHERE position > ? ORDER BY position",
+    with reading(home) as tables:
+        if tables is not None:
+            rows = tables.read(
+                "SELECT position, id, called_at, stage, batch, model, prompt_tokens,"
+                " completion_tokens, cost, seconds, cached, error"
+                " FROM llm_calls WHERE position > $1 ORDER BY position",
                 (position,),
-            ).fetchall()
+            )
     schema: dict[str, pl.DataType | type[pl.DataType]] = {
         "position": pl.Int64,
         "id": pl.String,
-        "called_at": pl.Int64,
+        "called_at": pl.Float64,
         "stage": pl.String,
         "batch": pl.String,
         "model": pl.String,
@@ -120,23 +118,24 @@ def calls_since(home: Path, position: int = 0) -> pl.DataFrame:
         "error": pl.String,
     }
     return pl.DataFrame(rows, schema=schema, orient="row").with_columns(
-        pl.col("called_at").cast(pl.Datetime("us", "UTC")), pl.col("cached").cast(pl.Boolean)
+        (pl.col("called_at") * 1e6).cast(pl.Int64).cast(pl.Datetime("us", "UTC")),
+        pl.col("cached").cast(pl.Boolean),
     )
 
 
-def day_since(con: sqlite3.Connection, position: int) -> int:
+def day_since(read: Callable[[str, Sequence[Any]], Rows], position: int) -> int:
     """Return the day of the first call after a position, made or cached; today if there is none."""
-    row = con.execute(
-        "SELECT called_at FROM llm_calls WHERE position > ? ORDER BY position LIMIT 1", (position,)
-    ).fetchone()
-    return min(today(), day_of(row[0])) if row else today()
+    rows = read(
+        "SELECT called_at FROM llm_calls WHERE position > $1 ORDER BY position LIMIT 1", (position,)
+    )
+    return min(today(), day_of(rows[0][0])) if rows else today()
 
 
 def spent_since(database: CallDatabase, position: int) -> Amount:
     """Return what calls after a position have taken; calls of unknown price count no money."""
     ((tokens, cost),) = database.read(
         "SELECT coalesce(sum(prompt_tokens + completion_tokens), 0), coalesce(sum(cost), 0.0)"
-        " FROM llm_calls WHERE position > ? AND NOT cached",
+        " FROM llm_calls WHERE position > $1 AND cached = 0",
         (position,),
     )
     return Amount(tokens, cost)

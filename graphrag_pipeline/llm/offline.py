@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
-from pathlib import Path
 
-from graphrag_pipeline.llm.cache import VectorSource
+from graphrag_pipeline.llm.cache import VectorSource, values_for
 from graphrag_pipeline.llm.client import ModelClient, check_usable
 from graphrag_pipeline.llm.completion import Completion
-from graphrag_pipeline.llm.database import open_database
+from graphrag_pipeline.llm.database import Place, reading
 from graphrag_pipeline.llm.embeddings import pieces
 from graphrag_pipeline.llm.errors import ModelError, ModelOutputError
 from graphrag_pipeline.llm.options import LlmOptions
-from graphrag_pipeline.llm.paid import KnownAnswers, answer_files
+from graphrag_pipeline.llm.paid import KnownAnswers, answer_places
 from graphrag_pipeline.llm.requests import ChatRequest
 
 _VARIABLES = 500
@@ -53,25 +51,26 @@ class CachedAnswers(ModelClient):
         return Completion(text, prompt, completion, True, 0.0, reason, 0.0)
 
 
-def vectors_known(home: Path, options: LlmOptions, texts: Sequence[str]) -> list[bool]:
+def vectors_known(home: Place, options: LlmOptions, texts: Sequence[str]) -> list[bool]:
     """Return for each text whether its vector is in the cache, all pieces of it."""
-    files = answer_files(home, options.shared_cache)
-    if not texts or not files:
+    places = answer_places(home, options.shared_cache)
+    if not texts or not places:
         return [False] * len(texts)
     source = VectorSource(options.endpoint, options.embedding_model, options.embedding_dimensions)
     most = options.embedding_max_tokens
     keys = [source.keys(piece.text for piece in pieces(text, most)) for text in texts]
     wanted = list(dict.fromkeys(key for of_text in keys for key in of_text))
-    known = set[bytes]().union(*(_known(file, wanted) for file in files))
+    known = set[bytes]().union(*(_known(place, wanted) for place in places))
     return [known.issuperset(of_text) for of_text in keys]
 
 
-def _known(file: Path, wanted: Sequence[bytes]) -> set[bytes]:
+def _known(place: Place, wanted: Sequence[bytes]) -> set[bytes]:
     known = set[bytes]()
-    with contextlib.closing(open_database(file)) as con:
+    with reading(place) as tables:
+        if tables is None:
+            return known
         for start in range(0, len(wanted), _VARIABLES):
             some = wanted[start : start + _VARIABLES]
-            places = ",".join("?" * len(some))
-            rows = con.execute(f"SELECT key FROM embeddings WHERE key IN ({places})", some)
-            known.update(key for (key,) in rows)
+            sql = f"SELECT key FROM embeddings WHERE key IN {values_for(some)}"
+            known.update(key for (key,) in tables.read(sql, some))
     return known

@@ -25,32 +25,33 @@ from graphrag_pipeline.llm.cache import (
     put_embeddings,
     put_response,
 )
-from graphrag_pipeline.llm.database import CallDatabase, Write
+from graphrag_pipeline.llm.database import CallDatabase, Place, Write, tables_at
 from graphrag_pipeline.llm.purpose import made_for
 
-_NOTE = "INSERT OR IGNORE INTO shared_entries (place, key) VALUES (?, ?)"
+_NOTE = "INSERT INTO shared_entries (place, key) VALUES ($1, $2) ON CONFLICT DO NOTHING"
 
 
-def shared_place(home: Path, folder: str) -> Path | None:
+def shared_place(home: Place, folder: str) -> Path | None:
     """Return the folder of the shared answers, absolute; None where there is none but the home."""
     if not folder:
         return None
     place = Path(os.path.abspath(Path(folder).expanduser()))
-    return None if place == Path(os.path.abspath(home)) else place
+    is_home = isinstance(home, Path) and place == Path(os.path.abspath(home))
+    return None if is_home else place
 
 
 class PaidAnswers:
-    """The own file of answers of a home, and the shared one of ``folder`` where one is named.
+    """The own answers of an index, and the shared ones of ``folder`` where one is named.
 
-    A write is on disk in the own file before it is returned from; in the shared one it is with the
-    next commit. Raises StorageError where either cannot be used.
+    A write is on disk among the own ones before it is returned from; among the shared ones it is
+    with the next commit. Raises StorageError where either cannot be used.
     """
 
-    def __init__(self, home: Path, folder: str = "") -> None:
-        self.own = CallDatabase(Home(home).calls)
+    def __init__(self, home: Place, folder: str = "") -> None:
+        self.own = CallDatabase(tables_at(home))
         self._place = shared_place(home, folder)
         try:
-            self._shared = CallDatabase(Home(self._place).calls) if self._place else None
+            self._shared = CallDatabase(tables_at(self._place)) if self._place else None
         except BaseException:
             self.own.close()
             raise
@@ -117,10 +118,10 @@ class PaidAnswers:
 
 
 class KnownAnswers:
-    """The answers of both files, looked up without a trace; a file that is not there has none."""
+    """The own answers and the shared ones, looked up without a trace."""
 
-    def __init__(self, home: Path, folder: str = "") -> None:
-        self._databases = [CallDatabase(path) for path in answer_files(home, folder)]
+    def __init__(self, home: Place, folder: str = "") -> None:
+        self._databases = [CallDatabase(tables_at(place)) for place in answer_places(home, folder)]
 
     def response(self, key: bytes) -> CachedResponse | None:
         """Return the answer to a request, if there is one."""
@@ -128,13 +129,13 @@ class KnownAnswers:
         return next((response for response in found if response is not None), None)
 
     def close(self) -> None:
-        """Close the files."""
+        """Close them."""
         for database in self._databases:
             database.close()
 
 
-def answer_files(home: Path, folder: str = "") -> list[Path]:
-    """Return the files of paid answers that there are: the own one, then the shared one."""
-    place = shared_place(home, folder)
-    files = [Home(home).calls, *([Home(place).calls] if place else [])]
-    return [file for file in files if file.is_file()]
+def answer_places(home: Place, folder: str = "") -> list[Place]:
+    """Return where there are paid answers: the own ones, then the shared ones."""
+    shared = shared_place(home, folder)
+    places = [home, *([shared] if shared else [])]
+    return [p for p in places if not isinstance(p, Path) or Home(p).calls.is_file()]

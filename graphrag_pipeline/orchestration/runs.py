@@ -147,7 +147,7 @@ def run_pending(workspace: Workspace) -> IndexOutcome:
     run_ids = []
     shared = {COMMAND: "index"}
     if uses_model(settings):
-        shared[LEDGER_TAG] = str(ledger_position(settings.home_path))
+        shared[LEDGER_TAG] = str(ledger_position(settings))
     with opened_instance(settings) as instance:
         if _wait_for_others(instance, REFRESH_JOB) and nothing_pending(workspace):
             return IndexOutcome((), (), is_new=False)

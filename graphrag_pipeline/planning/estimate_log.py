@@ -12,6 +12,7 @@ import polars as pl
 
 from graphrag_pipeline.core.settings import Settings, fingerprint
 from graphrag_pipeline.ingest.stages import stage_versions
+from graphrag_pipeline.llm.configured import calls_place
 from graphrag_pipeline.llm.ledger import calls_since
 from graphrag_pipeline.store.index_store import get_meta, set_meta
 from graphrag_pipeline.store.spending import ledger_position
@@ -42,7 +43,7 @@ def begin_estimate(workspace: Workspace, plan: Plan) -> None:
         record = {
             "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
             "work": work,
-            "since": ledger_position(workspace.home),
+            "since": ledger_position(workspace.settings),
             "until": None,
             "stages": [asdict(stage) for stage in plan.stages],
         }
@@ -54,7 +55,7 @@ def end_estimate(workspace: Workspace) -> None:
     with workspace.store.transaction() as con:
         record = json.loads(get_meta(con, _ESTIMATE) or "{}")
         if record and record["until"] is None:
-            record["until"] = ledger_position(workspace.home)
+            record["until"] = ledger_position(workspace.settings)
             set_meta(con, _ESTIMATE, json.dumps(record))
 
 
@@ -69,7 +70,7 @@ def compare_estimate(workspace: Workspace) -> dict[str, Any] | None:
     if not record:
         return None
     stages = [*_chat_stages(), "embeddings"]
-    calls = calls_since(workspace.home, record["since"]).filter(
+    calls = calls_since(calls_place(workspace.settings), record["since"]).filter(
         pl.col("error").is_null() & pl.col("stage").is_in(stages)
     )
     own = pl.lit(value=True) if record["until"] is None else pl.col("position") <= record["until"]

@@ -23,9 +23,14 @@ from graphrag_pipeline.ingest.chunking import chunk_documents
 from graphrag_pipeline.ingest.stages import pending_batches
 from graphrag_pipeline.ingest.to_extract import shown_metadata
 from graphrag_pipeline.llm.client import unpriced
-from graphrag_pipeline.llm.configured import check_own_prompts, model_options, prompts_folder
+from graphrag_pipeline.llm.configured import (
+    calls_place,
+    check_own_prompts,
+    model_options,
+    prompts_folder,
+)
 from graphrag_pipeline.llm.offline import CachedAnswers, vectors_known
-from graphrag_pipeline.llm.paid import answer_files
+from graphrag_pipeline.llm.paid import answer_places
 from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.llm.running import run_calls
 from graphrag_pipeline.planning.estimates import (
@@ -302,13 +307,13 @@ def _look_up(workspace: Workspace, todo: pl.DataFrame) -> tuple[Chunks, Chunks, 
     settings = workspace.settings
     is_asked = settings.extraction.extractor == "llm"
     options = model_options(settings)
-    files = answer_files(workspace.home, options.shared_cache)
+    files = answer_places(calls_place(settings), options.shared_cache)
     if not is_asked or todo.is_empty() or not files:
         return chunks_of(todo), Chunks(), 0
     sample = todo.gather_every(math.ceil(len(todo) / _LOOKED_UP))
 
     async def look_up() -> tuple[pl.DataFrame, int]:
-        async with CachedAnswers(options, workspace.home) as client:
+        async with CachedAnswers(options, calls_place(settings)) as client:
             folder = prompts_folder(settings)
             extraction = await extract_llm(
                 sample, client, settings.extraction, batch="", prompts=folder
@@ -330,7 +335,7 @@ def _unknown(workspace: Workspace, texts: Sequence[str]) -> Texts:
     settings = workspace.settings
     if settings.embeddings.embedder != "llm":
         return Texts()
-    is_cached = vectors_known(workspace.home, model_options(settings), texts)
+    is_cached = vectors_known(calls_place(settings), model_options(settings), texts)
     to_buy = [
         len(t.encode("utf-8", "replace")) for t, k in zip(texts, is_cached, strict=True) if not k
     ]

@@ -15,7 +15,12 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.llm.configured import counted_client, model_options, prompts_folder
+from graphrag_pipeline.llm.configured import (
+    calls_place,
+    counted_client,
+    model_options,
+    prompts_folder,
+)
 from graphrag_pipeline.llm.running import run_calls
 from graphrag_pipeline.query.answering import evidence_text
 from graphrag_pipeline.query.ask import Ask
@@ -268,7 +273,7 @@ async def _written(fused: _Fused) -> Answer:
     final = from_records(fused.records, _PROMPT)
     if final is None:
         return _answer(fused, NOTHING_RELEVANT, ())
-    async with counted_client(model_options(settings), first.home) as client:
+    async with counted_client(model_options(settings), calls_place(settings, first.home)) as client:
         asking = Asking(first, client, fused.ask, prompts=prompts_folder(settings))
         references = ReferenceFilter(Shown(fused.records))
         text = references.take(await asking.text(final)) + references.finish()

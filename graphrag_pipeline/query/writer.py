@@ -9,7 +9,12 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from graphrag_pipeline.llm.configured import counted_client, model_options, prompts_folder
+from graphrag_pipeline.llm.configured import (
+    calls_place,
+    counted_client,
+    model_options,
+    prompts_folder,
+)
 from graphrag_pipeline.query.citations import citations_of, distinct
 from graphrag_pipeline.query.follow_ups import follow_ups_by_model
 from graphrag_pipeline.query.methods.method import Method, as_mapping
@@ -39,7 +44,7 @@ async def write_answer(
     parameters = method.parametrise(ask.parameters, index.settings)
     options = model_options(index.settings)
     index = await asyncio.to_thread(index.limited, ask.where)
-    async with counted_client(options, index.home) as client:
+    async with counted_client(options, calls_place(index.settings, index.home)) as client:
         asking = Asking(index, client, ask, prompts=prompts_folder(index.settings))
         final = await method.last_call(asking, parameters)
         if final is None:

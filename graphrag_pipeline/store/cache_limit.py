@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.llm.cache_size import CacheSize, measure_cache, trim_cache, vacuum_cache
+from graphrag_pipeline.llm.configured import calls_place
 from graphrag_pipeline.llm.paid import shared_place
 from graphrag_pipeline.store.workspace import Workspace
 
@@ -33,7 +34,7 @@ class CacheUse:
 def measure_use(workspace: Workspace) -> CacheUse:
     """Return what the cache takes, by stage and purpose. Raises StorageError."""
     return CacheUse(
-        size=measure_cache(workspace.home),
+        size=measure_cache(calls_place(workspace.settings)),
         limit_bytes=cache_limit(workspace),
         shared=_shared(workspace),
     )
@@ -44,12 +45,12 @@ def vacuum(workspace: Workspace) -> CacheUse:
 
     Raises StorageError, and nothing is lost, where there is no room to do so.
     """
-    home, limit = workspace.home, cache_limit(workspace)
-    before = measure_cache(home).file_bytes
-    dropped = trim_cache(home, limit) if limit else {}
-    vacuum_cache(home)
+    place, limit = calls_place(workspace.settings), cache_limit(workspace)
+    before = measure_cache(place).file_bytes
+    dropped = trim_cache(place, limit) if limit else {}
+    vacuum_cache(place)
     return CacheUse(
-        size=measure_cache(home),
+        size=measure_cache(place),
         limit_bytes=limit,
         bytes_before=before,
         dropped=dropped,
@@ -58,7 +59,7 @@ def vacuum(workspace: Workspace) -> CacheUse:
 
 
 def _shared(workspace: Workspace) -> str:
-    place = shared_place(workspace.home, workspace.settings.llm.shared_cache)
+    place = shared_place(calls_place(workspace.settings), workspace.settings.llm.shared_cache)
     return str(place or "")
 
 
@@ -76,7 +77,7 @@ def keep_cache_within(workspace: Workspace, run_began: int) -> None:
     if not (most := cache_limit(workspace)):
         return
     try:
-        dropped = trim_cache(workspace.home, most, since=run_began)
+        dropped = trim_cache(calls_place(workspace.settings), most, since=run_began)
     except StorageError as error:
         log.warning("the cache of answers may be larger than llm.cache_gb: %s", error)
         return

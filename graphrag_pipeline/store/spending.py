@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.llm.configured import model_options, spending_since
-from graphrag_pipeline.llm.ledger import calls_since, last_position
+from graphrag_pipeline.llm.configured import calls_place, model_options, spending_since
+from graphrag_pipeline.llm.ledger import Call, calls_since, hearing, last_position
 from graphrag_pipeline.store.index_store import get_meta, insert, set_meta
 from graphrag_pipeline.store.workspace import Workspace
 
@@ -25,9 +25,49 @@ class Spent:
     metadata: dict[str, int | float | str] = field(default_factory=dict)
 
 
-def ledger_position(home: Path) -> int:
+@dataclass
+class _Sums:
+    """What the calls of a stage took, of this process alone: other workers have their own."""
+
+    made: int = 0
+    cached: int = 0
+    failed: int = 0
+    unpriced: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+    _turn: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, call: Call) -> None:
+        with self._turn:
+            if call.cached:
+                self.cached += 1
+                return
+            self.made += 1
+            self.failed += call.error is not None
+            self.unpriced += call.cost is None and call.error is None
+            self.prompt_tokens += call.prompt_tokens
+            self.completion_tokens += call.completion_tokens
+            self.cost += call.cost or 0.0
+
+    def metadata(self, settings: Settings) -> dict[str, int | float | str]:
+        if not self.made + self.cached:
+            return {}
+        sums: dict[str, int | float | str] = {
+            "endpoint": model_options(settings).endpoint,
+            "model_calls": self.made,
+            "model_calls_cached": self.cached,
+            "model_calls_failed": self.failed,
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": self.completion_tokens,
+            "cost_usd": round(self.cost, 6),
+        }
+        return sums | ({"calls_of_unknown_price": self.unpriced} if self.unpriced else {})
+
+
+def ledger_position(settings: Settings) -> int:
     """Return the position of the newest model call."""
-    return last_position(home)
+    return last_position(calls_place(settings))
 
 
 def uses_model(settings: Settings) -> bool:
@@ -57,41 +97,21 @@ def spending(workspace: Workspace, run_began: int) -> Iterator[Spent]:
     if not uses_model(workspace.settings):
         yield calls_spent
         return
-    before = ledger_position(workspace.home)
+    sums, place = _Sums(), calls_place(workspace.settings)
     try:
-        with spending_since(workspace.home, run_began):
+        with spending_since(place, run_began), hearing(sums.add, role="stage"):
             yield calls_spent
     finally:
         record_calls(workspace)
-        calls_spent.metadata.update(_sums(workspace.settings, before))
+        calls_spent.metadata.update(sums.metadata(workspace.settings))
 
 
 def record_calls(workspace: Workspace) -> None:
     """Copy into ``llm_calls`` the calls of the ledger that it lacks."""
     with workspace.store.transaction() as con:
         position = int(get_meta(con, _POSITION) or 0)
-        calls = calls_since(workspace.home, position)
+        calls = calls_since(calls_place(workspace.settings), position)
         if calls.is_empty():
             return
         insert(con, "llm_calls", calls.drop("position"))
         set_meta(con, _POSITION, str(calls["position"].max()))
-
-
-def _sums(settings: Settings, before: int) -> dict[str, int | float | str]:
-    calls = calls_since(settings.home_path, before)
-    if calls.is_empty():
-        return {}
-    bought = calls.filter(~calls["cached"])
-    unpriced = bought.filter(bought["cost"].is_null() & bought["error"].is_null())
-    sums: dict[str, int | float | str] = {
-        "endpoint": model_options(settings).endpoint,
-        "model_calls": len(bought),
-        "model_calls_cached": len(calls) - len(bought),
-        "model_calls_failed": int(bought["error"].is_not_null().sum()),
-        "prompt_tokens": int(bought["prompt_tokens"].sum()),
-        "completion_tokens": int(bought["completion_tokens"].sum()),
-        "cost_usd": round(float(bought["cost"].sum() or 0.0), 6),
-    }
-    if len(unpriced):
-        sums["calls_of_unknown_price"] = len(unpriced)
-    return sums

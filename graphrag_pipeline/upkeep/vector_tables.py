@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 
 from graphrag_pipeline.core.errors import StorageError
-from graphrag_pipeline.llm.configured import configured_embedder, model_options
+from graphrag_pipeline.llm.configured import calls_place, configured_embedder, model_options
 from graphrag_pipeline.llm.offline import vectors_known
 from graphrag_pipeline.store.vector_store import (
     DamagedVectorsError,
@@ -157,4 +157,4 @@ def embedding_is_free(workspace: Workspace, texts: list[str]) -> bool:
     settings = workspace.settings
     if settings.embeddings.embedder != "llm":
         return True
-    return all(vectors_known(workspace.home, model_options(settings), texts))
+    return all(vectors_known(calls_place(settings), model_options(settings), texts))

@@ -12,7 +12,12 @@ from graphrag_pipeline.core.errors import GraphRAGError
 from graphrag_pipeline.core.prompting import load_prompt
 from graphrag_pipeline.core.text import terms_batch
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
-from graphrag_pipeline.llm.configured import counted_client, model_options, prompts_folder
+from graphrag_pipeline.llm.configured import (
+    calls_place,
+    counted_client,
+    model_options,
+    prompts_folder,
+)
 from graphrag_pipeline.llm.errors import ModelOutputError
 from graphrag_pipeline.llm.ledger import Call, hearing
 from graphrag_pipeline.llm.parsing import parse_json_object
@@ -146,7 +151,7 @@ def _by_model(index: Release, question: str, passages: Sequence[Record]) -> list
     read = partial(_listed, count=len(passages))
 
     async def ask() -> list[int]:
-        async with counted_client(options, index.home) as client:
+        async with counted_client(options, calls_place(index.settings, index.home)) as client:
             async with asyncio.timeout(MOST_SECONDS):
                 return await client.read(talk, read, stage="query", json_schema=_SCHEMA)
 
