@@ -61,7 +61,7 @@ def update(engine: Engine, say: Callable[[str], None] = lambda stage: None) -> s
     """Bring an index up to date with its inbox and publish it, as a run does."""
     update_tables(engine, say)
     workspace = engine.workspace
-    with spending(workspace, ledger_position(workspace.home)):
+    with spending(workspace, ledger_position(workspace.settings)):
         say("vectors")
         for table in TABLES:
             update_vectors(workspace, table)
@@ -73,7 +73,7 @@ def update_tables(engine: Engine, say: Callable[[str], None] = lambda stage: Non
     """Bring the tables of an index up to date with its inbox; vectors and release stay behind."""
     workspace, settings = engine.workspace, engine.settings
     engine.cut()
-    with spending(workspace, ledger_position(workspace.home)):
+    with spending(workspace, ledger_position(workspace.settings)):
         keys = pending_batches(workspace)
         say("documents")
         for key in keys:
