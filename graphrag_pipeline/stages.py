@@ -17,9 +17,10 @@ from graphrag_pipeline.graph.communities import CommunityChanges, update_communi
 from graphrag_pipeline.graph.descriptions import update_graph
 from graphrag_pipeline.graph.fold import GraphChanges
 from graphrag_pipeline.graph.resolution.resolving import Resolution, resolve_entities
+from graphrag_pipeline.planning.pending import nothing_to_refresh
 from graphrag_pipeline.releases import invariants
 from graphrag_pipeline.releases.kept import is_rolled_back, published_release
-from graphrag_pipeline.releases.publishing import Release, publish
+from graphrag_pipeline.releases.publishing import Release, current_release, publish
 from graphrag_pipeline.reports.levels import LevelReports, update_reports
 from graphrag_pipeline.reports.model_writer import report_writer
 from graphrag_pipeline.store.workspace import Workspace
@@ -156,6 +157,16 @@ def _publish(workspace: Workspace) -> Release:
     release = publish(workspace)
     carry_arrays(workspace.home, workspace.settings)
     return release
+
+
+def unchanged_release(workspace: Workspace) -> Release | None:
+    """Return the release that readers see if no stage has anything to do, else None."""
+    from graphrag_pipeline.query.carrying import carry_arrays
+
+    if not nothing_to_refresh(workspace):
+        return None
+    carry_arrays(workspace.home, workspace.settings)
+    return current_release(workspace)
 
 
 def _count_unreadable(

@@ -17,7 +17,7 @@ from graphrag_pipeline.ingest.stages import (
 )
 from graphrag_pipeline.llm.configured import model_options
 from graphrag_pipeline.releases.publishing import Release
-from graphrag_pipeline.stages import PUBLISH, refresh_stages
+from graphrag_pipeline.stages import PUBLISH, refresh_stages, unchanged_release
 from graphrag_pipeline.store.cache_limit import keep_cache_within
 from graphrag_pipeline.store.space import changes_of, check_space
 from graphrag_pipeline.store.spending import ledger_position, needs_model, spending
@@ -44,6 +44,8 @@ def run_stages(
     """
     began = ledger_position(workspace.settings)
     batches = pending_batches(workspace) if only is None else list(only)
+    if not batches and (unchanged := unchanged_release(workspace)):
+        return [], unchanged
     check_space(workspace, changes_of(workspace, batches))
     refresh = [(stage.label, stage.run) for stage in refresh_stages(workspace.settings)]
     stages = [*_ingestion(batches), *refresh]

@@ -37,6 +37,11 @@ def nothing_to_do(workspace: Workspace, folder: Path) -> bool:
 
 def nothing_pending(workspace: Workspace) -> bool:
     """Whether a run that looks at no folder would leave the index and its release as they are."""
+    return nothing_to_refresh(workspace) and _is_measured(workspace)
+
+
+def nothing_to_refresh(workspace: Workspace) -> bool:
+    """Whether all stages of a run that looks at no folder, up to publishing, would do nothing."""
     settings = workspace.settings
     if not _can_tell(workspace):
         return False
@@ -44,9 +49,7 @@ def nothing_pending(workspace: Workspace) -> bool:
         if pending_batches(workspace) or refresh_needed(workspace):
             return False
         with workspace.store.read() as con:
-            if uses_model(settings) and _is_owed(con, settings):
-                return False
-    return _is_measured(workspace)
+            return not (uses_model(settings) and _is_owed(con, settings))
 
 
 def _can_tell(workspace: Workspace) -> bool:

@@ -233,6 +233,12 @@ def refresh_needed(workspace: Workspace) -> bool:
     return published_release(home) != newest[0] and not is_rolled_back(home, newest[0])
 
 
+def current_release(workspace: Workspace) -> Release | None:
+    """Return the release that readers see, None where there is none."""
+    release = published_release(workspace.home)
+    return None if release is None else _published(workspace.store, release, created=False)
+
+
 def _check_failures(con: duckdb.DuckDBPyConnection, most: float) -> None:
     """Raise TooManyFailuresError above a share of failures; one or two of many are no matter."""
     for what, table, counts in (
