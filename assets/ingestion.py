@@ -101,7 +101,9 @@ def cut_chunks(index: IndexResource, batch: str) -> Outcome:
 
 def extract(index: IndexResource, batch: str) -> Outcome:
     """Extract from the chunks of a batch."""
-    return _outcome(ingest.ingest_extractions(index.workspace, batch))
+    outcome = _outcome(ingest.ingest_extractions(index.workspace, batch))
+    index.ship_part()
+    return outcome
 
 
 def _outcome(result: StageResult) -> Outcome:

@@ -16,19 +16,24 @@ from pydantic import Field, PrivateAttr
 from graphrag_pipeline.core.errors import GraphRAGError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.memory import as_out_of_memory
-from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.settings import IN_PROCESS, Settings
 from graphrag_pipeline.ingest.stages import pending_batches
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.releases.kept import release_file
 from graphrag_pipeline.resources.liveness import show_life
+from graphrag_pipeline.store.beats import beating
 from graphrag_pipeline.store.cache_limit import keep_cache_within
 from graphrag_pipeline.store.index_store import IndexStore, connect_published
+from graphrag_pipeline.store.objects import ObjectStore
 from graphrag_pipeline.store.space import changes_of, check_space
 from graphrag_pipeline.store.spending import LEDGER_TAG, Spent, ledger_position, spending
 from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.workers.making import PartWorkspace, making_part, ship
 
 OUTAGE = "graphrag/outage"
 """Run tag: the model was out of reach, and no batch is at fault."""
+BATCH = "dagster/partition"
+"""Run tag: the batch that a run is for, where it is for one."""
 BESIDE_OTHERS = "graphrag/beside_others"
 """Run tag: the run writes nothing to the index, and need not wait for those that do."""
 
@@ -72,6 +77,7 @@ class IndexResource(DuckDBResource):
 
     _given_ledger_began: int | None = PrivateAttr(default=None)
     _space_is_checked: bool = PrivateAttr(default=False)
+    _part: PartWorkspace | None = PrivateAttr(default=None)
 
     @classmethod
     def of(cls, settings: Settings) -> IndexResource:
@@ -89,10 +95,20 @@ class IndexResource(DuckDBResource):
 
     @contextlib.contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[IndexResource]:
-        """Give a run its turn on the index: runs wait for each other, Dagster's or not."""
-        with contextlib.ExitStack() as turn:
-            if context.run and BESIDE_OTHERS not in context.run.tags:
-                turn.enter_context(self.workspace.turn())
+        """Give a run its turn on the index: runs wait for each other, Dagster's or not.
+
+        A run that makes a part of a batch, on a worker, has an index of its own.
+        """
+        run = context.run
+        with contextlib.ExitStack() as turn, readable_failures():
+            if run and BATCH in run.tags and self.settings.workers.launcher != IN_PROCESS:
+                turn.enter_context(beating(self.settings, run.run_id))
+                objects = ObjectStore(self.settings.storage.url)
+                self._part = turn.enter_context(
+                    making_part(self.settings, objects, run.tags[BATCH])
+                )
+            elif run and BESIDE_OTHERS not in run.tags:
+                turn.enter_context(self._own_workspace.turn())
             yield turn.enter_context(super().yield_for_execution(context))
 
     @cached_property
@@ -100,10 +116,19 @@ class IndexResource(DuckDBResource):
         """The settings it was given, whatever a file or the environment says meanwhile."""
         return Settings.exactly(self.configuration)
 
-    @cached_property
+    @property
     def workspace(self) -> Workspace:
         """What the engine's stages work on."""
+        return self._part or self._own_workspace
+
+    @cached_property
+    def _own_workspace(self) -> Workspace:
         return Workspace(self.settings)
+
+    def ship_part(self) -> None:
+        """On a worker, hand over the part of the batch that was made."""
+        if self._part is not None:
+            ship(self._part, ObjectStore(self.settings.storage.url))
 
     @property
     def home(self) -> Path:

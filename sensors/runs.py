@@ -10,10 +10,10 @@ import dagster as dg
 from graphrag_pipeline.core.rows import one_line
 from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.releases.kept import published_release
+from graphrag_pipeline.resources.index import BATCH
 from graphrag_pipeline.resources.liveness import end_dead_runs
 from graphrag_pipeline.store.batches import Batch
 
-BATCH = "dagster/partition"
 FIRST_BATCH = "dagster/asset_partition_range_start"
 LAST_BATCH = "dagster/asset_partition_range_end"
 VERSION = "graphrag/version"

@@ -36,6 +36,7 @@ from graphrag_pipeline.cli import (
     sql,
     ui,
     upkeep,
+    worker,
 )
 from graphrag_pipeline.cli.command import CONFIG
 from graphrag_pipeline.cli.limited import run_in_child_if_limited
@@ -147,6 +148,7 @@ for _command in (
     serve.serve,
     mcp.mcp,
     ui.ui,
+    worker.worker,
     index.notify,
     index.import_graphrag,
     index.import_extractions,

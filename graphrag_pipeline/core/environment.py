@@ -12,6 +12,9 @@ KEYS = ("OPENAI_API_KEY", "GRAPHRAG_API_KEY")
 POSTGRES = "GRAPHRAG_POSTGRES_URL"
 """The address of Postgres with its password."""
 
+BROKER = "GRAPHRAG_BROKER_URL"
+"""The address of Redis with its password."""
+
 NO_KEY = "GRAPHRAG_NO_API_KEY"
 """A name for where a key is not: a server that is to be sent none."""
 

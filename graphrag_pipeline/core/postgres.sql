@@ -76,3 +76,6 @@ CREATE INDEX reservations_of_holders ON reservations (holder);
 
 -- What a worker asks a model right now, so that no other pays for it, too.
 CREATE TABLE flights (key BYTEA PRIMARY KEY, holder TEXT NOT NULL, expires TIMESTAMPTZ NOT NULL);
+
+-- When the worker that executes a run of Dagster was last heard of.
+CREATE TABLE beats (run TEXT PRIMARY KEY, holder TEXT NOT NULL, beat_at TIMESTAMPTZ NOT NULL);

@@ -45,7 +45,7 @@ from pydantic_settings import (
     SettingsError,
 )
 
-from graphrag_pipeline.core.environment import POSTGRES, Secret, variable
+from graphrag_pipeline.core.environment import BROKER, POSTGRES, Secret, variable
 from graphrag_pipeline.core.errors import ConfigError, InputError, StorageError
 from graphrag_pipeline.core.levels import parse_level
 from graphrag_pipeline.core.ownership import address_in, check_values, other_owner
@@ -54,7 +54,7 @@ CONFIG_FILE = "graphrag.toml"
 PREFIX = "GRAPHRAG_"
 WEBHOOK, MAIL_SERVER = f"{PREFIX}WEBHOOK_URL", f"{PREFIX}SMTP_URL"
 """Variables of the environment that hold secrets: where notices go."""
-_NO_SETTINGS = {f"{PREFIX}CONFIG", f"{PREFIX}API_KEY", WEBHOOK, MAIL_SERVER, POSTGRES}
+_NO_SETTINGS = {f"{PREFIX}CONFIG", f"{PREFIX}API_KEY", WEBHOOK, MAIL_SERVER, POSTGRES, BROKER}
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _ARGUMENTS, _ENVIRONMENT = "the settings of the program", "the environment"
 
@@ -114,6 +114,20 @@ def _without_password(address: str) -> str:
     return address
 
 
+def _broker(address: str) -> str:
+    """Return where Redis is. An address with a password is a secret, and is not shown."""
+    parts = urlsplit(address)
+    if parts.password is not None or parts.query:
+        raise PydanticCustomError(
+            "secret",
+            f"must hold no password: set {BROKER} to the whole address, in the environment or in "
+            ".env",
+        )
+    if address and parts.scheme not in ("redis", "rediss"):
+        raise PydanticCustomError("broker", "must be redis://host:port/number")
+    return address
+
+
 def _rights(mode: object) -> str:
     if not isinstance(mode, str) or not re.fullmatch(r"0?[0-7]?7[0-7][0145]", mode):
         raise PydanticCustomError(
@@ -143,6 +157,7 @@ Level = Annotated[int, Field(ge=0), BeforeValidator(_level)]
 Megabytes = Annotated[float, Field(gt=0, le=1e6)]
 Place = Annotated[str, Field(min_length=1), BeforeValidator(_place)]
 Address = Annotated[str, AfterValidator(_address)]
+BrokerAddress = Annotated[str, AfterValidator(_broker)]
 StorageUrl = Annotated[str, AfterValidator(_storage_url)]
 PostgresAddress = Annotated[str, AfterValidator(_without_password)]
 EnvironmentVariable = Annotated[str, AfterValidator(_environment_variable)]
@@ -249,12 +264,19 @@ class StorageSettings(_Section):
     """Folder, on a fast disk with room, for what does not fit in memory; none set: the home."""
 
 
+IN_PROCESS = "in_process"
+"""The launcher of who works alone."""
+
+
 class WorkerSettings(_Section):
     """Who does the work of a shared index ([storage] url)."""
 
     launcher: Literal["in_process", "celery", "k8s"] = "in_process"
     """in_process: this machine. celery: processes of `graphrag-pipeline worker`, through Redis.
     k8s: a pod for each batch."""
+    broker: BrokerAddress = ""
+    """Redis of launcher = "celery", without a password: redis://host:6379/0. With one, the whole
+    address is GRAPHRAG_BROKER_URL in the environment or in .env, which wins."""
     send_files: bool = True
     """Whether workers are sent the files of a batch, and need not see the folder of the documents.
     They lie under [storage] url until the batch is taken in."""
@@ -859,6 +881,11 @@ class Settings(BaseSettings):
         return Secret(variable(POSTGRES, self.llm.env_file) or self.storage.postgres)
 
     @property
+    def broker(self) -> Secret:
+        """The address of Redis, with its password; no dump of the settings has it."""
+        return Secret(variable(BROKER, self.llm.env_file) or self.workers.broker)
+
+    @property
     def home_path(self) -> Path:
         """The home folder, absolute."""
         return Path(self.home).expanduser().resolve()
@@ -922,10 +949,17 @@ def _check_sharing(settings: Settings) -> None:
             f"storage.url = {url!r} needs Postgres: set storage.postgres, or {POSTGRES} in the "
             "environment or in .env"
         )
-    if url and importlib.util.find_spec("psycopg") is None:
+    if launcher == "celery" and not settings.broker:
         raise ConfigError(
-            f"storage.url = {url!r} needs psycopg: pip install 'graphrag-pipeline[cluster]'"
+            f'workers.launcher = "celery" needs Redis: set workers.broker, or {BROKER} in the '
+            "environment or in .env"
         )
+    needed = {"storage.url": "psycopg"} if url else {}
+    if launcher != "in_process":
+        needed["workers.launcher"] = f"dagster_{launcher}"
+    for setting, module in needed.items():
+        if importlib.util.find_spec(module) is None:
+            raise ConfigError(f"{setting} needs {module}: pip install 'graphrag-pipeline[cluster]'")
 
 
 def _check_owners(config: Path | None, env_file: Path) -> None:

@@ -22,12 +22,14 @@ from graphrag_pipeline.core.files import make_folder, replace_durably, write_bes
 from graphrag_pipeline.core.home import Home, make_home
 from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.core.memory import OutOfMemoryError, says_out_of_memory
-from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.settings import IN_PROCESS, Settings
 from graphrag_pipeline.core.temporary import sweep, sweep_home, temporary_folder
 from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB, build_definitions
 from graphrag_pipeline.ingest.stages import pending_batches, stage_versions
 from graphrag_pipeline.marts.build import MARTS_JOB, built_marts, marts_outdated
+from graphrag_pipeline.orchestration.addresses import export_addresses
 from graphrag_pipeline.orchestration.event_log import kept_open
+from graphrag_pipeline.orchestration.parts import make_parts
 from graphrag_pipeline.planning.pending import nothing_pending
 from graphrag_pipeline.releases.kept import release_file
 from graphrag_pipeline.resources.index import BESIDE_OTHERS
@@ -42,6 +44,12 @@ from graphrag_pipeline.updating import cut_batches
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 _POLL_SECONDS = 1.0
 _HISTORY = "history"
+_INSTANCES = {
+    "in_process": "dagster.yaml",
+    "celery": "dagster_celery.yaml",
+    "k8s": "dagster_k8s.yaml",
+}
+"""Dagster's configuration for each launcher."""
 _TOLD_EXIT_CODES = (2, 5, 6, 7)
 
 
@@ -88,16 +96,29 @@ def dagster_home(settings: Settings) -> Path:
     try:
         make_home(settings)
         make_folder(place)
-        for name in ("dagster.yaml", "workspace.yaml"):
-            if not (place / name).exists():
-                shipped = resources.files("graphrag_pipeline").joinpath("data", name)
-                write_beside(place / name, shipped.read_bytes())
-        if not (place / _HISTORY).exists():
+        _write_configuration(place, settings)
+        if settings.workers.launcher == IN_PROCESS and not (place / _HISTORY).exists():
             with locked(place / "storage.lock"):
                 _make_storage(place)
     except OSError as error:
         raise StorageError(f"cannot write in {place}: {error.strerror}") from error
     return place
+
+
+def _write_configuration(place: Path, settings: Settings) -> None:
+    """Write the files that Dagster reads, unless somebody has written others."""
+    launcher = settings.workers.launcher
+    wanted = {"workspace.yaml": "workspace.yaml", "dagster.yaml": _INSTANCES[launcher]}
+    shipped = {
+        name: resources.files("graphrag_pipeline").joinpath("data", name).read_bytes()
+        for name in {*wanted.values(), *_INSTANCES.values()}
+    }
+    for name, source in wanted.items():
+        path = place / name
+        if not path.exists() or path.read_bytes() in set(shipped.values()) - {shipped[source]}:
+            write_beside(path, shipped[source])
+    if launcher != IN_PROCESS:
+        export_addresses(settings)
 
 
 def _make_storage(place: Path) -> None:
@@ -148,11 +169,14 @@ def run_pending(workspace: Workspace) -> IndexOutcome:
     shared = {COMMAND: "index"}
     if uses_model(settings):
         shared[LEDGER_TAG] = str(ledger_position(settings))
-    with opened_instance(settings) as instance:
+    with workspace.coordinating(), opened_instance(settings) as instance:
         if _wait_for_others(instance, REFRESH_JOB) and nothing_pending(workspace):
             return IndexOutcome((), (), is_new=False)
         pending = pending_batches(workspace)
-        for keys in _add_partitions(instance, pending):
+        by_workers = settings.workers.launcher != IN_PROCESS
+        if by_workers:
+            run_ids += make_parts(workspace, instance, pending, {**version, **shared})
+        for keys in _add_partitions(instance, [] if by_workers else pending):
             files = files_of([workspace.batches.get(key) for key in keys])
             tags = {FIRST_BATCH: keys[0], LAST_BATCH: keys[-1], **files, **version, **shared}
             run_ids.append(_run(instance, defs, INGEST_JOB, tags).run_id)

@@ -17,10 +17,13 @@ from graphrag_pipeline.core.temporary import sweep_home
 from graphrag_pipeline.store.batches import BatchLog
 from graphrag_pipeline.store.ignoring import selection_of
 from graphrag_pipeline.store.index_store import IndexStore
+from graphrag_pipeline.store.lease import Lease, coordinating
 from graphrag_pipeline.store.limits import limits_of
 from graphrag_pipeline.store.vector_store import VectorStore
 
 log = logging.getLogger("graphrag_pipeline")
+_leases: dict[str, Lease] = {}
+"""The leases that this process holds, by the url of the index."""
 
 
 class Workspace:
@@ -49,7 +52,8 @@ class Workspace:
 
         A long wait is logged, with the process that is waited for. What killed processes have left
         in the home is removed. The tables stay open from one stage to the next. Raises StorageError
-        where the home folder cannot be written in.
+        where the home folder cannot be written in, and for a shared index where another machine
+        works on it.
         """
         lock, process = self.paths.run_lock, self.paths.run_process
         with contextlib.ExitStack() as turn:
@@ -60,9 +64,24 @@ class Workspace:
             except OSError as error:
                 raise StorageError(f"cannot write in {self.home}: {error.strerror}") from error
             turn.callback(process.unlink, missing_ok=True)
+            turn.enter_context(self.coordinating())
             sweep_home(self.home)
             turn.enter_context(self.store.session())
             yield
+
+    @contextlib.contextmanager
+    def coordinating(self) -> Iterator[Lease]:
+        """Hold the lease of a shared index; within one that this process holds, it is that one."""
+        url = self.settings.storage.url
+        if url in _leases:
+            yield _leases[url]
+            return
+        with coordinating(self.settings) as lease:
+            _leases[url] = lease
+            try:
+                yield lease
+            finally:
+                del _leases[url]
 
     def _log_wait(self) -> None:
         pid = "unknown"

@@ -22,6 +22,7 @@ from graphrag_pipeline.ingest.stages import (
     stage_versions,
 )
 from graphrag_pipeline.store.batches import Batch, BatchLog
+from graphrag_pipeline.store.lease import Lease
 from graphrag_pipeline.store.objects import MissingObjectError, ObjectStore
 from graphrag_pipeline.store.sources import Source, SourceChange
 from graphrag_pipeline.store.workspace import Workspace
@@ -86,6 +87,7 @@ class PartWorkspace(Workspace):
         super().__init__(settings.model_copy(update={"home": str(place / "home")}))
         self.order = order
         self.place = place
+        self.is_shipped = False
         self._own = Workspace(settings)
         _check_versions(stage_versions(settings, order.batch), order.versions)
 
@@ -93,6 +95,11 @@ class PartWorkspace(Workspace):
     def batches(self) -> BatchLog:
         """The order's batch."""
         return OrderedBatch(self.home, self.order, self.place / "files")
+
+    @contextlib.contextmanager
+    def coordinating(self) -> Iterator[Lease]:
+        """Coordinate nothing: who makes a part needs no lease."""
+        yield Lease()
 
     def fetch_files(self, objects: ObjectStore) -> None:
         """Copy the files that are to be read: from where this machine sees them, or as sent.
@@ -146,13 +153,17 @@ def making_part(settings: Settings, objects: ObjectStore, key: str) -> Iterator[
         if "documents" not in done:
             workspace.fetch_files(objects)
         yield workspace
+    if workspace.is_shipped:
+        shutil.rmtree(workspace.place, ignore_errors=True)
 
 
 def ship(workspace: PartWorkspace, objects: ObjectStore) -> Part:
     """Write the part to the store."""
     order = workspace.order
     with temporary_folder(workspace.place, "ship") as folder, workspace.store.read() as con:
-        return ship_part(con, objects, order.batch.key, order.id, folder)
+        part = ship_part(con, objects, order.batch.key, order.id, folder)
+    workspace.is_shipped = True
+    return part
 
 
 def make_part(settings: Settings, objects: ObjectStore, key: str) -> Part:
@@ -160,9 +171,7 @@ def make_part(settings: Settings, objects: ObjectStore, key: str) -> Part:
     with making_part(settings, objects, key) as workspace:
         for ingest in INGESTION.values():
             ingest(workspace, key)
-        part = ship(workspace, objects)
-    shutil.rmtree(workspace.place, ignore_errors=True)
-    return part
+        return ship(workspace, objects)
 
 
 def _resume(workspace: PartWorkspace, objects: ObjectStore) -> Sequence[str]:

@@ -1,12 +1,13 @@
 """Parts: what the stages of ingestion made of a batch, as files that another machine can take in.
 
 A part is there once its ``part.json`` is, which names the file of each table with its SHA-256. It
-lies under the id of its order, so that a part that is made twice is the same part twice.
+says which order it was made for; a part that is made twice is the same part twice.
 """
 
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -90,13 +91,15 @@ def ship_part(
     ``folder`` is an empty folder for what lies on this machine meanwhile.
     """
     files = {}
+    # Two workers may make it at once, where one was taken for dead.
+    made = f"{order}-{uuid.uuid4().hex[:8]}"
     for table in (table for tables in TABLES.values() for table in tables):
         local = folder / f"{table.removeprefix('staging.')}.parquet"
         rows = con.sql(f"SELECT * FROM {table} WHERE batch = $key", params={"key": key})
         rows.write_parquet(str(local), compression="zstd")
         n_rows = _count(con, str(local))
         if n_rows:
-            name = f"parts/{key}/{order}/{local.name}"
+            name = f"parts/{key}/{made}/{local.name}"
             files[table] = TableFile(name, objects.upload(local, name), n_rows)
         local.unlink()
     lines = [
@@ -105,10 +108,14 @@ def ship_part(
     ]
     part = Part(key, order, lines, files)
     objects.write(_part_name(key), json.dumps({"format": _FORMAT, **asdict(part)}).encode())
-    stay = {_part_name(key), *(file.name for file in files.values())}
-    for name in objects.sizes(f"parts/{key}").keys() - stay:
-        objects.drop(name)
     return part
+
+
+def keep_only(objects: ObjectStore, part: Part) -> None:
+    """Remove the files of other parts of a batch than the one that was taken in."""
+    stay = {_part_name(part.key), *(file.name for file in part.files.values())}
+    for name in objects.sizes(f"parts/{part.key}").keys() - stay:
+        objects.drop(name)
 
 
 def fetch_part(objects: ObjectStore, part: Part, stages: Sequence[str], folder: Path) -> None:

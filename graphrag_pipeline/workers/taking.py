@@ -6,7 +6,8 @@ from graphrag_pipeline.core.temporary import temporary_folder
 from graphrag_pipeline.ingest.stages import STAGES
 from graphrag_pipeline.store.objects import ObjectStore
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.workers.parts import Part, fetch_part, put_part
+from graphrag_pipeline.workers.orders import drop_order
+from graphrag_pipeline.workers.parts import Part, fetch_part, keep_only, put_part
 
 # A worker does not know how often a chunk was tried before.
 _COUNT_ATTEMPTS = """
@@ -19,10 +20,13 @@ WHERE s.batch = $key AND x.chunk_id = s.chunk_id AND x.tried_version = s.tried_v
 def take_part(workspace: Workspace, objects: ObjectStore, part: Part) -> None:
     """Stage a part, in one transaction: the next refresh takes it into the graph.
 
-    Raises MissingObjectError where a file of it is gone or damaged; nothing is changed then.
+    Then its order is forgotten, and what is left of other parts of the batch. Raises
+    MissingObjectError where a file of it is gone or damaged; nothing is changed then.
     """
     with temporary_folder(workspace.home, "part") as folder:
         fetch_part(objects, part, STAGES, folder)
         with workspace.store.transaction() as con:
             put_part(con, part, STAGES, folder)
             con.execute(_COUNT_ATTEMPTS, {"key": part.key})
+    keep_only(objects, part)
+    drop_order(objects, part.key)

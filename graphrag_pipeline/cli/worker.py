@@ -1,0 +1,27 @@
+"""`worker`: a process that makes parts of a shared index."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from graphrag_pipeline.cli import console
+from graphrag_pipeline.cli.command import settings_for_runs
+
+
+def worker(
+    name: Annotated[
+        str | None, typer.Option(help="Name of the worker; by default host and process.")
+    ] = None,
+    processes: Annotated[
+        int, typer.Option(min=1, max=256, help="Batches that are made at once.")
+    ] = 1,
+) -> None:
+    """Read, chunk and extract batches for a shared index, until it is told to end."""
+    from graphrag_pipeline.orchestration.working import check_services, work
+
+    settings = settings_for_runs()
+    check_services(settings)
+    console.note(f"Worker of {settings.storage.url}: it makes what is ordered; Ctrl-C ends it.")
+    work(settings, name, processes)
