@@ -10,8 +10,8 @@ import os
 
 from graphrag_pipeline.core.settings import Settings
 
-_POSTGRES = "GRAPHRAG_DAGSTER_POSTGRES"
-_BROKER = "GRAPHRAG_DAGSTER_BROKER"
+_POSTGRES = "DAGSTER_GRAPHRAG_POSTGRES"
+_BROKER = "DAGSTER_GRAPHRAG_BROKER"
 
 
 def export_addresses(settings: Settings) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+import warnings
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -58,9 +59,12 @@ def make_parts(
     workspace: Workspace,
     instance: dg.DagsterInstance,
     keys: Sequence[str],
+    run_config: Mapping[str, object],
     tags: Mapping[str, str],
 ) -> list[str]:
     """Have these batches made by workers, and take in what they make; return the ids of the runs.
+
+    ``run_config`` and ``tags`` are those of each run.
 
     A run that fails, or whose worker is not heard of for three leases, is tried again, twice.
     Raises PartsFailedError once all others are done where one fails for good, and StorageError
@@ -73,7 +77,7 @@ def make_parts(
     known = set(instance.get_dynamic_partitions(BATCHES))
     instance.add_dynamic_partitions(BATCHES, [key for key in keys if key not in known])
     with workspace.coordinating() as lease, closing(Session(Postgres.of(workspace.settings))) as s:
-        making = _Making(workspace, instance, objects, s, tags, deque(keys))
+        making = _Making(workspace, instance, objects, s, run_config, tags, deque(keys))
         while making.goes_on():
             lease.check()
             making.launch_some()
@@ -90,6 +94,7 @@ class _Making:
     instance: dg.DagsterInstance
     objects: ObjectStore
     session: Session
+    run_config: Mapping[str, object]
     tags: Mapping[str, str]
     waiting: deque[str]
     launched: dict[str, Launched] = field(default_factory=dict)
@@ -121,13 +126,17 @@ class _Making:
             files = files_of([order.batch])
             run = self.instance.create_run_for_job(
                 self._job.get_definition(),
+                run_config=self.run_config,
                 tags={**self.tags, **files, BATCH: key},
                 job_code_origin=self._job.get_python_origin(),
             )
             self.run_ids.append(run.run_id)
             self.launched[run.run_id] = Launched(key, order.id)
-            # A launcher asks the workspace of Dagster's web server for nothing.
-            self.instance.launch_run(run.run_id, cast("BaseWorkspaceRequestContext", None))
+            with warnings.catch_warnings():
+                # dagster-celery registers its task anew for each run.
+                warnings.filterwarnings("ignore", "Task name 'execute_job' is already registered")
+                # A launcher asks the workspace of Dagster's web server for nothing.
+                self.instance.launch_run(run.run_id, cast("BaseWorkspaceRequestContext", None))
 
     def settle_some(self) -> None:
         """Take in the parts of runs that have ended well, and try the others again."""

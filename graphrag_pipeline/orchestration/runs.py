@@ -175,7 +175,7 @@ def run_pending(workspace: Workspace) -> IndexOutcome:
         pending = pending_batches(workspace)
         by_workers = settings.workers.launcher != IN_PROCESS
         if by_workers:
-            run_ids += make_parts(workspace, instance, pending, {**version, **shared})
+            run_ids += make_parts(workspace, instance, pending, _QUIET, {**version, **shared})
         for keys in _add_partitions(instance, [] if by_workers else pending):
             files = files_of([workspace.batches.get(key) for key in keys])
             tags = {FIRST_BATCH: keys[0], LAST_BATCH: keys[-1], **files, **version, **shared}

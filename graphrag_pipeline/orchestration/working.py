@@ -39,7 +39,21 @@ def work(settings: Settings, name: str | None, processes: int) -> None:
     os.environ["DAGSTER_HOME"] = str(dagster_home(settings))
     os.environ["GRAPHRAG_HOME"] = str(settings.home_path)
     worker = name or f"graphrag-{os.getpid()}@{socket.gethostname()}"
-    command = ["-m", "celery", "--quiet", "-A", _APP, "worker", "-Q", "dagster", "-n", worker]
+    # In a container everybody is.
+    as_root = ["-W", "ignore:You're running the worker with superuser"]
+    command = [
+        *as_root,
+        "-m",
+        "celery",
+        "--quiet",
+        "-A",
+        _APP,
+        "worker",
+        "-Q",
+        "dagster",
+        "-n",
+        worker,
+    ]
     options = ["-c", str(processes), "--prefetch-multiplier", "1", "--loglevel", "WARNING"]
     quiet = ["--without-gossip", "--without-mingle"]
     os.execv(sys.executable, [sys.executable, *command, *options, *quiet])
