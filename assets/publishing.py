@@ -61,7 +61,7 @@ def _tell(index: IndexResource, release: Release) -> Outcome:
             **release.counts,
             "release": release.id,
             "new_release": release.created,
-            **(_changes(index.home) if release.created else {}),
+            **(_changes(index) if release.created else {}),
             "releases": _releases(index.home),
             "path": dg.MetadataValue.path(str(path)),
             "size_mb": round(path.stat().st_size / 1e6, 3),
@@ -69,12 +69,12 @@ def _tell(index: IndexResource, release: Release) -> Outcome:
     )
 
 
-def _changes(home: Path) -> dict[str, dg.MetadataValue | str | int]:
+def _changes(index: IndexResource) -> dict[str, dg.MetadataValue | str | int]:
     """Return how the published release differs from the one before, by numbers and as a table."""
-    if len(list_releases(home)) == 1:
+    if len(list_releases(index.home)) == 1:
         return {"what_changed": "this is the only release that is kept"}
     try:
-        diff = diff_releases(home, most=_FIRST)
+        diff = diff_releases(index.home, most=_FIRST, limits=index.store.limits)
     except GraphRAGError as error:
         return {"what_changed": str(error)}
     rows = [

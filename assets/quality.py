@@ -37,9 +37,9 @@ def evaluation_stage(
 
 def measure_release(index: IndexResource) -> Outcome:
     """Measure what is published, once for each release."""
-    store = EvaluationStore(index.home)
+    store, limits = EvaluationStore(index.home), index.store.limits
     try:
-        with open_release(index.home, settings=index.settings) as release:
+        with open_release(index.home, settings=index.settings, limits=limits) as release:
             id = release.facts.id
             metrics = known_metrics(store, id) or measure_index(release, store)
     except GraphRAGError as error:

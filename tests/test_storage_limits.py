@@ -56,6 +56,22 @@ def test_limits_hold_for_the_tables_of_a_workspace(tmp_path):
     assert row == ("381.4 MiB", str(workspace.store.limits.spill))
 
 
+def test_limits_hold_for_copies_in_memory_which_spill_beside_the_index_s_own(tmp_path):
+    limits = Limits(500_000_000, 1, tmp_path / "fast")
+    settings = "current_setting('memory_limit'), current_setting('threads')"
+    with memory_database(limits) as con:
+        row = con.execute(f"SELECT {settings}, current_setting('temp_directory')").fetchone()
+        assert row is not None
+        assert row[:2] == ("476.8 MiB", 1)
+        assert Path(row[2]).is_relative_to(tmp_path / "fast")
+        con.execute("SET memory_limit = '20 MB'")
+        con.execute(LARGE)
+        assert spilled(tmp_path / "fast")
+        with IndexStore(tmp_path / "index.duckdb", limits).read():
+            assert spilled(tmp_path / "fast")
+        assert con.execute("SELECT count(s) FROM t").fetchone() == (3_000_000,)
+
+
 @pytest.mark.parametrize("version", [1, 2])
 def test_the_limit_of_a_control_group_and_those_above_it_are_read(tmp_path, version):
     root = tmp_path if version == 2 else tmp_path / "memory"

@@ -19,6 +19,7 @@ from graphrag_pipeline.query.methods.ppr_search import prepare
 from graphrag_pipeline.query.operators import chunks, communities, relationships
 from graphrag_pipeline.query.release import Release, open_release
 from graphrag_pipeline.releases.kept import arrays_file, drop_arrays, published_release, release_ids
+from graphrag_pipeline.store.limits import limits_of
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
@@ -49,7 +50,7 @@ def _carry(home: Path, settings: Settings) -> None:
         return
     others = (CarriedArrays.of_release(home, each) for each in release_ids(home))
     before = next(filter(None, others), None)
-    with open_release(home, settings=settings) as release:
+    with open_release(home, settings=settings, limits=limits_of(settings)) as release:
         prepare(release)
         write_for(release, before)
     drop_arrays(home, {published, *release_ids(home)[:_NEWEST]})

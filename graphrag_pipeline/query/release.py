@@ -47,6 +47,7 @@ from graphrag_pipeline.query.limited import (
 from graphrag_pipeline.query.trace import Trace
 from graphrag_pipeline.releases.kept import ACCESS, nothing_published, release_file
 from graphrag_pipeline.store.index_store import connect_published
+from graphrag_pipeline.store.limits import Limits
 from graphrag_pipeline.store.vector_store import VectorSnapshot, VectorStoreError
 from graphrag_pipeline.structures.archrag.index import open_chnsw
 from graphrag_pipeline.structures.vector_tables import TABLES
@@ -640,19 +641,23 @@ class Release:
 
 @contextlib.contextmanager
 def open_release(
-    home: Path, *, settings: Settings | None = None, release: str | None = None
+    home: Path,
+    *,
+    settings: Settings | None = None,
+    release: str | None = None,
+    limits: Limits | None = None,
 ) -> Iterator[Release]:
     """Open what is published in a home folder, for reading.
 
     ``release`` names another release that is kept, by its id or the beginning of it; its rows and
     its vectors are read together. ``settings`` (default: those in force) say how questions
-    are embedded and how much a query retrieves.
+    are embedded and how much a query retrieves; ``limits`` are those of a run that reads it.
 
     Raises NothingPublishedError when there is no release yet, InputError when ``release`` is none
     of those kept, StorageError when the file cannot be read.
     """
     file = release_file(home, release)
-    con = connect_published(file)
+    con = connect_published(file, limits=limits)
     try:
         opened = Release(home, settings or load_settings(home=home), file, con)
         opened._is_pinned = release is not None

@@ -17,6 +17,7 @@ from graphrag_pipeline.releases.kept import (
     release_file,
 )
 from graphrag_pipeline.store.index_store import connect_published
+from graphrag_pipeline.store.limits import Limits
 
 CHANGES = ("entered", "left", "changed", "renamed")
 
@@ -96,12 +97,18 @@ FROM ({different}) GROUP BY change
 
 
 def diff_releases(
-    home: Path, before: str | None = None, after: str | None = None, *, most: int = 10
+    home: Path,
+    before: str | None = None,
+    after: str | None = None,
+    *,
+    most: int = 10,
+    limits: Limits | None = None,
 ) -> ReleaseDiff:
     """Compare two releases that are kept, each named by its id or the beginning of it.
 
     ``after`` defaults to the published release, ``before`` to the one before that. ``most`` names
-    are given of each change. Both files are opened read-only; nothing waits for them.
+    are given of each change; ``limits`` are those of a run that compares. Both files are opened
+    read-only; nothing waits for them.
 
     Raises InputError for an unknown release or when there is none before, NothingPublishedError
     when there is none at all, StorageError when a file cannot be read.
@@ -114,7 +121,8 @@ def diff_releases(
         raise InputError(f"no release is kept from before {later}: there is nothing to compare")
     if earlier == later:
         raise InputError(f"release {later} is named twice: name two releases to compare")
-    con = connect_published(release_file(home, later), earlier=release_file(home, earlier))
+    files = release_file(home, later), release_file(home, earlier)
+    con = connect_published(files[0], limits=limits, earlier=files[1])
     try:
         tables = {c.table: _compare(con, c, most) for c in _COMPARED}
     except duckdb.Error as error:

@@ -10,7 +10,7 @@ import contextlib
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from pathlib import Path
 
@@ -38,6 +38,7 @@ from graphrag_pipeline.reports.levels import reports_current
 from graphrag_pipeline.reports.model_writer import report_writer
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import IndexStore, connect_published, memory_database
+from graphrag_pipeline.store.limits import Limits
 from graphrag_pipeline.store.migrations import schema_sql
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import (
@@ -321,13 +322,13 @@ def _next_moment(store: IndexStore) -> datetime:
 
 def publish_copy(store: IndexStore, home: Path) -> None:
     """Put a copy of the index in place, as what readers open. Raises StorageError."""
-    store.copy_to(Home(home).published, prepare=_pack)
+    store.copy_to(Home(home).published, prepare=partial(_pack, limits=store.limits))
 
 
-def _pack(copy: Path) -> None:
+def _pack(copy: Path, limits: Limits) -> None:
     """Leave out of a copy of the index staging and free space, and add views and macros."""
     packed = copy.with_name(f"{copy.name}.packed")
-    con = memory_database()
+    con = memory_database(limits)
     try:
         for name, path in (("whole", copy), ("packed", packed)):
             path_literal = str(path).replace("'", "''")

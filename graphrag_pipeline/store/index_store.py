@@ -119,7 +119,7 @@ class IndexStore:
         """
         with self._used() as turn:
             turn.close()
-            with connect_published(self.path, **more) as con:
+            with connect_published(self.path, limits=self.limits, **more) as con:
                 yield con
 
     def write_anew(self) -> None:
@@ -136,7 +136,7 @@ class IndexStore:
                 turn.close()
                 self._open(turn).execute("CHECKPOINT")
                 turn.close()
-                copy_rows(self.path, beside)
+                copy_rows(self.path, beside, limits=self.limits)
                 beside.chmod(self.path.stat().st_mode)
                 replace_durably(beside, self.path)
         except (OSError, duckdb.Error) as error:
@@ -323,14 +323,22 @@ WHERE database_name = 'published' AND table_name = 'relationships'
 """
 
 
-def memory_database() -> duckdb.DuckDBPyConnection:
-    """Open a database in memory; what does not fit there goes to files that only we may read."""
-    spill = process_folder(private_temporary(), "spill") / uuid.uuid4().hex
-    config = {"python_enable_replacements": False, "temp_directory": str(spill)}
-    return duckdb.connect(":memory:", config=config)
+def memory_database(limits: Limits | None = None) -> duckdb.DuckDBPyConnection:
+    """Open a database in memory; what does not fit there goes to files that only we may read.
+
+    Raises StorageError where the folder that ``limits`` name for that cannot be made.
+    """
+    limits = limits or Limits()
+    spill = process_folder(limits.spill_folder() or private_temporary(), "spill")
+    config = {"python_enable_replacements": False, "temp_directory": str(spill / uuid.uuid4().hex)}
+    con = duckdb.connect(":memory:", config=config)
+    limits.bound(con)
+    return con
 
 
-def connect_published(path: Path, **more: Path) -> duckdb.DuckDBPyConnection:
+def connect_published(
+    path: Path, *, limits: Limits | None = None, **more: Path
+) -> duckdb.DuckDBPyConnection:
     """Open a published release for reading; writers never wait for it, nor it for them.
 
     The file is attached to a DuckDB instance of its own: DuckDB keeps one instance per path and
@@ -338,7 +346,7 @@ def connect_published(path: Path, **more: Path) -> duckdb.DuckDBPyConnection:
     long as anyone in the process has it open. ``more`` are other releases, by the name to attach
     each under. Raises StorageError if one cannot be opened.
     """
-    con = memory_database()
+    con = memory_database(limits)
     file = path
     try:
         for name, file in (("published", path), *more.items()):
@@ -496,12 +504,12 @@ def _row(con: duckdb.DuckDBPyConnection, sql: str) -> tuple[int, ...]:
     return row
 
 
-def copy_rows(source: Path, target: Path, prepare: str = "") -> None:
+def copy_rows(source: Path, target: Path, prepare: str = "", limits: Limits | None = None) -> None:
     """Copy all tables and views of a DuckDB file into a new one, without its free blocks.
 
     ``prepare`` is the project's own SQL, run before on the source, which is called ``whole``.
     """
-    con = memory_database()
+    con = memory_database(limits)
     try:
         for name, path in (("whole", source), ("packed", target)):
             literal = str(path).replace("'", "''")

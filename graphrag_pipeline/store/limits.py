@@ -36,6 +36,14 @@ class Limits:
         What a killed process has left in the folder for what does not fit is removed. Raises
         StorageError where the folder cannot be made.
         """
+        spill = self.spill_folder()
+        if spill is not None:
+            _spill_to(con, spill)
+        _remove_left(con, spill or Path(f"{file}.tmp"))
+        self.bound(con)
+
+    def spill_folder(self) -> Path | None:
+        """Return ``spill``, which is there then. Raises StorageError where it cannot be made."""
         if self.spill is not None:
             try:
                 make_folder(self.spill)
@@ -43,8 +51,10 @@ class Limits:
                 raise StorageError(
                     f"cannot write in {self.spill} (storage.temp): {error.strerror}"
                 ) from error
-            _spill_to(con, self.spill)
-        _remove_left(con, self.spill or Path(f"{file}.tmp"))
+        return self.spill
+
+    def bound(self, con: duckdb.DuckDBPyConnection) -> None:
+        """Set on a database what memory and threads it may take."""
         if self.memory_bytes is not None:
             con.execute(f"SET GLOBAL memory_limit = '{self.memory_bytes // 1000} KB'")
         if self.threads is not None:
@@ -61,7 +71,7 @@ def _spill_to(con: duckdb.DuckDBPyConnection, folder: Path) -> None:
 
 def _remove_left(con: duckdb.DuckDBPyConnection, folder: Path) -> None:
     with contextlib.suppress(OSError):
-        left = {path.name: path for path in folder.iterdir()}
+        left = {path.name: path for path in folder.iterdir() if not path.is_dir()}
         if not left:
             return
         for (used,) in con.execute("SELECT path FROM duckdb_temporary_files()").fetchall():
