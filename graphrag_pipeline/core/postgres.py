@@ -181,12 +181,12 @@ class Session:
     """A connection that is made again where it is lost, for one thread at a time; others wait.
 
     The first is made at once: what cannot be reached then raises StorageError, and is not waited
-    for. ``lost_seconds`` is how long a lost one is tried again.
+    for. ``lost_seconds`` is how long a lost one is tried again; None: :data:`LOST_SECONDS`.
     """
 
-    def __init__(self, postgres: Postgres, lost_seconds: float = LOST_SECONDS) -> None:
+    def __init__(self, postgres: Postgres, lost_seconds: float | None = None) -> None:
         self.postgres = postgres
-        self._lost_seconds = lost_seconds
+        self._lost_seconds = LOST_SECONDS if lost_seconds is None else lost_seconds
         self._turn = threading.Lock()
         self._con: psycopg.Connection | None = postgres.connect()
 

@@ -132,6 +132,10 @@ class Tables(Protocol):
         """
         ...
 
+    def forget(self, writes: Sequence[Write]) -> None:
+        """Do writes that take rows away, so that nothing of these is left in the tables."""
+        ...
+
     def close(self) -> None:
         """Close the tables."""
         ...
@@ -236,6 +240,14 @@ class _File:
             raise storage_error(self._path, error) from None
         return [[] for _ in jobs]
 
+    def forget(self, writes: Sequence[Write]) -> None:
+        try:
+            self._writer.execute("PRAGMA secure_delete = ON")
+            self.commit([writes])
+            compact(self._writer)
+        except sqlite3.Error as error:
+            raise StorageError(f"cannot use {self._path}: {error}; run the command again") from None
+
     def close(self) -> None:
         self._reader.close()
         if "_writer" in self.__dict__:
@@ -266,6 +278,10 @@ class _Shared:
         except (ValueError, OverflowError) as error:
             raise self._postgres.error(error) from None
 
+    def forget(self, writes: Sequence[Write]) -> None:
+        self.commit([writes])
+        self._writer.vacuum()
+
     def close(self) -> None:
         self._reader.close()
         if "_writer" in self.__dict__:
@@ -289,6 +305,17 @@ def _done(con: Any, writes: Sequence[Write]) -> Rows:
 def _without_nul(value: object) -> object:
     """Return a value that Postgres can hold: its texts have no NUL."""
     return value.replace("\0", "\ufffd") if isinstance(value, str) else value
+
+
+def compact(con: sqlite3.Connection) -> None:
+    """Write a SQLite file anew and empty its log, so that nothing deleted is left in either.
+
+    Raises sqlite3.OperationalError where another process reads it for longer than a wait.
+    """
+    con.execute("VACUUM")
+    busy, *_ = con.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if busy:
+        raise sqlite3.OperationalError("another process is reading it")
 
 
 def named(values: Sequence[Any]) -> dict[str, Any]:

@@ -20,10 +20,10 @@ from graphrag_pipeline.assets.names import BATCHES
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.llm.database import compact
 from graphrag_pipeline.orchestration.runs import opened_instance
 from graphrag_pipeline.resources.liveness import count_dead_runs, end_dead_runs
 from graphrag_pipeline.store.batches import BatchLog
-from graphrag_pipeline.upkeep.answers import compact
 
 _BUSY_SECONDS = 60.0
 _RUNS = {

@@ -10,22 +10,25 @@ older program has kept. What goes is taken out of the folders of shared answers,
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import sqlite3
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
-from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.llm.cache import VectorSource
-from graphrag_pipeline.llm.configured import model_options, model_prices
-from graphrag_pipeline.llm.database import open_database
+from graphrag_pipeline.llm.cache import (
+    VectorSource,
+    drop_embeddings,
+    drop_responses,
+    values_for,
+)
+from graphrag_pipeline.llm.configured import calls_place, model_options, model_prices
+from graphrag_pipeline.llm.database import Rows, Tables, Write, reading
 from graphrag_pipeline.llm.embeddings import pieces
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import made_vector_tables
@@ -47,8 +50,13 @@ _SHARED_TO_DROP = """
 SELECT place, key FROM shared_entries WHERE key NOT IN (SELECT key FROM responses)
 AND key NOT IN (SELECT key FROM embeddings) ORDER BY place
 """
-_TAKE_OUT_ERRORS = "UPDATE llm_calls SET error = ? WHERE error IS NOT NULL"
-_ROWS_AT_ONCE = 1_000
+_SHARED_PLACES = "SELECT DISTINCT place FROM shared_entries ORDER BY place"
+_FORGET_SHARED = "DELETE FROM shared_entries WHERE place = $1 AND key = $2"
+_ANSWERS = "SELECT key, model, text, made_for, prompt_tokens, completion_tokens FROM responses"
+_TAKE_OUT_ERRORS = Write(
+    "UPDATE llm_calls SET error = $1 WHERE error IS NOT NULL", [(ERROR_TAKEN_OUT,)]
+)
+_ROWS_AT_ONCE = 500
 
 
 @dataclass(frozen=True)
@@ -75,10 +83,9 @@ class _Wanted:
 
 def unused_answers(workspace: Workspace, removed: Collection[str] = ()) -> KeptAnswers:
     """Return what :func:`drop_unused` would drop, but for what follows from ``removed`` files."""
-    path = workspace.paths.calls
-    if not path.is_file():
-        return KeptAnswers()
-    with contextlib.closing(open_database(path)) as calls:
+    with reading(calls_place(workspace.settings)) as calls:
+        if calls is None:
+            return KeptAnswers()
         return _sorted_out(calls, _wanted(workspace, removed), workspace.settings)[0]
 
 
@@ -88,32 +95,19 @@ def drop_unused(workspace: Workspace) -> KeptAnswers:
     What was spent stays in the ledger, without the words of errors. Raises StorageError when the
     file cannot be written, or another process does not let go of it.
     """
-    path = workspace.paths.calls
-    if not path.is_file():
-        return KeptAnswers()
-    try:
-        with contextlib.closing(open_database(path)) as calls:
-            calls.execute("PRAGMA secure_delete = ON")
-            summary, answers, vectors = _sorted_out(calls, _wanted(workspace), workspace.settings)
-            calls.execute("BEGIN IMMEDIATE")
-            for table, keys in (("responses", answers), ("embeddings", vectors)):
-                calls.executemany(f"DELETE FROM {table} WHERE key = ?", ((key,) for key in keys))
-            calls.execute(_TAKE_OUT_ERRORS, [ERROR_TAKEN_OUT])
-            calls.execute("COMMIT")
-            compact(calls)
-            shared = _drop_shared(calls)
-    except sqlite3.Error as error:
-        raise StorageError(f"cannot use {path}: {error}; run the command again") from None
+    with reading(calls_place(workspace.settings)) as calls:
+        if calls is None:
+            return KeptAnswers()
+        summary, answers, vectors = _sorted_out(calls, _wanted(workspace), workspace.settings)
+        calls.forget([drop_responses(answers), drop_embeddings(vectors), _TAKE_OUT_ERRORS])
+        shared = _drop_shared(calls)
     return replace(summary, shared_dropped=shared)
 
 
 def shared_elsewhere(workspace: Workspace) -> list[str]:
     """Return the places with shared answers of this index that a purge of it does not reach."""
-    path = workspace.paths.calls
-    if not path.is_file():
-        return []
-    with contextlib.closing(open_database(path)) as calls:
-        rows = calls.execute("SELECT DISTINCT place FROM shared_entries ORDER BY place").fetchall()
+    with reading(calls_place(workspace.settings)) as calls:
+        rows = calls.read(_SHARED_PLACES) if calls is not None else []
     return [place for (place,) in rows if not _is_within_reach(Home(Path(place)))]
 
 
@@ -122,62 +116,49 @@ def _is_within_reach(home: Home) -> bool:
     return home.calls.is_file() and not (home.index.is_file() or home.published.is_file())
 
 
-def _drop_shared(calls: sqlite3.Connection) -> int:
+def _drop_shared(calls: Tables) -> int:
     """Remove from the folders of shared answers what the own cache has not; return how many."""
     n_dropped = 0
-    noted = calls.execute(_SHARED_TO_DROP).fetchall()
+    noted = calls.read(_SHARED_TO_DROP)
     for place, rows in itertools.groupby(noted, key=itemgetter(0)):
-        keys = [(key,) for _, key in rows]
+        keys = [key for _, key in rows]
         home = Home(Path(place))
         if not _is_within_reach(home):
             continue
-        with contextlib.closing(open_database(home.calls)) as shared:
-            shared.execute("PRAGMA secure_delete = ON")
-            shared.execute("BEGIN IMMEDIATE")
-            for table in ("responses", "embeddings"):
-                cursor = shared.executemany(f"DELETE FROM {table} WHERE key = ?", keys)
-                n_dropped += cursor.rowcount
-            shared.execute("COMMIT")
-            compact(shared)
-        calls.executemany(
-            "DELETE FROM shared_entries WHERE place = ? AND key = ?",
-            [(place, key) for (key,) in keys],
-        )
+        with reading(home.folder) as shared:
+            assert shared is not None
+            n_dropped += sum(len(held) for held in _held(shared, keys))
+            shared.forget([drop_responses(keys), drop_embeddings(keys)])
+        calls.commit([[Write(_FORGET_SHARED, [(place, key) for key in keys])]])
     return n_dropped
 
 
-def compact(con: sqlite3.Connection) -> None:
-    """Write a SQLite file anew and empty its log, so that nothing deleted is left in either.
-
-    Raises sqlite3.OperationalError where another process reads it for longer than a wait.
-    """
-    con.execute("VACUUM")
-    busy, *_ = con.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    if busy:
-        raise sqlite3.OperationalError("another process is reading it")
+def _held(tables: Tables, keys: Sequence[bytes]) -> Iterator[Rows]:
+    """Yield those of the keys that the tables hold."""
+    for table in ("responses", "embeddings"):
+        for start in range(0, len(keys), _ROWS_AT_ONCE):
+            some = keys[start : start + _ROWS_AT_ONCE]
+            yield tables.read(f"SELECT key FROM {table} WHERE key IN {values_for(some)}", some)
 
 
 def _sorted_out(
-    calls: sqlite3.Connection, wanted: _Wanted, settings: Settings
+    calls: Tables, wanted: _Wanted, settings: Settings
 ) -> tuple[KeptAnswers, list[bytes], list[bytes]]:
     """Return a summary, the keys of the answers to drop, and those of the vectors."""
     prices, cost, n_answers = model_prices(settings), 0.0, 0
     answers: list[bytes] = []
-    rows = calls.execute(
-        "SELECT key, model, text, made_for, prompt_tokens, completion_tokens FROM responses"
-    )
-    for key, model, text, purpose, prompt, completion in _in_parts(rows):
+    for key, model, text, purpose, prompt, completion in _in_parts(calls, _ANSWERS):
         n_answers += 1
         if purpose not in wanted.purposes and text.strip() not in wanted.texts:
             answers.append(key)
             price = prices.cost(model, prompt, completion)
             cost = None if price is None or cost is None else cost + price
-    keys = [key for (key,) in calls.execute("SELECT key FROM embeddings")]
+    keys = [key for (key,) in _in_parts(calls, "SELECT key FROM embeddings")]
     vectors = [key for key in keys if key not in wanted.vectors]
     going = {*answers, *vectors}
-    notes = calls.execute("SELECT place, key FROM shared_entries").fetchall()
+    notes = calls.read("SELECT place, key FROM shared_entries")
     reached = {place for place, _ in notes if _is_within_reach(Home(Path(place)))}
-    stays = {key for (key,) in calls.execute("SELECT key FROM responses")} | {*keys}
+    stays = {key for (key,) in calls.read("SELECT key FROM responses")} | {*keys}
     summary = KeptAnswers(
         kept=n_answers - len(answers),
         dropped=len(answers),
@@ -191,9 +172,14 @@ def _sorted_out(
     return summary, answers, vectors
 
 
-def _in_parts(rows: sqlite3.Cursor) -> Iterable[tuple[bytes, str, str, str | None, int, int]]:
-    while part := rows.fetchmany(_ROWS_AT_ONCE):
+def _in_parts(calls: Tables, select: str) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a table by key, some at a time."""
+    last, after = b"", ">="
+    while part := calls.read(
+        f"{select} WHERE key {after} $1 ORDER BY key LIMIT $2", (last, _ROWS_AT_ONCE)
+    ):
         yield from part
+        last, after = part[-1][0], ">"
 
 
 def _wanted(workspace: Workspace, removed: Collection[str] = ()) -> _Wanted:
