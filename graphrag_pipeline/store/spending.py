@@ -108,6 +108,8 @@ def spending(workspace: Workspace, run_began: int) -> Iterator[Spent]:
 
 def record_calls(workspace: Workspace) -> None:
     """Copy into ``llm_calls`` the calls of the ledger that it lacks."""
+    if not workspace.keeps_calls:
+        return
     with workspace.store.transaction() as con:
         position = int(get_meta(con, _POSITION) or 0)
         calls = calls_since(calls_place(workspace.settings), position)

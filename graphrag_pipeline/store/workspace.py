@@ -32,6 +32,9 @@ class Workspace:
     ``settings`` are those given, whatever the environment or a file says meanwhile.
     """
 
+    keeps_calls = True
+    """Whether ``llm_calls`` has the calls of models: an index of one batch leaves them to all."""
+
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.paths = Home(settings.home_path)

@@ -82,6 +82,8 @@ class PartWorkspace(Workspace):
     Raises ConfigError where this machine would make another part than is ordered.
     """
 
+    keeps_calls = False
+
     def __init__(self, settings: Settings, order: Order) -> None:
         place = settings.home_path / "parts" / order.batch.key
         super().__init__(settings.model_copy(update={"home": str(place / "home")}))
