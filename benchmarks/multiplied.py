@@ -1,18 +1,23 @@
-"""An index several times as large as one that there is: for questions, not for runs.
+"""An index several times as large as one that there is.
 
     python -m benchmarks.multiplied HOME TARGET [--times 5]
+    python -m benchmarks.multiplied HOME TARGET --stages [--times 5] [--memory-gb 2]
 
-A release's rows come several times, each time with ids hashed anew and the letters of names
-rotated, in titles and, where a word begins with a capital, in texts. So the graph has as many parts
-that nothing joins, names meet in no two of them, and all other words are as frequent as before.
-Only what readers open is made: the file of the release, and its vectors.
+Rows come several times, each time with ids hashed anew and the letters of names rotated, in titles
+and, where a word begins with a capital, in texts. So the graph has as many parts that nothing
+joins, names meet in no two of them, and all other words are as frequent as before.
+
+For questions, only what readers open is made: the file of the release, and its vectors. With
+``--stages``, what ingestion makes is multiplied, and every stage after it is run and measured.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import resource
 import string
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,10 +25,13 @@ from typing import Any
 import duckdb
 
 from graphrag_pipeline.core.home import Home
-from graphrag_pipeline.core.settings import load_settings
+from graphrag_pipeline.core.settings import StorageSettings, load_settings
 from graphrag_pipeline.llm.configured import configured_embedder
+from graphrag_pipeline.stages import PUBLISH, refresh_stages
 from graphrag_pipeline.store import vector_store
+from graphrag_pipeline.store.index_store import IndexStore
 from graphrag_pipeline.store.vector_store import VectorSnapshot, VectorStore
+from graphrag_pipeline.store.workspace import Workspace
 
 _TABLES = (
     *("documents", "chunks", "entities", "relationships", "entity_chunks", "relationship_chunks"),
@@ -35,9 +43,17 @@ _NAMES = {"title", "key", "canonical_title", "source", "target"}
 _TEXTS = {"text", "description", "summary", "full_content"}
 _COLUMNS = """
 SELECT column_name, data_type FROM duckdb_columns()
-WHERE database_name = 'target' AND table_name = ? ORDER BY column_index
+WHERE database_name = 'target' AND schema_name = 'main' AND table_name = ? ORDER BY column_index
 """
+_INGESTED = {
+    **dict.fromkeys(("batches", "batch_sources", "batch_stages", "graph_batches"), 1),
+    **dict.fromkeys(("documents", "chunks", "extractions", "blocks", "chunk_names"), None),
+    **dict.fromkeys(("entity_mentions", "relationship_mentions", "record_links", "claims"), None),
+}
+"""The tables that a refresh is made from, and how many times each comes (None: as often as all)."""
+_TOLD_APART = {"uri", "source", "content_hash"}
 _VERSIONS = "SELECT vector_versions::VARCHAR, embedder FROM releases ORDER BY created_at DESC"
+_COLUMNS_OF_GIVEN = _COLUMNS.replace("'target'", "'given'")
 _COUNTED = ("documents", "chunks", "entities", "relationships", "communities")
 
 
@@ -72,6 +88,45 @@ def _anew(name: str, kind: str, turn: int) -> str:
     if name in _NAMES:
         return _rotated(name, turn)
     return _renamed(name, turn) if name in _TEXTS else name
+
+
+def multiply_ingested(home: Path, target: Path, times: int) -> None:
+    """Write what ingestion made of a home into another, so many times; no stage after it is done.
+
+    As for a run that ended there, the batches are taken in: their documents and mentions are part
+    of the index, and there is no graph.
+    """
+    target.mkdir(parents=True)
+    with IndexStore(Home(target).index).transaction() as con:
+        con.execute(f"ATTACH '{Home(home).index}' AS given (READ_ONLY)")
+        for table, most in _INGESTED.items():
+            columns = con.execute(_COLUMNS_OF_GIVEN, [table]).fetchall()
+            names = ", ".join(name for name, _ in columns)
+            for turn in range(most or times):
+                values = ", ".join(_ingested(table, name, kind, turn) for name, kind in columns)
+                con.execute(f"INSERT INTO {table} ({names}) SELECT {values} FROM given.{table}")
+
+
+def _ingested(table: str, name: str, kind: str, turn: int) -> str:
+    """Return the SQL that makes a column's value of another turn, of what ingestion made."""
+    if not turn or name == "batch":
+        return name
+    if table == "documents" and name in _TOLD_APART:
+        return f"{name} || '{turn}'"
+    return _anew(name, kind, turn)
+
+
+def run_stages(home: Path, memory_gb: float) -> None:
+    """Run every stage after ingestion; print CPU seconds and peak memory after each."""
+    storage = StorageSettings(memory_gb=memory_gb)
+    workspace = Workspace(load_settings(home=str(home)).model_copy(update={"storage": storage}))
+    with workspace.turn():
+        for stage in (*refresh_stages(workspace.settings), PUBLISH):
+            before = time.process_time()
+            stage.run(workspace)
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            spent = time.process_time() - before
+            print(f"{stage.name:<28} {spent:8.1f} CPU s {peak:8,.0f} MB at most", flush=True)
 
 
 def _rotated(value: str, turn: int) -> str:
@@ -122,8 +177,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("home", type=Path)
     parser.add_argument("target", type=Path)
     parser.add_argument("--times", type=int, default=5)
+    parser.add_argument("--stages", action="store_true", help="for a run of every stage")
+    parser.add_argument("--memory-gb", type=float, default=2.0, help="of that run")
     options = parser.parse_args(arguments)
-    multiply(options.home, options.target, options.times)
+    if options.stages:
+        multiply_ingested(options.home, options.target, options.times)
+        run_stages(options.target, options.memory_gb)
+    else:
+        multiply(options.home, options.target, options.times)
 
 
 if __name__ == "__main__":

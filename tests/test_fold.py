@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from conftest import Engine, build_graph
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from killed_fold import killed_fold
 
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.graph import fold
@@ -174,6 +177,44 @@ def test_what_fails_within_a_fold_of_a_difference_leaves_all_as_it_was(tmp_path,
     merge_graph(engine.workspace)
     assert rows(engine) != before
     assert differences(engine) == {}
+
+
+@pytest.fixture
+def staged(tmp_path, plain_stores) -> Engine:
+    """An index with a document that is not in its graph yet."""
+    engine = build_graph(tmp_path, ALWAYS)
+    engine.write({"more.txt": f"{TEXTS[2]} It is the last page."})
+    for batch in engine.cut():
+        engine.ingest(batch.key)
+    return engine
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+@pytest.mark.waits
+@pytest.mark.parametrize("stride", [61, pytest.param(1, marks=pytest.mark.nightly)])
+def test_a_fold_that_is_killed_leaves_the_graph_as_it_was_and_the_next_is_right(stride, staged):
+    before, statement = rows(staged), 3
+    while True:
+        ended = killed_fold(statement, staged.log.home)
+        assert ended.returncode == -signal.SIGKILL, ended.stderr
+        if rows(staged) != before:
+            break
+        statement += stride
+    assert statement > 2 * stride
+    assert differences(staged) == {}
+    assert merge_graph(staged.workspace).batches == ()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+def test_after_a_fold_that_was_killed_the_difference_is_folded(staged, monkeypatch):
+    before, how = rows(staged), []
+    assert killed_fold(60, staged.log.home).returncode == -signal.SIGKILL
+    looked = fold.find_changes
+    monkeypatch.setattr(fold, "find_changes", lambda *given: how.append(looked(*given)) or how[-1])
+    staged.merge()
+    assert how == [True]
+    assert rows(staged) != before
+    assert differences(staged) == {}
 
 
 @pytest.mark.parametrize(
