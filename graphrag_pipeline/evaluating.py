@@ -33,6 +33,7 @@ from graphrag_pipeline.evaluation.experiment import Experiment
 from graphrag_pipeline.evaluation.preset_runs import fitted
 from graphrag_pipeline.evaluation.questions.question import Question
 from graphrag_pipeline.evaluation.running import load_questions
+from graphrag_pipeline.evaluation.scoring import check_metrics
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.exchange.importing.part import stage_part
 from graphrag_pipeline.llm.configured import (
@@ -78,6 +79,16 @@ class Made:
         return "; ".join(parts)
 
 
+@dataclass(frozen=True)
+class _Fitted:
+    """An experiment as it can be run here, its questions, and what was changed about it."""
+
+    store: EvaluationStore
+    experiment: Experiment
+    questions: Sequence[Question]
+    notes: tuple[str, ...]
+
+
 def run_experiment(settings: Settings, experiment: Experiment) -> Evaluated:
     """Make what indexes are missing, and answer, score and judge what has not been yet.
 
@@ -86,9 +97,10 @@ def run_experiment(settings: Settings, experiment: Experiment) -> Evaluated:
     that asks documents apart names none; what an update raises; and the model's error where no
     further call can succeed.
     """
+    ready = _fitted(settings, experiment)
     with spending_since(calls_place(settings), ledger_position(settings)):
-        prepared, made = prepare(settings, experiment)
-        outcome = evaluate.run_experiment(settings, prepared)
+        prepared, made = _prepared(settings, ready)
+        outcome = evaluate.run_fitted(ready.store, prepared, settings)
     notes = (made.line,) if made else ()
     return replace(outcome, notes=notes)
 
@@ -99,23 +111,18 @@ def plan_experiment(settings: Settings, experiment: Experiment) -> ExperimentPla
     The reports and vectors of an index that a document lacks are taken to cost what those of the
     index of all did, chunk by chunk; extraction costs nothing again. Raises InputError as a run.
     """
-    original = experiment
-    experiment, questions, notes = _fitted(settings, original)
-    if not experiment.per_document:
-        return evaluate.plan_experiment(settings, original)
-    with open_release(settings.home_path, settings=settings) as release:
-        documents = documents_asked(release, questions, experiment.questions, settings)
-        missing = [document for document in documents if not _is_made(document, settings)]
-        stages = _stages(settings, calls_by_chunk(release), missing)
-    plan = evaluate.plan_experiment(settings, spread_over(experiment, documents))
-    n_documents = counted(len(documents), "document")
-    to_make = f"{len(missing):,} to make, from what was extracted before"
-    about = f"{n_documents} with an index each: {to_make if missing else 'all are there'}"
-    return replace(
-        plan,
-        stages=(*stages, *plan.stages),
-        notes=tuple(dict.fromkeys((about, *notes, *plan.notes))),
-    )
+    ready = _fitted(settings, experiment)
+    stages: Sequence[StagePlan] = ()
+    experiment, about = ready.experiment, ()
+    if experiment.per_document:
+        with open_release(settings.home_path, settings=settings) as release:
+            documents = documents_asked(release, ready.questions, experiment.questions, settings)
+            missing = [document for document in documents if not _is_made(document, settings)]
+            stages = _stages(settings, calls_by_chunk(release), missing)
+        experiment = spread_over(experiment, documents)
+        about = (_about(len(documents), len(missing)),)
+    plan = evaluate.plan_fitted(ready.store, experiment, settings, ready.questions)
+    return replace(plan, stages=(*stages, *plan.stages), notes=(*about, *ready.notes, *plan.notes))
 
 
 def prepare(settings: Settings, experiment: Experiment) -> tuple[Experiment, Made | None]:
@@ -124,12 +131,24 @@ def prepare(settings: Settings, experiment: Experiment) -> tuple[Experiment, Mad
     None is made, and it is returned as it is, where it asks one index. Raises as
     :func:`run_experiment`.
     """
-    experiment, questions, _ = _fitted(settings, experiment)
+    return _prepared(settings, _fitted(settings, experiment))
+
+
+def _fitted(settings: Settings, experiment: Experiment) -> _Fitted:
+    store = EvaluationStore(settings.home_path)
+    _, questions = load_questions(store, experiment)
+    experiment, notes = fitted(experiment, settings, questions)
+    check_metrics(experiment.metrics, settings)
+    return _Fitted(store, experiment, questions, notes)
+
+
+def _prepared(settings: Settings, ready: _Fitted) -> tuple[Experiment, Made | None]:
+    experiment = ready.experiment
     if not experiment.per_document:
         return experiment, None
     place = Home(settings.home_path).document_indexes
     with open_release(settings.home_path, settings=settings) as release:
-        documents = documents_asked(release, questions, experiment.questions, settings)
+        documents = documents_asked(release, ready.questions, experiment.questions, settings)
         spread_over(experiment, documents)
         place.mkdir(mode=0o700, exist_ok=True)
         with locked(place / "lock"):
@@ -142,12 +161,10 @@ def prepare(settings: Settings, experiment: Experiment) -> tuple[Experiment, Mad
     return spread_over(experiment, documents), made
 
 
-def _fitted(
-    settings: Settings, experiment: Experiment
-) -> tuple[Experiment, Sequence[Question], tuple[str, ...]]:
-    _, questions = load_questions(EvaluationStore(settings.home_path), experiment)
-    experiment, notes = fitted(experiment, settings, questions)
-    return experiment, questions, notes
+def _about(n_documents: int, n_missing: int) -> str:
+    to_make = f"{n_missing:,} to make, from what was extracted before"
+    documents = counted(n_documents, "document")
+    return f"{documents} with an index each: {to_make if n_missing else 'all are there'}"
 
 
 def _make(settings: Settings, documents: Sequence[Apart], release: str) -> int:

@@ -13,7 +13,7 @@ from query_fixture import publish
 
 from graphrag_pipeline.core.settings import EvaluationSettings, Settings, load_settings
 from graphrag_pipeline.definitions import EVALUATION_JOB, build_definitions
-from graphrag_pipeline.evaluation.evaluate import run_experiment
+from graphrag_pipeline.evaluating import run_experiment
 from graphrag_pipeline.evaluation.experiment import read_experiment
 from graphrag_pipeline.evaluation.history import drops
 from graphrag_pipeline.evaluation.store import EvaluationStore

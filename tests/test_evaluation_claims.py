@@ -13,7 +13,7 @@ from query_fixture import publish
 from rouge_reference import rouge_scores
 
 from graphrag_pipeline.core.settings import LlmSettings, Settings
-from graphrag_pipeline.evaluation.evaluate import plan_experiment, run_experiment
+from graphrag_pipeline.evaluating import plan_experiment, run_experiment
 from graphrag_pipeline.evaluation.experiment import Claims, experiment_of
 from graphrag_pipeline.evaluation.judging.claims import (
     SENTENCES,

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.evaluation.evaluate import plan_experiment, run_experiment
+from graphrag_pipeline.evaluating import plan_experiment, run_experiment
 from graphrag_pipeline.evaluation.experiment import Experiment, read_experiment
 from graphrag_pipeline.evaluation.judging.agreement import (
     agreements,

@@ -17,7 +17,7 @@ from benchmarks.played_answers import played_answer
 from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.evaluation.evaluate import plan_experiment, run_experiment
+from graphrag_pipeline.evaluating import plan_experiment, run_experiment
 from graphrag_pipeline.evaluation.experiment import experiment_of
 from graphrag_pipeline.evaluation.making import question_sets
 from graphrag_pipeline.evaluation.making.kinds import KINDS, Wanted

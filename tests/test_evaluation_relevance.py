@@ -11,7 +11,7 @@ from query_fixture import publish
 from strict_server import StrictServer
 
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.evaluation.evaluate import plan_experiment, run_experiment
+from graphrag_pipeline.evaluating import plan_experiment, run_experiment
 from graphrag_pipeline.evaluation.experiment import read_experiment
 from graphrag_pipeline.evaluation.judging.relevance import (
     clusters_of,

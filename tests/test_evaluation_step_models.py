@@ -13,8 +13,8 @@ from strict_server import StrictServer
 
 from graphrag_pipeline.core.errors import ConfigError, InputError
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.evaluating import plan_experiment, run_experiment
 from graphrag_pipeline.evaluation.criteria import CRITERIA
-from graphrag_pipeline.evaluation.evaluate import plan_experiment, run_experiment
 from graphrag_pipeline.evaluation.experiment import Experiment, read_experiment
 from graphrag_pipeline.evaluation.store import EvaluationStore
 

@@ -12,7 +12,7 @@ from strict_server import StrictServer
 
 from benchmarks.played_answers import played_answer
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.evaluation.evaluate import run_experiment
+from graphrag_pipeline.evaluating import run_experiment
 from graphrag_pipeline.evaluation.experiment import experiment_of
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.evaluation.taking import counting

@@ -31,8 +31,9 @@ from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.settings import load_settings
 from graphrag_pipeline.definitions import build_definitions
+from graphrag_pipeline.evaluating import run_experiment
 from graphrag_pipeline.evaluation import results
-from graphrag_pipeline.evaluation.evaluate import finish, run_experiment
+from graphrag_pipeline.evaluation.evaluate import finish
 from graphrag_pipeline.evaluation.experiment import experiment_of
 from graphrag_pipeline.evaluation.judging.judge import write_comparisons
 from graphrag_pipeline.evaluation.judging.verdicts import Verdict, compare_verdicts

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.evaluation.evaluate import plan_experiment
+from graphrag_pipeline.evaluating import plan_experiment
 from graphrag_pipeline.evaluation.experiment import experiment_of, read_experiment
 from graphrag_pipeline.evaluation.paper import paper_of, preset_names
 from graphrag_pipeline.evaluation.presets.facts import note_facts

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from graphrag_pipeline.cli.app import app
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.evaluation.evaluate import run_experiment
+from graphrag_pipeline.evaluating import run_experiment
 from graphrag_pipeline.evaluation.experiment import read_experiment
 from graphrag_pipeline.evaluation.metrics.answers import NO_ANSWER, usual_scores
 from graphrag_pipeline.evaluation.store import EvaluationStore

@@ -13,7 +13,7 @@ from strict_server import StrictServer
 
 from graphrag_pipeline import Index, Settings
 from graphrag_pipeline.core.home import Home
-from graphrag_pipeline.evaluation.evaluate import plan_experiment, run_experiment
+from graphrag_pipeline.evaluating import plan_experiment, run_experiment
 from graphrag_pipeline.evaluation.experiment import Claims, Judge, experiment_of
 from graphrag_pipeline.evaluation.making.generating import (
     Numbers,

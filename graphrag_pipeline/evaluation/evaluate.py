@@ -16,11 +16,12 @@ from graphrag_pipeline.evaluation.judging import (
     reference,
     relevance,
 )
-from graphrag_pipeline.evaluation.preset_runs import fitted, note_indexes
+from graphrag_pipeline.evaluation.preset_runs import note_indexes
 from graphrag_pipeline.evaluation.pricing import (
     plan_answers,
     plan_claims_unseen,
 )
+from graphrag_pipeline.evaluation.questions.question import Question
 from graphrag_pipeline.evaluation.running import (
     Answered,
     Workload,
@@ -29,12 +30,10 @@ from graphrag_pipeline.evaluation.running import (
     look,
     opened,
 )
-from graphrag_pipeline.evaluation.scoring import check_metrics, score
+from graphrag_pipeline.evaluation.scoring import score
 from graphrag_pipeline.evaluation.step_models import model_label
 from graphrag_pipeline.evaluation.store import EvaluationStore
-from graphrag_pipeline.llm.configured import calls_place, spending_since
 from graphrag_pipeline.llm.pricing import StagePlan
-from graphrag_pipeline.store.spending import ledger_position
 
 GRADINGS = (reference, assertions, relevance)
 """Modules that plan and run what models do with each answer by itself."""
@@ -77,16 +76,17 @@ class Evaluated:
     notes: tuple[str, ...] = ()
 
 
-def plan_experiment(settings: Settings, experiment: Experiment) -> ExperimentPlan:
-    """Return what a run would do and cost; no model is asked.
+def plan_fitted(
+    store: EvaluationStore,
+    experiment: Experiment,
+    settings: Settings,
+    questions: Sequence[Question],
+) -> ExperimentPlan:
+    """Return what a run of a :func:`~preset_runs.fitted` experiment would do and cost.
 
-    Where no answer of a method is known yet, its tokens are guessed from what it retrieves for the
-    first questions. Raises InputError for questions or metrics that there are not.
+    No model is asked. Where no answer of a method is known yet, its tokens are guessed from what it
+    retrieves for the first questions.
     """
-    store = EvaluationStore(settings.home_path)
-    _, questions = load_questions(store, experiment)
-    experiment, fitting = fitted(experiment, settings, questions)
-    check_metrics(experiment.metrics, settings)
     conditions = look(store, experiment, settings, questions)
     stages = [
         *plan_answers(store, experiment, settings, conditions),
@@ -110,30 +110,18 @@ def plan_experiment(settings: Settings, experiment: Experiment) -> ExperimentPla
             *(f"{w.condition.label}: {w.error}" for w in conditions if w.error),
         ),
         notes=(
-            *fitting,
             *_judged_in_vain(experiment),
             *replicates_in_vain(settings, experiment),
         ),
     )
 
 
-def run_experiment(settings: Settings, experiment: Experiment) -> Evaluated:
+def run_fitted(store: EvaluationStore, experiment: Experiment, settings: Settings) -> Evaluated:
     """Answer, score and judge what has not been yet; what was done is kept if it ends early.
 
-    The budget is of the whole run.
-
-    Raises InputError if no condition can be asked, and the model's error where no further call can
-    succeed.
+    Of a :func:`~preset_runs.fitted` experiment. Raises InputError if no condition can be asked, and
+    the model's error where no further call can succeed.
     """
-    store = EvaluationStore(settings.home_path)
-    _, questions = load_questions(store, experiment)
-    experiment, _ = fitted(experiment, settings, questions)
-    check_metrics(experiment.metrics, settings)
-    with spending_since(calls_place(settings), ledger_position(settings)):
-        return _run(store, experiment, settings)
-
-
-def _run(store: EvaluationStore, experiment: Experiment, settings: Settings) -> Evaluated:
     summary = answer_questions(store, experiment, settings)
     scores = score_answers(store, experiment, settings)
     examined, unexamined = count_claims(store, experiment, settings)

@@ -33,6 +33,7 @@ from graphrag_pipeline.evaluation.questions.question import (
     get_questions,
     put_questions,
     set_name_of,
+    set_names,
 )
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.evaluation.taking import Taken, counting
@@ -105,9 +106,7 @@ def load_questions(store: EvaluationStore, experiment: Experiment) -> tuple[str,
     if file.is_file():
         questions = read_questions(file)
         place_of = {question.id: question.place for question in questions}
-        with store.transaction() as con:
-            name = set_name_of(con, file)
-            put_questions(con, name, questions)
+        name = _kept(store, file, questions)
     with store.read() as con:
         questions = get_questions(con, name)
     if place_of:
@@ -118,6 +117,16 @@ def load_questions(store: EvaluationStore, experiment: Experiment) -> tuple[str,
     return name, questions[: experiment.limit or None]
 
 
+def _kept(store: EvaluationStore, file: Path, questions: Sequence[Question]) -> str:
+    """Keep the questions of a file, unless they are kept as they are; return their set's name."""
+    with store.transaction() as con:
+        name = set_name_of(con, file)
+        distinct = list({question.id: question for question in questions}.values())
+        if name not in set_names(con) or get_questions(con, name) != distinct:
+            put_questions(con, name, distinct)
+    return name
+
+
 def look(
     store: EvaluationStore,
     experiment: Experiment,
@@ -125,15 +134,10 @@ def look(
     questions: Sequence[Question],
 ) -> list[Workload]:
     """Return each condition with the answers that it wants and lacks; nothing is asked."""
-    workloads = [
-        _look_at(
-            condition,
-            experiment,
-            settings,
-            [q for q in questions if condition.asks is None or q.id in condition.asks],
-        )
-        for condition in experiment.conditions
-    ]
+    looked_at: dict[int, Workload] = {}
+    for conditions in _by_place(experiment).values():
+        looked_at |= _look_at_place(conditions, experiment, settings, questions)
+    workloads = [looked_at[number] for number in range(len(experiment.conditions))]
     # One made while some of its calls failed is made again; those that did not are in the cache.
     with store.read() as con:
         rows = con.execute("SELECT answer_id FROM answers WHERE len(failures) = 0").fetchall()
@@ -265,32 +269,69 @@ def open_engine(condition: Condition, settings: Settings) -> Iterator[QueryEngin
         yield engine
 
 
-def _look_at(
-    condition: Condition, experiment: Experiment, settings: Settings, questions: Sequence[Question]
-) -> Workload:
-    if (given := condition.given) is not None:
-        ids = {q.id: given[q.text].id for q in questions if q.text in given}
-        return Workload(condition, "", {}, ids, (), questions=tuple(questions))
+Numbered = Sequence[tuple[int, Condition]]
+"""Conditions with their numbers in the experiment."""
+
+
+def _by_place(experiment: Experiment) -> Mapping[object, Numbered]:
+    """Return conditions by the release that they are asked of: each is opened once to look at."""
+    places: dict[object, list[tuple[int, Condition]]] = {}
+    for number, condition in enumerate(experiment.conditions):
+        place = ("given",) if condition.given is not None else (condition.home, condition.release)
+        places.setdefault(place, []).append((number, condition))
+    return places
+
+
+def _look_at_place(
+    conditions: Numbered,
+    experiment: Experiment,
+    settings: Settings,
+    questions: Sequence[Question],
+) -> dict[int, Workload]:
+    """Return the shares of conditions of one place, by their numbers."""
+    own = {
+        number: tuple(q for q in questions if condition.asks is None or q.id in condition.asks)
+        for number, condition in conditions
+    }
+    if conditions[0][1].given is not None:
+        return {number: _look_at_given(condition, own[number]) for number, condition in conditions}
     try:
-        with open_engine(condition, settings) as engine:
-            method = method_named(condition.method)
-            if not experiment.retrieval_only:
-                engine.check(condition.method, condition.parameters)
-            values = as_mapping(method.parametrise(condition.parameters, settings))
-            release = engine.index.facts.id
-            # Raises where no document is as wanted.
-            engine.index.limited(condition.where)
+        with open_engine(conditions[0][1], settings) as engine:
+            return {
+                number: _look_at(condition, engine, experiment, settings, own[number])
+                for number, condition in conditions
+            }
     except GraphRAGError as error:
-        return Workload(
-            condition=condition,
-            release="",
-            parameters={},
-            answer_ids={},
-            unanswered=(),
-            error=str(error),
-            questions=tuple(questions),
-        )
-    made_by = [] if experiment.retrieval_only else _made_by(engine.index.settings)
+        return {
+            number: _unaskable(condition, error, own[number]) for number, condition in conditions
+        }
+
+
+def _look_at_given(condition: Condition, questions: tuple[Question, ...]) -> Workload:
+    given = condition.given or {}
+    ids = {q.id: given[q.text].id for q in questions if q.text in given}
+    return Workload(condition, "", {}, ids, (), questions=questions)
+
+
+def _look_at(
+    condition: Condition,
+    engine: QueryEngine,
+    experiment: Experiment,
+    settings: Settings,
+    questions: tuple[Question, ...],
+) -> Workload:
+    own = evaluation_settings(settings, condition)
+    try:
+        method = method_named(condition.method)
+        if not experiment.retrieval_only:
+            engine.check(condition.method, condition.parameters, own.query.answer_style)
+        values = as_mapping(method.parametrise(condition.parameters, settings))
+        # Raises where no document is as wanted.
+        engine.index.limited(condition.where)
+    except GraphRAGError as error:
+        return _unaskable(condition, error, questions)
+    release = engine.index.facts.id
+    made_by = [] if experiment.retrieval_only else _made_by(own)
     found_by = _found_by(settings, values)
     if condition.where:
         found_by["where"] = condition.where
@@ -300,7 +341,21 @@ def _look_at(
         question.id: fingerprint(question.text, *filter(None, [question.document]), *apart, *key)
         for question in questions
     }
-    return Workload(condition, release, values, answer_ids, (), questions=tuple(questions))
+    return Workload(condition, release, values, answer_ids, (), questions=questions)
+
+
+def _unaskable(
+    condition: Condition, error: GraphRAGError, questions: tuple[Question, ...]
+) -> Workload:
+    return Workload(
+        condition=condition,
+        release="",
+        parameters={},
+        answer_ids={},
+        unanswered=(),
+        error=str(error),
+        questions=questions,
+    )
 
 
 def _found_by(settings: Settings, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import polars as pl
 
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.store.index_store import get_meta, set_meta
+from graphrag_pipeline.store.index_store import get_meta, insert, set_meta
 
 _REMEMBER = """CREATE OR REPLACE TEMP TABLE gold_before AS
 SELECT question_set, question, document, answers, passages FROM questions WHERE question_set = ?
@@ -22,10 +23,24 @@ _FORGET = """DELETE FROM scores WHERE question_set = ? AND answer_id IN (
     WHERE b.answers <> q.answers OR b.passages <> q.passages)
 """
 
-_PUT = """
-INSERT INTO questions (question_set, question_id, position, question, answers, passages, type,
-                       persona, task, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
+_COLUMNS = pl.Schema(
+    {
+        **dict.fromkeys(("question_set", "question_id"), pl.String),
+        "position": pl.Int32,
+        "question": pl.String,
+        "answers": pl.List(pl.String),
+        "passages": pl.List(pl.Struct({"title": pl.String, "text": pl.String})),
+        **dict.fromkeys(("type", "persona", "task", "document"), pl.String),
+    }
+)
+_STATEMENTS = pl.Schema(
+    {
+        **dict.fromkeys(("question_set", "question_id"), pl.String),
+        "position": pl.Int32,
+        "statement": pl.String,
+        "sources": pl.List(pl.String),
+    }
+)
 _QUESTIONS = """
 SELECT question, answers, passages, type, persona, task, document, a.assertions FROM questions
 LEFT JOIN (SELECT question_set, question_id, list({'statement': statement, 'sources': sources}
@@ -90,15 +105,13 @@ def put_questions(
         con.execute(f"DELETE FROM {table} WHERE question_set = ?", [question_set])
     distinct = {question.id: question for question in questions}
     rows = [_row(question_set, n, question) for n, question in enumerate(distinct.values())]
-    if rows:
-        con.executemany(_PUT, rows)
+    insert(con, "questions", pl.DataFrame(rows, _COLUMNS, orient="row"))
     statements = [
         [question_set, question.id, n, assertion.statement, list(assertion.sources)]
         for question in distinct.values()
         for n, assertion in enumerate(question.assertions)
     ]
-    if statements:
-        con.executemany("INSERT INTO question_assertions VALUES (?, ?, ?, ?, ?)", statements)
+    insert(con, "question_assertions", pl.DataFrame(statements, _STATEMENTS, orient="row"))
     con.execute(_FORGET, [question_set])
 
 
