@@ -58,9 +58,7 @@ def fill(home: Path, one: Filled) -> None:
     with EvaluationStore(home).transaction() as con:
         put_questions(con, one.name, one.questions)
         spec = json.dumps({"conditions": [{"name": name} for name in one.conditions]})
-        con.execute(
-            "INSERT INTO experiments VALUES (?, ?, ?, ?, ?)", [one.name, one.name, spec, WHEN, WHEN]
-        )
+        put_experiment(con, one.name, one.name, spec=spec, finished_at=WHEN)
         conditions = [
             (one.name, name, n, "basic", '{"top_k": 10}', "r1")
             for n, name in enumerate(one.conditions)
@@ -80,6 +78,32 @@ def fill(home: Path, one: Filled) -> None:
             verdicts = _verdicts(one)
             write_comparisons(con, one.name, compare_verdicts(verdicts, one.conditions))
             _write_judgments(con, one, asked, verdicts)
+
+
+def put_row(con: Any, table: str, **values: Any) -> None:
+    """Write one row, its columns by name."""
+    marks = ", ".join("?" * len(values))
+    names = ", ".join(values)
+    con.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(values.values()))
+
+
+def put_experiment(con: Any, name: str, question_set: str, **values: Any) -> None:
+    """Write an experiment alone, by default one that was started and is empty."""
+    row = {"spec": "{}", "started_at": WHEN, **values}
+    put_row(con, "experiments", experiment=name, question_set=question_set, **row)
+
+
+def put_texts(con: Any, texts: pl.DataFrame) -> None:
+    """Write answers of which only answer_id, question and text matter."""
+    numbers = ("citations", "citations_resolved", "context_tokens", "prompt_tokens",
+               "completion_tokens", "model_calls", "retrieve_ms", "total_ms")  # fmt: skip
+    rest = {"method": "basic", "parameters": "{}", "release": "r", "model": "m", "context": "",
+            **dict.fromkeys(numbers, 0), "answered_at": WHEN}  # fmt: skip
+    nothing = pl.lit([], pl.List(pl.String))
+    rows = texts.select("answer_id", "question", "text").with_columns(
+        chunk_ids=nothing, failures=nothing, **{name: pl.lit(value) for name, value in rest.items()}
+    )
+    insert(con, "answers", rows)
 
 
 def _insert(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from evaluation_fixture import put_experiment, put_texts
 from model_server import Messages, ModelServer, unauthorized
 from query_fixture import publish
 from rouge_reference import rouge_scores
@@ -71,12 +72,8 @@ class Bench:
         given = pl.DataFrame(rows, schema=["answer_id", "question_id", "text"], orient="row")
         self.ids = given["answer_id"].to_list()
         with self.store.transaction() as con:
-            con.register("given", given)
-            con.execute("INSERT INTO experiments VALUES ('e', 'qs', '{}', now(), NULL)")
-            con.execute(
-                """INSERT INTO answers SELECT answer_id, 'What of the dam?', 'basic', '{}', 'r',
-                   'm', text, '', [], 0, 0, 0, 0, 0, 0, NULL, 0, 0, [], now(), '' FROM given"""
-            )
+            put_experiment(con, "e", "qs")
+            put_texts(con, given.with_columns(question=pl.lit("What of the dam?")))
             insert(
                 con,
                 "experiment_answers",

@@ -10,6 +10,7 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
+from evaluation_fixture import WHEN, put_row
 from query_fixture import CAROL, CURIE, ENTITIES, RELATIONSHIPS, publish, settings_for
 from typer.testing import CliRunner
 
@@ -306,7 +307,8 @@ def test_values_are_kept_by_release_and_the_command_shows_them(
     monkeypatch.setenv("GRAPHRAG_HOME", str(home))
     with store.transaction() as con:
         put_questions(con, "gold", GOLD)
-        con.execute("INSERT INTO index_metrics VALUES ('r1', 'modularity', 7, 0.5, now())")
+        put_row(con, "index_metrics", release="r1", metric="modularity", level=7, value=0.5,
+                measured_at=WHEN)  # fmt: skip
         con.execute(
             """INSERT INTO answers SELECT 'a' || i, 'q', 'm', '{}', 'r' || (1 + i // 2), '', '', '',
                [], 4, i, 0, 0, 0, 0, NULL, 0, 0, [], now(), '' FROM range(4) t(i)"""

@@ -11,6 +11,7 @@ from pathlib import Path
 import duckdb
 import polars as pl
 import pytest
+from evaluation_fixture import put_experiment, put_texts
 from llm_helpers import in_environment, processes
 from model_server import Messages, ModelServer, unauthorized
 
@@ -55,17 +56,17 @@ def fill(store: EvaluationStore, conditions: tuple[str, ...] = ("long", "short")
     texts = pl.DataFrame(rows, schema=["answer_id", "condition", "n", "text"], orient="row")
     with store.transaction() as con:
         con.register("texts", texts)
-        con.execute("INSERT INTO experiments VALUES ('e', 'qs', '{}', now(), NULL)")
+        put_experiment(con, "e", "qs")
         con.execute(
-            """INSERT INTO questions SELECT DISTINCT ON (n) 'qs', 'q' || n, n,
-               'What of ' || n || '?', [], [], '', '', '', '' FROM texts"""
+            """INSERT INTO questions BY NAME
+               SELECT DISTINCT ON (n) 'qs' AS question_set, 'q' || n AS question_id, n AS position,
+                      'What of ' || n || '?' AS question, [] AS answers, [] AS passages, '' AS type,
+                      '' AS persona, '' AS task FROM texts"""
         )
+        put_texts(con, texts.with_columns(question=pl.format("What of {}?", "n")))
         con.execute(
-            """INSERT INTO answers SELECT answer_id, 'What of ' || n || '?', 'basic', '{}', 'r',
-               'm', text, '', [], 0, 0, 0, 0, 0, 0, NULL, 0, 0, [], now(), '' FROM texts"""
-        )
-        con.execute(
-            "INSERT INTO experiment_answers SELECT 'e', condition, 'q' || n, answer_id FROM texts"
+            """INSERT INTO experiment_answers BY NAME
+               SELECT 'e' AS experiment, condition, 'q' || n AS question_id, answer_id FROM texts"""
         )
         places = {"condition": conditions, "position": range(len(conditions))}
         given = pl.DataFrame(places).with_columns(

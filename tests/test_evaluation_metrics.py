@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 import pytest
+from evaluation_fixture import put_experiment, put_row
 from query_fixture import publish, settings_for
 from rouge_reference import rouge_scores
 
@@ -275,13 +276,13 @@ def test_scores_are_written_once_by_type_and_anew_where_the_gold_answer_changed(
     texts = dict(zip(asked, ["Lovelace [Data: Sources (1)]", "No.", "?"], strict=True))
     with store.transaction() as con:
         put_questions(con, "q", asked)
-        con.execute("INSERT INTO experiments VALUES ('e', 'q', '{}', now(), NULL)")
+        put_experiment(con, "e", "q")
         for place, method in enumerate(["basic", "global"]):
-            con.execute("INSERT INTO conditions VALUES ('e', ?, ?, ?, '{}', 'r')",
-                        [method, place, method])  # fmt: skip
+            put_row(con, "conditions", experiment="e", condition=method, position=place,
+                    method=method, parameters="{}", release="r")  # fmt: skip
             for question in asked:
-                con.execute("INSERT INTO experiment_answers VALUES ('e', ?, ?, ?)",
-                            [method, question.id, f"{method} {question.id}"])  # fmt: skip
+                put_row(con, "experiment_answers", experiment="e", condition=method,
+                        question_id=question.id, answer_id=f"{method} {question.id}")  # fmt: skip
     put_answers(store, release, texts, [chunks[0]["id"]])
     evidence = f"{NOT_WRITTEN}\n\n- No one knows Ada. [1]"
     put_answers(store, release, dict.fromkeys(asked, evidence), [], method="global", model="")
@@ -320,9 +321,8 @@ def test_three_numbers_of_an_overlap_are_kept_and_made_anew_by_another_encoder(
     with store.transaction() as con:
         put_questions(con, "q", [question])
         # What a release before this one kept: the best F1 alone.
-        con.execute(
-            "INSERT INTO scores VALUES (?, 'q', 'rouge2', 0.5, '')", [f"basic {question.id}"]
-        )
+        put_row(con, "scores", answer_id=f"basic {question.id}", question_set="q",
+                metric="rouge2", value=0.5)  # fmt: skip
     put_answers(store, release, {question: "east north"}, [])
     encoder = Spelled()
     monkeypatch.setattr(bertscore, "configured_embedder", lambda settings: encoder)

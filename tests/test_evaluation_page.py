@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from browser import browser as browser
-from evaluation_fixture import Filled, fill
+from evaluation_fixture import WHEN, Filled, fill, put_row
 from test_overview import Page
 
 from graphrag_pipeline.cli import app as cli
@@ -85,7 +85,8 @@ def home(tmp_path_factory):
     fill(place, JUDGED)
     fill(place, GOLD)
     with EvaluationStore(place).transaction() as con:
-        con.execute("INSERT INTO index_metrics VALUES ('r1', 'modularity', 0, 0.4321, now())")
+        put_row(con, "index_metrics", release="r1", metric="modularity", level=0, value=0.4321,
+                measured_at=WHEN)  # fmt: skip
     return place
 
 
@@ -277,7 +278,8 @@ def test_conditions_without_an_answer_say_why(tmp_path):
         spec = {"conditions": [{"name": "good"}, {"name": "mute"}, {"name": "poor"}],
                 "lacking": [["absent", "it is another index"]]}  # fmt: skip
         con.execute("UPDATE experiments SET spec = ?", [json.dumps(spec)])
-        con.execute("INSERT INTO unanswered VALUES ('gold', 'poor', 12, 'no <i>money</i>')")
+        put_row(con, "unanswered", experiment="gold", condition="poor", questions=12,
+                reason="no <i>money</i>")  # fmt: skip
     shown = made(tmp_path)
     assert dict(shown.page.left_out) == {
         "mute": "gave no answer", "absent": "it is another index", "poor": "no <i>money</i>"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from evaluation_fixture import Filled, fill
+from evaluation_fixture import WHEN, Filled, fill, put_row
 from query_fixture import publish, settings_for
 
 from graphrag_pipeline.core.settings import Settings
@@ -34,6 +34,11 @@ def evaluated(workspace: Workspace, release: str, name: str, question: str) -> N
             con.execute(f"UPDATE {table} SET release = ? WHERE {key} = ?", [release, value])
 
 
+def put_assertions(con: duckdb.DuckDBPyConnection, set_id: str, chunks: list[str] | None) -> None:
+    put_row(con, "assertion_sets", set_id=set_id, question=CLEAN, assertions=[], model="m",
+            made_at=WHEN, chunk_ids=chunks)  # fmt: skip
+
+
 def rows(workspace: Workspace, sql: str) -> list[tuple]:
     with EvaluationStore(workspace.home).read() as con:
         return con.execute(sql).fetchall()
@@ -52,13 +57,11 @@ def test_assertions_and_labels_of_chunks_that_stay_are_kept(workspace: Workspace
     shown = {"kept": [chunk, other], "gone": [chunk, "c-gone"], "older": None, "none": []}
     with EvaluationStore(workspace.home).transaction() as con:
         for set_id, chunks in shown.items():
-            values = [set_id, CLEAN, chunks]
-            con.execute("INSERT INTO assertion_sets VALUES (?, ?, [], 'm', now(), ?)", values)
+            put_assertions(con, set_id, chunks)
         for subject in (chunk, "c-gone"):
-            con.execute(
-                "INSERT INTO gradings VALUES (?, 'relevance', ?, '', ?, 0, 'm', 1, '', now())",
-                [f"label of {subject}", CLEAN, subject],
-            )
+            put_row(con, "gradings", grading_id=f"label of {subject}", kind="relevance",
+                    question=CLEAN, answer_id="", subject=subject, replicate=0, model="m", value=1,
+                    reason="", made_at=WHEN)  # fmt: skip
     told = unused_experiments(workspace, {release})
     assert (told.kept, told.dropped) == (1, 1)
     assert drop_experiments(workspace, {release}, release) == told
@@ -89,7 +92,7 @@ def test_where_nothing_is_gone_all_stays(workspace: Workspace) -> None:
     (release,) = release_ids(workspace.home)
     evaluated(workspace, release, "now", CLEAN)
     with EvaluationStore(workspace.home).transaction() as con:
-        con.execute("INSERT INTO assertion_sets VALUES ('s', ?, [], 'm', now(), NULL)", [CLEAN])
+        put_assertions(con, "s", None)
     drop_experiments(workspace, {release}, release)
     assert rows(workspace, "SELECT set_id FROM assertion_sets") == [("s",)]
 
@@ -104,9 +107,8 @@ def test_questions_that_a_model_wrote_of_a_release_go_with_it_and_what_they_were
         kept_set(store, name, "hash", lambda asked=asked: Generated((asked,)), of)
         evaluated(workspace, release, name, text)
         with store.transaction() as con:
-            con.execute(
-                "INSERT INTO question_assertions VALUES (?, ?, 0, 'It is.', [])", [name, asked.id]
-            )
+            put_row(con, "question_assertions", question_set=name, question_id=asked.id,
+                    position=0, statement="It is.", sources=[])  # fmt: skip
     told = unused_experiments(workspace, {release})
     assert (told.kept, told.dropped) == (1, 1)
     drop_experiments(workspace, {release}, release)
