@@ -5,22 +5,21 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
 import dagster as dg
 from dagster._core.definitions.reconstruct import ReconstructableJob, ReconstructableRepository
+from dagster._core.launcher.base import WorkerStatus
 from dagster._core.workspace.context import BaseWorkspaceRequestContext
 
 from graphrag_pipeline.assets.names import BATCHES
 from graphrag_pipeline.core import progress
-from graphrag_pipeline.core.errors import GraphRAGError, StorageError
 from graphrag_pipeline.core.postgres import Postgres, Session
-from graphrag_pipeline.core.text import counted
 from graphrag_pipeline.definitions import INGEST_JOB
 from graphrag_pipeline.resources.index import BATCH
 from graphrag_pipeline.sensors.runs import files_of
@@ -28,6 +27,7 @@ from graphrag_pipeline.store.beats import ages, forget
 from graphrag_pipeline.store.lease import LEASE_SECONDS
 from graphrag_pipeline.store.objects import MissingObjectError, ObjectStore
 from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.workers.dispatch import Dispatch, Launched, NotLaunchedError
 from graphrag_pipeline.workers.orders import place_order
 from graphrag_pipeline.workers.parts import find_part
 from graphrag_pipeline.workers.taking import take_part
@@ -35,24 +35,7 @@ from graphrag_pipeline.workers.taking import take_part
 log = logging.getLogger("graphrag_pipeline")
 
 _MODULE = "graphrag_pipeline.orchestration.ingestion_job"
-_AT_ONCE = 256
 _POLL_SECONDS = 0.5
-_MOST_TRIES = 3
-_DEAD_AFTER_LEASES = 3
-_MOST_NAMED = 3
-
-
-class PartsFailedError(GraphRAGError):
-    """Some batches could not be made by workers; what the others brought is kept."""
-
-
-@dataclass
-class Launched:
-    """A run that was handed to a worker for a batch, under an order, and when."""
-
-    key: str
-    order: str
-    at: float = field(default_factory=time.monotonic)
 
 
 def make_parts(
@@ -68,7 +51,7 @@ def make_parts(
 
     A run that fails, or whose worker is not heard of for three leases, is tried again, twice.
     Raises PartsFailedError once all others are done where one fails for good, and StorageError
-    where the lease is lost.
+    where the lease is lost, or where nothing that carries runs to workers answers.
     """
     if not keys:
         return []
@@ -77,129 +60,110 @@ def make_parts(
     known = set(instance.get_dynamic_partitions(BATCHES))
     instance.add_dynamic_partitions(BATCHES, [key for key in keys if key not in known])
     with workspace.coordinating() as lease, closing(Session(Postgres.of(workspace.settings))) as s:
-        making = _Making(workspace, instance, objects, s, run_config, tags, deque(keys))
-        while making.goes_on():
+        runs = DagsterRuns(workspace, instance, objects, s, run_config, tags)
+        dispatch = Dispatch(runs, deque(keys), LEASE_SECONDS)
+        while dispatch.goes_on():
             lease.check()
-            making.launch_some()
-            making.settle_some()
-            progress.report("batches by workers", len(making.done), len(keys))
+            dispatch.turn()
+            progress.report("batches by workers", len(dispatch.done), len(keys))
             time.sleep(_POLL_SECONDS)
-    making.check()
-    return making.run_ids
+    dispatch.check()
+    return dispatch.run_ids
 
 
 @dataclass
-class _Making:
+class DagsterRuns:
+    """Runs of Dagster, one a batch, that its launcher carries to workers."""
+
     workspace: Workspace
     instance: dg.DagsterInstance
     objects: ObjectStore
     session: Session
     run_config: Mapping[str, object]
     tags: Mapping[str, str]
-    waiting: deque[str]
-    launched: dict[str, Launched] = field(default_factory=dict)
-    tries: Counter[str] = field(default_factory=Counter)
-    failures: dict[str, str] = field(default_factory=dict)
-    done: list[str] = field(default_factory=list)
-    run_ids: list[str] = field(default_factory=list)
 
-    def goes_on(self) -> bool:
-        """Whether a batch waits or is being made."""
-        return bool(self.waiting or self.launched)
-
-    def check(self) -> None:
-        """Raise PartsFailedError where a batch failed for good."""
-        if self.failures:
-            some = [f"{key}: {why}" for key, why in [*self.failures.items()][:_MOST_NAMED]]
-            what = counted(len(self.failures), "batch", "batches")
-            raise PartsFailedError(
-                f"{what} failed on workers ({'; '.join(some)}); {len(self.done)} others are taken "
-                "in: mend the cause and run again"
-            )
-
-    def launch_some(self) -> None:
-        """Hand out batches, as long as not too many are out."""
-        while self.waiting and len(self.launched) < _AT_ONCE:
-            key = self.waiting.popleft()
-            self.tries[key] += 1
-            order = place_order(self.workspace, self.objects, key)
-            files = files_of([order.batch])
-            run = self.instance.create_run_for_job(
-                self._job.get_definition(),
-                run_config=self.run_config,
-                tags={**self.tags, **files, BATCH: key},
-                job_code_origin=self._job.get_python_origin(),
-            )
-            self.run_ids.append(run.run_id)
-            self.launched[run.run_id] = Launched(key, order.id)
-            with warnings.catch_warnings():
-                # dagster-celery registers its task anew for each run.
-                warnings.filterwarnings("ignore", "Task name 'execute_job' is already registered")
+    def launch(self, key: str) -> tuple[str, str]:
+        """Order a batch and start a run for it; return the ids of the run and of the order."""
+        order = place_order(self.workspace, self.objects, key)
+        run = self.instance.create_run_for_job(
+            self._job.get_definition(),
+            run_config=self.run_config,
+            tags={**self.tags, **files_of([order.batch]), BATCH: key},
+            job_code_origin=self._job.get_python_origin(),
+        )
+        with warnings.catch_warnings():
+            # dagster-celery registers its task anew for each run.
+            warnings.filterwarnings("ignore", "Task name 'execute_job' is already registered")
+            try:
                 # A launcher asks the workspace of Dagster's web server for nothing.
                 self.instance.launch_run(run.run_id, cast("BaseWorkspaceRequestContext", None))
+            except self._unreachable as error:
+                raise NotLaunchedError(
+                    f"cannot hand a batch to the workers: {_line(error)}"
+                ) from None
+        return run.run_id, order.id
 
-    def settle_some(self) -> None:
-        """Take in the parts of runs that have ended well, and try the others again."""
-        ended = []
-        for run in self._runs():
-            if run.is_finished:
-                ended.append(run.run_id)
-                self._end(run)
-        forget(self.session, ended)
-        for run_id, why in [*self._silent()]:
-            run = self.instance.get_run_by_id(run_id)
-            if run is not None and not run.is_finished:
-                self.instance.report_run_failed(run, why)
-                self._fail(self.launched.pop(run_id).key, why)
+    def ended(self, run_ids: Sequence[str]) -> Mapping[str, str]:
+        """Return which of these runs have ended, and why they failed: "" where they did not."""
+        if not run_ids:
+            return {}
+        finished = [
+            run
+            for run in self.instance.get_runs(dg.RunsFilter(run_ids=[*run_ids]))
+            if run.is_finished
+        ]
+        if finished:
+            forget(self.session, [run.run_id for run in finished])
+        return {run.run_id: "" if run.is_success else self._why(run.run_id) for run in finished}
 
-    def _runs(self) -> Iterator[dg.DagsterRun]:
-        if self.launched:
-            yield from self.instance.get_runs(dg.RunsFilter(run_ids=[*self.launched]))
-
-    def _end(self, run: dg.DagsterRun) -> None:
-        launched = self.launched.pop(run.run_id)
-        if not run.is_success:
-            self._fail(launched.key, self._why(run.run_id))
-            return
-        part = find_part(self.objects, launched.key)
-        if part is None or part.order != launched.order:
-            self._fail(launched.key, "its worker ended well and brought no part")
-            return
+    def take(self, run: Launched) -> str:
+        """Take in the part of a run that ended well; return why that cannot be, or ""."""
+        part = find_part(self.objects, run.key)
+        if part is None or part.order != run.order:
+            return "its worker ended well and brought no part"
         try:
             take_part(self.workspace, self.objects, part)
         except MissingObjectError as error:
-            self._fail(launched.key, str(error))
-        else:
-            self.done.append(launched.key)
+            return str(error)
+        return ""
 
-    def _fail(self, key: str, why: str) -> None:
-        if self.tries[key] < _MOST_TRIES:
-            log.warning("batch %s is tried again: %s", key, why)
-            self.waiting.append(key)
-        else:
-            self.failures[key] = why
+    def ages(self, run_ids: Sequence[str]) -> Mapping[str, float]:
+        """Return how many seconds ago each of these runs was heard of, those that ever were."""
+        return ages(self.session, run_ids)
 
-    def _silent(self) -> Iterator[tuple[str, str]]:
-        """Yield the runs whose worker is gone, or that no worker will ever get."""
-        heard = ages(self.session, [*self.launched])
-        late = _DEAD_AFTER_LEASES * LEASE_SECONDS
-        now = time.monotonic()
-        old = [id for id, each in self.launched.items() if now - each.at > late]
-        lost = any(id not in heard for id in old) and self._queue_is_empty()
-        for run_id in old:
-            if run_id in heard:
-                if heard[run_id] > late:
-                    yield run_id, f"its worker was not heard of for {late:.0f} seconds"
-            elif lost:
-                yield run_id, "it is in no queue any more, and no worker has begun it"
+    def lost(self, run_ids: Sequence[str]) -> Mapping[str, str]:
+        """Return which of these runs no worker will ever begin; where nobody can tell, none."""
+        if self.workspace.settings.workers.launcher == "k8s":
+            return self._without_pods(run_ids)
+        if self._queue_is_empty():
+            return dict.fromkeys(run_ids, "it is in no queue any more, and no worker has begun it")
+        return {}
+
+    def give_up(self, run_id: str, why: str) -> bool:
+        """Have a run count as failed; False where it has ended meanwhile."""
+        run = self.instance.get_run_by_id(run_id)
+        if run is None or run.is_finished:
+            return False
+        self.instance.report_run_failed(run, why)
+        forget(self.session, [run_id])
+        return True
+
+    def _without_pods(self, run_ids: Sequence[str]) -> Mapping[str, str]:
+        """Return the runs whose job ended or is gone. A pod that waits for a machine may wait."""
+        lost = {}
+        for run in self.instance.get_runs(dg.RunsFilter(run_ids=[*run_ids])):
+            health = self.instance.run_launcher.check_run_worker_health(run)
+            said = health.msg or ""
+            if health.status in (WorkerStatus.FAILED, WorkerStatus.SUCCESS):
+                lost[run.run_id] = f"its pod ended and made nothing: {said or 'it gave no reason'}"
+            elif health.status is WorkerStatus.NOT_FOUND or said.endswith("could not be found"):
+                lost[run.run_id] = "its job is gone from Kubernetes"
+        return lost
 
     def _queue_is_empty(self) -> bool:
-        """Whether no run waits for a worker; where nobody can tell, none is given up."""
-        launcher = self.instance.run_launcher
-        if self.workspace.settings.workers.launcher != "celery":
-            return False
         from dagster_celery.launcher import CeleryRunLauncher
 
+        launcher = self.instance.run_launcher
         assert isinstance(launcher, CeleryRunLauncher)
         try:
             with launcher.celery.connection_for_read() as connection:
@@ -207,8 +171,8 @@ class _Making:
                     queue=launcher.default_queue, passive=True
                 )
                 return queue.message_count == 0
-        except connection_errors() as error:
-            log.warning("cannot ask the queue of the workers: %s", error)
+        except self._unreachable as error:
+            log.warning("cannot ask the queue of the workers: %s", _line(error))
             return False
 
     def _why(self, run_id: str) -> str:
@@ -233,10 +197,41 @@ class _Making:
         repository = ReconstructableRepository.for_module(_MODULE, "defs")
         return ReconstructableJob(repository, INGEST_JOB)
 
+    @cached_property
+    def _unreachable(self) -> tuple[type[Exception], ...]:
+        """What is raised where what carries runs to workers is away."""
+        if self.workspace.settings.workers.launcher == "k8s":
+            return kubernetes_errors()
+        return broker_errors()
 
-def connection_errors() -> tuple[type[Exception], ...]:
-    """Return what is raised where the broker is away."""
+
+def broker_errors() -> tuple[type[Exception], ...]:
+    """Return what is raised where Redis is away."""
     from kombu.exceptions import KombuError
     from redis.exceptions import RedisError
 
-    return (OSError, KombuError, RedisError, StorageError)
+    return (OSError, KombuError, RedisError)
+
+
+def kubernetes_errors() -> tuple[type[Exception], ...]:
+    """Return what is raised where Kubernetes is away, or refuses."""
+    from dagster_k8s.client import (
+        DagsterK8sAPIRetryLimitExceeded,
+        DagsterK8sError,
+        DagsterK8sUnrecoverableAPIError,
+    )
+    from kubernetes.client.rest import ApiException
+    from urllib3.exceptions import HTTPError
+
+    return (
+        OSError,
+        ApiException,
+        HTTPError,
+        DagsterK8sError,
+        DagsterK8sAPIRetryLimitExceeded,
+        DagsterK8sUnrecoverableAPIError,
+    )
+
+
+def _line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

@@ -1,0 +1,188 @@
+"""Dispatch: which batch goes to a worker next, and what becomes of those that are out.
+
+It decides, and knows neither Dagster nor a store nor the time of day: ``Runs`` launches, asks and
+takes in what it is told to.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from graphrag_pipeline.core.errors import GraphRAGError, StorageError
+from graphrag_pipeline.core.text import counted
+
+log = logging.getLogger("graphrag_pipeline")
+
+AT_ONCE = 256
+"""Most runs that are out at a time."""
+MOST_TRIES = 3
+"""How often a batch is handed out at most."""
+LATE_LEASES = 3
+"""A run that has not been heard of for so many leases is looked for."""
+PATIENCE_SECONDS = 120.0
+"""How long a launcher that cannot be reached is asked again."""
+_LAUNCH_AGAIN_SECONDS = 5.0
+_MOST_NAMED = 3
+
+
+class PartsFailedError(GraphRAGError):
+    """Some batches could not be made by workers; what the others brought is kept."""
+
+
+class NotLaunchedError(StorageError):
+    """A run could not be handed over: what carries it to a worker is away."""
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A run that was handed to a worker for a batch, under an order, and when."""
+
+    run_id: str
+    key: str
+    order: str
+    at: float
+
+
+class Runs(Protocol):
+    """Who starts runs, knows what became of them, and takes in what they made."""
+
+    def launch(self, key: str) -> tuple[str, str]:
+        """Order a batch and start a run for it; return the ids of the run and of the order.
+
+        Raises NotLaunchedError where no worker can be told of it now.
+        """
+        ...
+
+    def ended(self, run_ids: Sequence[str]) -> Mapping[str, str]:
+        """Return which of these runs have ended, and why they failed: "" where they did not."""
+        ...
+
+    def take(self, run: Launched) -> str:
+        """Take in the part of a run that ended well; return why that cannot be, or ""."""
+        ...
+
+    def ages(self, run_ids: Sequence[str]) -> Mapping[str, float]:
+        """Return how many seconds ago each of these runs was heard of, those that ever were."""
+        ...
+
+    def lost(self, run_ids: Sequence[str]) -> Mapping[str, str]:
+        """Return which of these runs, never heard of, no worker will ever begin, and why."""
+        ...
+
+    def give_up(self, run_id: str, why: str) -> bool:
+        """Have a run count as failed; False where it has ended meanwhile."""
+        ...
+
+
+@dataclass
+class Dispatch:
+    """Batches that wait, runs that are out, and what came of them.
+
+    Each batch is taken in once, or has failed ``MOST_TRIES`` times. What is tried again waits
+    behind what was not tried yet.
+    """
+
+    runs: Runs
+    waiting: deque[str]
+    lease_seconds: float
+    clock: Callable[[], float] = time.monotonic
+    out: dict[str, Launched] = field(default_factory=dict)
+    tries: Counter[str] = field(default_factory=Counter)
+    failures: dict[str, str] = field(default_factory=dict)
+    done: list[str] = field(default_factory=list)
+    run_ids: list[str] = field(default_factory=list)
+    _launch_after: float = float("-inf")
+    _away_since: float | None = None
+    _look_after: float = float("-inf")
+    _lost_since: dict[str, float] = field(default_factory=dict)
+
+    def goes_on(self) -> bool:
+        """Whether a batch waits or is being made."""
+        return bool(self.waiting or self.out)
+
+    def turn(self) -> None:
+        """Hand out what may be, take in what is there, and look for runs that say nothing.
+
+        Raises StorageError where no run could be launched for ``PATIENCE_SECONDS``.
+        """
+        self._launch_some()
+        self._settle_some()
+        if self.clock() >= self._look_after:
+            self._look_after = self.clock() + self.lease_seconds / 3
+            self._give_up_silent()
+
+    def check(self) -> None:
+        """Raise PartsFailedError where a batch failed for good."""
+        if self.failures:
+            some = [f"{key}: {why}" for key, why in [*self.failures.items()][:_MOST_NAMED]]
+            what = counted(len(self.failures), "batch", "batches")
+            raise PartsFailedError(
+                f"{what} failed on workers ({'; '.join(some)}); {len(self.done)} others are taken "
+                "in: mend the cause and run again"
+            )
+
+    def _launch_some(self) -> None:
+        while self.waiting and len(self.out) < AT_ONCE and self.clock() >= self._launch_after:
+            key = self.waiting[0]
+            try:
+                run_id, order = self.runs.launch(key)
+            except NotLaunchedError as error:
+                self._launch_later(error)
+                return
+            self._away_since = None
+            self.waiting.popleft()
+            self.tries[key] += 1
+            self.run_ids.append(run_id)
+            self.out[run_id] = Launched(run_id, key, order, self.clock())
+
+    def _launch_later(self, error: NotLaunchedError) -> None:
+        now = self.clock()
+        self._away_since = self._away_since or now
+        if now - self._away_since > PATIENCE_SECONDS:
+            raise error
+        log.warning("%s; it is asked again", error)
+        self._launch_after = now + _LAUNCH_AGAIN_SECONDS
+
+    def _settle_some(self) -> None:
+        for run_id, failure in self.runs.ended([*self.out]).items():
+            run = self.out.pop(run_id)
+            why = failure or self.runs.take(run)
+            if why:
+                self._fail(run.key, why)
+            else:
+                self.done.append(run.key)
+
+    def _give_up_silent(self) -> None:
+        for run_id, why in self._silent().items():
+            if self.runs.give_up(run_id, why):
+                self._fail(self.out.pop(run_id).key, why)
+
+    def _silent(self) -> Mapping[str, str]:
+        """Return the runs whose worker is gone, or that none will ever begin, and why."""
+        now, late = self.clock(), LATE_LEASES * self.lease_seconds
+        old = [run_id for run_id, run in self.out.items() if now - run.at > late]
+        ages = self.runs.ages(old) if old else {}
+        unheard = [run_id for run_id in old if run_id not in ages]
+        lost = self.runs.lost(unheard) if unheard else {}
+        # A worker that has just been given a run is still beginning it.
+        self._lost_since = {run_id: self._lost_since.get(run_id, now) for run_id in lost}
+        return {
+            **{
+                run_id: f"its worker was not heard of for {late:.0f} seconds"
+                for run_id, age in ages.items()
+                if age > late
+            },
+            **{id: why for id, why in lost.items() if now - self._lost_since[id] > late},
+        }
+
+    def _fail(self, key: str, why: str) -> None:
+        if self.tries[key] < MOST_TRIES:
+            log.warning("batch %s is tried again: %s", key, why)
+            self.waiting.append(key)
+        else:
+            self.failures[key] = why
