@@ -23,6 +23,7 @@ from graphrag_pipeline.releases.kept import (
     release_file,
 )
 from graphrag_pipeline.releases.rollback import Rollback, rollback
+from graphrag_pipeline.releases.sharing import follow_published
 from graphrag_pipeline.sql import query_published
 from graphrag_pipeline.store import cache_limit
 from graphrag_pipeline.store.cache_limit import CacheUse
@@ -157,6 +158,12 @@ class Index(Workspace):
             self._run()
             return result
 
+    @property
+    def _followed_home(self) -> Path:
+        """The home, with what is published of a shared index brought into it."""
+        follow_published(self.settings)
+        return self.home
+
     def _source(self, source: object) -> tuple[Path, Fetched | None]:
         """Return the folder of a source, and what was fetched into it now."""
         if not isinstance(source, str) or not is_address(source):
@@ -180,14 +187,14 @@ class Index(Workspace):
 
     def releases(self) -> list[KeptRelease]:
         """Return the releases that are kept, the newest first."""
-        return list_releases(self.home)
+        return list_releases(self._followed_home)
 
     def diff(self, before: str | None = None, after: str | None = None) -> ReleaseDiff:
         """Return what entered, left and changed between two releases.
 
         By default from the one before the published to the published one.
         """
-        return diff_releases(self.home, before, after)
+        return diff_releases(self._followed_home, before, after)
 
     def rollback(self, release: str | None = None) -> Rollback:
         """Publish an older release again, by default the one before."""
@@ -276,7 +283,7 @@ class Index(Workspace):
         self, statement: str, release: str | None = None
     ) -> tuple[list[str], list[tuple[object, ...]]]:
         """Run one SQL query on what is published; return column names and rows."""
-        return query_published(self.home, statement, release)
+        return query_published(self._followed_home, statement, release)
 
     def export(
         self,
@@ -291,7 +298,7 @@ class Index(Workspace):
         """Write a release in a format of another tool; see :func:`export_release`."""
         target = None if output is None else Path(output)
         return export_release(
-            self.home, name, target, release=release, tables=tables, raw=raw, force=force
+            self._followed_home, name, target, release=release, tables=tables, raw=raw, force=force
         )
 
     def open(self, release: str | None = None) -> QueryEngine:
@@ -327,7 +334,7 @@ class Index(Workspace):
 
     def to_polars(self, table: str, *, release: str | None = None) -> polars.DataFrame:
         """Return a table or view of a release. Raises InputError for a name that is none."""
-        con = connect_published(release_file(self.home, release))
+        con = connect_published(release_file(self._followed_home, release))
         try:
             names = [name for (name,) in con.execute(_NAMES).fetchall()]
             if table not in names:
@@ -354,7 +361,7 @@ class Index(Workspace):
         import networkx
 
         graph = networkx.Graph()
-        con = connect_published(release_file(self.home, release))
+        con = connect_published(release_file(self._followed_home, release))
         try:
             nodes, edges = con.sql(_NODES).pl(), con.sql(_EDGES).pl()
         finally:

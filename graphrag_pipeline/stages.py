@@ -21,6 +21,7 @@ from graphrag_pipeline.planning.pending import nothing_to_refresh
 from graphrag_pipeline.releases import invariants
 from graphrag_pipeline.releases.kept import is_rolled_back, published_release
 from graphrag_pipeline.releases.publishing import Release, current_release, publish
+from graphrag_pipeline.releases.sharing import share_release
 from graphrag_pipeline.reports.levels import LevelReports, update_reports
 from graphrag_pipeline.reports.model_writer import report_writer
 from graphrag_pipeline.store.workspace import Workspace
@@ -151,21 +152,28 @@ class StepStage(Stage[Outcome]):
 
 
 def _publish(workspace: Workspace) -> Release:
-    """Publish the index, and give what readers see the arrays that questions need."""
+    """Publish the index, for the readers of a shared one, too."""
+    release = publish(workspace)
+    _hand_on(workspace)
+    return release
+
+
+def _hand_on(workspace: Workspace) -> None:
+    """Give what readers see the arrays that questions need, and to those elsewhere what they see.
+
+    A run that was killed may have left that undone.
+    """
     from graphrag_pipeline.query.carrying import carry_arrays
 
-    release = publish(workspace)
     carry_arrays(workspace.home, workspace.settings)
-    return release
+    share_release(workspace)
 
 
 def unchanged_release(workspace: Workspace) -> Release | None:
     """Return the release that readers see if no stage has anything to do, else None."""
-    from graphrag_pipeline.query.carrying import carry_arrays
-
     if not nothing_to_refresh(workspace):
         return None
-    carry_arrays(workspace.home, workspace.settings)
+    _hand_on(workspace)
     return current_release(workspace)
 
 

@@ -131,7 +131,12 @@ def settings_here() -> Settings:
     """Return the settings of this folder and environment, or of the file of ``--config``."""
     from graphrag_pipeline.core.settings import load_settings
 
-    return load_settings(CONFIG.get())
+    settings = load_settings(CONFIG.get())
+    if settings.storage.url:
+        from graphrag_pipeline.releases.sharing import follow_published
+
+        follow_published(settings)
+    return settings
 
 
 def settings_for_runs() -> Settings:

@@ -46,6 +46,7 @@ from graphrag_pipeline.query.limited import (
 )
 from graphrag_pipeline.query.trace import Trace
 from graphrag_pipeline.releases.kept import ACCESS, nothing_published, release_file
+from graphrag_pipeline.releases.sharing import follow_published
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.limits import Limits
 from graphrag_pipeline.store.vector_store import VectorSnapshot, VectorStoreError
@@ -656,10 +657,13 @@ def open_release(
     Raises NothingPublishedError when there is no release yet, InputError when ``release`` is none
     of those kept, StorageError when the file cannot be read.
     """
+    settings = settings or load_settings(home=home)
+    if settings.home_path == home.resolve():
+        follow_published(settings)
     file = release_file(home, release)
     con = connect_published(file, limits=limits)
     try:
-        opened = Release(home, settings or load_settings(home=home), file, con)
+        opened = Release(home, settings, file, con)
         opened._is_pinned = release is not None
     except BaseException:
         con.close()

@@ -273,6 +273,11 @@ def keep_only(home: Path, release: str) -> list[str]:
     return others
 
 
+def kept_file(home: Path, release: str) -> Path:
+    """Return where a release is kept under its own name, or would be."""
+    return _folder(home) / f"{release}{_KEPT}"
+
+
 def arrays_file(home: Path, release: str) -> Path:
     """Return where the arrays are that a release carries for questions, or would be."""
     return _folder(home) / f"{release}{_ARRAYS}"

@@ -20,6 +20,7 @@ from graphrag_pipeline.releases.kept import (
     release_file,
     release_ids,
 )
+from graphrag_pipeline.releases.sharing import share_release
 from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.vector_store import VectorSnapshot
 from graphrag_pipeline.store.workspace import Workspace
@@ -47,7 +48,7 @@ def rollback(workspace: Workspace, given: str | None = None) -> Rollback:
     ``given`` is its id or the beginning of it; None: the one before what is published. A newer
     release may be named too, to take a rollback back. Readers who have a release open stay on it.
     A run goes on beside it: it waits only while one puts its release in place, and then goes back
-    from that.
+    from that. Of a shared index it does not: only one process coordinates.
 
     Raises InputError when there is no such release or it is published already,
     NothingPublishedError when there is none at all, StorageError when it cannot be read in full or
@@ -56,14 +57,16 @@ def rollback(workspace: Workspace, given: str | None = None) -> Rollback:
     home = workspace.home
     if not release_ids(home):
         raise NothingPublishedError(nothing_published(home))
-    with changing_releases(home):
-        keep_published(home)
-        before = published_release(home)
-        target = find_release(home, given) if given else _default_target(home, before)
-        if target == before:
-            raise InputError(f"release {target} is the published one already")
-        _check_readable(home, target)
-        put_back(home, target)
+    with workspace.coordinating():
+        with changing_releases(home):
+            keep_published(home)
+            before = published_release(home)
+            target = find_release(home, given) if given else _default_target(home, before)
+            if target == before:
+                raise InputError(f"release {target} is the published one already")
+            _check_readable(home, target)
+            put_back(home, target)
+        share_release(workspace)
     return Rollback(before, target)
 
 

@@ -28,6 +28,7 @@ from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import CONFIG_FILE, load_settings
 from graphrag_pipeline.query.engine import QueryEngine
 from graphrag_pipeline.releases.kept import find_release, list_releases
+from graphrag_pipeline.releases.sharing import follow_published
 
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
@@ -152,6 +153,7 @@ class Holder:
             self._opening.release()
 
     def _open_published(self) -> None:
+        follow_published(self.settings)
         file = _file_of(Home(self.home).published)
         before = self._current
         if before is not None and (file is None or file == before.file):

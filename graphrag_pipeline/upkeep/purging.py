@@ -25,6 +25,7 @@ from graphrag_pipeline.releases.kept import (
     rolled_back_from,
 )
 from graphrag_pipeline.releases.publishing import publish
+from graphrag_pipeline.releases.sharing import forget_shared
 from graphrag_pipeline.store.spending import uses_model
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.vector_tables import note_versions
@@ -204,6 +205,7 @@ def _sweep(workspace: Workspace, clean: Collection[str]) -> Purge:
         workspace.vectors.drop_tags(sorted(workspace.vectors.tags().keys() - {release}))
         workspace.vectors.keep_last()
     carry_arrays(workspace.home, workspace.settings)
+    forget_shared(workspace)
     _say("answers")
     answers = drop_unused(workspace)
     _say("evaluations")
