@@ -195,6 +195,7 @@ def test_a_rollback_is_followed(index: Index, tmp_path: Path, url: str) -> None:
     assert published_release(reader.home) == published_release(index.home)
 
 
+@pytest.mark.usefixtures("plain_stores")
 def test_what_was_forgotten_is_nowhere_under_the_url(
     index: Index, tmp_path: Path, url: str
 ) -> None:
