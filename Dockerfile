@@ -7,6 +7,8 @@ RUN apt-get update \
  && apt-get install -y --no-install-recommends python3 python3-venv \
  && rm -rf /var/lib/apt/lists/*
 RUN python3 -m venv /opt/graphrag
+# What else is installed: compose.cluster.yaml asks for server,cluster.
+ARG EXTRAS=server
 WORKDIR /src
 COPY pyproject.toml constraints.txt README.md ./
 COPY assets assets
@@ -14,7 +16,7 @@ COPY resources resources
 COPY sensors sensors
 COPY dbt_reports dbt_reports
 COPY graphrag_pipeline graphrag_pipeline
-RUN /opt/graphrag/bin/pip install --no-cache-dir --disable-pip-version-check -c constraints.txt '.[server]'
+RUN /opt/graphrag/bin/pip install --no-cache-dir --disable-pip-version-check -c constraints.txt ".[${EXTRAS}]"
 
 FROM debian:bookworm-slim
 # Debian takes a version away when it mends it, so none can be pinned.

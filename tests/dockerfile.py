@@ -40,6 +40,7 @@ class Stage:
 
     root: Path
     environment: dict[str, str] = field(default_factory=dict)
+    arguments: dict[str, str] = field(default_factory=dict)
     user: str = "0:0"
     folder: str = "/"
     entrypoint: list[str] = field(default_factory=list)
@@ -63,10 +64,17 @@ def instructions(path: Path) -> list[Instruction]:
     return [Instruction(name, " ".join(rest.split())) for name, rest in parts]
 
 
-def build(path: Path, base: Path, place: Path, network: Mapping[str, str]) -> Stage:
+def build(
+    path: Path,
+    base: Path,
+    place: Path,
+    network: Mapping[str, str],
+    arguments: Mapping[str, str],
+) -> Stage:
     """Run a Dockerfile on copies of a Debian root; return its last stage.
 
-    ``network`` are variables for the time of the building, such as that of a proxy.
+    ``network`` are variables for the time of the building, such as that of a proxy; ``arguments``
+    those that the Dockerfile asks for (ARG), in place of its own.
     """
     stages: dict[str, Stage] = {}
     stage = Stage(base)
@@ -77,10 +85,13 @@ def build(path: Path, base: Path, place: Path, network: Mapping[str, str]) -> St
                 stage = _begun(base, place / f"stage{number}")
                 stages[words[-1]] = stage
             case "RUN":
-                done = stage.run(["sh", "-c", instruction.rest], **network)
+                done = stage.run(["sh", "-c", instruction.rest], **network, **stage.arguments)
                 assert done.returncode == 0, f"{instruction.rest}\n{done.stdout}{done.stderr}"
             case "COPY":
                 _copy(words, path.parent, stages, stage)
+            case "ARG":
+                name, _, value = instruction.rest.partition("=")
+                stage.arguments[name] = arguments.get(name, value)
             case "ENV":
                 stage.environment |= dict(word.split("=", 1) for word in words)
             case "USER":
@@ -104,7 +115,9 @@ def _begun(base: Path, root: Path) -> Stage:
     for file in _OF_THE_NETWORK:
         if file.exists():
             shutil.copy(file, root / "etc" / file.name)
-    return Stage(root, {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"})
+    return Stage(
+        root, environment={"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+    )
 
 
 def _copy(words: list[str], context: Path, stages: Mapping[str, Stage], stage: Stage) -> None:
