@@ -4,7 +4,8 @@ import pytest
 from query_fixture import publish, settings_for
 
 from graphrag_pipeline.core.errors import InputError
-from graphrag_pipeline.query import QueryEngine, kept_rows
+from graphrag_pipeline.core.prose import read_prose
+from graphrag_pipeline.query import QueryEngine, kept_rows, remembered_prose
 from graphrag_pipeline.query.wanted import asked_for
 
 SHIP = (
@@ -138,3 +139,14 @@ def test_what_every_page_says_comes_after_what_one_says_and_still_answers(tmp_pa
         first, *_ = points(engine.answer("Which museum keeps the log of the whaler?", "bm25"))
         assert first.startswith("The log of the whaler Solveig")
         assert footer in points(engine.answer("museum of Svarthorn", "bm25"))
+
+
+def test_what_is_remembered_reads_the_same_and_is_let_go_in_time(monkeypatch):
+    monkeypatch.setattr(remembered_prose, "MOST_REMEMBERED", 10)
+    texts = [f"{start} sold {n} boats in the harbour." for n in range(9) for start in ("He", "Ann")]
+    texts += [*texts[:5], "x = f(y)", ""]
+    table = read_prose(texts)
+    readings = list(zip(table["grade"].to_pylist(), table["leans"].to_pylist(), strict=True))
+    for part in (slice(None), slice(3, 12), slice(None)):
+        assert remembered_prose.read_sentences(texts[part]) == readings[part]
+        assert len(remembered_prose._of_late) <= 10

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from graphrag_pipeline.core.prose import REPEATED_IN, Prose, read_prose, readable
+from graphrag_pipeline.core.prose import REPEATED_IN, Prose, readable
 from graphrag_pipeline.core.records import named_key, record_line
 from graphrag_pipeline.core.text import terms, terms_batch
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
@@ -17,6 +17,7 @@ from graphrag_pipeline.query.kept_rows import KeptRows
 from graphrag_pipeline.query.operators.chunks import chunk_records, document_texts
 from graphrag_pipeline.query.operators.communities import about_communities
 from graphrag_pipeline.query.operators.scoring import relevance
+from graphrag_pipeline.query.remembered_prose import read_sentences
 from graphrag_pipeline.query.results import Citation, Record
 from graphrag_pipeline.query.trace import operator
 from graphrag_pipeline.query.wanted import asks_to_compare, test_for, without_quantity
@@ -108,17 +109,19 @@ class RankedPassage:
     theme: str = ""
 
 
-@dataclass(frozen=True)
-class Sentence:
-    """A sentence of a chunk: the rank of the chunk, and its place among those around it."""
+class Sentence(NamedTuple):
+    """A sentence of a chunk: the rank of the chunk, and its place among those around it.
+
+    ``leans`` says whether it cannot be understood without the one before.
+    """
 
     rank: int
     window: _Window
     place: int
     start: int
     end: int
+    quote: str
     leans: bool = False
-    """Whether it cannot be understood without the one before."""
 
     @property
     def citation(self) -> Citation:
@@ -139,7 +142,7 @@ class _Window:
     """
 
     row: dict[str, Any]
-    whole: dict[int, tuple[int, int]]
+    whole: Mapping[int, tuple[int, int]]
 
     def text(self, start: int, end: int) -> str:
         offset = self.row["window_start"]
@@ -259,7 +262,7 @@ def _related(index: Release, question: str, edges: Sequence[Record]) -> list[Ran
 def _ranked(
     index: Release, question: str, sentences: Sequence[Sentence], names: set[str], most: int
 ) -> list[tuple[RankedPassage, Sentence]]:
-    quotes = [sentence.window.text(sentence.start, sentence.end) for sentence in sentences]
+    quotes = [sentence.quote for sentence in sentences]
     kinds = _kinds(index, sentences)
     texts, kinds = _with_subjects(index, sentences, quotes, kinds)
     content = without_quantity(question)
@@ -268,20 +271,20 @@ def _ranked(
     scores = relevance(index, content, said, sharing=index.lexical)
     if index.lexical and not any(scores):
         return []
-    entities = [frozenset(term) for term in map(terms, sorted(names)) if term]
+    named = _shares_named(said, names)
     holds = test_for(index, question, list(dict.fromkeys(s.chunk_id for s in sentences)))
     repeated = _repeated(sentences, quotes)
     totals: list[float] = []
-    columns = zip(sentences, quotes, said, scores, strict=True)
-    for sentence, quote, text, score in columns:
-        total = _score(text, score, sentence.rank, entities)
+    columns = zip(sentences, quotes, named, scores, strict=True)
+    for sentence, quote, share, score in columns:
+        total = score + RANK_WEIGHT / (1 + sentence.rank) + ENTITY_WEIGHT * share
         if score and holds is not None and holds(sentence.chunk_id, quote):
             total += KIND_WEIGHT
         totals.append(total * (REPEATED_WORTH if quote in repeated else 1.0))
     ranking = [
         (
             RankedPassage(texts[place], score, sentences[place].citation),
-            replace(sentences[place], leans=leans),
+            sentences[place]._replace(leans=leans),
         )
         for place, score, leans in _by_worth(said, kinds, totals, most)
     ]
@@ -314,10 +317,9 @@ def _by_worth(
         scores = sorted((score for _, score, _ in whole), reverse=True)
         if len(scores) >= wanted and scores[wanted - 1] >= bounds[places[0]]:
             break
-        read = read_prose([texts[place] for place in places])
-        columns = zip(places, read["grade"].to_pylist(), read["leans"].to_pylist(), strict=True)
-        for place, reads_as, leans in columns:
-            grade = _grade(Prose(reads_as), kinds[place])
+        read = read_sentences([texts[place] for place in places])
+        for place, (reads_as, leans) in zip(places, read, strict=True):
+            grade = _grade(reads_as, kinds[place])
             scored = (place, totals[place] * WORTH[grade], leans)
             (whole if grade >= Prose.ITEM else others).append(scored)
     best = max((score for _, score, _ in whole), default=0.0)
@@ -363,13 +365,16 @@ def _names_in(question: str) -> list[frozenset[str]]:
     return list(dict.fromkeys(frozenset(terms(" ".join(run))) for run in runs if run))
 
 
-def _score(text: str, relevant: float, rank: int, entities: Sequence[frozenset[str]]) -> float:
-    score = relevant + RANK_WEIGHT / (1 + rank)
-    if not entities:
-        return score
-    words = set(terms(text))
-    share_of_entities = sum(entity <= words for entity in entities) / ENTITIES_FOR_FULL_WEIGHT
-    return score + ENTITY_WEIGHT * min(1.0, share_of_entities)
+def _shares_named(texts: Sequence[str], names: set[str]) -> list[float]:
+    """Return how many of some names each text holds, as a share of what is enough, at most 1."""
+    entities = [frozenset(term) for term in map(terms, sorted(names)) if term]
+    of_any = frozenset().union(*entities)
+    shares: list[float] = []
+    for text in texts:
+        said = of_any.intersection(terms(text)) if entities else frozenset()
+        n_named = sum(entity <= said for entity in entities) if said else 0
+        shares.append(min(1.0, n_named / ENTITIES_FOR_FULL_WEIGHT))
+    return shares
 
 
 def _kinds(index: Release, sentences: Sequence[Sentence]) -> list[set[str]]:
@@ -478,9 +483,7 @@ def _firsts(sentences: Sequence[Sentence]) -> list[int]:
         for place in range(s.place - _MOST_LEANED, s.place)
         if s.leans and place in s.window.whole
     }
-    read = read_prose(list(before.values()))
-    columns = zip(read["grade"].to_pylist(), read["leans"].to_pylist(), strict=True)
-    prose = dict(zip(before, columns, strict=True))
+    prose = dict(zip(before, read_sentences(list(before.values())), strict=True))
     firsts: list[int] = []
     for n, sentence in enumerate(sentences):
         first, start, leans = sentence.place, sentence.start, sentence.leans
@@ -514,11 +517,14 @@ def _sentences(index: Release, chunks: Sequence[str], context: int = 0) -> Itera
     places: set[tuple[str, int]] = set()
     around = _CONTEXT_CHARS + context * _NEIGHBOUR_CHARS
     for rank, row in enumerate(_windows(index, chunks, around)):
-        window, within = _read_window(row)
-        for place, start, end in within:
+        whole, within = _read_window(
+            row["text"], row["window_start"], row["n_chars"], row["start_char"], row["end_char"]
+        )
+        window = _Window(row, whole)
+        for place, start, end, quote in within:
             if (row["document_id"], end) not in places:
                 places.add((row["document_id"], end))
-                yield Sentence(rank, window, place, start, end)
+                yield Sentence(rank, window, place, start, end, quote)
 
 
 def _windows(index: Release, chunks: Sequence[str], around: int) -> Iterator[dict[str, Any]]:
@@ -542,31 +548,33 @@ def _windows(index: Release, chunks: Sequence[str], around: int) -> Iterator[dic
         }
 
 
-def _read_window(row: dict[str, Any]) -> tuple[_Window, list[tuple[int, int, int]]]:
-    """Return a window, and (place, start, end) of the sentences that touch its chunk.
+@lru_cache(_WINDOWS_REMEMBERED)
+def _read_window(
+    text: str, offset: int, n_chars: int, chunk_start: int, chunk_end: int
+) -> tuple[Mapping[int, tuple[int, int]], Sequence[tuple[int, int, int, str]]]:
+    """Return the whole sentences of a window, and (place, start, end, text) of the chunk's own.
 
-    Those are cut only if they are far longer than it.
+    The window begins at ``offset`` of a document of ``n_chars``. The sentences that touch the chunk
+    are cut only if they are far longer than it. Some chunks come with many questions.
     """
-    text, offset = row["text"], row["window_start"]
-    cut_end = offset + len(text) if offset + len(text) < row["n_chars"] else -1
+    cut_end = offset + len(text) if offset + len(text) < n_chars else -1
     whole: dict[int, tuple[int, int]] = {}
-    within: list[tuple[int, int, int]] = []
+    within: list[tuple[int, int, int, str]] = []
     for place, (start, end) in enumerate(_short_spans(text)):
         begin, stop = offset + start, offset + end
         if (begin > offset or offset == 0) and stop != cut_end:
             whole[place] = (begin, stop)
         if begin == offset > 0:
-            begin = max(begin, row["start_char"])
+            begin = max(begin, chunk_start)
         if stop == cut_end:
-            stop = min(stop, row["end_char"])
-        if max(begin, row["start_char"]) < min(stop, row["end_char"]):
-            within.append((place, begin, stop))
-    return _Window(row, whole), within
+            stop = min(stop, chunk_end)
+        if max(begin, chunk_start) < min(stop, chunk_end):
+            within.append((place, begin, stop, text[begin - offset : stop - offset]))
+    return whole, within
 
 
-@lru_cache(_WINDOWS_REMEMBERED)
 def _short_spans(text: str) -> Sequence[tuple[int, int]]:
-    """Return the spans of sentences, long ones in pieces; some chunks come with many questions."""
+    """Return the spans of sentences, long ones in pieces."""
     spans: list[tuple[int, int]] = []
     for start, end in sentence_spans(text):
         if end - start <= _LONGEST_SENTENCE:
