@@ -2,9 +2,6 @@
 
 import asyncio
 import os
-import signal
-import subprocess
-import sys
 import threading
 import time
 
@@ -13,7 +10,16 @@ import pytest
 import test_llm_budget
 import test_llm_client
 import test_llm_embeddings
-from llm_helpers import ask, ask_many, options_for, paid, said, with_client
+from llm_helpers import (
+    ask,
+    ask_beside_others,
+    ask_many,
+    options_for,
+    paid,
+    processes,
+    said,
+    with_client,
+)
 from model_server import ModelServer
 
 from graphrag_pipeline.core.environment import Secret
@@ -31,6 +37,9 @@ from graphrag_pipeline.llm.cache_size import measure_cache, trim_cache, vacuum_c
 from graphrag_pipeline.llm.database import CallDatabase, Write
 from graphrag_pipeline.llm.offline import vectors_known
 from graphrag_pipeline.llm.sharing import Holder, SharedBudget
+from graphrag_pipeline.store.spending import record_calls, spending
+from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.upkeep.answers import drop_unused, unused_answers
 
 pytestmark = pytest.mark.cluster
 
@@ -75,63 +84,56 @@ def test_what_holds_of_a_file_holds_of_postgres(test, place):
     test(place)
 
 
-# What a worker does in a process of its own: it asks, and says so where it was answered.
-WORKER = """
-import os, sys
-from graphrag_pipeline.core.environment import POSTGRES, Secret
-from graphrag_pipeline.core.postgres import Postgres
-from graphrag_pipeline.llm import ChatRequest, Completion, LlmOptions, ModelClient, run_calls
-url, base_url, since, *texts = sys.argv[1:]
-given = eval(os.environ["OPTIONS"])
-def tell(index, request, result):
-    kind = "ok" if isinstance(result, Completion) else type(result).__name__
-    os.write(1, f"{kind} {request.messages[0]['content'][:3]}\\n".encode())
-async def work():
-    place = Postgres(Secret(os.environ[POSTGRES]), url)
-    options = LlmOptions(base_url, "sk-test", retry_seconds=0.02, **given)
-    async with ModelClient(options, place, since=int(since)) as client:
-        asked = [ChatRequest([{"role": "user", "content": text}], "test") for text in texts]
-        await client.complete_many(asked, tell)
-run_calls(work)
-"""
+class Worker:
+    """A process that asks a model for an index in Postgres, and writes what came of each text."""
+
+    def __init__(self, place, address, model, texts, since, given, told):
+        self.told = told
+        told.touch()
+        self.process = processes.Process(
+            target=ask_beside_others,
+            args=(address, place.url, model.base_url, since, texts, given, told),
+        )
+        self.process.start()
+
+    @property
+    def answers(self):
+        return [line.split() for line in self.told.read_text().splitlines()]
+
+    def has_answered(self, number):
+        deadline = time.monotonic() + 60
+        while len(self.answers) < number:
+            assert self.process.is_alive()
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+    def done(self):
+        self.process.join(timeout=60)
+        assert self.process.exitcode == 0
+        return self.answers
 
 
 @pytest.fixture
-def worker(server, place):
+def worker(server, place, tmp_path):
     """Starts workers of the index, and ends those that still run."""
-    processes = []
+    workers = []
 
     def start(model, texts=TEXTS, since=0, **given):
-        environment = {
-            **os.environ,
-            "GRAPHRAG_POSTGRES_URL": server.address,
-            "OPTIONS": repr(given),
-        }
-        process = subprocess.Popen(
-            [sys.executable, "-c", WORKER, place.url, model.base_url, str(since), *texts],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
-        )  # fmt: skip
-        processes.append(process)
-        return process
+        told = tmp_path / f"told-{len(workers)}"
+        workers.append(Worker(place, server.address, model, texts, since, given, told))
+        return workers[-1]
 
     yield start
-    for process in processes:
-        process.kill()
-        process.communicate()
-
-
-def answered(process):
-    # What was read of it by the line is not lost, as `communicate` would.
-    output, errors = process.stdout.read(), process.stderr.read()
-    assert process.wait(timeout=60) == 0, errors
-    return [line.split() for line in output.splitlines()]
+    for each in workers:
+        each.process.kill()
+        each.process.join()
 
 
 def test_two_workers_that_ask_the_same_at_the_same_time_pay_once(place, worker):
     with ModelServer(latency=0.2) as model:
         workers = [worker(model, TEXTS if n else TEXTS[::-1], concurrency=4) for n in range(2)]
         for each in workers:
-            assert sorted(answered(each)) == [["ok", text[:3]] for text in TEXTS]
+            assert sorted(each.done()) == [["ok", text[:3]] for text in TEXTS]
         assert len(model.requests) == len(TEXTS)
     calls = calls_since(place)
     assert (paid(place).height, calls.height) == (len(TEXTS), 2 * len(TEXTS))
@@ -143,14 +145,13 @@ def test_what_a_killed_worker_asked_is_asked_again_and_nothing_else(place, worke
     """Killed between paying and writing: at most what was in flight is paid twice."""
     with ModelServer(latency=0.1) as model:
         first = worker(model, concurrency=4)
-        told = [first.stdout.readline() for _ in range(8)]
-        first.send_signal(signal.SIGKILL)
-        first.wait()
-        assert all(line.startswith("ok") for line in told)
+        first.has_answered(8)
+        first.process.kill()
+        first.process.join()
         # As if its hold had ended: thirty seconds later.
         assert rows(place, "UPDATE flights SET expires = clock_timestamp() RETURNING key")
         second = worker(model, concurrency=4)
-        assert len(answered(second)) == len(TEXTS)
+        assert len(second.done()) == len(TEXTS)
         assert len(model.requests) <= len(TEXTS) + 4
     assert rows(place, "SELECT count(*) FROM responses") == [(len(TEXTS),)]
 
@@ -181,7 +182,7 @@ def test_workers_of_a_run_spend_one_budget_together(place, worker):
     given = {"max_tokens": 1000, "max_output_tokens": 25, "concurrency": 4}
     with ModelServer(lambda messages: "y" * 100, latency=0.01) as model:
         workers = [worker(model, TEXTS[n::2], begin, **given) for n in range(2)]
-        kinds = [kind for each in workers for kind, _ in answered(each)]
+        kinds = [kind for each in workers for kind, _ in each.done()]
         assert 15 <= kinds.count("ok") == len(model.requests) <= 20
         assert set(kinds) == {"ok", "BudgetExceededError"}
         assert model.prompt_tokens + model.completion_tokens <= 1000
@@ -251,12 +252,11 @@ def test_a_reservation_that_is_cancelled_is_given_back(place):
 def test_postgres_restarted_in_the_middle_costs_no_answer(place, server, worker):
     with ModelServer(latency=0.05) as model:
         process = worker(model, concurrency=4, max_tokens=10**6, max_output_tokens=25)
-        for _ in range(6):
-            assert process.stdout.readline().startswith("ok")
+        process.has_answered(6)
         server.stop()
         time.sleep(0.5)
         server.start()
-        assert len(answered(process)) == len(TEXTS) - 6
+        assert sorted(process.done()) == [["ok", text[:3]] for text in TEXTS]
         assert len(model.requests) == len(TEXTS)
     assert paid(place).height == len(TEXTS)
     assert paid(place)["id"].n_unique() == len(TEXTS)
@@ -369,9 +369,6 @@ def test_a_cache_that_is_too_large_loses_what_was_not_used_for_longest(place):
 
 
 def test_a_stage_counts_its_own_calls_and_the_index_has_those_of_all(place, server, tmp_path):
-    from graphrag_pipeline.store.spending import record_calls, spending
-    from graphrag_pipeline.store.workspace import Workspace
-
     with ModelServer() as model:
         ask_many(model, place, TEXTS[:3])
         settings = Settings(
@@ -388,3 +385,27 @@ def test_a_stage_counts_its_own_calls_and_the_index_has_those_of_all(place, serv
     record_calls(workspace)
     with workspace.store.read() as con:
         assert con.execute("SELECT count(*) FROM llm_calls").fetchall() == [(8,)]
+
+
+def test_a_purge_leaves_nothing_of_an_answer_in_the_tables_of_postgres(place, server, tmp_path):
+    settings = Settings(
+        home=str(tmp_path / "home"), storage={"url": place.url, "postgres": server.address}
+    )
+    workspace = Workspace(settings)
+    with ModelServer(lambda messages: "told-of-nobody " * 20) as model:
+        ask_many(model, place, TEXTS[:30])
+        with_client(model, place, lambda client: client.embed(TEXTS[:5], stage="t"))
+    assert unused_answers(workspace).dropped == 30
+    assert is_in_files(server, b"told-of-nobody")
+    summary = drop_unused(workspace)
+    assert (summary.kept, summary.dropped, summary.vectors_dropped) == (0, 30, 5)
+    assert rows(place, "SELECT count(*) FROM responses") == [(0,)]
+    assert calls_since(place).height == 31
+    assert not is_in_files(server, b"told-of-nobody")
+
+
+def is_in_files(server, text):
+    with Postgres(Secret(server.address), "file:///any").connect() as con:
+        con.execute("CHECKPOINT")
+    files = (server.folder / "data" / "base").rglob("*")
+    return any(text in file.read_bytes() for file in files if file.is_file())

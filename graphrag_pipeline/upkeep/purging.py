@@ -63,6 +63,7 @@ _ELSEWHERE = (
 )
 _MODEL_LOGS = "the logs of the model's server"
 _SHARED = "the paid answers of {}, which this index shares: purge the index there, too"
+_POSTGRES = "dumps, replicas and archived logs of Postgres"
 _STEPS = ("tables", "vectors", "publish", "releases", "answers", "evaluations", "history", "files")
 
 
@@ -151,7 +152,8 @@ def _elsewhere(workspace: Workspace) -> list[str]:
     own = [f"Dagster's history in {history}: delete its runs in the UI"] if history else []
     asked = uses_model(workspace.settings) or workspace.paths.calls.is_file()
     shared = [_SHARED.format(place) for place in shared_elsewhere(workspace)]
-    return [*own, *shared, *([_MODEL_LOGS] if asked else []), *_ELSEWHERE]
+    postgres = [_POSTGRES] if workspace.settings.storage.url else []
+    return [*own, *shared, *postgres, *([_MODEL_LOGS] if asked else []), *_ELSEWHERE]
 
 
 def _checked(workspace: Workspace, names: Sequence[str]) -> list[str]:
