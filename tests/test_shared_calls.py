@@ -130,7 +130,7 @@ def worker(server, place, tmp_path):
 
 
 def test_two_workers_that_ask_the_same_at_the_same_time_pay_once(place, worker):
-    with ModelServer(latency=0.2) as model:
+    with ModelServer(latency=0.1) as model:
         workers = [worker(model, TEXTS if n else TEXTS[::-1], concurrency=4) for n in range(2)]
         for each in workers:
             assert sorted(each.done()) == [["ok", text[:3]] for text in TEXTS]
