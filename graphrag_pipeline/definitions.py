@@ -19,7 +19,7 @@ from graphrag_pipeline.assets import (
     build_web_pages,
 )
 from graphrag_pipeline.core.errors import ConfigError
-from graphrag_pipeline.core.settings import Settings, load_settings
+from graphrag_pipeline.core.settings import IN_PROCESS, Settings, load_settings
 from graphrag_pipeline.llm.configured import check_own_prompts
 from graphrag_pipeline.marts.build import MARTS_JOB, manifest
 from graphrag_pipeline.resources import IndexResource
@@ -84,14 +84,17 @@ def build_definitions(
         description="Take finished batches into the graph, refresh all that follows, and publish.",
     )
     batches = [key for asset in ingestion for key in asset.keys]
+    # With workers the coordinator follows the folder: graphrag-pipeline index --watch.
+    followers = [
+        build_inbox_sensor(ingest_job, index, names),
+        build_refresh_sensor(refresh_job, ingest_job.name, batches, index, names),
+    ]
+    followers = followers if settings.workers.launcher == IN_PROCESS else []
     main = dg.Definitions(
         assets=[build_inbox(settings, names), *ingestion, *tail],
         jobs=[ingest_job, refresh_job],
-        sensors=[
-            build_inbox_sensor(ingest_job, index, names),
-            build_refresh_sensor(refresh_job, ingest_job.name, batches, index, names),
-        ],
-        schedules=[build_refresh_schedule(refresh_job, index, names)],
+        sensors=followers,
+        schedules=[build_refresh_schedule(refresh_job, index, names)] if followers else [],
         resources={names.resource: index},
     )
     parts = [main, _check(index, names), *_addresses(index, names), *_evaluation(index, names)]

@@ -26,6 +26,7 @@ def watch(
     on_problem: Callable[[GraphRAGError], None],
     on_fetched: Callable[[Fetched], None] = lambda fetched: None,
     may_spend: bool = False,
+    run: Callable[[Index, Path], Update] | None = None,
 ) -> None:
     """Update an index whenever files of a folder, or pages, change, until ``stop`` is set.
 
@@ -35,7 +36,8 @@ def watch(
     update, a folder that is gone among it, is told once, and tried again ever more seldom, at least
     every 300 seconds; nothing
     that was finished is lost. Documents are not removed where :meth:`Index.update` would ask. An
-    update that may cost more than ``llm.confirm_cost`` is not begun, unless ``may_spend``.
+    update that may cost more than ``llm.confirm_cost`` is not begun, unless ``may_spend``. ``run``
+    does an update; by default :meth:`Index.update`.
     """
     poll = float(index.settings.input.poll_seconds)
     pages = [snapshot_folder(index.home)] if addresses else []
@@ -50,7 +52,8 @@ def watch(
                 on_fetched(fetch_sites(index.home, addresses, index.settings))
             for place in folders:
                 if _has_changed(index, place) or (is_due and index.batches.batches()):
-                    update = _update(index, place, may_spend=may_spend)
+                    _check_cost(index, place, may_spend=may_spend)
+                    update = (run or _run)(index, place)
                     if update.is_new or update.batches:
                         on_update(update)
             problem, failures, is_due = "", 0, False
@@ -70,11 +73,14 @@ def _has_changed(index: Index, folder: Path) -> bool:
     return bool(look.changes)
 
 
-def _update(index: Index, folder: Path, *, may_spend: bool) -> Update:
+def _check_cost(index: Index, folder: Path, *, may_spend: bool) -> None:
     most = index.settings.llm.confirm_cost if uses_model(index.settings) else 0.0
     if most and not may_spend and (cost := index.plan(folder).cost or 0.0) > most:
         raise InputError(
             f"the update may cost ${cost:.2f}, more than llm.confirm_cost ({most:g}): see "
             "graphrag-pipeline plan, then run graphrag-pipeline index --yes"
         )
+
+
+def _run(index: Index, folder: Path) -> Update:
     return index.update(folder, settle_seconds=index.settings.input.settle_seconds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +14,7 @@ import duckdb
 from dagster_duckdb import DuckDBResource
 from pydantic import Field, PrivateAttr
 
-from graphrag_pipeline.core.errors import GraphRAGError
+from graphrag_pipeline.core.errors import ConfigError, GraphRAGError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.memory import as_out_of_memory
 from graphrag_pipeline.core.settings import IN_PROCESS, Settings
@@ -34,6 +35,8 @@ OUTAGE = "graphrag/outage"
 """Run tag: the model was out of reach, and no batch is at fault."""
 BATCH = "dagster/partition"
 """Run tag: the batch that a run is for, where it is for one."""
+ON_A_WORKER = "DAGSTER_GRAPHRAG_WORKER"
+"""Environment variable: this process makes parts, and its home holds no index."""
 BESIDE_OTHERS = "graphrag/beside_others"
 """Run tag: the run writes nothing to the index, and need not wait for those that do."""
 
@@ -106,6 +109,11 @@ class IndexResource(DuckDBResource):
                 objects = ObjectStore(self.settings.storage.url)
                 self._part = turn.enter_context(
                     making_part(self.settings, objects, run.tags[BATCH])
+                )
+            elif os.environ.get(ON_A_WORKER):
+                raise ConfigError(
+                    "a worker makes parts of batches and nothing else: run graphrag-pipeline index "
+                    "on the coordinator"
                 )
             elif run and BESIDE_OTHERS not in run.tags:
                 turn.enter_context(self._own_workspace.turn())

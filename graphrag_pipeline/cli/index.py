@@ -32,7 +32,7 @@ from graphrag_pipeline.core.text import counted
 if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
     from graphrag_pipeline.exchange.importing import ImportResult
-    from graphrag_pipeline.index import Update
+    from graphrag_pipeline.index import Index, Update
     from graphrag_pipeline.ingest.sites import Fetched
     from graphrag_pipeline.store.workspace import Workspace
 
@@ -122,6 +122,7 @@ def _watch(settings: Settings, source: str | None, *, yes: bool, verify: bool) -
     import time
 
     from graphrag_pipeline.core.notices import Notifier
+    from graphrag_pipeline.core.settings import IN_PROCESS
     from graphrag_pipeline.index import Index
     from graphrag_pipeline.watching import watch
 
@@ -168,8 +169,15 @@ def _watch(settings: Settings, source: str | None, *, yes: bool, verify: bool) -
         on_problem=warn,
         on_fetched=show_news,
         may_spend=yes,
+        run=_by_workers() if settings.workers.launcher != IN_PROCESS else None,
     )
     raise AssertionError("it is only ever interrupted")
+
+
+def _by_workers() -> Callable[[Index, Path], Update]:
+    from graphrag_pipeline.orchestration.runs import update_by_runs
+
+    return update_by_runs
 
 
 def _index(

@@ -17,7 +17,12 @@ from dagster._core.instance import InstanceRef
 from dagster._core.utils import make_new_run_id
 
 from graphrag_pipeline.assets.names import BATCHES
-from graphrag_pipeline.core.errors import CheckFailedError, GraphRAGError, StorageError
+from graphrag_pipeline.core.errors import (
+    CheckFailedError,
+    GraphRAGError,
+    NothingPublishedError,
+    StorageError,
+)
 from graphrag_pipeline.core.files import make_folder, replace_durably, write_beside
 from graphrag_pipeline.core.home import Home, make_home
 from graphrag_pipeline.core.locks import locked
@@ -25,13 +30,16 @@ from graphrag_pipeline.core.memory import OutOfMemoryError, says_out_of_memory
 from graphrag_pipeline.core.settings import IN_PROCESS, Settings
 from graphrag_pipeline.core.temporary import sweep, sweep_home, temporary_folder
 from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB, build_definitions
+from graphrag_pipeline.index import Index, Update
 from graphrag_pipeline.ingest.stages import pending_batches, stage_versions
 from graphrag_pipeline.marts.build import MARTS_JOB, built_marts, marts_outdated
 from graphrag_pipeline.orchestration.addresses import export_addresses
 from graphrag_pipeline.orchestration.event_log import kept_open
 from graphrag_pipeline.orchestration.parts import make_parts
 from graphrag_pipeline.planning.pending import nothing_pending
-from graphrag_pipeline.releases.kept import release_file
+from graphrag_pipeline.planning.status import changes_in
+from graphrag_pipeline.releases.kept import nothing_published, release_file
+from graphrag_pipeline.releases.publishing import current_release
 from graphrag_pipeline.resources.index import BESIDE_OTHERS
 from graphrag_pipeline.resources.liveness import end_dead_runs, show_life
 from graphrag_pipeline.sensors.runs import COMMAND, FIRST_BATCH, LAST_BATCH, VERSION, files_of
@@ -142,16 +150,38 @@ def _make_storage(place: Path) -> None:
                     raise
 
 
+def update_by_runs(index: Index, folder: Path) -> Update:
+    """Return what :meth:`Index.update` does, done by runs: of a shared index, by its workers."""
+    quiet = index.settings.input.settle_seconds
+    outcome = index_folder(index, folder, settle_seconds=quiet)
+    release = current_release(index)
+    if release is None:
+        raise NothingPublishedError(nothing_published(index.home))
+    return Update(
+        batches=list(outcome.batches),
+        changes=changes_in(index.batches, outcome.batches),
+        release=release.id,
+        is_new=outcome.is_new,
+        counts=release.counts,
+    )
+
+
 def index_folder(
-    workspace: Workspace, folder: Path, *, recluster: bool = False, remove_all: bool = False
+    workspace: Workspace,
+    folder: Path,
+    *,
+    recluster: bool = False,
+    remove_all: bool = False,
+    settle_seconds: float = 0,
 ) -> IndexOutcome:
     """Index what changed in a folder since the last time, then refresh and publish.
 
-    With ``recluster``, communities are clustered anew instead of repaired. Raises RemovalError, and
-    does nothing, where most documents are gone, unless ``remove_all``; RunFailedError with the
-    reason when a stage fails: what was finished is kept, and the next run goes on from there.
+    Files changed in the last ``settle_seconds`` are left for the next time. With ``recluster``,
+    communities are clustered anew instead of repaired. Raises RemovalError, and does nothing, where
+    most documents are gone, unless ``remove_all``; RunFailedError with the reason when a stage
+    fails: what was finished is kept, and the next run goes on from there.
     """
-    cut_batches(workspace, folder, remove_all=remove_all)
+    cut_batches(workspace, folder, remove_all=remove_all, settle_seconds=settle_seconds)
     if recluster:
         ask_for_clustering(workspace)
     return run_pending(workspace)

@@ -10,6 +10,7 @@ from graphrag_pipeline.core.errors import ConfigError, StorageError
 from graphrag_pipeline.core.postgres import Postgres
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.orchestration.runs import dagster_home
+from graphrag_pipeline.resources.index import ON_A_WORKER
 from graphrag_pipeline.store.objects import ObjectStore
 
 _APP = "graphrag_pipeline.orchestration.celery_app"
@@ -38,6 +39,7 @@ def work(settings: Settings, name: str | None, processes: int) -> None:
     check_services(settings)
     os.environ["DAGSTER_HOME"] = str(dagster_home(settings))
     os.environ["GRAPHRAG_HOME"] = str(settings.home_path)
+    os.environ[ON_A_WORKER] = "1"
     worker = name or f"graphrag-{os.getpid()}@{socket.gethostname()}"
     # In a container everybody is.
     as_root = ["-W", "ignore:You're running the worker with superuser"]
