@@ -232,6 +232,26 @@ def test_what_a_killed_worker_had_reserved_counts_as_spent_once(place):
     asyncio.run(run())
 
 
+def test_what_dead_workers_left_behind_is_cleared_after_a_day(place):
+    with ModelServer() as model:
+        ask(model, place, max_tokens=10_000, since=0)
+        long_ago = "clock_timestamp() - interval '2 days'"
+        rows(place, f"INSERT INTO flights VALUES ('a', 'dead', {long_ago}) RETURNING key")
+        rows(
+            place,
+            "INSERT INTO reservations (id, since, holder, tokens, cost, expires) "
+            f"VALUES ('r', 0, 'dead', 5, 0, {long_ago}) RETURNING id",
+        )
+        rows(place, "UPDATE budgets SET reserved_tokens = 5 RETURNING since")
+        ask(model, place, "other", max_tokens=10_000, since=0)
+    assert rows(place, "SELECT count(*) FROM flights") == [(0,)]
+    assert rows(place, "SELECT count(*) FROM reservations") == [(0,)]
+    calls = paid(place)
+    taken = calls["prompt_tokens"].sum() + calls["completion_tokens"].sum()
+    # What it had set aside counts as spent.
+    assert rows(place, STATE) == [(taken + 5, 0)]
+
+
 def test_a_reservation_that_is_cancelled_is_given_back(place):
     async def run():
         database = CallDatabase(place)

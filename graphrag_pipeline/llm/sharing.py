@@ -27,7 +27,11 @@ _STAYS = (
     f"UPDATE flights SET expires = {_EXPIRES.format(2)} WHERE holder = $1",
     f"UPDATE reservations SET expires = {_EXPIRES.format(2)} WHERE holder = $1 AND NOT is_spent",
 )
-_LEAVES = "DELETE FROM flights WHERE holder = $1"
+_LEAVES = (
+    "DELETE FROM flights WHERE holder = $1 OR expires < clock_timestamp() - interval '1 day'",
+    # What a dead holder had reserved was counted long ago.
+    "DELETE FROM reservations WHERE is_spent AND expires < clock_timestamp() - interval '1 day'",
+)
 _CLAIM = f"""
 INSERT INTO flights AS f (key, holder, expires)
 SELECT key, $2, {_EXPIRES.format(3)} FROM unnest($1::bytea[]) AS wanted (key)
@@ -101,7 +105,8 @@ class Holder:
             self._life.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._life
-            self.database.write_later([Write(_LEAVES, [(self.name,)])])
+            held, lapsed = _LEAVES
+            self.database.write_later([Write(held, [(self.name,)]), Write(lapsed, [()])])
 
     async def _live(self) -> None:
         while True:
