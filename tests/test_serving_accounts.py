@@ -98,29 +98,62 @@ def test_tokens_come_back_by_the_minute_and_dollars_never(tmp_path: Path) -> Non
     now = 0.0
     accounts = Accounts(tmp_path / "accounts.sqlite", clock=lambda: now)
     key = key_with(tokens_per_minute=600, budget_usd=1.0)
-    accounts.check_question(key)
-    accounts.charge(
-        key, Spending(model_calls=1, prompt_tokens=900, completion_tokens=300, cost=0.6)
+    first = accounts.reserve(key, 60)
+    accounts.settle(
+        key, first, Spending(model_calls=1, prompt_tokens=900, completion_tokens=300, cost=0.6)
     )
     with pytest.raises(OverLimitError, match="600 tokens a minute") as caught:
-        accounts.check_question(key)
+        accounts.reserve(key, 60)
     assert caught.value.retry_after == pytest.approx(60.1)
     now += 61
-    accounts.check_question(key)
-    accounts.charge(key, Spending(model_calls=1, cost=0.6))
+    second = accounts.reserve(key, 60)
+    accounts.settle(key, second, Spending(model_calls=1, cost=0.6))
     now += 3600
     with pytest.raises(OverLimitError, match=r"budget of the key 0{8} \(\$1\.00\) is spent"):
-        accounts.check_question(key)
+        accounts.reserve(key, 60)
     (account,) = spent_by(tmp_path / "accounts.sqlite").values()
     assert (account.usd, account.prompt_tokens) == (pytest.approx(1.2), 900)
+
+
+def test_what_is_under_way_counts_until_it_has_ended(tmp_path: Path) -> None:
+    """Whatever is asked at once, a budget is passed by less than one question takes."""
+    now = 0.0
+    workers = [Accounts(tmp_path / "accounts.sqlite", clock=lambda: now) for _ in range(4)]
+    key = key_with(budget_usd=1.0)
+    cost = Spending(model_calls=1, prompt_tokens=10, cost=0.3)
+
+    def reserve(n: int) -> str:
+        try:
+            return workers[n % 4].reserve(key, 60)
+        except OverLimitError:
+            return ""
+
+    with ThreadPoolExecutor(8) as pool:
+        (first,) = filter(None, pool.map(reserve, range(16)))
+        workers[3].settle(key, first, cost)
+        reserved = [name for name in pool.map(reserve, range(16)) if name]
+        assert len(reserved) == 3
+        with pytest.raises(OverLimitError, match="may take the rest of its budget") as caught:
+            workers[1].reserve(key, 60)
+        assert caught.value.retry_after
+        assert workers[0].reserve(key, 60, asks_model=False) == ""
+        list(pool.map(lambda name: workers[0].settle(key, name, cost), reserved[1:]))
+        # One whose worker has died, and that nobody settles, is let go in time.
+        assert reserve(0) == ""
+        now += 61
+        last = reserve(0)
+        assert last
+        workers[0].settle(key, last, cost)
+    (account,) = spent_by(tmp_path / "accounts.sqlite").values()
+    assert account.usd == pytest.approx(1.2)
 
 
 def test_a_budget_needs_prices(tmp_path: Path) -> None:
     accounts = Accounts(tmp_path / "accounts.sqlite")
     key = key_with(budget_usd=1.0)
-    accounts.charge(key, Spending(model_calls=1, cost=None))
+    accounts.settle(key, "", Spending(model_calls=1, cost=None))
     with pytest.raises(OverLimitError, match=r"price of the model is not known: .*prices_file"):
-        accounts.check_question(key)
+        accounts.reserve(key, 60)
 
 
 def test_what_cannot_be_counted_is_not_given(tmp_path: Path) -> None:
@@ -159,6 +192,23 @@ def test_a_budget_that_is_spent_is_said(home: Path, tmp_path: Path, model: Model
     (account,) = spent_by(Home(tmp_path).accounts).values()
     assert account.usd == pytest.approx(answer["cost"])
     assert account.prompt_tokens == answer["prompt_tokens"]
+
+
+def test_of_questions_at_once_no_more_are_answered_than_the_budget_holds(
+    home: Path, tmp_path: Path, model: ModelServer
+) -> None:
+    text = key_in(tmp_path, budget_usd=1e-9)
+    with Served({"default": written(home, model)}, Keyring(Home(tmp_path).keys)) as server:
+
+        def asked(n: int) -> Any:
+            return server.post("/v1/query", text, question=f"Who is {n}?", method="basic")
+
+        with ThreadPoolExecutor(6) as pool:
+            responses = list(pool.map(asked, range(6)))
+    assert sorted(response.status_code for response in responses) == [200, *[429] * 5]
+    (cost,) = [each.json()["cost"] for each in responses if each.status_code == 200]
+    (account,) = spent_by(Home(tmp_path).accounts).values()
+    assert account.usd == pytest.approx(cost)
 
 
 @pytest.mark.parametrize("path", ["query", "query/stream", "compare"])

@@ -1,7 +1,8 @@
 """What the callers of a server have taken: requests and tokens by the minute, dollars in all.
 
 It stands in one small SQLite file, so that the limits of a key hold for all workers of a machine
-together, and after a restart.
+together, and after a restart. A question reserves what it may take when it is let in, and what it
+took is put in the place of that in the end.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import contextlib
 import sqlite3
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 _BUSY_SECONDS = 2.0
 _MINUTE = 60.0
+_SOON = 2.0
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS accounts (
     key_id TEXT PRIMARY KEY,
@@ -34,13 +37,27 @@ CREATE TABLE IF NOT EXISTS accounts (
     completion_tokens INTEGER NOT NULL,
     usd REAL NOT NULL,
     unpriced INTEGER NOT NULL
-) WITHOUT ROWID
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS largest (
+    key_id TEXT PRIMARY KEY, tokens INTEGER NOT NULL, usd REAL NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS reservations (
+    id TEXT PRIMARY KEY, key_id TEXT NOT NULL, tokens REAL NOT NULL, usd REAL NOT NULL,
+    until REAL NOT NULL
+) WITHOUT ROWID;
 """
 _COLUMNS = "requests, tokens, filled_at, prompt_tokens, completion_tokens, usd, unpriced"
 _FIND = f"SELECT {_COLUMNS} FROM accounts WHERE key_id = ?"
 _PUT = (
     "INSERT OR REPLACE INTO accounts VALUES (:key_id, :requests, :tokens, :filled_at,"
     " :prompt_tokens, :completion_tokens, :usd, :unpriced)"
+)
+_RESERVED = (
+    "SELECT coalesce(sum(tokens), 0), coalesce(sum(usd), 0) FROM reservations WHERE key_id = ?"
+)
+_GROW = (
+    "INSERT INTO largest VALUES (?, ?, ?) ON CONFLICT (key_id) DO UPDATE SET"
+    " tokens = max(tokens, excluded.tokens), usd = max(usd, excluded.usd)"
 )
 
 
@@ -96,45 +113,45 @@ class Accounts:
                 )
             change.account = replace(account, requests=account.requests - 1)
 
-    def check_question(self, key: Key | None) -> None:
-        """Raise OverLimitError where a key has no tokens left for now, or no dollars at all."""
-        if key is None or (key.tokens_per_minute is None and key.budget_usd is None):
-            return
-        with self._changing(key) as change:
-            account = change.account
-        if key.budget_usd is not None and account.unpriced:
-            raise OverLimitError(
-                f"the key {key.id} has a budget, and the price of the model is not known: name it "
-                "in the file of llm.prices_file, or make a key without a budget",
-                None,
-            )
-        if key.budget_usd is not None and account.usd >= key.budget_usd:
-            raise OverLimitError(
-                f"the budget of the key {key.id} (${key.budget_usd:,.2f}) is spent: ask whoever "
-                "runs the server for another key",
-                None,
-            )
-        if key.tokens_per_minute is not None and account.tokens <= 0:
-            raise OverLimitError(
-                f"the key {key.id} may take {key.tokens_per_minute:,} tokens a minute: come again "
-                "later",
-                (1 - account.tokens) * _MINUTE / key.tokens_per_minute,
-            )
+    def reserve(self, key: Key | None, seconds: float, *, asks_model: bool = True) -> str:
+        """Set aside what a question may take, for so many seconds at most; return its name.
 
-    def charge(self, key: Key | None, spending: Spending) -> None:
-        """Count what a question has taken of a model."""
-        if key is None or not spending.model_calls:
-            return
+        That is the most that any question of the key has taken, and all that is left before one has
+        taken anything: so its first questions are answered one by one. One that asks no model
+        takes nothing. Raises OverLimitError where
+        there are no tokens left for now, or no dollars at all, those of the questions under way
+        counted.
+        """
+        if key is None or (key.tokens_per_minute is None and key.budget_usd is None):
+            return ""
         with self._changing(key) as change:
-            account = change.account
-            change.account = replace(
-                account,
-                tokens=account.tokens - spending.prompt_tokens - spending.completion_tokens,
-                prompt_tokens=account.prompt_tokens + spending.prompt_tokens,
-                completion_tokens=account.completion_tokens + spending.completion_tokens,
-                usd=account.usd + (spending.cost or 0.0),
-                unpriced=account.unpriced + (spending.cost is None),
+            account, con = change.account, change.con
+            _check(key, account)
+            if not asks_model:
+                return ""
+            con.execute("DELETE FROM reservations WHERE until < ?", [self._clock()])
+            tokens, usd = con.execute(_RESERVED, [key.id]).fetchone()
+            _check_reserved(key, account, tokens, usd)
+            rest = (max(0.0, account.tokens), (key.budget_usd or 0.0) - account.usd)
+            find = "SELECT tokens, usd FROM largest WHERE key_id = ?"
+            most = con.execute(find, [key.id]).fetchone() or rest
+            name = uuid.uuid4().hex
+            until = self._clock() + seconds
+            con.execute(
+                "INSERT INTO reservations VALUES (?, ?, ?, ?, ?)", [name, key.id, *most, until]
             )
+        return name
+
+    def settle(self, key: Key | None, reservation: str, spending: Spending) -> None:
+        """Count what a question has taken of a model in the place of what it had reserved."""
+        if key is None or not (spending.model_calls or reservation):
+            return
+        tokens, usd = spending.prompt_tokens + spending.completion_tokens, spending.cost or 0.0
+        with self._changing(key) as change:
+            change.con.execute("DELETE FROM reservations WHERE id = ?", [reservation])
+            if spending.model_calls:
+                change.account = _charged(change.account, spending)
+                change.con.execute(_GROW, [key.id, tokens, usd])
 
     def close(self) -> None:
         """Close the file."""
@@ -148,7 +165,8 @@ class Accounts:
         """Yield the account of a key, filled up to now, that nobody else changes meanwhile."""
         with self._lock, self._transaction() as con:
             row = con.execute(_FIND, [key.id]).fetchone()
-            change = _Change(_filled(Account(*row) if row else None, key, self._clock()))
+            account = _filled(Account(*row) if row else None, key, self._clock())
+            change = _Change(account, con)
             yield change
             con.execute(_PUT, {"key_id": key.id, **asdict(change.account)})
 
@@ -175,13 +193,14 @@ class Accounts:
             )
             self._con.execute("PRAGMA journal_mode = WAL")
             self._con.execute("PRAGMA synchronous = NORMAL")
-            self._con.execute(_SCHEMA)
+            self._con.executescript(_SCHEMA)
         return self._con
 
 
 @dataclass
 class _Change:
     account: Account
+    con: sqlite3.Connection
 
 
 def spent_by(path: Path) -> dict[str, Account]:
@@ -194,6 +213,52 @@ def spent_by(path: Path) -> dict[str, Account]:
     except sqlite3.Error as error:
         raise StorageError(f"cannot read {path}: {error}") from None
     return {row[0]: Account(*row[1:]) for row in rows}
+
+
+def _check(key: Key, account: Account) -> None:
+    """Raise OverLimitError where a key has no tokens left for now, or no dollars at all."""
+    if key.budget_usd is not None and account.unpriced:
+        raise OverLimitError(
+            f"the key {key.id} has a budget, and the price of the model is not known: name it "
+            "in the file of llm.prices_file, or make a key without a budget",
+            None,
+        )
+    if key.budget_usd is not None and account.usd >= key.budget_usd:
+        raise OverLimitError(
+            f"the budget of the key {key.id} (${key.budget_usd:,.2f}) is spent: ask whoever "
+            "runs the server for another key",
+            None,
+        )
+    if key.tokens_per_minute is not None and account.tokens <= 0:
+        raise OverLimitError(
+            f"the key {key.id} may take {key.tokens_per_minute:,} tokens a minute: come again "
+            "later",
+            (1 - account.tokens) * _MINUTE / key.tokens_per_minute,
+        )
+
+
+def _check_reserved(key: Key, account: Account, tokens: float, usd: float) -> None:
+    """Raise OverLimitError where the questions under way may take all that is left."""
+    has_dollars = key.budget_usd is None or account.usd + usd < key.budget_usd
+    has_tokens = key.tokens_per_minute is None or tokens < account.tokens
+    if not (has_dollars and has_tokens):
+        what = "budget" if has_tokens else "tokens of this minute"
+        raise OverLimitError(
+            f"the questions of the key {key.id} that are under way may take the rest of its "
+            f"{what}: wait for one of them",
+            _SOON,
+        )
+
+
+def _charged(account: Account, spending: Spending) -> Account:
+    return replace(
+        account,
+        tokens=account.tokens - spending.prompt_tokens - spending.completion_tokens,
+        prompt_tokens=account.prompt_tokens + spending.prompt_tokens,
+        completion_tokens=account.completion_tokens + spending.completion_tokens,
+        usd=account.usd + (spending.cost or 0.0),
+        unpriced=account.unpriced + (spending.cost is None),
+    )
 
 
 def _filled(account: Account | None, key: Key, now: float) -> Account:

@@ -23,6 +23,7 @@ from graphrag_pipeline.serving.state import holder_of, server_of
 if TYPE_CHECKING:
     from fastapi import Request
 
+    from graphrag_pipeline.core.settings import Settings
     from graphrag_pipeline.llm.ledger import Call
     from graphrag_pipeline.query.results import Citation
 
@@ -30,6 +31,8 @@ log = logging.getLogger("graphrag_pipeline")
 
 _SEVERAL = "(several)"
 _RECORDED = "recorded"
+# A question that is stopped for its time still ends its calls.
+_ENDING_SECONDS = 60.0
 
 
 class Inquiry:
@@ -53,12 +56,20 @@ class Inquiry:
         self._spending = Spending()
         self._lock = threading.Lock()
         self._place = contextlib.ExitStack()
+        self._reservation = ""
         self._began = time.perf_counter()
         self._is_finished = False
 
     def __enter__(self) -> Self:
-        self.server.accounts.check_question(self.caller.key)
-        self._place.enter_context(self.server.limits.place(self.caller.key_id))
+        limits = self.server.limits
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(limits.place(self.caller.key_id))
+            self._reservation = self.server.accounts.reserve(
+                self.caller.key,
+                limits.seconds + _ENDING_SECONDS,
+                asks_model=any(_asks_model(holder.settings) for holder in self.holders),
+            )
+            self._place = stack.pop_all()
         return self
 
     def __exit__(
@@ -113,7 +124,7 @@ class Inquiry:
         late = Spending()
         late.add(call.stage, call)
         try:
-            self.server.accounts.charge(self.caller.key, late)
+            self.server.accounts.settle(self.caller.key, "", late)
         except GraphRAGError as failure:
             log.error("%s", failure)
 
@@ -121,7 +132,7 @@ class Inquiry:
         with self._lock:
             self._is_finished = True
         try:
-            self.server.accounts.charge(self.caller.key, self._spending)
+            self.server.accounts.settle(self.caller.key, self._reservation, self._spending)
         finally:
             self._record(outcome, result, self._spending)
 
@@ -144,6 +155,12 @@ class Inquiry:
                 "ms": round((time.perf_counter() - self._began) * 1000),
             }
         _write(self._request, entry, self._question)
+
+
+def _asks_model(settings: Settings) -> bool:
+    """Whether a question asks a model: to write, to embed or to rank."""
+    query, embedder = settings.query, settings.embeddings.embedder
+    return "llm" in (query.answers, query.reranker, embedder)
 
 
 def record_reading(request: Request, collection: str, question: str | None = None) -> None:
