@@ -51,7 +51,10 @@ def show_status(summary: dict[str, Any]) -> None:
     _show_warnings(summary)
     if not summary["indexed"]:
         _show_published(summary)
-        console.say("Nothing is indexed yet: run graphrag-pipeline index FOLDER")
+        if summary["follows"] and summary["published"]:
+            console.say(f"What is published under {summary['follows']} is read here.")
+        else:
+            console.say("Nothing is indexed yet: run graphrag-pipeline index FOLDER")
         return
     _show_counts(summary)
     _show_spent(summary)

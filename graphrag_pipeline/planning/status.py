@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -15,9 +16,10 @@ from graphrag_pipeline.ingest.reading.files import is_of_other_kind
 from graphrag_pipeline.ingest.stages import pending_batches
 from graphrag_pipeline.planning.estimate_log import compare_estimate
 from graphrag_pipeline.planning.rereading import reasons_by_batch
-from graphrag_pipeline.releases.kept import rolled_back_from
+from graphrag_pipeline.releases.kept import release_file, rolled_back_from
 from graphrag_pipeline.releases.publishing import published_release, refresh_needed
 from graphrag_pipeline.store.batches import BatchLog
+from graphrag_pipeline.store.index_store import connect_published
 from graphrag_pipeline.store.sources import ACTIONS
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import all_structures, counts, wanted_structures
@@ -72,7 +74,8 @@ def summarise(workspace: Workspace) -> dict[str, Any]:
 
     ``structures`` are the optional ones that there are, by table, with their rows. ``warnings`` are
     sentences on what others than the settings say may read. ``left_out`` is what the last scan of
-    each folder left out, by rule. Of so many ``removed_files`` something is left until a purge.
+    each folder left out, by rule. ``follows`` is the url of an index that is made elsewhere. Of so
+    many ``removed_files`` something is left until a purge.
     """
     home, settings = workspace.home, workspace.settings
     if not workspace.exists:
@@ -80,6 +83,7 @@ def summarise(workspace: Workspace) -> dict[str, Any]:
             "home": str(home),
             "warnings": exposed(settings),
             "indexed": False,
+            "follows": settings.storage.url,
             **dict.fromkeys(_COUNTED, 0),
             **{name: [] for name in _LISTED},
             "titles_not_in_the_corpus": [],
@@ -90,7 +94,7 @@ def summarise(workspace: Workspace) -> dict[str, Any]:
             "failed_reports": 0,
             "staged_documents": 0,
             "refresh_needed": False,
-            "published": None,
+            "published": _followed(workspace),
             "rolled_back_from": None,
             "removed_files": 0,
             "purge_unfinished": False,
@@ -114,6 +118,7 @@ def summarise(workspace: Workspace) -> dict[str, Any]:
         "home": str(home),
         "warnings": exposed(settings),
         "indexed": True,
+        "follows": "",
         **numbers,
         "levels": levels,
         "structures": structures,
@@ -148,6 +153,15 @@ def _structures(con: duckdb.DuckDBPyConnection, settings: Settings) -> list[dict
     wanted_structures(settings)
     by_table = counts(con, all_structures()[::-1])
     return [{"name": name, "rows": rows} for name, rows in by_table.items() if rows]
+
+
+def _followed(workspace: Workspace) -> dict[str, Any] | None:
+    """Return the release that is read here of an index that is made elsewhere."""
+    current = published_release(workspace.home)
+    if current is None:
+        return None
+    with contextlib.closing(connect_published(release_file(workspace.home))) as con:
+        return _rows(con, _RELEASE, id=current)[0]
 
 
 def _rows(con: duckdb.DuckDBPyConnection, sql: str, **values: object) -> list[dict[str, Any]]:
