@@ -88,6 +88,12 @@ def show_backup(made: Backup) -> None:
     )
     for name in made.left_out:
         console.note(f"left out: {name}, for it holds what looks like a key; keep it yourself")
+    if made.document_indexes:
+        indexes = counted(made.document_indexes, "index", "indexes")
+        console.note(
+            f"left out: {indexes} of single documents; experiments make them again, from the "
+            "answers that were paid"
+        )
 
 
 @prints(show_backup)

@@ -28,6 +28,7 @@ from graphrag_pipeline.core.errors import InputError, StorageError
 from graphrag_pipeline.core.files import PRIVATE, make_private, replace_durably
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.temporary import sweep, temporary_folder
+from graphrag_pipeline.evaluation.documents import indexes_in
 from graphrag_pipeline.evaluation.store import EvaluationStore
 from graphrag_pipeline.releases.kept import changing_releases, published_release
 from graphrag_pipeline.store.vector_store import VectorStore
@@ -60,7 +61,11 @@ _NEEDED_SPARE = 64 * 2**20
 
 @dataclass(frozen=True)
 class Backup:
-    """A backup that was made: ``release`` is what is published in it, ``size`` the archive's."""
+    """A backup that was made: ``release`` is what is published in it, ``size`` the archive's.
+
+    ``left_out`` are files that hold what looks like a key, ``document_indexes`` how many indexes of
+    single documents are not in it, since experiments make them again.
+    """
 
     archive: Path
     release: str | None
@@ -68,6 +73,7 @@ class Backup:
     n_bytes: int
     size: int
     left_out: tuple[str, ...] = ()
+    document_indexes: int = 0
 
 
 @dataclass(frozen=True)
@@ -120,6 +126,7 @@ def back_up(workspace: Workspace, archive: Path, *, with_history: bool = False) 
             contents.n_bytes,
             archive.stat().st_size,
             tuple(left_out),
+            len(indexes_in(home)),
         )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.errors import BusyError, StorageError
 from graphrag_pipeline.core.text import counted
+from graphrag_pipeline.evaluation.documents import indexes_in
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.releases.kept import release_ids
 from graphrag_pipeline.releases.publishing import behind
@@ -201,11 +202,17 @@ def _is_half_purged(workspace: Workspace) -> bool:
 
 
 def _notes(workspace: Workspace, problems: Sequence[Problem]) -> Iterator[str]:
-    """Yield what is behind the graph, where nothing is wrong with it."""
+    """Yield what was not looked at; where nothing is wrong, what is behind the graph."""
     if not workspace.exists:
         if not release_ids(workspace.home) and not problems:
             yield f"there is no index in {workspace.home} yet"
         return
+    if apart := indexes_in(workspace.home):
+        yield (
+            f"not looked at: {counted(len(apart), 'index', 'indexes')} of single documents, which "
+            "experiments make again where they are missing; each folder of document_indexes is a "
+            "home of its own"
+        )
     if problems:
         return
     if _is_half_purged(workspace):

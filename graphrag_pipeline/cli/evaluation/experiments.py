@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import inspect
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVar
 
 import typer
 
@@ -25,7 +27,10 @@ if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
     from graphrag_pipeline.evaluation.evaluate import Evaluated, ExperimentPlan
     from graphrag_pipeline.evaluation.experiment import Experiment
+    from graphrag_pipeline.evaluation.steps import Claims, Judge
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Spec = Annotated[
     Path | None, typer.Argument(help="Experiment, a TOML file (default: made of the options).")
 ]
@@ -69,8 +74,7 @@ Named = Annotated[str, typer.Option(help="Name of the experiment (default: the q
 _WARNINGS = 5
 
 
-@prints(show_results, result_values)
-def run(
+def chosen_experiment(
     spec: Spec = None,
     questions: Questions = "",
     methods: Methods = "",
@@ -83,6 +87,68 @@ def run(
     name: Named = "",
     per_document: PerDocument = None,
     where: Where = None,
+) -> Experiment:
+    """Return the experiment that a file names, or options alone."""
+    from graphrag_pipeline.evaluation.experiment import Claims, Judge, experiment_of
+    from graphrag_pipeline.query.methods import METHODS
+
+    steps: dict[str, Any] = {
+        "judge": Judge() if judge else None,
+        "claims": Claims() if claims else None,
+    }
+    if spec is not None:
+        if questions or methods or preset or levels or where:
+            raise InputError(
+                "an experiment's file says its questions, methods and documents: leave them out"
+            )
+        return _of_file(
+            spec,
+            name=name,
+            limit=limit,
+            retrieval_only=retrieval_only,
+            per_document=per_document,
+            **steps,
+        )
+    if not questions:
+        raise InputError("name an experiment's file, or --questions: a file or a question set")
+    return experiment_of(
+        name or Path(questions).stem,
+        questions,
+        [part.strip() for part in methods.split(",") if part.strip()]
+        or ([] if preset else list(METHODS)),
+        preset=preset,
+        levels=_numbers(levels),
+        where=documents_where(where),
+        retrieval_only=retrieval_only,
+        limit=limit,
+        per_document=per_document,
+        **steps,
+    )
+
+
+def of_experiment(
+    command: Callable[Concatenate[Experiment, P], T],
+) -> Callable[..., T]:
+    """Give a command about an experiment the options of :func:`chosen_experiment`."""
+    for name in ("experiment", "return"):  # types imported for the type checker only
+        command.__annotations__.pop(name, None)
+    chosen_experiment.__annotations__.pop("return", None)
+    shared = inspect.signature(chosen_experiment, eval_str=True).parameters
+    _, *own = inspect.signature(command, eval_str=True).parameters.values()
+
+    @functools.wraps(command)
+    def run_on(**options: Any) -> T:
+        experiment = chosen_experiment(**{name: options.pop(name) for name in shared})
+        return command(experiment, **options)  # pyright: ignore[reportCallIssue]
+
+    run_on.__signature__ = inspect.Signature([*shared.values(), *own])  # type: ignore[attr-defined]
+    return run_on
+
+
+@prints(show_results, result_values)
+@of_experiment
+def run(
+    experiment: Experiment,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask about the cost.")] = False,
 ) -> Results:
     """Answer questions by several methods and score the answers.
@@ -93,25 +159,11 @@ def run(
     from graphrag_pipeline.evaluating import run_experiment
 
     settings = settings_here()
-    experiment_chosen = _experiment(
-        spec,
-        questions,
-        methods,
-        preset,
-        levels,
-        retrieval_only,
-        limit,
-        judge,
-        claims,
-        name,
-        per_document,
-        where,
-    )
-    _agree(settings, experiment_chosen, yes)
+    _agree(settings, experiment, yes)
     with progress("evaluating"):
-        outcome = run_experiment(settings, experiment_chosen)
+        outcome = run_experiment(settings, experiment)
     _tell(outcome)
-    return results_of(settings, experiment_chosen.name)
+    return results_of(settings, experiment.name)
 
 
 def _show_plan(plan: ExperimentPlan) -> None:
@@ -134,98 +186,40 @@ def _plan_values(plan: ExperimentPlan) -> dict[str, Any]:
 
 
 @prints(_show_plan, _plan_values)
-def plan(
-    spec: Spec = None,
-    questions: Questions = "",
-    methods: Methods = "",
-    preset: Preset = "",
-    levels: Levels = "",
-    retrieval_only: RetrievalOnly = False,
-    limit: Limit = 0,
-    judge: Judged = False,
-    claims: CountClaims = False,
-    name: Named = "",
-    per_document: PerDocument = None,
-    where: Where = None,
-) -> ExperimentPlan:
+@of_experiment
+def plan(experiment: Experiment) -> ExperimentPlan:
     """Show what a run of an experiment would do and cost. No model is asked."""
     from graphrag_pipeline.evaluating import plan_experiment
 
-    settings = settings_here()
-    chosen = _experiment(
-        spec,
-        questions,
-        methods,
-        preset,
-        levels,
-        retrieval_only,
-        limit,
-        judge,
-        claims,
-        name,
-        per_document,
-        where,
-    )
-    return plan_experiment(settings, chosen)
+    return plan_experiment(settings_here(), experiment)
 
 
-def _experiment(
-    spec: Path | None,
-    questions: str,
-    methods: str,
-    preset: str,
-    levels: str,
-    retrieval_only: bool,
-    limit: int,
-    judge: bool,
-    claims: bool,
+def _of_file(
+    spec: Path,
+    *,
     name: str,
+    limit: int,
+    retrieval_only: bool,
     per_document: bool | None,
-    where: Sequence[str] | None,
+    judge: Judge | None,
+    claims: Claims | None,
 ) -> Experiment:
+    """Return the experiment of a file, with what options say besides."""
     from dataclasses import replace
 
-    from graphrag_pipeline.evaluation.experiment import (
-        Claims,
-        Judge,
-        checked,
-        experiment_of,
-        read_experiment,
-    )
-    from graphrag_pipeline.query.methods import METHODS
+    from graphrag_pipeline.evaluation.experiment import checked, read_experiment
 
-    if spec is not None:
-        if questions or methods or preset or levels or where:
-            raise InputError(
-                "an experiment's file says its questions, methods and documents: leave them out"
-            )
-        chosen = read_experiment(spec)
-        return checked(
-            replace(
-                chosen,
-                limit=limit or chosen.limit,
-                name=name or chosen.name,
-                per_document=chosen.per_document if per_document is None else per_document,
-                retrieval_only=retrieval_only or chosen.retrieval_only,
-                judge=chosen.judge or (Judge() if judge else None),
-                claims=chosen.claims or (Claims() if claims else None),
-            )
+    chosen = read_experiment(spec)
+    return checked(
+        replace(
+            chosen,
+            limit=limit or chosen.limit,
+            name=name or chosen.name,
+            per_document=chosen.per_document if per_document is None else per_document,
+            retrieval_only=retrieval_only or chosen.retrieval_only,
+            judge=chosen.judge or judge,
+            claims=chosen.claims or claims,
         )
-    if not questions:
-        raise InputError("name an experiment's file, or --questions: a file or a question set")
-    return experiment_of(
-        name or Path(questions).stem,
-        questions,
-        [part.strip() for part in methods.split(",") if part.strip()]
-        or ([] if preset else list(METHODS)),
-        preset=preset,
-        levels=_numbers(levels),
-        where=documents_where(where),
-        retrieval_only=retrieval_only,
-        limit=limit,
-        per_document=per_document,
-        judge=Judge() if judge else None,
-        claims=Claims() if claims else None,
     )
 
 

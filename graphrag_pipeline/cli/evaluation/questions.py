@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +18,9 @@ from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.text import counted
 
 if TYPE_CHECKING:
+    from graphrag_pipeline.core.settings import Settings
+    from graphrag_pipeline.evaluation.making.generating import Numbers
+    from graphrag_pipeline.evaluation.making.kinds import Wanted
     from graphrag_pipeline.evaluation.making.question_sets import QuestionSet
     from graphrag_pipeline.evaluation.step_models import StepModel
     from graphrag_pipeline.llm.pricing import StagePlan
@@ -139,36 +143,83 @@ def questions(
     from graphrag_pipeline.evaluation.making import question_sets
     from graphrag_pipeline.evaluation.making.generating import Numbers
     from graphrag_pipeline.evaluation.making.kinds import Wanted
-    from graphrag_pipeline.evaluation.questions.datasets import write_documents, write_questions
 
-    if file is not None and (generate or plan):
+    step = _step_model(model, base_url, api_key_env, temperature)
+    _check_options(file, generate or plan, documents, has_step=bool(step), kind=kind)
+    settings = settings_here()
+    if generate or plan:
+        order = Order(
+            question_set,
+            Numbers(personas, tasks, questions_per_task),
+            Wanted(_kinds(kind), number, personas, tasks) if kind else None,
+            description,
+            step,
+        )
+        if plan:
+            return _planned(settings, order)
+        questions = _generated(settings, order)
+    elif file is not None:
+        questions = question_sets.take(settings, file, question_set, format)
+    elif question_set:
+        questions = question_sets.show(settings, question_set)
+    else:
+        return question_sets.all_sets(settings)
+    _write(questions, file, documents, format, output)
+    return questions
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a model is to write: questions by kind where ``wanted``, else by people and tasks."""
+
+    question_set: str
+    numbers: Numbers
+    wanted: Wanted | None
+    description: str
+    step: StepModel | None
+
+
+def _check_options(
+    file: Path | None, is_made: bool, documents: Path | None, *, has_step: bool, kind: str
+) -> None:
+    if file is not None and is_made:
         raise InputError("give a file of questions, or --generate or --plan, not both")
     if documents is not None and file is None:
         raise InputError("--documents are those of a file of questions: name the file")
-    step = _step_model(model, base_url, api_key_env, temperature)
-    if step and not (generate or plan):
+    if has_step and not is_made:
         raise InputError("a model is asked with --generate or --plan alone")
-    settings, numbers = settings_here(), Numbers(personas, tasks, questions_per_task)
-    wanted = Wanted(_kinds(kind), number, personas, tasks)
-    if kind and not (generate or plan):
+    if kind and not is_made:
         raise InputError("--kind says what --generate or --plan is about: add one of them")
-    if plan and kind:
-        return question_sets.plan_of_kinds(settings, wanted, description, step)
-    if plan:
-        return question_sets.plan(settings, numbers, description, step)
-    if not (generate or file or question_set):
-        return question_sets.all_sets(settings)
-    if generate:
-        with progress("asking for questions"):
-            questions = (
-                question_sets.make_kinds(settings, wanted, question_set, description, step)
-                if kind
-                else question_sets.make(settings, numbers, question_set, description, step)
-            )
-    elif file is not None:
-        questions = question_sets.take(settings, file, question_set, format)
-    else:
-        questions = question_sets.show(settings, question_set)
+
+
+def _planned(settings: Settings, order: Order) -> Result:
+    from graphrag_pipeline.evaluation.making import question_sets
+
+    if order.wanted:
+        return question_sets.plan_of_kinds(settings, order.wanted, order.description, order.step)
+    return question_sets.plan(settings, order.numbers, order.description, order.step)
+
+
+def _generated(settings: Settings, order: Order) -> QuestionSet:
+    from graphrag_pipeline.evaluation.making import question_sets
+
+    rest = (order.question_set, order.description, order.step)
+    with progress("asking for questions"):
+        if order.wanted:
+            return question_sets.make_kinds(settings, order.wanted, *rest)
+        return question_sets.make(settings, order.numbers, *rest)
+
+
+def _write(
+    questions: QuestionSet,
+    file: Path | None,
+    documents: Path | None,
+    format: str,
+    output: Path | None,
+) -> None:
+    """Write a set's documents and questions where they are wanted, and tell what failed."""
+    from graphrag_pipeline.evaluation.questions.datasets import write_documents, write_questions
+
     if documents is not None and file is not None:
         written = write_documents(file, documents, format)
         console.note(f"Wrote {counted(len(written), 'document')} into {documents}")
@@ -177,7 +228,6 @@ def questions(
         console.note(f"Wrote {output}")
     for failure in questions.failures:
         console.note(f"warning: {failure}")
-    return questions
 
 
 def _kinds(names: str) -> tuple[str, ...]:
