@@ -46,6 +46,7 @@ from graphrag_pipeline.llm.pricing import StagePlan
 from graphrag_pipeline.query.release import open_release
 from graphrag_pipeline.releases.kept import release_file
 from graphrag_pipeline.releases.publishing import config_hash
+from graphrag_pipeline.store.index_store import make_small
 from graphrag_pipeline.store.spending import ledger_position, needs_model
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.updating import run_stages
@@ -176,6 +177,7 @@ def _make(settings: Settings, documents: Sequence[Apart], release: str) -> int:
         workspace = Workspace(settings_apart(settings, document.folder))
         began = ledger_position(workspace.settings)
         with spending_since(calls_place(workspace.settings), began), workspace.turn():
+            make_small(workspace.paths.index)
             stage_part(workspace, file, document.id)
             run_stages(workspace)
         (document.folder / _MARK).write_text(_made_with(settings), "utf-8")

@@ -105,6 +105,10 @@ def test_each_question_is_answered_from_its_own_document_alone(plain: Corpus) ->
     done = run_experiment(plain.settings, plain.experiment())
     assert (done.answered.made, done.answered.failed) == (6, {})
     assert len(plain.folders) == 2
+    # Blocks of the usual size would make these 11 and 7 MB.
+    for folder in indexes_in(plain.settings.home_path):
+        files = ("index.duckdb", "published.duckdb")
+        assert sum((folder / name).stat().st_size for name in files) < 6e6
     other = {"mill": ("bridge", "ferry"), "mill.txt": ("bridge", "ferry"), "bridge": ("ferry",)}
     for document, context in plain.rows("SELECT document, context FROM answers"):
         assert not any(name in str(context) for name in other[str(document)])

@@ -37,7 +37,12 @@ from graphrag_pipeline.releases.sources import record_sources
 from graphrag_pipeline.reports.levels import reports_current
 from graphrag_pipeline.reports.model_writer import report_writer
 from graphrag_pipeline.store.hashing import rows_hash
-from graphrag_pipeline.store.index_store import IndexStore, connect_published, memory_database
+from graphrag_pipeline.store.index_store import (
+    IndexStore,
+    attach_for_copy,
+    connect_published,
+    memory_database,
+)
 from graphrag_pipeline.store.limits import Limits
 from graphrag_pipeline.store.migrations import schema_sql
 from graphrag_pipeline.store.workspace import Workspace
@@ -330,9 +335,7 @@ def _pack(copy: Path, limits: Limits) -> None:
     packed = copy.with_name(f"{copy.name}.packed")
     con = memory_database(limits)
     try:
-        for name, path in (("whole", copy), ("packed", packed)):
-            path_literal = str(path).replace("'", "''")
-            con.execute(f"ATTACH '{path_literal}' AS {name}")
+        attach_for_copy(con, copy, packed)
         con.execute("DROP SCHEMA IF EXISTS whole.staging CASCADE")
         con.execute("COPY FROM DATABASE whole TO packed")
         con.execute("USE packed")

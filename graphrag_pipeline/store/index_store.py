@@ -317,6 +317,8 @@ def _watch(turn: _Turn, ended: threading.Event) -> None:
             turn.let_go()
 
 
+_BLOCK_SIZE = "SELECT block_size FROM pragma_database_size() WHERE database_name = 'whole'"
+_SMALL_BLOCK = "16384"
 _COLUMNS_OF_RELATIONSHIPS = """
 SELECT column_name FROM duckdb_columns()
 WHERE database_name = 'published' AND table_name = 'relationships'
@@ -504,6 +506,24 @@ def _row(con: duckdb.DuckDBPyConnection, sql: str) -> tuple[int, ...]:
     return row
 
 
+def attach_for_copy(con: duckdb.DuckDBPyConnection, source: Path, target: Path) -> None:
+    """Attach a DuckDB file as ``whole``, and a new one of blocks as large as ``packed``."""
+    whole, packed = (str(path).replace("'", "''") for path in (source, target))
+    con.execute(f"ATTACH '{whole}' AS whole")
+    (block_size,) = con.execute(_BLOCK_SIZE).fetchall()[0]
+    con.execute(f"ATTACH '{packed}' AS packed (BLOCK_SIZE {int(block_size)})")
+
+
+def make_small(path: Path) -> None:
+    """Make an empty DuckDB file of small blocks, for few rows, unless there is a file.
+
+    A table takes up blocks of its own: an index of one small document has a fifth of the size.
+    """
+    if not path.exists():
+        make_folder(path.parent)
+        duckdb.connect(str(path), config={"default_block_size": _SMALL_BLOCK}).close()
+
+
 def copy_rows(source: Path, target: Path, prepare: str = "", limits: Limits | None = None) -> None:
     """Copy all tables and views of a DuckDB file into a new one, without its free blocks.
 
@@ -511,9 +531,7 @@ def copy_rows(source: Path, target: Path, prepare: str = "", limits: Limits | No
     """
     con = memory_database(limits)
     try:
-        for name, path in (("whole", source), ("packed", target)):
-            literal = str(path).replace("'", "''")
-            con.execute(f"ATTACH '{literal}' AS {name}")
+        attach_for_copy(con, source, target)
         con.execute(prepare)
         con.execute("COPY FROM DATABASE whole TO packed")
     finally:
