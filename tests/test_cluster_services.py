@@ -1,6 +1,7 @@
 """The services of tests: they end with who started them, however that ends."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,8 @@ import sys, time
 sys.path.insert(0, sys.argv[1])
 import cluster_services as services
 with services.postgres() as a, services.redis() as b, services.s3() as c:
-    print(a.pid, b.pid, c.service.pid if c.service else 0, flush=True)
+    own = [each for each in (a, b, c.service) if each]
+    print(*(f"{each.pid} {each.folder}" for each in own), flush=True)
     time.sleep(600)
 """
 
@@ -37,7 +39,8 @@ def test_services_end_with_a_test_that_is_killed():
     process = subprocess.Popen(
         [sys.executable, "-c", STARTS, tests], stdout=subprocess.PIPE, text=True
     )
-    pids = [int(pid) for pid in process.stdout.readline().split() if pid != "0"]
+    words = process.stdout.readline().split()
+    pids, folders = [int(word) for word in words[::2]], words[1::2]
     assert pids
     assert all(map(runs, pids))
     process.send_signal(signal.SIGKILL)
@@ -46,3 +49,5 @@ def test_services_end_with_a_test_that_is_killed():
     while any(map(runs, pids)):
         assert time.monotonic() < deadline
         time.sleep(0.05)
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
