@@ -63,6 +63,8 @@ def test_limits_hold_for_copies_in_memory_which_spill_beside_the_index_s_own(tmp
         row = con.execute(f"SELECT {settings}, current_setting('temp_directory')").fetchone()
         assert row is not None
         assert row[:2] == ("476.8 MiB", 1)
+        bar = con.execute("SELECT current_setting('enable_progress_bar')").fetchone()
+        assert bar == (False,)
         assert Path(row[2]).is_relative_to(tmp_path / "fast")
         con.execute("SET memory_limit = '20 MB'")
         con.execute(LARGE)

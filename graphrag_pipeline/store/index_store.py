@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _SMALL_BYTES = 512 * 2**20
 _FEW_BYTES = 16 * 2**20
-_IDLE_SECONDS = 0.5
+_IDLE_SECONDS = 2.0
 _WATCH_SECONDS = 0.05
 _NO_BAR = "SET enable_progress_bar = false"
 
@@ -334,6 +334,7 @@ def memory_database(limits: Limits | None = None) -> duckdb.DuckDBPyConnection:
     spill = process_folder(limits.spill_folder() or private_temporary(), "spill")
     config = {"python_enable_replacements": False, "temp_directory": str(spill / uuid.uuid4().hex)}
     con = duckdb.connect(":memory:", config=config)
+    con.execute(_NO_BAR)
     limits.bound(con)
     return con
 
