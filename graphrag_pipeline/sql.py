@@ -63,7 +63,7 @@ class PublishedSql:
         self._home = home
         path = Home(home).marts
         attached = {"marts": path} if marts and path.is_file() else {}
-        self._con = connect_published(release_file(home, release), **attached)
+        self._con = connect_published(release_file(home, release), limits=None, **attached)
         self._con.execute("SET lock_configuration = true")
 
     def query(
