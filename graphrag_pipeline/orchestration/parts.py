@@ -234,4 +234,8 @@ def kubernetes_errors() -> tuple[type[Exception], ...]:
 
 
 def _line(error: Exception) -> str:
+    # dagster-k8s wraps what Kubernetes said.
+    error = getattr(error, "k8s_api_exception", None) or error
+    if reason := getattr(error, "reason", None):
+        return f"{getattr(error, 'status', '')} {reason}".strip()[:200]
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
