@@ -1,12 +1,14 @@
 import contextlib
 import hashlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import duckdb
 import polars as pl
@@ -21,6 +23,7 @@ from graphrag_pipeline.store.index_store import (
     connect_published,
     get_meta,
     insert,
+    make_small,
     replace_changed,
     replace_links,
     set_meta,
@@ -223,6 +226,30 @@ def test_a_thread_comes_between_two_uses_of_a_session(store):
         thread.join(timeout=30)
         assert seen == ["mine"]
         assert value(store, "state") == "theirs"
+
+
+@pytest.mark.parametrize("is_small", [False, True])
+def test_a_file_made_anew_where_one_was_removed_in_use_is_the_new_one(store, is_small):
+    def make_anew():
+        shutil.rmtree(store.path.parent)
+        if is_small:
+            make_small(store.path)
+        before = value(store, "state")
+        with store.transaction() as con:
+            set_meta(con, "state", "new")
+        return before
+
+    with ThreadPoolExecutor(1) as other, store.session():
+        with store.transaction() as con:
+            set_meta(con, "state", "old")
+        assert other.submit(make_anew).result(timeout=30) is None
+        assert value(store, "state") == "new"
+        with store.read(), pytest.raises(StorageError, match="was removed while it was in use"):
+            other.submit(make_anew).result(timeout=30)
+    assert value(store, "state") is None
+    with store.read() as con:
+        sizes = con.execute("SELECT block_size FROM pragma_database_size()").fetchall()
+    assert sizes == [(16384 if is_small else 262144,)]
 
 
 def test_who_waits_is_served_although_a_session_never_pauses(store):

@@ -7,7 +7,8 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -188,6 +189,8 @@ class IndexStore:
 
     def _open(self, turn: _Turn) -> duckdb.DuckDBPyConnection:
         if turn.database is None:
+            if not turn.is_alone():
+                raise StorageError(f"{self.path} was removed while it was in use: try again")
             turn.database = self._connect()
         return turn.database
 
@@ -256,6 +259,7 @@ class _Turn:
     """
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self.lock = FairLock(path.with_suffix(".lock"))
         self.database: duckdb.DuckDBPyConnection | None = None
         self.in_session = False
@@ -294,11 +298,29 @@ class _Turn:
                 finally:
                     self.lock.release()
 
+    def is_alone(self) -> bool:
+        """Whether no other thread has the file open, now that this one has the lock.
+
+        Another may where the folder was removed with its lock: DuckDB, which knows a file by its
+        path, would go on with the one that is gone. It is closed unless it is in use.
+        """
+        other = _latest.get(self._path)
+        if other is not None and other is not self:
+            other.let_go()
+            if other.database is not None:
+                return False
+        _latest[self._path] = self
+        return True
+
     def close(self) -> None:
         """Close the database, and keep the lock."""
         if self.database is not None:
             self.database.close()
             self.database = None
+
+
+_latest: MutableMapping[Path, _Turn] = weakref.WeakValueDictionary()
+"""The turn that last opened each file in this process."""
 
 
 class _Turns(threading.local):
@@ -522,7 +544,10 @@ def make_small(path: Path) -> None:
     """
     if not path.exists():
         make_folder(path.parent)
-        duckdb.connect(str(path), config={"default_block_size": _SMALL_BLOCK}).close()
+        with temporary_folder(path.parent, path.name) as folder:
+            beside = folder / "file"
+            duckdb.connect(str(beside), config={"default_block_size": _SMALL_BLOCK}).close()
+            replace_durably(beside, path)
 
 
 def copy_rows(source: Path, target: Path, prepare: str = "", limits: Limits | None = None) -> None:
