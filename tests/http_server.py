@@ -15,6 +15,7 @@ from query_fixture import publish, settings_for
 from graphrag_pipeline.core.settings import ServerSettings, Settings
 from graphrag_pipeline.releases.publishing import publish_copy
 from graphrag_pipeline.serving.app import create_app
+from graphrag_pipeline.serving.connections import Punctual
 from graphrag_pipeline.serving.holding import Collections, Holder
 from graphrag_pipeline.serving.keys import Keyring
 from graphrag_pipeline.store.index_store import IndexStore
@@ -48,7 +49,9 @@ class Served:
         self.app = create_app(
             Collections(self.holders, next(iter(homes))), ServerSettings(**server), keyring
         )
-        config = uvicorn.Config(self.app, port=0, log_level="critical", lifespan="on")
+        config = uvicorn.Config(
+            self.app, port=0, log_level="critical", lifespan="on", http=Punctual
+        )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, daemon=True)
         self.http = requests.Session()

@@ -398,6 +398,30 @@ def test_a_body_that_is_too_large_is_not_read(served: Served, said: str) -> None
     assert raw(served, head, body).startswith(b"HTTP/1.1 413")
 
 
+def test_a_body_that_comes_too_slowly_is_not_waited_for(home: Path) -> None:
+    head = "POST /v1/query HTTP/1.1\nHost: localhost\nContent-Type: application/json\n"
+    with Served({"default": home}, timeout_seconds=0.2) as server:
+        said = raw(server, head + "Content-Length: 30", b'{"question"')
+    assert said.startswith(b"HTTP/1.1 408")
+    assert b"over a faster line" in said
+
+
+@pytest.mark.parametrize("begun", ["", "GET /health HTTP/1.1\r\nHost: local"])
+@pytest.mark.parametrize("n_before", [0, 1])
+def test_a_connection_without_a_request_is_ended(
+    served: Served, monkeypatch: pytest.MonkeyPatch, begun: str, n_before: int
+) -> None:
+    monkeypatch.setattr("graphrag_pipeline.serving.connections.HEAD_SECONDS", 0.1)
+    with socket.create_connection(("127.0.0.1", served.port), timeout=30) as connection:
+        for _ in range(n_before):
+            connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+        connection.sendall(begun.encode())
+        with contextlib.suppress(ConnectionResetError):
+            while connection.recv(65536):
+                pass
+
+
 @pytest.mark.parametrize(
     ("host", "origin", "status"),
     [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -100,6 +102,23 @@ def test_what_is_refused_leaves_nothing(served: Served, folder: Path) -> None:
     assert foreign.status_code == 403
     assert files_in(folder) == before
     assert not [path for path in (folder / "inbox" / "uploads").iterdir() if path.name[0] == "."]
+
+
+def test_an_upload_that_stops_half_way_leaves_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    published(tmp_path / "home")
+    head = b"POST /v1/documents?name=a.txt HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"
+    with Served({"default": settings_in(tmp_path)}, timeout_seconds=0.5) as server:
+        for reads_on in (True, False):
+            with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+                connection.sendall(head + b"half")
+                if reads_on:
+                    assert connection.recv(65536).startswith(b"HTTP/1.1 408")
+        while server.limits.inside:
+            time.sleep(0.01)
+    assert files_in(tmp_path) == set()
+    assert "Traceback" not in caplog.text
 
 
 def test_no_more_are_kept_than_the_settings_allow(tmp_path: Path) -> None:

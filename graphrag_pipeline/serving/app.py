@@ -113,6 +113,7 @@ def _add_guards(app: FastAPI, server: Server, settings: ServerSettings, keyring:
         hosts=settings.hosts,
         origins=settings.origins,
         metrics=server.metrics,
+        seconds=settings.timeout_seconds,
     )
     if settings.origins:
         # Before the guard: a browser asks without a key whether it may ask with one, and may read

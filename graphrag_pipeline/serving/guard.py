@@ -7,6 +7,7 @@ rebinding). With keys, whoever shows none may call what is in ``OPEN``, and noth
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
@@ -39,14 +40,17 @@ _HEADERS = [
 ]
 _POLICY = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
 _TOO_LARGE = f"a request has at most {BODY_BYTES // 1024} KB: send less"
+_SLOWEST = 50_000
+_TOO_SLOW = "the body did not come in time: send it again, over a faster line"
 
 
 class Guard:
     """Finds who asks. Refuses strangers (401, 403), those who ask too often (429) and
-    bodies that are too large (413).
+    bodies that are too large (413) or too slow (408).
 
     It counts what is answered. ``hosts`` are the names that a request may call this server by;
     this machine's own are always among them. Where there are keys and no hosts, every name is.
+    A body is here within ``seconds``, and one more for each 50 KB of it.
     """
 
     def __init__(
@@ -58,6 +62,7 @@ class Guard:
         hosts: Collection[str],
         origins: Collection[str],
         metrics: Metrics,
+        seconds: float,
     ) -> None:
         self._app = app
         self._keyring = keyring
@@ -65,6 +70,7 @@ class Guard:
         self._hosts = {host.lower() for host in hosts}
         self._origins = {_origin(address) for address in origins}
         self._metrics = metrics
+        self._seconds = seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it on."""
@@ -87,7 +93,8 @@ class Guard:
             if problem := self._refused(scope):
                 await response_of(problem, scope["path"])(scope, receive, send_guarded)
             else:
-                bounded = receive if _is_upload(scope) else _bounded(receive)
+                most = None if _is_upload(scope) else BODY_BYTES
+                bounded = _bounded(receive, most, self._seconds)
                 await self._app(scope, bounded, send_guarded)
         finally:
             route = getattr(scope.get("route"), "path", "other")
@@ -188,16 +195,25 @@ def _origin(address: str) -> tuple[str, str]:
     return parts.scheme.lower(), parts.netloc.lower()
 
 
-def _bounded(receive: Receive) -> Receive:
-    """Return what receives a body of no more than ``BODY_BYTES``; else it raises a 413."""
-    received = 0
+def _bounded(receive: Receive, most: int | None, seconds: float) -> Receive:
+    """Return what receives a body of no more than ``most`` bytes, else it raises a 413; and a 408
+    where it does not come in time."""
+    received, is_whole = 0, False
+    begun = asyncio.get_running_loop().time()
 
     async def bounded() -> Message:
-        nonlocal received
-        message = await receive()
+        nonlocal received, is_whole
+        if is_whole:
+            return await receive()
+        try:
+            async with asyncio.timeout_at(begun + seconds + received / _SLOWEST):
+                message = await receive()
+        except TimeoutError:
+            # What reads the body passes these on.
+            raise HTTPException(408, _TOO_SLOW, headers={"Connection": "close"}) from None
         received += len(message.get("body", b""))
-        if received > BODY_BYTES:
-            # What reads the body passes this one on.
+        is_whole = not message.get("more_body", False)
+        if most is not None and received > most:
             raise HTTPException(413, _TOO_LARGE)
         return message
 

@@ -20,6 +20,7 @@ from uvicorn.supervisors.multiprocess import Process
 from graphrag_pipeline.core.errors import GraphRAGError, InputError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.serving.app import create_app
+from graphrag_pipeline.serving.connections import Punctual
 from graphrag_pipeline.serving.guard import is_loopback
 from graphrag_pipeline.serving.holding import Collections, open_collections
 from graphrag_pipeline.serving.keys import Keyring
@@ -68,6 +69,7 @@ def serve(
     options = uvicorn.Config(
         functools.partial(worker_app, settings, release, needs_keys=needs_keys),
         factory=True,
+        http=Punctual,
         workers=workers,
         log_level="warning",
         access_log=False,

@@ -27,7 +27,7 @@ from graphrag_pipeline.serving.routes.stream import EVENTS, EventStream, Streame
 from graphrag_pipeline.serving.state import holder_of, json_response
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
-    status: {"model": ProblemDetails} for status in (401, 403, 404, 413, 422, 429, 503)
+    status: {"model": ProblemDetails} for status in (401, 403, 404, 408, 413, 422, 429, 503)
 }
 router = APIRouter(
     prefix="/v1", tags=["questions"], responses=PROBLEMS, dependencies=[needs("query")]

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from graphrag_pipeline.serving.callers import caller_of, needs
 from graphrag_pipeline.serving.holding import Seen
 from graphrag_pipeline.serving.inquiry import record_writing
+from graphrag_pipeline.serving.limits import GONE
 from graphrag_pipeline.serving.problems import Problem
 from graphrag_pipeline.serving.routes.questions import PROBLEMS
 from graphrag_pipeline.serving.routes.reading import CollectionName
@@ -53,13 +55,16 @@ async def upload(
     if int(request.headers.get("content-length", "0")) > limits.upload_mb * 1e6:
         raise too_large(limits.upload_mb)
     with server_of(request).limits.place(caller_of(request).key_id):
-        taken = await take(
-            request.stream(),
-            name,
-            folder,
-            most_mb=limits.upload_mb,
-            most_files=limits.uploads_most,
-        )
+        try:
+            taken = await take(
+                request.stream(),
+                name,
+                folder,
+                most_mb=limits.upload_mb,
+                most_files=limits.uploads_most,
+            )
+        except ClientDisconnect:
+            raise Problem(503, GONE) from None
     record_writing(request, holder.name, {"name": taken.path.name, "sha256": taken.sha256})
     body = {
         "name": taken.path.name,
