@@ -45,10 +45,11 @@ from benchmarks.latency import podcast_questions
 from graphrag_pipeline import Index, Settings
 from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.extraction.rules.sentences import sentence_spans
+from graphrag_pipeline.llm import configured
 from graphrag_pipeline.llm.client import ModelClient
 from graphrag_pipeline.llm.completion import Completion
 from graphrag_pipeline.llm.requests import ChatRequest
-from graphrag_pipeline.query import Answer, QueryEngine, writer
+from graphrag_pipeline.query import Answer, QueryEngine
 from graphrag_pipeline.query import operators as op
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -151,7 +152,7 @@ class _FromMemory(ModelClient):
 
 def compared(home: Path, data: Path) -> list[Taken]:
     """Return what each method takes for each question on the index in a home folder."""
-    taken: list[Taken] = []
+    rows: list[Taken] = []
     with StrictServer(mind) as server:
         settings = Settings.model_validate(
             {
@@ -168,8 +169,8 @@ def compared(home: Path, data: Path) -> list[Taken]:
             for question in asked:
                 for name in METHODS:
                     server.forget()
-                    taken.append(_taken(engine, server, name, question, golds[question]))
-    return taken
+                    rows.append(taken(engine, server, name, question, golds[question]))
+    return rows
 
 
 def _sentences(engine: QueryEngine) -> list[str]:
@@ -177,9 +178,10 @@ def _sentences(engine: QueryEngine) -> list[str]:
     return [" ".join(text[a:b].split()) for text in texts for a, b in sentence_spans(text)]
 
 
-def _taken(
+def taken(
     engine: QueryEngine, server: StrictServer, name: str, question: str, gold: Sequence[str]
 ) -> Taken:
+    """Return what a method takes for a question, and which of its gold assertions it covers."""
     method, options = METHODS[name]
     answer: Answer = engine.answer(question, method, **options)
     asked = server.asked()
@@ -199,7 +201,7 @@ def _taken(
 def _own_milliseconds(
     engine: QueryEngine, question: str, method: str, options: Mapping[str, Any]
 ) -> float:
-    with mock.patch.object(writer, "ModelClient", _FromMemory):
+    with mock.patch.object(configured, "ModelClient", _FromMemory):
         return min(_milliseconds(engine, question, method, options) for _ in range(_REPEATS))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +17,7 @@ from query_fixture import publish
 from query_player import LONG_WORD, NUMBERED, play, step_of
 from strict_server import StrictServer
 
+from benchmarks import lazy
 from graphrag_pipeline import Index
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.home import Home
@@ -145,6 +147,15 @@ def test_a_question_is_broken_up_tested_claimed_and_reduced(home):
         QUESTION, "Who was Bob Cratchit?", "Whom did Scrooge employ?",
     ]  # fmt: skip
     assert all("tested on" in step and "no branch was left" in step for step in steps[:3])
+
+
+def test_the_benchmark_measures_what_is_neither_client_nor_stand_in(home):
+    with StrictServer(lazy.mind) as server:
+        settings = settings_for(home, server)
+        with QueryEngine(home, settings=settings) as engine:
+            taken = lazy.taken(engine, server, "lazy:budget=100", QUESTION, ["Bob Cratchit"])
+        assert 0 < taken.calls == len(server.asked())
+    assert 0 < taken.milliseconds < math.inf
 
 
 def test_citations_are_the_sentences_found_and_what_stands_before_them(home):
