@@ -271,6 +271,19 @@ def test_the_explorer_asks_by_number_for_what_it_does_not_hold(served: Served) -
     assert served.get("/v1/explorer/entities/-1").status_code == 422
 
 
+def test_a_method_is_listed_as_one_that_answers_where_it_does(served: Served) -> None:
+    methods = served.get("/v1/methods").json()
+    answers = {method["name"] for method in methods if method["can_answer"]}
+    models = {model["id"] for model in served.get("/v1/models").json()["data"]}
+    assert models == {f"default/{name}" for name in answers}
+    asked = {
+        method["name"]: served.post("/v1/query", question=QUESTION, method=method["name"])
+        for method in methods
+    }
+    assert {name for name, given in asked.items() if given.status_code == 200} == answers
+    assert {given.status_code for name, given in asked.items() if name not in answers} == {422}
+
+
 def test_methods_say_what_they_take_and_releases_what_is_kept(served: Served) -> None:
     methods = {each["name"]: each for each in served.get("/v1/methods").json()}
     assert methods["bm25"]["can_answer"]

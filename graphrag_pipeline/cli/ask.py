@@ -152,7 +152,7 @@ class _Session:
 
         rows: list[Sequence[Any]] = [
             ("*" if method["name"] == self._method else "", method["name"], method["summary"])
-            for method in list_methods(self._holder.settings)
+            for method in list_methods(self._holder.settings, self._holder.tables())
             if method["can_answer"]
         ]
         console.table(("", "method", "what it finds"), rows)

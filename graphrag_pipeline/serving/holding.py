@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -107,6 +107,14 @@ class Holder:
                 raise
         with self.lease(release) as engine:
             return work(engine)
+
+    def tables(self) -> Collection[str] | None:
+        """Return the tables of vectors of the release; None where there is none to look at."""
+        try:
+            with self.lease() as engine:
+                return engine.index.facts.vector_versions.keys()
+        except GraphRAGError:
+            return None
 
     def look(self) -> bool:
         """Look at once whether another release was published; return whether it was, and is open.
@@ -247,6 +255,10 @@ class Seen:
     def use(self, work: Callable[[QueryEngine], T], release: str | None = None) -> T:
         """Return what some work gives; see :meth:`Holder.use`."""
         return self.holder.use(lambda engine: work(self._view(engine)), release)
+
+    def tables(self) -> Collection[str] | None:
+        """Return the tables of vectors of the release; see :meth:`Holder.tables`."""
+        return self.holder.tables()
 
     def look(self) -> bool:
         """Look whether another release was published; see :meth:`Holder.look`."""

@@ -129,4 +129,5 @@ ARCHRAG = Method(
     parameters=ArchRagParameters,
     retrieve=archrag_search,
     answer=archrag_answer,
+    table="attributed_communities",
 )

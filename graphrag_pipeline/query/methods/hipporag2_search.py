@@ -155,4 +155,5 @@ HIPPORAG2 = Method(
     parameters=HippoRag2Parameters,
     retrieve=hipporag2_search,
     answer=hipporag2_answer,
+    table="facts",
 )

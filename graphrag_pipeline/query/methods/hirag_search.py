@@ -117,4 +117,5 @@ HIRAG = Method(
     parameters=HiragParameters,
     retrieve=hirag_search,
     prompt="local_answer",
+    table="hirag_entities",
 )

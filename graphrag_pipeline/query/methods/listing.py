@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -12,24 +13,27 @@ if TYPE_CHECKING:
     from graphrag_pipeline.core.settings import Settings
 
 
-def list_methods(settings: Settings) -> list[dict[str, Any]]:
+def list_methods(settings: Settings, tables: Collection[str] | None = None) -> list[dict[str, Any]]:
     """Return :func:`method_values` of every method, those first that need no model."""
     methods = (*METHODS.values(), *MODEL_METHODS.values())
-    return [method_values(method, settings) for method in methods]
+    return [method_values(method, settings, tables) for method in methods]
 
 
-def method_values(method: Method[Any], settings: Settings) -> dict[str, Any]:
+def method_values(
+    method: Method[Any], settings: Settings, tables: Collection[str] | None = None
+) -> dict[str, Any]:
     """Return what a method is for, whether it can answer as things are set, and its parameters.
 
-    The default of a parameter is what a question gets that does not name it: that of the settings
-    where they have one.
+    ``tables`` are the tables of vectors of the release that it is to answer from. The default of a
+    parameter is what a question gets that does not name it: that of the settings where they have
+    one.
     """
     defaults = as_mapping(method.parametrise({}, settings))
     return {
         "name": method.name,
         "summary": method.summary,
         "needs_model": method.needs_model,
-        "can_answer": settings.query.answers == "llm" or not method.needs_model,
+        "can_answer": method.can_answer(settings, tables),
         "parameters": [
             {
                 "name": field.name,

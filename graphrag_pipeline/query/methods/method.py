@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
@@ -34,7 +34,8 @@ class Method(Generic[P]):
     Where a model writes, it gets what ``retrieve`` returns, in ``prompt``. A method that asks the
     model before (for keywords, ratings, follow-ups) has ``answer``: it makes these calls, and
     returns the last, or None where the index holds nothing that bears on the question. One that
-    ``needs_model`` can retrieve without a model, but not answer. ``estimate`` says what an answer
+    ``needs_model`` can retrieve without a model, but not answer. ``table`` is the table of vectors
+    that it cannot do without, where only some indexes have it. ``estimate`` says what an answer
     takes, where that does not follow from what is retrieved: calls, tokens of prompts, and tokens
     of what the model writes.
     """
@@ -46,6 +47,7 @@ class Method(Generic[P]):
     prompt: str = "local_answer"
     answer: Callable[[Asking, P], Awaitable[Final | None]] | None = None
     needs_model: bool = False
+    table: str = ""
     estimate: Callable[[Release, P], tuple[float, float, float]] | None = None
 
     async def last_call(self, asking: Asking, p: P) -> Final | None:
@@ -54,6 +56,11 @@ class Method(Generic[P]):
             return await self.answer(asking, p)
         records = await asking.retrieve(lambda: self.retrieve(asking.index, asking.search_text, p))
         return from_records(records, self.prompt)
+
+    def can_answer(self, settings: Settings, tables: Collection[str] | None = None) -> bool:
+        """Whether it can answer as things are set, from a release with these tables of vectors."""
+        has_table = tables is None or not self.table or self.table in tables
+        return has_table and (settings.query.answers == "llm" or not self.needs_model)
 
     def check(self, options: Mapping[str, Any]) -> None:
         """Raise InputError for an unknown name, or a value that no settings make right."""

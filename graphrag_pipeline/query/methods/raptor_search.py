@@ -62,4 +62,5 @@ RAPTOR = Method(
     parameters=RaptorParameters,
     retrieve=raptor_search,
     prompt="raptor_answer",
+    table="raptor_nodes",
 )

@@ -192,13 +192,14 @@ async def _list_methods(request: Request, asked: _InCollection) -> str:
     holder = holder_of(request, asked.collection)
     caller = caller_of(request)
     names = [name for name in server_of(request).collections.holders if caller.may_see(name)]
+    tables = await asyncio.to_thread(holder.tables)
     methods = [
         {
             "method": method["name"],
             "finds": method["summary"],
             "parameters": {each["name"]: each["default"] for each in method["parameters"]},
         }
-        for method in methods_here(holder.settings)
+        for method in methods_here(holder.settings, tables)
         if method["can_answer"]
     ]
     head = f"Collections: {', '.join(names)}. Methods of {holder.name}, with their parameters:"

@@ -15,11 +15,11 @@ export class Methods {
     this.writes = methods.some((method) => method.needs_model && method.can_answer);
     const chosen = by("method").value;
     const option = ({ name, can_answer: can }) => element("option", { value: name, text: name, disabled: !can });
-    const [usable, others] = [methods.filter((m) => m.can_answer), methods.filter((m) => !m.can_answer)];
+    const groups = Object.groupBy(methods, (m) => m.can_answer ? "Methods" : m.needs_model && !this.writes
+      ? "Need a language model" : "Not in this index");
     by("method").replaceChildren(
       element("option", { value: "", text: CHOSEN_BY_SERVER }),
-      element("optgroup", { label: "Methods" }, usable.map(option)),
-      ...(others.length ? [element("optgroup", { label: "Need a language model" }, others.map(option))] : []));
+      ...Object.entries(groups).map(([label, those]) => element("optgroup", { label }, those.map(option))));
     by("method").value = this.known.get(chosen)?.can_answer ? chosen : "";
     by("follow-ups-label").hidden = !this.writes;
     this.describe();

@@ -5,6 +5,7 @@ A model is a collection and a method, as in ``handbook/local``.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 import uuid
@@ -32,7 +33,7 @@ from graphrag_pipeline.serving.routes.stream import EventStream, Streamed, piece
 from graphrag_pipeline.serving.state import holder_of, json_bytes, json_response, server_of
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.core.settings import Settings
+    from graphrag_pipeline.serving.holding import Holder
 
 router = APIRouter(prefix="/v1", tags=["openai"], dependencies=[needs("query")])
 
@@ -175,7 +176,7 @@ class Chat(BaseModel):
 @router.get("/models")
 async def models(request: Request) -> Response:
     """List the models: each collection with each method that can answer there."""
-    listed = [_model(name) for name in _names(request)]
+    listed = [_model(name) for name in await asyncio.to_thread(lambda: [*_names(request)])]
     return json_response({"object": "list", "data": listed})
 
 
@@ -317,16 +318,16 @@ def _names(request: Request) -> Iterator[str]:
     caller = caller_of(request)
     for name, holder in server_of(request).collections.holders.items():
         if caller.may_see(name):
-            yield from (f"{name}/{method}" for method in _methods(holder.settings))
+            yield from (f"{name}/{method}" for method in _methods(holder))
 
 
-def _methods(settings: Settings) -> Iterator[str]:
+def _methods(holder: Holder) -> Iterator[str]:
     """Yield the methods that can answer, that of a question without a method first."""
-    writes = settings.query.answers == "llm"
-    first = "local" if writes else "auto"
+    settings, tables = holder.settings, holder.tables()
+    first = "local" if settings.query.answers == "llm" else "auto"
     yield first
     for method in (*METHODS.values(), *MODEL_METHODS.values()):
-        if method.name != first and (writes or not method.needs_model):
+        if method.name != first and method.can_answer(settings, tables):
             yield method.name
 
 

@@ -93,8 +93,10 @@ async def stream(request: Request, asked: ToAnswer) -> Response:
 
 @router.get("/methods")
 async def methods(request: Request, collection: str | None = None) -> Response:
-    """List the methods, their parameters, and which can answer as the collection is set."""
-    return json_response(list_methods(holder_of(request, collection).settings))
+    """List the methods, their parameters, and which can answer from the collection as it is."""
+    holder = holder_of(request, collection)
+    tables = await asyncio.to_thread(holder.tables)
+    return json_response(list_methods(holder.settings, tables))
 
 
 async def answered(
