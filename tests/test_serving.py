@@ -435,6 +435,17 @@ def test_a_connection_without_a_request_is_ended(
                 pass
 
 
+def test_a_head_without_end_is_refused(served: Served) -> None:
+    with socket.create_connection(("127.0.0.1", served.port), timeout=30) as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: ")
+        with contextlib.suppress(ConnectionError):
+            for _ in range(64):
+                connection.sendall(b"a" * 65_536)
+        with contextlib.suppress(ConnectionError):
+            assert connection.recv(65536).startswith(b"HTTP/1.1 400")
+    assert served.get("/health").status_code == 200
+
+
 @pytest.mark.parametrize(
     ("host", "origin", "status"),
     [
