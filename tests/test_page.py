@@ -215,6 +215,9 @@ def test_a_method_is_compared_with_itself_by_its_parameters(browser: Any, served
         page.fill("#compare-question", QUESTION)
         page.click("#compare-send")
         page.wait_for_selector(".column")
+        page.wait_for_function(
+            "document.querySelector('#compared table')?.getBoundingClientRect().top < innerHeight"
+        )
         named = page.locator("#compared tbody th").all_inner_texts()
         assert named == ["lightrag:mode=local", "lightrag:top_k=7"]
         page.fill(".variant:last-child [name=top_k]", "0")

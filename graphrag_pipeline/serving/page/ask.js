@@ -1,6 +1,6 @@
 import { events, where } from "./api.js";
 import { Citations, evidence, stepsOf, took } from "./answer.js";
-import { by, element, say } from "./dom.js";
+import { by, element, reveal, say } from "./dom.js";
 
 const KEPT = "graphrag.conversation";
 const MOST_KEPT = 30;
@@ -114,7 +114,7 @@ class Turn {
     conversation.place.append(this.place);
   }
 
-  show() { this.place.scrollIntoView({ block: "start", behavior: calm() ? "auto" : "smooth" }); }
+  show() { reveal(this.place, "start"); }
 
   take(name, value) {
     if (name === "step") this.step(value.text);
@@ -195,8 +195,6 @@ class Turn {
     if (this.text) this.citations.write(this.prose, this.text, { generated: this.conversation.methods.writes });
   }
 }
-
-const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 /** A box as high as its text, up to a part of the window. */
 export function fit(box) {

@@ -1,6 +1,6 @@
 import { post, where } from "./api.js";
 import { Citations, stepsOf } from "./answer.js";
-import { by, count, dollars, element, foreign, growing, say, seconds } from "./dom.js";
+import { by, count, dollars, element, foreign, growing, reveal, say, seconds } from "./dom.js";
 import { entityLink } from "./views.js";
 import { fit } from "./ask.js";
 import { changedIn, fieldsOf } from "./methods.js";
@@ -83,7 +83,10 @@ export class Comparison {
     }
   }
 
-  show(...parts) { by("compared").replaceChildren(...parts); }
+  show(...parts) {
+    by("compared").replaceChildren(...parts);
+    reveal(by("compared"), "nearest");
+  }
 
   arrange() {
     by("compare-send").hidden = this.control !== null && this.control !== undefined;

@@ -27,6 +27,12 @@ export const seconds = (s) => (s < 1 ? `${Math.max(1, Math.round(s * 1000))} ms`
 export const dollars = (cost) => (cost === null || cost === undefined ? "price unknown"
   : cost === 0 ? "$0" : `$${cost < 0.01 ? cost.toPrecision(2) : cost.toFixed(2)}`);
 
+/** Bring a place into sight, smoothly where that is liked. */
+export function reveal(place, block) {
+  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  place.scrollIntoView({ block, behavior: calm ? "auto" : "smooth" });
+}
+
 /** The end of a path or address, which tells documents apart; the whole is its tooltip. */
 export function shortUri(uri) {
   const parts = uri.split("/").filter(Boolean);
