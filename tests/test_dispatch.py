@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from graphrag_pipeline.core import progress
 from graphrag_pipeline.workers.dispatch import (
     AT_ONCE,
     LATE_LEASES,
@@ -222,6 +223,23 @@ def test_a_worker_that_has_just_begun_is_given_time_to_say_so() -> None:
     fleet = Fleet(seconds=seconds, starting={keys[-1]: 0.8 * LATE_SECONDS})
     assert sorted(simulate(fleet, keys).done) == keys
     assert fleet.tries[keys[-1]] == 1
+
+
+def test_progress_is_told_when_a_batch_is_done_and_at_no_other_time() -> None:
+    told = []
+    with progress.listening(lambda stage, done, total: told.append((done, total))):
+        simulate(Fleet({"b": "fails:99"}), ["a", "b", "c"])
+    assert told == [(0, 3), (1, 3), (2, 3)]
+
+
+def test_that_nobody_works_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    fleet = Fleet({"a": "never:1"})
+    dispatch = simulate(fleet, ["a"])
+    assert dispatch.done == ["a"]
+    assert caplog.text.count("no worker has begun a batch yet") == 1
+    caplog.clear()
+    simulate(Fleet(seconds={"a": 500.0}), ["a"])
+    assert "no worker has begun" not in caplog.text
 
 
 def test_a_broker_that_is_away_for_a_minute_costs_no_try() -> None:

@@ -18,7 +18,6 @@ from dagster._core.launcher.base import WorkerStatus
 from dagster._core.workspace.context import BaseWorkspaceRequestContext
 
 from graphrag_pipeline.assets.names import BATCHES
-from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.postgres import Postgres, Session
 from graphrag_pipeline.definitions import INGEST_JOB
 from graphrag_pipeline.resources.index import BATCH
@@ -65,7 +64,6 @@ def make_parts(
         while dispatch.goes_on():
             lease.check()
             dispatch.turn()
-            progress.report("batches by workers", len(dispatch.done), len(keys))
             time.sleep(_POLL_SECONDS)
     dispatch.check()
     return dispatch.run_ids

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.errors import GraphRAGError, StorageError
 from graphrag_pipeline.core.text import counted
 
@@ -26,7 +27,10 @@ LATE_LEASES = 3
 """A run that has not been heard of for so many leases is looked for."""
 PATIENCE_SECONDS = 120.0
 """How long a launcher that cannot be reached is asked again."""
+NOBODY_SECONDS = 20.0
+"""Where no worker has begun a run for so long, somebody may have forgotten to start one."""
 _LAUNCH_AGAIN_SECONDS = 5.0
+_STAGE = "batches by workers"
 _MOST_NAMED = 3
 
 
@@ -100,6 +104,10 @@ class Dispatch:
     _away_since: float | None = None
     _look_after: float = float("-inf")
     _lost_since: dict[str, float] = field(default_factory=dict)
+    _has_looked_for_workers: bool = False
+
+    def __post_init__(self) -> None:
+        self._tell()
 
     def goes_on(self) -> bool:
         """Whether a batch waits or is being made."""
@@ -115,6 +123,7 @@ class Dispatch:
         if self.clock() >= self._look_after:
             self._look_after = self.clock() + self.lease_seconds / 3
             self._give_up_silent()
+            self._ask_for_workers()
 
     def check(self) -> None:
         """Raise PartsFailedError where a batch failed for good."""
@@ -156,6 +165,20 @@ class Dispatch:
                 self._fail(run.key, why)
             else:
                 self.done.append(run.key)
+                self._tell()
+
+    def _tell(self) -> None:
+        rest = len(self.waiting) + len(self.out) + len(self.failures)
+        progress.report(_STAGE, len(self.done), len(self.done) + rest)
+
+    def _ask_for_workers(self) -> None:
+        """Say once where no worker has begun anything: the run would wait in silence."""
+        first = min((run.at for run in self.out.values()), default=self.clock())
+        if self._has_looked_for_workers or self.done or self.clock() - first < NOBODY_SECONDS:
+            return
+        self._has_looked_for_workers = True
+        if not self.runs.ages([*self.out]):
+            log.warning("no worker has begun a batch yet: see that workers run")
 
     def _give_up_silent(self) -> None:
         for run_id, why in self._silent().items():
