@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from graphrag_pipeline.core.postgres import Postgres
 from graphrag_pipeline.core.settings import Settings
 
 _POSTGRES = "DAGSTER_GRAPHRAG_POSTGRES"
@@ -19,6 +20,11 @@ def export_addresses(settings: Settings) -> None:
     os.environ[_POSTGRES] = _for_sqlalchemy(settings.postgres.reveal())
     if settings.broker:
         os.environ[_BROKER] = settings.broker.reveal()
+
+
+def queue_of(settings: Settings) -> str:
+    """Return the queue in Redis of an index: several may share one Redis, as they may Postgres."""
+    return Postgres.of(settings).schema
 
 
 def broker_address() -> str:

@@ -20,6 +20,7 @@ from dagster._core.workspace.context import BaseWorkspaceRequestContext
 from graphrag_pipeline.assets.names import BATCHES
 from graphrag_pipeline.core.postgres import Postgres, Session
 from graphrag_pipeline.definitions import INGEST_JOB
+from graphrag_pipeline.orchestration.addresses import queue_of
 from graphrag_pipeline.resources.index import BATCH
 from graphrag_pipeline.sensors.runs import files_of
 from graphrag_pipeline.store.beats import ages, forget
@@ -35,6 +36,7 @@ log = logging.getLogger("graphrag_pipeline")
 
 _MODULE = "graphrag_pipeline.orchestration.ingestion_job"
 _POLL_SECONDS = 0.5
+_QUEUE = "dagster-celery/queue"
 
 
 def make_parts(
@@ -86,7 +88,7 @@ class DagsterRuns:
         run = self.instance.create_run_for_job(
             self._job.get_definition(),
             run_config=self.run_config,
-            tags={**self.tags, **files_of([order.batch]), BATCH: key},
+            tags={**self.tags, **files_of([order.batch]), BATCH: key, _QUEUE: self._queue},
             job_code_origin=self._job.get_python_origin(),
         )
         with warnings.catch_warnings():
@@ -165,9 +167,7 @@ class DagsterRuns:
         assert isinstance(launcher, CeleryRunLauncher)
         try:
             with launcher.celery.connection_for_read() as connection:
-                queue = connection.default_channel.queue_declare(
-                    queue=launcher.default_queue, passive=True
-                )
+                queue = connection.default_channel.queue_declare(queue=self._queue, passive=True)
                 return queue.message_count == 0
         except self._unreachable as error:
             log.warning("cannot ask the queue of the workers: %s", _line(error))
@@ -189,6 +189,10 @@ class DagsterRuns:
             if error and (lines := error.message.strip().splitlines()):
                 return lines[0].removeprefix("dagster._core.definitions.events.Failure: ")
         return "its run failed"
+
+    @cached_property
+    def _queue(self) -> str:
+        return queue_of(self.workspace.settings)
 
     @cached_property
     def _job(self) -> ReconstructableJob:

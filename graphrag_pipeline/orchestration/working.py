@@ -9,6 +9,7 @@ import sys
 from graphrag_pipeline.core.errors import ConfigError, StorageError
 from graphrag_pipeline.core.postgres import Postgres
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.orchestration.addresses import queue_of
 from graphrag_pipeline.orchestration.runs import dagster_home
 from graphrag_pipeline.resources.index import ON_A_WORKER
 from graphrag_pipeline.store.objects import ObjectStore
@@ -52,7 +53,7 @@ def work(settings: Settings, name: str | None, processes: int) -> None:
         _APP,
         "worker",
         "-Q",
-        "dagster",
+        queue_of(settings),
         "-n",
         worker,
     ]
