@@ -19,7 +19,8 @@ def worker(
     ] = 1,
 ) -> None:
     """Read, chunk and extract batches for a shared index, until it is told to end."""
-    from graphrag_pipeline.orchestration.working import check_services, work
+    from graphrag_pipeline.orchestration.addresses import check_services
+    from graphrag_pipeline.orchestration.working import work
 
     settings = settings_for_runs()
     check_services(settings)

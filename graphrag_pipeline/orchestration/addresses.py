@@ -1,4 +1,4 @@
-"""Where Dagster keeps the runs of many machines, and how they are handed to workers.
+"""Where Dagster keeps the runs of many machines, how they are handed to workers, and who is away.
 
 Addresses may hold passwords. Dagster's configuration names variables of the environment instead of
 them; they are set here, for this process and those it starts.
@@ -6,13 +6,19 @@ them; they are set here, for this process and those it starts.
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
+from collections.abc import Iterator
 
+from graphrag_pipeline.core.errors import ConfigError, StorageError
 from graphrag_pipeline.core.postgres import Postgres
-from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.settings import IN_PROCESS, Settings
+from graphrag_pipeline.store.objects import ObjectStore
 
 _POSTGRES = "DAGSTER_GRAPHRAG_POSTGRES"
 _BROKER = "DAGSTER_GRAPHRAG_BROKER"
+_SECONDS = 5.0
 
 
 def export_addresses(settings: Settings) -> None:
@@ -30,6 +36,66 @@ def queue_of(settings: Settings) -> str:
 def broker_address() -> str:
     """Return the address of Redis that was set."""
     return os.environ[_BROKER]
+
+
+def check_services(settings: Settings) -> None:
+    """Raise StorageError, in one line, where Postgres, the store or Redis cannot be reached."""
+    Postgres.of(settings).connect().close()
+    ObjectStore(settings.storage.url).check()
+    if settings.workers.launcher == "celery":
+        _check_broker(settings)
+
+
+@contextlib.contextmanager
+def told_of_postgres(settings: Settings) -> Iterator[None]:
+    """Let what Dagster raises where its storage in Postgres is away arrive as StorageError.
+
+    What it logs of each attempt is left out.
+    """
+    if settings.workers.launcher == IN_PROCESS:
+        yield
+        return
+    root = logging.getLogger()
+    root.addFilter(_is_news)
+    try:
+        yield
+    except storage_errors() as error:
+        cause = error.__cause__
+        known = cause if isinstance(cause, Exception) else error
+        raise Postgres.of(settings).error(known) from None
+    finally:
+        root.removeFilter(_is_news)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    return not record.getMessage().startswith("Retrying failed database connection")
+
+
+def storage_errors() -> tuple[type[Exception], ...]:
+    """Return what Dagster raises where its storage in Postgres is away."""
+    from dagster_postgres.utils import DagsterPostgresException
+    from sqlalchemy.exc import DBAPIError
+
+    return (DagsterPostgresException, DBAPIError)
+
+
+def _check_broker(settings: Settings) -> None:
+    import redis
+
+    address = settings.broker.reveal()
+    try:
+        with redis.Redis.from_url(
+            address, socket_connect_timeout=_SECONDS, socket_timeout=_SECONDS
+        ) as client:
+            client.ping()
+    except (redis.RedisError, OSError) as error:
+        place = address.rpartition("@")[2].removeprefix("redis://")
+        raise StorageError(
+            f"cannot reach Redis at {place}: {type(error).__name__}; is it running, and is "
+            "workers.broker right?"
+        ) from None
+    except ValueError:
+        raise ConfigError("GRAPHRAG_BROKER_URL is no address: write redis://host:port/0") from None
 
 
 def _for_sqlalchemy(address: str) -> str:

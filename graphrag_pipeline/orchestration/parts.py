@@ -20,7 +20,7 @@ from dagster._core.workspace.context import BaseWorkspaceRequestContext
 from graphrag_pipeline.assets.names import BATCHES
 from graphrag_pipeline.core.postgres import Postgres, Session
 from graphrag_pipeline.definitions import INGEST_JOB
-from graphrag_pipeline.orchestration.addresses import queue_of
+from graphrag_pipeline.orchestration.addresses import check_services, queue_of, storage_errors
 from graphrag_pipeline.resources.index import BATCH
 from graphrag_pipeline.sensors.runs import files_of
 from graphrag_pipeline.store.beats import ages, forget
@@ -56,8 +56,8 @@ def make_parts(
     """
     if not keys:
         return []
+    check_services(workspace.settings)
     objects = ObjectStore(workspace.settings.storage.url)
-    objects.check()
     known = set(instance.get_dynamic_partitions(BATCHES))
     instance.add_dynamic_partitions(BATCHES, [key for key in keys if key not in known])
     with workspace.coordinating() as lease, closing(Session(Postgres.of(workspace.settings))) as s:
@@ -65,7 +65,11 @@ def make_parts(
         dispatch = Dispatch(runs, deque(keys), LEASE_SECONDS)
         while dispatch.goes_on():
             lease.check()
-            dispatch.turn()
+            try:
+                dispatch.turn()
+            except storage_errors() as error:
+                # Without Postgres the lease cannot be renewed: that says when it is too long.
+                log.warning("cannot ask Postgres for the runs, asking again: %s", _line(error))
             time.sleep(_POLL_SECONDS)
     dispatch.check()
     return dispatch.run_ids

@@ -33,7 +33,7 @@ from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB, build_definit
 from graphrag_pipeline.index import Index, Update
 from graphrag_pipeline.ingest.stages import pending_batches, stage_versions
 from graphrag_pipeline.marts.build import MARTS_JOB, built_marts, marts_outdated
-from graphrag_pipeline.orchestration.addresses import export_addresses
+from graphrag_pipeline.orchestration.addresses import export_addresses, told_of_postgres
 from graphrag_pipeline.orchestration.event_log import kept_open
 from graphrag_pipeline.orchestration.parts import make_parts
 from graphrag_pipeline.planning.pending import nothing_pending
@@ -266,7 +266,11 @@ def opened_instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
     }
     place = str(dagster_home(settings))
     ref = InstanceRef.from_dir(place, overrides={"compute_logs": nowhere})
-    with dg.DagsterInstance.from_ref(ref) as instance, kept_open(instance):
+    with (
+        told_of_postgres(settings),
+        dg.DagsterInstance.from_ref(ref) as instance,
+        kept_open(instance),
+    ):
         yield instance
 
 

@@ -6,24 +6,13 @@ import os
 import socket
 import sys
 
-from graphrag_pipeline.core.errors import ConfigError, StorageError
-from graphrag_pipeline.core.postgres import Postgres
+from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.orchestration.addresses import queue_of
+from graphrag_pipeline.orchestration.addresses import check_services, queue_of
 from graphrag_pipeline.orchestration.runs import dagster_home
 from graphrag_pipeline.resources.index import ON_A_WORKER
-from graphrag_pipeline.store.objects import ObjectStore
 
 _APP = "graphrag_pipeline.orchestration.celery_app"
-_SECONDS = 5.0
-
-
-def check_services(settings: Settings) -> None:
-    """Raise StorageError, in one line, where Postgres, the store or Redis cannot be reached."""
-    Postgres.of(settings).connect().close()
-    ObjectStore(settings.storage.url).check()
-    if settings.workers.launcher == "celery":
-        _check_broker(settings)
 
 
 def work(settings: Settings, name: str | None, processes: int) -> None:
@@ -60,22 +49,3 @@ def work(settings: Settings, name: str | None, processes: int) -> None:
     options = ["-c", str(processes), "--prefetch-multiplier", "1", "--loglevel", "WARNING"]
     quiet = ["--without-gossip", "--without-mingle"]
     os.execv(sys.executable, [sys.executable, *command, *options, *quiet])
-
-
-def _check_broker(settings: Settings) -> None:
-    import redis
-
-    address = settings.broker.reveal()
-    try:
-        with redis.Redis.from_url(
-            address, socket_connect_timeout=_SECONDS, socket_timeout=_SECONDS
-        ) as client:
-            client.ping()
-    except (redis.RedisError, OSError) as error:
-        place = address.rpartition("@")[2].removeprefix("redis://")
-        raise StorageError(
-            f"cannot reach Redis at {place}: {type(error).__name__}; is it running, and is "
-            "workers.broker right?"
-        ) from None
-    except ValueError:
-        raise ConfigError("GRAPHRAG_BROKER_URL is no address: write redis://host:port/0") from None

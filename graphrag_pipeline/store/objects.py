@@ -238,7 +238,8 @@ def _is_refusal(error: OSError) -> bool:
 
 
 def _line(error: OSError) -> str:
-    return (error.strerror or str(error)).splitlines()[0][:200]
+    said = (error.strerror or str(error)).splitlines()[0]
+    return said.partition("; Details: ")[0][:200]
 
 
 def _without_keys(url: str) -> str:

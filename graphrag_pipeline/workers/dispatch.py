@@ -159,8 +159,9 @@ class Dispatch:
 
     def _settle_some(self) -> None:
         for run_id, failure in self.runs.ended([*self.out]).items():
-            run = self.out.pop(run_id)
+            run = self.out[run_id]
             why = failure or self.runs.take(run)
+            del self.out[run_id]
             if why:
                 self._fail(run.key, why)
             else:
