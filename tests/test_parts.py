@@ -126,7 +126,7 @@ def test_a_worker_that_does_not_see_the_files_fails_and_quarantines_nothing(
     worker = settings_of(tmp_path / "worker")
     (tmp_path / "worker" / "documents").mkdir(parents=True)
     (tmp_path / "worker" / "documents" / "a.md").write_text("another text")
-    with pytest.raises(StorageError, match=r"does not see documents/a\.md, or not as they were"):
+    with pytest.raises(StorageError, match=r"does not see documents/a\.md, or not as it was"):
         make_part(worker, objects, key)
     assert find_part(objects, key) is None
     shutil.copy(workspace.batches.path_of("documents/a.md"), tmp_path / "worker" / "documents")

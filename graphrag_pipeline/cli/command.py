@@ -140,10 +140,17 @@ def settings_here() -> Settings:
 
 
 def settings_for_runs() -> Settings:
-    """Return :func:`settings_here`, with the cron schedules checked, which only Dagster can do."""
-    from graphrag_pipeline.core.settings import EvaluationSettings, ScheduleSettings
+    """Return the settings of who makes an index, and so follows no release that others publish.
 
-    settings = settings_here()
+    The cron schedules are checked, which only Dagster can do.
+    """
+    from graphrag_pipeline.core.settings import (
+        EvaluationSettings,
+        ScheduleSettings,
+        load_settings,
+    )
+
+    settings = load_settings(CONFIG.get())
     crons = (settings.schedule, settings.evaluation.cron)
     # Dagster takes over a second to import: the crons we deliver need no check.
     if crons != (ScheduleSettings(), EvaluationSettings().cron):

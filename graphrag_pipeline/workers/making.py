@@ -35,7 +35,6 @@ INGESTION = {
     "extractions": ingest_extractions,
 }
 """The stages of a part, in order."""
-_MOST_NAMED = 5
 
 
 class OrderedBatch(BatchLog):
@@ -111,11 +110,10 @@ class PartWorkspace(Workspace):
         """
         missing = [c.uri for c in self.order.readable if not self._fetch(objects, c)]
         if missing:
-            more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
+            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
             raise StorageError(
-                f"this worker does not see {', '.join(missing[:_MOST_NAMED])}{more}, or not as "
-                "they were when the batch was cut: let it see the folder of the documents, or set "
-                "workers.send_files; the batch is tried again"
+                f"this worker does not see {missing[0]}{more}, or not as it was when the batch was "
+                "cut: let it see the folder of the documents, or set workers.send_files"
             )
 
     def _fetch(self, objects: ObjectStore, change: SourceChange) -> bool:
