@@ -76,7 +76,7 @@ class Service:
     def kill(self) -> None:
         """End the server at once, as ``kill -9`` does."""
         if self._process is not None:
-            for pid in _with_children(self._process.pid):
+            for pid in with_children(self._process.pid):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             self._process.wait()
@@ -91,7 +91,7 @@ class Service:
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> None:
-        for pid in _with_children(self.pid):
+        for pid in with_children(self.pid):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
 
@@ -261,7 +261,8 @@ def _answers(port: int, question: bytes, beginning: bytes) -> bool:
         return False
 
 
-def _with_children(pid: int) -> list[int]:
+def with_children(pid: int) -> list[int]:
+    """Return a process and all that come from it."""
     pids = [pid]
     for parent in pids:
         with contextlib.suppress(OSError):

@@ -1,0 +1,184 @@
+"""Coordinator, workers and reader with homes of their own, over real Postgres, Redis and S3."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from cluster_services import Bucket, postgres, redis, s3, with_children
+from commands import ForkedPython, command
+from index_differences import differing_tables
+from strict_server import StrictServer
+
+from benchmarks.played_answers import played_answer
+from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.settings import load_settings
+from graphrag_pipeline.orchestration.addresses import check_services
+from graphrag_pipeline.store.objects import ObjectStore
+from graphrag_pipeline.store.workspace import Workspace
+from graphrag_pipeline.updating import run_stages
+
+pytestmark = [pytest.mark.cluster, pytest.mark.waits]
+
+PASSWORD, KEY = "password-of-tests", "sk-key-of-tests"
+CORPUS = Path(__file__).parents[1] / "examples" / "corpus" / "press"
+FILES = sorted(CORPUS.iterdir())[:4]
+CONCURRENCY = 2
+AWAY = {
+    "GRAPHRAG_POSTGRES_URL": "cannot use Postgres at 127.0.0.1:9",
+    "GRAPHRAG_BROKER_URL": "cannot reach Redis at 127.0.0.1:9",
+    "AWS_ENDPOINT_URL": "cannot use s3://",
+}
+OF_ITS_MACHINE = {"main.llm_calls", "main.meta", "main.releases"}
+"""Tables that tell of the times and the calls of one run: those of two builds differ."""
+
+
+@pytest.fixture
+def server() -> Iterator[StrictServer]:
+    with StrictServer(played_answer, latency=0.1) as server:
+        yield server
+
+
+@pytest.fixture
+def bucket(server: StrictServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+    """The bucket; all processes are told of it, of Postgres, Redis and the model."""
+    with postgres() as database, redis() as broker, s3() as bucket:
+        environment = {
+            **bucket.environment,
+            "OPENAI_API_KEY": KEY,
+            "GRAPHRAG_PROFILE": "llm",
+            "GRAPHRAG_LLM__BASE_URL": server.base_url,
+            "GRAPHRAG_LLM__CONCURRENCY": str(CONCURRENCY),
+            "GRAPHRAG_EMBEDDINGS__EMBEDDER": "hashing",
+            "GRAPHRAG_BATCHES__MAX_FILES": "2",
+            "GRAPHRAG_STORAGE__URL": f"{bucket.url}/index",
+            "GRAPHRAG_POSTGRES_URL": database.address.replace("@", f":{PASSWORD}@"),
+            "GRAPHRAG_BROKER_URL": broker.address,
+        }
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        yield bucket
+
+
+@contextlib.contextmanager
+def running(folder: Path, *arguments: str) -> Iterator[ForkedPython]:
+    """Run a command in a folder, and in a home, of its own; kill what is left of it at last."""
+    folder.mkdir(exist_ok=True)
+    environment = {
+        **os.environ,
+        "GRAPHRAG_HOME": str(folder / "home"),
+        "GRAPHRAG_WORKERS__LAUNCHER": "celery",
+    }
+    with (folder / "said").open("ab") as said:
+        process = ForkedPython(
+            ("-m", "graphrag_pipeline.cli", *arguments),
+            cwd=folder, env=environment, stdout=said, stderr=said,
+        )  # fmt: skip
+    try:
+        yield process
+    finally:
+        for pid in with_children(process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        process.wait()
+
+
+def wait_for(happens: Callable[[], bool], seconds: float = 120) -> None:
+    deadline = time.monotonic() + seconds
+    while not happens():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def build_alone(folder: Path, batches: Path) -> Path:
+    """Build, of the same batches, what one machine makes of them; return the index file."""
+    settings = load_settings().model_copy(update={"home": str(folder / "home")})
+    settings = settings.model_copy(
+        update={"storage": settings.storage.model_copy(update={"url": ""})}
+    )
+    workspace = Workspace(settings)
+    shutil.rmtree(workspace.paths.batches, ignore_errors=True)
+    shutil.copytree(batches, workspace.paths.batches)
+    run_stages(workspace)
+    return workspace.paths.index
+
+
+def change(documents: Path) -> None:
+    first, second, third, *_ = sorted(documents.iterdir())
+    first.unlink()
+    second.write_text(second.read_text() + "\n\nAda Lovelace met Charles Babbage in London.\n")
+    third.rename(third.with_name("renamed.md"))
+    (documents / "new.md").write_text("Marie Curie worked with Pierre Curie in Paris.")
+
+
+def test_workers_elsewhere_make_the_index_of_one_machine_though_one_is_killed(
+    tmp_path: Path, server: StrictServer, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents = tmp_path / "documents"
+    documents.mkdir()
+    for file in FILES:
+        shutil.copy(file, documents)
+    coordinator = tmp_path / "coordinator"
+    with (
+        running(tmp_path / "worker1", "worker") as worker,
+        running(tmp_path / "worker2", "worker"),
+    ):
+        for step in ("new", "changed"):
+            with running(coordinator, "index", "--yes", str(documents)) as index:
+                if step == "new":
+                    wait_for(lambda: len(server.requests) > 1)
+                    os.kill(with_children(worker.pid)[1], signal.SIGKILL)
+                index.wait(300)
+                assert index.returncode == 0, (coordinator / "said").read_text()
+            # What was in flight is asked again, and nothing else.
+            assert server.paid_again() <= CONCURRENCY
+            server.forget()
+            alone = build_alone(tmp_path / "alone", coordinator / "home" / "batches")
+            made = differing_tables(alone, coordinator / "home" / "index.duckdb")
+            assert set(made) <= OF_ITS_MACHINE, step
+            server.forget()
+            change(documents)
+    monkeypatch.setenv("GRAPHRAG_HOME", str(tmp_path / "reader"))
+    read = command("sql", "SELECT text FROM chunks")
+    assert "Marie Curie worked with Pierre Curie" in read.stdout, read.stderr
+    for variable, said in AWAY.items():
+        with monkeypatch.context() as away:
+            away.setenv(variable, re.sub(r":\d+", ":9", os.environ[variable]))
+            away.setenv("GRAPHRAG_WORKERS__LAUNCHER", "celery")
+            settings = load_settings()
+            with pytest.raises(StorageError, match=said) as told:
+                check_services(settings)
+        assert told.value.exit_code == 5
+        assert "\n" not in str(told.value)
+    secrets = (PASSWORD, KEY, bucket.environment["AWS_SECRET_ACCESS_KEY"])
+    assert (
+        list(places_of(secrets, tmp_path, ObjectStore(os.environ["GRAPHRAG_STORAGE__URL"]))) == []
+    )
+
+
+def places_of(secrets: tuple[str, ...], folder: Path, objects: ObjectStore) -> Iterator[str]:
+    """Yield the files, objects and tables of Postgres in which a secret stands."""
+    for path in folder.rglob("*"):
+        if path.is_file() and any(secret.encode() in path.read_bytes() for secret in secrets):
+            yield str(path)
+    for name in objects.sizes(""):
+        if any(secret.encode() in objects.read(name) for secret in secrets):
+            yield name
+    with psycopg.connect(os.environ["GRAPHRAG_POSTGRES_URL"]) as con:
+        tables = con.execute(
+            "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables"
+            " WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"
+        ).fetchall()
+        for (table,) in tables:
+            for secret in secrets:
+                query = f"SELECT count(*) FROM {table} t WHERE t::text LIKE %s"
+                if con.execute(query.encode(), (f"%{secret}%",)).fetchall()[0][0]:
+                    yield table
