@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from collections.abc import Iterator
@@ -198,7 +199,7 @@ def test_methods_stand_side_by_side_with_what_they_take(browser: Any, served: Se
 
 
 def test_a_method_is_compared_with_itself_by_its_parameters(browser: Any, served: Served) -> None:
-    with opened(browser, served) as page:
+    with opened(browser, served, viewport={"width": 1280, "height": 400}) as page:
         page.click("#to-compare")
         for name in ("basic", "local", "ppr"):
             page.uncheck(f"#compare-methods [value={name}]")
@@ -213,11 +214,10 @@ def test_a_method_is_compared_with_itself_by_its_parameters(browser: Any, served
         summaries = page.locator(".variant summary").all_inner_texts()
         assert summaries == ["lightrag: mode=local", "lightrag: top k=7"]
         page.fill("#compare-question", QUESTION)
-        page.click("#compare-send")
+        page.press("#compare-question", "Enter")
         page.wait_for_selector(".column")
-        page.wait_for_function(
-            "document.querySelector('#compared table')?.getBoundingClientRect().top < innerHeight"
-        )
+        playwright = importlib.import_module("playwright.sync_api")
+        playwright.expect(page.locator("#compared table")).to_be_in_viewport()
         named = page.locator("#compared tbody th").all_inner_texts()
         assert named == ["lightrag:mode=local", "lightrag:top_k=7"]
         page.fill(".variant:last-child [name=top_k]", "0")
