@@ -367,14 +367,14 @@ def preset_parts() -> Iterator[Part]:
 
     for name in preset_names():
         paper = paper_of(name)
+        shown = f"graphrag-pipeline eval tables questions-{name}"
         made = [
-            (table.number, table.title, f'`graphrag-pipeline eval tables -t "{table.number}"`')
-            for table in paper.table
+            (table.number, table.title, f'`{shown} -t "{table.number}"`') for table in paper.table
         ]
         absent = [(missing.number, f"Not made: {missing.why}.", "") for missing in paper.missing]
         rows = [Entry(f"{name} {row[0]}", row[1], row) for row in (*made, *absent)]
         conditions = ", ".join(f"{row.name} (`{row.method or '-'}`)" for row in paper.condition)
-        command = f"    graphrag-pipeline eval run --preset {name} --questions FILE"
+        command = f"    graphrag-pipeline eval run --preset {name} --questions questions.jsonl"
         apart = " Where every question names its document, each is asked of an index of it alone."
         more = apart if paper.per_document else ""
         text = f"Conditions: {conditions}.{more}\n\n{command}\n"

@@ -187,6 +187,7 @@ def test_units_and_sizes_are_noted_with_the_release(home) -> None:
 
 def test_the_command_fills_the_tables_and_says_what_is_missing(home, tmp_path, monkeypatch) -> None:
     file = tmp_path / "asked.jsonl"
+    experiment = "asked-rag_vs_graphrag"
     line = {"question": "Who was the clerk of Scrooge?", "answers": ["Bob Cratchit"]}
     file.write_text(json.dumps(line))
     monkeypatch.setenv("GRAPHRAG_HOME", str(home))
@@ -200,7 +201,7 @@ def test_the_command_fills_the_tables_and_says_what_is_missing(home, tmp_path, m
     ]  # fmt: skip
     sizes = {row[1]: row[2] for row in shown["Storage by part"]["measured"]}
     assert 0 < sizes["RAG"][-1] < sizes["Community-GraphRAG (Local)"][-1]
-    listed = CliRunner().invoke(app, ["eval", "tables", "asked", "-t", "Table 5, figure 4"])
+    listed = CliRunner().invoke(app, ["eval", "tables", experiment, "-t", "Table 5, figure 4"])
     assert listed.exit_code == 0, listed.output
     assert "Community-GraphRAG (Local)" in listed.output
     assert "no judge compared the answers" in listed.output
@@ -209,17 +210,17 @@ def test_the_command_fills_the_tables_and_says_what_is_missing(home, tmp_path, m
     said = {note for table in shown.values() for note in table["notes"]}
     assert {f"{name}: {reason}" for name, reason in why.items()} <= said
     assert "needs a language model" in why["IRCoT+RAG"]
-    brief = CliRunner().invoke(app, ["eval", "results", "asked"])
+    brief = CliRunner().invoke(app, ["eval", "results", experiment])
     lines = (brief.stdout + brief.stderr).splitlines()
     (novels,) = [line for line in lines if "no question has a type of two words" in line]
     assert novels.startswith("Table 3, Table 6, ")
     assert not any(line.startswith("Table 3:") for line in lines)
     assert sum(line.startswith("IRCoT+RAG: ") for line in lines) == 1
-    later = CliRunner().invoke(app, ["eval", "tables", "asked", "--json"])
+    later = CliRunner().invoke(app, ["eval", "tables", experiment, "--json"])
     notes = {table["number"]: table["notes"] for table in json.loads(later.stdout)}
     assert notes == {number: table["notes"] for number, table in shown.items()}
     assert any("reading, chunking and extraction" in note for note in notes["Table 26"])
-    wrong = CliRunner().invoke(app, ["eval", "tables", "asked", "-t", "Table 99"])
+    wrong = CliRunner().invoke(app, ["eval", "tables", experiment, "-t", "Table 99"])
     assert wrong.exit_code != 0
     assert "there are Table 1, Table 2" in " ".join(wrong.output.split())
 

@@ -70,7 +70,9 @@ PerDocument = Annotated[
         "preset does).",
     ),
 ]
-Named = Annotated[str, typer.Option(help="Name of the experiment (default: the questions').")]
+Named = Annotated[
+    str, typer.Option(help="Name of the experiment (default: the questions', and the preset's).")
+]
 _WARNINGS = 5
 
 
@@ -112,7 +114,7 @@ def chosen_experiment(
     if not questions:
         raise InputError("name an experiment's file, or --questions: a file or a question set")
     return experiment_of(
-        name or Path(questions).stem,
+        name or "-".join(filter(None, (Path(questions).stem, preset))),
         questions,
         [part.strip() for part in methods.split(",") if part.strip()]
         or ([] if preset else list(METHODS)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -116,7 +117,8 @@ def show_results(results: Results) -> None:
         )
     show_tables(results.tables, is_brief=True)
     if results.tables:
-        console.note("with the paper's own figures: graphrag-pipeline eval tables")
+        name = shlex.quote(results.experiment)
+        console.note(f"with the paper's own figures: graphrag-pipeline eval tables {name}")
 
 
 def _agreement(agreement: Agreement) -> str:
