@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from evaluation_fixture import Filled, fill
@@ -13,10 +14,11 @@ from query_fixture import publish, settings_for
 from typer.testing import CliRunner
 
 from graphrag_pipeline.cli.app import app
+from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.evaluating import plan_experiment
 from graphrag_pipeline.evaluation.experiment import experiment_of, read_experiment
-from graphrag_pipeline.evaluation.paper import paper_of, preset_names
+from graphrag_pipeline.evaluation.paper import TableKind, paper_of, preset_names
 from graphrag_pipeline.evaluation.presets.facts import note_facts
 from graphrag_pipeline.evaluation.presets.found import overlap
 from graphrag_pipeline.evaluation.presets.kinds import KINDS
@@ -44,16 +46,47 @@ def test_every_table_names_its_own_conditions_and_as_many_figures_as_columns(pre
     paper = paper_of(preset)
     names = {row.name for row in paper.condition}
     assert len(names) == len(paper.condition)
-    assert set((paper.judge or {}).get("among", ())) <= names
+    assert set(paper.judge.among if paper.judge else ()) <= names
     numbers = [*(t.number for t in paper.table), *(m.number for m in paper.missing)]
     assert len(set(numbers)) == len(numbers)
     for table in paper.table:
-        assert table.kind in KINDS
         if table.kind in ("scores", "types", "win_rates", "costs", "duels", "orders", "storage"):
             assert set(table.rows) <= names, table.number
         for data_set, rows in table.printed.items():
             for row, cells in rows.items():
                 assert len(cells) <= len(table.columns), (table.number, data_set, row)
+
+
+def test_each_kind_of_table_is_filled() -> None:
+    assert set(KINDS) == set(get_args(TableKind))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ('number = "Table 1"', 'nmber = "Table 1"', r"line 6: table 1.number: it is missing"),
+        ('kind = "scores"', 'kind = "score"', r"line 8: table 1.kind: input should be 'scores'"),
+        ("replicates = 1", "replicates = 0", r"line 3: judge.replicates: .* greater than"),
+        ("[[condition]]", "[[condition", "is not valid TOML: .*line 4"),
+    ],
+)
+def test_a_broken_preset_is_told_with_its_line(
+    tmp_path, monkeypatch, before: str, after: str, said: str
+) -> None:
+    text = """title = "Mine"
+[judge]
+replicates = 1
+[[condition]]
+name = "A"
+[[table]]
+number = "Table 1"
+kind = "scores"
+title = "Mine"
+"""
+    (tmp_path / "mine.toml").write_text(text.replace(before, after))
+    monkeypatch.setattr(resources, "files", lambda _: tmp_path)
+    with pytest.raises(InputError, match=f"preset mine.*{said}"):
+        experiment_of("e", "q", [], preset="mine")
 
 
 @pytest.mark.parametrize("preset", PAPERS)

@@ -23,18 +23,17 @@ It is read from a TOML file::
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from graphrag_pipeline.core.errors import InputError
 from graphrag_pipeline.evaluation.answers_elsewhere import METHOD, GivenAnswers, read_answers
-from graphrag_pipeline.evaluation.misfits import misfit
+from graphrag_pipeline.evaluation.misfits import parsed
 from graphrag_pipeline.evaluation.paper import Paper, paper_of
 from graphrag_pipeline.evaluation.steps import Assertions, Claims, Judge, Reference, Relevance
 from graphrag_pipeline.query.ask import Ask
@@ -167,16 +166,13 @@ def read_experiment(file: Path) -> Experiment:
     """Read a TOML file. Raises InputError that says which line or value is wrong."""
     try:
         text = file.read_text("utf-8-sig")
-        values = tomllib.loads(text)
     except OSError as error:
         raise InputError(f"cannot read {file}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise InputError(f"{file} is not valid TOML: {error}") from None
+    contents = parsed(text, str(file), _File)
     try:
-        contents = _File.model_validate(values)
         return _experiment(contents, file)
-    except ValidationError as error:
-        raise InputError(f"{file}{misfit(text, error, _File)}") from None
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
 
@@ -271,7 +267,7 @@ def _by_preset(experiment: Experiment, preset: str) -> Experiment:
     names = {condition.name for condition in experiment.conditions}
     asks = not experiment.retrieval_only
     judge = experiment.judge or (_judge_of(paper, names) if asks else None)
-    claims = Claims.model_validate(paper.claims) if paper.claims and asks else None
+    claims = paper.claims if asks else None
     return replace(
         experiment,
         metrics=experiment.metrics or paper.metrics,
@@ -285,11 +281,9 @@ def _by_preset(experiment: Experiment, preset: str) -> Experiment:
 def _judge_of(paper: Paper, names: Collection[str]) -> Judge | None:
     if paper.judge is None:
         return None
-    among = [name for name in paper.judge.get("among", ()) if name in names]
-    against = paper.judge.get("against", "")
-    return Judge.model_validate(
-        {**paper.judge, "among": among, "against": against if against in names else ""}
-    )
+    among = tuple(name for name in paper.judge.among if name in names)
+    against = paper.judge.against if paper.judge.against in names else ""
+    return paper.judge.model_copy(update={"among": among, "against": against})
 
 
 def _given(files: Sequence[Path]) -> list[Condition]:

@@ -1,28 +1,39 @@
-"""What is wrong in an experiment's file, told with its line."""
+"""What is wrong in the file of an experiment or a preset, told with its line."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Collection
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
+
+from graphrag_pipeline.core.errors import InputError
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
+_Model = TypeVar("_Model", bound=BaseModel)
 _HEADER = re.compile(r"\s*(\[\[?)\s*([\w.-]+)")
 _KEY = re.compile(r"""\s*["']?([\w.-]+)["']?\s*=""")
 _WHOLE: Final = ("int_parsing", "int_type", "int_from_float")
 _LISTS: Final = ("tuple_type", "list_type")
 
 
-def misfit(text: str, error: ValidationError, model: type[BaseModel]) -> str:
-    """Return the first thing that is wrong, to follow the file's name: line, place, reason.
+def parsed(text: str, name: str, model: type[_Model]) -> _Model:
+    """Read TOML of a file called ``name``. Raises InputError with the line that is wrong."""
+    try:
+        return model.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{name} is not valid TOML: {error}") from None
+    except ValidationError as error:
+        raise InputError(f"{name}{_misfit(text, error, model)}") from None
 
-    ``text`` is the TOML.
-    """
+
+def _misfit(text: str, error: ValidationError, model: type[BaseModel]) -> str:
+    """Return the first thing that is wrong, to follow the file's name: line, place, reason."""
     item = error.errors()[0]
     line = _line_of(text, item["loc"])
     place = "".join(f" {n + 1}" if isinstance(n, int) else f".{n}" for n in item["loc"])

@@ -6,17 +6,24 @@ preset: nothing else needs to know of it.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from graphrag_pipeline.core.errors import InputError
+from graphrag_pipeline.evaluation.misfits import parsed
+from graphrag_pipeline.evaluation.steps import Claims, Judge
 
 _FOLDER, _SUFFIX = "graphrag_pipeline.evaluation.presets", ".toml"
+
+TableKind = Literal[
+    "scores", "types", "two_ways", "transposed", "win_rates", "duels", "pairs", "orders", "units",
+    "corpus", "indexing", "costs", "storage", "hierarchies", "graphs", "overlap", "agreement",
+]  # fmt: skip
+"""How a table is filled: see ``presets.kinds``."""
 
 Printed = dict[str, list[float | str]]
 """Values of rows as a paper prints them."""
@@ -46,7 +53,7 @@ class TableSpec(_Strict):
 
     number: str
     title: str
-    kind: str
+    kind: TableKind
     rows: tuple[str, ...] = ()
     columns: dict[str, str] = Field(default_factory=dict)
     metric: str = ""
@@ -78,8 +85,8 @@ class Paper(_Strict):
     per_document: bool = False
     context_tokens: tuple[int, ...] = ()
     metrics: tuple[str, ...] = ()
-    judge: dict[str, Any] | None = None
-    claims: dict[str, Any] | None = None
+    judge: Judge | None = None
+    claims: Claims | None = None
     condition: tuple[PaperCondition, ...]
     table: tuple[TableSpec, ...] = ()
     missing: tuple[Missing, ...] = ()
@@ -98,8 +105,8 @@ def preset_names() -> list[str]:
 
 @cache
 def paper_of(preset: str) -> Paper:
-    """Return a preset. Raises InputError where there is none of the name."""
+    """Return a preset. Raises InputError where there is none of the name, or its file is wrong."""
     if preset not in preset_names():
         raise InputError(f"preset = {preset!r}: use one of {', '.join(preset_names())}")
     file = resources.files(_FOLDER).joinpath(f"{preset}{_SUFFIX}")
-    return Paper.model_validate(tomllib.loads(file.read_text("utf-8")))
+    return parsed(file.read_text("utf-8"), f"preset {preset}", Paper)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from graphrag_pipeline.evaluation.judging.agreement import agreements
-from graphrag_pipeline.evaluation.paper import TableSpec
+from graphrag_pipeline.evaluation.paper import TableKind, TableSpec
 from graphrag_pipeline.evaluation.presets.found import Found, overlap
 from graphrag_pipeline.evaluation.presets.storage import needed_by
 
@@ -232,7 +232,7 @@ def judge_and_claims(found: Found, spec: TableSpec) -> list[Group]:
     ]  # fmt: skip
 
 
-KINDS: Final[Mapping[str, Filler]] = {
+KINDS: Final[Mapping[TableKind, Filler]] = {
     "scores": scores,
     "types": types,
     "two_ways": two_ways,
