@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
+from graphrag_pipeline.store.frames import streamed
 from graphrag_pipeline.store.hierarchy import COMMUNITIES_REPORTED, GRAPH
 from graphrag_pipeline.structures.structure import VectorTable
-from graphrag_pipeline.structures.vector_tables import ids_of
 
 if TYPE_CHECKING:
     from graphrag_pipeline.store.vector_store import VectorStore
@@ -53,11 +53,15 @@ def vector_violations(
     con: duckdb.DuckDBPyConnection, vectors: VectorStore, table: VectorTable
 ) -> tuple[int, int]:
     """Return how many rows of the index lack a vector, and how many vectors are not numbers."""
-    import numpy as np
+    import pyarrow as pa
 
-    ids = ids_of(con, table)
-    if not ids:
-        return 0, 0
-    held = vectors.at({table.name: vectors.version(table.name)}).vectors(table.name, ids)
-    bad = sum(not np.isfinite(vector).all() for vector in held.values())
-    return len(ids) - len(held), int(bad)
+    from graphrag_pipeline.store.vector_store import are_numbers
+
+    snapshot = vectors.at({table.name: vectors.version(table.name)})
+    ids, n_bad = [pa.array([], pa.string())], 0
+    for part in snapshot.scan(table.name, ["id", "vector"]):
+        ids.append(part["id"])
+        n_bad += int((~are_numbers(part["vector"])).sum())
+    with streamed(con, "held_vectors", pa.table({"id": pa.chunked_array(ids)})):
+        lacking = f"SELECT count(*) FROM ({table.texts}) ANTI JOIN held_vectors USING (id)"
+        return violations(con, lacking), n_bad

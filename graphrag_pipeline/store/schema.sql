@@ -993,6 +993,8 @@ CREATE TABLE IF NOT EXISTS staging.resolution_endings (
 COMMENT ON TABLE staging.resolution_endings IS 'The keys of the names that an explained acronym may stand for, the longest first.';
 CREATE TABLE IF NOT EXISTS staging.resolution_vectors (id VARCHAR NOT NULL, vector BLOB NOT NULL);
 COMMENT ON TABLE staging.resolution_vectors IS 'The vectors of titles, in half precision, where making one takes long.';
+CREATE TABLE IF NOT EXISTS staging.embedded_texts (vectors VARCHAR NOT NULL, id VARCHAR NOT NULL, digest UBIGINT NOT NULL);
+COMMENT ON TABLE staging.embedded_texts IS 'The rows of each vector table when it was last brought up to date, and a hash of what each said: only what differs is looked at again.';
 CREATE TABLE IF NOT EXISTS staging.raptor_mixtures (layer INTEGER NOT NULL, made_with VARCHAR NOT NULL, mixture BLOB NOT NULL, n_fitted BIGINT NOT NULL);
 COMMENT ON TABLE staging.raptor_mixtures IS 'The Gaussian mixtures that rows are placed into the clusters of each layer of the RAPTOR tree by, and the number of rows they were fitted to.';
 CREATE TABLE IF NOT EXISTS staging.raptor_fitted (layer INTEGER NOT NULL, row_id VARCHAR NOT NULL);

@@ -139,7 +139,13 @@ class VectorStore:
         self.dimensions = dimensions
         self._db = connect(self.uri)
 
-    def sync(self, table: str, rows: pa.Table, embedder: Embedder) -> SyncResult:
+    def sync(
+        self,
+        table: str,
+        rows: pa.Table,
+        embedder: Embedder,
+        gone: Sequence[str] | None = None,
+    ) -> SyncResult:
         """Make a table hold exactly these rows, embedding only what is new or changed.
 
         A row is kept when its id is there with the same content hash and the same embedder; a
@@ -154,6 +160,9 @@ class VectorStore:
         ----------
         rows
             Columns of :func:`row_schema`: the complete wanted content, ids unique.
+        gone
+            Where given, ``rows`` are those alone that may be new or changed, these ids are to be
+            removed, and all other rows of the table stay as they are.
 
         Raises
         ------
@@ -171,7 +180,7 @@ class VectorStore:
             )
         with _writing(self.uri):
             target = self._open_for(table, embedder, len(target_rows))
-            plan = _plan(target_rows, _stored(target))
+            plan = _plan(target_rows, _stored(target), gone)
             _embed(target, table, target_rows.take(plan.embed), embedder)
             for part in _slices(target_rows.take(plan.refresh), SLICE_ROWS):
                 _upsert(target, _with_stored_vectors(part, target))
@@ -181,7 +190,7 @@ class VectorStore:
             self._put_on_disk(table, target)
         return SyncResult(
             table=table,
-            reused=len(target_rows) - len(plan.embed),
+            reused=target.count_rows() - len(plan.embed),
             embedded=len(plan.embed),
             removed=len(plan.remove),
             version=target.version,
@@ -355,15 +364,20 @@ def _read(read: _Method) -> _Method:
 
     @functools.wraps(read)
     def reading(*given: Any, **named: Any) -> Any:
-        try:
+        with _reading(str(given[1] if len(given) > 1 else named["table"])):
             return read(*given, **named)
-        except (OSError, RuntimeError) as error:
-            if isinstance(error, RuntimeError) and _LANCE not in str(error):
-                raise
-            table = given[1] if len(given) > 1 else named["table"]
-            raise DamagedVectorsError(str(table), lance_reason(error)) from error
 
     return cast(_Method, reading)
+
+
+@contextlib.contextmanager
+def _reading(table: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and _LANCE not in str(error):
+            raise
+        raise DamagedVectorsError(table, lance_reason(error)) from error
 
 
 def lance_reason(error: BaseException) -> str:
@@ -539,10 +553,11 @@ class VectorSnapshot:
 
     def scan(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield columns of all rows of a table, some thousand rows at a time."""
-        lance_table = self._table(table)
-        if lance_table is not None:
-            query: Any = lance_table.search().select(list(columns))
-            yield from query.to_batches(SLICE_ROWS)
+        with _reading(table):
+            lance_table = self._table(table)
+            if lance_table is not None:
+                query: Any = lance_table.search().select(list(columns))
+                yield from query.to_batches(SLICE_ROWS)
 
     @_read
     def dimensions(self, table: str) -> int:
@@ -595,12 +610,6 @@ class VectorSnapshot:
 
 
 @dataclass(frozen=True)
-class _Stored:
-    hashes: dict[str, str]
-    filters: dict[str, tuple[int | None, str | None]]
-
-
-@dataclass(frozen=True)
 class _Plan:
     embed: pa.Array
     """Positions of wanted rows without a vector."""
@@ -609,37 +618,55 @@ class _Plan:
     remove: list[str]
 
 
-def _plan(target: pa.Table, before: _Stored) -> _Plan:
+def _plan(target: pa.Table, before: pa.Table, gone: Sequence[str] | None) -> _Plan:
+    """Compare wanted rows with those that are stored, by column."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    places = pc.index_in(target["id"], before["id"].combine_chunks())
+    is_same = {
+        name: pc.equal(_filled(before[name].take(places)), _filled(target[name]))
+        for name in ("content_hash", "level", "batch")
+    }
+    has_vector = pc.and_(pc.is_valid(places), is_same["content_hash"])
+    is_found = pc.and_(is_same["level"], is_same["batch"])
+    if gone is None:
+        is_gone = pc.invert(pc.is_in(before["id"], target["id"].combine_chunks()))
+    else:
+        is_gone = pc.is_in(before["id"], pa.array(gone, pa.string()))
+    return _Plan(
+        embed=_positions(pc.invert(has_vector)),
+        refresh=_positions(pc.and_not(has_vector, is_found)),
+        remove=sorted(before["id"].filter(is_gone).to_pylist()),
+    )
+
+
+def _filled(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column of numbers or words, with what is none of them in place of null."""
     import pyarrow as pa
 
-    ids, hashes = target["id"].to_pylist(), target["content_hash"].to_pylist()
-    filters = zip(target["level"].to_pylist(), target["batch"].to_pylist(), strict=True)
-    embed: list[int] = []
-    refresh: list[int] = []
-    for position, (key, digest, filtered) in enumerate(zip(ids, hashes, filters, strict=True)):
-        if before.hashes.get(key) != digest:
-            embed.append(position)
-        elif before.filters[key] != filtered:
-            refresh.append(position)
-    return _Plan(
-        embed=pa.array(embed, pa.int64()),
-        refresh=pa.array(refresh, pa.int64()),
-        remove=sorted(before.hashes.keys() - set(ids)),
-    )
+    return column.fill_null(-1 if pa.types.is_integer(column.type) else "\0")
 
 
-def _stored(table: LanceTable) -> _Stored:
-    rows = _scan(table, ["id", "content_hash", "level", "batch"])
-    ids = rows["id"].to_pylist()
-    filters = zip(rows["level"].to_pylist(), rows["batch"].to_pylist(), strict=True)
-    return _Stored(
-        hashes=dict(zip(ids, rows["content_hash"].to_pylist(), strict=True)),
-        filters=dict(zip(ids, filters, strict=True)),
-    )
+def _positions(mask: pa.ChunkedArray) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.array(np.flatnonzero(mask.to_numpy()), pa.int64())
+
+
+def _stored(table: LanceTable) -> pa.Table:
+    return _scan(table, ["id", "content_hash", "level", "batch"])
+
+
+def are_numbers(vectors: pa.Array) -> npt.NDArray[np.bool_]:
+    """Return which vectors of a column hold finite numbers alone."""
+    flat = vectors.flatten().to_numpy(zero_copy_only=False)
+    return np.isfinite(flat.reshape(len(vectors), -1)).all(axis=1)
 
 
 def _wanted(rows: pa.Table, embedder: Embedder) -> pa.Table:
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     absent = set(row_schema().names) - set(rows.column_names)
     if absent:
@@ -648,7 +675,7 @@ def _wanted(rows: pa.Table, embedder: Embedder) -> pa.Table:
         if rows[name].null_count:
             raise VectorStoreError(f"rows to store have null in column {name}: fill it")
     target = rows.select(row_schema().names).cast(row_schema())
-    if len(set(target["id"].to_pylist())) != len(target):
+    if len(pc.unique(target["id"])) != len(target):
         raise VectorStoreError("rows to store have repeated ids: ids must be unique in a table")
     digests = [row_digest(value, embedder.name) for value in target["content_hash"].to_pylist()]
     column = target.schema.get_field_index("content_hash")

@@ -31,7 +31,7 @@ from graphrag_pipeline.structures.structure import (
     register_structure,
     registered_structures,
 )
-from graphrag_pipeline.structures.vector_tables import TABLES, tables_read
+from graphrag_pipeline.structures.vector_tables import TABLES, forget_texts, tables_read
 
 SHIPPED = (FACTS, SYNONYMS, ATTRIBUTED, HIRAG, RAPTOR)
 """The structures of this package; each is made from the graph and from those before it."""
@@ -115,6 +115,7 @@ def clear_unwanted(con: duckdb.DuckDBPyConnection, settings: Settings) -> None:
     for name, record in _made(con).items():
         if name not in wanted:
             _drop_tables(con, name, record)
+    forget_texts(con, [table.name for table in vector_tables(settings)])
 
 
 def all_hierarchies() -> tuple[Hierarchy, ...]:

@@ -11,6 +11,7 @@ import duckdb
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.settings import EmbeddingSettings
 from graphrag_pipeline.llm.configured import configured_embedder
+from graphrag_pipeline.store.frames import put_rows
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import get_meta, set_meta
 from graphrag_pipeline.store.workspace import Workspace
@@ -21,6 +22,24 @@ if TYPE_CHECKING:
 
 _AROUND_ENTITIES = frozenset({"local", "auto", "selection", "integration", "drift"})
 _KEY, _ANEW = "vectors:", "vectors_written_anew:"
+_IS_KNOWN = "SELECT 1 FROM staging.embedded_texts WHERE vectors = ? LIMIT 1"
+_FIND_CHANGED = """
+CREATE OR REPLACE TEMP TABLE changed_texts AS
+SELECT * FROM (SELECT id, hash(text, level, batch) AS digest FROM ({texts})) ANTI JOIN (
+    SELECT id, digest FROM staging.embedded_texts WHERE vectors = $vectors AND $is_as_left)
+USING (id, digest)
+"""
+_GONE = """
+SELECT id FROM (SELECT id FROM staging.embedded_texts WHERE vectors = $vectors AND $is_as_left)
+ANTI JOIN ({texts}) USING (id)
+"""
+_FORGET_CHANGED = """
+DELETE FROM staging.embedded_texts WHERE vectors = $vectors AND (
+    NOT $is_as_left OR id IN (SELECT id FROM changed_texts UNION SELECT id FROM gone_texts))
+"""
+_REMEMBER_CHANGED = """
+INSERT INTO staging.embedded_texts BY NAME SELECT ? AS vectors, id, digest FROM changed_texts
+"""
 _CHUNKS_ALONE = frozenset(
     ["basic", "bm25", "hybrid", "kg_triplets", "kg_triplets_text", "hipporag",
      "hipporag2", "raptor", "lazy", "text_summary", "ircot", "zero_shot", "cot"]
@@ -95,39 +114,58 @@ class VectorChanges:
 def update_vectors(workspace: Workspace, table: VectorTable) -> VectorChanges:
     """Make a vector table hold one row per row of the index; embed only what changed.
 
-    Does nothing when neither rows nor embedder changed.
+    Does nothing when neither rows nor embedder changed. Where the vectors are as the last update
+    left them, only rows are looked at whose text, level or batch has changed since.
     """
     embedder = configured_embedder(workspace.settings)
     with workspace.store.read() as con:
         state = f"{embedder.name}:{texts_hash(con, table)}"
-        rows = count_of(con, table)
-        stored_state = get_meta(con, _key(table))
+        n_rows = count_of(con, table)
+        before = get_meta(con, _key(table)) or "@0"
         folder = workspace.paths.vectors / f"{table.name}.lance"
-        if (
-            stored_state
-            and stored_state.rsplit("@", 1)[0] == state
-            and (folder.is_dir() or not rows)
-        ):
-            return VectorChanges(rows, 0, 0, int(stored_state.rsplit("@", 1)[1]))
-        rows_to_embed = rows_of(con, table)
-    changes = workspace.vectors.sync(table.name, rows_to_embed, embedder)
+        if before.rsplit("@", 1)[0] == state and (folder.is_dir() or not n_rows):
+            return VectorChanges(n_rows, 0, 0, int(before.rsplit("@", 1)[1]))
+        is_as_left = (
+            before.startswith(f"{embedder.name}:")
+            and workspace.vectors.version(table.name) == version_of(con, table)
+            and con.execute(_IS_KNOWN, [table.name]).fetchone() is not None
+        )
+        values = {"vectors": table.name, "is_as_left": is_as_left}
+        con.execute(_FIND_CHANGED.format(texts=table.texts), values)
+        changed = con.sql("FROM changed_texts").to_arrow_table()
+        gone = con.sql(_GONE.format(texts=table.texts), params=values).to_arrow_table()
+        rows = rows_of(con, table, "SEMI JOIN changed_texts USING (id)")
+    removed = gone["id"].to_pylist() if is_as_left else None
+    changes = workspace.vectors.sync(table.name, rows, embedder, removed)
     with workspace.store.transaction() as con:
+        for name, table_rows in (("changed_texts", changed), ("gone_texts", gone)):
+            put_rows(con, name, table_rows)
+        con.execute(_FORGET_CHANGED, values)
+        con.execute(_REMEMBER_CHANGED, [table.name])
         set_meta(con, _key(table), f"{state}@{changes.version}")
     return VectorChanges(changes.reused, changes.embedded, changes.removed, changes.version)
 
 
-def rows_of(con: duckdb.DuckDBPyConnection, table: VectorTable) -> pa.Table:
-    """Return the rows that a vector table should hold, as a vector store takes them."""
+def rows_of(con: duckdb.DuckDBPyConnection, table: VectorTable, only: str = "") -> pa.Table:
+    """Return the rows that a vector table should hold, as a vector store takes them.
+
+    ``only`` is the project's own SQL, behind the relation of these rows.
+    """
     # Their order decides which call embeds what; tables have none that two builds share.
     return con.sql(
-        f"""SELECT id, text, level, batch, sha256(text) AS content_hash FROM ({table.texts})
-            ORDER BY id"""
+        f"""SELECT id, text, level, batch, sha256(text) AS content_hash
+            FROM ({table.texts}) {only} ORDER BY id"""
     ).to_arrow_table()
 
 
 def forget_vectors(con: duckdb.DuckDBPyConnection, table: VectorTable) -> None:
     """Let the next update compare a vector table with its rows, whatever is known of it."""
     con.execute("DELETE FROM meta WHERE key = ?", [_key(table)])
+
+
+def forget_texts(con: duckdb.DuckDBPyConnection, spared: Sequence[str]) -> None:
+    """Forget what all vector tables but some were made from."""
+    con.execute("DELETE FROM staging.embedded_texts WHERE NOT list_contains(?, vectors)", [spared])
 
 
 def note_versions(con: duckdb.DuckDBPyConnection, versions: Mapping[str, int]) -> None:
@@ -179,11 +217,6 @@ def stale_tables(
 def texts_of(con: duckdb.DuckDBPyConnection, table: VectorTable) -> list[str]:
     """Return the texts of the rows that a vector table should hold."""
     return [text for (text,) in con.execute(f"SELECT text FROM ({table.texts})").fetchall()]
-
-
-def ids_of(con: duckdb.DuckDBPyConnection, table: VectorTable) -> list[str]:
-    """Return the ids of the rows that a vector table should hold."""
-    return [key for (key,) in con.execute(f"SELECT id FROM ({table.texts})").fetchall()]
 
 
 def count_of(con: duckdb.DuckDBPyConnection, table: VectorTable) -> int:

@@ -13,6 +13,7 @@ from graphrag_pipeline.llm.configured import calls_place, configured_embedder, m
 from graphrag_pipeline.llm.offline import vectors_known
 from graphrag_pipeline.store.vector_store import (
     DamagedVectorsError,
+    are_numbers,
     lance_reason,
     row_digest,
 )
@@ -97,9 +98,8 @@ class VectorFaults:
             for part in snapshot.scan(self._table, _COLUMNS):
                 ids = part["id"].to_pylist()
                 self.ids.update(zip(ids, part["content_hash"].to_pylist(), strict=True))
-                flat = part["vector"].flatten().to_numpy(zero_copy_only=False)
-                finite = np.isfinite(flat.reshape(len(ids), -1)).all(axis=1)
-                self.not_numbers += [ids[place] for place in np.flatnonzero(~finite)]
+                bad = np.flatnonzero(~are_numbers(part["vector"]))
+                self.not_numbers += [ids[place] for place in bad]
 
     def problems(self, wanted: Mapping[str, str], file: str) -> Iterator[Problem]:
         """Yield what is wrong, given the ids that should be there and the hashes of their texts."""
