@@ -58,9 +58,9 @@ def _compile(environment: frozenset[tuple[str, str]]) -> None:
 def _measure(folder: Path, home: Path) -> dict[str, Any]:
     os.environ["GRAPHRAG_HOME"] = str(home)
     began = time.perf_counter()
-    from graphrag_pipeline.cli.app import collect_rarely
+    from graphrag_pipeline.cli.app import set_up_memory
 
-    collect_rarely()
+    set_up_memory()
     from graphrag_pipeline.core.progress import listening
     from graphrag_pipeline.core.settings import load_settings
     from graphrag_pipeline.planning.pending import nothing_to_do

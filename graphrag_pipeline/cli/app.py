@@ -41,7 +41,7 @@ from graphrag_pipeline.cli import (
 from graphrag_pipeline.cli.command import CONFIG
 from graphrag_pipeline.cli.limited import run_in_child_if_limited
 from graphrag_pipeline.core.errors import DeclinedError, GraphRAGError, InputError, StorageError
-from graphrag_pipeline.core.memory import as_out_of_memory, memory_is_short
+from graphrag_pipeline.core.memory import as_out_of_memory, memory_is_short, share_freed_memory
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 a run failed; 2 wrong usage, input or setting; 3 nothing published "
@@ -184,15 +184,19 @@ def _stop_writing() -> None:
     raise SystemExit(0)
 
 
-def collect_rarely() -> None:
-    """Look for garbage rarely: what is imported stays, and a sixth of its time goes to that."""
+def set_up_memory() -> None:
+    """Let threads share what they free, and look for garbage rarely.
+
+    What is imported stays, and a sixth of its time goes to looking.
+    """
+    share_freed_memory(1)
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
 
 
 def main() -> None:
     """Run the command line."""
     run_in_child_if_limited()
-    collect_rarely()
+    set_up_memory()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")

@@ -8,8 +8,6 @@ hundreds of lines, is left out.
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import os
 import signal
 import sys
@@ -17,7 +15,11 @@ import threading
 from typing import NoReturn
 
 from graphrag_pipeline.core.guarded import end_with_parent
-from graphrag_pipeline.core.memory import OutOfMemoryError, says_out_of_memory
+from graphrag_pipeline.core.memory import (
+    OutOfMemoryError,
+    says_out_of_memory,
+    share_freed_memory,
+)
 
 _PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 _CRASHES = (signal.SIGABRT, signal.SIGSEGV, signal.SIGILL)
@@ -31,7 +33,6 @@ _NOISE = (
     "terminate called after",
     "bad_alloc",
 )
-_M_ARENA_MAX = -8
 _FRUGAL = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "MIMALLOC_ARENA_RESERVE": "32MiB",
@@ -79,8 +80,7 @@ def _give_libraries(pipe: int) -> None:
 
 def _save_addresses() -> None:
     """Have libraries set aside fewer addresses: a limit counts those that are never used, too."""
-    with contextlib.suppress(AttributeError, OSError):
-        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
+    share_freed_memory(1)
     for name, value in _FRUGAL.items():
         os.environ.setdefault(name, value)
 

@@ -24,7 +24,7 @@ from graphrag_pipeline.graph.clustering import (
 )
 from graphrag_pipeline.graph.repair import repair, with_old_ids
 from graphrag_pipeline.store.frames import drop_rows, put_rows
-from graphrag_pipeline.store.hashing import rows_hash
+from graphrag_pipeline.store.hashing import hash_of
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.store.index_store import (
     IndexStore,
@@ -416,12 +416,14 @@ def _is_followed(state: str | None, settings: CommunitySettings) -> bool:
 
 
 def _graph_hash(con: duckdb.DuckDBPyConnection, hierarchy: Hierarchy) -> str:
-    entities = rows_hash(hierarchy.entities, "id, title, type, description, degree, frequency")
-    relationships = rows_hash(hierarchy.relationships, "id, description, weight, pmi")
-    row = con.execute(
-        f"SELECT {entities}, {relationships}, (SELECT bool_and(extractor = 'nlp') FROM extractions)"
-    ).fetchone()
-    return ":".join(str(part) for part in row or ())
+    entities = "id, title, type, description, degree, frequency"
+    by_rule = con.execute("SELECT bool_and(extractor = 'nlp') FROM extractions").fetchone()
+    parts = [
+        hash_of(con, hierarchy.entities, entities),
+        hash_of(con, hierarchy.relationships, "id, description, weight, pmi"),
+        *(by_rule or ()),
+    ]
+    return ":".join(map(str, parts))
 
 
 @dataclass(frozen=True)

@@ -359,11 +359,12 @@ class GraphArrays:
         nodes = self.chunk_nodes(chunks)
         mentioned = self.adjacency("mentions", "names").rows_of(nodes)
         titled = self.adjacency("titles").rows_of(nodes)
-        mentions = _incidence(nodes, mentioned, self.n_nodes)
-        about = (_incidence(nodes, titled, self.n_nodes) @ mentions.T).toarray() > 0
-        is_rare = (self._mention_counts >= 2) & (self._mention_counts <= RARE)
-        rare = _incidence(nodes, mentioned, self.n_nodes, among=is_rare)
-        shared = (rare @ rare.T).toarray() > 0
+        names = np.unique(np.concatenate([mentioned[1], titled[1]]))
+        mentions = _incidence(nodes, mentioned, names)
+        about = _incidence(nodes, titled, names) @ mentions.T > 0
+        counts = self._mention_counts[names]
+        rare = mentions * ((counts >= 2) & (counts <= RARE))
+        shared = rare @ rare.T > 0
         of_title, title = titled
         has_name = np.isin(nodes, of_title[self._mentioned_elsewhere[title]])
         links = np.where(shared, _SHARED_NAME, 0.0)
@@ -491,20 +492,17 @@ def join_edges(n_nodes: int, parts: Iterable[Edges]) -> Adjacency:
 
 
 def _incidence(
-    nodes: Numbers,
-    pairs: tuple[Numbers, Numbers],
-    n_nodes: int,
-    among: npt.NDArray[np.bool_] | None = None,
-) -> csr_array:
-    """Return 1 at (i, j) where nodes[i] is joined to j, shape (nodes, all nodes)."""
-    from scipy.sparse import csr_array
+    nodes: Numbers, pairs: tuple[Numbers, Numbers], columns: Numbers
+) -> npt.NDArray[np.float32]:
+    """Return 1 at (i, j) where nodes[i] is joined to columns[j], else 0.
 
+    ``columns`` are ascending, and all that a node is joined to is among them.
+    """
     order = np.argsort(nodes)
-    rows, columns = order[np.searchsorted(nodes, pairs[0], sorter=order)], pairs[1]
-    if among is not None:
-        rows, columns = rows[among[columns]], columns[among[columns]]
-    ones = np.ones(len(rows), np.int32)
-    return csr_array((ones, (rows, columns)), (len(nodes), n_nodes))
+    rows = order[np.searchsorted(nodes, pairs[0], sorter=order)]
+    joined = np.zeros((len(nodes), len(columns)), np.float32)
+    joined[rows, np.searchsorted(columns, pairs[1])] = 1
+    return joined
 
 
 def _summed(places: Numbers, values: Weights, n: int) -> npt.NDArray[np.float64]:

@@ -36,7 +36,7 @@ from graphrag_pipeline.releases.labels import label_documents
 from graphrag_pipeline.releases.sources import record_sources
 from graphrag_pipeline.reports.levels import reports_current
 from graphrag_pipeline.reports.model_writer import report_writer
-from graphrag_pipeline.store.hashing import rows_hash
+from graphrag_pipeline.store.hashing import hash_of
 from graphrag_pipeline.store.index_store import (
     IndexStore,
     attach_for_copy,
@@ -181,10 +181,7 @@ def content_hash(con: duckdb.DuckDBPyConnection) -> str:
 
 def _row_hashes(con: duckdb.DuckDBPyConnection) -> dict[str, str]:
     """Return a hash of the rows of each table that a release is made of."""
-    return {
-        table: str(con.execute(f"SELECT {rows_hash(table)}").fetchone())
-        for table in (*_CONTENT, *content_tables(con))
-    }
+    return {table: str((hash_of(con, table),)) for table in (*_CONTENT, *content_tables(con))}
 
 
 def _is_as_withdrawn(con: duckdb.DuckDBPyConnection, workspace: Workspace, newest: str) -> bool:

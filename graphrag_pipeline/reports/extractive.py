@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heapreplace
 from typing import Any
 
 import duckdb
@@ -181,11 +182,19 @@ def select_sentences(sentences: Sequence[Sentence], most: int) -> list[Sentence]
     """
     covered: set[str] = set()
     chosen: list[frozenset[str]] = []
-    candidates = sorted(sentences, key=_rank)
+    ranked = sorted(sentences, key=_rank)
+    # What a sentence is worth falls as others are chosen: only the first is looked at again.
+    candidates = [(-_worth(sentence, covered), place) for place, sentence in enumerate(ranked)]
+    heapify(candidates)
     selection: list[Sentence] = []
     while candidates and len(selection) < most:
-        best = max(candidates, key=lambda s: round(s.score * _novelty(s, covered), _DIGITS))
-        candidates.remove(best)
+        worth, place = candidates[0]
+        best = ranked[place]
+        now = -_worth(best, covered)
+        if now != worth:
+            heapreplace(candidates, (now, place))
+            continue
+        heappop(candidates)
         words = frozenset(terms(best.text) or [best.text])
         if any(_is_said(words, earlier) for earlier in chosen):
             continue
@@ -193,6 +202,10 @@ def select_sentences(sentences: Sequence[Sentence], most: int) -> list[Sentence]
         chosen.append(words)
         covered |= best.entities
     return selection
+
+
+def _worth(sentence: Sentence, covered: set[str]) -> float:
+    return round(sentence.score * _novelty(sentence, covered), _DIGITS)
 
 
 def _is_said(words: frozenset[str], earlier: frozenset[str]) -> bool:

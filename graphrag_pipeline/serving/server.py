@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
 import os
 import signal
@@ -19,6 +18,7 @@ from uvicorn.supervisors.multiprocess import Process
 
 from graphrag_pipeline.core.errors import GraphRAGError, InputError
 from graphrag_pipeline.core.home import Home
+from graphrag_pipeline.core.memory import share_freed_memory
 from graphrag_pipeline.serving.app import create_app
 from graphrag_pipeline.serving.connections import Punctual
 from graphrag_pipeline.serving.guard import is_loopback
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _BACKLOG = 512
 _MORE_SECONDS = 5
-_M_ARENA_MAX, _ARENAS = -8, 2
+_ARENAS = 2
 
 
 def serve(
@@ -52,7 +52,7 @@ def serve(
     given each line to tell: collections that have no release yet, and the address. Raises
     ConfigError where a collection is missing, InputError where the address cannot be listened on.
     """
-    _use_few_arenas()
+    share_freed_memory(_ARENAS)
     needs_keys = Keyring(Home(settings.home_path).keys).is_required
     if not is_loopback(host) and not needs_keys:
         raise InputError(
@@ -117,18 +117,9 @@ class _Workers(Multiprocess):
 
 def worker_app(settings: Settings, release: str | None, *, needs_keys: bool) -> FastAPI:
     """Return the application of one worker; ``needs_keys``: also where the keys are lost."""
-    _use_few_arenas()
+    share_freed_memory(_ARENAS)
     keyring = Keyring(Home(settings.home_path).keys, required=needs_keys)
     return create_app(open_collections(settings, release=release), settings.server, keyring)
-
-
-def _use_few_arenas() -> None:
-    """Have glibc share memory between threads, where it would keep what one freed for that one.
-
-    Else a server grows by a tenth over fifty releases; answers take no longer.
-    """
-    with contextlib.suppress(AttributeError, OSError, TypeError):
-        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -117,9 +117,10 @@ class FullText:
 
 @dataclass(frozen=True)
 class _Postings:
-    """Which texts hold which terms, how often, in any order; a pair may come twice."""
+    """Which texts hold which terms, and how often, in the order of terms and rows."""
 
     terms: npt.NDArray[np.uint64]
+    """Ascending."""
     codes: npt.NDArray[np.int32]
     """The place among ``terms`` of each."""
     rows: npt.NDArray[np.int32]
@@ -173,12 +174,16 @@ def _postings_of_slice(keys: npt.NDArray[np.bytes_], texts: pa.RecordBatch) -> _
 
     words = pc.split_pattern(texts["terms"], " ")  # type: ignore[attr-defined]
     encoded = words.flatten().dictionary_encode()
+    terms, codes = np.unique(_hashes(encoded.dictionary.to_pylist()), return_inverse=True)
     rows = np.searchsorted(keys, [key.encode() for key in texts["id"].to_pylist()])
+    rows = np.repeat(rows, np.diff(words.offsets.to_numpy()))
+    places = codes.astype(np.int64)[encoded.indices.to_numpy()] * len(keys) + rows
+    pairs, counts = np.unique(places, return_counts=True)
     return _Postings(
-        terms=_hashes(encoded.dictionary.to_pylist()),
-        codes=encoded.indices.to_numpy(),
-        rows=np.repeat(rows.astype(np.int32), np.diff(words.offsets.to_numpy())),
-        counts=np.ones(len(encoded), np.int32),
+        terms=terms,
+        codes=(pairs // len(keys)).astype(np.int32),
+        rows=(pairs % len(keys)).astype(np.int32),
+        counts=counts.astype(np.int32),
     )
 
 
@@ -191,38 +196,33 @@ def _taken_over(before: FullText, row_of: npt.NDArray[np.int32]) -> _Postings:
 
 
 def _together(parts: Sequence[_Postings]) -> _Postings:
-    """Return several lists as one, terms ascending; a term that no text holds is left out."""
+    """Return lists of other texts each as one; a term that no text holds is left out."""
     if not parts:
         none = np.empty(0, np.int32)
         return _Postings(np.empty(0, np.uint64), none, none, none)
     used = [part.terms[np.bincount(part.codes, minlength=len(part.terms)) > 0] for part in parts]
     terms = np.unique(np.concatenate(used))
     codes = [np.searchsorted(terms, part.terms).astype(np.int32)[part.codes] for part in parts]
-    return _Postings(
-        terms=terms,
-        codes=np.concatenate(codes),
-        rows=np.concatenate([part.rows for part in parts]),
-        counts=np.concatenate([part.counts for part in parts]),
-    )
+    code, row = np.concatenate(codes), np.concatenate([part.rows for part in parts])
+    # Each part is in order already, so that these sort by merging.
+    order = np.argsort(code.astype(np.int64) << 32 | row, kind="stable")
+    counts = np.concatenate([part.counts for part in parts])
+    return _Postings(terms, code[order], row[order], counts[order])
 
 
 def _made(
     keys: npt.NDArray[np.bytes_], versions: npt.NDArray[np.uint64], parts: Sequence[_Postings]
 ) -> FullText:
-    from scipy.sparse import coo_array
-
     joint = _together(parts)
-    shape = (len(keys), len(joint.terms))
-    by_row = coo_array((joint.counts, (joint.rows, joint.codes)), shape).tocsr()
-    by_term = by_row.tocsc()
+    lengths = np.bincount(joint.rows, joint.counts, minlength=len(keys))
     return FullText(
         ids=keys,
         versions=versions,
-        lengths=np.asarray(by_row.sum(axis=1)).astype(np.int32),
+        lengths=lengths.astype(np.int32),
         terms=joint.terms,
-        starts=by_term.indptr.astype(np.int64),
-        rows=by_term.indices.astype(np.int32, copy=False),
-        counts=np.minimum(by_term.data, _MOST_COUNTED).astype(np.uint16),
+        starts=np.searchsorted(joint.codes, np.arange(len(joint.terms) + 1)),
+        rows=joint.rows,
+        counts=np.minimum(joint.counts, _MOST_COUNTED).astype(np.uint16),
     )
 
 

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -621,23 +622,20 @@ class _Plan:
 def _plan(target: pa.Table, before: pa.Table, gone: Sequence[str] | None) -> _Plan:
     """Compare wanted rows with those that are stored, by column."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    places = pc.index_in(target["id"], before["id"].combine_chunks())
-    is_same = {
-        name: pc.equal(_filled(before[name].take(places)), _filled(target[name]))
+    compute: Any = import_module("pyarrow.compute")
+    places = compute.index_in(target["id"], before["id"].combine_chunks())
+    same_text, same_level, same_batch = (
+        compute.equal(_filled(before[name].take(places)), _filled(target[name])).to_numpy()
         for name in ("content_hash", "level", "batch")
-    }
-    has_vector = pc.and_(pc.is_valid(places), is_same["content_hash"])
-    is_found = pc.and_(is_same["level"], is_same["batch"])
-    if gone is None:
-        is_gone = pc.invert(pc.is_in(before["id"], target["id"].combine_chunks()))
-    else:
-        is_gone = pc.is_in(before["id"], pa.array(gone, pa.string()))
+    )
+    has_vector = places.is_valid().to_numpy() & same_text
+    others = target["id"].combine_chunks() if gone is None else pa.array(gone, pa.string())
+    is_gone = compute.is_in(before["id"], others).to_numpy() ^ (gone is None)
     return _Plan(
-        embed=_positions(pc.invert(has_vector)),
-        refresh=_positions(pc.and_not(has_vector, is_found)),
-        remove=sorted(before["id"].filter(is_gone).to_pylist()),
+        embed=pa.array(np.flatnonzero(~has_vector)),
+        refresh=pa.array(np.flatnonzero(has_vector & ~(same_level & same_batch))),
+        remove=sorted(before["id"].filter(pa.array(is_gone)).to_pylist()),
     )
 
 
@@ -646,12 +644,6 @@ def _filled(column: pa.ChunkedArray) -> pa.ChunkedArray:
     import pyarrow as pa
 
     return column.fill_null(-1 if pa.types.is_integer(column.type) else "\0")
-
-
-def _positions(mask: pa.ChunkedArray) -> pa.Array:
-    import pyarrow as pa
-
-    return pa.array(np.flatnonzero(mask.to_numpy()), pa.int64())
 
 
 def _stored(table: LanceTable) -> pa.Table:
@@ -666,7 +658,6 @@ def are_numbers(vectors: pa.Array) -> npt.NDArray[np.bool_]:
 
 def _wanted(rows: pa.Table, embedder: Embedder) -> pa.Table:
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     absent = set(row_schema().names) - set(rows.column_names)
     if absent:
@@ -675,7 +666,7 @@ def _wanted(rows: pa.Table, embedder: Embedder) -> pa.Table:
         if rows[name].null_count:
             raise VectorStoreError(f"rows to store have null in column {name}: fill it")
     target = rows.select(row_schema().names).cast(row_schema())
-    if len(pc.unique(target["id"])) != len(target):
+    if len(target["id"].unique()) != len(target):
         raise VectorStoreError("rows to store have repeated ids: ids must be unique in a table")
     digests = [row_digest(value, embedder.name) for value in target["content_hash"].to_pylist()]
     column = target.schema.get_field_index("content_hash")

@@ -12,7 +12,7 @@ from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.settings import EmbeddingSettings
 from graphrag_pipeline.llm.configured import configured_embedder
 from graphrag_pipeline.store.frames import put_rows
-from graphrag_pipeline.store.hashing import rows_hash
+from graphrag_pipeline.store.hashing import hash_of
 from graphrag_pipeline.store.index_store import get_meta, set_meta
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.structure import VectorTable
@@ -197,9 +197,7 @@ def _version(con: duckdb.DuckDBPyConnection, name: str) -> int:
 
 def texts_hash(con: duckdb.DuckDBPyConnection, table: VectorTable) -> str:
     """Return a hash of the rows that a vector table should hold."""
-    texts = rows_hash(f"({table.texts})", "id, text, level, batch")
-    row = con.execute(f"SELECT {texts}").fetchone()
-    return row[0] if row else ""
+    return hash_of(con, f"({table.texts})", "id, text, level, batch")
 
 
 def stale_tables(
