@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from graphrag_pipeline.store.frames import streamed
+from graphrag_pipeline.store.held_vectors import are_numbers
 from graphrag_pipeline.store.hierarchy import COMMUNITIES_REPORTED, GRAPH
 from graphrag_pipeline.structures.structure import VectorTable
 
@@ -54,8 +55,6 @@ def vector_violations(
 ) -> tuple[int, int]:
     """Return how many rows of the index lack a vector, and how many vectors are not numbers."""
     import pyarrow as pa
-
-    from graphrag_pipeline.store.vector_store import are_numbers
 
     snapshot = vectors.at({table.name: vectors.version(table.name)})
     ids, n_bad = [pa.array([], pa.string())], 0

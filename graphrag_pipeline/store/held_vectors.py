@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # Single precision is sure of no more, and equal vectors must tie wherever their rows stand.
 _DECIMALS = 6
 # Fewer dimensions than this part of all are added one by one, more by so many at a time.
 _FEW, _BLOCK = 4, 32
+
+
+def are_numbers(vectors: pa.Array) -> npt.NDArray[np.bool_]:
+    """Return which vectors of a column hold finite numbers alone."""
+    flat = vectors.flatten().to_numpy(zero_copy_only=False)
+    return np.isfinite(flat.reshape(len(vectors), -1)).all(axis=1)
 
 
 class HeldVectors:

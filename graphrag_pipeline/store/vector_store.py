@@ -650,12 +650,6 @@ def _stored(table: LanceTable) -> pa.Table:
     return _scan(table, ["id", "content_hash", "level", "batch"])
 
 
-def are_numbers(vectors: pa.Array) -> npt.NDArray[np.bool_]:
-    """Return which vectors of a column hold finite numbers alone."""
-    flat = vectors.flatten().to_numpy(zero_copy_only=False)
-    return np.isfinite(flat.reshape(len(vectors), -1)).all(axis=1)
-
-
 def _wanted(rows: pa.Table, embedder: Embedder) -> pa.Table:
     import pyarrow as pa
 

@@ -11,9 +11,9 @@ import numpy as np
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.llm.configured import calls_place, configured_embedder, model_options
 from graphrag_pipeline.llm.offline import vectors_known
+from graphrag_pipeline.store.held_vectors import are_numbers
 from graphrag_pipeline.store.vector_store import (
     DamagedVectorsError,
-    are_numbers,
     lance_reason,
     row_digest,
 )
