@@ -161,6 +161,8 @@ def test_qmsum_and_squality_give_reference_summaries_as_answers(read) -> None:
          "supporting_facts must hold pairs of title and sent_id"),
         ("question,answers\nA?,[broken\n", "q.csv", "line 2: a cell is not valid JSON"),
         ("answers\nA\n", "q.csv", "line 2: no question"),
+        ('question\nA?\n"B?\nC?\n', "q.csv", "line 3: no row of a table: unexpected end"),
+        ('question\n"A\n?"\n"B" and C?\n', "q.csv", "line 4: no row of a table: ',' expected"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_named_with_its_place(read, content, name, said) -> None:

@@ -111,15 +111,18 @@ def _lines(path: Path, lines: Iterator[str] | list[str]) -> Iterator[tuple[str, 
 
 
 def _table(path: Path, text: str) -> Iterator[tuple[str, Any]]:
-    rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=_delimiter(path, text))
+    file = io.StringIO(text, newline="")
+    rows = csv.DictReader(file, delimiter=_delimiter(path, text), strict=True)
+    place = "line 1"
     while True:
         try:
+            # A row may go over several lines: what is told is its first.
+            place = f"line {rows.line_num + 1}" if rows.fieldnames else place
             row = next(rows, None)
         except csv.Error as error:
-            raise InputError(f"{path}, line {rows.line_num}: {error}") from None
+            raise InputError(f"{path}, {place}: no row of a table: {error}") from None
         if row is None:
             return
-        place = f"line {rows.line_num}"
         yield place, {name: _cell(path, place, cell) for name, cell in row.items() if name}
 
 
