@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from importlib.util import find_spec
+from random import Random
 from types import ModuleType
 
 import pytest
@@ -19,6 +20,7 @@ from query_fixture import publish
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import Settings
+from graphrag_pipeline.core.text import terms
 from graphrag_pipeline.evaluation.pricing import _reranking
 from graphrag_pipeline.evaluation.running import _found_by
 from graphrag_pipeline.llm import calls_since, rerankers
@@ -353,3 +355,15 @@ def test_an_excerpt_is_the_part_with_the_rarest_words_of_the_question():
     assert len(reranking._excerpt("word " * 300 + "ferry", weights, 7).split()) <= 7
     assert reranking._excerpt("x" * 5000, weights, 10) == "x" * 120
     assert json.dumps(reranking._excerpt("长" * 900, weights, 10))
+
+
+def test_of_two_parts_with_the_same_words_of_the_question_the_excerpt_is_the_first():
+    chance = Random(18)
+    for _ in range(200):
+        words = ["".join(chance.choices("bcdfgk", k=7)) for _ in range(20)]
+        weights = {term: chance.random() for word in words for term in terms(word)}
+        turned = chance.sample(words, len(words))
+        # The sums of floating numbers in two orders differ in their last digit.
+        first, last = (f"{' '.join(order)}.".capitalize() for order in (words, turned))
+        text = f"{first} {'Nothing of it. ' * 5}{last}"
+        assert reranking._excerpt(text, weights, 20) == first

@@ -207,7 +207,7 @@ def _excerpt(text: str, weights: Mapping[str, float], most: int) -> str:
             if len(words) + len(piece) > most:
                 break
             words, found = words + piece, found | terms
-        worth = sum(weights[term] for term in found)
+        worth = sum(sorted(weights[term] for term in found))
         if worth > most_held:
             best_words, most_held = words, worth
     return " ".join(best_words)[: most * _LONGEST_WORD]
