@@ -12,6 +12,7 @@ from graphrag_pipeline.assets.publishing import PUBLISHED_INDEX
 from graphrag_pipeline.resources import readable_failures
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.upkeep.checking import check
+from graphrag_pipeline.upkeep.index_tables import fold_anew_if_needed
 from graphrag_pipeline.upkeep.problems import Problem
 
 WHOLE = "index_is_whole"
@@ -20,7 +21,10 @@ _LONGEST = 400
 
 
 def build_index_check(names: Names) -> dg.AssetChecksDefinition:
-    """Return the check of everything that the index keeps; it fails, and stops nothing."""
+    """Return the check of everything that the index keeps; it fails, and stops nothing.
+
+    A graph that is not the fold of its mentions costs nothing to make again: the next refresh does.
+    """
 
     @dg.asset_check(
         asset=names.key(PUBLISHED_INDEX),
@@ -33,6 +37,7 @@ def build_index_check(names: Names) -> dg.AssetChecksDefinition:
         index = getattr(context.resources, names.resource)
         with readable_failures():
             checked = check(index.workspace)
+            is_folded_anew = fold_anew_if_needed(index.workspace, checked.problems)
         partitions = context.instance.get_dynamic_partitions(names.batches.name or "")
         problems = [*checked.problems, *_unknown_partitions(index.workspace, partitions)]
         rows = [(problem.where, problem.line[:_LONGEST]) for problem in problems[:_MOST_SHOWN]]
@@ -43,6 +48,7 @@ def build_index_check(names: Names) -> dg.AssetChecksDefinition:
             metadata={
                 "problems": len(problems),
                 "can_be_repaired": sum(problem.can_repair for problem in problems),
+                **({"next_refresh": "folds the whole graph anew"} if is_folded_anew else {}),
                 **({"lines": markdown_rows(("where", "what"), rows)} if rows else {}),
                 **({"remarks": "; ".join(checked.notes)} if checked.notes else {}),
             },

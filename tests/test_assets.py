@@ -23,6 +23,7 @@ from dagster_helpers import (
 )
 
 from graphrag_pipeline.assets.common import picture
+from graphrag_pipeline.definitions import CHECK_JOB
 from graphrag_pipeline.sql import query_published
 
 Told = dict[tuple[str, str | None], dict]
@@ -279,6 +280,21 @@ def test_a_report_without_a_vector_of_numbers_stops_the_run(
     assert not result.success
     assert f"embeddings/community_reports_vectors:{check}" in failed_checks(result)
     assert "published_index" not in {asset for asset, _ in metadata_of(result)}
+
+
+def test_a_graph_that_is_not_the_fold_of_its_mentions_is_told_at_night_and_made_anew(
+    indexed: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    query = "SELECT * FROM entities ORDER BY id"
+    before = indexed.rows(query)
+    assert failed_checks(indexed.run(CHECK_JOB, instance, {})) == set()
+    indexed.execute("UPDATE entities SET frequency = frequency + 7 WHERE title = 'Orion Labs'")
+    (evaluation,) = indexed.run(CHECK_JOB, instance, {}).get_asset_check_evaluations()
+    lines = str(evaluation.metadata["lines"].value)
+    assert "rows are not those that the mentions make" in lines
+    assert evaluation.metadata["next_refresh"].value == "folds the whole graph anew"
+    assert indexed.refresh(instance).success
+    assert indexed.rows(query) == before
 
 
 def _break_a_vector(home: Path, broken: str) -> None:

@@ -15,7 +15,7 @@ import duckdb
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.graph.communities import communities_current
-from graphrag_pipeline.graph.fold import graph_current, graph_differences
+from graphrag_pipeline.graph.fold import graph_current, graph_differences, outdate_graph
 from graphrag_pipeline.releases.kept import published_release, release_file, release_ids
 from graphrag_pipeline.releases.publishing import config_hash
 from graphrag_pipeline.reports.levels import outdated_reports, reports_current
@@ -44,6 +44,8 @@ FILE = "index.duckdb"
 ROWS = "rows"
 """The check of rows, whose problems are repaired together."""
 SAME = "same_as_release"
+OTHER_GRAPH = "graph"
+"""The check that the graph is the fold of all mentions there are."""
 
 _TABLES = """
 SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = ? ORDER BY ALL
@@ -128,7 +130,19 @@ def find_other_graph(workspace: Workspace) -> Iterator[Problem]:
         found = graph_differences(con, workspace.settings)
     for table, number in found.items():
         broken = Broken(table, "rows are not those that the mentions make", number, "")
-        yield problem_of(broken, FILE, "graph")
+        yield problem_of(broken, FILE, OTHER_GRAPH)
+
+
+def fold_anew_if_needed(workspace: Workspace, problems: Sequence[Problem]) -> bool:
+    """Let the next run fold the whole graph anew if it is not the fold of all its mentions.
+
+    Returns whether it will.
+    """
+    is_needed = any(problem.check == OTHER_GRAPH for problem in problems)
+    if is_needed:
+        with workspace.store.transaction() as con:
+            outdate_graph(con)
+    return is_needed
 
 
 def problem_of(broken: Broken, file: str, check: str = ROWS) -> Problem:
