@@ -361,10 +361,10 @@ class GraphArrays:
         titled = self.adjacency("titles").rows_of(nodes)
         names = np.unique(np.concatenate([mentioned[1], titled[1]]))
         mentions = _incidence(nodes, mentioned, names)
-        about = _incidence(nodes, titled, names) @ mentions.T > 0
+        about = _overlapping(_incidence(nodes, titled, names), mentions)
         counts = self._mention_counts[names]
-        rare = mentions * ((counts >= 2) & (counts <= RARE))
-        shared = rare @ rare.T > 0
+        rare = mentions & (counts >= 2) & (counts <= RARE)
+        shared = _overlapping(rare, rare)
         of_title, title = titled
         has_name = np.isin(nodes, of_title[self._mentioned_elsewhere[title]])
         links = np.where(shared, _SHARED_NAME, 0.0)
@@ -493,16 +493,25 @@ def join_edges(n_nodes: int, parts: Iterable[Edges]) -> Adjacency:
 
 def _incidence(
     nodes: Numbers, pairs: tuple[Numbers, Numbers], columns: Numbers
-) -> npt.NDArray[np.float32]:
-    """Return 1 at (i, j) where nodes[i] is joined to columns[j], else 0.
+) -> npt.NDArray[np.bool_]:
+    """Return True at (i, j) where nodes[i] is joined to columns[j].
 
     ``columns`` are ascending, and all that a node is joined to is among them.
     """
     order = np.argsort(nodes)
     rows = order[np.searchsorted(nodes, pairs[0], sorter=order)]
-    joined = np.zeros((len(nodes), len(columns)), np.float32)
-    joined[rows, np.searchsorted(columns, pairs[1])] = 1
+    joined = np.zeros((len(nodes), len(columns)), np.bool_)
+    joined[rows, np.searchsorted(columns, pairs[1])] = True
     return joined
+
+
+def _overlapping(one: npt.NDArray[np.bool_], other: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return True at (i, j) where one[i] and other[j] are both True somewhere.
+
+    By bits: BLAS would wake its threads for a product as small, which takes far longer.
+    """
+    bits, others = np.packbits(one, axis=1), np.packbits(other, axis=1)
+    return (bits[:, None] & others[None, :]).any(axis=2)
 
 
 def _summed(places: Numbers, values: Weights, n: int) -> npt.NDArray[np.float64]:
