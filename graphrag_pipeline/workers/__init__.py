@@ -6,6 +6,6 @@ in as if it had made it itself (``taking``). Which batch is handed out when, and
 again, is decided in ``dispatch``. What they share lies under ``storage.url``:
 
 - ``orders/KEY.json``: the batch's manifest, and what else its reading depends on;
-- ``files/KEY/SHA256``: files of a batch that waits, for workers that do not see the documents;
+- ``files/KEY/HASH.zip``: files of a batch that waits, for workers that do not see the documents;
 - ``parts/KEY/part.json``, written last, and beside it a Parquet file for each table.
 """

@@ -26,7 +26,7 @@ from graphrag_pipeline.store.lease import Lease
 from graphrag_pipeline.store.objects import MissingObjectError, ObjectStore
 from graphrag_pipeline.store.sources import Source, SourceChange
 from graphrag_pipeline.store.workspace import Workspace
-from graphrag_pipeline.workers.orders import Order, bytes_of, file_name, find_order
+from graphrag_pipeline.workers.orders import Order, bytes_of, find_order, unpack_sent
 from graphrag_pipeline.workers.parts import Part, fetch_part, find_part, put_part, ship_part
 
 INGESTION = {
@@ -108,15 +108,19 @@ class PartWorkspace(Workspace):
         Raises StorageError, and nothing is quarantined, where one is not to be had as it was when
         the batch was cut.
         """
-        missing = [c.uri for c in self.order.readable if not self._fetch(objects, c)]
-        if missing:
-            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        missing = [change for change in self.order.readable if not self._copy_seen(change)]
+        paths = {change.uri: self.batches.path_of(change.uri) for change in missing}
+        files = {paths[change.uri]: change.sha256 for change in missing if change.sha256}
+        sent = unpack_sent(objects, self.order, files, self.place)
+        if unseen := [uri for uri, path in paths.items() if path not in sent]:
+            more = f" and {len(unseen) - 1} more" if len(unseen) > 1 else ""
             raise StorageError(
-                f"this worker does not see {missing[0]}{more}, or not as it was when the batch was "
+                f"this worker does not see {unseen[0]}{more}, or not as it was when the batch was "
                 "cut: let it see the folder of the documents, or set workers.send_files"
             )
 
-    def _fetch(self, objects: ObjectStore, change: SourceChange) -> bool:
+    def _copy_seen(self, change: SourceChange) -> bool:
+        """Copy a file that this machine sees; one that is too large to be read is only as large."""
         target = self.batches.path_of(change.uri)
         make_folder(target.parent)
         if change.sha256 is None:
@@ -127,13 +131,7 @@ class PartWorkspace(Workspace):
         data = bytes_of(self._own.batches.path_of(change.uri), None, change.sha256)
         if data is not None:
             target.write_bytes(data)
-            return True
-        try:
-            name = file_name(self.order.batch.key, change.sha256)
-            objects.download(name, target, change.sha256)
-        except MissingObjectError:
-            return False
-        return True
+        return data is not None
 
 
 @contextlib.contextmanager

@@ -5,21 +5,23 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Iterator, Mapping
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.temporary import temporary_folder
 from graphrag_pipeline.ingest.stages import stage_versions
 from graphrag_pipeline.store.batches import Batch
-from graphrag_pipeline.store.objects import ObjectStore
+from graphrag_pipeline.store.objects import MissingObjectError, ObjectStore
 from graphrag_pipeline.store.opening import open_source
 from graphrag_pipeline.store.sources import Source, SourceChange
 from graphrag_pipeline.store.workspace import Workspace
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,8 @@ class Order:
     """What is ordered: a batch, under these versions of its stages.
 
     ``sources`` are those of its files that no later batch has taken over, ``firsts`` the first name
-    of the document of each, ``names`` what the files that are to be read are called. ``id`` tells
-    an order from an earlier one of the same batch.
+    of the document of each, ``names`` what the files that are to be read are called, ``archive``
+    what holds those that were sent. ``id`` tells an order from an earlier one of the same batch.
     """
 
     id: str
@@ -37,6 +39,7 @@ class Order:
     sources: Mapping[str, Source]
     firsts: Mapping[str, str]
     names: Mapping[str, str] = field(default_factory=dict)
+    archive: str = ""
 
     @property
     def readable(self) -> Iterator[SourceChange]:
@@ -63,8 +66,11 @@ def place_order(workspace: Workspace, objects: ObjectStore, key: str) -> Order:
         sources={uri: sources[uri] for uri in uris},
         firsts={uri: firsts[uri] for uri in uris},
     )
-    order = replace(order, names={c.uri: log.path_of(c.uri).name for c in order.readable})
-    _send_files(workspace, objects, order)
+    order = replace(
+        order,
+        names={c.uri: log.path_of(c.uri).name for c in order.readable},
+        archive=_send_files(workspace, objects, order),
+    )
     objects.write(_order_name(key), _written(order))
     return order
 
@@ -74,11 +80,6 @@ def find_order(objects: ObjectStore, key: str) -> Order:
     return _read(objects.read(_order_name(key)))
 
 
-def file_name(key: str, sha256: str) -> str:
-    """Return where a file of a batch that waits lies."""
-    return f"files/{key}/{sha256}"
-
-
 def drop_order(objects: ObjectStore, key: str) -> None:
     """Forget the order of a batch, and the files that were sent with it."""
     for name in objects.sizes(f"files/{key}"):
@@ -86,19 +87,57 @@ def drop_order(objects: ObjectStore, key: str) -> None:
     objects.drop(_order_name(key))
 
 
-def _send_files(workspace: Workspace, objects: ObjectStore, order: Order) -> None:
-    if not workspace.settings.workers.send_files:
-        return
+def unpack_sent(
+    objects: ObjectStore, order: Order, files: Mapping[Path, str], place: Path
+) -> set[Path]:
+    """Write files that were sent, of these SHA-256, to their paths; return which could be had.
+
+    ``place`` is a folder on this machine for what lies there meanwhile.
+    """
+    unpacked: set[Path] = set()
+    if not order.archive or not files:
+        return unpacked
+    with temporary_folder(place, "sent") as folder:
+        local = folder / "sent.zip"
+        try:
+            objects.download(order.archive, local)
+            with zipfile.ZipFile(local) as archive:
+                names = set(archive.namelist())
+                for path, sha256 in files.items():
+                    data = archive.read(sha256) if sha256 in names else b""
+                    if hashlib.sha256(data).hexdigest() == sha256:
+                        path.write_bytes(data)
+                        unpacked.add(path)
+        except (MissingObjectError, zipfile.BadZipFile):
+            pass
+    return unpacked
+
+
+def _send_files(workspace: Workspace, objects: ObjectStore, order: Order) -> str:
+    """Send the files of a batch as one archive, unless it is there; return its name."""
     key, log = order.batch.key, workspace.batches
-    there = objects.sizes(f"files/{key}")
-    for change in order.readable:
-        if change.sha256 is None or file_name(key, change.sha256) in there:
-            continue
-        data = bytes_of(
-            log.path_of(change.uri), log.bounds_of(order.sources[change.uri].root), change.sha256
-        )
-        if data is not None:
-            objects.write(file_name(key, change.sha256), data)
+    wanted = {c.sha256: c.uri for c in order.readable if c.sha256 is not None}
+    if not workspace.settings.workers.send_files or not wanted:
+        return ""
+    name = _archive_name(key, wanted)
+    if name in objects.sizes(f"files/{key}"):
+        return name
+    with temporary_folder(workspace.home, "sent") as folder:
+        local = folder / "sent.zip"
+        with zipfile.ZipFile(local, "w") as archive:
+            for sha256, uri in wanted.items():
+                bounds = log.bounds_of(order.sources[uri].root)
+                data = bytes_of(log.path_of(uri), bounds, sha256)
+                if data is not None:
+                    archive.writestr(sha256, data)
+            name = _archive_name(key, archive.namelist())
+        objects.upload(local, name)
+    return name
+
+
+def _archive_name(key: str, hashes: Iterable[str]) -> str:
+    of_all = hashlib.sha256("".join(sorted(hashes)).encode()).hexdigest()
+    return f"files/{key}/{of_all}.zip"
 
 
 def bytes_of(path: Path, bounds: Path | None, sha256: str) -> bytes | None:
