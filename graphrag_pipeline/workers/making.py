@@ -122,7 +122,7 @@ class PartWorkspace(Workspace):
     def _copy_seen(self, change: SourceChange) -> bool:
         """Copy a file that this machine sees; one that is too large to be read is only as large."""
         target = self.batches.path_of(change.uri)
-        make_folder(target.parent)
+        target.parent.mkdir(parents=True, exist_ok=True)
         if change.sha256 is None:
             if change.n_bytes > self.settings.input.max_file_bytes:
                 with target.open("wb") as file:
