@@ -511,7 +511,8 @@ def _overlapping(one: npt.NDArray[np.bool_], other: npt.NDArray[np.bool_]) -> np
     By bits: BLAS would wake its threads for a product as small, which takes far longer.
     """
     bits, others = np.packbits(one, axis=1), np.packbits(other, axis=1)
-    return (bits[:, None] & others[None, :]).any(axis=2)
+    shared: npt.NDArray[np.uint8] = np.bitwise_or.reduce(bits[:, None] & others[None, :], axis=2)
+    return shared > 0
 
 
 def _summed(places: Numbers, values: Weights, n: int) -> npt.NDArray[np.float64]:
