@@ -25,7 +25,7 @@ from pathlib import Path
 
 import pytest
 
-BUCKET_VARIABLE = "GRAPHRAG_TEST_BUCKET"
+BUCKET_VARIABLE = "TESTS_BUCKET"
 """A real bucket to test with, s3://bucket or s3://bucket/prefix; AWS_* say how to reach it."""
 _SECONDS = 30.0
 _POSTGRES = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda p: int(p.parent.name))
