@@ -24,6 +24,7 @@ from typing import Any
 
 import duckdb
 
+from graphrag_pipeline.cli.app import set_up_memory
 from graphrag_pipeline.core.home import Home
 from graphrag_pipeline.core.settings import StorageSettings, load_settings
 from graphrag_pipeline.llm.configured import configured_embedder
@@ -118,6 +119,7 @@ def _ingested(table: str, name: str, kind: str, turn: int) -> str:
 
 def run_stages(home: Path, memory_gb: float) -> None:
     """Run every stage after ingestion; print CPU seconds and peak memory after each."""
+    set_up_memory()
     storage = StorageSettings(memory_gb=memory_gb)
     workspace = Workspace(load_settings(home=str(home)).model_copy(update={"storage": storage}))
     with workspace.turn():

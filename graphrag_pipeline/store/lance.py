@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.util
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -51,6 +52,8 @@ def _lancedb() -> ModuleType:
 @contextlib.contextmanager
 def lightly() -> Iterator[None]:
     """Import LanceDB, or a package of its own, without what nothing here uses."""
+    # It warns of what nobody can do anything about, on standard error.
+    os.environ.setdefault("LANCEDB_LOG", "error")
     if REST_CLIENT not in sys.modules:
         sys.modules[REST_CLIENT] = _put_off(REST_CLIENT)
     with _models_put_off(), _overrides_taken_on_trust():
