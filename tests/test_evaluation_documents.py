@@ -234,6 +234,16 @@ def test_the_preset_asks_documents_apart_where_the_questions_name_them(plain: Co
     experiment = plain.experiment((), preset="rag_vs_graphrag", per_document=None)
     done = run_experiment(plain.settings, experiment)
     assert "2 documents with an index each" in done.notes[0]
+    # What is lacking of each index is said once.
+    errors = done.answered.errors
+    assert set(errors) == {
+        f"{name}, 2 documents" for name in ("IRCoT+RAG", "IRCoT+GraphRAG", "HippoRAG2")
+    }
+    assert "has no facts" in errors["HippoRAG2, 2 documents"]
+    assert any(
+        line.startswith("IRCoT+RAG, 2 documents: ircot needs a language model")
+        for line in plan_experiment(plain.settings, experiment).errors
+    )
     store = EvaluationStore(plain.settings.home_path)
     with store.read() as con:
         assert tables_of_experiment(con, "apart")

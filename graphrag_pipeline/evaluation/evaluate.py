@@ -29,6 +29,7 @@ from graphrag_pipeline.evaluation.running import (
     load_questions,
     look,
     opened,
+    told_once,
 )
 from graphrag_pipeline.evaluation.scoring import score
 from graphrag_pipeline.evaluation.step_models import model_label
@@ -98,6 +99,7 @@ def plan_fitted(
         ),
     ]
     n_missing = sum(len(workload.unanswered) for workload in conditions)
+    unaskable = told_once((w.condition, w.error) for w in conditions)
     return ExperimentPlan(
         experiment=experiment.name,
         questions=len(questions),
@@ -107,7 +109,7 @@ def plan_fitted(
         stages=tuple(stages),
         errors=(
             *(f"{name}: {reason}" for name, reason in experiment.lacking),
-            *(f"{w.condition.label}: {w.error}" for w in conditions if w.error),
+            *(f"{name}: {reason}" for name, reason in unaskable.items()),
         ),
         notes=(
             *_judged_in_vain(experiment),

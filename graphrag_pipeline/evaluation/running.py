@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -168,9 +168,7 @@ def answer_questions(
     )
     total = sum(len(workload.unanswered) for workload in conditions)
     failures: dict[str, tuple[int, str]] = {}
-    unaskable = {
-        workload.condition.label: workload.error for workload in conditions if workload.error
-    }
+    unaskable = {w.condition.label: w.error for w in conditions if w.error}
     n_unaskable = Counter[str]()
     for workload in conditions:
         if workload.error:
@@ -200,7 +198,24 @@ def answer_questions(
         _note_answers(store, experiment, conditions)
         _note_unanswered(store, experiment, _reasons(conditions, failures, unaskable, n_unaskable))
     n_wanted = sum(len(workload.answer_ids) for workload in conditions)
-    return Answered(len(questions), n_answered, n_wanted - total, unaskable, failures)
+    errors = told_once((w.condition, unaskable.get(w.condition.label, "")) for w in conditions)
+    return Answered(len(questions), n_answered, n_wanted - total, errors, failures)
+
+
+def told_once(reasons: Iterable[tuple[Condition, str]]) -> dict[str, str]:
+    """Return the first reason why each condition is not asked; empty reasons are none.
+
+    Of one that is not asked of several documents it is said of how many.
+    """
+    by_name: dict[str, list[tuple[str, str]]] = {}
+    for condition, reason in reasons:
+        if reason:
+            by_name.setdefault(condition.name, []).append((condition.label, reason))
+    told: dict[str, str] = {}
+    for name, those in by_name.items():
+        (label, reason), *others = those
+        told[f"{name}, {len(those):,} documents" if others else label] = reason
+    return told
 
 
 def _reasons(
