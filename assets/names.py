@@ -11,6 +11,7 @@ import dagster as dg
 from graphrag_pipeline.core.errors import ConfigError
 
 BATCHES = "document_batch"
+SLICES = "embedding_slice"
 INDEX = "index"
 _PART = re.compile(r"[A-Za-z0-9_]+")
 
@@ -55,3 +56,8 @@ class Names:
     def batches(self) -> dg.DynamicPartitionsDefinition:
         """The partitions of ingestion: batches of documents."""
         return dg.DynamicPartitionsDefinition(name=self.name(BATCHES))
+
+    @property
+    def slices(self) -> dg.DynamicPartitionsDefinition:
+        """The partitions of what workers embed."""
+        return dg.DynamicPartitionsDefinition(name=self.name(SLICES))

@@ -15,6 +15,7 @@ from graphrag_pipeline.assets import (
     build_inbox,
     build_index_check,
     build_ingestion,
+    build_slices,
     build_tail,
     build_web_pages,
 )
@@ -40,6 +41,7 @@ from graphrag_pipeline.store.spending import uses_model
 
 INGEST_JOB = "ingest_batch"
 REFRESH_JOB = "refresh_index"
+EMBED_JOB = "embed_slice"
 EVALUATION_JOB = "evaluate_experiment"
 CHECK_JOB = "check_index"
 # A second process of a run would only wait for DuckDB's single writer.
@@ -98,6 +100,7 @@ def build_definitions(
         resources={names.resource: index},
     )
     parts = [main, _check(index, names), *_addresses(index, names), *_evaluation(index, names)]
+    parts += _slices(index, names)
     parts += [_marts(index, names)] if marts else []
     return dg.Definitions.merge(*parts, _failures(parts, index, names))
 
@@ -153,6 +156,21 @@ def _addresses(index: IndexResource, names: Names) -> list[dg.Definitions]:
     )
     sensor = build_addresses_sensor(job, index, names)
     return [dg.Definitions(assets=pages, jobs=[job], sensors=[sensor])]
+
+
+def _slices(index: IndexResource, names: Names) -> list[dg.Definitions]:
+    if not spreads_embeddings(index.settings):
+        return []
+    slices = build_slices(names)
+    job = _job_beside(
+        names.name(EMBED_JOB), [slices], "Embed a slice of texts, for the coordinator to take."
+    )
+    return [dg.Definitions(assets=[slices], jobs=[job])]
+
+
+def spreads_embeddings(settings: Settings) -> bool:
+    """Whether workers embed: by a model on their machines. What an endpoint embeds waits for it."""
+    return settings.workers.launcher != IN_PROCESS and settings.embeddings.embedder == "local"
 
 
 def _evaluation(index: IndexResource, names: Names) -> list[dg.Definitions]:

@@ -37,6 +37,8 @@ BATCH = "dagster/partition"
 """Run tag: the batch that a run is for, where it is for one."""
 ON_A_WORKER = "DAGSTER_GRAPHRAG_WORKER"
 """Environment variable: this process makes parts, and its home holds no index."""
+SLICE = "graphrag/slice"
+"""Run tag: the run embeds a slice of texts, and needs no index."""
 BESIDE_OTHERS = "graphrag/beside_others"
 """Run tag: the run writes nothing to the index, and need not wait for those that do."""
 
@@ -106,10 +108,10 @@ class IndexResource(DuckDBResource):
         with contextlib.ExitStack() as turn, readable_failures():
             if run and BATCH in run.tags and self.settings.workers.launcher != IN_PROCESS:
                 turn.enter_context(beating(self.settings, run.run_id))
-                objects = ObjectStore(self.settings.storage.url)
-                self._part = turn.enter_context(
-                    making_part(self.settings, objects, run.tags[BATCH])
-                )
+                if SLICE not in run.tags:
+                    objects = ObjectStore(self.settings.storage.url)
+                    part = making_part(self.settings, objects, run.tags[BATCH])
+                    self._part = turn.enter_context(part)
             elif os.environ.get(ON_A_WORKER):
                 raise ConfigError(
                     "a worker makes parts of batches and nothing else: run graphrag-pipeline index "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from hashlib import blake2b, file_digest
 from importlib import import_module
@@ -63,6 +63,15 @@ class TokenEmbedder(Protocol):
 
     def token_vectors(self, texts: Sequence[str]) -> list[Vectors]:
         """Return an array (tokens, dimensions) for each text, marks such as [CLS] left out."""
+        ...
+
+
+@runtime_checkable
+class PartEmbedder(Protocol):
+    """An embedder that would rather have all parts of a large work at once."""
+
+    def embed_parts(self, parts: Iterable[Sequence[str]]) -> Iterator[Vectors]:
+        """Yield the vectors of each part, as ``embed`` returns them."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The coordinator's side of many workers: order batches, launch a run for each, take the parts."""
+"""The coordinator's side of many workers: order work, launch a run for each piece, take it in."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
+from typing import ClassVar, cast
 
 import dagster as dg
 from dagster._core.definitions.reconstruct import ReconstructableJob, ReconstructableRepository
 from dagster._core.launcher.base import WorkerStatus
 from dagster._core.workspace.context import BaseWorkspaceRequestContext
 
-from graphrag_pipeline.assets.names import BATCHES
+from graphrag_pipeline.assets.names import BATCHES, SLICES
 from graphrag_pipeline.core.postgres import Postgres, Session
-from graphrag_pipeline.definitions import INGEST_JOB
+from graphrag_pipeline.definitions import EMBED_JOB, INGEST_JOB
 from graphrag_pipeline.orchestration.addresses import check_services, queue_of, storage_errors
-from graphrag_pipeline.resources.index import BATCH
+from graphrag_pipeline.resources.index import BATCH, SLICE
 from graphrag_pipeline.sensors.runs import files_of
 from graphrag_pipeline.store.beats import ages, forget
 from graphrag_pipeline.store.lease import LEASE_SECONDS
@@ -30,6 +30,7 @@ from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.workers.dispatch import Dispatch, Launched, NotLaunchedError
 from graphrag_pipeline.workers.orders import place_order
 from graphrag_pipeline.workers.parts import find_part
+from graphrag_pipeline.workers.slices import is_made
 from graphrag_pipeline.workers.taking import take_part
 
 log = logging.getLogger("graphrag_pipeline")
@@ -54,15 +55,37 @@ def make_parts(
     Raises PartsFailedError once all others are done where one fails for good, and StorageError
     where the lease is lost, or where nothing that carries runs to workers answers.
     """
+    return _make(DagsterRuns, workspace, instance, keys, run_config, tags)
+
+
+def make_slices(
+    workspace: Workspace,
+    instance: dg.DagsterInstance,
+    run_config: Mapping[str, object],
+    tags: Mapping[str, str],
+    keys: Sequence[str],
+) -> None:
+    """Have these slices of embeddings made by workers, as :func:`make_parts` does batches."""
+    _make(SliceRuns, workspace, instance, keys, run_config, tags)
+
+
+def _make(
+    kind: type[DagsterRuns],
+    workspace: Workspace,
+    instance: dg.DagsterInstance,
+    keys: Sequence[str],
+    run_config: Mapping[str, object],
+    tags: Mapping[str, str],
+) -> list[str]:
     if not keys:
         return []
     check_services(workspace.settings)
     objects = ObjectStore(workspace.settings.storage.url)
-    known = set(instance.get_dynamic_partitions(BATCHES))
-    instance.add_dynamic_partitions(BATCHES, [key for key in keys if key not in known])
+    known = set(instance.get_dynamic_partitions(kind.partitions))
+    instance.add_dynamic_partitions(kind.partitions, [key for key in keys if key not in known])
     with workspace.coordinating() as lease, closing(Session(Postgres.of(workspace.settings))) as s:
-        runs = DagsterRuns(workspace, instance, objects, s, run_config, tags)
-        dispatch = Dispatch(runs, deque(keys), LEASE_SECONDS)
+        runs = kind(workspace, instance, objects, s, run_config, tags)
+        dispatch = Dispatch(runs, deque(keys), LEASE_SECONDS, unit=kind.unit)
         while dispatch.goes_on():
             lease.check()
             try:
@@ -85,14 +108,17 @@ class DagsterRuns:
     session: Session
     run_config: Mapping[str, object]
     tags: Mapping[str, str]
+    job: ClassVar[str] = INGEST_JOB
+    partitions: ClassVar[str] = BATCHES
+    unit: ClassVar[tuple[str, str]] = ("batch", "batches")
 
     def launch(self, key: str) -> tuple[str, str]:
         """Order a batch and start a run for it; return the ids of the run and of the order."""
-        order = place_order(self.workspace, self.objects, key)
+        order, tags = self._order(key)
         run = self.instance.create_run_for_job(
             self._job.get_definition(),
             run_config=self.run_config,
-            tags={**self.tags, **files_of([order.batch]), BATCH: key, _QUEUE: self._queue},
+            tags={**self.tags, **tags, BATCH: key, _QUEUE: self._queue},
             job_code_origin=self._job.get_python_origin(),
         )
         with warnings.catch_warnings():
@@ -103,9 +129,14 @@ class DagsterRuns:
                 self.instance.launch_run(run.run_id, cast("BaseWorkspaceRequestContext", None))
             except self._unreachable as error:
                 raise NotLaunchedError(
-                    f"cannot hand a batch to the workers: {_line(error)}"
+                    f"cannot hand a {self.unit[0]} to the workers: {_line(error)}"
                 ) from None
-        return run.run_id, order.id
+        return run.run_id, order
+
+    def _order(self, key: str) -> tuple[str, Mapping[str, str]]:
+        """Order a batch; return the order's id, and what to tag its run with."""
+        order = place_order(self.workspace, self.objects, key)
+        return order.id, files_of([order.batch])
 
     def ended(self, run_ids: Sequence[str]) -> Mapping[str, str]:
         """Return which of these runs have ended, and why they failed: "" where they did not."""
@@ -201,7 +232,7 @@ class DagsterRuns:
     @cached_property
     def _job(self) -> ReconstructableJob:
         repository = ReconstructableRepository.for_module(_MODULE, "defs")
-        return ReconstructableJob(repository, INGEST_JOB)
+        return ReconstructableJob(repository, self.job)
 
     @cached_property
     def _unreachable(self) -> tuple[type[Exception], ...]:
@@ -209,6 +240,21 @@ class DagsterRuns:
         if self.workspace.settings.workers.launcher == "k8s":
             return kubernetes_errors()
         return broker_errors()
+
+
+class SliceRuns(DagsterRuns):
+    """Runs of Dagster, one a slice of embeddings, whose texts are in the store already."""
+
+    job = EMBED_JOB
+    partitions = SLICES
+    unit = ("slice", "slices")
+
+    def _order(self, key: str) -> tuple[str, Mapping[str, str]]:
+        return key, {SLICE: "true"}
+
+    def take(self, run: Launched) -> str:
+        """Say whether the vectors are there; the embedder takes them."""
+        return "" if is_made(self.objects, run.key) else "its worker ended well and brought nothing"
 
 
 def broker_errors() -> tuple[type[Exception], ...]:

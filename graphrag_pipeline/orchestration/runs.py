@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from pathlib import Path
 
@@ -29,13 +30,18 @@ from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.core.memory import OutOfMemoryError, says_out_of_memory
 from graphrag_pipeline.core.settings import IN_PROCESS, Settings
 from graphrag_pipeline.core.temporary import sweep, sweep_home, temporary_folder
-from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB, build_definitions
+from graphrag_pipeline.definitions import (
+    INGEST_JOB,
+    REFRESH_JOB,
+    build_definitions,
+    spreads_embeddings,
+)
 from graphrag_pipeline.index import Index, Update
 from graphrag_pipeline.ingest.stages import pending_batches, stage_versions
 from graphrag_pipeline.marts.build import MARTS_JOB, built_marts, marts_outdated
 from graphrag_pipeline.orchestration.addresses import export_addresses, told_of_postgres
 from graphrag_pipeline.orchestration.event_log import kept_open
-from graphrag_pipeline.orchestration.parts import make_parts
+from graphrag_pipeline.orchestration.parts import make_parts, make_slices
 from graphrag_pipeline.planning.pending import nothing_pending
 from graphrag_pipeline.planning.status import changes_in
 from graphrag_pipeline.releases.kept import nothing_published, release_file
@@ -44,10 +50,13 @@ from graphrag_pipeline.resources.index import BESIDE_OTHERS
 from graphrag_pipeline.resources.liveness import end_dead_runs, show_life
 from graphrag_pipeline.sensors.runs import COMMAND, FIRST_BATCH, LAST_BATCH, VERSION, files_of
 from graphrag_pipeline.stages import PUBLISH
+from graphrag_pipeline.store.objects import ObjectStore
 from graphrag_pipeline.store.spending import LEDGER_TAG, ledger_position, uses_model
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import ask_for_clustering
+from graphrag_pipeline.structures.vector_tables import spreading
 from graphrag_pipeline.updating import cut_batches
+from graphrag_pipeline.workers.slices import SpreadEmbedder
 
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 _POLL_SECONDS = 1.0
@@ -210,8 +219,23 @@ def run_pending(workspace: Workspace) -> IndexOutcome:
             files = files_of([workspace.batches.get(key) for key in keys])
             tags = {FIRST_BATCH: keys[0], LAST_BATCH: keys[-1], **files, **version, **shared}
             run_ids.append(_run(instance, defs, INGEST_JOB, tags).run_id)
-        refresh = _run(instance, defs, REFRESH_JOB, shared)
+        with _spread_embeddings(workspace, instance, shared):
+            refresh = _run(instance, defs, REFRESH_JOB, shared)
     return IndexOutcome(pending, [*run_ids, refresh.run_id], _has_published(refresh))
+
+
+@contextlib.contextmanager
+def _spread_embeddings(
+    workspace: Workspace, instance: dg.DagsterInstance, tags: Mapping[str, str]
+) -> Iterator[None]:
+    """Have workers embed what is more than a slice, where a model on their machines does."""
+    if not spreads_embeddings(workspace.settings):
+        yield
+        return
+    objects = ObjectStore(workspace.settings.storage.url)
+    make = partial(make_slices, workspace, instance, _QUIET, tags)
+    with spreading(lambda embedder: SpreadEmbedder(embedder, objects, make)):
+        yield
 
 
 def _has_published(refresh: dg.ExecuteInProcessResult) -> bool:

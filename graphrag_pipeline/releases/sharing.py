@@ -103,7 +103,7 @@ def forget_shared(workspace: Workspace) -> None:
     with workspace.coordinating():
         share_release(workspace)
         _drop_others(objects, {published_release(workspace.home) or ""})
-        for folder in ("parts", "orders", "files"):
+        for folder in ("parts", "orders", "files", "slices"):
             for name in objects.sizes(folder):
                 objects.drop(name)
 

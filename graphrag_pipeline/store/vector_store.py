@@ -30,7 +30,7 @@ from graphrag_pipeline.core import progress
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.memory import require_memory
 from graphrag_pipeline.core.text import terms, terms_batch
-from graphrag_pipeline.llm.embedders import Embedder, stored
+from graphrag_pipeline.llm.embedders import Embedder, PartEmbedder, stored
 from graphrag_pipeline.store.full_text import FullText, full_text
 from graphrag_pipeline.store.held_vectors import HeldVectors, rounded
 from graphrag_pipeline.store.lance import connect
@@ -677,17 +677,25 @@ def _embed(target: LanceTable, table: str, rows: pa.Table, embedder: Embedder) -
     """Embed and write rows, slice by slice; where there are several, say how far it is."""
     parts = list(_slices(rows, min(SLICE_ROWS, stored(embedder).rows)))
     n_done = 0
-    for part in parts:
+
+    def tell() -> None:
         if len(parts) > 1:
             progress.report(f"{table}_vectors", n_done, len(rows))
-        _upsert(target, _with_vectors(part, embedder))
+
+    tell()
+    texts = (part["text"].to_pylist() for part in parts)
+    if len(parts) > 1 and isinstance(embedder, PartEmbedder):
+        all_vectors = embedder.embed_parts(texts)
+    else:
+        all_vectors = map(embedder.embed, texts)
+    for part, vectors in zip(parts, all_vectors, strict=True):
+        _upsert(target, _with_vectors(part, vectors, embedder))
         n_done += len(part)
-    if len(parts) > 1:
-        progress.report(f"{table}_vectors", n_done, len(rows))
+        tell()
 
 
-def _with_vectors(rows: pa.Table, embedder: Embedder) -> pa.Table:
-    vectors = np.ascontiguousarray(embedder.embed(rows["text"].to_pylist()), dtype=np.float32)
+def _with_vectors(rows: pa.Table, given: npt.NDArray[Any], embedder: Embedder) -> pa.Table:
+    vectors = np.ascontiguousarray(given, dtype=np.float32)
     if vectors.shape != (len(rows), embedder.dimensions) or not np.isfinite(vectors).all():
         raise VectorStoreError(
             f"embedder {embedder.name} returned an array of shape {vectors.shape} with "

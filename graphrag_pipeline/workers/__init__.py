@@ -7,5 +7,6 @@ again, is decided in ``dispatch``. What they share lies under ``storage.url``:
 
 - ``orders/KEY.json``: the batch's manifest, and what else its reading depends on;
 - ``files/KEY/HASH.zip``: files of a batch that waits, for workers that do not see the documents;
-- ``parts/KEY/part.json``, written last, and beside it a Parquet file for each table.
+- ``parts/KEY/part.json``, written last, and beside it a Parquet file for each table;
+- ``slices/HASH/``: texts to be embedded, and their vectors (``slices``).
 """

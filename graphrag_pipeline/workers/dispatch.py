@@ -30,7 +30,6 @@ PATIENCE_SECONDS = 120.0
 NOBODY_SECONDS = 20.0
 """Where no worker has begun a run for so long, somebody may have forgotten to start one."""
 _LAUNCH_AGAIN_SECONDS = 5.0
-_STAGE = "batches by workers"
 _MOST_NAMED = 3
 
 
@@ -95,6 +94,7 @@ class Dispatch:
     waiting: deque[str]
     lease_seconds: float
     clock: Callable[[], float] = time.monotonic
+    unit: tuple[str, str] = ("batch", "batches")
     out: dict[str, Launched] = field(default_factory=dict)
     tries: Counter[str] = field(default_factory=Counter)
     failures: dict[str, str] = field(default_factory=dict)
@@ -129,7 +129,7 @@ class Dispatch:
         """Raise PartsFailedError where a batch failed for good."""
         if self.failures:
             some = [f"{key}: {why}" for key, why in [*self.failures.items()][:_MOST_NAMED]]
-            what = counted(len(self.failures), "batch", "batches")
+            what = counted(len(self.failures), *self.unit)
             raise PartsFailedError(
                 f"{what} failed on workers ({'; '.join(some)}); {len(self.done)} others are taken "
                 "in: mend the cause and run again"
@@ -170,7 +170,7 @@ class Dispatch:
 
     def _tell(self) -> None:
         rest = len(self.waiting) + len(self.out) + len(self.failures)
-        progress.report(_STAGE, len(self.done), len(self.done) + rest)
+        progress.report(f"{self.unit[1]} by workers", len(self.done), len(self.done) + rest)
 
     def _ask_for_workers(self) -> None:
         """Say once where no worker has begun anything: the run would wait in silence."""
@@ -179,7 +179,7 @@ class Dispatch:
             return
         self._has_looked_for_workers = True
         if not self.runs.ages([*self.out]):
-            log.warning("no worker has begun a batch yet: see that workers run")
+            log.warning("no worker has begun a %s yet: see that workers run", self.unit[0])
 
     def _give_up_silent(self) -> None:
         for run_id, why in self._silent().items():
@@ -206,7 +206,7 @@ class Dispatch:
 
     def _fail(self, key: str, why: str) -> None:
         if self.tries[key] < MOST_TRIES:
-            log.warning("batch %s is tried again: %s", key, why)
+            log.warning("%s %s is tried again: %s", self.unit[0], key, why)
             self.waiting.append(key)
         else:
             self.failures[key] = why
