@@ -21,6 +21,10 @@ from graphrag_pipeline.store.vector_store import VectorStore, VectorStoreError, 
 
 
 class CountingEmbedder(HashingEmbedder):
+    """Stored in full precision, to be compared with what was embedded."""
+
+    storing = Storing()
+
     def __init__(self, dimensions=16, name=None, fails_after=None):
         super().__init__(dimensions)
         self.name = name or self.name

@@ -93,6 +93,8 @@ class HashingEmbedder:
     Learning".
     """
 
+    storing = Storing(half=True)
+
     def __init__(self, dimensions: int = DEFAULT_DIMENSIONS) -> None:
         if dimensions < 2:
             raise EmbeddingError(f"hashing needs at least 2 dimensions, not {dimensions}")
@@ -238,9 +240,9 @@ def without_bars() -> Iterator[None]:
 def stored(embedder: Embedder) -> Storing:
     """Return how the vectors of an embedder are to be stored.
 
-    A local model's in half precision, which is finer than such models are: cosines stay the same
-    within 0.001. An endpoint's stay as they were bought, for the cache of answers has them too;
-    and words as vectors tie exactly where texts share the same words.
+    What this machine makes is stored in half precision, which is finer than any of it means:
+    cosines stay the same within 0.001. An endpoint's vectors stay as they were bought, for the
+    cache of answers has them too.
     """
     return getattr(embedder, "storing", Storing())
 
