@@ -282,20 +282,19 @@ def test_a_report_without_a_vector_of_numbers_stops_the_run(
     assert "published_index" not in {asset for asset, _ in metadata_of(result)}
 
 
+@pytest.mark.usefixtures("plain_stores")
 def test_a_graph_that_is_not_the_fold_of_its_mentions_is_told_at_night_and_made_anew(
-    indexed: Pipeline,
+    indexed: Pipeline, instance: dg.DagsterInstance
 ) -> None:
     query = "SELECT * FROM entities ORDER BY id"
     before = indexed.rows(query)
-    # Another test's would hold partitions that this index has no manifests of.
-    with dg.DagsterInstance.ephemeral() as instance:
-        assert failed_checks(indexed.run(CHECK_JOB, instance, {})) == set()
-        indexed.execute("UPDATE entities SET frequency = frequency + 7 WHERE title = 'Orion Labs'")
-        (evaluation,) = indexed.run(CHECK_JOB, instance, {}).get_asset_check_evaluations()
-        lines = str(evaluation.metadata["lines"].value)
-        assert "rows are not those that the mentions make" in lines
-        assert evaluation.metadata["next_refresh"].value == "folds the whole graph anew"
-        assert indexed.refresh(instance).success
+    assert failed_checks(indexed.run(CHECK_JOB, instance, {})) == set()
+    indexed.execute("UPDATE entities SET frequency = frequency + 7 WHERE title = 'Orion Labs'")
+    (evaluation,) = indexed.run(CHECK_JOB, instance, {}).get_asset_check_evaluations()
+    lines = str(evaluation.metadata["lines"].value)
+    assert "rows are not those that the mentions make" in lines
+    assert evaluation.metadata["next_refresh"].value == "folds the whole graph anew"
+    assert indexed.refresh(instance).success
     assert indexed.rows(query) == before
 
 
