@@ -172,6 +172,7 @@ def _quick_stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QuickSto
     stores = QuickStores(tmp_path_factory.mktemp("new"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(IndexStore, "_connect", lambda store: stores.connect(store))
+        patch.setattr(IndexStore, "copy_to", stores.alone(IndexStore.copy_to))
         yield stores
 
 

@@ -6,9 +6,12 @@ the time of a small test. What a store is asked, and what it answers, is as outs
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import duckdb
 from artefacts import MADE
@@ -59,6 +62,20 @@ class QuickStores:
             # The processors are taken by the workers of the tests already.
             self._open[path][0].execute("SET threads = 1")
         return con
+
+    def alone(self, method: Callable[..., None]) -> Callable[..., None]:
+        """Return a method of a store's that opens its file by itself, too."""
+
+        @functools.wraps(method)
+        def called(*given: Any, **named: Any) -> None:
+            self._close_all()
+            before, self._alone = self._alone, False
+            try:
+                method(*given, **named)
+            finally:
+                self._alone = before
+
+        return called
 
     def end_test(self) -> None:
         """Close every file."""

@@ -21,6 +21,7 @@ from graphrag_pipeline.store.index_store import (
     IndexStore,
     assign_identifiers,
     connect_published,
+    copy_rows,
     get_meta,
     insert,
     make_small,
@@ -393,22 +394,23 @@ def test_a_copy_that_fails_half_way_leaves_the_target_and_no_rubbish(store, tmp_
     store.copy_to(tmp_path / "published.duckdb")
     before = (tmp_path / "published.duckdb").read_bytes()
 
-    def fail(copy):
-        assert copy.is_file()
+    def fail(source, copy):
+        copy.write_bytes(source.read_bytes()[:100])
         raise OSError(28, "No space left on device")
 
     with pytest.raises(StorageError, match=r"cannot write .*published\.duckdb.*No space"):
-        store.copy_to(tmp_path / "published.duckdb", prepare=fail)
+        store.copy_to(tmp_path / "published.duckdb", fail)
     assert (tmp_path / "published.duckdb").read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["home", "published.duckdb"]
 
 
-def test_what_is_prepared_is_in_the_copy_and_not_in_the_original(store, tmp_path):
-    def prepare(copy):
+def test_what_is_written_beside_is_in_the_copy_and_not_in_the_original(store, tmp_path):
+    def write(source, copy):
+        copy_rows(source, copy)
         with duckdb.connect(str(copy)) as con:
             con.execute("CREATE TABLE extra AS SELECT 1 AS one")
 
-    store.copy_to(tmp_path / "published.duckdb", prepare)
+    store.copy_to(tmp_path / "published.duckdb", write)
     with connect_published(tmp_path / "published.duckdb") as con:
         assert con.execute("SELECT one FROM extra").fetchone() == (1,)
     with store.read() as con, pytest.raises(duckdb.Error):

@@ -101,6 +101,9 @@ SELECT count(*) FILTER (status IN ('failed', 'outdated')), count(*) FROM extract
 _FAILED_REPORTS = """
 SELECT count(*), (SELECT count(*) FROM community_reports) + count(*) FROM report_failures
 """
+_TABLES = """
+SELECT table_name FROM duckdb_tables() WHERE database_name = 'packed' ORDER BY table_oid
+"""
 _NOBODY_WRITES = ~0o222
 _VECTORS = "SELECT embedder, vector_versions::VARCHAR FROM releases WHERE id = ?"
 _NEWEST = "SELECT id, content_hash, config_hash FROM releases ORDER BY created_at DESC LIMIT 1"
@@ -324,26 +327,26 @@ def _next_moment(store: IndexStore) -> datetime:
 
 def publish_copy(store: IndexStore, home: Path) -> None:
     """Put a copy of the index in place, as what readers open. Raises StorageError."""
-    store.copy_to(Home(home).published, prepare=partial(_pack, limits=store.limits))
+    store.copy_to(Home(home).published, partial(_pack, limits=store.limits))
 
 
-def _pack(copy: Path, limits: Limits) -> None:
-    """Leave out of a copy of the index staging and free space, and add views and macros."""
-    packed = copy.with_name(f"{copy.name}.packed")
+def _pack(index: Path, packed: Path, limits: Limits) -> None:
+    """Copy the index without staging and free space, and add views and macros."""
     con = memory_database(limits)
     try:
-        attach_for_copy(con, copy, packed)
-        con.execute("DROP SCHEMA IF EXISTS whole.staging CASCADE")
-        con.execute("COPY FROM DATABASE whole TO packed")
-        con.execute("USE packed")
+        attach_for_copy(con, index, packed, limits)
+        con.execute("COPY FROM DATABASE whole TO packed (SCHEMA)")
+        con.execute("DROP SCHEMA IF EXISTS packed.staging CASCADE")
+        con.execute("BEGIN")
+        for (table,) in con.execute(_TABLES).fetchall():
+            con.execute(f'INSERT INTO packed."{table}" FROM whole."{table}"')
+        con.execute("COMMIT; USE packed")
         # One transaction: each of many views would otherwise be synced by itself.
         con.execute(f"BEGIN; {published_sql()}; COMMIT")
         con.execute("INSERT INTO meta VALUES (?, ?)", [VIEWS_MADE_BY, fingerprint(published_sql())])
-        con.close()
-        packed.chmod(packed.stat().st_mode & _NOBODY_WRITES)
-        packed.replace(copy)
     finally:
         con.close()
+    packed.chmod(packed.stat().st_mode & _NOBODY_WRITES)
 
 
 def _let_go_of_old(workspace: Workspace, before: str | None) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _SMALL_BYTES = 512 * 2**20
-_FEW_BYTES = 16 * 2**20
+_FEW_BYTES = 256 * 2**20
 _IDLE_SECONDS = 2.0
 _WATCH_SECONDS = 0.05
 _NO_BAR = "SET enable_progress_bar = false"
@@ -146,15 +146,15 @@ class IndexStore:
     def copy_to(
         self,
         target: Path,
-        prepare: Callable[[Path], None] | None = None,
+        write: Callable[[Path, Path], None] | None = None,
         *,
         meanwhile: Callable[[], None] | None = None,
     ) -> None:
         """Write a consistent copy of the file at ``target``, replacing it in one step.
 
-        ``prepare`` may change the copy before it is put in place; ``meanwhile`` is called while
-        nobody else can use the file. Raises StorageError when there
-        is no room or no right to write; ``target`` then stays as it was.
+        ``write`` makes it, in place of copying byte for byte: from the file, which nobody else can
+        use then, at a place beside ``target``. ``meanwhile`` is called while that is so. Raises
+        StorageError when there is no room or no right to write; ``target`` then stays as it was.
         """
         try:
             with temporary_folder(target.parent, target.name) as folder:
@@ -165,11 +165,9 @@ class IndexStore:
                     self._open(turn).execute("CHECKPOINT")
                     # DuckDB's lock on a file it has open is lost when the file is read beside it.
                     turn.close()
-                    _copy(self.path, beside)
+                    (write or _copy)(self.path, beside)
                     if meanwhile is not None:
                         meanwhile()
-                if prepare is not None:
-                    prepare(beside)
                 replace_durably(beside, target)
         except (OSError, duckdb.Error) as error:
             raise StorageError(f"cannot write {target}: {_first_line(error)}") from error
@@ -202,7 +200,7 @@ class IndexStore:
         try:
             _set_up(con)
             self.limits.set_on(con, self.path)
-            _spare_threads(con, self.path)
+            _spare_threads(con, self.limits, self.path)
             self.ensure_schema(con)
         except BaseException:
             con.close()
@@ -380,7 +378,7 @@ def connect_published(
         con.execute("USE published")
         add_what_older_lack(con)
         _set_up(con)
-        _spare_threads(con, path, *more.values())
+        _spare_threads(con, limits or Limits(), path, *more.values())
         con.execute("SET enable_external_access = false")
     except duckdb.Error as error:
         con.close()
@@ -516,8 +514,14 @@ def _set_up(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(_NO_BAR)
 
 
-def _spare_threads(con: duckdb.DuckDBPyConnection, *files: Path) -> None:
-    """Work on small files in one thread: to share a small query costs more than to answer it."""
+def _spare_threads(con: duckdb.DuckDBPyConnection, limits: Limits, *files: Path) -> None:
+    """Work on small files in one thread, unless so many are asked for.
+
+    A thread takes 120,000 rows of a table at a time. Where there are few of these, to share a query
+    takes a fifth more of the processors, and is hardly sooner done.
+    """
+    if limits.threads is not None:
+        return
     with contextlib.suppress(OSError):
         if sum(file.stat().st_size for file in files) <= _FEW_BYTES:
             con.execute("SET threads = 1")
@@ -529,10 +533,13 @@ def _row(con: duckdb.DuckDBPyConnection, sql: str) -> tuple[int, ...]:
     return row
 
 
-def attach_for_copy(con: duckdb.DuckDBPyConnection, source: Path, target: Path) -> None:
+def attach_for_copy(
+    con: duckdb.DuckDBPyConnection, source: Path, target: Path, limits: Limits | None = None
+) -> None:
     """Attach a DuckDB file as ``whole``, and a new one of blocks as large as ``packed``."""
+    _spare_threads(con, limits or Limits(), source)
     whole, packed = (str(path).replace("'", "''") for path in (source, target))
-    con.execute(f"ATTACH '{whole}' AS whole")
+    con.execute(f"ATTACH '{whole}' AS whole (READ_ONLY)")
     (block_size,) = con.execute(_BLOCK_SIZE).fetchall()[0]
     con.execute(f"ATTACH '{packed}' AS packed (BLOCK_SIZE {int(block_size)})")
 
@@ -550,15 +557,11 @@ def make_small(path: Path) -> None:
             replace_durably(beside, path)
 
 
-def copy_rows(source: Path, target: Path, prepare: str = "", limits: Limits | None = None) -> None:
-    """Copy all tables and views of a DuckDB file into a new one, without its free blocks.
-
-    ``prepare`` is the project's own SQL, run before on the source, which is called ``whole``.
-    """
+def copy_rows(source: Path, target: Path, limits: Limits | None = None) -> None:
+    """Copy all tables and views of a DuckDB file into a new one, without its free blocks."""
     con = memory_database(limits)
     try:
-        attach_for_copy(con, source, target)
-        con.execute(prepare)
+        attach_for_copy(con, source, target, limits)
         con.execute("COPY FROM DATABASE whole TO packed")
     finally:
         con.close()
