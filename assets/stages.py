@@ -304,8 +304,7 @@ def shown(
     def work(index: IndexResource, *inputs: object) -> Outcome:
         if prepare is not None:
             prepare(index, *inputs)
-        outcome = stage.update(index.workspace)
-        violations = stage.violations(index.workspace, outcome)
+        outcome, violations = stage.update_and_check(index.workspace)
         return replace(tell(index, outcome), violations=violations)
 
     checked = [

@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 import duckdb
 
 from graphrag_pipeline.core.errors import CheckFailedError
+from graphrag_pipeline.core.memory import return_freed_memory
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.graph.communities import CommunityChanges, update_communities
 from graphrag_pipeline.graph.descriptions import update_graph
@@ -106,10 +107,16 @@ class Stage(Generic[T]):
                 for check in checks
             }
 
-    def run(self, workspace: Workspace) -> T:
-        """Bring its tables up to date. Raises CheckFailedError where a check then fails."""
+    def update_and_check(self, workspace: Workspace) -> tuple[T, Mapping[Checked, int]]:
+        """Bring its tables up to date; return the outcome, and what is then against each check."""
         outcome = self.update(workspace)
         violations = self.violations(workspace, outcome)
+        return_freed_memory()
+        return outcome, violations
+
+    def run(self, workspace: Workspace) -> T:
+        """Bring its tables up to date. Raises CheckFailedError where a check then fails."""
+        outcome, violations = self.update_and_check(workspace)
         failures = [
             check.failure("/".join(key), number)
             for key, checks in self.checks.items()

@@ -7,6 +7,7 @@ import ctypes
 import errno
 import mmap
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,6 +44,16 @@ def share_freed_memory(arenas: int) -> None:
     """
     with contextlib.suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, arenas)
+
+
+def return_freed_memory() -> None:
+    """Give the system back what was freed: of a stage's memory, the next needs little."""
+    if "pyarrow" in sys.modules:
+        import pyarrow as pa
+
+        pa.default_memory_pool().release_unused()
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 class OutOfMemoryError(GraphRAGError):

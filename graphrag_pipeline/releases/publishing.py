@@ -102,8 +102,12 @@ _FAILED_REPORTS = """
 SELECT count(*), (SELECT count(*) FROM community_reports) + count(*) FROM report_failures
 """
 _TABLES = """
-SELECT table_name FROM duckdb_tables() WHERE database_name = 'packed' ORDER BY table_oid
+SELECT p.table_name, w.estimated_size
+FROM duckdb_tables() p JOIN duckdb_tables() w USING (schema_name, table_name)
+WHERE p.database_name = 'packed' AND w.database_name = 'whole' ORDER BY p.table_oid
 """
+_MOST_HELD = 20_000
+"""A transaction keeps its rows in memory, as large as they are: about so many at a time."""
 _NOBODY_WRITES = ~0o222
 _VECTORS = "SELECT embedder, vector_versions::VARCHAR FROM releases WHERE id = ?"
 _NEWEST = "SELECT id, content_hash, config_hash FROM releases ORDER BY created_at DESC LIMIT 1"
@@ -338,8 +342,13 @@ def _pack(index: Path, packed: Path, limits: Limits) -> None:
         con.execute("COPY FROM DATABASE whole TO packed (SCHEMA)")
         con.execute("DROP SCHEMA IF EXISTS packed.staging CASCADE")
         con.execute("BEGIN")
-        for (table,) in con.execute(_TABLES).fetchall():
+        n_held = 0
+        for table, n_rows in con.execute(_TABLES).fetchall():
             con.execute(f'INSERT INTO packed."{table}" FROM whole."{table}"')
+            n_held += n_rows
+            if n_held > _MOST_HELD:
+                con.execute("COMMIT; CHECKPOINT packed; BEGIN")
+                n_held = 0
         con.execute("COMMIT; USE packed")
         # One transaction: each of many views would otherwise be synced by itself.
         con.execute(f"BEGIN; {published_sql()}; COMMIT")

@@ -544,10 +544,16 @@ class VectorSnapshot:
     @_read
     def matrix(self, table: str) -> tuple[list[str], npt.NDArray[np.float32]]:
         """Return the ids of a table, ascending, and their vectors, one a row."""
+        ids, vectors = self.stored(table)
+        return ids, vectors.astype(np.float32, copy=False)
+
+    @_read
+    def stored(self, table: str) -> tuple[list[str], npt.NDArray[np.floating[Any]]]:
+        """Return what :meth:`matrix` does, in the precision that is stored."""
         lance_table = self._table(table)
         if lance_table is None:
             return [], np.empty((0, 0), np.float32)
-        ids, vectors = _matrix(_scan(lance_table, _ID_AND_VECTOR))
+        ids, vectors = _stored_matrix(_scan(lance_table, _ID_AND_VECTOR))
         # Arrow sorts rows that have lists ten times as slowly.
         order = sorted(range(len(ids)), key=ids.__getitem__)
         return [ids[place] for place in order], vectors[order]
@@ -907,8 +913,13 @@ def _held(table: LanceTable) -> HeldVectors:
 
 
 def _matrix(rows: pa.Table) -> tuple[list[str], npt.NDArray[np.float32]]:
+    ids, vectors = _stored_matrix(rows)
+    return ids, vectors.astype(np.float32, copy=False)
+
+
+def _stored_matrix(rows: pa.Table) -> tuple[list[str], npt.NDArray[np.floating[Any]]]:
     column = rows[_VECTOR].combine_chunks()
-    flat = column.flatten().to_numpy(zero_copy_only=False).astype(np.float32, copy=False)
+    flat = column.flatten().to_numpy(zero_copy_only=False)
     return rows["id"].to_pylist(), flat.reshape(len(rows), column.type.list_size)
 
 

@@ -116,11 +116,12 @@ def _spreads(
     starts = ends - sizes
     squares, own, cosines = (np.zeros(len(sizes)) for _ in range(3))
     totals = np.zeros((len(levels), vectors.shape[1]))
+    precision = np.result_type(vectors, np.float32)
     first = 0
     while first < len(sizes):
         last = int(np.searchsorted(ends, starts[first] + _ROWS_AT_ONCE, side="right"))
         part = slice(first, max(first + 1, last))
-        rows = vectors[members[starts[first] : ends[part][-1]]]
+        rows = vectors[members[starts[first] : ends[part][-1]]].astype(precision, copy=False)
         where = starts[part] - starts[first]
         sums = np.add.reduceat(rows, where, dtype=np.float64)
         lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
@@ -187,7 +188,7 @@ def _vectors(release: Release, tables: Sequence[str]) -> tuple[list[str], Floats
     snapshot = VectorSnapshot(release.home / VECTORS, release.facts.vector_versions)
     if not 0 < sum(map(snapshot.count, tables)) <= _MOST_VECTORS:
         return [], np.empty((0, 0))
-    parts = [(ids, vectors) for ids, vectors in map(snapshot.matrix, tables) if len(ids)]
+    parts = [(ids, vectors) for ids, vectors in map(snapshot.stored, tables) if len(ids)]
     ids = [key for keys, _ in parts for key in keys]
     matrices = [vectors for _, vectors in parts]
     vectors = matrices[0] if len(matrices) == 1 else np.concatenate(matrices)
