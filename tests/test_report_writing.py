@@ -17,8 +17,9 @@ from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.tokens import count_tokens
 from graphrag_pipeline.reports.contexts import build_context
 from graphrag_pipeline.reports.levels import LevelReports, update_reports
-from graphrag_pipeline.reports.model_writer import ModelWriter, Row, fitted, report_writer
+from graphrag_pipeline.reports.model_writer import ModelWriter, report_writer
 from graphrag_pipeline.reports.parsing import REPORT_SCHEMA
+from graphrag_pipeline.reports.rendered import Row, fitted
 
 REPORT = {
     "title": "A circle of people",
