@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import dagster as dg
 
 from graphrag_pipeline.core.errors import ConfigError
+from graphrag_pipeline.workers.slices import SliceKind
 
 BATCHES = "document_batch"
-SLICES = "embedding_slice"
 INDEX = "index"
 _PART = re.compile(r"[A-Za-z0-9_]+")
 
@@ -57,7 +57,6 @@ class Names:
         """The partitions of ingestion: batches of documents."""
         return dg.DynamicPartitionsDefinition(name=self.name(BATCHES))
 
-    @property
-    def slices(self) -> dg.DynamicPartitionsDefinition:
-        """The partitions of what workers embed."""
-        return dg.DynamicPartitionsDefinition(name=self.name(SLICES))
+    def slices(self, kind: SliceKind) -> dg.DynamicPartitionsDefinition:
+        """Return the partitions of what workers make in slices."""
+        return dg.DynamicPartitionsDefinition(name=self.name(kind.partitions))

@@ -1,36 +1,34 @@
-"""Slices of embeddings, made by workers: a partition for each."""
+"""Slices of a stage's work, made by workers: a partition for each."""
 
 # No annotations from the future: Dagster reads the class of a context from them.
 
 import dagster as dg
 
 from graphrag_pipeline.assets.common import OWNERS
-from graphrag_pipeline.assets.embeddings import GROUP
 from graphrag_pipeline.assets.names import Names
 from graphrag_pipeline.resources import IndexResource, readable_failures
 from graphrag_pipeline.store.objects import ObjectStore
-from graphrag_pipeline.workers.slices import make_slice
-
-EMBEDDING_SLICES = "embedding_slices"
+from graphrag_pipeline.workers.slices import SliceKind, make_slice
 
 
-def build_slices(names: Names) -> dg.AssetsDefinition:
-    """Return the asset of the slices."""
+def build_slices(kind: SliceKind, names: Names) -> dg.AssetsDefinition:
+    """Return the asset of the slices of a kind."""
 
     @dg.asset(
-        key=names.key(EMBEDDING_SLICES),
-        partitions_def=names.slices,
-        group_name=names.name(GROUP),
+        key=names.key(kind.asset),
+        partitions_def=names.slices(kind),
+        group_name=names.name(kind.group),
         kinds={"python"},
         owners=OWNERS,
         required_resource_keys={names.resource},
-        description="Vectors of a slice of texts, made by a worker; the coordinator takes them.",
+        description=kind.about,
     )
-    def embedding_slices(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
+    def slices(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
         index: IndexResource = getattr(context.resources, names.resource)
-        with readable_failures():
+        with readable_failures(), index.counting() as spent:
             objects = ObjectStore(index.settings.storage.url)
-            n_rows = make_slice(index.settings, objects, context.partition_key)
-        return dg.MaterializeResult(metadata={"dagster/partition_row_count": n_rows})
+            n_rows = make_slice(kind, index.settings, objects, context.partition_key)
+        metadata = {"dagster/partition_row_count": n_rows, **spent.metadata}
+        return dg.MaterializeResult(metadata=metadata)
 
-    return embedding_slices
+    return slices

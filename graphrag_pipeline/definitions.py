@@ -38,10 +38,10 @@ from graphrag_pipeline.sensors import (
     check_crons,
 )
 from graphrag_pipeline.store.spending import uses_model
+from graphrag_pipeline.workers.slices import wanted_kinds
 
 INGEST_JOB = "ingest_batch"
 REFRESH_JOB = "refresh_index"
-EMBED_JOB = "embed_slice"
 EVALUATION_JOB = "evaluate_experiment"
 CHECK_JOB = "check_index"
 # A second process of a run would only wait for DuckDB's single writer.
@@ -159,18 +159,12 @@ def _addresses(index: IndexResource, names: Names) -> list[dg.Definitions]:
 
 
 def _slices(index: IndexResource, names: Names) -> list[dg.Definitions]:
-    if not spreads_embeddings(index.settings):
-        return []
-    slices = build_slices(names)
-    job = _job_beside(
-        names.name(EMBED_JOB), [slices], "Embed a slice of texts, for the coordinator to take."
-    )
-    return [dg.Definitions(assets=[slices], jobs=[job])]
-
-
-def spreads_embeddings(settings: Settings) -> bool:
-    """Whether workers embed: by a model on their machines. What an endpoint embeds waits for it."""
-    return settings.workers.launcher != IN_PROCESS and settings.embeddings.embedder == "local"
+    parts = []
+    for kind in wanted_kinds(index.settings):
+        slices = build_slices(kind, names)
+        job = _job_beside(names.name(kind.job), [slices], kind.about)
+        parts.append(dg.Definitions(assets=[slices], jobs=[job]))
+    return parts
 
 
 def _evaluation(index: IndexResource, names: Names) -> list[dg.Definitions]:

@@ -27,7 +27,7 @@ from graphrag_pipeline.store.cache_limit import keep_cache_within
 from graphrag_pipeline.store.index_store import IndexStore, connect_published
 from graphrag_pipeline.store.objects import ObjectStore
 from graphrag_pipeline.store.space import changes_of, check_space
-from graphrag_pipeline.store.spending import LEDGER_TAG, Spent, ledger_position, spending
+from graphrag_pipeline.store.spending import LEDGER_TAG, Spent, counting, ledger_position, spending
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.workers.making import PartWorkspace, making_part, ship
 
@@ -38,7 +38,7 @@ BATCH = "dagster/partition"
 ON_A_WORKER = "DAGSTER_GRAPHRAG_WORKER"
 """Environment variable: this process makes parts, and its home holds no index."""
 SLICE = "graphrag/slice"
-"""Run tag: the run embeds a slice of texts, and needs no index."""
+"""Run tag: the run makes a slice of a stage's work, and needs no index."""
 BESIDE_OTHERS = "graphrag/beside_others"
 """Run tag: the run writes nothing to the index, and need not wait for those that do."""
 
@@ -159,6 +159,10 @@ class IndexResource(DuckDBResource):
     def spending(self) -> contextlib.AbstractContextManager[Spent]:
         """Account for a stage's model calls: within the run's budget, and in ``llm_calls``."""
         return spending(self.workspace, self._ledger_began)
+
+    def counting(self) -> contextlib.AbstractContextManager[Spent]:
+        """Account for a slice's model calls: within the run's budget, without an index."""
+        return counting(self.settings, self._ledger_began)
 
     def check_space(self) -> None:
         """Refuse a run that the disk has no room for, before its first stage; warn of little."""

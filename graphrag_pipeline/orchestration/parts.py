@@ -6,20 +6,20 @@ import logging
 import time
 import warnings
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import cached_property
-from typing import ClassVar, cast
+from functools import cached_property, partial
+from typing import cast
 
 import dagster as dg
 from dagster._core.definitions.reconstruct import ReconstructableJob, ReconstructableRepository
 from dagster._core.launcher.base import WorkerStatus
 from dagster._core.workspace.context import BaseWorkspaceRequestContext
 
-from graphrag_pipeline.assets.names import BATCHES, SLICES
+from graphrag_pipeline.assets.names import BATCHES
 from graphrag_pipeline.core.postgres import Postgres, Session
-from graphrag_pipeline.definitions import EMBED_JOB, INGEST_JOB
+from graphrag_pipeline.definitions import INGEST_JOB
 from graphrag_pipeline.orchestration.addresses import check_services, queue_of, storage_errors
 from graphrag_pipeline.resources.index import BATCH, SLICE
 from graphrag_pipeline.sensors.runs import files_of
@@ -30,7 +30,7 @@ from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.workers.dispatch import Dispatch, Launched, NotLaunchedError
 from graphrag_pipeline.workers.orders import place_order
 from graphrag_pipeline.workers.parts import find_part
-from graphrag_pipeline.workers.slices import is_made
+from graphrag_pipeline.workers.slices import SliceKind, is_made
 from graphrag_pipeline.workers.taking import take_part
 
 log = logging.getLogger("graphrag_pipeline")
@@ -59,18 +59,21 @@ def make_parts(
 
 
 def make_slices(
+    kind: SliceKind,
     workspace: Workspace,
     instance: dg.DagsterInstance,
     run_config: Mapping[str, object],
     tags: Mapping[str, str],
     keys: Sequence[str],
-) -> None:
-    """Have these slices of embeddings made by workers, as :func:`make_parts` does batches."""
-    _make(SliceRuns, workspace, instance, keys, run_config, tags)
+) -> list[str]:
+    """Have these slices made by workers, as :func:`make_parts` does batches."""
+    unit = (f"{kind.name} slice", f"{kind.name} slices")
+    of_kind = partial(SliceRuns, job=kind.job, partitions=kind.partitions, unit=unit)
+    return _make(of_kind, workspace, instance, keys, run_config, tags)
 
 
 def _make(
-    kind: type[DagsterRuns],
+    make_runs: Callable[..., DagsterRuns],
     workspace: Workspace,
     instance: dg.DagsterInstance,
     keys: Sequence[str],
@@ -81,11 +84,12 @@ def _make(
         return []
     check_services(workspace.settings)
     objects = ObjectStore(workspace.settings.storage.url)
-    known = set(instance.get_dynamic_partitions(kind.partitions))
-    instance.add_dynamic_partitions(kind.partitions, [key for key in keys if key not in known])
     with workspace.coordinating() as lease, closing(Session(Postgres.of(workspace.settings))) as s:
-        runs = kind(workspace, instance, objects, s, run_config, tags)
-        dispatch = Dispatch(runs, deque(keys), LEASE_SECONDS, unit=kind.unit)
+        runs = make_runs(workspace, instance, objects, s, run_config, tags)
+        known = set(instance.get_dynamic_partitions(runs.partitions))
+        new = [key for key in keys if key not in known]
+        instance.add_dynamic_partitions(runs.partitions, new)
+        dispatch = Dispatch(runs, deque(keys), LEASE_SECONDS, unit=runs.unit)
         while dispatch.goes_on():
             lease.check()
             try:
@@ -108,9 +112,9 @@ class DagsterRuns:
     session: Session
     run_config: Mapping[str, object]
     tags: Mapping[str, str]
-    job: ClassVar[str] = INGEST_JOB
-    partitions: ClassVar[str] = BATCHES
-    unit: ClassVar[tuple[str, str]] = ("batch", "batches")
+    job: str = INGEST_JOB
+    partitions: str = BATCHES
+    unit: tuple[str, str] = ("batch", "batches")
 
     def launch(self, key: str) -> tuple[str, str]:
         """Order a batch and start a run for it; return the ids of the run and of the order."""
@@ -243,17 +247,13 @@ class DagsterRuns:
 
 
 class SliceRuns(DagsterRuns):
-    """Runs of Dagster, one a slice of embeddings, whose texts are in the store already."""
-
-    job = EMBED_JOB
-    partitions = SLICES
-    unit = ("slice", "slices")
+    """Runs of Dagster, one a slice, whose order is in the store already."""
 
     def _order(self, key: str) -> tuple[str, Mapping[str, str]]:
         return key, {SLICE: "true"}
 
     def take(self, run: Launched) -> str:
-        """Say whether the vectors are there; the embedder takes them."""
+        """Say whether the slice is there; the stage takes it."""
         return "" if is_made(self.objects, run.key) else "its worker ended well and brought nothing"
 
 

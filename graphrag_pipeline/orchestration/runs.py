@@ -29,13 +29,9 @@ from graphrag_pipeline.core.home import Home, make_home
 from graphrag_pipeline.core.locks import locked
 from graphrag_pipeline.core.memory import OutOfMemoryError, says_out_of_memory
 from graphrag_pipeline.core.settings import IN_PROCESS, Settings
+from graphrag_pipeline.core.spreading import MakePieces, spreading
 from graphrag_pipeline.core.temporary import sweep, sweep_home, temporary_folder
-from graphrag_pipeline.definitions import (
-    INGEST_JOB,
-    REFRESH_JOB,
-    build_definitions,
-    spreads_embeddings,
-)
+from graphrag_pipeline.definitions import INGEST_JOB, REFRESH_JOB, build_definitions
 from graphrag_pipeline.index import Index, Update
 from graphrag_pipeline.ingest.stages import pending_batches, stage_versions
 from graphrag_pipeline.marts.build import MARTS_JOB, built_marts, marts_outdated
@@ -54,9 +50,8 @@ from graphrag_pipeline.store.objects import ObjectStore
 from graphrag_pipeline.store.spending import LEDGER_TAG, ledger_position, uses_model
 from graphrag_pipeline.store.workspace import Workspace
 from graphrag_pipeline.structures.registry import ask_for_clustering
-from graphrag_pipeline.structures.vector_tables import spreading
 from graphrag_pipeline.updating import cut_batches
-from graphrag_pipeline.workers.slices import SpreadEmbedder
+from graphrag_pipeline.workers.slices import make_pieces, wanted_kinds
 
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 _POLL_SECONDS = 1.0
@@ -219,23 +214,23 @@ def run_pending(workspace: Workspace) -> IndexOutcome:
             files = files_of([workspace.batches.get(key) for key in keys])
             tags = {FIRST_BATCH: keys[0], LAST_BATCH: keys[-1], **files, **version, **shared}
             run_ids.append(_run(instance, defs, INGEST_JOB, tags).run_id)
-        with _spread_embeddings(workspace, instance, shared):
+        with spreading(_makers(workspace, instance, shared)):
             refresh = _run(instance, defs, REFRESH_JOB, shared)
     return IndexOutcome(pending, [*run_ids, refresh.run_id], _has_published(refresh))
 
 
-@contextlib.contextmanager
-def _spread_embeddings(
+def _makers(
     workspace: Workspace, instance: dg.DagsterInstance, tags: Mapping[str, str]
-) -> Iterator[None]:
-    """Have workers embed what is more than a slice, where a model on their machines does."""
-    if not spreads_embeddings(workspace.settings):
-        yield
-        return
+) -> Mapping[str, MakePieces]:
+    """Return who has workers make what they may make in slices, by kind."""
+    kinds = wanted_kinds(workspace.settings)
+    if not kinds:
+        return {}
     objects = ObjectStore(workspace.settings.storage.url)
-    make = partial(make_slices, workspace, instance, _QUIET, tags)
-    with spreading(lambda embedder: SpreadEmbedder(embedder, objects, make)):
-        yield
+    makers = {
+        kind.name: partial(make_slices, kind, workspace, instance, _QUIET, tags) for kind in kinds
+    }
+    return {name: partial(make_pieces, objects, make) for name, make in makers.items()}
 
 
 def _has_published(refresh: dg.ExecuteInProcessResult) -> bool:

@@ -5,19 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from graphrag_pipeline.core import progress
+from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.prompting import Message, Prompt, load_prompt, prompt_version
 from graphrag_pipeline.core.settings import ReportSettings, Settings, fingerprint
+from graphrag_pipeline.core.spreading import maker_of
 from graphrag_pipeline.core.tokens import encoding_for
+from graphrag_pipeline.llm.cache import request_json, request_key
 from graphrag_pipeline.llm.client import ModelClient
-from graphrag_pipeline.llm.configured import answered_by, prompts_folder, with_model
+from graphrag_pipeline.llm.configured import (
+    answered_by,
+    model_options,
+    prompts_folder,
+    with_model,
+)
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.llm.purpose import making
+from graphrag_pipeline.llm.requests import ChatRequest, chat_body
 from graphrag_pipeline.llm.running import work_through
 from graphrag_pipeline.reports.contexts import Context
 from graphrag_pipeline.reports.evidence import Evidence
 from graphrag_pipeline.reports.extractive import ExtractiveWriter
 from graphrag_pipeline.reports.parsing import REPORT_PARSING_VERSION, REPORT_SCHEMA, parse_report
 from graphrag_pipeline.reports.rendered import Rendered, render
+from graphrag_pipeline.reports.slices import REPORTS, as_bytes, read_order, report_pieces
 from graphrag_pipeline.reports.text import ReportText, WrittenReports
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.store.index_store import IndexStore
@@ -25,6 +35,8 @@ from graphrag_pipeline.store.index_store import IndexStore
 STAGE = "community_reports"
 _PROMPTS = ("community_report", "report_retry")
 _RETRIES = 2
+_ROUNDS = 2
+"""How often a worker asks as many calls as it may make at once, for a slice of reports."""
 
 
 class ModelWriter:
@@ -51,6 +63,16 @@ class ModelWriter:
             prompt_version(*_PROMPTS, folder=self._folder),
         )
 
+    @property
+    def asks(self) -> str:
+        """What decides the requests besides the contexts: who has another asks something else."""
+        options = model_options(self._settings)
+        prompt = load_prompt("community_report", self._folder)
+        messages = report_messages(prompt, self._settings.reports, "")
+        request = ChatRequest(messages, STAGE, json_schema=REPORT_SCHEMA)
+        body = request_json(chat_body(request, options))
+        return fingerprint(self.version, request_key(options.endpoint, body).hex())
+
     def write(
         self,
         store: IndexStore,
@@ -76,8 +98,23 @@ class ModelWriter:
             return by_rule
         encoding = encoding_for(self.name)
         texts = render(store, contexts, hierarchy, given.max_context_tokens, encoding)
-        written = with_model(self._settings, lambda client: self._write_all(client, texts))
+        written = self._spread(texts)
         return WrittenReports({**by_rule.reports, **written.reports}, written.failures)
+
+    def _spread(self, contexts: Sequence[Rendered]) -> WrittenReports:
+        """Write here, or have workers write what is more than a slice."""
+        size, make = _ROUNDS * self._settings.llm.concurrency, maker_of(REPORTS)
+        if make is None or len(contexts) <= size:
+            return self.write_on(contexts)
+        slices = list(make(report_pieces(self.asks, contexts, size)))
+        return WrittenReports(
+            {id: report for some in slices for id, report in some.reports.items()},
+            {id: why for some in slices for id, why in some.failures.items()},
+        )
+
+    def write_on(self, contexts: Sequence[Rendered]) -> WrittenReports:
+        """Write a report on each of these contexts, as :meth:`write` does."""
+        return with_model(self._settings, lambda client: self._write_all(client, contexts))
 
     async def _write_all(self, client: ModelClient, contexts: Sequence[Rendered]) -> WrittenReports:
         reports: dict[str, ReportText] = {}
@@ -125,6 +162,22 @@ def report_messages(prompt: Prompt, settings: ReportSettings, context: str) -> l
         max_words=str(settings.max_words),
         max_findings=str(settings.written_findings),
     )
+
+
+def write_slice(settings: Settings, order: bytes) -> tuple[bytes, int]:
+    """Return the reports that are ordered, or why some could not be written, and their number.
+
+    Raises ConfigError where this machine would ask the model something else, and the model's error
+    when no further call can succeed.
+    """
+    given, writer = read_order(order), ModelWriter(settings)
+    if writer.asks != given.asked_by:
+        raise ConfigError(
+            "this worker would ask the model otherwise for reports than the coordinator: give both "
+            "the same settings and prompts, and the same version of the program"
+        )
+    written = writer.write_on(given.contexts)
+    return as_bytes(written), len(written.reports)
 
 
 def report_writer(settings: Settings) -> ModelWriter | None:

@@ -93,17 +93,27 @@ def spending(workspace: Workspace, run_began: int) -> Iterator[Spent]:
     ``run_began`` is the ledger's position when the run began. The calls are copied also when the
     stage fails.
     """
+    with counting(workspace.settings, run_began) as calls_spent:
+        try:
+            yield calls_spent
+        finally:
+            if uses_model(workspace.settings):
+                record_calls(workspace)
+
+
+@contextlib.contextmanager
+def counting(settings: Settings, run_began: int) -> Iterator[Spent]:
+    """Account for calls as :func:`spending` does, without an index that keeps them."""
     calls_spent = Spent()
-    if not uses_model(workspace.settings):
+    if not uses_model(settings):
         yield calls_spent
         return
-    sums, place = _Sums(), calls_place(workspace.settings)
+    sums, place = _Sums(), calls_place(settings)
     try:
         with spending_since(place, run_began), hearing(sums.add, role="stage"):
             yield calls_spent
     finally:
-        record_calls(workspace)
-        calls_spent.metadata.update(sums.metadata(workspace.settings))
+        calls_spent.metadata.update(sums.metadata(settings))
 
 
 def record_calls(workspace: Workspace) -> None:

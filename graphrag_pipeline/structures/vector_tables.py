@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextvars import ContextVar
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,8 +10,9 @@ import duckdb
 
 from graphrag_pipeline.core.errors import ConfigError
 from graphrag_pipeline.core.settings import EmbeddingSettings
+from graphrag_pipeline.core.spreading import maker_of
 from graphrag_pipeline.llm.configured import configured_embedder
-from graphrag_pipeline.llm.embedders import Embedder
+from graphrag_pipeline.llm.embedding_slices import EMBEDDINGS, SpreadEmbedder
 from graphrag_pipeline.store.frames import put_rows
 from graphrag_pipeline.store.hashing import hash_of
 from graphrag_pipeline.store.index_store import get_meta, set_meta
@@ -23,8 +22,6 @@ from graphrag_pipeline.structures.structure import VectorTable
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Spread = Callable[[Embedder], Embedder]
-_spread: ContextVar[Spread | None] = ContextVar("spread_embedder", default=None)
 _AROUND_ENTITIES = frozenset({"local", "auto", "selection", "integration", "drift"})
 _KEY, _ANEW = "vectors:", "vectors_written_anew:"
 _IS_KNOWN = "SELECT 1 FROM staging.embedded_texts WHERE vectors = ? LIMIT 1"
@@ -116,24 +113,14 @@ class VectorChanges:
     version: int
 
 
-@contextlib.contextmanager
-def spreading(spread: Spread) -> Iterator[None]:
-    """Embed, within this context, by what ``spread`` makes of the embedder."""
-    token = _spread.set(spread)
-    try:
-        yield
-    finally:
-        _spread.reset(token)
-
-
 def update_vectors(workspace: Workspace, table: VectorTable) -> VectorChanges:
     """Make a vector table hold one row per row of the index; embed only what changed.
 
     Does nothing when neither rows nor embedder changed. Where the vectors are as the last update
     left them, only rows are looked at whose text, level or batch has changed since.
     """
-    embedder, spread = configured_embedder(workspace.settings), _spread.get()
-    embedder = spread(embedder) if spread else embedder
+    embedder, make = configured_embedder(workspace.settings), maker_of(EMBEDDINGS)
+    embedder = SpreadEmbedder(embedder, make) if make else embedder
     with workspace.store.read() as con:
         state = f"{embedder.name}:{texts_hash(con, table)}"
         n_rows = count_of(con, table)

@@ -1,108 +1,145 @@
-"""Slices of embeddings: texts that workers turn into vectors where a model runs on the machine.
+"""Slices: pieces of a stage's work that workers make, each a partition in Dagster.
 
-A slice is named after its texts and its embedder: one that is made twice is the same slice twice,
-and one that was made before the coordinator was killed is not made again.
+A slice is named after its order: one that is made twice is the same slice twice, and one that was
+made before the coordinator was killed is not made again.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
-import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
-import numpy as np
-
-from graphrag_pipeline.core.errors import ConfigError
-from graphrag_pipeline.core.settings import Settings
-from graphrag_pipeline.llm.configured import configured_embedder
-from graphrag_pipeline.llm.embedders import Embedder, Vectors, stored
+from graphrag_pipeline.core.settings import IN_PROCESS, Settings
+from graphrag_pipeline.core.spreading import Piece
+from graphrag_pipeline.llm.embedding_slices import EMBEDDINGS, embed_slice
+from graphrag_pipeline.reports.model_writer import write_slice
+from graphrag_pipeline.reports.slices import REPORTS
 from graphrag_pipeline.store.objects import MissingObjectError, ObjectStore
 
-MakeSlices = Callable[[Sequence[str]], None]
+T = TypeVar("T")
+MakeSlices = Callable[[Sequence[str]], object]
 """Has these slices made by workers, and returns when they are."""
 
 
-class SpreadEmbedder:
-    """An embedder that leaves what is more than one slice to workers."""
+@dataclass(frozen=True)
+class SliceKind:
+    """Work of a stage that workers may do in slices.
 
-    def __init__(self, embedder: Embedder, objects: ObjectStore, make_slices: MakeSlices) -> None:
-        self._embedder = embedder
-        self._objects = objects
-        self._make_slices = make_slices
-        self.name = embedder.name
-        self.storing = stored(embedder)
+    ``make`` returns, from an order, what was made and how many rows of it. ``group`` is that of the
+    stage in Dagster.
+    """
+
+    name: str
+    group: str
+    about: str
+    is_wanted: Callable[[Settings], bool]
+    make: Callable[[Settings, bytes], tuple[bytes, int]]
 
     @property
-    def dimensions(self) -> int:
-        """Length of the vectors."""
-        return self._embedder.dimensions
+    def partitions(self) -> str:
+        """The name of its partitions in Dagster."""
+        return f"{self.name}_slice"
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """Embed texts here."""
-        return self._embedder.embed(texts)
+    @property
+    def asset(self) -> str:
+        """The name of its asset."""
+        return f"{self.name}_slices"
 
-    def embed_parts(self, parts: Iterable[Sequence[str]]) -> Iterator[Vectors]:
-        """Yield the vectors of each part; those of several are made by workers.
-
-        Raises MissingObjectError where a worker brought none that can be read.
-        """
-        keys = [order_slice(self._objects, self.name, texts) for texts in parts]
-        self._make_slices([key for key in keys if not is_made(self._objects, key)])
-        for key in keys:
-            yield find_slice(self._objects, key)
-            drop_slice(self._objects, key)
+    @property
+    def job(self) -> str:
+        """The name of the job that makes one."""
+        return f"make_{self.name}_slice"
 
 
-def order_slice(objects: ObjectStore, embedder: str, texts: Sequence[str]) -> str:
-    """Write down what a worker is to embed, and by which embedder; return the name of the slice."""
-    data = json.dumps({"embedder": embedder, "texts": list(texts)}).encode()
-    key = hashlib.sha256(data).hexdigest()[:32]
-    objects.write(_texts(key), data)
+KINDS = (
+    SliceKind(
+        EMBEDDINGS,
+        "embeddings",
+        "Vectors of a slice of texts, made by a worker; the coordinator takes them.",
+        # What an endpoint embeds waits for it.
+        lambda settings: settings.embeddings.embedder == "local",
+        embed_slice,
+    ),
+    SliceKind(
+        REPORTS,
+        "reports",
+        "Reports on a slice of a level's communities, by a worker; the coordinator takes them.",
+        lambda settings: settings.reports.writer == "llm",
+        write_slice,
+    ),
+)
+
+
+def wanted_kinds(settings: Settings) -> list[SliceKind]:
+    """Return what is made in slices under these settings: nothing without workers."""
+    if settings.workers.launcher == IN_PROCESS:
+        return []
+    return [kind for kind in KINDS if kind.is_wanted(settings)]
+
+
+def make_pieces(
+    objects: ObjectStore, make_slices: MakeSlices, pieces: Iterable[Piece[T]]
+) -> Iterator[T]:
+    """Have pieces made by workers, each as a slice, and yield what was made of each.
+
+    Raises MissingObjectError where a worker brought none that can be read, and what ``make_slices``
+    raises.
+    """
+    ordered = [(order_slice(objects, piece.order), piece.read) for piece in pieces]
+    left = Counter(key for key, _ in ordered)
+    make_slices([key for key in left if not is_made(objects, key)])
+    for key, read in ordered:
+        yield find_slice(objects, key, read)
+        left[key] -= 1
+        if not left[key]:
+            drop_slice(objects, key)
+
+
+def order_slice(objects: ObjectStore, order: bytes) -> str:
+    """Write down what a worker is to make; return the name of the slice."""
+    key = hashlib.sha256(order).hexdigest()[:32]
+    objects.write(_order(key), order)
     return key
 
 
-def make_slice(settings: Settings, objects: ObjectStore, key: str) -> int:
-    """Embed the texts of a slice; return how many they are.
+def make_slice(kind: SliceKind, settings: Settings, objects: ObjectStore, key: str) -> int:
+    """Make a slice as it is ordered; return how many rows it has.
 
-    Raises ConfigError where this machine would make other vectors than are ordered.
+    Raises ConfigError where this machine would make another.
     """
-    order = json.loads(objects.read(_texts(key)))
-    embedder = configured_embedder(settings)
-    if embedder.name != order["embedder"]:
-        raise ConfigError(
-            f"this worker embeds by {embedder.name}, the coordinator by {order['embedder']}: give "
-            "both the same settings, and the same model"
-        )
-    written = io.BytesIO()
-    np.save(written, embedder.embed(order["texts"]), allow_pickle=False)
-    objects.write(_vectors(key), written.getvalue())
-    return len(order["texts"])
+    data, n_rows = kind.make(settings, objects.read(_order(key)))
+    objects.write(_made(key), data)
+    return n_rows
 
 
 def is_made(objects: ObjectStore, key: str) -> bool:
-    """Whether the vectors of a slice are there."""
-    return _vectors(key) in objects.sizes(f"slices/{key}")
+    """Whether a slice is there."""
+    return _made(key) in objects.sizes(f"slices/{key}")
 
 
-def find_slice(objects: ObjectStore, key: str) -> Vectors:
-    """Return the vectors of a slice. Raises MissingObjectError where they cannot be read."""
+def find_slice(objects: ObjectStore, key: str, read: Callable[[bytes], T]) -> T:
+    """Return what was made of a slice. Raises MissingObjectError where it cannot be read."""
     try:
-        return np.load(io.BytesIO(objects.read(_vectors(key))), allow_pickle=False)
-    except (ValueError, EOFError) as error:
+        return read(objects.read(_made(key)))
+    except (ValueError, EOFError):
         drop_slice(objects, key)
-        raise MissingObjectError(f"the vectors of slice {key} are damaged: {error}") from None
+        raise MissingObjectError(
+            f"what a worker made of slice {key} is damaged: run again, and it is made again"
+        ) from None
 
 
 def drop_slice(objects: ObjectStore, key: str) -> None:
     """Forget a slice."""
-    for name in (_texts(key), _vectors(key)):
+    for name in (_order(key), _made(key)):
         objects.drop(name)
 
 
-def _texts(key: str) -> str:
-    return f"slices/{key}/texts.json"
+def _order(key: str) -> str:
+    return f"slices/{key}/order"
 
 
-def _vectors(key: str) -> str:
-    return f"slices/{key}/vectors.npy"
+def _made(key: str) -> str:
+    return f"slices/{key}/made"
