@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 import shutil
@@ -20,6 +21,7 @@ from strict_server import StrictServer
 
 from benchmarks.played_answers import played_answer
 from graphrag_pipeline.core.errors import StorageError
+from graphrag_pipeline.core.postgres import Postgres, Session
 from graphrag_pipeline.core.settings import load_settings
 from graphrag_pipeline.orchestration.addresses import check_services
 from graphrag_pipeline.store.objects import ObjectStore
@@ -57,6 +59,7 @@ def bucket(server: StrictServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bu
             "GRAPHRAG_PROFILE": "llm",
             "GRAPHRAG_LLM__BASE_URL": server.base_url,
             "GRAPHRAG_LLM__CONCURRENCY": str(CONCURRENCY),
+            "GRAPHRAG_LLM__MAX_TOKENS": str(10**8),
             "GRAPHRAG_EMBEDDINGS__EMBEDDER": "hashing",
             "GRAPHRAG_BATCHES__MAX_FILES": "2",
             "GRAPHRAG_STORAGE__URL": f"{bucket.url}/index",
@@ -111,6 +114,41 @@ def build_alone(folder: Path, batches: Path) -> Path:
     return workspace.paths.index
 
 
+def questions(server: StrictServer) -> set[str]:
+    """Take what the model was asked since the last time."""
+    asked = {request.content_hash for request in server.requests}
+    server.forget()
+    return asked
+
+
+def report_slices() -> set[str]:
+    """Return the slices of reports that Dagster has seen made by workers."""
+    with psycopg.connect(os.environ["GRAPHRAG_POSTGRES_URL"]) as con:
+        rows = con.execute(
+            "SELECT partition FROM event_logs WHERE asset_key = '[\"report_slices\"]'"
+            " AND dagster_event_type = 'ASSET_MATERIALIZATION'"
+        ).fetchall()
+    return {partition for (partition,) in rows}
+
+
+def spent_by_run() -> tuple[list[int], list[int]]:
+    """Return the tokens that count against the budget of each run, and those that its calls took.
+
+    The coordinator and its workers share one budget in each run.
+    """
+    with contextlib.closing(Session(Postgres.of(load_settings()))) as session:
+        budgets = session.rows("SELECT since, spent_tokens FROM budgets ORDER BY since")
+        calls = session.rows(
+            "SELECT position, prompt_tokens + completion_tokens FROM llm_calls WHERE cached = 0"
+        )
+    ends = [since for since, _ in budgets[1:]] + [math.inf]
+    taken = [
+        sum(tokens for position, tokens in calls if since < position <= end)
+        for (since, _), end in zip(budgets, ends, strict=True)
+    ]
+    return [spent for _, spent in budgets], taken
+
+
 def change(documents: Path) -> None:
     first, second, third, *_ = sorted(documents.iterdir())
     first.unlink()
@@ -137,6 +175,7 @@ def test_workers_elsewhere_make_the_index_of_one_machine_also_where_one_is_kille
         running(tmp_path / "worker1", "worker") as worker,
         running(tmp_path / "worker2", "worker"),
     ):
+        slices: set[str] = set()
         for step in ("new", "changed"):
             with running(coordinator, "index", "--yes", str(documents)) as index:
                 if is_killed and step == "new":
@@ -146,12 +185,19 @@ def test_workers_elsewhere_make_the_index_of_one_machine_also_where_one_is_kille
                 assert index.returncode == 0, (coordinator / "said").read_text()
             # What was in flight is asked again, and nothing else.
             assert server.paid_again() <= (CONCURRENCY if is_killed else 0)
-            server.forget()
+            by_workers = questions(server)
             alone = build_alone(tmp_path / "alone", coordinator / "home" / "batches")
+            assert questions(server) == by_workers
             made = differing_tables(alone, coordinator / "home" / "index.duckdb")
             assert set(made) <= OF_ITS_MACHINE, step
-            server.forget()
+            slices_before, slices = slices, report_slices()
+            assert len(slices - slices_before) > 1, step
             change(documents)
+    if not is_killed:
+        # What a killed worker had set aside counts as spent.
+        budgets, taken = spent_by_run()
+        assert budgets == taken
+        assert len(budgets) == 2
     monkeypatch.setenv("GRAPHRAG_HOME", str(tmp_path / "reader"))
     read = command("sql", "SELECT text FROM chunks")
     assert "Marie Curie worked with Pierre Curie" in read.stdout, read.stderr
