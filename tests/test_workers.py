@@ -17,6 +17,8 @@ import pytest
 from cluster_services import Bucket, postgres, redis, s3, with_children
 from commands import ForkedPython, command
 from index_differences import differing_tables
+from llm_helpers import stage_of
+from model_server import Request
 from strict_server import StrictServer
 
 from benchmarks.played_answers import played_answer
@@ -39,6 +41,8 @@ AWAY = {
     "GRAPHRAG_BROKER_URL": "cannot reach Redis at 127.0.0.1:9",
     "AWS_ENDPOINT_URL": "cannot use s3://",
 }
+KILLED_FROM = {"extract": 1, "report": 0}
+"""From which of a worker's processes on it is killed, by stage: the one that works, or all."""
 OF_ITS_MACHINE = {"main.llm_calls", "main.meta", "main.releases"}
 """Tables that tell of the times and the calls of one run: those of two builds differ."""
 
@@ -88,10 +92,15 @@ def running(folder: Path, *arguments: str) -> Iterator[ForkedPython]:
     try:
         yield process
     finally:
-        for pid in with_children(process.pid):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        kill(process)
         process.wait()
+
+
+def kill(process: ForkedPython, first: int = 0) -> None:
+    """Kill a process and all that come from it, or those from the first of them on."""
+    for pid in with_children(process.pid)[first:]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def wait_for(happens: Callable[[], bool], seconds: float = 120) -> None:
@@ -157,34 +166,61 @@ def change(documents: Path) -> None:
     (documents / "new.md").write_text("Marie Curie worked with Pierre Curie in Paris.")
 
 
-# What a killed worker asked is asked again half a minute later.
-@pytest.mark.parametrize("is_killed", [False, pytest.param(True, marks=pytest.mark.nightly)])
+class Killed:
+    """A worker that is killed as the model is asked for something, some calls after the first.
+
+    What was answered before is kept by then; what is in flight is answered, and nobody hears it.
+    """
+
+    def __init__(self, server: StrictServer, worker: ForkedPython, stage: str) -> None:
+        self._server, self._worker, self._stage = server, worker, stage
+        self._calls_left = CONCURRENCY
+        server.misbehave(self._kill)
+
+    def wait(self) -> None:
+        wait_for(lambda: self._calls_left < 0)
+        self._server.misbehave(())
+
+    def _kill(self, request: Request) -> None:
+        if self._calls_left >= 0 and stage_of(request.messages) == self._stage:
+            self._calls_left -= 1
+            if self._calls_left < 0:
+                kill(self._worker, KILLED_FROM[self._stage])
+
+
+# What a killed process asked is asked again half a minute later; a worker of which nothing is left
+# is given up after a minute and a half.
+@pytest.mark.parametrize(
+    "killed_in", [None, *(pytest.param(each, marks=pytest.mark.nightly) for each in KILLED_FROM)]
+)
 def test_workers_elsewhere_make_the_index_of_one_machine_also_where_one_is_killed(
     tmp_path: Path,
     server: StrictServer,
     bucket: Bucket,
     monkeypatch: pytest.MonkeyPatch,
-    is_killed: bool,
+    killed_in: str | None,
 ) -> None:
     documents = tmp_path / "documents"
     documents.mkdir()
     for file in FILES:
         shutil.copy(file, documents)
     coordinator = tmp_path / "coordinator"
-    with (
-        running(tmp_path / "worker1", "worker") as worker,
-        running(tmp_path / "worker2", "worker"),
-    ):
+    with contextlib.ExitStack() as workers:
+        worker = workers.enter_context(running(tmp_path / "worker1", "worker"))
+        killed = Killed(server, worker, killed_in) if killed_in else None
+        if not killed:
+            workers.enter_context(running(tmp_path / "worker2", "worker"))
         slices: set[str] = set()
         for step in ("new", "changed"):
             with running(coordinator, "index", "--yes", str(documents)) as index:
-                if is_killed and step == "new":
-                    wait_for(lambda: len(server.requests) > 1)
-                    os.kill(with_children(worker.pid)[1], signal.SIGKILL)
+                if killed and step == "new":
+                    killed.wait()
+                    workers.enter_context(running(tmp_path / "worker2", "worker"))
                 index.wait(300)
                 assert index.returncode == 0, (coordinator / "said").read_text()
             # What was in flight is asked again, and nothing else.
-            assert server.paid_again() <= (CONCURRENCY if is_killed else 0)
+            in_flight = range(1, CONCURRENCY + 1) if killed and step == "new" else [0]
+            assert server.paid_again() in in_flight
             by_workers = questions(server)
             alone = build_alone(tmp_path / "alone", coordinator / "home" / "batches")
             assert questions(server) == by_workers
@@ -193,7 +229,7 @@ def test_workers_elsewhere_make_the_index_of_one_machine_also_where_one_is_kille
             slices_before, slices = slices, report_slices()
             assert len(slices - slices_before) > 1, step
             change(documents)
-    if not is_killed:
+    if not killed:
         # What a killed worker had set aside counts as spent.
         budgets, taken = spent_by_run()
         assert budgets == taken
