@@ -21,6 +21,7 @@ from graphrag_pipeline.core.settings import IN_PROCESS, Settings
 from graphrag_pipeline.ingest.stages import pending_batches
 from graphrag_pipeline.llm.errors import ModelError
 from graphrag_pipeline.releases.kept import release_file
+from graphrag_pipeline.resources.connections import kept_connected
 from graphrag_pipeline.resources.liveness import show_life
 from graphrag_pipeline.store.beats import beating
 from graphrag_pipeline.store.cache_limit import keep_cache_within
@@ -108,6 +109,8 @@ class IndexResource(DuckDBResource):
         with contextlib.ExitStack() as turn, readable_failures():
             if run and BATCH in run.tags and self.settings.workers.launcher != IN_PROCESS:
                 turn.enter_context(beating(self.settings, run.run_id))
+                if context.instance:
+                    turn.enter_context(kept_connected(context.instance))
                 if SLICE not in run.tags:
                     objects = ObjectStore(self.settings.storage.url)
                     part = making_part(self.settings, objects, run.tags[BATCH])

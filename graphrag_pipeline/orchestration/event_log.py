@@ -1,4 +1,4 @@
-"""Dagster's event log in SQLite, with each of its files kept open while a run goes on."""
+"""What Dagster notes of runs, with its files or its connection kept open while a run goes on."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
 from sqlalchemy.engine import Engine
 from sqlalchemy.engine.base import Connection
 
+from graphrag_pipeline.resources.connections import kept_connected
+
 
 @contextmanager
 def kept_open(instance: dg.DagsterInstance) -> Iterator[dg.DagsterInstance]:
     """Yield an instance whose event log, if it is Dagster's own in SQLite, keeps its files open.
+
+    Of what is in Postgres, the connection is kept.
 
     Dagster opens the file of a run and the one of all runs anew for each event, compiles every
     statement again, and has SQLite fold its log into the file as it closes: a sixth of what a
@@ -25,6 +29,7 @@ def kept_open(instance: dg.DagsterInstance) -> Iterator[dg.DagsterInstance]:
     with ExitStack() as at_the_end:
         if type(log) is SqliteEventLogStorage:
             _keep_open(log, at_the_end)
+        at_the_end.enter_context(kept_connected(instance))
         yield instance
 
 
