@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
+import re
 import string
 import time
 from collections.abc import Sequence
@@ -118,17 +118,28 @@ def _ingested(table: str, name: str, kind: str, turn: int) -> str:
 
 
 def run_stages(home: Path, memory_gb: float) -> None:
-    """Run every stage after ingestion; print CPU seconds and peak memory after each."""
+    """Run every stage after ingestion; print CPU seconds and peak memory of each."""
     set_up_memory()
     storage = StorageSettings(memory_gb=memory_gb)
     workspace = Workspace(load_settings(home=str(home)).model_copy(update={"storage": storage}))
     with workspace.turn():
         for stage in (*refresh_stages(workspace.settings), PUBLISH):
             before = time.process_time()
+            _forget_peak()
             stage.run(workspace)
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
             spent = time.process_time() - before
-            print(f"{stage.name:<28} {spent:8.1f} CPU s {peak:8,.0f} MB at most", flush=True)
+            print(f"{stage.name:<28} {spent:8.1f} CPU s {_peak_mb():8,.0f} MB at most", flush=True)
+
+
+def _forget_peak() -> None:
+    """Let the most memory that this process has had count from now on (Linux)."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def _peak_mb() -> float:
+    """Return the most memory that this process has had since, resident, in MiB."""
+    (peak,) = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    return int(peak) / 1024
 
 
 def _rotated(value: str, turn: int) -> str:

@@ -39,7 +39,7 @@ def test_half_of_the_memory_is_taken_by_default_and_what_is_set_otherwise(tmp_pa
     assert half / 4 <= (limits_of(Settings(home=str(tmp_path))).memory_bytes or 0) < half
     storage = StorageSettings(memory_gb=2, threads=3, temp=str(tmp_path / "fast"))
     limits = limits_of(Settings(home=str(tmp_path), storage=storage))
-    assert (limits.memory_bytes, limits.threads) == (1_400_000_000, 3)
+    assert (limits.memory_bytes, limits.threads) == (1_200_000_000, 3)
     assert limits.spill is not None
     assert limits.spill.parent == tmp_path / "fast"
     other = limits_of(Settings(home=str(tmp_path / "other"), storage=storage))
@@ -53,7 +53,7 @@ def test_limits_hold_for_the_tables_of_a_workspace(tmp_path):
         row = con.execute(
             "SELECT current_setting('memory_limit'), current_setting('temp_directory')"
         ).fetchone()
-    assert row == ("381.4 MiB", str(workspace.store.limits.spill))
+    assert row == ("238.4 MiB", str(workspace.store.limits.spill))
 
 
 def test_limits_hold_for_copies_in_memory_which_spill_beside_the_index_s_own(tmp_path):

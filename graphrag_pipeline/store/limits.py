@@ -14,7 +14,7 @@ from graphrag_pipeline.core.files import make_folder
 from graphrag_pipeline.core.memory import memory_for_us
 from graphrag_pipeline.core.settings import Settings, fingerprint
 
-_PROGRAM_BYTES = 600_000_000
+_PROGRAM_BYTES = 800_000_000
 """What a run takes besides its tables: libraries, and rows on their way."""
 _LEAST_SHARE = 0.25
 

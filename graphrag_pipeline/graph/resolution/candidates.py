@@ -19,7 +19,7 @@ from graphrag_pipeline.graph.resolution.blocks import Row, pair_row, put_pairs
 from graphrag_pipeline.graph.resolution.names import conflict, take_apart
 from graphrag_pipeline.graph.resolution.pairs import SHARED, Entity, Pair
 from graphrag_pipeline.llm.embedders import Embedder, HashingEmbedder
-from graphrag_pipeline.store.frames import streamed
+from graphrag_pipeline.store.frames import drop_rows, put_rows, streamed
 
 _BLOCK = 12
 _BANDS = 6
@@ -61,6 +61,10 @@ FROM (SELECT DISTINCT one, two FROM alike_candidates);
 _TITLES = """
 SELECT id, title FROM staging.resolution_names
 WHERE id IN (SELECT unnest([one, two]) FROM alike_pairs) ORDER BY id
+"""
+_PLACED = """
+SELECT p.place, a.at AS one, b.at AS two FROM alike_pairs p
+JOIN vector_places a ON a.id = p.one JOIN vector_places b ON b.id = p.two ORDER BY place
 """
 _KEPT = f"""
 CREATE OR REPLACE TEMP TABLE alike_kept AS
@@ -122,13 +126,12 @@ class TitleVectors:
                     part.filter(known), np.stack([kept[id] for id in part["id"] if id in kept])
                 )
 
-    def placed(self, pairs: pl.DataFrame) -> pl.DataFrame:
-        """Return pairs (place, one, two) of ids with the places of their vectors instead."""
-        schema = {"id": pl.String, "at": pl.Int64}
-        places = pl.DataFrame([*self._places.items()], schema=schema, orient="row")
-        for side in ("one", "two"):
-            pairs = pairs.join(places, left_on=side, right_on="id", maintain_order="left")
-            pairs = pairs.drop(side).rename({"at": side})
+    def placed(self) -> pl.DataFrame:
+        """Return the pairs to look at (place, one, two), as places of vectors."""
+        ids = pl.DataFrame({"id": [*self._places]}, schema={"id": pl.String})
+        put_rows(self._con, "vector_places", ids.with_row_index("at"))
+        pairs = self._con.sql(_PLACED).pl()
+        drop_rows(self._con, "vector_places")
         return pairs
 
     def cosines(self, pairs: pl.DataFrame) -> pl.Series:
@@ -184,9 +187,8 @@ def find_alike(con: duckdb.DuckDBPyConnection, vectors: TitleVectors) -> None:
     """Put pairs of open titles that look alike, in blocks whose titles changed, among the pairs."""
     con.execute(_BLOCKS)
     vectors.add(con.execute(_TITLES).pl())
-    pairs = vectors.placed(con.sql("FROM alike_pairs ORDER BY place").pl())
     con.execute("CREATE OR REPLACE TEMP TABLE nearness (place BIGINT, near DOUBLE)")
-    for part in pairs.iter_slices(_PAIRS):
+    for part in vectors.placed().iter_slices(_PAIRS):
         near = part.select("place").with_columns(near=vectors.cosines(part))
         with streamed(con, "incoming", near):
             con.execute("INSERT INTO nearness FROM incoming")
