@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from artefacts import copy_of
 from cluster_services import postgres
 
 from graphrag_pipeline.core.errors import NothingPublishedError, StorageError
@@ -49,14 +50,21 @@ def settings_of(folder: Path, url: str, **sections: Any) -> Settings:
     return Settings(home=str(folder / ".graphrag"), storage={"url": url}, **sections)
 
 
-@pytest.fixture
-def index(tmp_path: Path, url: str) -> Index:
-    documents = tmp_path / "coordinator" / "documents"
+def make_index(folder: Path) -> None:
+    """Make an index that no other machine sees."""
+    documents = folder / "documents"
     documents.mkdir(parents=True)
     (documents / "a.md").write_text(TEXT)
-    settings = settings_of(tmp_path / "coordinator", url, releases={"keep": 2})
+    settings = settings_of(folder, "", releases={"keep": 2})
+    Index(settings.home_path, settings).update(documents)
+
+
+@pytest.fixture
+def index(tmp_path: Path, url: str) -> Index:
+    folder = copy_of("index to share", make_index, tmp_path / "coordinator")
+    settings = settings_of(folder, url, releases={"keep": 2})
     index = Index(settings.home_path, settings)
-    index.update(documents)
+    share_release(index)
     return index
 
 
