@@ -49,7 +49,7 @@ OF_ITS_MACHINE = {"main.llm_calls", "main.meta", "main.releases"}
 
 @pytest.fixture
 def server() -> Iterator[StrictServer]:
-    with StrictServer(played_answer, latency=0.1) as server:
+    with StrictServer(played_answer) as server:
         yield server
 
 
