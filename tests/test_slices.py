@@ -309,22 +309,39 @@ def test_a_worker_that_would_ask_otherwise_asks_nothing(
     assert not server.requests
 
 
-def test_an_error_that_all_reports_would_meet_ends_the_slice(
+def test_an_error_that_all_reports_would_meet_is_the_coordinators(
     tmp_path: Path, server: ModelServer, workers: Workers
 ) -> None:
     engine = engine_for(tmp_path / "spread", server)
     server.misbehave(lambda request: unauthorized())
-    with pytest.raises(ModelError):
+    with pytest.raises(ModelError) as told:
         report(engine, workers)
-    assert len(workers.objects.sizes("slices")) > 1
-    assert not any(name.endswith("made") for name in workers.objects.sizes("slices"))
+    assert told.value.stops_everything
+    server.misbehave(())
+    report(engine, workers)
+    alone = engine_for(tmp_path / "alone", server)
+    report(alone)
+    assert tables_of(engine) == tables_of(alone)
+
+
+def test_what_workers_could_not_ask_the_coordinator_asks(
+    tmp_path: Path, server: ModelServer, workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = workers._make
+
+    def make_without_a_key(keys: Sequence[str]) -> None:
+        server.misbehave(lambda request: unauthorized())
+        make(keys)
+        server.misbehave(())
+
+    monkeypatch.setattr(workers, "_make", make_without_a_key)
+    alone, spread = (engine_for(tmp_path / name, server) for name in ("alone", "spread"))
+    assert report(spread, workers) == report(alone)
+    assert len(workers.made) > 2
+    assert tables_of(spread) == tables_of(alone)
 
 
 # What a worker brings
-
-
-def no_reports(data: bytes) -> bytes:
-    return json.dumps({"reports": {}, "failures": {}}).encode()
 
 
 def of_another(data: bytes) -> bytes:
@@ -340,7 +357,7 @@ def with_another_rating(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "damage", [no_reports, of_another, with_another_rating, lambda data: b"", lambda data: data[:9]]
+    "damage", [of_another, with_another_rating, lambda data: b"", lambda data: data[:9]]
 )
 def test_reports_that_are_damaged_are_not_taken_and_made_again(
     tmp_path: Path,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 from graphrag_pipeline.core import progress
@@ -31,6 +32,8 @@ from graphrag_pipeline.reports.slices import REPORTS, as_bytes, read_order, repo
 from graphrag_pipeline.reports.text import ReportText, WrittenReports
 from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.store.index_store import IndexStore
+
+log = logging.getLogger("graphrag_pipeline")
 
 STAGE = "community_reports"
 _PROMPTS = ("community_report", "report_retry")
@@ -102,15 +105,18 @@ class ModelWriter:
         return WrittenReports({**by_rule.reports, **written.reports}, written.failures)
 
     def _spread(self, contexts: Sequence[Rendered]) -> WrittenReports:
-        """Write here, or have workers write what is more than a slice."""
+        """Write here, or have workers write what is more than a slice, and here what they left."""
         size, make = _ROUNDS * self._settings.llm.concurrency, maker_of(REPORTS)
         if make is None or len(contexts) <= size:
             return self.write_on(contexts)
-        slices = list(make(report_pieces(self.asks, contexts, size)))
-        return WrittenReports(
-            {id: report for some in slices for id, report in some.reports.items()},
-            {id: why for some in slices for id, why in some.failures.items()},
-        )
+        reports: dict[str, ReportText] = {}
+        failures: dict[str, str] = {}
+        for some in make(report_pieces(self.asks, contexts, size)):
+            reports |= some.reports
+            failures |= some.failures
+        left = [c for c in contexts if c.community_id not in {*reports, *failures}]
+        rest = self.write_on(left) if left else WrittenReports()
+        return WrittenReports({**reports, **rest.reports}, {**failures, **rest.failures})
 
     def write_on(self, contexts: Sequence[Rendered]) -> WrittenReports:
         """Write a report on each of these contexts, as :meth:`write` does."""
@@ -167,8 +173,9 @@ def report_messages(prompt: Prompt, settings: ReportSettings, context: str) -> l
 def write_slice(settings: Settings, order: bytes) -> tuple[bytes, int]:
     """Return the reports that are ordered, or why some could not be written, and their number.
 
-    Raises ConfigError where this machine would ask the model something else, and the model's error
-    when no further call can succeed.
+    They are none where no further call can succeed: what was answered until then is kept, and the
+    coordinator, which goes on from there, meets the error itself. Raises ConfigError where this
+    machine would ask the model something else.
     """
     given, writer = read_order(order), ModelWriter(settings)
     if writer.asks != given.asked_by:
@@ -176,7 +183,11 @@ def write_slice(settings: Settings, order: bytes) -> tuple[bytes, int]:
             "this worker would ask the model otherwise for reports than the coordinator: give both "
             "the same settings and prompts, and the same version of the program"
         )
-    written = writer.write_on(given.contexts)
+    try:
+        written = writer.write_on(given.contexts)
+    except ModelError as error:
+        log.warning("a slice of reports is left to the coordinator: %s", error)
+        written = WrittenReports()
     return as_bytes(written), len(written.reports)
 
 

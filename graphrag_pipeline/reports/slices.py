@@ -51,6 +51,6 @@ def as_bytes(written: WrittenReports) -> bytes:
 
 def _read(ids: frozenset[str], data: bytes) -> WrittenReports:
     written = _WRITTEN.validate_json(data)
-    if {*written.reports, *written.failures} != ids:
+    if not {*written.reports, *written.failures} <= ids:
         raise ValueError("it has the reports on other communities than were ordered")
     return written
