@@ -339,10 +339,8 @@ def _watch(turn: _Turn, ended: threading.Event) -> None:
 
 _BLOCK_SIZE = "SELECT block_size FROM pragma_database_size() WHERE database_name = 'whole'"
 _SMALL_BLOCK = "16384"
-_COLUMNS_OF_RELATIONSHIPS = """
-SELECT column_name FROM duckdb_columns()
-WHERE database_name = 'published' AND table_name = 'relationships'
-"""
+# Not duckdb_columns(), which binds all views of a file for it.
+_COLUMNS_OF_RELATIONSHIPS = "SELECT name FROM pragma_table_info('published.relationships')"
 
 
 def memory_database(limits: Limits | None = None) -> duckdb.DuckDBPyConnection:
@@ -393,11 +391,12 @@ def add_what_older_lack(con: duckdb.DuckDBPyConnection) -> None:
 
     A file that holds no graph, as the marts, lacks none.
     """
-    found = con.execute(_COLUMNS_OF_RELATIONSHIPS).fetchall()
-    if found and ("type",) not in found:
-        con.execute(
-            "CREATE TEMP VIEW relationships AS SELECT *, '' AS type FROM published.relationships"
-        )
+    with contextlib.suppress(duckdb.CatalogException):
+        if ("type",) not in con.execute(_COLUMNS_OF_RELATIONSHIPS).fetchall():
+            con.execute(
+                "CREATE TEMP VIEW relationships AS "
+                "SELECT *, '' AS type FROM published.relationships"
+            )
 
 
 def insert(con: duckdb.DuckDBPyConnection, table: str, rows: pl.DataFrame | pa.Table) -> None:
