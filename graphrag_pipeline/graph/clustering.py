@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from graphrag_pipeline.core.arrays import distinct
 from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.core.settings import CommunitySettings
 
@@ -265,7 +266,7 @@ def leiden(
 
     begin = None
     if start is not None:
-        ends = np.unique(np.concatenate([graph.source, graph.target]))
+        ends = distinct(np.concatenate([graph.source, graph.target]))
         begin = dict(zip(map(str, ends.tolist()), start[ends].tolist(), strict=True))
     reached, clusters = graspologic_native.leiden(
         edges=_NativeEdges(graph),  # pyright: ignore[reportArgumentType]

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from graphrag_pipeline.core.arrays import distinct
 from graphrag_pipeline.store.held_vectors import places_of
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ class Adjacency:
         """Return the distinct neighbours of nodes, ascending."""
         if len(nodes) == 1:
             return self.around(int(nodes[0]))
-        return np.unique(self.rows_of(nodes)[1])
+        return distinct(self.rows_of(nodes)[1])
 
     def around(self, node: int) -> npt.NDArray[np.int32]:
         """Return the neighbours of one node, ascending."""
@@ -359,7 +360,7 @@ class GraphArrays:
         nodes = self.chunk_nodes(chunks)
         mentioned = self.adjacency("mentions", "names").rows_of(nodes)
         titled = self.adjacency("titles").rows_of(nodes)
-        names = np.unique(np.concatenate([mentioned[1], titled[1]]))
+        names = distinct(np.concatenate([mentioned[1], titled[1]]))
         mentions = _incidence(nodes, mentioned, names)
         about = _overlapping(_incidence(nodes, titled, names), mentions)
         counts = self._mention_counts[names]
@@ -409,7 +410,7 @@ class GraphArrays:
         """Return the distinct pairs of nodes that edges of some kinds join, as one * n + two."""
         joined = [self.edges(kind) for kind in kinds]
         pairs = [edges.one.astype(np.int64) * self.n_nodes + edges.two for edges in joined]
-        return np.unique(np.concatenate(pairs))
+        return distinct(np.concatenate(pairs))
 
     def name_nodes(self, ids: Iterable[str]) -> npt.NDArray[np.int64]:
         """Return the nodes of names that are no entities, by the ids that entities so called have.

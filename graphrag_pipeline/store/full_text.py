@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from graphrag_pipeline.core.arrays import distinct
 from graphrag_pipeline.store.held_vectors import highest, places_of
 
 if TYPE_CHECKING:
@@ -165,14 +166,17 @@ def _postings(
     texts = texts.filter(pc.field("terms") != "")
     if only is not None:
         texts = texts.filter(pc.field("id").isin(pa.array(only)))
-    parts = [_postings_of_slice(keys, part) for part in texts.to_batches(_SLICE_ROWS)]
+    # They come a thousand rows at a time; a term is hashed once in each slice.
+    slices = (texts.slice(start, _SLICE_ROWS) for start in range(0, len(texts), _SLICE_ROWS))
+    parts = [_postings_of_slice(keys, part.combine_chunks()) for part in slices]
     return _together(parts)
 
 
-def _postings_of_slice(keys: npt.NDArray[np.bytes_], texts: pa.RecordBatch) -> _Postings:
+def _postings_of_slice(keys: npt.NDArray[np.bytes_], texts: pa.Table) -> _Postings:
     import pyarrow.compute as pc
 
-    words = pc.split_pattern(texts["terms"], " ")  # type: ignore[attr-defined]
+    terms_of = texts["terms"].combine_chunks()
+    words = pc.split_pattern(terms_of, " ")  # type: ignore[attr-defined]
     encoded = words.flatten().dictionary_encode()
     terms, codes = np.unique(_hashes(encoded.dictionary.to_pylist()), return_inverse=True)
     rows = np.searchsorted(keys, [key.encode() for key in texts["id"].to_pylist()])
@@ -201,7 +205,7 @@ def _together(parts: Sequence[_Postings]) -> _Postings:
         none = np.empty(0, np.int32)
         return _Postings(np.empty(0, np.uint64), none, none, none)
     used = [part.terms[np.bincount(part.codes, minlength=len(part.terms)) > 0] for part in parts]
-    terms = np.unique(np.concatenate(used))
+    terms = distinct(np.concatenate(used))
     codes = [np.searchsorted(terms, part.terms).astype(np.int32)[part.codes] for part in parts]
     code, row = np.concatenate(codes), np.concatenate([part.rows for part in parts])
     # Each part is in order already, so that these sort by merging.
@@ -228,7 +232,7 @@ def _made(
 
 def _among(ids: npt.NDArray[np.bytes_], among: Sequence[str]) -> npt.NDArray[np.int64]:
     places, is_known = places_of(ids, among)
-    return np.unique(places[is_known])
+    return distinct(places[is_known])
 
 
 def _hashes(terms: Sequence[str]) -> npt.NDArray[np.uint64]:

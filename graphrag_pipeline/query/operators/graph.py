@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.core.arrays import distinct
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -95,7 +97,7 @@ def k_hop(graph: Adjacency, nodes: Numbers, hops: int) -> npt.NDArray[np.int32]:
 
     distance = np.full(graph.n_nodes, -1, np.int32)
     distance[nodes] = 0
-    frontier = np.unique(nodes)
+    frontier = distinct(nodes)
     for hop in range(1, hops + 1):
         around = graph.neighbours_of(frontier)
         frontier = around[distance[around] < 0]

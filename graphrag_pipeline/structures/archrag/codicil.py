@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from graphrag_pipeline.core.arrays import distinct
 from graphrag_pipeline.structures.archrag.chnsw import Vectors
 from graphrag_pipeline.structures.archrag.flat import Places, common_neighbours
 from graphrag_pipeline.structures.archrag.similarity import nearest, similarities
@@ -33,7 +34,7 @@ def codicil_edges(vectors: Vectors, links: tuple[Places, Places]) -> pl.DataFram
     near = nearest(vectors, everything, everything, NEAREST)
     source = np.concatenate([links[0], near["source"].to_numpy()])
     target = np.concatenate([links[1], near["target"].to_numpy()])
-    key = np.unique(np.minimum(source, target) * n + np.maximum(source, target)) if n else source
+    key = distinct(np.minimum(source, target) * n + np.maximum(source, target)) if n else source
     one, two = key // max(n, 1), key % max(n, 1)
     cosine = similarities(vectors, one, two)
     stays = _best(one, two, _jaccard(n, one, two), cosine, n)

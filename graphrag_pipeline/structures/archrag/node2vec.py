@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from graphrag_pipeline.core.arrays import distinct
 from graphrag_pipeline.graph.clustering import Cluster
 from graphrag_pipeline.structures.archrag.flat import Places, labelled
 
@@ -43,7 +44,7 @@ def node2vec_clusters(
     node without an edge is alone.
     """
     one, two = (edges[end].cast(pl.Int64).to_numpy() for end in ("source", "target"))
-    linked = np.unique(np.concatenate([one, two]))
+    linked = distinct(np.concatenate([one, two]))
     label = np.arange(len(ids))
     if len(linked):
         place = np.searchsorted(linked, one), np.searchsorted(linked, two)

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from graphrag_pipeline.core.arrays import distinct
 from graphrag_pipeline.store.frames import put_rows
 from graphrag_pipeline.store.hashing import rows_hash
 from graphrag_pipeline.store.index_store import get_meta, replace_links, set_meta
@@ -123,7 +124,7 @@ def places_of(ids: pl.Series, links: pl.DataFrame) -> tuple[Places, Places]:
 
 def mean_degree(ends: tuple[Places, Places]) -> int:
     """Return the mean degree of the nodes that have edges, rounded down; 0 if none has."""
-    nodes = np.unique(np.concatenate(ends))
+    nodes = distinct(np.concatenate(ends))
     return 2 * len(ends[0]) // len(nodes) if len(nodes) else 0
 
 

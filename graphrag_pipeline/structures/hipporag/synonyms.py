@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from graphrag_pipeline.core.arrays import distinct
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.text import terms_batch
 from graphrag_pipeline.store.frames import put_rows
@@ -194,7 +195,7 @@ def _near(
     is_searched = np.zeros(len(vectors), bool)
     is_searched[searched] = True
     pairs = np.concatenate([*_in_windows(vectors, is_searched, least)])
-    yield _measured(vectors, *np.divmod(np.unique(pairs), len(vectors)), least)
+    yield _measured(vectors, *np.divmod(distinct(pairs), len(vectors)), least)
 
 
 def _measured(
