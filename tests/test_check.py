@@ -27,7 +27,12 @@ from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.settings import EmbeddingSettings, HierarchySettings
 from graphrag_pipeline.definitions import build_definitions
 from graphrag_pipeline.exchange.importing import import_graphrag
-from graphrag_pipeline.ingest.stages import ingest_chunks, ingest_documents, ingest_extractions
+from graphrag_pipeline.ingest.stages import (
+    ingest_chunks,
+    ingest_documents,
+    ingest_extractions,
+    pending_batches,
+)
 from graphrag_pipeline.llm.database import open_database
 from graphrag_pipeline.query import QueryEngine
 from graphrag_pipeline.releases.kept import release_ids
@@ -570,6 +575,17 @@ def test_an_index_is_ok_when_its_documents_have_changed_again(index):
     (documents / "3.md").write_text(story(30))
     Index(index.settings).update(documents)
     assert lines(index) == []
+
+
+def test_an_index_is_ok_when_a_batch_was_read_again_and_said_the_same(index, monkeypatch):
+    published = release_ids(index.home)
+    monkeypatch.setattr("graphrag_pipeline.ingest.stages.missing_libraries", lambda: ("another",))
+    again = Workspace(index.settings)
+    Index(again.settings).update(index.home.parent / "documents")
+    assert release_ids(index.home) == published
+    assert lines(again) == []
+    assert repair(again).verdict == "ok"
+    assert pending_batches(again) == []
 
 
 def test_between_two_stages_what_is_behind_is_a_note_and_no_problem(index):

@@ -55,6 +55,10 @@ SELECT key, value FROM {0}.meta WHERE key = 'graph_version' OR key = 'resolution
    OR key LIKE '%communities_state' OR key LIKE '%reports_state:%' OR key LIKE 'vectors:%'
 ORDER BY ALL
 """
+_INGESTED_LATER = """
+SELECT count(*) FROM {0}.batch_stages own JOIN {1}.batch_stages other USING (batch, stage)
+WHERE own.finished_at > other.finished_at
+"""
 _STAGED = "SELECT count(*) FROM batch_stages WHERE staged"
 # These may be more in an index than in its release, or are of the file itself.
 _NOT_COMPARED = frozenset(
@@ -206,10 +210,16 @@ def is_unchanged(con: duckdb.DuckDBPyConnection, index: str = "published") -> bo
         con.execute(f"SELECT batch FROM {name}.graph_batches ORDER BY batch").fetchall()
         for name in databases
     ]
+    # A batch that is read again, but says the same as before, is ingested without a new release.
+    ingested_later = con.execute(_INGESTED_LATER.format(*databases)).fetchone()
     failures = con.execute("SELECT count(*) FROM release.hierarchy_failures").fetchone()
     staged = con.execute(_STAGED).fetchone()
     return (
-        states[0] == states[1] and ledgers[0] == ledgers[1] and staged == (0,) and failures == (0,)
+        states[0] == states[1]
+        and ledgers[0] == ledgers[1]
+        and ingested_later == (0,)
+        and staged == (0,)
+        and failures == (0,)
     )
 
 
