@@ -11,10 +11,12 @@ import dagster as dg
 import pytest
 from dagster._core.instance import InstanceRef
 from dagster._core.storage.event_log import SqliteEventLogStorage
-from sqlalchemy import event
+from sqlalchemy import create_engine, event, text
 
+from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.orchestration import event_log
 from graphrag_pipeline.orchestration.event_log import kept_open
+from graphrag_pipeline.orchestration.runs import told_of_history
 
 
 @dg.asset
@@ -159,3 +161,15 @@ def test_a_run_in_postgres_keeps_its_connection_also_where_that_is_started_again
             assert events(instance, kept) == events(instance, again) == events(instance, plain)
             assert [storage._engine for storage in storages] == before
     assert 0 < 5 * made["kept"] < made["plain"]
+
+
+def test_a_history_that_cannot_be_written_is_told_in_one_line(tmp_path):
+    engine = create_engine(f"sqlite:///{tmp_path / 'history.db'}")
+    with engine.connect() as con:
+        con.execute(text("PRAGMA max_page_count = 1"))
+        with (
+            pytest.raises(StorageError, match=r"history.*database or disk is full") as told,
+            told_of_history(tmp_path),
+        ):
+            con.execute(text("CREATE TABLE runs (id TEXT)"))
+    assert "\n" not in str(told.value)

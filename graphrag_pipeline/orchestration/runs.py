@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import sqlite3
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -203,7 +204,11 @@ def run_pending(workspace: Workspace) -> IndexOutcome:
     shared = {COMMAND: "index"}
     if uses_model(settings):
         shared[LEDGER_TAG] = str(ledger_position(settings))
-    with workspace.coordinating(), opened_instance(settings) as instance:
+    with (
+        workspace.coordinating(),
+        told_of_history(workspace.home),
+        opened_instance(settings) as instance,
+    ):
         if _wait_for_others(instance, REFRESH_JOB) and nothing_pending(workspace):
             return IndexOutcome((), (), is_new=False)
         pending = pending_batches(workspace)
@@ -217,6 +222,22 @@ def run_pending(workspace: Workspace) -> IndexOutcome:
         with spreading(_makers(workspace, instance, shared)):
             refresh = _run(instance, defs, REFRESH_JOB, shared)
     return IndexOutcome(pending, [*run_ids, refresh.run_id], _has_published(refresh))
+
+
+@contextlib.contextmanager
+def told_of_history(home: Path) -> Iterator[None]:
+    """Let what SQLite raises where Dagster's history cannot be written arrive as StorageError."""
+    from sqlalchemy.exc import DBAPIError
+
+    try:
+        yield
+    except DBAPIError as error:
+        if not isinstance(error.orig, sqlite3.Error):
+            raise
+        raise StorageError(
+            f"cannot use Dagster's history in {home}: {error.orig}; is the disk full? What was "
+            "finished is kept, run the command again to go on"
+        ) from None
 
 
 def _makers(
