@@ -754,3 +754,11 @@ def test_no_insides_of_libraries_are_told(tmp_path: Path) -> None:
     misread = RuntimeError("lance error: LanceError(IO): Invalid input, buffer 0 is not aligned")
     assert lance_reason(misread) == "its bytes are damaged"
     assert lance_reason(OSError("LanceError(IO): Permission denied")) == "Permission denied"
+
+
+def test_what_nobody_may_write_is_not_called_damaged(tmp_path, monkeypatch):
+    workspace = Workspace(Settings(home=str(tmp_path)))
+    # Who runs the tests as root may write in any folder but one of a disk that is read-only.
+    monkeypatch.setattr(os, "access", lambda path, mode: (path, mode) != (tmp_path, os.W_OK))
+    with pytest.raises(StorageError, match=r"^cannot check .*check the copy$"):
+        check(workspace)

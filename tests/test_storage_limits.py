@@ -119,7 +119,7 @@ def test_databases_in_memory_spill_to_a_folder_that_ends_with_the_process():
 
 def test_a_full_folder_is_told_from_memory_alone(tmp_path):
     limits = Limits(20_000_000, 1, tmp_path / "fast")
-    told = r"in graph \(with no room on disk .*storage\.temp"
+    told = r"in graph \(with no room .*storage\.temp"
     with IndexStore(tmp_path / "index.duckdb", limits).read() as con:
         con.execute("SET max_temp_directory_size = '1MB'")
         with pytest.raises(OutOfMemoryError, match=told), told_out_of_memory("graph"):

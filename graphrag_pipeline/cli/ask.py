@@ -27,7 +27,7 @@ _COMMANDS = {
     ":help": "says this",
     ":quit": "ends the session, as Ctrl-D does",
 }
-_QUIT = (":quit", ":exit", ":q")
+_QUIT = (":quit", ":exit", ":q", "quit", "exit")
 _ALONE = "No model writes the answers, so each question stands alone."
 _STOPPED = "stopped"
 

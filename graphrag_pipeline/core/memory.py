@@ -18,7 +18,7 @@ _PROBE_BYTES = 256 * 2**20
 _MOST_CHARACTERS = 120
 _M_ARENA_MAX = -8
 _CANNOT_SPILL = "failed to offload"
-_NO_ROOM = "with no room on disk for what does not fit: storage.temp names a folder for it"
+_NO_ROOM = "with no room for what does not fit where storage.temp says, or else beside the index"
 _USUAL_BYTES = 8 * 2**30
 _PANIC = "PanicException"
 """What a library in Rust raises; it is no Exception."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -134,8 +135,15 @@ class Checked:
 def check(workspace: Workspace) -> Checked:
     """Verify all that an index keeps, and change nothing.
 
-    Runs go on meanwhile: the tables are looked at a few at a time.
+    Runs go on meanwhile: the tables are looked at a few at a time. Raises StorageError where
+    nothing can be written, for no database can be locked there.
     """
+    home = workspace.home
+    if home.is_dir() and not os.access(home, os.W_OK):
+        raise StorageError(
+            f"cannot check {home}: nothing can be written there, so that its databases cannot be "
+            "locked; copy it to where you may write, and check the copy"
+        )
     problems: list[Problem] = []
     for number, verification in enumerate(VERIFICATIONS):
         progress.report("check", number, len(VERIFICATIONS))
