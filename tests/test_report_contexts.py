@@ -1,3 +1,5 @@
+from typing import NamedTuple
+
 import polars as pl
 import pytest
 from hypothesis import assume, given
@@ -5,15 +7,20 @@ from hypothesis import strategies as st
 
 from graphrag_pipeline.reports.contexts import (
     LINE_TOKENS,
-    Edge,
+    NO_PARTS,
     Element,
-    SubReport,
-    build_context,
-    edges_of,
+    Parts,
+    build_contexts,
     intra_edges,
 )
 
 TEN = 10 - LINE_TOKENS  # an element that takes ten tokens with its line
+
+
+class Edge(NamedTuple):
+    relationship: Element
+    source: Element
+    target: Element
 
 
 def edge(source, target, tokens=TEN):
@@ -24,15 +31,38 @@ def edge(source, target, tokens=TEN):
     )
 
 
-def context(edges, budget, children=None, reports=(), version="v"):
-    sub_communities = {name: frozenset(nodes) for name, nodes in (children or {}).items()}
-    return build_context(
-        "c", edges, sub_communities, {r.community_id: r for r in reports}, budget, version
+ELEMENT = {"id": pl.String, "n_tokens": pl.Int64, "text_hash": pl.String, "support": pl.Int64}
+EDGE = {"community_id": pl.String, **ELEMENT, "source_id": pl.String, "target_id": pl.String}
+
+
+def frame(rows, schema):
+    return pl.DataFrame(list(rows), schema=schema, orient="row")
+
+
+def contexts(edges_of, budget, children=None, reports=(), version="v", claims=()):
+    """Return the context of each community; ``children`` and ``reports`` are those of all."""
+    edges = [(name, each) for name, edges in edges_of.items() for each in edges]
+    rows = frame([(name, *e.relationship, e.source.id, e.target.id) for name, e in edges], EDGE)
+    entities = {end for _, each in edges for end in (each.source, each.target)}
+    members = [(c, n, id) for c in edges_of for n, ids in (children or {}).items() for id in ids]
+    parts = Parts(frame(members, NO_PARTS.members.schema), frame(reports, NO_PARTS.reports.schema))
+    found, _ = build_contexts(
+        list(edges_of), rows, frame(entities, ELEMENT), budget, version, parts, dict(claims)
     )
+    return found
 
 
-def report(name, tokens, coverage=1.0, text="text"):
-    return SubReport(name, tokens, f"hash {text}", coverage)
+def context(edges, budget, children=None, reports=(), version="v", claims=()):
+    return contexts({"c": edges}, budget, children, reports, version, claims)[0]
+
+
+class Report(NamedTuple):
+    child: str
+    n_tokens: int
+    coverage: float = 1.0
+    support: int = 1
+    full_content: str = "text"
+    findings: tuple = ()
 
 
 def test_relationships_come_by_combined_degree_and_ties_by_id():
@@ -42,13 +72,10 @@ def test_relationships_come_by_combined_degree_and_ties_by_id():
         schema=["id", "source_id", "target_id", "combined_degree"],
         orient="row",
     ).with_columns(n_tokens=1, text_hash=pl.lit("h"), support=1)
-    entities = pl.DataFrame({"id": list("ABCD")}).with_columns(
-        n_tokens=1, text_hash=pl.lit("h"), support=1
-    )
     for rows in (relationships, relationships.reverse()):
-        found = edges_of(intra_edges(members, rows, entities))
-        assert [e.relationship.id for e in found["c"]] == ["r2", "r1", "r3"]
-        assert "d" not in found
+        found = intra_edges(members, rows)
+        assert found["id"].to_list() == ["r2", "r1", "r3"]
+        assert found["community_id"].unique().to_list() == ["c"]
 
 
 def test_each_relationship_comes_with_its_source_and_target_and_none_twice():
@@ -91,13 +118,13 @@ def claims_of(**numbers):
 
 def test_claims_follow_their_entities_and_do_not_crowd_out_the_graph():
     edges = [edge("A", "B"), edge("B", "C"), edge("A", "C")]
-    found = build_context("c", edges, {}, {}, 120, "v", claims_of(A=100, C=1))
+    found = context(edges, 120, claims=claims_of(A=100, C=1))
     assert found.relationships == ("AB", "BC", "AC")
     assert found.claims == ("A0", "A1", "A2", "A3", "A4", "A5")
     assert found.n_tokens == 120
-    found = build_context("c", edges, {}, {}, 1000, "v", claims_of(B=3, C=1))
+    found = context(edges, 1000, claims=claims_of(B=3, C=1))
     assert found.claims == ("B0", "B1", "B2", "C0")
-    assert [e.id for e in found.elements][-4:] == list(found.claims)
+    assert found.elements[-4:] == found.claims
 
 
 def test_after_one_that_does_not_fit_no_smaller_one_is_taken():
@@ -111,7 +138,7 @@ ACROSS = [edge("C", "D")]
 INSIDE_Q = [edge("D", "E")]
 WHOLE = ACROSS + INSIDE_P + INSIDE_Q
 CHILDREN = {"P": "ABC", "Q": "DE"}
-REPORTS = (report("P", 20, coverage=0.5), report("Q", 15))
+REPORTS = (Report("P", 20, coverage=0.5), Report("Q", 15))
 
 
 def test_where_everything_fits_no_sub_report_is_used():
@@ -140,12 +167,12 @@ def test_the_next_sub_community_is_replaced_where_one_is_not_enough():
 
 
 def test_a_sub_community_whose_report_is_longer_than_itself_is_not_replaced():
-    found = context(WHOLE, 70, CHILDREN, (report("P", 65), report("Q", 15)))
+    found = context(WHOLE, 70, CHILDREN, (Report("P", 65), Report("Q", 15)))
     assert found.sub_reports == ("Q",)
 
 
 def test_a_sub_community_without_a_report_is_told_by_its_elements():
-    found = context(WHOLE, 90, CHILDREN, (report("Q", 15),))
+    found = context(WHOLE, 90, CHILDREN, (Report("Q", 15),))
     assert found.sub_reports == ("Q",)
     assert set(found.relationships) == {"CD", "AB", "BC", "AC"}
     assert found.coverage == 1.0
@@ -160,7 +187,7 @@ def test_reports_that_do_not_fit_either_are_left_out():
 
 
 def test_a_sub_community_whose_report_does_not_fit_is_told_by_its_elements_as_far_as_they_do():
-    found = context(INSIDE_P + ACROSS, 35, {"P": "ABC", "Q": "DE"}, (report("P", 40),))
+    found = context(INSIDE_P + ACROSS, 35, {"P": "ABC", "Q": "DE"}, (Report("P", 40),))
     assert found.sub_reports == ()
     assert found.entities == ("A", "B")
     assert found.relationships == ("AB",)
@@ -196,7 +223,7 @@ def communities(draw):
     for node in nodes:
         children.setdefault(draw(names), set()).add(node)
     reports = [
-        report(name, draw(st.integers(1, 200)), draw(st.floats(0, 1)))
+        Report(name, draw(st.integers(1, 200)), draw(st.floats(0, 1)))
         for name in children
         if draw(st.booleans())
     ]
@@ -211,7 +238,7 @@ def test_the_budget_is_never_exceeded_and_coverage_is_a_share(community, budget)
     assert 0 <= found.coverage <= 1
     tokens = {e.id: e.n_tokens for x in edges for e in (x.relationship, x.source, x.target)}
     shown = sum(tokens[e] + LINE_TOKENS for e in (*found.entities, *found.relationships))
-    told = {r.community_id: r for r in reports}
+    told = {r.child: r for r in reports}
     taken = shown + sum(told[c].n_tokens for c in found.sub_reports)
     assert found.n_tokens == min(taken, budget)
     # Only the first relationship may be larger than all that there is room for.
@@ -243,7 +270,7 @@ def test_the_hash_changes_exactly_when_something_shown_changes(community, budget
     after = context([*edges[:place], new, *edges[place + 1 :]], budget, children, reports)
     assert (after.hash != before.hash) == (old.relationship.id in before.relationships)
     assume(reports)
-    changed = [report(r.community_id, r.n_tokens, r.coverage, "other") for r in reports]
+    changed = [r._replace(full_content="other") for r in reports]
     rewritten = context(edges, budget, children, changed)
     assert (rewritten.hash != before.hash) == bool(before.sub_reports)
 
@@ -253,3 +280,25 @@ def test_the_hash_depends_on_order_and_version():
     assert context([edge("B", "C"), edge("A", "B")], 100).hash != one.hash
     assert context([edge("A", "B"), edge("B", "C")], 100, version="w").hash != one.hash
     assert context([edge("A", "B"), edge("B", "C")], 900).hash == one.hash
+
+
+@given(communities(), st.integers(1, 800))
+def test_communities_beside_each_other_change_nothing_of_each_other(one, budget):
+    edges, children, reports = one
+    beside = contexts({"c": edges, "d": edges, "e": []}, budget, children, reports)
+    alone = contexts({"c": edges}, budget, children, reports)
+    assert [each.community_id for each in beside] == ["c", "d", "e"]
+    assert beside[:1] == alone
+    assert beside[1].elements == beside[0].elements
+
+
+def test_elements_come_in_the_order_of_their_context():
+    rows = frame([("c", "AB", TEN, "h", 3, "A", "B")], EDGE)
+    entities = frame([("B", TEN, "hb", 2), ("A", TEN, "ha", 1)], ELEMENT)
+    (found,), elements = build_contexts(["c"], rows, entities, 100, "v")
+    assert tuple(elements["element_id"]) == found.elements == ("A", "B", "AB")
+    assert elements.select("place", "kind", "support").rows() == [
+        (0, "entity", 1),
+        (1, "entity", 2),
+        (2, "relationship", 3),
+    ]

@@ -51,7 +51,7 @@ class Teller:
                 ).fetchall()
             )
         reports = {
-            c.community_id: ReportText("T", "\n".join(told[e.id] for e in c.elements), 5.0, "", ())
+            c.community_id: ReportText("T", "\n".join(told[id] for id in c.elements), 5.0, "", ())
             for c in contexts
         }
         return WrittenReports(reports)

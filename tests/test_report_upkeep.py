@@ -40,7 +40,7 @@ class Teller:
         return WrittenReports(
             {
                 c.community_id: ReportText(
-                    "T", "\n".join(told[e.id] for e in c.elements), 5.0, "", ()
+                    "T", "\n".join(told[id] for id in c.elements), 5.0, "", ()
                 )
                 for c in contexts
             }

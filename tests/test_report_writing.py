@@ -15,7 +15,7 @@ from model_server import Messages, ModelServer, Request, unsupported
 
 from graphrag_pipeline.core.settings import Settings
 from graphrag_pipeline.core.tokens import count_tokens
-from graphrag_pipeline.reports.contexts import build_context
+from graphrag_pipeline.reports.contexts import Context
 from graphrag_pipeline.reports.levels import LevelReports, update_reports
 from graphrag_pipeline.reports.model_writer import ModelWriter, report_writer
 from graphrag_pipeline.reports.parsing import REPORT_SCHEMA
@@ -185,7 +185,16 @@ def test_what_is_written_out_never_exceeds_the_budget() -> None:
 def test_nothing_is_asked_on_an_empty_context(tmp_path: Path) -> None:
     with ModelServer(lambda messages: json.dumps(REPORT)) as server:
         engine = engine_for(server, tmp_path)
-        empty = build_context("nobody", [], {}, {}, 100, "v")
+        empty = Context(
+            community_id="nobody",
+            entities=(),
+            relationships=(),
+            claims=(),
+            sub_reports=(),
+            n_tokens=0,
+            coverage=1.0,
+            hash="v:",
+        )
         written = ModelWriter(engine.settings).write(engine.store, [empty])
         assert not written.failures
         assert not server.requests

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import duckdb
 import polars as pl
 
-from graphrag_pipeline.core.identity import content_hash, make_id
+from graphrag_pipeline.core.identity import make_id
 from graphrag_pipeline.reports.contexts import (
     Context,
-    Edge,
     Element,
-    SubReport,
-    build_context,
-    edges_of,
+    Parts,
+    build_contexts,
     intra_edges,
 )
 from graphrag_pipeline.reports.evidence import Evidence
@@ -118,22 +116,42 @@ class Level:
         """The reports there are on the level's own communities."""
         return self.reports.filter(pl.col("level") == self.number)
 
+    def parts(self, communities: pl.DataFrame) -> Parts:
+        """Return what some of its own communities (community_id) are made of one level deeper."""
+        below = pl.col("level") == self.number + 1
+        members = (
+            self.members.filter(below)
+            .join(communities, left_on="parent_id", right_on="community_id", how="semi")
+            .select(community_id="parent_id", child="community_id", id="entity_id")
+        )
+        reports = self.reports.filter(below).rename({"community_id": "child"})
+        return Parts(members, reports.join(members, "child", "semi"))
+
 
 @dataclass(frozen=True)
 class Slice:
-    """Some communities of a level, the context of each, and all edges within each.
+    """Some communities of a level, the context of each, and the elements of these (``ELEMENTS``).
 
-    Once their places are known, ``evidence`` is what the contexts rest on.
+    ``edges`` are all within these communities, as :func:`intra_edges` returns them, ``entities``
+    those at their ends and others. Once places are known, ``evidence`` is what contexts rest on.
     """
 
     contexts: Sequence[Context]
-    edges: Mapping[str, Sequence[Edge]]
+    elements: pl.DataFrame
+    edges: pl.DataFrame
+    entities: pl.DataFrame
     evidence: Evidence | None = None
 
-    def whole_hash(self, community: str) -> str:
-        """Return a hash of all entities and relationships of a community."""
-        edges = self.edges.get(community, ())
-        return build_context(community, edges, {}, {}, sys.maxsize, "import").hash
+    def elements_of(self, contexts: Iterable[Context]) -> pl.DataFrame:
+        """Return the elements of some of the contexts."""
+        chosen = pl.Series("community_id", [c.community_id for c in contexts], pl.String)
+        return self.elements.join(chosen.to_frame(), "community_id", "semi", maintain_order="left")
+
+    def whole_hashes(self, communities: Sequence[str]) -> Mapping[str, str]:
+        """Return a hash of all entities and relationships of each of these communities."""
+        edges = self.edges.filter(pl.col("community_id").is_in(communities))
+        contexts, _ = build_contexts(communities, edges, self.entities, sys.maxsize, "import")
+        return {context.community_id: context.hash for context in contexts}
 
 
 def read_level(
@@ -206,7 +224,7 @@ def level_slices(
     """
     chosen = pl.DataFrame({"community_id": level.communities}, schema={"community_id": pl.String})
     own = level.own_members.join(chosen, "community_id", "semi")
-    rows = intra_edges(own, elements.relationships, elements.entities)
+    rows = intra_edges(own, elements.relationships)
     for ids in _slices(chosen, rows, size):
         yield _slice(elements, level, ids, rows.join(ids, "community_id", "semi"), budget, version)
 
@@ -230,27 +248,12 @@ def _slice(
     budget: int,
     version: str,
 ) -> Slice:
-    edges = edges_of(rows)
-    deeper = level.members.filter(pl.col("level") == level.number + 1)
-    deeper = deeper.join(ids, left_on="parent_id", right_on="community_id", how="semi")
-    children = _children(deeper)
-    reports = level.reports.filter(pl.col("level") == level.number + 1)
-    reports = reports.join(deeper, "community_id", "semi")
-    sub_reports = _sub_reports(reports)
     claims = _claims(elements.claims, rows)
-    contexts = [
-        build_context(
-            community,
-            edges.get(community, []),
-            children.get(community, {}),
-            sub_reports,
-            budget,
-            version,
-            claims,
-        )
-        for community in ids["community_id"]
-    ]
-    return Slice(contexts, edges)
+    parts = level.parts(ids)
+    contexts, told = build_contexts(
+        ids["community_id"].to_list(), rows, elements.entities, budget, version, parts, claims
+    )
+    return Slice(contexts, told, rows, elements.entities)
 
 
 def with_places(contexts: Sequence[Context], evidence: Evidence) -> list[Context]:
@@ -282,24 +285,3 @@ def _claims(claims: pl.DataFrame | None, rows: pl.DataFrame) -> Mapping[str, Seq
         for subject, *element in own.iter_rows():
             claims_of[subject].append(Element(*element))
     return claims_of
-
-
-def _children(deeper: pl.DataFrame) -> Mapping[str, dict[str, frozenset[str]]]:
-    children: dict[str, dict[str, frozenset[str]]] = defaultdict(dict)
-    members = deeper.group_by("parent_id", "community_id").agg("entity_id")
-    for parent, community, nodes in members.iter_rows():
-        children[parent][community] = frozenset(nodes)
-    return children
-
-
-def _sub_reports(reports: pl.DataFrame) -> Mapping[str, SubReport]:
-    columns = ("community_id", "n_tokens", "coverage", "support", "full_content", "findings")
-    return {
-        community: SubReport(community, n_tokens, _report_hash(*ids), coverage, support)
-        for community, n_tokens, coverage, support, *ids in reports.select(columns).iter_rows()
-    }
-
-
-def _report_hash(text: str, findings: Sequence[Mapping[str, object]]) -> str:
-    places = [(f["chunk_id"], f["start_char"], f["end_char"]) for f in findings]
-    return content_hash(f"{text}\n{places}")[:16]

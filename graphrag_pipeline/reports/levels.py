@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import duckdb
 import polars as pl
@@ -68,17 +68,6 @@ REPORTS = pl.Schema(
         "context_tokens": pl.Int64,
         "coverage": pl.Float64,
         "writer": pl.String,
-    }
-)
-ELEMENTS = pl.Schema(
-    {
-        "community_id": pl.String,
-        "place": pl.Int32,
-        "kind": pl.String,
-        "element_id": pl.String,
-        "n_tokens": pl.Int64,
-        "text_hash": pl.String,
-        "support": pl.Int64,
     }
 )
 FAILURES = pl.Schema(
@@ -220,8 +209,9 @@ def outdated_reports(
         find_changed(con, GRAPH, level, graph.communities(con), version)
         held = read_level(con, level, GRAPH, _COMMUNITIES_CHANGED)
         for part in _slices(graph.elements(con, held, version), held, settings, by):
-            changed = _changed(_cited(con, part, by, GRAPH), held)
-            kept = _tolerated(con, changed, settings, by)
+            part = _cited(con, part, by, GRAPH)
+            changed = _changed(part, held)
+            kept = _tolerated(con, part.elements_of(changed), settings, by)
             outdated |= {c.community_id: c.n_tokens for c in changed if c.community_id not in kept}
     return outdated
 
@@ -243,11 +233,10 @@ def adopt_reports(
     drop_rows(con, "adopted")
     elements = read_elements(con, writer, members=held.own_members)
     slices = list(_slices(elements, held, settings, writer))
-    filled = [context for part in slices for context in part.contexts]
-    contexts = _context_frame(filled)
-    hashes = {
-        c.community_id: part.whole_hash(c.community_id) for part in slices for c in part.contexts
-    }
+    contexts = _context_frame([context for part in slices for context in part.contexts])
+    hashes: dict[str, str] = {}
+    for part in slices:
+        hashes |= part.whole_hashes([context.community_id for context in part.contexts])
     reports = texts.join(contexts, "community_id", "left", maintain_order="left").with_columns(
         pl.col("context_tokens").fill_null(0),
         pl.col("coverage").fill_null(1.0),
@@ -260,7 +249,8 @@ def adopt_reports(
     GRAPH.delete(con, "reports", _OF_THESE, {"ids": json.dumps(ids)})
     GRAPH.insert(con, "reports", reports.select(list(REPORTS)))
     con.execute(f"DELETE FROM report_elements WHERE {_OF_THESE}", {"ids": json.dumps(ids)})
-    insert(con, "report_elements", _element_frame(filled))
+    for part in slices:
+        insert(con, "report_elements", part.elements)
     return len(reports)
 
 
@@ -295,14 +285,14 @@ def _update_level(
         with store.read() as con:
             part = _cited(con, part, writer, hierarchy)
             changed = _changed(part, held)
-            kept = _tolerated(con, changed, settings, writer)
+            kept = _tolerated(con, part.elements_of(changed), settings, writer)
             todo = [context for context in changed if context.community_id not in kept]
             failed = _failed_before(con, hierarchy, todo)
         written = WrittenReports()
         if todo:
             written = writer.write(store, todo, hierarchy, part.evidence)
         with store.transaction() as con:
-            _store_reports(con, hierarchy, todo, written, failed, level, writer.name)
+            _store_reports(con, hierarchy, part, todo, written, failed, level, writer.name)
             _settle(con, hierarchy, part.contexts, digests, kept)
         n_written += len(written.reports)
         n_todo += len(todo)
@@ -371,24 +361,17 @@ def _cited(
     if not writer.cites_places:
         return part
     evidence = read_evidence(con, part.contexts, hierarchy)
-    return Slice(with_places(part.contexts, evidence), part.edges, evidence)
+    return replace(part, contexts=with_places(part.contexts, evidence), evidence=evidence)
 
 
 def _changed(part: Slice, held: Level) -> list[Context]:
     """Return the contexts that are not those of the reports there are."""
-    before = {
-        community: (context_hash, writer == IMPORTED)
-        for community, context_hash, writer in held.own_reports.select(
-            "community_id", "context_hash", "writer"
-        ).iter_rows()
-    }
-    changed = []
-    for context in part.contexts:
-        context_hash, is_imported = before.get(context.community_id, ("", False))
-        now = part.whole_hash(context.community_id) if is_imported else context.hash
-        if context_hash != now:
-            changed.append(context)
-    return changed
+    reports = held.own_reports.select("community_id", "context_hash", "writer")
+    imported = reports.filter(pl.col("writer") == IMPORTED)["community_id"]
+    now = {context.community_id: context.hash for context in part.contexts}
+    now |= part.whole_hashes([community for community in imported if community in now])
+    before = dict(reports.select("community_id", "context_hash").iter_rows())
+    return [c for c in part.contexts if before.get(c.community_id) != now[c.community_id]]
 
 
 def _settle(
@@ -437,17 +420,18 @@ def _context_frame(contexts: Iterable[Context]) -> pl.DataFrame:
 
 def _tolerated(
     con: duckdb.DuckDBPyConnection,
-    changed: Sequence[Context],
+    changed: pl.DataFrame,
     settings: ReportSettings,
     writer: ReportWriter,
 ) -> Mapping[str, float]:
     """Return how much has changed, by community, for reports that may stay although it has.
 
+    ``changed`` are the elements of the contexts that are not as they were.
     None may that tells of something which has lost evidence: removal leaves no trace.
     """
-    if not (changed and writer.is_paid and settings.max_outdated):
+    if changed.is_empty() or not (writer.is_paid and settings.max_outdated):
         return {}
-    put_rows(con, "now_told", _element_frame(changed))
+    put_rows(con, "now_told", changed)
     values = {
         "version": _version(settings, writer),
         "imported": IMPORTED,
@@ -456,21 +440,6 @@ def _tolerated(
     rows = con.execute(_OUTDATED, values).fetchall()
     drop_rows(con, "now_told")
     return dict(rows)
-
-
-def _element_frame(contexts: Iterable[Context]) -> pl.DataFrame:
-    rows = []
-    for context in contexts:
-        kinds = (
-            ["entity"] * len(context.entities)
-            + ["relationship"] * len(context.relationships)
-            + ["claim"] * len(context.claims)
-            + ["report"] * len(context.sub_reports)
-        )
-        for place, (kind, element) in enumerate(zip(kinds, context.elements, strict=True)):
-            told = (element.id, element.n_tokens, element.text_hash, element.support)
-            rows.append((context.community_id, place, kind, *told))
-    return pl.DataFrame(rows, schema=ELEMENTS, orient="row")
 
 
 def _failed_before(
@@ -489,6 +458,7 @@ def _failed_before(
 def _store_reports(
     con: duckdb.DuckDBPyConnection,
     hierarchy: Hierarchy,
+    part: Slice,
     contexts: Sequence[Context],
     written: WrittenReports,
     failed: Mapping[str, int],
@@ -514,7 +484,7 @@ def _store_reports(
     if hierarchy.has_history:
         told = [context for context in contexts if context.community_id in written.reports]
         con.execute(f"DELETE FROM report_elements WHERE {_OF_THESE}", {"ids": json.dumps(ids)})
-        insert(con, "report_elements", _element_frame(told))
+        insert(con, "report_elements", part.elements_of(told))
     hashes = {context.community_id: context.hash for context in contexts}
     failures = [
         (community, level, hashes[community], why, failed.get(community, 0) + 1)

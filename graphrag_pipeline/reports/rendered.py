@@ -144,11 +144,7 @@ def _written(rows_of: Mapping[str, Sequence[Row]]) -> str:
 def _read_rows(
     store: IndexStore, contexts: Iterable[Context], hierarchy: Hierarchy
 ) -> Mapping[str, Mapping[str, Sequence[Row]]]:
-    ids = {
-        id
-        for context in contexts
-        for id in (*context.sub_reports, *(element.id for element in context.elements))
-    }
+    ids = {id for context in contexts for id in context.elements}
     with store.read() as con:
         put_rows(con, "shown", pl.DataFrame({"id": sorted(ids)}, schema={"id": pl.String}))
         return {section: _grouped(con, hierarchy.sql(query)) for section, query in _ROWS.items()}

@@ -144,7 +144,7 @@ class Draft:
         several = members.group_by("community_id").len().filter(pl.col("len") > 1)
         held = pl.concat([own, below]) if level > 1 else own
         reports = self.reports.join(members, left_on="community_id", right_on="member_id")
-        reports = reports.with_columns(level=pl.lit(number + 1), support=pl.lit(1))
+        reports = reports.with_columns(level=pl.lit(number + 1), support=pl.lit(1, pl.Int64))
         return Level(number, sorted(several["community_id"]), held, reports)
 
     def _write(self, store: IndexStore, level: int, contexts: Sequence[Context]) -> None:
