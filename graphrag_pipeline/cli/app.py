@@ -206,6 +206,8 @@ def main() -> None:
             app(prog_name="graphrag-pipeline")
         finally:
             sys.stdout.flush()
+            # Python takes apart what was imported, and looks through it for garbage: .6 s in vain.
+            gc.freeze()
     except SystemExit as end:
         if isinstance(end.code, int) and memory_is_short():
             # To take a process apart takes memory, too: without, it may crash in the end.
