@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.release import Release
 
 _MOST_VECTORS = 1_000_000
-_ROWS_AT_ONCE = 4096
+_ROWS_AT_ONCE = 2048
 _NOTHING = 1e-12
-_ONE_LENGTH = 1e-6
 
 Floats = npt.NDArray[np.floating[Any]]
 Ints = npt.NDArray[np.integer[Any]]
@@ -112,24 +111,27 @@ def _spreads(
 
     ``members`` are rows of ``vectors``, community by community as ``sizes`` says.
     """
-    ends = sizes.cumsum()
-    starts = ends - sizes
+    from scipy.sparse import csr_array
+
+    starts = np.concatenate([[0], sizes.cumsum()])
     squares, own, cosines = (np.zeros(len(sizes)) for _ in range(3))
     totals = np.zeros((len(levels), vectors.shape[1]))
-    precision = np.result_type(vectors, np.float32)
     first = 0
     while first < len(sizes):
-        last = int(np.searchsorted(ends, starts[first] + _ROWS_AT_ONCE, side="right"))
+        last = int(np.searchsorted(starts, starts[first] + _ROWS_AT_ONCE, side="right")) - 1
         part = slice(first, max(first + 1, last))
-        rows = vectors[members[starts[first] : ends[part][-1]]].astype(precision, copy=False)
-        where = starts[part] - starts[first]
-        sums = np.add.reduceat(rows, where, dtype=np.float64)
-        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
-        directions = _directions(rows, lengths, sums, where)
-        long = np.sqrt((sums**2).sum(axis=1))
+        rows = vectors[members[starts[first] : starts[part.stop]]].astype(np.float64)
+        where = starts[first : part.stop + 1] - starts[first]
+        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        shares = np.divide(1, lengths, out=np.zeros(len(rows)), where=lengths > 0)
+        sums, directions = (
+            csr_array((weights, np.arange(len(rows)), where), (len(where) - 1, len(rows))) @ rows
+            for weights in (np.ones(len(rows)), shares)
+        )
+        long = np.sqrt(np.einsum("ij,ij->i", sums, sums))
         squares[part] = long**2 / sizes[part]
-        own[part] = np.add.reduceat(lengths**2, where)
-        cosines[part] = (sums * directions).sum(axis=1) / np.where(long > 0, long, 1)
+        own[part] = np.add.reduceat(lengths**2, where[:-1])
+        cosines[part] = np.einsum("ij,ij->i", sums, directions) / np.where(long > 0, long, 1)
         for total, level in zip(totals, levels, strict=True):
             begin, end = np.searchsorted(level, (part.start, part.stop))
             total += sums[level[begin:end] - first].sum(axis=0)
@@ -138,14 +140,6 @@ def _spreads(
         _of_level(sizes[level], squares[level], own[level], cosines[level], total)
         for level, total in zip(levels, totals, strict=True)
     ]
-
-
-def _directions(rows: Floats, lengths: Floats, sums: Floats, where: Ints) -> Floats:
-    """Return the sums of rows of length 1; most embedders give no others."""
-    if np.ptp(lengths) <= _ONE_LENGTH * lengths[0]:
-        return sums / max(float(lengths[0]), 1e-300)
-    units = rows / np.where(lengths > 0, lengths, 1).astype(rows.dtype)[:, None]
-    return np.add.reduceat(units, where, dtype=np.float64)
 
 
 def _of_level(
