@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphrag_pipeline.core.text import terms
+from graphrag_pipeline.query.kept_rows import fixed_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,7 +51,7 @@ class EntityNames:
         return cls(
             {
                 "names": table["name"].to_numpy(),
-                "ids": np.array(table["id"].to_pylist(), dtype=np.bytes_),
+                "ids": fixed_bytes(table["id"].combine_chunks()),
                 "lengths": table["length"].to_numpy().astype(np.int32),
                 "is_title": table["is_title"].to_numpy(),
                 "places": table["place"].to_numpy().astype(np.int32),

@@ -9,16 +9,18 @@ combines those that its paper has.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from hashlib import md5
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from graphrag_pipeline.core.arrays import distinct
+from graphrag_pipeline.query.kept_rows import fixed_bytes
 from graphrag_pipeline.store.held_vectors import places_of
 
 if TYPE_CHECKING:
@@ -93,11 +95,12 @@ titles, by their similarity; ``identities`` those of a similarity of 0.9 or more
 """
 
 _EDGES = """
-WITH nodes AS ({nodes}), edges AS ({edges})
-SELECT one.node AS one, two.node AS two, weight::FLOAT AS weight, encode(e.id) AS id
+WITH nodes AS MATERIALIZED ({nodes}), edges AS ({edges})
+SELECT kind, one.node AS one, two.node AS two, weight::FLOAT AS weight, encode(e.id) AS id
 FROM edges e JOIN nodes one ON one.id = e.one JOIN nodes two ON two.id = e.two
-WHERE weight > 0 AND one.node <> two.node ORDER BY e.id, 1, 2
+WHERE weight > 0 AND one.node <> two.node ORDER BY kind, e.id, 2, 3
 """
+_OF_KIND = "SELECT {number} AS kind, * FROM ({edges})"
 
 
 GRAPH_SQL = "".join([_NAMED, _NODES, _TITLE_KEYS, str(_TITLE_WEIGHT), *EDGE_KINDS.values(), _EDGES])
@@ -287,13 +290,33 @@ class GraphArrays:
     def edges(self, kind: str) -> Edges:
         """Return the edges of a kind of :data:`EDGE_KINDS`."""
 
-        def made() -> Edges:
-            edges = EDGE_KINDS[kind].format(**self._parts)
-            table = self._read(_EDGES.format(nodes=self._sql, edges=edges))
-            first, second, weight = (table[n].to_numpy() for n in ("one", "two", "weight"))
-            return Edges(first, second, weight, _bytes(table, "id"))
+        return self._once(f"{_EDGES_OF}{kind}", Edges, lambda: next(self._read_edges([kind])))
 
-        return self._once(f"{_EDGES_OF}{kind}", Edges, made)
+    def _read_edges(self, kinds: Sequence[str]) -> Iterator[Edges]:
+        """Yield the edges of each of some kinds: nodes are numbered once for all."""
+        parts = [
+            _OF_KIND.format(number=number, edges=EDGE_KINDS[kind].format(**self._parts))
+            for number, kind in enumerate(kinds)
+        ]
+        table = self._read(_EDGES.format(nodes=self._sql, edges=" UNION ALL ".join(parts)))
+        starts = np.searchsorted(table["kind"].to_numpy(), range(len(kinds) + 1)).tolist()
+        for start, stop in pairwise(starts):
+            part = table.slice(start, stop - start)
+            first, second, weight = (part[n].to_numpy() for n in ("one", "two", "weight"))
+            yield Edges(first, second, weight, _bytes(part, "id"))
+
+    def _edges_of_all(self, kinds: Iterable[str]) -> list[Edges]:
+        """Return the edges of some kinds; those that are not at hand are read by one query."""
+        with self._lock:
+            names = {kind: f"{_EDGES_OF}{kind}" for kind in kinds}
+            absent = [
+                kind
+                for kind, name in names.items()
+                if name not in self._made and f"{name}/ids" not in self._held
+            ]
+            for kind, edges in zip(absent, self._read_edges(absent) if absent else (), strict=True):
+                self._made[names[kind]] = edges
+            return [self.edges(kind) for kind in names]
 
     def adjacency(self, *kinds: str, **factors: float) -> Adjacency:
         """Return the graph of some kinds of edges; weights between the same two nodes add up.
@@ -304,8 +327,9 @@ class GraphArrays:
         name = " ".join(f"{kind} {factor}" for kind, factor in key)
 
         def made() -> Adjacency:
-            parts = [_scaled(self.edges(kind), factor) for kind, factor in key]
-            return join_edges(self.n_nodes, parts)
+            edges = self._edges_of_all(kind for kind, _ in key)
+            factors = (factor for _, factor in key)
+            return join_edges(self.n_nodes, list(map(_scaled, edges, factors)))
 
         return self._once(f"adjacency {name}", Adjacency, made)
 
@@ -529,4 +553,4 @@ def _best(ids: npt.NDArray[np.bytes_], scores: Weights, k: int) -> dict[str, flo
 
 
 def _bytes(table: pa.Table, column: str) -> npt.NDArray[np.bytes_]:
-    return np.array(table[column].to_pylist(), dtype=np.bytes_)
+    return fixed_bytes(table[column].combine_chunks())

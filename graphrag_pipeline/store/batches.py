@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ from graphrag_pipeline.store.sources import (
     Source,
     SourceChange,
     apply_changes,
+    ending_of,
     first_names,
     is_import,
     with_names,
@@ -70,7 +71,7 @@ class Batch:
         names = [change.uri for change in self.changes if change.action != "remove"]
         if any(map(is_address, names)):
             return None
-        return frozenset(map(_ending, names))
+        return frozenset(map(ending_of, names))
 
 
 @dataclass(frozen=True)
@@ -96,11 +97,16 @@ class _Fold:
 
     manifests: tuple[tuple[str, int, int, int], ...] = ()
     sources: Mapping[str, Source] = field(default_factory=dict)
+    endings: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
 
     @cached_property
     def firsts(self) -> Mapping[str, str]:
         """For the uri of each source, the first name of its document."""
         return first_names(self.sources)
+
+
+_folded: dict[str, _Fold] = {}
+"""The fold of the folder that was looked at last: that of a large corpus takes a second."""
 
 
 class BatchLog:
@@ -119,7 +125,6 @@ class BatchLog:
         self.verify_days = verify_days
         self._trusts_written = True
         self._read: dict[str, Seen] = {}
-        self._folded = _Fold()
 
     def verify(self) -> None:
         """Read every file once more, at the next look, also those that look as they did."""
@@ -139,11 +144,7 @@ class BatchLog:
 
     def endings(self) -> dict[str, frozenset[str] | None]:
         """Return :attr:`Batch.endings` of every batch by key, oldest first."""
-        folder = str(self.folder)
-        return {
-            name.removesuffix(".json"): _endings_of(folder, name, *looks)
-            for name, *looks in self._manifests()
-        }
+        return dict(self._fold().endings)
 
     def sources(self) -> dict[str, Source]:
         """Return the present sources by uri: the fold of all manifests."""
@@ -155,18 +156,22 @@ class BatchLog:
 
     def _fold(self) -> _Fold:
         """Return the fold, in which only manifests that are new since the last are read."""
-        folded, manifests = self._folded, tuple(self._manifests())
+        folder, manifests = str(self.folder.absolute()), tuple(self._manifests())
+        folded = _folded.get(folder, _Fold())
         if folded.manifests == manifests:
             return folded
         n_known = len(folded.manifests)
         if folded.manifests != manifests[:n_known]:
             folded, n_known = _Fold(), 0
-        sources = dict(folded.sources)
+        sources, endings = dict(folded.sources), dict(folded.endings)
         for name, *_ in manifests[n_known:]:
             batch = read_manifest(self.folder / name)
             apply_changes(sources, batch.changes, batch=batch.key, root=batch.root)
-        self._folded = _Fold(manifests, sources)
-        return self._folded
+            endings[name.removesuffix(".json")] = batch.endings
+        folded = _Fold(manifests, sources, endings)
+        _folded.clear()
+        _folded[folder] = folded
+        return folded
 
     def _manifests(self) -> Iterator[tuple[str, int, int, int]]:
         for path in sorted(self.folder.glob("*.json")):
@@ -449,13 +454,6 @@ class BatchLog:
             yield
 
 
-def _ending(uri: str) -> str:
-    """Return what ``PurePosixPath.suffix`` is, at a tenth of its time: there may be many."""
-    name = uri.rpartition("/")[2]
-    place = name.rfind(".")
-    return name[place:] if 0 < place < len(name) - 1 else ""
-
-
 def _known(sources: Mapping[str, Source], root: str) -> dict[str, Source]:
     """Return the sources of a folder, whichever scan found them first."""
     prefix = _prefix(root)
@@ -613,12 +611,6 @@ def _sha256(path: Path, within: Path | None) -> str | None:
     except OSError:
         return None
     return digest.hexdigest()
-
-
-@lru_cache(maxsize=10_000)
-def _endings_of(folder: str, name: str, *looks: int) -> frozenset[str] | None:
-    """Return the endings of a manifest, read once as long as it looks the same: few are changed."""
-    return read_manifest(Path(folder, name)).endings
 
 
 def read_manifest(path: Path) -> Batch:

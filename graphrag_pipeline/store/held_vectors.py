@@ -15,12 +15,18 @@ if TYPE_CHECKING:
 _DECIMALS = 6
 # Fewer dimensions than this part of all are added one by one, more by so many at a time.
 _FEW, _BLOCK = 4, 32
+_HALF_EXPONENT = np.uint16(0x7C00)
 
 
 def are_numbers(vectors: pa.Array) -> npt.NDArray[np.bool_]:
     """Return which vectors of a column hold finite numbers alone."""
     flat = vectors.flatten().to_numpy(zero_copy_only=False)
-    return np.isfinite(flat.reshape(len(vectors), -1)).all(axis=1)
+    rows = flat.reshape(len(vectors), -1)
+    if rows.dtype == np.float16:
+        # All bits of the exponent are set; numpy looks at numbers in half precision one by one.
+        exponents = rows.view(np.uint16) & _HALF_EXPONENT
+        return np.asarray(exponents.max(axis=1, initial=0) < _HALF_EXPONENT)
+    return np.isfinite(rows).all(axis=1)
 
 
 class HeldVectors:
