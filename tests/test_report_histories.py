@@ -170,6 +170,15 @@ def test_slices_make_the_contexts_of_the_whole_level(told):
     assert [context for part in slices for context in part] == whole
 
 
+def test_of_some_communities_only_what_is_within_them_is_read(told):
+    with told.store.read() as con:
+        level = read_level(con, 0)
+        whole = read_elements(con, Teller())
+        own = read_elements(con, Teller(), members=level.own_members)
+    assert len(own.relationships) < len(whole.relationships)
+    assert level_contexts(own, level, 300, "v") == level_contexts(whole, level, 300, "v")
+
+
 def test_what_a_report_says_of_its_community_is_brought_up_to_date_though_no_word_changes(told):
     bring_up(told)
     changed = "UPDATE relationships SET weight = weight + 40"

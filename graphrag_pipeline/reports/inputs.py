@@ -41,7 +41,7 @@ WHERE (c.level = $level AND c.id IN (SELECT community_id FROM reported))
    OR (c.level = $level + 1 AND c.parent_id IN (SELECT community_id FROM reported))
 """
 _ROOTS = """
-SELECT entity_id FROM {members} WHERE level = 0 AND community_id IN (
+SELECT community_id, entity_id FROM {members} WHERE level = 0 AND community_id IN (
     SELECT community_id FROM {members} WHERE level = 0 AND entity_id IN (
         SELECT entity_id FROM {members} SEMI JOIN chosen USING (community_id)))
 """
@@ -57,7 +57,7 @@ WHERE (r.level = $level AND c.id IN (SELECT community_id FROM reported))
 _ENTITIES = """
 SELECT id, n_tokens, left(sha256(concat_ws(chr(10), title, type, description)), 16) AS text_hash,
        frequency AS support
-FROM {entities} WHERE id IN (FROM told_of)
+FROM {entities} SEMI JOIN told_of USING (id)
 """
 # The text is what is written out of a claim; a token holds three bytes at least, on average.
 _CLAIMS = """
@@ -66,15 +66,17 @@ SELECT subject_id, id, strlen(told) // 3 + 12 AS n_tokens,
 FROM (SELECT subject_id, id, human_readable_id, concat_ws(
           chr(10), subject, object, type, status, start_date, end_date, description) AS told
       FROM resolved_claims)
-WHERE subject_id IN (FROM told_of) ORDER BY human_readable_id
+WHERE subject_id IN (SELECT id FROM told_of) ORDER BY human_readable_id
 """
 _RELATIONSHIPS = """
-SELECT id, source_id, target_id, combined_degree, n_tokens,
+SELECT r.id, source_id, target_id, combined_degree, n_tokens,
        left(sha256(source || chr(10) || target || chr(10) || description), 16) AS text_hash,
        coalesce(support, 1) AS support
-FROM {relationships} LEFT JOIN (
-    SELECT relationship_id AS id, count(*) AS support FROM relationship_chunks GROUP BY ALL)
-USING (id) WHERE source_id IN (FROM told_of) AND target_id IN (FROM told_of)
+FROM {relationships} r
+JOIN told_of s ON s.id = source_id JOIN told_of t ON t.id = target_id AND t.within = s.within
+LEFT JOIN (
+    SELECT relationship_id, count(*) AS support FROM relationship_chunks GROUP BY ALL) c
+ON c.relationship_id = r.id
 """
 
 
@@ -149,6 +151,8 @@ class Slice:
 
     def whole_hashes(self, communities: Sequence[str]) -> Mapping[str, str]:
         """Return a hash of all entities and relationships of each of these communities."""
+        if not communities:
+            return {}
         edges = self.edges.filter(pl.col("community_id").is_in(communities))
         contexts, _ = build_contexts(communities, edges, self.entities, sys.maxsize, "import")
         return {context.community_id: context.hash for context in contexts}
@@ -179,12 +183,16 @@ def read_elements(
     hierarchy: Hierarchy = GRAPH,
     members: pl.DataFrame | None = None,
 ) -> Elements:
-    """Read what contexts are made of, of all entities or of these ``members`` (entity_id) only."""
+    """Read what contexts are made of, of all entities.
+
+    Or of ``members`` only: (community_id, entity_id), of communities of one level, and of what
+    joins two within one.
+    """
     sql = hierarchy.sql
     if members is None:
-        told_of = con.sql(sql("SELECT id FROM {entities}")).pl()
+        told_of = con.sql(sql("SELECT id, '' AS within FROM {entities}")).pl()
     else:
-        told_of = members.select(id="entity_id").unique()
+        told_of = members.select(id="entity_id", within="community_id")
     put_rows(con, "told_of", told_of)
     relationships = con.sql(sql(_RELATIONSHIPS)).pl()
     entities = con.sql(sql(_ENTITIES)).pl()
@@ -196,9 +204,10 @@ def read_elements(
 def read_roots(
     con: duckdb.DuckDBPyConnection, communities: pl.DataFrame, hierarchy: Hierarchy = GRAPH
 ) -> pl.DataFrame:
-    """Return all members (entity_id) of the communities of level 0 that some (community_id) are in.
+    """Return all members of the communities of level 0 that some (community_id) are in.
 
-    What their reports may change, at any level above them, is among these.
+    That is (community_id, entity_id). What their reports may change, at any level above them, is
+    within these.
     """
     put_rows(con, "chosen", communities.select("community_id"))
     members = con.sql(hierarchy.sql(_ROOTS)).pl()
