@@ -1,6 +1,8 @@
+import polars as pl
 import pytest
 from conftest import build
 
+from graphrag_pipeline.reports import extractive
 from graphrag_pipeline.reports.extractive import Sentence, select_sentences
 from graphrag_pipeline.reports.extractive import write_extractive as write
 from graphrag_pipeline.reports.levels import adopt_reports, reports_current, update_reports
@@ -267,3 +269,21 @@ def test_the_full_content_is_markdown_of_title_summary_and_findings():
     finding = Finding("A – B", "A met B.", "c", 0, 8)
     report = ReportText("T", "S.", 1.0, "why", (finding,))
     assert report.full_content == "# T\n\nS.\n\n## A – B\n\nA met B.\n"
+
+
+def test_sentences_that_were_read_the_time_before_are_not_read_again(monkeypatch):
+    read = []
+    reading = extractive.read_prose
+    monkeypatch.setattr(
+        extractive, "read_prose", lambda texts: read.append(sorted(texts)) or reading(texts)
+    )
+    reader = extractive._Reader()
+    read.clear()
+    texts = [f"Alice Smith met Bob Jones in Paris on day {n}." for n in range(4)]
+    first = reader.read(pl.Series("text", texts[:3]))
+    second = reader.read(pl.Series("text", texts[1:]))
+    reader.read(pl.Series("text", texts[:1]))
+    assert read == [texts[:3], texts[3:], texts[:1]]
+    again = extractive._Reader().read(pl.Series("text", texts[1:]))
+    assert second.sort("text").equals(again.sort("text"))
+    assert first.sort("text")["text"].to_list() == texts[:3]

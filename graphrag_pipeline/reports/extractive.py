@@ -22,6 +22,7 @@ from graphrag_pipeline.store.hierarchy import GRAPH, Hierarchy
 from graphrag_pipeline.store.index_store import IndexStore
 
 EXTRACTIVE_VERSION = "5"
+_READER = "extractive:reader"
 _TITLES_SHOWN = 3
 # Of so many sentences of a community, the best by score, it is asked what they read as.
 _READ = 160
@@ -97,7 +98,11 @@ class ExtractiveWriter:
         """Write a report for each context, from ``evidence`` where that was read before."""
         with store.read() as con:
             material = _read_material(con, contexts, hierarchy, evidence)
-        return WrittenReports(self._written(material, contexts))
+        reader = store.recall(_READER)
+        if not isinstance(reader, _Reader):
+            reader = _Reader()
+            store.remember(_READER, reader)
+        return WrittenReports(self._written(material, contexts, reader))
 
     def write_from(
         self,
@@ -106,12 +111,12 @@ class ExtractiveWriter:
         hierarchy: Hierarchy = GRAPH,
     ) -> Mapping[str, ReportText]:
         """Return a report for each context, by community, from tables that are open."""
-        return self._written(_read_material(con, contexts, hierarchy), contexts)
+        return self._written(_read_material(con, contexts, hierarchy), contexts, _Reader())
 
     def _written(
-        self, material: _Material, contexts: Sequence[Context]
+        self, material: _Material, contexts: Sequence[Context], reader: _Reader
     ) -> Mapping[str, ReportText]:
-        sentences = _sentences(material, contexts)
+        sentences = _sentences(material, contexts, reader)
         titles = dict(material.titles.iter_rows())
         return {
             community: write_extractive(
@@ -144,6 +149,28 @@ class _Material:
     told: pl.DataFrame
     sentences: pl.DataFrame
     findings: Mapping[str, tuple[int, Sequence[Mapping[str, Any]]]]
+
+
+class _Reader:
+    """Reads sentences as :func:`read_prose` does; those of the time before it still knows.
+
+    What a community is told of is mostly what those within it were told of.
+    """
+
+    def __init__(self) -> None:
+        self._known = _read_texts(pl.Series("text", [], pl.String))
+
+    def read(self, texts: pl.Series) -> pl.DataFrame:
+        """Return (text, plain, grade, leans) of different texts."""
+        asked = texts.to_frame("text")
+        known = self._known.join(asked, "text", "semi")
+        new = asked.join(known, "text", "anti")["text"]
+        self._known = pl.concat([known, _read_texts(new)]) if len(new) else known
+        return self._known
+
+
+def _read_texts(texts: pl.Series) -> pl.DataFrame:
+    return pl.DataFrame(read_prose(texts.to_list())).with_columns(text=texts)
 
 
 def write_extractive(
@@ -270,7 +297,9 @@ def _strings(rows: Sequence[tuple[str, ...]], *names: str) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
 
 
-def _sentences(material: _Material, contexts: Sequence[Context]) -> dict[str, list[Sentence]]:
+def _sentences(
+    material: _Material, contexts: Sequence[Context], reader: _Reader
+) -> dict[str, list[Sentence]]:
     """Return each context's best sentences, scored by the relationships they support.
 
     A relationship counts by the logarithm of its weight and by how many of the community's
@@ -280,7 +309,7 @@ def _sentences(material: _Material, contexts: Sequence[Context]) -> dict[str, li
     other fragments only where there is no whole sentence. The findings of its sub-reports follow.
     """
     ranking = (
-        _worthy(_ranked(_scored(material.told).join(material.sentences, "relationship_id")))
+        _worthy(_ranked(_scored(material.told).join(material.sentences, "relationship_id")), reader)
         .join(material.communities.select(community_id="id", title="title"), "community_id")
         .with_columns(score=pl.col("score") * (1 + _n_named()))
         .sort(*_IN_ORDER)
@@ -351,10 +380,9 @@ def _ranked(instances: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _worthy(ranking: pl.DataFrame) -> pl.DataFrame:
+def _worthy(ranking: pl.DataFrame, reader: _Reader) -> pl.DataFrame:
     """Return what can be quoted, as a reader wants it, its score by what it reads as."""
-    texts = ranking["text"].unique()
-    prose = pl.DataFrame(read_prose(texts.to_list())).with_columns(text=texts)
+    prose = reader.read(ranking["text"].unique())
     grade = (
         pl.when(pl.col("block").is_in(["code", "table"]))
         .then(int(Prose.CODE))
