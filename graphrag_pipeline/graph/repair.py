@@ -62,9 +62,7 @@ def with_old_ids(old: Clusters, new: Clusters, n_nodes: int) -> Clusters:
     for level in range(int(new.level.max(initial=-1)) + 1):
         now, before = new.at(level, n_nodes), old.at(level, n_nodes)
         is_in_both = (now >= 0) & (before >= 0)
-        pairs, shared = np.unique(
-            np.stack([now[is_in_both], before[is_in_both]]), axis=1, return_counts=True
-        )
+        pairs, shared = _pairs(now[is_in_both], before[is_in_both])
         union = new.sizes[pairs[0]] + old.sizes[pairs[1]] - shared
         is_same = shared / union > _SAME
         for place, before_place in pairs[:, is_same].T.tolist():
@@ -275,11 +273,19 @@ class _Mover:
 
     def move(self, groups: Sequence[tuple[int, ...]]) -> None:
         """Move each group, as a whole, to where it gains most."""
+        # One by one, the numbers of a list are read in a third of the time of an array's.
+        label, total = self._label.tolist(), self._total.tolist()
+        strengths = [float(self._strength[list(group)].sum()) for group in groups]
         links = self._links(groups)
         for _ in range(_MOST_SWEEPS):
-            moves = [self._move(group, links[place]) for place, group in enumerate(groups)]
+            moves = [
+                self._move(group, strength, links_of, label, total)
+                for group, strength, links_of in zip(groups, strengths, links, strict=True)
+            ]
             if not any(moves):
-                return
+                break
+        self._label[:] = label
+        self._total[:] = total
 
     def _links(self, groups: Sequence[tuple[int, ...]]) -> list[list[tuple[int, float]]]:
         """Return each group's edges to nodes outside it, with their weights."""
@@ -300,23 +306,29 @@ class _Mover:
                 links[number].append((node, weight))
         return links
 
-    def _move(self, group: tuple[int, ...], links: Sequence[tuple[int, float]]) -> bool:
-        label = self._label
-        own = int(label[group[0]])
-        strength = float(self._strength[list(group)].sum())
-        self._total[own] -= strength
+    def _move(
+        self,
+        group: tuple[int, ...],
+        strength: float,
+        links: Sequence[tuple[int, float]],
+        label: list[int],
+        total: list[float],
+    ) -> bool:
+        own = label[group[0]]
+        total[own] -= strength
         weights: dict[int, float] = defaultdict(float)
         for node, weight in links:
-            weights[int(label[node])] += weight
+            weights[label[node]] += weight
         cost = self._rate * strength
-        gains = {c: w - cost * float(self._total[c]) for c, w in weights.items()}
-        stay = gains.get(own, -cost * float(self._total[own]))
+        gains = {c: w - cost * total[c] for c, w in weights.items()}
+        stay = gains.get(own, -cost * total[own])
         best = min(gains, key=lambda c: (-gains[c], c), default=own)
         if best != own and gains[best] > max(stay, 0.0) + 1e-12:
-            label[list(group)] = best
-            self._total[best] += strength
+            for node in group:
+                label[node] = best
+            total[best] += strength
             return True
-        self._total[own] += strength
+        total[own] += strength
         return False
 
 
@@ -356,12 +368,20 @@ def _add_parts(
 def _heirs(label: Ints, prior: Ints) -> tuple[Ints, Ints]:
     """Return the old clusters of which something is left, and the part that holds most of each."""
     is_known = (label >= 0) & (prior >= 0)
-    pairs, counts = np.unique(
-        np.stack([prior[is_known], label[is_known]]), axis=1, return_counts=True
-    )
+    pairs, counts = _pairs(prior[is_known], label[is_known])
     places, parts = pairs[:, np.lexsort((pairs[1], -counts, pairs[0]))]
     first = np.flatnonzero(np.diff(places, prepend=-1))
     return places[first], parts[first]
+
+
+def _pairs(one: Ints, two: Ints) -> tuple[Ints, Ints]:
+    """Return the distinct pairs of numbers from 0, ascending, shape (2, n), and how many of each.
+
+    As ``numpy.unique`` of columns, which sorts them as bytes, in eight times the time.
+    """
+    n = int(two.max(initial=0)) + 1
+    keys, counts = np.unique(one * n + two, return_counts=True)
+    return np.stack([keys // n, keys % n]), counts
 
 
 def _free_id(id: str, ids_in_use: set[str]) -> str:
