@@ -371,8 +371,8 @@ def test_an_index_by_difference_is_the_index_made_anew(states):
             wanted = texts if ids is None else ids
             return pa.table({"id": [*wanted], "terms": pa.array([texts[k] for k in wanted], "str")})
 
-        anew = full_text(list(texts), versions, read).arrays()
-        before = full_text(list(texts), versions, read, before)
+        anew = full_text(np.array([*texts], np.bytes_), versions, read).arrays()
+        before = full_text(np.array([*texts], np.bytes_), versions, read, before)
         assert before.arrays().keys() == anew.keys()
         for name, array in before.arrays().items():
             assert array.dtype == anew[name].dtype
@@ -595,7 +595,7 @@ sys.exit(None if sys.modules["lance_namespace_urllib3_client"] is client else "a
 def test_terms_held_are_those_that_stand_in_texts_as_whole_words():
     texts = {"c": "dam orlen dam", "a": "", "b": "orlen 1,890 bridge"}
     table = pa.table({"id": [*texts], "terms": [*texts.values()]})
-    held = full_text([*texts], np.zeros(3, np.uint64), lambda _: table)
+    held = full_text(np.array([*texts], np.bytes_), np.zeros(3, np.uint64), lambda _: table)
     words = ["dam", "orlen", "1,890", "bridg", "orlen dam"]
     assert [held.count(word) for word in words] == [1, 2, 1, 0, 0]
     assert held.held(["b", "nope", "c"], words).tolist() == [
@@ -603,4 +603,5 @@ def test_terms_held_are_those_that_stand_in_texts_as_whole_words():
         [False] * 5,
         [True, True, False, False, False],
     ]
-    assert full_text([], np.zeros(0, np.uint64), lambda _: table.slice(0, 0)).count("dam") == 0
+    none = np.empty(0, np.bytes_), np.zeros(0, np.uint64)
+    assert full_text(*none, lambda _: table.slice(0, 0)).count("dam") == 0

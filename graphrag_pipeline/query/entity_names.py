@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from graphrag_pipeline.core.arrays import fixed_bytes
 from graphrag_pipeline.core.text import terms
-from graphrag_pipeline.query.kept_rows import fixed_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from graphrag_pipeline.core.arrays import distinct
-from graphrag_pipeline.query.kept_rows import fixed_bytes
+from graphrag_pipeline.core.arrays import distinct, fixed_bytes
 from graphrag_pipeline.store.held_vectors import places_of
 
 if TYPE_CHECKING:

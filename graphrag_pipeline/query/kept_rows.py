@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from graphrag_pipeline.core.arrays import fixed_bytes
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -172,15 +174,3 @@ def _coded(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.bytes_], npt.NDArray
     place_of = np.empty(len(keys), np.int32)
     place_of[order] = np.arange(len(keys), dtype=np.int32)
     return keys[order], place_of[encoded.indices.to_numpy()]
-
-
-def fixed_bytes(ids: pa.Array) -> npt.NDArray[np.bytes_]:
-    """Return texts or bytes without nulls; where all are equally long, without looking at any."""
-    offsets = np.frombuffer(ids.buffers()[1], np.int32)[ids.offset : ids.offset + len(ids) + 1]
-    lengths = np.diff(offsets)
-    if not len(ids) or lengths.min() != lengths.max() or not lengths[0]:
-        import pyarrow as pa
-
-        return np.array(ids.cast(pa.binary()).to_pylist(), dtype=np.bytes_)
-    data = np.frombuffer(ids.buffers()[2], np.uint8)[offsets[0] : offsets[-1]]
-    return data.view(f"S{lengths[0]}")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from graphrag_pipeline.core.arrays import distinct
+from graphrag_pipeline.core.arrays import distinct, fixed_bytes
 from graphrag_pipeline.store.held_vectors import highest, places_of
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class _Postings:
 
 
 def full_text(
-    ids: Sequence[str],
+    ids: npt.NDArray[np.bytes_],
     versions: npt.NDArray[np.uint64],
     read: Callable[[Sequence[str] | None], pa.Table],
     before: FullText | None = None,
@@ -139,9 +139,8 @@ def full_text(
     ``read`` returns ``id`` and ``terms``, joined by spaces, of the texts with some ids, or of all
     for None. What ``before`` has in the same version is taken from there.
     """
-    keys = np.array([key.encode() for key in ids], dtype=np.bytes_)
-    order = np.argsort(keys, kind="stable")
-    keys, versions = keys[order], versions[order]
+    order = np.argsort(ids, kind="stable")
+    keys, versions = ids[order], versions[order]
     if before is None or not len(before):
         return _made(keys, versions, [_postings(keys, read(None))])
     places = np.minimum(np.searchsorted(before.ids, keys), len(before) - 1)
@@ -179,7 +178,7 @@ def _postings_of_slice(keys: npt.NDArray[np.bytes_], texts: pa.Table) -> _Postin
     words = pc.split_pattern(terms_of, " ")  # type: ignore[attr-defined]
     encoded = words.flatten().dictionary_encode()
     terms, codes = np.unique(_hashes(encoded.dictionary.to_pylist()), return_inverse=True)
-    rows = np.searchsorted(keys, [key.encode() for key in texts["id"].to_pylist()])
+    rows = np.searchsorted(keys, fixed_bytes(texts["id"].combine_chunks()))
     rows = np.repeat(rows, np.diff(words.offsets.to_numpy()))
     places = codes.astype(np.int64)[encoded.indices.to_numpy()] * len(keys) + rows
     pairs, counts = np.unique(places, return_counts=True)

@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphrag_pipeline.core import progress
+from graphrag_pipeline.core.arrays import fixed_bytes
 from graphrag_pipeline.core.errors import StorageError
 from graphrag_pipeline.core.memory import require_memory
 from graphrag_pipeline.core.text import terms, terms_batch
@@ -608,12 +609,12 @@ class VectorSnapshot:
         """Return the full-text index of a table; ``before`` is that of an earlier version."""
         lance_table = self._table(table)
         if lance_table is None:
-            return full_text([], np.empty(0, np.uint64), lambda _: _no_terms())
+            none = np.empty(0, np.bytes_), np.empty(0, np.uint64)
+            return full_text(*none, lambda _: _no_terms())
         rows = _scan(lance_table, ["id", "content_hash"])
-        digests = "".join(digest[:16] for digest in rows["content_hash"].to_pylist())
-        versions = np.frombuffer(bytes.fromhex(digests), np.uint64)
-        read = functools.partial(_terms_with_ids, lance_table)
-        return full_text(rows["id"].to_pylist(), versions, read, before)
+        ids, digests = (fixed_bytes(rows[name].combine_chunks()) for name in rows.column_names)
+        versions = np.frombuffer(bytes.fromhex(digests.astype("S16").tobytes().decode()), np.uint64)
+        return full_text(ids, versions, functools.partial(_terms_with_ids, lance_table), before)
 
 
 @dataclass(frozen=True)
