@@ -160,6 +160,23 @@ def test_levels_of_one_session_read_the_graph_once(told, monkeypatch):
     assert len(read) > 4
 
 
+def test_a_session_sums_the_graph_up_once_and_again_where_somebody_wrote(told, monkeypatch):
+    summed = []
+    monkeypatch.setattr(
+        levels, "graph_digest", lambda *a: summed.append(1) or digests.graph_digest(*a)
+    )
+    forgotten(told)
+    with told.store.session():
+        bring_up_by_level(told)
+        assert len(summed) == 1
+        bring_up_by_level(told)
+        assert len(summed) == 1
+        with told.store.transaction() as con:
+            con.execute("UPDATE relationships SET weight = weight + 40")
+        assert update_reports(told.store, told.settings.reports, 0, and_deeper=True).written
+        assert len(summed) == 2
+
+
 def test_slices_make_the_contexts_of_the_whole_level(told):
     with told.store.read() as con:
         level = read_level(con, 0)

@@ -166,6 +166,21 @@ def test_a_session_opens_the_file_once(store, opens):
     assert len(opens) == 2
 
 
+def test_changes_are_counted_where_this_thread_or_another_could_write(store):
+    with store.session():
+        with store.read():
+            before = store.n_changes
+        with store.read():
+            assert store.n_changes == before
+        with store.transaction():
+            pass
+        assert store.n_changes == before + 1
+    with store.read():
+        after = store.n_changes
+    assert after > before + 1
+    assert store.n_changes > after
+
+
 def test_an_error_in_a_session_rolls_back_its_own_transaction_only(store):
     with store.session():
         with store.transaction() as con:
@@ -221,11 +236,13 @@ def test_a_thread_comes_between_two_uses_of_a_session(store):
     with store.session():
         with store.transaction() as con:
             set_meta(con, "state", "mine")
+            changes = store.n_changes
             thread.start()
             time.sleep(0.2)
             assert seen == []
         thread.join(timeout=30)
         assert seen == ["mine"]
+        assert store.n_changes > changes
         assert value(store, "state") == "theirs"
 
 

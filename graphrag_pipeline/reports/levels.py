@@ -157,6 +157,7 @@ def update_reports(
         _update_level(store, hierarchy, settings, each, by, graph)
         for each in range(last, level - 1, -1)
     ]
+    graph.n_changes += 1
     with store.transaction() as con:
         removed = _remove_orphans(con, hierarchy, level, None if and_deeper else level)
         hierarchy.set_state(con, f"{_STATE}{level}", state)
@@ -291,6 +292,7 @@ def _update_level(
         written = WrittenReports()
         if todo:
             written = writer.write(store, todo, hierarchy, part.evidence)
+        graph.n_changes += 1
         with store.transaction() as con:
             _store_reports(con, hierarchy, part, todo, written, failed, level, writer.name)
             _settle(con, hierarchy, part.contexts, digests, kept)
@@ -301,7 +303,13 @@ def _update_level(
 
 
 class _Graph:
-    """The graph that reports are written from, as its ``digest`` says, read once for all levels."""
+    """The graph that reports are written from, as its ``digest`` says, read once for all levels.
+
+    ``n_changes`` is what it is for the store as long as nobody else writes: whoever writes reports
+    counts that here, too, for it changes nothing of the graph.
+    """
+
+    n_changes = -1
 
     def __init__(self, digest: str, writer: ReportWriter, hierarchy: Hierarchy) -> None:
         self.digest = digest
@@ -339,12 +347,15 @@ def _graph(
     store: IndexStore, con: duckdb.DuckDBPyConnection, writer: ReportWriter, hierarchy: Hierarchy
 ) -> _Graph:
     """Return the graph as it is now: what an earlier level has read of it, where it is the same."""
-    digest = graph_digest(con, writer, hierarchy)
     key = f"{hierarchy.name}:{_STATE}graph:{writer.reads_claims}:{writer.cites_places}"
     known = store.recall(key)
+    if isinstance(known, _Graph) and known.n_changes == store.n_changes:
+        return known
+    digest = graph_digest(con, writer, hierarchy)
     if not isinstance(known, _Graph) or known.digest != digest:
         known = _Graph(digest, writer, hierarchy)
         store.remember(key, known)
+    known.n_changes = store.n_changes
     return known
 
 

@@ -92,6 +92,14 @@ class IndexStore:
         """
         return self._turn().memory.get(key)
 
+    @property
+    def n_changes(self) -> int:
+        """A number that grows with each transaction, and when others could have the file.
+
+        While it stays the tables are as they were.
+        """
+        return self._turn().n_changes
+
     @contextlib.contextmanager
     def read(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Yield a connection for reading; the file is created if it is not there."""
@@ -102,6 +110,7 @@ class IndexStore:
     def transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Yield a connection inside one transaction: all of it is kept, or none."""
         with self._connection() as con:
+            self._turn().n_changes += 1
             con.execute("BEGIN")
             try:
                 yield con
@@ -262,6 +271,7 @@ class _Turn:
         self.database: duckdb.DuckDBPyConnection | None = None
         self.in_session = False
         self.memory: dict[str, object] = {}
+        self.n_changes = 0
         self._in_use = False
         self._last_used = 0.0
         self._changing = threading.Lock()
@@ -291,6 +301,7 @@ class _Turn:
         """Close the file and let the next one have it, unless it is in use."""
         with self._changing:
             if not self._in_use:
+                self.n_changes += 1
                 try:
                     self.close()
                 finally:
